@@ -1,0 +1,4 @@
+//! What Feishu is to us: a long connection that brings events and takes our
+//! answers, and a REST API that sends and edits cards. Knows no approvals.
+
+pub mod frame;

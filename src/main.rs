@@ -1,0 +1,3 @@
+//! The `nod` command.
+
+fn main() {}
