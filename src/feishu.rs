@@ -1,4 +1,7 @@
 //! What Feishu is to us: a long connection that brings events and takes our
 //! answers, and a REST API that sends and edits cards. Knows no approvals.
 
+pub mod backoff;
+pub mod chunks;
 pub mod frame;
+pub mod link;
