@@ -5,3 +5,4 @@ pub mod backoff;
 pub mod chunks;
 pub mod frame;
 pub mod link;
+pub mod outbound;
