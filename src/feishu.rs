@@ -3,6 +3,11 @@
 
 pub mod backoff;
 pub mod chunks;
+pub mod connection;
+pub mod domain;
+pub mod endpoint;
+pub mod event;
 pub mod frame;
 pub mod link;
 pub mod outbound;
+pub mod secret;

@@ -10,7 +10,11 @@
 )]
 
 pub mod approvals;
+pub mod cli;
+pub mod clock;
+pub mod config;
 pub mod feishu;
+pub mod gateway;
 pub mod ids;
 pub mod rules;
 pub mod wording;

@@ -1,3 +1,7 @@
-//! The `nod` command.
+//! The `nod` command: everything is in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nod::cli::main()
+}

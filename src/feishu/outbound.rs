@@ -178,7 +178,9 @@ impl Outbound {
         if scheme == "https" {
             stream = self.encrypt(&host, stream).await?;
         }
-        let auth = proxy.basic_auth().map(|value| value.as_bytes());
+        let auth = proxy
+            .basic_auth()
+            .map(reqwest::header::HeaderValue::as_bytes);
         proxy::connect(&mut stream, &shown, auth, &target.host, target.port).await?;
         Ok(stream)
     }

@@ -1,0 +1,439 @@
+//! nod's settings as types. Every wrong one is reported at once, by name, with
+//! the shape of its value and what is accepted; a secret's content never.
+
+mod sources;
+mod table;
+
+pub use sources::{Origin, Sources};
+pub use table::{SETTINGS, Setting, env_example, readme_table};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::feishu::domain::Domain;
+use crate::feishu::outbound::Proxies;
+use crate::feishu::secret::Secret;
+use crate::ids::{ChatId, UserId};
+use crate::wording::Lang;
+
+/// The seeds' path, where clients that know nothing of nod look.
+const OLD_SOCKET: &str = "/tmp/claude-permission.sock";
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub app_id: Option<String>,
+    pub app_secret: Option<Secret>,
+    pub domain: Domain,
+    pub owner: Option<UserId>,
+    pub approvers: Vec<UserId>,
+    pub chat: Option<ChatId>,
+    pub sockets: Sockets,
+    pub request_timeout: Duration,
+    pub notify_delay: Duration,
+    /// `None`: never tell.
+    pub stop_notice_after: Option<Duration>,
+    pub chat_rate: u32,
+    pub state_dir: PathBuf,
+    pub lang: Lang,
+    pub log: Option<tracing::Level>,
+    pub ca_file: Option<PathBuf>,
+    pub proxies: Proxies,
+}
+
+/// The Unix sockets of this user's daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sockets {
+    pub main: PathBuf,
+    /// Where old clients look; left alone when a path was set.
+    pub old: Option<PathBuf>,
+}
+
+/// One setting that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("`{name}` is {shape}{because}; accepted: {accepts}")]
+    Wrong {
+        name: &'static str,
+        shape: String,
+        because: String,
+        accepts: &'static str,
+    },
+    #[error("`{name}` is not set; accepted: {accepts}")]
+    Missing {
+        name: &'static str,
+        accepts: &'static str,
+    },
+    #[error("the settings file {0}")]
+    BrokenFile(String),
+    #[error("no home directory: set `HOME`, or `NOD_STATE_DIR`")]
+    NoHome,
+}
+
+/// All that is wrong, one line each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl std::fmt::Display for Problems {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl Config {
+    pub fn load(sources: &Sources) -> Result<Self, Problems> {
+        let mut read = Reader {
+            sources,
+            problems: sources
+                .broken
+                .iter()
+                .cloned()
+                .map(Problem::BrokenFile)
+                .collect(),
+        };
+        let config = Self {
+            app_id: read.optional("FEISHU_APP_ID", app_id),
+            app_secret: read.optional("FEISHU_APP_SECRET", app_secret),
+            domain: read
+                .optional("FEISHU_DOMAIN", |text| {
+                    Domain::parse(text).map_err(str::to_owned)
+                })
+                .unwrap_or_default(),
+            owner: read.optional("FEISHU_OWNER_ID", user),
+            approvers: read.optional("FEISHU_APPROVERS", users).unwrap_or_default(),
+            chat: read.optional("FEISHU_CHAT_ID", chat),
+            sockets: Sockets {
+                main: PathBuf::new(),
+                old: None,
+            },
+            request_timeout: read.seconds("PERMISSION_REQUEST_TIMEOUT", 1, 86_400),
+            notify_delay: read.seconds("PERMISSION_NOTIFY_DELAY", 0, 3_600),
+            stop_notice_after: read.stop_notice(),
+            chat_rate: read.number("NOD_CHAT_RATE", 1, 1_000),
+            state_dir: PathBuf::new(),
+            lang: read.optional("NOD_LANG", lang).unwrap_or_default(),
+            log: read.log(),
+            ca_file: read.optional("NOD_CA_FILE", |text| Ok(PathBuf::from(text))),
+            proxies: read.proxies(),
+        };
+        let state_dir = read.state_dir();
+        let sockets = read.sockets(state_dir.as_ref());
+        if !read.problems.is_empty() {
+            return Err(Problems(read.problems));
+        }
+        Ok(Self {
+            state_dir: state_dir.unwrap_or_default(),
+            sockets,
+            ..config
+        })
+    }
+
+    /// The app's credentials, which only some commands need.
+    pub fn app(&self) -> Result<(&str, &Secret), Problems> {
+        match (&self.app_id, &self.app_secret) {
+            (Some(id), Some(secret)) => Ok((id, secret)),
+            (id, secret) => {
+                let missing = [
+                    ("FEISHU_APP_ID", id.is_none()),
+                    ("FEISHU_APP_SECRET", secret.is_none()),
+                ];
+                Err(Problems(
+                    missing
+                        .into_iter()
+                        .filter(|(_, missing)| *missing)
+                        .map(|(name, _)| Problem::Missing {
+                            name,
+                            accepts: setting(name).accepts,
+                        })
+                        .collect(),
+                ))
+            }
+        }
+    }
+}
+
+/// What `nod hook` needs and nothing more: a wrong setting elsewhere must not
+/// keep Claude Code waiting.
+#[derive(Debug, Clone)]
+pub struct HookConfig {
+    pub sockets: Sockets,
+    pub request_timeout: Duration,
+}
+
+impl HookConfig {
+    pub fn load(sources: &Sources) -> Result<Self, Problems> {
+        let mut read = Reader {
+            sources,
+            problems: Vec::new(),
+        };
+        let state_dir = read.state_dir();
+        let config = Self {
+            request_timeout: read.seconds("PERMISSION_REQUEST_TIMEOUT", 1, 86_400),
+            sockets: read.sockets(state_dir.as_ref()),
+        };
+        if read.problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(Problems(read.problems))
+        }
+    }
+}
+
+/// One line of `nod doctor`: a setting, its value as it may be shown, and where
+/// it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    pub name: &'static str,
+    pub value: Option<String>,
+    pub origin: Option<Origin>,
+}
+
+pub fn shown(sources: &Sources) -> Vec<Shown> {
+    SETTINGS
+        .iter()
+        .map(|setting| {
+            let found = sources.get(setting.name);
+            Shown {
+                name: setting.name,
+                value: found.map(|(value, _)| {
+                    if setting.secret {
+                        shape(value)
+                    } else {
+                        value
+                            .chars()
+                            .filter(|c| !c.is_control())
+                            .take(200)
+                            .collect()
+                    }
+                }),
+                origin: found.map(|(_, origin)| origin.clone()),
+            }
+        })
+        .collect()
+}
+
+struct Reader<'a> {
+    sources: &'a Sources,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn optional<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let (text, _) = self.sources.get(name)?;
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err(because) => {
+                self.wrong(name, text, &because);
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, name: &'static str, text: &str, because: &str) {
+        self.problems.push(Problem::Wrong {
+            name,
+            shape: shape(text),
+            because: if because.is_empty() {
+                String::new()
+            } else {
+                format!(": {because}")
+            },
+            accepts: setting(name).accepts,
+        });
+    }
+
+    fn number(&mut self, name: &'static str, least: u32, most: u32) -> u32 {
+        let table::Default::Value(default) = setting(name).default else {
+            return least;
+        };
+        let fallback = default.parse().unwrap_or(least);
+        self.optional(name, |text| {
+            text.parse()
+                .ok()
+                .filter(|n| (least..=most).contains(n))
+                .ok_or_else(String::new)
+        })
+        .unwrap_or(fallback)
+    }
+
+    fn seconds(&mut self, name: &'static str, least: u32, most: u32) -> Duration {
+        Duration::from_secs(u64::from(self.number(name, least, most)))
+    }
+
+    fn stop_notice(&mut self) -> Option<Duration> {
+        let name = "NOD_NOTIFY_STOP_AFTER";
+        match self.sources.get(name) {
+            Some(("off", _)) => None,
+            _ => Some(self.seconds(name, 0, 86_400)),
+        }
+    }
+
+    fn log(&mut self) -> Option<tracing::Level> {
+        self.optional("NOD_LOG", |text| {
+            Ok(match text {
+                "off" => None,
+                "error" => Some(tracing::Level::ERROR),
+                "warn" => Some(tracing::Level::WARN),
+                "info" => Some(tracing::Level::INFO),
+                "debug" => Some(tracing::Level::DEBUG),
+                "trace" => Some(tracing::Level::TRACE),
+                _ => return Err(String::new()),
+            })
+        })
+        .unwrap_or(Some(tracing::Level::INFO))
+    }
+
+    fn proxies(&self) -> Proxies {
+        let either = |upper: &str, lower: &str| {
+            let found = self.sources.get(upper).or_else(|| self.sources.get(lower));
+            found.map(|(value, _)| value.to_owned())
+        };
+        Proxies {
+            https: either("HTTPS_PROXY", "https_proxy"),
+            http: either("HTTP_PROXY", "http_proxy"),
+            all: either("ALL_PROXY", "all_proxy"),
+            no_proxy: either("NO_PROXY", "no_proxy"),
+        }
+    }
+
+    fn state_dir(&mut self) -> Option<PathBuf> {
+        if self.sources.get("NOD_STATE_DIR").is_some() {
+            return self.optional("NOD_STATE_DIR", absolute);
+        }
+        let home = || Some(self.sources.home.as_ref()?.join(".local/state"));
+        let found = self.sources.state_home.clone().or_else(home);
+        if found.is_none() {
+            self.problems.push(Problem::NoHome);
+        }
+        found.map(|dir| dir.join("nod"))
+    }
+
+    /// A state directory chosen by hand is a nod of its own, so its socket
+    /// lives there and not in the user's shared runtime directory.
+    fn sockets(&mut self, state_dir: Option<&PathBuf>) -> Sockets {
+        if self.sources.get("PERMISSION_SOCKET_PATH").is_some() {
+            return Sockets {
+                main: self
+                    .optional("PERMISSION_SOCKET_PATH", socket_path)
+                    .unwrap_or_default(),
+                old: None,
+            };
+        }
+        let chosen = self.sources.get("NOD_STATE_DIR").is_some();
+        let runtime = self.sources.runtime_dir.as_ref().filter(|_| !chosen);
+        let main = match (runtime, state_dir) {
+            (Some(runtime), _) => runtime.join("nod").join("nod.sock"),
+            (None, Some(state)) => state.join("run").join("nod.sock"),
+            (None, None) => PathBuf::new(),
+        };
+        Sockets {
+            main,
+            old: (!chosen).then(|| PathBuf::from(OLD_SOCKET)),
+        }
+    }
+}
+
+fn setting(name: &str) -> &'static Setting {
+    SETTINGS
+        .iter()
+        .find(|setting| setting.name == name)
+        .expect("every setting read is in the table")
+}
+
+/// What a value looks like without saying what it is.
+fn shape(text: &str) -> String {
+    let count = text.chars().count();
+    let unit = if count == 1 {
+        "character"
+    } else {
+        "characters"
+    };
+    let kind = if text.bytes().all(|b| b.is_ascii_digit()) {
+        "digits"
+    } else if text.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        "letters and digits"
+    } else if text.chars().any(char::is_whitespace) {
+        "with blanks"
+    } else if text.is_ascii() {
+        "with punctuation"
+    } else {
+        "not plain ASCII"
+    };
+    format!("{count} {unit}, {kind}")
+}
+
+fn app_id(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("cli_").unwrap_or_default();
+    let fits = (8..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(String::new())
+    }
+}
+
+fn app_secret(text: &str) -> Result<Secret, String> {
+    let fits = (8..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    if fits {
+        Ok(Secret::new(text))
+    } else {
+        Err(String::new())
+    }
+}
+
+fn user(text: &str) -> Result<UserId, String> {
+    UserId::parse(text).map_err(|e| e.problem.to_owned())
+}
+
+fn users(text: &str) -> Result<Vec<UserId>, String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(user)
+        .collect()
+}
+
+fn chat(text: &str) -> Result<ChatId, String> {
+    if !text.starts_with("oc_") {
+        return Err(String::new());
+    }
+    ChatId::parse(text).map_err(|e| e.problem.to_owned())
+}
+
+fn lang(text: &str) -> Result<Lang, String> {
+    match text {
+        "zh" => Ok(Lang::Zh),
+        "en" => Ok(Lang::En),
+        _ => Err(String::new()),
+    }
+}
+
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err("it does not start with `/`".to_owned())
+    }
+}
+
+fn socket_path(text: &str) -> Result<PathBuf, String> {
+    if text.len() > 107 {
+        return Err(format!("it is {} bytes long", text.len()));
+    }
+    absolute(text)
+}
+
+#[cfg(test)]
+mod tests;

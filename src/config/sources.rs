@@ -1,0 +1,199 @@
+//! Where settings come from: the environment, then `.env` in the working
+//! directory, then `nod/.env` in the user's configuration directory. The only
+//! room that reads the environment.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Larger than any settings file a person writes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Where a value was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Environment,
+    File(PathBuf),
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    layers: Vec<(Origin, HashMap<String, String>)>,
+    /// Files that exist and could not be read, with the reason.
+    pub broken: Vec<String>,
+    pub home: Option<PathBuf>,
+    pub state_home: Option<PathBuf>,
+    pub runtime_dir: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Everything a command run by a person may look at.
+    pub fn for_person() -> Self {
+        let mut sources = Self::environment();
+        let own = sources.own_file();
+        if let Ok(here) = std::env::current_dir() {
+            sources.add_file(&here.join(".env"));
+        }
+        if let Some(own) = own {
+            sources.add_file(&own);
+        }
+        sources
+    }
+
+    /// What a hook may look at: it runs inside a repository that somebody else
+    /// may have written, so a `.env` lying there does not count.
+    pub fn for_hook() -> Self {
+        let mut sources = Self::environment();
+        if let Some(own) = sources.own_file() {
+            sources.add_file(&own);
+        }
+        sources
+    }
+
+    fn environment() -> Self {
+        let mut sources = Self::default();
+        let dir = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        sources.home = dir("HOME");
+        sources.state_home = dir("XDG_STATE_HOME");
+        sources.runtime_dir = dir("XDG_RUNTIME_DIR");
+        let variables = std::env::vars_os().filter_map(|(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        sources
+            .layers
+            .push((Origin::Environment, variables.collect()));
+        sources
+    }
+
+    /// `nod/.env` in the user's configuration directory.
+    pub fn own_file(&self) -> Option<PathBuf> {
+        let config = self
+            .get("XDG_CONFIG_HOME")
+            .map(|(path, _)| PathBuf::from(path))
+            .filter(|path| path.is_absolute())
+            .or_else(|| Some(self.home.as_ref()?.join(".config")))?;
+        Some(config.join("nod").join(".env"))
+    }
+
+    fn add_file(&mut self, path: &Path) {
+        let text = match std::fs::metadata(path) {
+            Err(_) => return,
+            Ok(meta) if !meta.is_file() => return,
+            Ok(meta) if meta.len() > MAX_FILE => Err("it is larger than 1 MiB".to_owned()),
+            Ok(_) => std::fs::read_to_string(path).map_err(|e| e.kind().to_string()),
+        };
+        match text.and_then(|text| parse(&text)) {
+            Ok(values) => self.layers.push((Origin::File(path.to_owned()), values)),
+            Err(why) => self.broken.push(format!("`{}`: {why}", path.display())),
+        }
+    }
+
+    /// The value that counts and where it stands; an empty one is no value.
+    pub fn get(&self, name: &str) -> Option<(&str, &Origin)> {
+        self.layers
+            .iter()
+            .filter_map(|(origin, values)| Some((values.get(name)?.trim(), origin)))
+            .find(|(value, _)| !value.is_empty())
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(values: &[(&str, &str)]) -> Self {
+        Self {
+            layers: vec![(
+                Origin::Environment,
+                values
+                    .iter()
+                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                    .collect(),
+            )],
+            home: Some("/home/u".into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// `NAME=value` lines; `export`, quotes, comments and blank lines as people
+/// write them. The error names the line and never its content.
+fn parse(text: &str) -> Result<HashMap<String, String>, String> {
+    let mut values = HashMap::new();
+    for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let wrong = |what: &str| format!("line {}: {what}", number + 1);
+        let Some((name, value)) = line.split_once('=') else {
+            return Err(wrong("expected `NAME=value`"));
+        };
+        let name = name.trim();
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return Err(wrong("the name may hold letters, digits and `_` only"));
+        }
+        let value = unquote(value.trim()).ok_or_else(|| wrong("a quote is not closed"))?;
+        values.insert(name.to_owned(), value);
+    }
+    Ok(values)
+}
+
+fn unquote(value: &str) -> Option<String> {
+    for quote in ['"', '\''] {
+        if let Some(rest) = value.strip_prefix(quote) {
+            return rest.split_once(quote).map(|(inside, _)| inside.to_owned());
+        }
+    }
+    let end = value
+        .find(" #")
+        .or_else(|| value.find("\t#"))
+        .unwrap_or(value.len());
+    Some(value[..end].trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_files_are_read_as_people_write_them() {
+        let text = "\u{feff}# note\n\nA=1\nexport B = two words \nC=\"x # y\"\nD='q' # note\nE=v # note\nF=a#b\nG=\n";
+        let values = parse(text).unwrap();
+        for (name, value) in [
+            ("A", "1"),
+            ("B", "two words"),
+            ("C", "x # y"),
+            ("D", "q"),
+            ("E", "v"),
+            ("F", "a#b"),
+            ("G", ""),
+        ] {
+            assert_eq!(values[name], value, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_bad_line_is_named_by_number_and_never_shown() {
+        for text in ["A=1\ncanary", "A=1\nca nary=2", "A=1\nB=\"canary"] {
+            let why = parse(text).unwrap_err();
+            assert!(why.starts_with("line 2:"), "{why}");
+            assert!(!why.contains("canary"), "{why}");
+        }
+    }
+
+    #[test]
+    fn earlier_layers_win_and_empty_values_do_not_count() {
+        let mut sources = Sources::of(&[("A", ""), ("B", "env")]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "A=file\nB=file\n").unwrap();
+        sources.add_file(file.path());
+        assert_eq!(sources.get("B"), Some(("env", &Origin::Environment)));
+        let (value, origin) = sources.get("A").unwrap();
+        assert_eq!(value, "file");
+        assert_eq!(*origin, Origin::File(file.path().to_owned()));
+        assert_eq!(sources.get("C"), None);
+    }
+}

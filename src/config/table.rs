@@ -1,0 +1,203 @@
+//! The one table of settings. Parsing, `.env.example`, the README's table and
+//! `nod doctor` all come from it; a test keeps the written ones equal to it.
+
+use std::fmt::Write as _;
+
+pub struct Setting {
+    pub name: &'static str,
+    pub default: Default,
+    /// What a value may be, for the error and the table.
+    pub accepts: &'static str,
+    pub about: &'static str,
+    pub about_zh: &'static str,
+    /// Whether the value must never be shown.
+    pub secret: bool,
+}
+
+/// What holds when a setting is not given.
+pub enum Default {
+    /// Nothing: the setting is needed for the daemon to run.
+    Needed,
+    Nothing,
+    Value(&'static str),
+    /// A value worked out from the machine, described.
+    Derived(&'static str),
+}
+
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "FEISHU_APP_ID",
+        default: Default::Needed,
+        accepts: "`cli_` and letters or digits",
+        about: "The app's id, from its credentials page",
+        about_zh: "应用的 App ID（凭证与基础信息）",
+        secret: false,
+    },
+    Setting {
+        name: "FEISHU_APP_SECRET",
+        default: Default::Needed,
+        accepts: "the secret as the console shows it, without blanks",
+        about: "The app's secret; keep the file it stands in private",
+        about_zh: "应用的 App Secret；所在文件请勿公开",
+        secret: true,
+    },
+    Setting {
+        name: "FEISHU_DOMAIN",
+        default: Default::Value("feishu"),
+        accepts: "`feishu`, `lark`, or a base URL (plain http only to this machine)",
+        about: "The platform the app lives on",
+        about_zh: "应用所在平台：feishu、lark 或自定义地址",
+        secret: false,
+    },
+    Setting {
+        name: "FEISHU_OWNER_ID",
+        default: Default::Nothing,
+        accepts: "an open id (`ou_…`), a union id (`on_…`) or a user id",
+        about: "The person who gets the cards and may decide",
+        about_zh: "接收卡片并有权决定的人",
+        secret: false,
+    },
+    Setting {
+        name: "FEISHU_APPROVERS",
+        default: Default::Nothing,
+        accepts: "user ids separated by commas",
+        about: "Others who may decide, besides the owner",
+        about_zh: "除所有者外，其他有权决定的人（逗号分隔）",
+        secret: false,
+    },
+    Setting {
+        name: "FEISHU_CHAT_ID",
+        default: Default::Nothing,
+        accepts: "a chat id (`oc_…`)",
+        about: "Send cards to this group instead of the owner's private chat",
+        about_zh: "将卡片发送到该群，而非所有者私聊",
+        secret: false,
+    },
+    Setting {
+        name: "PERMISSION_SOCKET_PATH",
+        default: Default::Derived(
+            "`nod.sock` in a private directory, and `/tmp/claude-permission.sock` for old clients",
+        ),
+        accepts: "an absolute path of at most 107 bytes",
+        about: "Listen on, and connect to, this Unix socket only",
+        about_zh: "仅使用该 Unix 套接字路径",
+        secret: false,
+    },
+    Setting {
+        name: "PERMISSION_REQUEST_TIMEOUT",
+        default: Default::Value("300"),
+        accepts: "seconds from 1 to 86400",
+        about: "How long a request waits for a tap before the terminal decides",
+        about_zh: "等待点击的秒数，超时后由终端决定",
+        secret: false,
+    },
+    Setting {
+        name: "PERMISSION_NOTIFY_DELAY",
+        default: Default::Value("0"),
+        accepts: "seconds from 0 to 3600",
+        about: "Head start of the terminal: the card is sent this much later",
+        about_zh: "先给终端的秒数，之后才发送卡片",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_NOTIFY_STOP_AFTER",
+        default: Default::Value("60"),
+        accepts: "seconds from 0 to 86400, or `off`",
+        about: "Tell the owner when a turn that took longer than this ends",
+        about_zh: "回合耗时超过该秒数时，结束后通知所有者；off 关闭",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_CHAT_RATE",
+        default: Default::Value("4"),
+        accepts: "a number from 1 to 1000",
+        about: "Messages a second to one chat; Feishu allows 5 for all bots together",
+        about_zh: "每秒向同一会话发送的消息数上限（飞书限制为 5）",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_STATE_DIR",
+        default: Default::Derived("`$XDG_STATE_HOME/nod`, else `~/.local/state/nod`"),
+        accepts: "an absolute path",
+        about: "Where nod keeps its database and lock",
+        about_zh: "状态目录（数据库与锁）",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_LANG",
+        default: Default::Value("zh"),
+        accepts: "`zh` or `en`",
+        about: "Language of cards and messages",
+        about_zh: "卡片与提示的语言",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_LOG",
+        default: Default::Value("info"),
+        accepts: "`off`, `error`, `warn`, `info`, `debug` or `trace`",
+        about: "How much the daemon logs",
+        about_zh: "日志级别",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_CA_FILE",
+        default: Default::Nothing,
+        accepts: "the path of a PEM file",
+        about: "A certificate authority to trust besides the system's",
+        about_zh: "额外信任的 CA 证书（PEM 文件）",
+        secret: false,
+    },
+    Setting {
+        name: "HTTPS_PROXY",
+        default: Default::Nothing,
+        accepts: "`http://`, `https://`, `socks5://` or `socks5h://`, a host and a port",
+        about: "Proxy for both the REST calls and the long connection; `ALL_PROXY` and `NO_PROXY` work too",
+        about_zh: "代理，同时用于接口与长连接；也支持 ALL_PROXY、NO_PROXY",
+        secret: true,
+    },
+];
+
+/// The text of `.env.example`.
+pub fn env_example() -> String {
+    let mut out = String::from(
+        "# nod's settings. Copy to `.env` in the directory the daemon starts in, or to\n\
+         # `~/.config/nod/.env`. The environment wins over both. Keep it mode 0600.\n",
+    );
+    for setting in SETTINGS {
+        let shown = match setting.default {
+            Default::Value(value) => value,
+            Default::Needed | Default::Nothing | Default::Derived(_) => "",
+        };
+        let mark = if matches!(setting.default, Default::Needed) {
+            ""
+        } else {
+            "# "
+        };
+        let _ = write!(
+            out,
+            "\n# {}. Accepts {}.\n# {}\n{mark}{}={shown}\n",
+            setting.about, setting.accepts, setting.about_zh, setting.name
+        );
+    }
+    out
+}
+
+/// The README's table.
+pub fn readme_table() -> String {
+    let mut out =
+        String::from("| setting | default | accepts | what it does |\n|---|---|---|---|\n");
+    for setting in SETTINGS {
+        let default = match setting.default {
+            Default::Needed => "needed".to_owned(),
+            Default::Nothing => String::new(),
+            Default::Value(value) => format!("`{value}`"),
+            Default::Derived(text) => text.to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "| `{}` | {default} | {} | {} |",
+            setting.name, setting.accepts, setting.about
+        );
+    }
+    out
+}

@@ -1,0 +1,126 @@
+use super::*;
+
+fn load(values: &[(&str, &str)]) -> Result<Config, Problems> {
+    Config::load(&Sources::of(values))
+}
+
+#[test]
+fn nothing_set_gives_the_defaults() {
+    let config = load(&[]).unwrap();
+    assert_eq!(config.domain, Domain::Feishu);
+    assert_eq!(config.request_timeout, Duration::from_secs(300));
+    assert_eq!(config.stop_notice_after, Some(Duration::from_secs(60)));
+    assert_eq!(config.state_dir, PathBuf::from("/home/u/.local/state/nod"));
+    assert_eq!(config.lang, Lang::Zh);
+    let missing = config.app().unwrap_err();
+    assert_eq!(missing.0.len(), 2);
+    assert!(missing.to_string().contains("`FEISHU_APP_ID` is not set"));
+}
+
+#[test]
+fn every_wrong_value_is_reported_at_once_and_no_content_is_shown() {
+    let wrong = [
+        ("FEISHU_APP_ID", "canary-one"),
+        ("FEISHU_APP_SECRET", "canary two"),
+        ("FEISHU_DOMAIN", "http://canary.example"),
+        ("FEISHU_OWNER_ID", "canary three"),
+        ("FEISHU_APPROVERS", "ou_1, canary\u{202e}four"),
+        ("FEISHU_CHAT_ID", "canary5"),
+        ("PERMISSION_SOCKET_PATH", "canary/six"),
+        ("PERMISSION_REQUEST_TIMEOUT", "0"),
+        ("PERMISSION_NOTIFY_DELAY", "-1"),
+        ("NOD_NOTIFY_STOP_AFTER", "never"),
+        ("NOD_CHAT_RATE", "fast"),
+        ("NOD_STATE_DIR", "relative/canary"),
+        ("NOD_LANG", "fr"),
+        ("NOD_LOG", "loud"),
+    ];
+    let problems = load(&wrong).unwrap_err();
+    let text = problems.to_string();
+    assert_eq!(problems.0.len(), wrong.len(), "{text}");
+    for (name, _) in wrong {
+        assert!(text.contains(&format!("`{name}` is ")), "{name}: {text}");
+        assert!(text.contains(setting(name).accepts), "{name}: {text}");
+    }
+    assert!(!text.contains("canary"), "{text}");
+}
+
+#[test]
+fn good_values_are_taken() {
+    let config = load(&[
+        ("FEISHU_APP_ID", "cli_a1b2c3d4e5f60718"),
+        ("FEISHU_APP_SECRET", "s3cretS3cretS3cret"),
+        ("FEISHU_APPROVERS", "ou_1, on_2 ,e33"),
+        ("FEISHU_CHAT_ID", "oc_9"),
+        ("NOD_NOTIFY_STOP_AFTER", "off"),
+        ("NOD_LOG", "off"),
+        ("NOD_LANG", "en"),
+        ("https_proxy", "http://127.0.0.1:1"),
+    ])
+    .unwrap();
+    assert_eq!(config.approvers.len(), 3);
+    assert_eq!(config.stop_notice_after, None);
+    assert_eq!(config.log, None);
+    assert!(config.app().is_ok());
+    assert_eq!(config.proxies.https.as_deref(), Some("http://127.0.0.1:1"));
+    assert!(!format!("{config:?}").contains("s3cret"));
+}
+
+#[test]
+fn the_socket_follows_the_settings() {
+    let mut plain = Sources::of(&[]);
+    plain.runtime_dir = Some("/run/user/1".into());
+    let sockets = Config::load(&plain).unwrap().sockets;
+    assert_eq!(sockets.main, PathBuf::from("/run/user/1/nod/nod.sock"));
+    assert_eq!(sockets.old, Some(OLD_SOCKET.into()));
+    let mut own_state = Sources::of(&[("NOD_STATE_DIR", "/s")]);
+    own_state.runtime_dir = Some("/run/user/1".into());
+    let sockets = Config::load(&own_state).unwrap().sockets;
+    assert_eq!(sockets.main, PathBuf::from("/s/run/nod.sock"));
+    assert_eq!(sockets.old, None);
+    let sockets = load(&[("PERMISSION_SOCKET_PATH", "/p/x.sock")])
+        .unwrap()
+        .sockets;
+    assert_eq!((sockets.main, sockets.old), ("/p/x.sock".into(), None));
+    assert!(load(&[("PERMISSION_SOCKET_PATH", &format!("/{}", "x".repeat(107)))]).is_err());
+}
+
+#[test]
+fn the_hook_is_not_kept_by_settings_it_does_not_use() {
+    let hook = HookConfig::load(&Sources::of(&[
+        ("FEISHU_APP_ID", "wrong"),
+        ("PERMISSION_REQUEST_TIMEOUT", "7"),
+    ]))
+    .unwrap();
+    assert_eq!(hook.request_timeout, Duration::from_secs(7));
+}
+
+#[test]
+fn what_is_shown_hides_secrets() {
+    let sources = Sources::of(&[
+        ("FEISHU_APP_SECRET", "canary1234"),
+        ("HTTPS_PROXY", "http://u:canary@h:1"),
+        ("NOD_LANG", "en"),
+    ]);
+    let lines = shown(&sources);
+    assert_eq!(lines.len(), SETTINGS.len());
+    assert!(!format!("{lines:?}").contains("canary"));
+    let lang = lines.iter().find(|line| line.name == "NOD_LANG").unwrap();
+    assert_eq!(lang.value.as_deref(), Some("en"));
+}
+
+#[test]
+fn the_written_tables_equal_the_one_in_the_code() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let example = std::fs::read_to_string(root.join(".env.example")).unwrap();
+    assert_eq!(
+        example,
+        env_example(),
+        "`nod settings --env-example` prints it"
+    );
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(
+        readme.contains(&readme_table()),
+        "`nod settings --table` prints it"
+    );
+}

@@ -1,0 +1,324 @@
+//! Drives a [`Link`] over a real WebSocket: one task, one loop. Handlers run
+//! in tasks of their own, so a slow one never delays a ping or another reply.
+
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
+use prost::bytes::Bytes;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info, warn};
+
+use super::endpoint::{DialError, Dialed, Dialer};
+use super::link::{Answer, Counts, Delivery, Incoming, Link, Phase, Step, Ticket};
+use super::outbound::Stream;
+use crate::clock;
+
+const WRITE_WITHIN: Duration = Duration::from_secs(5);
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+/// How many messages are taken from the socket before replies are flushed.
+const BATCH: usize = 64;
+
+/// Where the connection stands and what went through it, for `status`.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub phase: Phase,
+    pub counts: Counts,
+}
+
+/// What a connection needs besides its dialer.
+pub struct Wiring<H> {
+    /// Answers one push; its JSON is given as it came.
+    pub handler: H,
+    /// Whether somebody waits for a tap.
+    pub hot: watch::Receiver<bool>,
+    pub view: watch::Sender<View>,
+    /// Shown for a click whose handler takes too long.
+    pub overdue_answer: Vec<u8>,
+    /// Shown for a click whose handler failed.
+    pub failed_answer: Vec<u8>,
+    pub stop: CancellationToken,
+}
+
+/// The view before the first dial.
+pub fn first_view() -> View {
+    View {
+        phase: Phase::Dialing { why: None },
+        counts: Counts::default(),
+    }
+}
+
+/// Holds the connection until `stop`, then answers what is open and closes it.
+pub async fn run<H, F>(dialer: Dialer, wiring: Wiring<H>)
+where
+    H: Fn(Delivery) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let (answers, answered) = mpsc::channel(1_024);
+    let driver = Driver {
+        link: Link::new(clock::both(), rand::random(), wiring.overdue_answer),
+        dialer: Arc::new(dialer),
+        dialing: None,
+        socket: None,
+        unflushed: false,
+        handler: Arc::new(wiring.handler),
+        failed_answer: wiring.failed_answer.into(),
+        answers,
+        view: wiring.view,
+    };
+    driver.run(answered, wiring.hot, wiring.stop).await;
+}
+
+type Dialing = Pin<Box<dyn Future<Output = Result<Dialed, DialError>> + Send>>;
+
+struct Driver<H> {
+    link: Link,
+    dialer: Arc<Dialer>,
+    dialing: Option<Dialing>,
+    socket: Option<WebSocketStream<Stream>>,
+    unflushed: bool,
+    handler: Arc<H>,
+    failed_answer: Arc<[u8]>,
+    answers: mpsc::Sender<(Ticket, Answer)>,
+    view: watch::Sender<View>,
+}
+
+impl<H, F> Driver<H>
+where
+    H: Fn(Delivery) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    async fn run(
+        mut self,
+        mut answered: mpsc::Receiver<(Ticket, Answer)>,
+        mut hot: watch::Receiver<bool>,
+        stop: CancellationToken,
+    ) {
+        let mut batch = Vec::with_capacity(BATCH);
+        self.link.set_hot(*hot.borrow_and_update(), clock::both());
+        loop {
+            self.carry_out().await;
+            let tick = tokio::time::Instant::from_std(self.link.next_tick());
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = answered.recv_many(&mut batch, BATCH) => {
+                    let now = clock::both();
+                    for (ticket, answer) in batch.drain(..) {
+                        if !self.link.answer(ticket, &answer, now) {
+                            debug!("a handler's answer came too late to be shown");
+                        }
+                    }
+                }
+                message = next_message(&mut self.socket) => self.take(message),
+                dialed = finish(&mut self.dialing) => self.dialed(dialed),
+                changed = hot.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    let is_hot = *hot.borrow_and_update();
+                    self.link.set_hot(is_hot, clock::both());
+                }
+                () = tokio::time::sleep_until(tick) => self.link.tick(clock::both()),
+            }
+        }
+        self.close(answered).await;
+    }
+
+    /// Does every step the link asks for and flushes once at the end.
+    async fn carry_out(&mut self) {
+        while let Some(step) = self.link.step() {
+            match step {
+                Step::Dial => {
+                    let dialer = Arc::clone(&self.dialer);
+                    self.dialing = Some(Box::pin(async move { dialer.dial().await }));
+                }
+                Step::Send(bytes) => self.write(Message::Binary(bytes)).await,
+                Step::Ping => self.write(Message::Ping(Bytes::new())).await,
+                Step::Deliver(delivery) => self.deliver(delivery),
+                Step::HangUp => self.socket = None,
+                Step::Note(note) => warn!("{note}"),
+            }
+        }
+        self.flush().await;
+        self.publish();
+    }
+
+    fn deliver(&self, delivery: Delivery) {
+        let handler = Arc::clone(&self.handler);
+        let answers = self.answers.clone();
+        let failed = Arc::clone(&self.failed_answer);
+        tokio::spawn(async move {
+            let ticket = delivery.ticket;
+            let work = AssertUnwindSafe(async move { handler(delivery).await });
+            let answer = work.catch_unwind().await.unwrap_or_else(|_| {
+                error!("a handler panicked; its push was answered so that it is not repeated");
+                Answer::Show(failed.to_vec())
+            });
+            // The receiver lives as long as the connection; after that nobody
+            // can be answered any more.
+            let _ = answers.send((ticket, answer)).await;
+        });
+    }
+
+    async fn write(&mut self, message: Message) {
+        let Some(socket) = &mut self.socket else {
+            return;
+        };
+        let written = tokio::time::timeout(WRITE_WITHIN, socket.feed(message)).await;
+        self.unflushed = true;
+        self.check(written);
+    }
+
+    async fn flush(&mut self) {
+        if !std::mem::take(&mut self.unflushed) {
+            return;
+        }
+        let Some(socket) = &mut self.socket else {
+            return;
+        };
+        let flushed = tokio::time::timeout(WRITE_WITHIN, socket.flush()).await;
+        self.check(flushed);
+    }
+
+    fn check(
+        &mut self,
+        written: Result<Result<(), tungstenite::Error>, tokio::time::error::Elapsed>,
+    ) {
+        let why = match written {
+            Ok(Ok(())) => return,
+            Ok(Err(why)) => loss(&why),
+            Err(_) => "the connection took nothing for five seconds".to_owned(),
+        };
+        self.lost(why);
+    }
+
+    /// Takes what came and whatever else is already there, so that a burst is
+    /// answered with one flush.
+    fn take(&mut self, first: Option<Result<Message, tungstenite::Error>>) {
+        let now = clock::both();
+        let mut next = Some(first);
+        let mut taken = 0;
+        while let Some(message) = next {
+            match message {
+                Some(Ok(Message::Binary(bytes))) => {
+                    self.link.received(Incoming::Binary(bytes), now);
+                }
+                Some(Ok(Message::Text(_))) => self.link.received(Incoming::Text, now),
+                Some(Ok(Message::Ping(_))) => {
+                    // tungstenite queues the pong; it leaves with the next flush.
+                    self.unflushed = true;
+                    self.link.received(Incoming::Ping, now);
+                }
+                Some(Ok(Message::Pong(_))) => self.link.received(Incoming::Pong, now),
+                Some(Ok(Message::Close(frame))) => {
+                    let code = frame.map_or(1_005, |f| u16::from(f.code));
+                    return self.lost(format!("the server closed the connection (code {code})"));
+                }
+                Some(Ok(Message::Frame(_))) => {}
+                Some(Err(why)) => return self.lost(loss(&why)),
+                None => return self.lost("the connection ended".to_owned()),
+            }
+            taken += 1;
+            next = match &mut self.socket {
+                Some(socket) if taken < BATCH => socket.next().now_or_never(),
+                _ => None,
+            };
+        }
+    }
+
+    fn dialed(&mut self, dialed: Result<Dialed, DialError>) {
+        self.dialing = None;
+        match dialed {
+            Ok(dialed) => {
+                info!("connected to {}", self.dialer.domain.name());
+                self.socket = Some(dialed.socket);
+                self.link
+                    .dialed(dialed.service, dialed.settings, clock::both());
+            }
+            Err(why) => {
+                warn!("not connected: {why}");
+                self.link
+                    .dial_failed(why.retry(), why.to_string(), clock::both());
+            }
+        }
+    }
+
+    fn lost(&mut self, why: String) {
+        if self.socket.take().is_some() {
+            info!("connection lost: {why}");
+            self.link.lost(why, clock::both());
+        }
+    }
+
+    fn publish(&self) {
+        self.view.send_if_modified(|view| {
+            let changed = view.phase != *self.link.phase();
+            if changed {
+                view.phase = self.link.phase().clone();
+            }
+            view.counts = self.link.counts;
+            changed
+        });
+    }
+
+    /// Lets running handlers answer, then says goodbye: a peer that is told
+    /// stops routing clicks here at once.
+    async fn close(mut self, mut answered: mpsc::Receiver<(Ticket, Answer)>) {
+        let until = Instant::now() + DRAIN_WITHIN;
+        while self.link.unanswered() > 0 && self.socket.is_some() {
+            let left = until.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, answered.recv()).await {
+                Ok(Some((ticket, answer))) => {
+                    self.link.answer(ticket, &answer, clock::both());
+                    self.carry_out().await;
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+        if let Some(mut socket) = self.socket.take() {
+            let goodbye = CloseFrame {
+                code: CloseCode::Normal,
+                reason: "".into(),
+            };
+            let closing = async {
+                socket.close(Some(goodbye)).await?;
+                while socket.next().await.transpose()?.is_some() {}
+                Ok::<_, tungstenite::Error>(())
+            };
+            let _ = tokio::time::timeout(DRAIN_WITHIN, closing).await;
+        }
+    }
+}
+
+async fn next_message(
+    socket: &mut Option<WebSocketStream<Stream>>,
+) -> Option<Result<Message, tungstenite::Error>> {
+    match socket {
+        Some(socket) => socket.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn finish(dialing: &mut Option<Dialing>) -> Result<Dialed, DialError> {
+    match dialing {
+        Some(dialing) => dialing.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn loss(why: &tungstenite::Error) -> String {
+    match why {
+        tungstenite::Error::Io(e) => format!("the connection broke: {}", e.kind()),
+        tungstenite::Error::Capacity(_) => "a message was larger than any event can be".to_owned(),
+        tungstenite::Error::Protocol(e) => format!("the WebSocket was misused: {e}"),
+        _ => "the connection ended".to_owned(),
+    }
+}

@@ -1,0 +1,5 @@
+//! The one integration binary: the real `nod` and the parts that only show
+//! their worth together, against the simulator.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod tidy;
