@@ -1,4 +1,501 @@
 //! Requests that wait for a person: register, decide, withdraw, expire.
 //! Pure: time is an argument, and every call returns what there is to do.
+//! Nothing but a person's click in time ever ends a request as allowed.
 
 pub mod request;
+pub mod token;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::ids::{RequestId, SessionId};
+use request::{Digest, Ending, Millis, Operator, Reach, Request};
+use token::TokenHash;
+
+/// More hooks than this never wait on one machine; the rest are told at once.
+pub const MAX_PENDING: usize = 10_000;
+/// How many endings are remembered, so that a late click hears the truth.
+const MAX_PAST: usize = 20_000;
+const PAST_AGE: Millis = 24 * 3600 * 1000;
+/// Allowed calls whose "tool has run" event has not arrived yet.
+const MAX_RUNNING: usize = 1024;
+
+/// What a person chose on the card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    Allow(Reach),
+    Deny {
+        reason: Option<String>,
+        interrupt: bool,
+    },
+}
+
+impl Action {
+    fn ending(self, by: Operator) -> Ending {
+        match self {
+            Self::Allow(reach) => Ending::Allowed { by, reach },
+            Self::Deny { reason, interrupt } => Ending::Denied {
+                by,
+                reason,
+                interrupt,
+            },
+        }
+    }
+
+    /// Whether `by` would only say once more what `past` already says.
+    fn repeats(&self, by: &Operator, past: &Ending) -> bool {
+        match (self, past) {
+            (
+                Self::Allow(reach),
+                Ending::Allowed {
+                    by: who,
+                    reach: was,
+                },
+            ) => by == who && std::mem::discriminant(reach) == std::mem::discriminant(was),
+            (
+                Self::Deny { interrupt, .. },
+                Ending::Denied {
+                    by: who,
+                    interrupt: was,
+                    ..
+                },
+            ) => by == who && interrupt == was,
+            _ => false,
+        }
+    }
+}
+
+/// A request that has just ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settled {
+    pub request: Arc<Request>,
+    pub ending: Ending,
+    pub at: Millis,
+}
+
+/// What is remembered of a request after its end; the tool input is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    pub ending: Ending,
+    pub at: Millis,
+    pub digest: Digest,
+    pub token: TokenHash,
+}
+
+/// Which waiting connection a request belongs to. A later one displaces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attachment(u64);
+
+/// Why a click changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    Unknown,
+    Settled {
+        ending: Ending,
+        at: Millis,
+        /// The same person chose the same thing before.
+        repeated: bool,
+    },
+    /// The daemon restarted and the hook is not back yet: try again shortly.
+    Reconnecting,
+}
+
+/// Why a request was not registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterRefusal {
+    #[error("too many requests are waiting")]
+    Full,
+    #[error("a request with this id exists")]
+    Taken,
+}
+
+/// Why a hook could not take its place again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeRefusal {
+    #[error("no request with this id is known")]
+    Unknown,
+    #[error("the resume token is not the one this request was given")]
+    WrongToken,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resumed {
+    Waiting(Attachment, Arc<Request>),
+    /// It ended while the hook was away.
+    Ended(Past),
+}
+
+/// What the terminal's side of the session told us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// This call was settled in the terminal.
+    Tool {
+        tool: String,
+        digest: Digest,
+        allowed: bool,
+    },
+    /// The turn ended, so nothing asked in it can still be open.
+    Turn,
+    Session,
+}
+
+#[derive(Debug)]
+struct Pending {
+    request: Arc<Request>,
+    token: TokenHash,
+    hook: Hook,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Hook {
+    Attached(Attachment),
+    Detached { until: Millis },
+}
+
+impl Pending {
+    fn due(&self) -> Millis {
+        match self.hook {
+            Hook::Attached(_) => self.request.deadline,
+            Hook::Detached { until } => until.min(self.request.deadline),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Approvals {
+    pending: HashMap<RequestId, Pending>,
+    due: BTreeSet<(Millis, RequestId)>,
+    sessions: HashMap<SessionId, BTreeSet<(Millis, RequestId)>>,
+    running: VecDeque<(SessionId, String, Digest)>,
+    past: HashMap<RequestId, Past>,
+    past_order: VecDeque<(Millis, RequestId)>,
+    attached: u64,
+}
+
+impl Approvals {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    pub fn pending(&self, id: &RequestId) -> Option<&Arc<Request>> {
+        self.pending.get(id).map(|pending| &pending.request)
+    }
+
+    pub fn all_pending(&self) -> impl Iterator<Item = &Arc<Request>> {
+        self.pending.values().map(|pending| &pending.request)
+    }
+
+    pub fn past(&self, id: &RequestId) -> Option<&Past> {
+        self.past.get(id)
+    }
+
+    pub fn is_attached(&self, id: &RequestId) -> bool {
+        self.pending
+            .get(id)
+            .is_some_and(|pending| matches!(pending.hook, Hook::Attached(_)))
+    }
+
+    /// An id is used once: a second connection with the same id needs
+    /// [`Approvals::resume`] and the token.
+    pub fn register(
+        &mut self,
+        request: Arc<Request>,
+        token: TokenHash,
+        now: Millis,
+    ) -> Result<Attachment, RegisterRefusal> {
+        self.forget(now);
+        if self.pending.contains_key(&request.id) || self.past.contains_key(&request.id) {
+            return Err(RegisterRefusal::Taken);
+        }
+        if self.pending.len() >= MAX_PENDING {
+            return Err(RegisterRefusal::Full);
+        }
+        let attachment = self.next_attachment();
+        self.insert(request, token, Hook::Attached(attachment));
+        Ok(attachment)
+    }
+
+    /// Gives a hook that lost its connection its place back, or the ending it
+    /// missed. The connection it had before is displaced.
+    pub fn resume(&mut self, id: &RequestId, token: TokenHash) -> Result<Resumed, ResumeRefusal> {
+        if let Some(past) = self.past.get(id) {
+            return if past.token == token {
+                Ok(Resumed::Ended(past.clone()))
+            } else {
+                Err(ResumeRefusal::WrongToken)
+            };
+        }
+        let attachment = self.next_attachment();
+        let pending = self.pending.get_mut(id).ok_or(ResumeRefusal::Unknown)?;
+        if pending.token != token {
+            return Err(ResumeRefusal::WrongToken);
+        }
+        self.due.remove(&(pending.due(), id.clone()));
+        pending.hook = Hook::Attached(attachment);
+        self.due.insert((pending.due(), id.clone()));
+        Ok(Resumed::Waiting(attachment, Arc::clone(&pending.request)))
+    }
+
+    /// The one compare-and-set of a click. Checks the deadline itself: the
+    /// sweep runs late on a sleeping laptop, so a click can arrive after the
+    /// deadline but before the sweep.
+    pub fn decide(
+        &mut self,
+        id: &RequestId,
+        action: Action,
+        by: Operator,
+        now: Millis,
+    ) -> Result<Settled, Refusal> {
+        if let Some(past) = self.past.get(id) {
+            return Err(Refusal::Settled {
+                repeated: action.repeats(&by, &past.ending),
+                ending: past.ending.clone(),
+                at: past.at,
+            });
+        }
+        let pending = self.pending.get(id).ok_or(Refusal::Unknown)?;
+        if let Some((ending, at)) = overdue(pending, now) {
+            return Err(Refusal::Settled {
+                ending,
+                at,
+                repeated: false,
+            });
+        }
+        if let Hook::Detached { .. } = pending.hook {
+            return Err(Refusal::Reconnecting);
+        }
+        let allowed = matches!(action, Action::Allow(_));
+        let settled = self
+            .settle(id, action.ending(by), now)
+            .ok_or(Refusal::Unknown)?;
+        if allowed {
+            self.expect_run(&settled.request);
+        }
+        Ok(settled)
+    }
+
+    /// Closes what the terminal has settled. A tool's event closes one request
+    /// at most, the oldest of its kind, and none if it speaks of a call that
+    /// was allowed here.
+    pub fn withdraw(
+        &mut self,
+        session: &SessionId,
+        withdrawal: &Withdrawal,
+        now: Millis,
+    ) -> Vec<Settled> {
+        match withdrawal {
+            Withdrawal::Tool {
+                tool,
+                digest,
+                allowed,
+            } => {
+                let known = self
+                    .running
+                    .iter()
+                    .position(|(s, t, d)| s == session && t == tool && d == digest);
+                if let Some(known) = known {
+                    self.running.remove(known);
+                    return Vec::new();
+                }
+                let ending = Ending::Terminal {
+                    allowed: Some(*allowed),
+                };
+                let oldest = self.sessions.get(session).and_then(|asked| {
+                    asked.iter().map(|(_, id)| id).find(|id| {
+                        self.pending
+                            .get(*id)
+                            .is_some_and(|p| p.request.tool == *tool && p.request.digest == *digest)
+                    })
+                });
+                oldest
+                    .cloned()
+                    .and_then(|id| self.settle(&id, ending, now))
+                    .into_iter()
+                    .collect()
+            }
+            Withdrawal::Turn | Withdrawal::Session => {
+                self.running.retain(|(s, _, _)| s != session);
+                let asked = self.sessions.get(session).cloned().unwrap_or_default();
+                asked
+                    .into_iter()
+                    .filter_map(|(_, id)| self.settle(&id, Ending::Terminal { allowed: None }, now))
+                    .collect()
+            }
+        }
+    }
+
+    /// Ends a request whose hook closed its connection. A connection that was
+    /// displaced, or given up by the daemon itself, ends nothing.
+    pub fn hook_gone(
+        &mut self,
+        id: &RequestId,
+        attachment: Attachment,
+        now: Millis,
+    ) -> Option<Settled> {
+        match self.pending.get(id)?.hook {
+            Hook::Attached(current) if current == attachment => {
+                self.settle(id, Ending::HookGone, now)
+            }
+            Hook::Attached(_) | Hook::Detached { .. } => None,
+        }
+    }
+
+    /// Hands a request back to the terminal because its card can't be shown.
+    pub fn undeliverable(&mut self, id: &RequestId, now: Millis) -> Option<Settled> {
+        self.settle(id, Ending::Undeliverable, now)
+    }
+
+    /// Closes every request due at or before `now`.
+    pub fn expire(&mut self, now: Millis) -> Vec<Settled> {
+        let mut settled = Vec::new();
+        while let Some((_, id)) = self.due.first().filter(|(due, _)| *due <= now).cloned() {
+            let Some((ending, at)) = self.pending.get(&id).and_then(|p| overdue(p, now)) else {
+                break;
+            };
+            settled.extend(self.settle(&id, ending, at));
+        }
+        self.forget(now);
+        settled
+    }
+
+    pub fn next_deadline(&self) -> Option<Millis> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// Before a stop: connections that close from here on are our doing, and
+    /// their hooks will come back.
+    pub fn detach_all(&mut self, now: Millis, grace: Millis) {
+        let until = now.saturating_add(grace);
+        self.due.clear();
+        for (id, pending) in &mut self.pending {
+            pending.hook = Hook::Detached { until };
+            self.due.insert((pending.due(), id.clone()));
+        }
+    }
+
+    /// After a start: what was pending waits `grace` for its hook to come back.
+    pub fn restore(
+        &mut self,
+        requests: impl IntoIterator<Item = (Arc<Request>, TokenHash)>,
+        now: Millis,
+        grace: Millis,
+    ) {
+        let until = now.saturating_add(grace);
+        for (request, token) in requests {
+            let known =
+                self.pending.contains_key(&request.id) || self.past.contains_key(&request.id);
+            if !known && self.pending.len() < MAX_PENDING {
+                self.insert(request, token, Hook::Detached { until });
+            }
+        }
+    }
+
+    /// After a start: an ending that was written down before.
+    pub fn recall(&mut self, id: RequestId, past: Past) {
+        if !self.pending.contains_key(&id) {
+            self.remember(id, past);
+        }
+    }
+
+    fn next_attachment(&mut self) -> Attachment {
+        self.attached += 1;
+        Attachment(self.attached)
+    }
+
+    fn insert(&mut self, request: Arc<Request>, token: TokenHash, hook: Hook) {
+        let id = request.id.clone();
+        if let Some(session) = &request.origin.session {
+            self.sessions
+                .entry(session.clone())
+                .or_default()
+                .insert((request.asked_at, id.clone()));
+        }
+        let pending = Pending {
+            request,
+            token,
+            hook,
+        };
+        self.due.insert((pending.due(), id.clone()));
+        self.pending.insert(id, pending);
+    }
+
+    fn settle(&mut self, id: &RequestId, ending: Ending, at: Millis) -> Option<Settled> {
+        let pending = self.pending.remove(id)?;
+        self.due.remove(&(pending.due(), id.clone()));
+        let Pending { request, token, .. } = pending;
+        if let Some(session) = &request.origin.session
+            && let Some(asked) = self.sessions.get_mut(session)
+        {
+            asked.remove(&(request.asked_at, id.clone()));
+            if asked.is_empty() {
+                self.sessions.remove(session);
+            }
+        }
+        let past = Past {
+            ending: ending.clone(),
+            at,
+            digest: request.digest,
+            token,
+        };
+        self.remember(id.clone(), past);
+        Some(Settled {
+            request,
+            ending,
+            at,
+        })
+    }
+
+    fn remember(&mut self, id: RequestId, past: Past) {
+        let at = past.at;
+        if self.past.insert(id.clone(), past).is_none() {
+            self.past_order.push_back((at, id));
+        }
+        while self.past_order.len() > MAX_PAST {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget(&mut self, now: Millis) {
+        let horizon = now.saturating_sub(PAST_AGE);
+        while self.past_order.front().is_some_and(|(at, _)| *at < horizon) {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, id)) = self.past_order.pop_front() {
+            self.past.remove(&id);
+        }
+    }
+
+    /// The tool will run and its event will come; it must not be taken for an
+    /// answer to an identical call that is still open.
+    fn expect_run(&mut self, request: &Request) {
+        if let Some(session) = &request.origin.session {
+            if self.running.len() >= MAX_RUNNING {
+                self.running.pop_front();
+            }
+            self.running
+                .push_back((session.clone(), request.tool.clone(), request.digest));
+        }
+    }
+}
+
+/// The ending a request has reached by the clock alone, and when.
+fn overdue(pending: &Pending, now: Millis) -> Option<(Ending, Millis)> {
+    if pending.request.deadline <= now && pending.request.deadline <= pending.due() {
+        return Some((Ending::TimedOut, pending.request.deadline));
+    }
+    (pending.due() <= now).then(|| (Ending::Orphaned, pending.due()))
+}
+
+#[cfg(test)]
+mod tests;

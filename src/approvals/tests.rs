@@ -1,0 +1,472 @@
+//! What must hold whatever order things happen in.
+
+use super::*;
+use crate::approvals::request::Origin;
+use crate::ids::UserId;
+use crate::rules::Rule;
+use proptest::prelude::*;
+use serde_json::json;
+
+const T0: Millis = 1_700_000_000_000;
+const TIMEOUT: Millis = 300_000;
+const GRACE: Millis = 30_000;
+
+fn id(n: usize) -> RequestId {
+    RequestId::parse(&format!("r{n}")).unwrap()
+}
+
+fn session(n: usize) -> SessionId {
+    SessionId::parse(&format!("s{n}")).unwrap()
+}
+
+fn token(n: u8) -> TokenHash {
+    token::Token::from_bytes([n; 32]).hash()
+}
+
+fn person(name: &str) -> Operator {
+    Operator {
+        id: UserId::parse(name).unwrap(),
+    }
+}
+
+fn request(n: usize, s: usize, command: &str, now: Millis) -> Arc<Request> {
+    let input = json!({"command": command});
+    Arc::new(Request {
+        id: id(n),
+        tool: "Bash".into(),
+        digest: Digest::of(&input),
+        input,
+        origin: Origin {
+            machine: "m".into(),
+            user: "u".into(),
+            project: "/p".into(),
+            cwd: "/p".into(),
+            branch: None,
+            session: Some(session(s)),
+            agent: None,
+            pid: None,
+        },
+        suggested: Vec::new(),
+        asked_at: now,
+        deadline: now + TIMEOUT,
+    })
+}
+
+fn allow() -> Action {
+    Action::Allow(Reach::Once)
+}
+
+fn deny(interrupt: bool) -> Action {
+    Action::Deny {
+        reason: None,
+        interrupt,
+    }
+}
+
+fn ran(command: &str) -> Withdrawal {
+    Withdrawal::Tool {
+        tool: "Bash".into(),
+        digest: Digest::of(&json!({"command": command})),
+        allowed: true,
+    }
+}
+
+fn asking() -> (Approvals, Attachment) {
+    let mut desk = Approvals::new();
+    let attachment = desk.register(request(1, 1, "ls", T0), token(1), T0);
+    (desk, attachment.unwrap())
+}
+
+#[test]
+fn late_click_is_refused_even_before_the_sweep() {
+    let (mut desk, _) = asking();
+    let refused = desk.decide(&id(1), allow(), person("ou_a"), T0 + TIMEOUT);
+    let timed_out = Refusal::Settled {
+        ending: Ending::TimedOut,
+        at: T0 + TIMEOUT,
+        repeated: false,
+    };
+    assert_eq!(refused, Err(timed_out.clone()));
+    let swept = desk.expire(T0 + TIMEOUT + 60_000);
+    assert_eq!(swept.len(), 1);
+    assert_eq!(
+        (&swept[0].ending, swept[0].at),
+        (&Ending::TimedOut, T0 + TIMEOUT)
+    );
+    let refused = desk.decide(&id(1), deny(true), person("ou_a"), T0 + TIMEOUT + 60_001);
+    assert_eq!(refused, Err(timed_out));
+}
+
+#[test]
+fn a_second_click_is_told_who_was_first_and_whether_it_was_the_same() {
+    let table = [
+        ("ou_a", allow(), true),
+        ("ou_b", allow(), false),
+        ("ou_a", Action::Allow(Reach::Session(Vec::new())), false),
+        ("ou_a", deny(false), false),
+        ("ou_a", deny(true), false),
+    ];
+    for (who, action, same) in table {
+        let (mut desk, _) = asking();
+        let first = desk.decide(&id(1), allow(), person("ou_a"), T0 + 5);
+        let ending = first.unwrap().ending;
+        let Err(Refusal::Settled {
+            ending: told,
+            at,
+            repeated,
+        }) = desk.decide(&id(1), action.clone(), person(who), T0 + 9)
+        else {
+            panic!("{action:?} by {who} was not refused");
+        };
+        assert_eq!(
+            (told, at, repeated),
+            (ending, T0 + 5, same),
+            "{action:?} by {who}"
+        );
+    }
+}
+
+#[test]
+fn undone_always_still_counts_as_the_same_click() {
+    let (mut desk, _) = asking();
+    let always = |undone| {
+        Action::Allow(Reach::Always {
+            rules: vec![Rule {
+                tool: "Bash".into(),
+                content: Some("ls".into()),
+            }],
+            undone,
+        })
+    };
+    desk.decide(&id(1), always(false), person("ou_a"), T0)
+        .unwrap();
+    assert!(matches!(
+        desk.decide(&id(1), always(true), person("ou_a"), T0),
+        Err(Refusal::Settled { repeated: true, .. })
+    ));
+}
+
+#[test]
+fn an_id_is_used_once() {
+    let (mut desk, attachment) = asking();
+    let again = request(1, 1, "rm -rf /", T0 + 1);
+    assert_eq!(
+        desk.register(again.clone(), token(2), T0 + 1),
+        Err(RegisterRefusal::Taken)
+    );
+    desk.hook_gone(&id(1), attachment, T0 + 2).unwrap();
+    assert_eq!(
+        desk.register(again.clone(), token(2), T0 + 3),
+        Err(RegisterRefusal::Taken)
+    );
+    assert!(
+        desk.register(again, token(2), T0 + PAST_AGE + 3).is_ok(),
+        "endings are forgotten after a day"
+    );
+}
+
+#[test]
+fn resuming_needs_the_token_and_displaces_the_old_connection() {
+    let (mut desk, old) = asking();
+    assert_eq!(
+        desk.resume(&id(1), token(2)),
+        Err(ResumeRefusal::WrongToken)
+    );
+    assert_eq!(desk.resume(&id(2), token(1)), Err(ResumeRefusal::Unknown));
+    let Ok(Resumed::Waiting(new, _)) = desk.resume(&id(1), token(1)) else {
+        panic!("the right token did not resume");
+    };
+    assert_eq!(desk.hook_gone(&id(1), old, T0 + 1), None);
+    assert!(desk.decide(&id(1), allow(), person("ou_a"), T0 + 2).is_ok());
+    assert_eq!(desk.hook_gone(&id(1), new, T0 + 3), None);
+}
+
+#[test]
+fn an_ending_that_was_missed_is_given_to_the_token_only() {
+    let (mut desk, _) = asking();
+    desk.decide(&id(1), deny(false), person("ou_a"), T0 + 2)
+        .unwrap();
+    assert_eq!(
+        desk.resume(&id(1), token(9)),
+        Err(ResumeRefusal::WrongToken)
+    );
+    assert!(matches!(
+        desk.resume(&id(1), token(1)),
+        Ok(Resumed::Ended(Past {
+            ending: Ending::Denied { .. },
+            ..
+        }))
+    ));
+}
+
+#[test]
+fn after_a_restart_a_click_waits_for_the_hook_and_the_hook_for_grace() {
+    let mut desk = Approvals::new();
+    desk.restore([(request(1, 1, "ls", T0), token(1))], T0 + 10, GRACE);
+    assert_eq!(
+        desk.decide(&id(1), allow(), person("ou_a"), T0 + 11),
+        Err(Refusal::Reconnecting)
+    );
+    assert_eq!(desk.next_deadline(), Some(T0 + 10 + GRACE));
+    desk.resume(&id(1), token(1)).unwrap();
+    assert_eq!(desk.next_deadline(), Some(T0 + TIMEOUT));
+    assert!(
+        desk.decide(&id(1), allow(), person("ou_a"), T0 + 12)
+            .is_ok()
+    );
+
+    desk.restore([(request(2, 1, "ls", T0), token(1))], T0 + 10, GRACE);
+    let settled = desk.expire(T0 + 10 + GRACE);
+    assert_eq!(settled[0].ending, Ending::Orphaned);
+
+    desk.restore(
+        [(request(3, 1, "ls", T0), token(1))],
+        T0 + TIMEOUT - 5,
+        GRACE,
+    );
+    let settled = desk.expire(T0 + TIMEOUT + GRACE);
+    assert_eq!(
+        (&settled[0].ending, settled[0].at),
+        (&Ending::TimedOut, T0 + TIMEOUT)
+    );
+}
+
+#[test]
+fn connections_closed_by_our_own_stop_end_nothing() {
+    let (mut desk, attachment) = asking();
+    desk.detach_all(T0 + 1, GRACE);
+    assert_eq!(desk.hook_gone(&id(1), attachment, T0 + 2), None);
+    assert!(desk.pending(&id(1)).is_some());
+}
+
+#[test]
+fn a_tools_event_closes_the_oldest_call_like_it_and_no_other() {
+    let mut desk = Approvals::new();
+    for (n, s, command) in [(1, 1, "ls"), (2, 1, "ls"), (3, 1, "pwd"), (4, 2, "ls")] {
+        let asked = T0 + Millis::try_from(n).unwrap();
+        desk.register(request(n, s, command, asked), token(1), asked)
+            .unwrap();
+    }
+    let closed = desk.withdraw(&session(1), &ran("ls"), T0 + 10);
+    assert_eq!(closed.len(), 1);
+    assert_eq!(closed[0].request.id, id(1));
+    assert_eq!(
+        closed[0].ending,
+        Ending::Terminal {
+            allowed: Some(true)
+        }
+    );
+    assert!(
+        desk.withdraw(&session(1), &ran("rm"), T0 + 11).is_empty(),
+        "another input"
+    );
+    let rest: Vec<_> = desk
+        .withdraw(&session(1), &Withdrawal::Turn, T0 + 12)
+        .into_iter()
+        .map(|settled| settled.request.id.clone())
+        .collect();
+    assert_eq!(rest, [id(2), id(3)]);
+    assert!(desk.pending(&id(4)).is_some(), "another session");
+}
+
+#[test]
+fn the_event_of_a_call_allowed_here_does_not_close_its_twin() {
+    let mut desk = Approvals::new();
+    for n in [1, 2] {
+        desk.register(request(n, 1, "ls", T0), token(1), T0)
+            .unwrap();
+    }
+    desk.decide(&id(1), allow(), person("ou_a"), T0 + 1)
+        .unwrap();
+    assert!(
+        desk.withdraw(&session(1), &ran("ls"), T0 + 2).is_empty(),
+        "that was the first one running"
+    );
+    assert_eq!(desk.withdraw(&session(1), &ran("ls"), T0 + 3).len(), 1);
+}
+
+#[test]
+fn a_late_interrupt_after_a_terminal_answer_changes_nothing() {
+    let (mut desk, _) = asking();
+    desk.withdraw(&session(1), &ran("ls"), T0 + 1);
+    assert_eq!(
+        desk.decide(&id(1), deny(true), person("ou_a"), T0 + 2),
+        Err(Refusal::Settled {
+            ending: Ending::Terminal {
+                allowed: Some(true)
+            },
+            at: T0 + 1,
+            repeated: false
+        })
+    );
+}
+
+#[test]
+fn pending_and_past_are_bounded_and_every_index_is_cleared() {
+    let mut desk = Approvals::new();
+    for n in 0..MAX_PENDING {
+        desk.register(request(n, n % 7, "ls", T0), token(1), T0)
+            .unwrap();
+    }
+    assert_eq!(
+        desk.register(request(MAX_PENDING, 1, "ls", T0), token(1), T0),
+        Err(RegisterRefusal::Full)
+    );
+    assert_eq!(desk.expire(T0 + TIMEOUT).len(), MAX_PENDING);
+    for n in MAX_PENDING..3 * MAX_PENDING {
+        let attachment = desk
+            .register(request(n, 1, "ls", T0), token(1), T0)
+            .unwrap();
+        desk.hook_gone(&id(n), attachment, T0);
+    }
+    assert_eq!(desk.past.len(), MAX_PAST);
+    assert_eq!(desk.past_order.len(), MAX_PAST);
+    assert!(desk.due.is_empty() && desk.sessions.is_empty() && desk.is_empty());
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Register(usize),
+    Click(usize, bool),
+    Wait(Millis),
+    Expire,
+    Ran(usize),
+    Turn(usize),
+    Gone(usize),
+    Resume(usize, bool),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let n = 0..6_usize;
+    prop_oneof![
+        3 => n.clone().prop_map(Step::Register),
+        3 => (n.clone(), any::<bool>()).prop_map(|(n, allow)| Step::Click(n, allow)),
+        2 => (0..TIMEOUT).prop_map(Step::Wait),
+        1 => Just(Step::Expire),
+        1 => n.clone().prop_map(Step::Ran),
+        1 => n.clone().prop_map(Step::Turn),
+        1 => n.clone().prop_map(Step::Gone),
+        2 => (n, any::<bool>()).prop_map(|(n, right)| Step::Resume(n, right)),
+        1 => Just(Step::Restart),
+    ]
+}
+
+/// The reference: one row per request, one rule per line.
+#[derive(Debug, Clone, Default)]
+struct Row {
+    deadline: Millis,
+    /// `None` while a hook is attached.
+    away_until: Option<Millis>,
+    attachment: Option<Attachment>,
+    ending: Option<Ending>,
+}
+
+impl Row {
+    fn by_clock(&self, now: Millis) -> Option<Ending> {
+        let away = self.away_until.unwrap_or(Millis::MAX);
+        match (self.deadline <= now, away <= now) {
+            (true, _) if self.deadline <= away => Some(Ending::TimedOut),
+            (_, true) => Some(Ending::Orphaned),
+            _ => None,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn every_interleaving_ends_each_request_once_and_allows_only_by_a_click(
+        steps in proptest::collection::vec(step(), 1..60)
+    ) {
+        let mut desk = Approvals::new();
+        let mut rows: HashMap<usize, Row> = HashMap::new();
+        let mut now = T0;
+        for step in steps {
+            let mut ended: Vec<Settled> = Vec::new();
+            match step {
+                Step::Register(n) => {
+                    let result = desk.register(request(n, n % 2, &format!("c{}", n % 3), now), token(1), now);
+                    prop_assert_eq!(result.is_err(), rows.contains_key(&n));
+                    if let Ok(attachment) = result {
+                        rows.insert(n, Row { deadline: now + TIMEOUT, attachment: Some(attachment), ..Row::default() });
+                    }
+                }
+                Step::Click(n, allows) => {
+                    let action = if allows { allow() } else { deny(true) };
+                    let result = desk.decide(&id(n), action, person("ou_a"), now);
+                    let row = rows.get(&n);
+                    let open = row.is_some_and(|r| r.ending.is_none() && r.by_clock(now).is_none());
+                    prop_assert_eq!(result.is_ok(), open && row.is_some_and(|r| r.away_until.is_none()));
+                    match result {
+                        Ok(settled) => {
+                            prop_assert_eq!(matches!(settled.ending, Ending::Allowed { .. }), allows);
+                            let row = rows.get_mut(&n).unwrap();
+                            prop_assert!(row.ending.replace(settled.ending).is_none());
+                        }
+                        Err(Refusal::Unknown) => prop_assert!(row.is_none()),
+                        Err(Refusal::Reconnecting) => prop_assert!(open),
+                        Err(Refusal::Settled { ending, .. }) => {
+                            let row = row.unwrap();
+                            prop_assert_eq!(Some(ending), row.ending.clone().or(row.by_clock(now)));
+                        }
+                    }
+                }
+                Step::Wait(millis) => now += millis,
+                Step::Expire => {
+                    ended = desk.expire(now);
+                    let due = rows.values().filter(|r| r.ending.is_none() && r.by_clock(now).is_some());
+                    prop_assert_eq!(ended.len(), due.count());
+                }
+                Step::Ran(n) => ended = desk.withdraw(&session(n % 2), &ran(&format!("c{}", n % 3)), now),
+                Step::Turn(n) => {
+                    ended = desk.withdraw(&session(n % 2), &Withdrawal::Turn, now);
+                    let open = rows.iter().filter(|(m, r)| *m % 2 == n % 2 && r.ending.is_none());
+                    prop_assert_eq!(ended.len(), open.count());
+                }
+                Step::Gone(n) => if let Some(attachment) = rows.get(&n).and_then(|r| r.attachment) {
+                    ended.extend(desk.hook_gone(&id(n), attachment, now));
+                    let row = &rows[&n];
+                    prop_assert_eq!(ended.len(), usize::from(row.ending.is_none() && row.away_until.is_none()));
+                },
+                Step::Resume(n, right) => {
+                    let result = desk.resume(&id(n), token(if right { 1 } else { 2 }));
+                    match (result, rows.get_mut(&n)) {
+                        (Ok(Resumed::Waiting(attachment, _)), Some(row)) => {
+                            prop_assert!(right && row.ending.is_none());
+                            row.away_until = None;
+                            row.attachment = Some(attachment);
+                        }
+                        (Ok(Resumed::Ended(past)), Some(row)) => {
+                            prop_assert!(right);
+                            prop_assert_eq!(Some(past.ending), row.ending.clone());
+                        }
+                        (Err(ResumeRefusal::WrongToken), Some(_)) => prop_assert!(!right),
+                        (Err(ResumeRefusal::Unknown), None) => {}
+                        (result, row) => prop_assert!(false, "{:?} for {:?}", result, row),
+                    }
+                }
+                Step::Restart => {
+                    let pending: Vec<_> = desk.all_pending().cloned().map(|r| (r, token(1))).collect();
+                    let past: Vec<_> = (0..6).filter_map(|n| desk.past(&id(n)).cloned().map(|p| (id(n), p))).collect();
+                    desk = Approvals::new();
+                    desk.restore(pending, now, GRACE);
+                    past.into_iter().for_each(|(id, past)| desk.recall(id, past));
+                    for row in rows.values_mut().filter(|r| r.ending.is_none()) {
+                        row.away_until = Some(now + GRACE);
+                        row.attachment = None;
+                    }
+                }
+            }
+            for settled in ended {
+                let n = (0..6).find(|n| id(*n) == settled.request.id).unwrap();
+                let is_decision = matches!(settled.ending, Ending::Allowed { .. } | Ending::Denied { .. });
+                prop_assert!(!is_decision, "{:?} without a click", settled.ending);
+                prop_assert!(rows.get_mut(&n).unwrap().ending.replace(settled.ending).is_none(), "a second ending");
+            }
+            prop_assert_eq!(desk.len(), rows.values().filter(|r| r.ending.is_none()).count());
+            prop_assert_eq!(desk.due.len(), desk.len());
+        }
+    }
+}

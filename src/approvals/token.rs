@@ -1,0 +1,92 @@
+//! The proof that a connection belongs to the hook that asked: 256 random bits
+//! given out once, of which only the hash is kept. Never shown in a log.
+
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// What the hook keeps in memory and presents after a daemon restart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token([u8; 32]);
+
+/// What the daemon keeps, also on disk.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash([u8; 32]);
+
+impl Token {
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn hex(&self) -> String {
+        hex(&self.0)
+    }
+
+    pub fn parse_hex(text: &str) -> Option<Self> {
+        unhex(text).map(Self)
+    }
+
+    pub fn hash(&self) -> TokenHash {
+        TokenHash(Sha256::digest(self.0).into())
+    }
+}
+
+impl TokenHash {
+    pub fn hex(&self) -> String {
+        hex(&self.0)
+    }
+
+    pub fn parse_hex(text: &str) -> Option<Self> {
+        unhex(text).map(Self)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash(…)")
+    }
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|b| [b >> 4, b & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_back_and_never_prints_itself() {
+        let token = Token::from_bytes([0xa5; 32]);
+        assert_eq!(Token::parse_hex(&token.hex()), Some(token.clone()));
+        assert_eq!(
+            TokenHash::parse_hex(&token.hash().hex()),
+            Some(token.hash())
+        );
+        assert!(!format!("{token:?} {:?}", token.hash()).contains("a5"));
+        for bad in ["", "a5", &"+1".repeat(32), &"é".repeat(32)] {
+            assert_eq!(Token::parse_hex(bad), None);
+        }
+    }
+}
