@@ -1,0 +1,505 @@
+//! Where hooks wait and clicks arrive: the approvals behind a lock that is
+//! never held over an await, and the way an answer reaches its hook.
+//! Decides nothing by itself and never waits longer than it says.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::request::{Digest, Ending, Millis, Operator, Request};
+use super::token::{Token, TokenHash};
+use super::{
+    Action, Approvals, Attachment, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed, Settled,
+    Withdrawal,
+};
+use crate::ids::{RequestId, SessionId};
+
+/// How long a toast may wait for the hook to say that it has its answer.
+pub const DELIVERY_LIMIT: Duration = Duration::from_millis(500);
+/// tokio's clock stands still while a laptop sleeps, so a long sleep is cut up
+/// and the deadline is compared with the desk's own clock on waking.
+const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+/// Endings nobody has fetched; the oldest go first.
+const MAX_OUTBOX: usize = 16_384;
+
+pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
+
+/// What a hook is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub ending: Ending,
+    pub digest: Digest,
+    /// From the question to its deadline.
+    pub patience: Duration,
+    pub extras: Extras,
+}
+
+/// What an allow carries besides, in Claude Code's own format.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Extras {
+    pub updated_permissions: Option<Value>,
+    pub updated_input: Option<Value>,
+}
+
+/// How far an answer is known to have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// The hook said that it has the answer.
+    Confirmed,
+    /// The answer was written to a client that can't confirm.
+    Written,
+    /// A client that can confirm has not done so in time.
+    Unconfirmed,
+    /// The hook went away without it.
+    Lost,
+}
+
+/// An answer on its way; what becomes of it is reported once.
+#[derive(Debug)]
+pub struct Handover {
+    pub answer: Answer,
+    receipt: Option<oneshot::Sender<Delivery>>,
+}
+
+impl Handover {
+    pub fn report(&mut self, delivery: Delivery) {
+        if let Some(receipt) = self.receipt.take() {
+            // Whoever asked may have stopped waiting; nothing hangs on it.
+            let _ = receipt.send(delivery);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    approvals: Approvals,
+    hooks: HashMap<RequestId, oneshot::Sender<Handover>>,
+    outbox: VecDeque<Settled>,
+    /// What the expiry task sleeps towards.
+    armed: Option<Millis>,
+}
+
+pub struct Desk {
+    state: Mutex<State>,
+    clock: Clock,
+    earlier: Notify,
+    attached: Notify,
+    settled: Notify,
+    hot: watch::Sender<bool>,
+}
+
+/// What came of presenting a resume token.
+#[derive(Debug)]
+pub enum Return {
+    Waiting(Waiting),
+    Ended(Past),
+}
+
+impl Desk {
+    pub fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            clock,
+            earlier: Notify::new(),
+            attached: Notify::new(),
+            settled: Notify::new(),
+            hot: watch::Sender::new(false),
+        })
+    }
+
+    /// Whether anybody waits; the long connection is watched closely then.
+    pub fn hot(&self) -> watch::Receiver<bool> {
+        self.hot.subscribe()
+    }
+
+    pub fn pending(&self) -> usize {
+        self.lock().approvals.len()
+    }
+
+    pub fn find(&self, id: &RequestId) -> Option<Arc<Request>> {
+        self.lock().approvals.pending(id).cloned()
+    }
+
+    pub fn all_pending(&self) -> Vec<Arc<Request>> {
+        self.lock().approvals.all_pending().cloned().collect()
+    }
+
+    pub fn past(&self, id: &RequestId) -> Option<Past> {
+        self.lock().approvals.past(id).cloned()
+    }
+
+    /// Registers a request with a fresh token. Dropping the [`Waiting`] means
+    /// that the hook is gone.
+    pub fn register(self: &Arc<Self>, request: Request) -> Result<Waiting, RegisterRefusal> {
+        let token = Token::from_bytes(rand::random());
+        let request = Arc::new(request);
+        let now = (self.clock)();
+        let waiting = {
+            let mut state = self.lock();
+            let attachment = state
+                .approvals
+                .register(Arc::clone(&request), token.hash(), now)?;
+            state.seat(self, request, attachment, token)
+        };
+        self.changed();
+        Ok(waiting)
+    }
+
+    /// Gives a hook its place back. An answer with its extras for an ended one
+    /// is the caller's to build, see [`Waiting::ended`].
+    pub fn resume(self: &Arc<Self>, id: &RequestId, token: Token) -> Result<Return, ResumeRefusal> {
+        let returned = {
+            let mut state = self.lock();
+            match state.approvals.resume(id, token.hash())? {
+                Resumed::Waiting(attachment, request) => {
+                    Return::Waiting(state.seat(self, request, attachment, token))
+                }
+                Resumed::Ended(past) => Return::Ended(past),
+            }
+        };
+        self.changed();
+        self.attached.notify_waiters();
+        Ok(returned)
+    }
+
+    /// The winner of a click gets the [`Claim`]; whatever must be on disk
+    /// before the hook hears of it is written between claim and delivery.
+    pub fn claim(
+        self: &Arc<Self>,
+        id: &RequestId,
+        action: Action,
+        by: Operator,
+    ) -> Result<Claim, Refusal> {
+        let now = (self.clock)();
+        let claim = {
+            let mut state = self.lock();
+            let settled = state.approvals.decide(id, action, by, now)?;
+            let hook = state.hooks.remove(id);
+            Claim { settled, hook }
+        };
+        self.changed();
+        Ok(claim)
+    }
+
+    /// Waits until a hook holds this request's place, or it has ended, or the
+    /// limit is over. True when a claim can succeed.
+    pub async fn wait_attached(&self, id: &RequestId, limit: Duration) -> bool {
+        let wait = async {
+            loop {
+                let mut changed = std::pin::pin!(self.attached.notified());
+                changed.as_mut().enable();
+                {
+                    let state = self.lock();
+                    if state.approvals.is_attached(id) {
+                        return true;
+                    }
+                    if state.approvals.pending(id).is_none() {
+                        return false;
+                    }
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(limit, wait).await.unwrap_or(false)
+    }
+
+    /// Closes what the terminal has settled; returns how many that were.
+    pub fn withdraw(&self, session: &SessionId, withdrawal: &Withdrawal) -> usize {
+        let now = (self.clock)();
+        self.end(|approvals| approvals.withdraw(session, withdrawal, now))
+    }
+
+    /// Hands a request back to the terminal because its card can't be shown.
+    pub fn undeliverable(&self, id: &RequestId) -> bool {
+        let now = (self.clock)();
+        self.end(|approvals| approvals.undeliverable(id, now).into_iter().collect()) > 0
+    }
+
+    pub fn sweep(&self) -> usize {
+        let now = (self.clock)();
+        self.end(|approvals| approvals.expire(now))
+    }
+
+    /// Before a stop: every waiting connection is let go, and its hook comes
+    /// back to the next daemon with its token.
+    pub fn detach_all(&self, grace: Duration) {
+        let now = (self.clock)();
+        let let_go = {
+            let mut state = self.lock();
+            state.approvals.detach_all(now, millis(grace));
+            std::mem::take(&mut state.hooks)
+        };
+        drop(let_go);
+        self.changed();
+    }
+
+    /// After a start: puts back what was pending and what had ended.
+    pub fn restore(
+        &self,
+        pending: impl IntoIterator<Item = (Arc<Request>, TokenHash)>,
+        past: impl IntoIterator<Item = (RequestId, Past)>,
+        grace: Duration,
+    ) {
+        let now = (self.clock)();
+        {
+            let mut state = self.lock();
+            for (id, past) in past {
+                state.approvals.recall(id, past);
+            }
+            state.approvals.restore(pending, now, millis(grace));
+        }
+        self.changed();
+    }
+
+    /// The next request that ended without a claim. For one reader.
+    pub async fn next_settled(&self) -> Settled {
+        loop {
+            let changed = self.settled.notified();
+            if let Some(settled) = self.lock().outbox.pop_front() {
+                return settled;
+            }
+            changed.await;
+        }
+    }
+
+    fn hook_gone(&self, id: &RequestId, attachment: Attachment) {
+        let now = (self.clock)();
+        self.end(|approvals| {
+            approvals
+                .hook_gone(id, attachment, now)
+                .into_iter()
+                .collect()
+        });
+    }
+
+    fn end(&self, by: impl FnOnce(&mut Approvals) -> Vec<Settled>) -> usize {
+        let mut answers = Vec::new();
+        let count = {
+            let mut state = self.lock();
+            let ended = by(&mut state.approvals);
+            for settled in &ended {
+                if let Some(hook) = state.hooks.remove(&settled.request.id) {
+                    answers.push((hook, answer(settled, Extras::default())));
+                }
+            }
+            let count = ended.len();
+            state.outbox.extend(ended);
+            let excess = state.outbox.len().saturating_sub(MAX_OUTBOX);
+            if excess > 0 {
+                tracing::warn!(excess, "endings were not fetched in time and are dropped");
+                state.outbox.drain(..excess);
+            }
+            count
+        };
+        for (hook, answer) in answers {
+            // A hook that has just gone away needs no answer.
+            let _ = hook.send(Handover {
+                answer,
+                receipt: None,
+            });
+        }
+        if count > 0 {
+            self.settled.notify_one();
+            self.attached.notify_waiters();
+            self.changed();
+        }
+        count
+    }
+
+    fn changed(&self) {
+        self.hot.send_if_modified(|hot| {
+            let any = self.pending() > 0;
+            std::mem::replace(hot, any) != any
+        });
+        let state = self.lock();
+        let earlier = match (state.approvals.next_deadline(), state.armed) {
+            (Some(next), Some(armed)) => next < armed,
+            (next, armed) => next.is_some() && armed.is_none(),
+        };
+        if earlier {
+            self.earlier.notify_one();
+        }
+    }
+
+    fn arm(&self) -> Option<Millis> {
+        let mut state = self.lock();
+        state.armed = state.approvals.next_deadline();
+        state.armed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn seat(
+        &mut self,
+        desk: &Arc<Desk>,
+        request: Arc<Request>,
+        attachment: Attachment,
+        token: Token,
+    ) -> Waiting {
+        let (answer, answered) = oneshot::channel();
+        self.hooks.insert(request.id.clone(), answer);
+        Waiting {
+            _place: Some(Place {
+                desk: Arc::clone(desk),
+                id: request.id.clone(),
+                attachment,
+            }),
+            token: Some(token),
+            deadline: request.deadline,
+            answered,
+        }
+    }
+}
+
+fn answer(settled: &Settled, extras: Extras) -> Answer {
+    let request = &settled.request;
+    let patience = request.deadline.saturating_sub(request.asked_at).max(0);
+    Answer {
+        ending: settled.ending.clone(),
+        digest: request.digest,
+        patience: Duration::from_millis(patience.unsigned_abs()),
+        extras,
+    }
+}
+
+fn millis(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
+}
+
+/// A hook's place. The server's task holds it while the connection stands.
+#[derive(Debug)]
+pub struct Waiting {
+    _place: Option<Place>,
+    token: Option<Token>,
+    deadline: Millis,
+    answered: oneshot::Receiver<Handover>,
+}
+
+/// Ends the request when the hook goes away before its answer.
+struct Place {
+    desk: Arc<Desk>,
+    id: RequestId,
+    attachment: Attachment,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Place")
+            .field(&self.id)
+            .field(&self.attachment)
+            .finish()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.desk.hook_gone(&self.id, self.attachment);
+    }
+}
+
+impl Waiting {
+    /// A place whose answer is already there: the request ended while its hook
+    /// was away.
+    pub fn ended(answer: Answer, deadline: Millis) -> Self {
+        let (tx, answered) = oneshot::channel();
+        // The receiver is in hand, so this can't fail.
+        let _ = tx.send(Handover {
+            answer,
+            receipt: None,
+        });
+        Self {
+            _place: None,
+            token: None,
+            deadline,
+            answered,
+        }
+    }
+
+    /// For the hook only; the store keeps its hash.
+    pub fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+
+    pub fn deadline(&self) -> Millis {
+        self.deadline
+    }
+
+    /// The answer, or `None` when this connection is to be closed without one:
+    /// the daemon stops, or the hook has come back on another connection.
+    /// Safe to drop and call again until it returns.
+    pub async fn answered(&mut self) -> Option<Handover> {
+        (&mut self.answered).await.ok()
+    }
+}
+
+/// A decision that won. The hook hears of it by [`Claim::deliver`] only.
+#[derive(Debug)]
+pub struct Claim {
+    settled: Settled,
+    hook: Option<oneshot::Sender<Handover>>,
+}
+
+impl Claim {
+    pub fn settled(&self) -> &Settled {
+        &self.settled
+    }
+
+    /// Hands the answer over and waits a bounded time to learn what became of
+    /// it. The hand-over itself happens at once, before the first await.
+    pub fn deliver(self, extras: Extras) -> impl Future<Output = Delivery> + Send + 'static {
+        let (receipt, received) = oneshot::channel();
+        let answer = answer(&self.settled, extras);
+        let sent = self.hook.is_some_and(|hook| {
+            hook.send(Handover {
+                answer,
+                receipt: Some(receipt),
+            })
+            .is_ok()
+        });
+        async move {
+            if !sent {
+                return Delivery::Lost;
+            }
+            match tokio::time::timeout(DELIVERY_LIMIT, received).await {
+                Ok(report) => report.unwrap_or(Delivery::Lost),
+                Err(_) => Delivery::Unconfirmed,
+            }
+        }
+    }
+}
+
+/// Ends what is due, when it is due: sleeps until the next deadline and is
+/// woken when an earlier one is registered.
+pub async fn run_expiry(desk: Arc<Desk>, cancel: CancellationToken) {
+    loop {
+        let next = desk.arm();
+        let sleep = async {
+            match next {
+                Some(next) => {
+                    let left = next.saturating_sub((desk.clock)()).max(0);
+                    let left = Duration::from_millis(left.unsigned_abs());
+                    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = desk.earlier.notified() => {}
+            () = sleep => {}
+        }
+        desk.sweep();
+    }
+}
+
+#[cfg(test)]
+mod tests;
