@@ -2,6 +2,7 @@
 //! Pure: time is an argument, and every call returns what there is to do.
 //! Nothing but a person's click in time ever ends a request as allowed.
 
+pub mod answer;
 pub mod desk;
 pub mod request;
 pub mod token;

@@ -15,6 +15,7 @@ pub mod clock;
 pub mod config;
 pub mod feishu;
 pub mod gateway;
+pub mod hook;
 pub mod ids;
 pub mod rules;
 pub mod wording;

@@ -7,11 +7,11 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::request::{Digest, Ending, Millis, Operator, Request};
+use super::answer::{Answer, Extras};
+use super::request::{Millis, Operator, Request};
 use super::token::{Token, TokenHash};
 use super::{
     Action, Approvals, Attachment, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed, Settled,
@@ -28,23 +28,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 const MAX_OUTBOX: usize = 16_384;
 
 pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
-
-/// What a hook is told.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    pub ending: Ending,
-    pub digest: Digest,
-    /// From the question to its deadline.
-    pub patience: Duration,
-    pub extras: Extras,
-}
-
-/// What an allow carries besides, in Claude Code's own format.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Extras {
-    pub updated_permissions: Option<Value>,
-    pub updated_input: Option<Value>,
-}
 
 /// How far an answer is known to have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +127,7 @@ impl Desk {
             let attachment = state
                 .approvals
                 .register(Arc::clone(&request), token.hash(), now)?;
-            state.seat(self, request, attachment, token)
+            state.seat(self, &request, attachment, token)
         };
         self.changed();
         Ok(waiting)
@@ -157,7 +140,7 @@ impl Desk {
             let mut state = self.lock();
             match state.approvals.resume(id, token.hash())? {
                 Resumed::Waiting(attachment, request) => {
-                    Return::Waiting(state.seat(self, request, attachment, token))
+                    Return::Waiting(state.seat(self, &request, attachment, token))
                 }
                 Resumed::Ended(past) => Return::Ended(past),
             }
@@ -341,7 +324,7 @@ impl State {
     fn seat(
         &mut self,
         desk: &Arc<Desk>,
-        request: Arc<Request>,
+        request: &Request,
         attachment: Attachment,
         token: Token,
     ) -> Waiting {

@@ -452,7 +452,9 @@ proptest! {
                     let past: Vec<_> = (0..6).filter_map(|n| desk.past(&id(n)).cloned().map(|p| (id(n), p))).collect();
                     desk = Approvals::new();
                     desk.restore(pending, now, GRACE);
-                    past.into_iter().for_each(|(id, past)| desk.recall(id, past));
+                    for (id, past) in past {
+                        desk.recall(id, past);
+                    }
                     for row in rows.values_mut().filter(|r| r.ending.is_none()) {
                         row.away_until = Some(now + GRACE);
                         row.attachment = None;

@@ -1,7 +1,7 @@
 //! Hooks that wait, clicks that race, and what each of them is told.
 
 use super::*;
-use crate::approvals::request::{Origin, Reach};
+use crate::approvals::request::{Digest, Ending, Origin, Reach};
 use crate::ids::UserId;
 use serde_json::json;
 use std::sync::atomic::{AtomicI64, Ordering};

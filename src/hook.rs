@@ -1,0 +1,4 @@
+//! The Unix socket between Claude Code's hooks and the daemon: its messages,
+//! its two ends and where it lies. `proto/hook-socket.md` is the contract.
+
+pub mod wire;
