@@ -1,0 +1,277 @@
+//! One HTTP request and what comes back: Feishu's envelope, a file, or
+//! something that is not Feishu. Decides by the envelope's code, caps what it
+//! reads, and tries nothing twice.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+use url::Url;
+
+use crate::feishu::error::{Answer, ApiError, classify, classify_login};
+use crate::feishu::outbound::{Outbound, OutboundError};
+use crate::feishu::secret::Secret;
+
+/// An envelope larger than this is not one.
+const MAX_ENVELOPE: u64 = 1024 * 1024;
+
+const PORTAL: &str = "a captive portal or proxy answered in Feishu's place";
+const FOREIGN: &str = "something that is not Feishu's API answered";
+
+/// What is asked of Feishu: the path below the base address, by segments.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub method: reqwest::Method,
+    pub path: Vec<String>,
+    pub query: Vec<(&'static str, String)>,
+    pub body: Option<Value>,
+}
+
+impl Call {
+    fn new(method: reqwest::Method, path: &[&str]) -> Self {
+        Self {
+            method,
+            path: path.iter().map(|&segment| segment.to_owned()).collect(),
+            query: Vec::new(),
+            body: None,
+        }
+    }
+
+    pub fn get(path: &[&str]) -> Self {
+        Self::new(reqwest::Method::GET, path)
+    }
+
+    pub fn delete(path: &[&str]) -> Self {
+        Self::new(reqwest::Method::DELETE, path)
+    }
+
+    pub fn post(path: &[&str], body: Value) -> Self {
+        Self {
+            body: Some(body),
+            ..Self::new(reqwest::Method::POST, path)
+        }
+    }
+
+    pub fn patch(path: &[&str], body: Value) -> Self {
+        Self {
+            body: Some(body),
+            ..Self::new(reqwest::Method::PATCH, path)
+        }
+    }
+
+    #[must_use]
+    pub fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+}
+
+/// Carries calls to one base address.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    outbound: Outbound,
+    base: Url,
+}
+
+impl Exchange {
+    /// Refuses a base address that would carry secrets unencrypted.
+    pub fn new(outbound: &Outbound, base: Url) -> Result<Self, OutboundError> {
+        Outbound::check(&base)?;
+        Ok(Self {
+            outbound: outbound.clone(),
+            base,
+        })
+    }
+
+    /// Makes a call and gives the whole envelope, whose code is 0.
+    pub async fn envelope(
+        &self,
+        call: &Call,
+        token: &Secret,
+        limit: Duration,
+    ) -> Result<Value, ApiError> {
+        let response = self.send(call, Some(token), limit).await?;
+        self.open(response, token, classify).await
+    }
+
+    /// Makes a call whose body carries `secret` and which needs no token.
+    pub async fn login(
+        &self,
+        call: &Call,
+        secret: &Secret,
+        limit: Duration,
+    ) -> Result<Value, ApiError> {
+        let response = self.send(call, None, limit).await?;
+        self.open(response, secret, classify_login).await
+    }
+
+    /// Downloads a file of at most `max_bytes`.
+    pub async fn file(
+        &self,
+        call: &Call,
+        token: &Secret,
+        limit: Duration,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, ApiError> {
+        let response = self.send(call, Some(token), limit).await?;
+        let status = response.status().as_u16();
+        if is_file(status, response.headers()) {
+            return self.read(response, max_bytes).await;
+        }
+        self.open(response, token, classify).await?;
+        Err(ApiError::Malformed {
+            status,
+            what: FOREIGN,
+        })
+    }
+
+    /// The error of a call that ran out of time before it was made.
+    pub fn timed_out(&self) -> ApiError {
+        ApiError::Network(OutboundError::TimedOut {
+            peer: format!("`{}`", self.base.host_str().unwrap_or_default()),
+        })
+    }
+
+    async fn send(
+        &self,
+        call: &Call,
+        token: Option<&Secret>,
+        limit: Duration,
+    ) -> Result<reqwest::Response, ApiError> {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .map_err(|()| OutboundError::BadAddress {
+                problem: "it cannot have a path",
+            })?
+            .pop_if_empty()
+            .extend(&call.path);
+        let mut request = self
+            .outbound
+            .http_client()
+            .request(call.method.clone(), url)
+            .timeout(limit);
+        if !call.query.is_empty() {
+            request = request.query(&call.query);
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token.expose());
+        }
+        if let Some(body) = &call.body {
+            request = request
+                .header(CONTENT_TYPE, "application/json; charset=utf-8")
+                .body(body.to_string());
+        }
+        request.send().await.map_err(|error| self.fault(&error))
+    }
+
+    async fn open(
+        &self,
+        response: reqwest::Response,
+        secret: &Secret,
+        sort: Sort,
+    ) -> Result<Value, ApiError> {
+        let head = Head::of(&response);
+        match self.read(response, MAX_ENVELOPE).await {
+            Ok(body) => head.open(&body, secret, sort),
+            Err(ApiError::TooLarge { .. }) => Err(head.malformed(FOREIGN)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(
+        &self,
+        mut response: reqwest::Response,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, ApiError> {
+        let too_large = ApiError::TooLarge { limit: max_bytes };
+        if response.content_length().is_some_and(|n| n > max_bytes) {
+            return Err(too_large);
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.fault(&error))? {
+            if body.len() as u64 + chunk.len() as u64 > max_bytes {
+                return Err(too_large);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    fn fault(&self, error: &reqwest::Error) -> ApiError {
+        ApiError::Network(self.outbound.fault(&self.base, error))
+    }
+}
+
+/// Files come with a name, or at least as neither JSON nor a web page.
+fn is_file(status: u16, headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let envelope_or_page = kind.contains("json") || kind.contains("html");
+    status == 200 && (!envelope_or_page || headers.contains_key(CONTENT_DISPOSITION))
+}
+
+/// How a refusal is sorted: status, wait asked for, Feishu's answer.
+type Sort = fn(u16, Option<Duration>, Answer) -> ApiError;
+
+/// What the status line and the headers said.
+struct Head {
+    status: u16,
+    after: Option<Duration>,
+    log_id: Option<String>,
+}
+
+impl Head {
+    fn of(response: &reqwest::Response) -> Self {
+        let headers = response.headers();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let seconds = |name: &str| text(name).and_then(|value| value.trim().parse().ok());
+        Self {
+            status: response.status().as_u16(),
+            after: seconds("x-ogw-ratelimit-reset")
+                .or_else(|| seconds(RETRY_AFTER.as_str()))
+                .map(Duration::from_secs),
+            log_id: text("x-tt-logid").map(str::to_owned),
+        }
+    }
+
+    fn malformed(&self, what: &'static str) -> ApiError {
+        ApiError::Malformed {
+            status: self.status,
+            what,
+        }
+    }
+
+    /// Opens the envelope; `secret` is kept out of Feishu's words, which may
+    /// echo what they dislike.
+    fn open(&self, body: &[u8], secret: &Secret, sort: Sort) -> Result<Value, ApiError> {
+        let envelope = match body.trim_ascii_start().first() {
+            Some(b'{') => {
+                serde_json::from_slice::<Value>(body).map_err(|_| self.malformed(FOREIGN))?
+            }
+            Some(b'<') => return Err(self.malformed(PORTAL)),
+            _ if (300..400).contains(&self.status) => return Err(self.malformed(PORTAL)),
+            _ => return Err(self.malformed(FOREIGN)),
+        };
+        let code = match envelope.get("code") {
+            Some(Value::String(digits)) => digits.parse().ok(),
+            Some(code) => code.as_i64(),
+            None => None,
+        };
+        match code {
+            Some(0) => Ok(envelope),
+            Some(code) => {
+                let words = envelope.get("msg").and_then(Value::as_str);
+                let inner_id = envelope.pointer("/error/log_id").and_then(Value::as_str);
+                let answer = Answer::new(
+                    code,
+                    &secret.scrub(words.unwrap_or_default()),
+                    self.log_id.as_deref().or(inner_id),
+                );
+                Err(sort(self.status, self.after, answer))
+            }
+            None => Err(self.malformed(FOREIGN)),
+        }
+    }
+}

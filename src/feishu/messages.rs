@@ -1,0 +1,368 @@
+//! Messages and cards: send, answer, change, take back, and the few reads
+//! `doctor` makes. Keeps Feishu's limits per receiver and per message itself.
+
+mod edits;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use self::edits::Edits;
+use super::api::Api;
+use super::api::exchange::Call;
+use super::error::ApiError;
+use super::pace::{PER_SECOND, Pace};
+use crate::ids::{ChatId, MessageId, UserId};
+
+/// A message that would have to wait longer than this for its turn is refused
+/// instead.
+const LONGEST_QUEUE: Duration = Duration::from_secs(20);
+
+/// Feishu's limit for the key that makes a send happen once.
+const MAX_UUID: usize = 50;
+
+/// Whom a message is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Receiver {
+    Chat(ChatId),
+    User(UserId),
+}
+
+impl Receiver {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Chat(_) => "chat_id",
+            Self::User(UserId::Open(_)) => "open_id",
+            Self::User(UserId::Union(_)) => "union_id",
+            Self::User(UserId::Tenant(_)) => "user_id",
+        }
+    }
+
+    fn id(&self) -> &str {
+        match self {
+            Self::Chat(id) => id.as_str(),
+            Self::User(id) => id.as_str(),
+        }
+    }
+}
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    Card(Value),
+    Text(String),
+}
+
+impl Content {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Card(_) => "interactive",
+            Self::Text(_) => "text",
+        }
+    }
+
+    /// Feishu takes content as JSON inside a JSON string.
+    fn wrapped(&self) -> String {
+        match self {
+            Self::Card(card) => card.to_string(),
+            Self::Text(text) => json!({"text": text}).to_string(),
+        }
+    }
+}
+
+/// Where a message went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    pub message_id: MessageId,
+    pub chat_id: Option<ChatId>,
+}
+
+/// What a message's attachment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attachment {
+    Image,
+    File,
+}
+
+/// The bot as Feishu sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bot {
+    pub open_id: Option<String>,
+    pub name: Option<String>,
+    /// Whether the bot is enabled and a version is published.
+    pub enabled: bool,
+}
+
+/// The app's configuration as Feishu sees it; `None` where Feishu did not say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    pub scopes: Vec<String>,
+    /// How clicks are delivered, `websocket` for the long connection.
+    pub callback_type: Option<String>,
+    pub callbacks: Option<Vec<String>>,
+    /// How events are delivered, `websocket` for the long connection.
+    pub subscription_type: Option<String>,
+    pub owner: Option<String>,
+}
+
+/// One version of the app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    pub name: Option<String>,
+    pub published: bool,
+    pub events: Vec<String>,
+}
+
+/// Sends and changes messages as the app's bot; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Messages {
+    api: Api,
+    pace: Arc<Mutex<Pace<Receiver>>>,
+    edits: Edits,
+}
+
+impl Messages {
+    pub fn new(api: Api) -> Self {
+        Self {
+            api,
+            pace: Arc::new(Mutex::new(Pace::new(PER_SECOND, LONGEST_QUEUE))),
+            edits: Edits::default(),
+        }
+    }
+
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Sends a message. Within an hour, the same `uuid` never makes a second
+    /// one: make it once per message, not per try.
+    pub async fn send(
+        &self,
+        to: &Receiver,
+        content: &Content,
+        uuid: &str,
+    ) -> Result<Sent, ApiError> {
+        self.wait_turn(to).await?;
+        let body = json!({
+            "receive_id": to.id(),
+            "msg_type": content.kind(),
+            "content": content.wrapped(),
+            "uuid": fitting(uuid),
+        });
+        let call = Call::post(&["open-apis", "im", "v1", "messages"], body)
+            .query("receive_id_type", to.kind());
+        sent(&self.api.call(&call).await?)
+    }
+
+    /// Answers a message, in its topic if asked to. `chat` is where it
+    /// stands, if known, and only serves to keep the pace.
+    pub async fn reply(
+        &self,
+        message: &MessageId,
+        chat: Option<&ChatId>,
+        content: &Content,
+        in_thread: bool,
+        uuid: &str,
+    ) -> Result<Sent, ApiError> {
+        if let Some(chat) = chat {
+            self.wait_turn(&Receiver::Chat(chat.clone())).await?;
+        }
+        let body = json!({
+            "msg_type": content.kind(),
+            "content": content.wrapped(),
+            "reply_in_thread": in_thread,
+            "uuid": fitting(uuid),
+        });
+        let path = [
+            "open-apis",
+            "im",
+            "v1",
+            "messages",
+            message.as_str(),
+            "reply",
+        ];
+        sent(&self.api.call(&Call::post(&path, body)).await?)
+    }
+
+    /// Replaces a card. Edits of one message go out one after another; of
+    /// several that wait, only the newest does. `Ok` means that this card or
+    /// a newer one is in place.
+    pub async fn patch(&self, message: &MessageId, card: Value) -> Result<(), ApiError> {
+        self.edits
+            .apply(message, card, async |card: &Value| {
+                let path = ["open-apis", "im", "v1", "messages", message.as_str()];
+                let body = json!({"content": card.to_string()});
+                self.api.call(&Call::patch(&path, body)).await.map(drop)
+            })
+            .await
+    }
+
+    /// Takes a message back; one that is gone already counts as taken back.
+    pub async fn delete(&self, message: &MessageId) -> Result<(), ApiError> {
+        let path = ["open-apis", "im", "v1", "messages", message.as_str()];
+        match self.api.call(&Call::delete(&path)).await {
+            Ok(_) | Err(ApiError::Gone(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fetches an image or file out of a message.
+    pub async fn download_resource(
+        &self,
+        message: &MessageId,
+        file_key: &str,
+        kind: Attachment,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, ApiError> {
+        let path = [
+            "open-apis",
+            "im",
+            "v1",
+            "messages",
+            message.as_str(),
+            "resources",
+            file_key,
+        ];
+        let kind = match kind {
+            Attachment::Image => "image",
+            Attachment::File => "file",
+        };
+        let call = Call::get(&path).query("type", kind);
+        self.api.download(&call, max_bytes).await
+    }
+
+    /// Who the bot is, and whether it can work.
+    pub async fn bot(&self) -> Result<Bot, ApiError> {
+        let answer = self
+            .api
+            .call(&Call::get(&["open-apis", "bot", "v3", "info"]))
+            .await?;
+        let bot = &answer["bot"];
+        Ok(Bot {
+            open_id: text(&bot["open_id"]),
+            name: text(&bot["app_name"]),
+            enabled: bot["activate_status"] == 2,
+        })
+    }
+
+    /// How many long connections the app has open, or `None` where this
+    /// Feishu cannot tell.
+    pub async fn online_connections(&self) -> Result<Option<u64>, ApiError> {
+        let call = Call::get(&["open-apis", "event", "v1", "connection"]);
+        match self.api.call(&call).await {
+            Ok(answer) => Ok(answer["data"]["online_instance_cnt"].as_u64()),
+            Err(ApiError::Malformed { status: 404, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How the app is configured.
+    pub async fn application(&self) -> Result<Application, ApiError> {
+        let path = ["open-apis", "application", "v6", "applications", "me"];
+        let answer = self
+            .api
+            .call(&Call::get(&path).query("lang", "zh_cn"))
+            .await?;
+        let app = &answer["data"]["app"];
+        let owner = &app["owner"];
+        Ok(Application {
+            scopes: texts(&app["scopes"], |scope| &scope["scope"]).unwrap_or_default(),
+            callback_type: text(&app["callback_info"]["callback_type"]),
+            callbacks: texts(&app["callback_info"]["subscribed_callbacks"], |name| name),
+            subscription_type: text(&app["event"]["subscription_type"]),
+            owner: if owner["type"] == 2 {
+                text(&owner["owner_id"])
+            } else {
+                text(&app["creator_id"])
+            },
+        })
+    }
+
+    /// The app's versions, newest first as Feishu lists them.
+    pub async fn app_versions(&self) -> Result<Vec<Version>, ApiError> {
+        let path = [
+            "open-apis",
+            "application",
+            "v6",
+            "applications",
+            self.api.app_id(),
+            "app_versions",
+        ];
+        let answer = self
+            .api
+            .call(&Call::get(&path).query("lang", "zh_cn"))
+            .await?;
+        let listed = answer["data"]["items"].as_array();
+        Ok(listed.into_iter().flatten().map(version).collect())
+    }
+
+    async fn wait_turn(&self, to: &Receiver) -> Result<(), ApiError> {
+        let now = Instant::now();
+        let turn = self
+            .pace
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next_slot(to.clone(), now.into_std());
+        match turn {
+            Ok(wait) => tokio::time::sleep(wait).await,
+            Err(full) => {
+                return Err(ApiError::Crowded {
+                    after: full.again_in,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sent(answer: &Value) -> Result<Sent, ApiError> {
+    let id = answer["data"]["message_id"].as_str().unwrap_or_default();
+    let message_id = MessageId::parse(id).map_err(|_| ApiError::Malformed {
+        status: 200,
+        what: "an answer without a message id came",
+    })?;
+    let chat_id = answer["data"]["chat_id"].as_str();
+    Ok(Sent {
+        message_id,
+        chat_id: chat_id.and_then(|id| ChatId::parse(id).ok()),
+    })
+}
+
+/// Feishu refuses long keys; a long one is replaced by its digest, which is
+/// the same for every try.
+fn fitting(uuid: &str) -> String {
+    if uuid.len() <= MAX_UUID {
+        return uuid.to_owned();
+    }
+    let digest = Sha256::digest(uuid.as_bytes());
+    digest.iter().take(20).map(|b| format!("{b:02x}")).collect()
+}
+
+fn version(item: &Value) -> Version {
+    let published = item["status"] == 1
+        && match &item["publish_time"] {
+            Value::String(time) => !time.is_empty() && time != "0",
+            Value::Number(time) => time.as_i64() != Some(0),
+            _ => false,
+        };
+    Version {
+        name: text(&item["version"]),
+        published,
+        events: texts(&item["event_infos"], |event| &event["event_type"]).unwrap_or_default(),
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value
+        .as_str()
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
+fn texts(list: &Value, pick: fn(&Value) -> &Value) -> Option<Vec<String>> {
+    let list = list.as_array()?;
+    Some(list.iter().filter_map(|item| text(pick(item))).collect())
+}

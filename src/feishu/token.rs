@@ -1,0 +1,213 @@
+//! The tenant access token: fetched once for all who wait, renewed while the
+//! old one still works, forgotten when Feishu refuses it. Never on disk and
+//! never in a log.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::api::exchange::{Call, Exchange};
+use super::error::ApiError;
+use super::secret::Secret;
+
+/// Feishu hands out a new token only in the last 30 minutes of the old one.
+const RENEW_BEFORE: Duration = Duration::from_secs(25 * 60);
+
+/// A token this close to its end may expire on the way.
+const MARGIN: Duration = Duration::from_secs(3 * 60);
+
+/// Feishu's own upper bound, and what is assumed when it names no lifetime.
+const LONGEST_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
+const ASSUMED_LIFE: Duration = Duration::from_secs(30 * 60);
+
+/// How long refused credentials are taken as refused, and how long a failed
+/// renewal rests.
+const REST: Duration = Duration::from_secs(30);
+
+const FETCH_WITHIN: Duration = Duration::from_secs(10);
+
+/// A header line longer than this is refused by servers anyway.
+const MAX_TOKEN_BYTES: usize = 4096;
+
+/// Gives out the current token; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tokens {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    exchange: Exchange,
+    app_id: String,
+    app_secret: Secret,
+    /// Held while a fetch is under way, so that there is at most one.
+    flight: tokio::sync::Mutex<()>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    held: Option<Held>,
+    failed: Option<Failed>,
+    renewal: Option<Renewal>,
+}
+
+#[derive(Debug)]
+struct Held {
+    token: Secret,
+    usable_until: Instant,
+    renew_from: Instant,
+}
+
+#[derive(Debug)]
+struct Failed {
+    error: ApiError,
+    at: Instant,
+}
+
+#[derive(Debug)]
+struct Renewal {
+    started: Instant,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Tokens {
+    pub fn new(exchange: Exchange, app_id: &str, app_secret: Secret) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                exchange,
+                app_id: app_id.to_owned(),
+                app_secret,
+                flight: tokio::sync::Mutex::new(()),
+                known: Mutex::default(),
+            }),
+        }
+    }
+
+    /// A token that is good for at least a few minutes.
+    pub async fn current(&self) -> Result<Secret, ApiError> {
+        let asked = Instant::now();
+        if let Some(token) = self.usable(asked) {
+            return Ok(token);
+        }
+        let _flight = self.shared.flight.lock().await;
+        if let Some(token) = self.usable(Instant::now()) {
+            return Ok(token);
+        }
+        if let Some(error) = self.shared.recent_failure(asked) {
+            return Err(error);
+        }
+        self.shared.fetch().await
+    }
+
+    /// Drops `token` if it is still the current one.
+    pub fn forget(&self, token: &Secret) {
+        let mut known = self.shared.known();
+        if known.held.as_ref().is_some_and(|held| held.token == *token) {
+            known.held = None;
+        }
+    }
+
+    fn usable(&self, now: Instant) -> Option<Secret> {
+        let mut known = self.shared.known();
+        let held = known.held.as_ref()?;
+        if now >= held.usable_until {
+            return None;
+        }
+        let token = held.token.clone();
+        if now >= held.renew_from {
+            self.renew(&mut known, now);
+        }
+        Some(token)
+    }
+
+    fn renew(&self, known: &mut Known, now: Instant) {
+        let resting = |renewal: &Renewal| now < renewal.started + REST;
+        if known.renewal.as_ref().is_some_and(resting) {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let task = tokio::spawn(async move {
+            let Ok(_flight) = shared.flight.try_lock() else {
+                return;
+            };
+            if let Err(error) = shared.fetch().await {
+                tracing::warn!(%error, "the access token could not be renewed; the old one still works");
+            }
+        });
+        known.renewal = Some(Renewal {
+            started: now,
+            _task: AbortOnDropHandle::new(task),
+        });
+    }
+}
+
+impl Shared {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why asking again is useless: the credentials were refused a moment
+    /// ago, or the fetch this caller waited for has just failed.
+    fn recent_failure(&self, asked: Instant) -> Option<ApiError> {
+        let known = self.known();
+        let failed = known.failed.as_ref()?;
+        let shared_fate = failed.at >= asked;
+        let refused =
+            matches!(failed.error, ApiError::BadCredentials(_)) && failed.at.elapsed() < REST;
+        (shared_fate || refused).then(|| failed.error.clone())
+    }
+
+    async fn fetch(&self) -> Result<Secret, ApiError> {
+        let asked = Instant::now();
+        let fetched = self.ask().await;
+        let mut known = self.known();
+        match fetched {
+            Ok((token, life)) => {
+                known.failed = None;
+                known.held = Some(Held {
+                    token: token.clone(),
+                    usable_until: asked + life - MARGIN.min(life / 2),
+                    renew_from: asked + life - RENEW_BEFORE.min(life / 2),
+                });
+                Ok(token)
+            }
+            Err(error) => {
+                known.failed = Some(Failed {
+                    error: error.clone(),
+                    at: Instant::now(),
+                });
+                Err(error)
+            }
+        }
+    }
+
+    async fn ask(&self) -> Result<(Secret, Duration), ApiError> {
+        let call = Call::post(
+            &["open-apis", "auth", "v3", "tenant_access_token", "internal"],
+            json!({"app_id": self.app_id, "app_secret": self.app_secret.expose()}),
+        );
+        let answer = self
+            .exchange
+            .login(&call, &self.app_secret, FETCH_WITHIN)
+            .await?;
+        let token = answer
+            .get("tenant_access_token")
+            .and_then(Value::as_str)
+            .filter(|token| !token.is_empty() && token.len() <= MAX_TOKEN_BYTES)
+            .filter(|token| token.bytes().all(|b| b.is_ascii_graphic()))
+            .ok_or(ApiError::Malformed {
+                status: 200,
+                what: "an answer without a usable access token came",
+            })?;
+        let life = answer
+            .get("expire")
+            .and_then(Value::as_u64)
+            .map_or(ASSUMED_LIFE, Duration::from_secs)
+            .clamp(Duration::from_secs(1), LONGEST_LIFE);
+        Ok((Secret::new(token), life))
+    }
+}
