@@ -1,19 +1,16 @@
 //! What Feishu is to us: a long connection that brings events and takes our
 //! answers, and a REST API that sends and edits cards. Knows no approvals.
 
+pub mod api;
 pub mod backoff;
 pub mod chunks;
 pub mod connection;
 pub mod domain;
 pub mod endpoint;
+pub mod error;
 pub mod event;
 pub mod frame;
 pub mod link;
-pub mod outbound;
-pub mod secret;
-pub mod api;
-pub mod error;
-pub mod frame;
 pub mod messages;
 pub mod outbound;
 pub mod pace;
