@@ -9,6 +9,8 @@ pub mod domain;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+#[cfg(test)]
+mod fake;
 pub mod frame;
 pub mod link;
 pub mod messages;

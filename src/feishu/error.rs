@@ -422,7 +422,7 @@ mod tests {
             after(Some(Duration::from_secs(7))),
             Some(Duration::from_secs(7))
         );
-        assert_eq!(after(Some(Duration::from_secs(86_400))), Some(MAX_WAIT));
+        assert_eq!(after(Some(Duration::from_hours(24))), Some(MAX_WAIT));
     }
 
     #[test]

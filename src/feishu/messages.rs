@@ -6,6 +6,7 @@ mod edits;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -337,8 +338,7 @@ fn fitting(uuid: &str) -> String {
     if uuid.len() <= MAX_UUID {
         return uuid.to_owned();
     }
-    let digest = Sha256::digest(uuid.as_bytes());
-    digest.iter().take(20).map(|b| format!("{b:02x}")).collect()
+    BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(uuid.as_bytes()))
 }
 
 fn version(item: &Value) -> Version {
@@ -366,3 +366,6 @@ fn texts(list: &Value, pick: fn(&Value) -> &Value) -> Option<Vec<String>> {
     let list = list.as_array()?;
     Some(list.iter().filter_map(|item| text(pick(item))).collect())
 }
+
+#[cfg(test)]
+mod tests;

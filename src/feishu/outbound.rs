@@ -372,10 +372,13 @@ fn http_client(tls: &ClientConfig, policy: &Arc<Policy>) -> Result<reqwest::Clie
         .tcp_keepalive(dial::KEEPALIVE_IDLE)
         .tcp_keepalive_interval(dial::KEEPALIVE_INTERVAL)
         .tcp_keepalive_retries(dial::KEEPALIVE_PROBES)
-        .pool_idle_timeout(Duration::from_secs(60))
+        .pool_idle_timeout(Duration::from_mins(1))
         .pool_max_idle_per_host(4)
         .build()
         .map_err(|error| OutboundError::NoTls {
             reason: error.without_url().to_string(),
         })
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,7 +61,7 @@ impl<K: Eq + Hash> Pace<K> {
         let wait = slot.saturating_duration_since(now);
         if wait > self.longest_wait {
             return Err(Full {
-                again_in: wait - self.longest_wait,
+                again_in: wait.saturating_sub(self.longest_wait),
             });
         }
         slots.push_back(slot.max(now));
@@ -141,7 +141,7 @@ mod tests {
             gaps in proptest::collection::vec(0u32..400, 1..80),
             per_second in 1usize..6,
         ) {
-            let mut pace: Pace<()> = Pace::new(per_second, Duration::from_secs(3600));
+            let mut pace: Pace<()> = Pace::new(per_second, Duration::from_hours(1));
             let start = Instant::now();
             let mut now = start;
             let mut sent = Vec::new();

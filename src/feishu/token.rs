@@ -14,14 +14,14 @@ use super::error::ApiError;
 use super::secret::Secret;
 
 /// Feishu hands out a new token only in the last 30 minutes of the old one.
-const RENEW_BEFORE: Duration = Duration::from_secs(25 * 60);
+const RENEW_BEFORE: Duration = Duration::from_mins(25);
 
 /// A token this close to its end may expire on the way.
-const MARGIN: Duration = Duration::from_secs(3 * 60);
+const MARGIN: Duration = Duration::from_mins(3);
 
 /// Feishu's own upper bound, and what is assumed when it names no lifetime.
-const LONGEST_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
-const ASSUMED_LIFE: Duration = Duration::from_secs(30 * 60);
+const LONGEST_LIFE: Duration = Duration::from_hours(2);
+const ASSUMED_LIFE: Duration = Duration::from_mins(30);
 
 /// How long refused credentials are taken as refused, and how long a failed
 /// renewal rests.
@@ -209,5 +209,140 @@ impl Shared {
             .map_or(ASSUMED_LIFE, Duration::from_secs)
             .clamp(Duration::from_secs(1), LONGEST_LIFE);
         Ok((Secret::new(token), life))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::json;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::feishu::fake::{Fake, Reply, direct};
+
+    fn tokens(fake: &Fake) -> Tokens {
+        let exchange = Exchange::new(&direct(), fake.base("127.0.0.1")).expect("an address");
+        Tokens::new(exchange, "cli_1", Secret::new("s"))
+    }
+
+    async fn numbering() -> Fake {
+        Fake::start(|_, before| Reply::token(&format!("t-{before}"))).await
+    }
+
+    fn reschedule(tokens: &Tokens, usable_for: Duration, renew_in: Duration) {
+        let now = Instant::now();
+        let mut known = tokens.shared.known();
+        let held = known.held.as_mut().expect("a token");
+        held.usable_until = now + usable_for;
+        held.renew_from = now + renew_in;
+    }
+
+    #[tokio::test]
+    async fn an_old_token_is_used_while_the_next_is_fetched() {
+        let fetched = Arc::new(Notify::new());
+        let told = Arc::clone(&fetched);
+        let fake = Fake::start(move |_, before| {
+            told.notify_one();
+            Reply::token(&format!("t-{before}"))
+        })
+        .await;
+        let tokens = tokens(&fake);
+        assert_eq!(tokens.current().await, Ok(Secret::new("t-0")));
+        fetched.notified().await;
+        reschedule(&tokens, RENEW_BEFORE, Duration::ZERO);
+        for _ in 0..20 {
+            assert!(tokens.current().await.is_ok());
+        }
+        fetched.notified().await;
+        let renewed = async {
+            while tokens.current().await != Ok(Secret::new("t-1")) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(30), renewed).await;
+        assert!(waited.is_ok(), "the new token never came into use");
+        assert_eq!(fake.seen().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_token_near_its_end_is_not_used() {
+        let fake = numbering().await;
+        let tokens = tokens(&fake);
+        assert_eq!(tokens.current().await, Ok(Secret::new("t-0")));
+        reschedule(&tokens, Duration::ZERO, Duration::ZERO);
+        assert_eq!(tokens.current().await, Ok(Secret::new("t-1")));
+    }
+
+    #[tokio::test]
+    async fn lifetimes_leave_the_margins_feishu_needs() {
+        let cases = [
+            (json!(7200), 7200 - 180, 7200 - 25 * 60),
+            (json!(4567), 4567 - 180, 4567 - 25 * 60),
+            (json!(10), 5, 5),
+            (json!(999_999), 7200 - 180, 7200 - 25 * 60),
+            (json!("soon"), 1800 - 180, 900),
+        ];
+        for (expire, usable, renew) in cases {
+            let answered = expire.clone();
+            let fake = Fake::start(move |_, _| {
+                let body = json!({"code": 0, "tenant_access_token": "t-1", "expire": answered});
+                Reply::json(200, &body)
+            })
+            .await;
+            let tokens = tokens(&fake);
+            let before = Instant::now();
+            tokens.current().await.expect("a token");
+            let after = Instant::now();
+            let known = tokens.shared.known();
+            let held = known.held.as_ref().expect("a token");
+            for (until, secs) in [(held.usable_until, usable), (held.renew_from, renew)] {
+                let span = Duration::from_secs(secs);
+                assert!(
+                    (before + span..=after + span).contains(&until),
+                    "{expire}: {secs}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn forgetting_an_older_token_keeps_the_current_one() {
+        let fake = numbering().await;
+        let tokens = tokens(&fake);
+        let current = tokens.current().await.expect("a token");
+        tokens.forget(&Secret::new("t-older"));
+        assert_eq!(tokens.current().await, Ok(current.clone()));
+        tokens.forget(&current);
+        assert_eq!(tokens.current().await, Ok(Secret::new("t-1")));
+    }
+
+    #[tokio::test]
+    async fn trouble_at_feishus_end_is_not_remembered_as_wrong_credentials() {
+        let tries = AtomicUsize::new(0);
+        let fake = Fake::start(move |_, _| match tries.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::refusal(200, 2200),
+            _ => Reply::token("t-1"),
+        })
+        .await;
+        let tokens = tokens(&fake);
+        assert!(matches!(
+            tokens.current().await,
+            Err(ApiError::Retry { .. })
+        ));
+        assert_eq!(tokens.current().await, Ok(Secret::new("t-1")));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_could_not_stand_in_a_header_is_refused() {
+        for bad in ["", "t-\r\nX: y", "t-é"] {
+            let fake = Fake::start(move |_, _| Reply::token(bad)).await;
+            let answer = tokens(&fake).current().await;
+            assert!(
+                matches!(answer, Err(ApiError::Malformed { .. })),
+                "{bad:?}: {answer:?}"
+            );
+        }
     }
 }

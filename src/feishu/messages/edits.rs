@@ -103,3 +103,127 @@ impl Lane {
             .is_none_or(|sent| sent + APART <= now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::feishu::error::Answer;
+
+    type Log = Arc<Mutex<Vec<(Instant, Value)>>>;
+
+    fn id(text: &str) -> MessageId {
+        MessageId::parse(text).expect("a message id")
+    }
+
+    fn note(log: &Log, card: &Value) {
+        let mut log = log.lock().expect("no test panicked");
+        log.push((Instant::now(), card.clone()));
+    }
+
+    fn gone() -> ApiError {
+        ApiError::Gone(Answer::new(230_110, "", None))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn edits_keep_their_distance() {
+        let (edits, log) = (Edits::default(), Log::default());
+        for number in 0..5 {
+            edits
+                .apply(&id("om_1"), json!(number), async |card| {
+                    note(&log, card);
+                    Ok(())
+                })
+                .await
+                .expect("edited");
+        }
+        let log = log.lock().expect("no test panicked");
+        assert_eq!(log.len(), 5);
+        for pair in log.windows(2) {
+            assert!(pair[1].0 - pair[0].0 >= APART);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_given_up_still_arrives_with_the_one_before_it() {
+        let (edits, log) = (Edits::default(), Log::default());
+        let started = Notify::new();
+        let release = Notify::new();
+        let send = async |card: &Value| {
+            note(&log, card);
+            started.notify_one();
+            if *card == json!("first") {
+                release.notified().await;
+            }
+            Ok(())
+        };
+        let message = id("om_1");
+        let first = edits.apply(&message, json!("first"), &send);
+        let rest = async {
+            started.notified().await;
+            let second = edits.apply(&message, json!("second"), &send);
+            let given_up = async {
+                let third = edits.apply(&message, json!("third"), &send);
+                let waited = tokio::time::timeout(APART / 10, third).await;
+                assert!(waited.is_err());
+                release.notify_one();
+            };
+            tokio::join!(second, given_up).0
+        };
+        let (first, second) = tokio::join!(first, rest);
+        assert_eq!((first, second), (Ok(()), Ok(())));
+        let log = log.lock().expect("no test panicked");
+        let cards: Vec<_> = log.iter().map(|(_, card)| card.clone()).collect();
+        assert_eq!(cards, [json!("first"), json!("third")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_edit_is_told_to_its_caller_and_the_next_is_sent() {
+        let edits = Edits::default();
+        let message = id("om_1");
+        let failed = edits.apply(&message, json!(1), async |_| Err(gone())).await;
+        assert_eq!(failed, Err(gone()));
+        let log = Log::default();
+        let sent = edits
+            .apply(&message, json!(2), async |card| {
+                note(&log, card);
+                Ok(())
+            })
+            .await;
+        assert_eq!(sent, Ok(()));
+        assert_eq!(log.lock().expect("no test panicked")[0].1, json!(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_messages_are_forgotten() {
+        let edits = Edits::default();
+        for number in 0..MAX_MESSAGES * 2 {
+            edits
+                .apply(&id(&format!("om_{number}")), json!(1), async |_| Ok(()))
+                .await
+                .expect("edited");
+            tokio::time::advance(APART).await;
+        }
+        let lanes = edits.lanes.lock().expect("no test panicked").len();
+        assert!(lanes <= TIDY_FROM, "{lanes} messages are remembered");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_many_messages_under_edit_are_refused() {
+        let edits = Edits::default();
+        let busy: Vec<_> = (0..MAX_MESSAGES)
+            .map(|number| edits.lane(&id(&format!("om_{number}"))).expect("a lane"))
+            .collect();
+        let refused = edits
+            .apply(&id("om_more"), json!(1), async |_| Ok(()))
+            .await;
+        assert!(matches!(refused, Err(ApiError::Crowded { .. })));
+        drop(busy);
+        let sent = edits
+            .apply(&id("om_more"), json!(1), async |_| Ok(()))
+            .await;
+        assert_eq!(sent, Ok(()));
+    }
+}

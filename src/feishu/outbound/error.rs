@@ -92,11 +92,16 @@ impl OutboundError {
 /// Classifies a socket's error; `peer` is the other end of the socket, `host`
 /// the side whose certificate was judged.
 pub(super) fn from_io(host: &str, peer: &str, error: &io::Error) -> OutboundError {
-    if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
-        return OutboundError::Tls {
-            host: host.to_owned(),
-            reason: tls_reason(tls),
-        };
+    if let Some(inner) = error.get_ref() {
+        if let Some(wrapped) = inner.downcast_ref::<io::Error>() {
+            return from_io(host, peer, wrapped);
+        }
+        if let Some(tls) = inner.downcast_ref() {
+            return OutboundError::Tls {
+                host: host.to_owned(),
+                reason: tls_reason(tls),
+            };
+        }
     }
     let peer = peer.to_owned();
     match error.kind() {
