@@ -18,4 +18,5 @@ pub mod gateway;
 pub mod hook;
 pub mod ids;
 pub mod rules;
+pub mod store;
 pub mod wording;

@@ -1,0 +1,201 @@
+//! The store as plain functions over one SQLite connection. What each table
+//! is for stands in the room of its functions; this file opens, prunes and
+//! keeps changes atomic. Times come from the caller.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+
+use super::schema::{self, SetAside};
+use super::{StoreError, audit, events, left_rules, outbox, requests};
+use crate::approvals::request::Millis;
+use crate::ids::BadId;
+
+pub(super) const HOUR: Millis = 3_600_000;
+pub(super) const DAY: Millis = 24 * HOUR;
+
+/// Caps are enforced once in this many insertions, so a table may overshoot
+/// its cap by as much.
+const TRIM_EVERY: u32 = 1024;
+
+pub struct Db {
+    pub(super) conn: Connection,
+    durable: bool,
+    inserted: Cell<u32>,
+}
+
+impl Db {
+    /// Opens or makes `nod.db` in `dir`. An unusable file is set aside, and the
+    /// caller is told; the new one is empty.
+    pub fn open(dir: &Path, now: Millis) -> Result<(Self, Option<SetAside>), StoreError> {
+        let (conn, set_aside) = schema::open(dir, now)?;
+        Ok((Self::over(conn, true), set_aside))
+    }
+
+    /// For a second process, while the daemon writes.
+    pub fn open_read_only(dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self::over(schema::open_read_only(dir)?, true))
+    }
+
+    /// Forgets everything at its end.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Ok(Self::over(schema::in_memory()?, false))
+    }
+
+    fn over(conn: Connection, durable: bool) -> Self {
+        Self {
+            conn,
+            durable,
+            inserted: Cell::new(0),
+        }
+    }
+
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// All of `work` or nothing of it. May be nested.
+    pub fn atomically<T>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let nested = !self.conn.is_autocommit();
+        let (begin, end, undo) = if nested {
+            (
+                "SAVEPOINT part",
+                "RELEASE part",
+                "ROLLBACK TO part; RELEASE part",
+            )
+        } else {
+            ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
+        };
+        self.run(begin)?;
+        let done = work(self).and_then(|value| self.run(end).map(|()| value));
+        // A full disk makes SQLite roll the whole transaction back by itself.
+        if done.is_err() && !self.conn.is_autocommit() {
+            self.conn.execute_batch(undo)?;
+        }
+        done
+    }
+
+    pub(super) fn run(&self, statement: &str) -> Result<(), StoreError> {
+        self.conn.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.conn.total_changes()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.conn.is_autocommit()
+    }
+
+    /// Runs one call of a batch; what it did is undone when it failed.
+    pub(super) fn in_part<R>(
+        &self,
+        call: impl FnOnce(&Self) -> (Option<StoreError>, R),
+    ) -> (Option<StoreError>, R) {
+        let begun = self.run("SAVEPOINT call");
+        let (failed, reply) = call(self);
+        if begun.is_ok() && !self.is_idle() {
+            let undone = match failed {
+                Some(_) => self.run("ROLLBACK TO call"),
+                None => Ok(()),
+            };
+            if let Err(error) = undone.and_then(|()| self.run("RELEASE call")) {
+                tracing::error!(%error, "a savepoint could not be ended");
+            }
+        }
+        (failed, reply)
+    }
+
+    pub(super) fn commit(&self) -> Result<(), StoreError> {
+        let done = self.run("COMMIT");
+        if done.is_err() && !self.is_idle() {
+            self.run("ROLLBACK")?;
+        }
+        done
+    }
+
+    pub fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
+        Ok(self
+            .conn
+            .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+            .query_row([key], |row| row.get(0))
+            .optional()?)
+    }
+
+    pub fn set_meta(&self, key: &str, value: &str) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached(
+                "INSERT INTO meta (key, value) VALUES (:key, :value)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            )?
+            .execute(named_params! {":key": key, ":value": value})?;
+        Ok(())
+    }
+
+    /// Removes what is older than it is useful, then what is over its cap.
+    pub fn prune(&self, now: Millis) -> Result<(), StoreError> {
+        self.atomically(|db| {
+            requests::prune(db, now)?;
+            events::prune(db, now)?;
+            outbox::prune(db, now)?;
+            left_rules::prune(db, now)?;
+            audit::prune(db, now)?;
+            db.trim()
+        })
+    }
+
+    /// Caps only: a clock that jumped must not empty a table.
+    fn trim(&self) -> Result<(), StoreError> {
+        requests::trim(self)?;
+        events::trim(self)?;
+        outbox::trim(self)?;
+        left_rules::trim(self)?;
+        audit::trim(self)
+    }
+
+    pub(super) fn inserted(&self) -> Result<(), StoreError> {
+        let inserted = self.inserted.get().wrapping_add(1);
+        self.inserted.set(inserted);
+        if inserted.is_multiple_of(TRIM_EVERY) {
+            self.atomically(Self::trim)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the write-ahead log into the file and empties it, so that settled
+    /// tool input lies in neither. Gives up at once when somebody is reading.
+    pub(super) fn checkpoint(&self) -> Result<(), StoreError> {
+        self.conn.busy_timeout(Duration::ZERO)?;
+        let done = self
+            .conn
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        self.conn.busy_timeout(schema::BUSY)?;
+        Ok(done?)
+    }
+}
+
+pub(super) fn read_id<T>(
+    row: &Row<'_>,
+    column: &str,
+    parse: fn(&str) -> Result<T, BadId>,
+) -> rusqlite::Result<T> {
+    read_optional_id(row, column, parse)?
+        .ok_or_else(|| rusqlite::Error::InvalidColumnName(column.to_owned()))
+}
+
+pub(super) fn read_optional_id<T>(
+    row: &Row<'_>,
+    column: &str,
+    parse: fn(&str) -> Result<T, BadId>,
+) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| parse(&text)).transpose().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}

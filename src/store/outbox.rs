@@ -1,0 +1,126 @@
+//! Card edits that Feishu has not accepted yet. Only the newest per message
+//! matters: it is the truth, whatever an older one said.
+
+use rusqlite::named_params;
+
+use super::StoreError;
+use super::db::{DAY, Db, read_id};
+use crate::approvals::request::Millis;
+use crate::ids::MessageId;
+
+/// Feishu edits a message for fourteen days after it was sent.
+const KEPT: Millis = 14 * DAY;
+const MAX: i64 = 10_000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardEdit {
+    pub message: MessageId,
+    /// Names this edit in `edit_done`.
+    pub version: i64,
+    pub card: String,
+    pub at: Millis,
+}
+
+impl Db {
+    /// Takes the place of an older edit of the same message.
+    pub fn put_edit(&self, message: &MessageId, card: &str, at: Millis) -> Result<i64, StoreError> {
+        let version = self
+            .conn
+            .prepare_cached(
+                "INSERT OR REPLACE INTO outbox (message_id, card, at)
+                 VALUES (:message, :card, :at) RETURNING version",
+            )?
+            .query_row(
+                named_params! {":message": message.as_str(), ":card": card, ":at": at},
+                |row| row.get(0),
+            )?;
+        self.inserted()?;
+        Ok(version)
+    }
+
+    /// Oldest first.
+    pub fn edits(&self) -> Result<Vec<CardEdit>, StoreError> {
+        let mut query = self
+            .conn
+            .prepare_cached("SELECT * FROM outbox ORDER BY version")?;
+        let rows = query.query_map([], |row| {
+            Ok(CardEdit {
+                message: read_id(row, "message_id", MessageId::parse)?,
+                version: row.get("version")?,
+                card: row.get("card")?,
+                at: row.get("at")?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// `false` when a newer edit has taken its place meanwhile.
+    pub fn edit_done(&self, message: &MessageId, version: i64) -> Result<bool, StoreError> {
+        let removed = self
+            .conn
+            .prepare_cached(
+                "DELETE FROM outbox WHERE message_id = :message AND version = :version",
+            )?
+            .execute(named_params! {":message": message.as_str(), ":version": version})?;
+        Ok(removed > 0)
+    }
+}
+
+pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
+    db.conn
+        .execute("DELETE FROM outbox WHERE at < ?1", [now - KEPT])?;
+    Ok(())
+}
+
+pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
+    db.conn.execute(
+        "DELETE FROM outbox WHERE version IN (
+             SELECT version FROM outbox ORDER BY version DESC LIMIT -1 OFFSET ?1)",
+        [MAX],
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::samples::store;
+
+    #[test]
+    fn the_newest_edit_of_a_message_wins() {
+        let db = store();
+        let message = MessageId::parse("om_1").unwrap();
+        let other = MessageId::parse("om_2").unwrap();
+        let old = db.put_edit(&message, "old", 1).unwrap();
+        db.put_edit(&other, "other", 2).unwrap();
+        let new = db.put_edit(&message, "new", 3).unwrap();
+
+        let cards: Vec<_> = db.edits().unwrap().into_iter().map(|e| e.card).collect();
+        assert_eq!(cards, ["other", "new"]);
+        assert!(!db.edit_done(&message, old).unwrap());
+        assert!(db.edit_done(&message, new).unwrap());
+        assert_eq!(db.edits().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_late_done_never_removes_a_later_edit() {
+        let db = store();
+        let message = MessageId::parse("om_1").unwrap();
+        let first = db.put_edit(&message, "first", 1).unwrap();
+        assert!(db.edit_done(&message, first).unwrap());
+        db.put_edit(&message, "second", 2).unwrap();
+        assert!(!db.edit_done(&message, first).unwrap());
+        assert_eq!(db.edits().unwrap()[0].card, "second");
+    }
+
+    #[test]
+    fn edits_of_messages_feishu_would_refuse_are_dropped() {
+        let db = store();
+        let message = MessageId::parse("om_1").unwrap();
+        db.put_edit(&message, "card", 1).unwrap();
+        db.prune(1 + KEPT).unwrap();
+        assert_eq!(db.edits().unwrap().len(), 1);
+        db.prune(2 + KEPT).unwrap();
+        assert_eq!(db.edits().unwrap(), []);
+    }
+}

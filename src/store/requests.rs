@@ -1,0 +1,426 @@
+//! Requests that wait, and how they ended. Tool input is kept only while its
+//! request waits. `settle` is the durable compare-and-set: one ending per id.
+
+use rusqlite::{OptionalExtension as _, Row, named_params};
+use serde_json::Value;
+
+use super::StoreError;
+use super::audit::Entry;
+use super::db::{DAY, Db, read_id, read_optional_id};
+use crate::approvals::request::Millis;
+use crate::ids::{ChatId, EventId, MessageId, RequestId, SessionId, UserId};
+
+/// Feishu keeps a card clickable for fourteen days.
+const SETTLED_KEPT: Millis = 14 * DAY;
+const SETTLED_MAX: i64 = 50_000;
+/// The daemon settles what is overdue; this only catches what it never saw.
+const OVERDUE_KEPT: Millis = DAY;
+const PENDING_MAX: i64 = 10_000;
+
+/// What a request is about, without its input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    pub tool: String,
+    pub project: String,
+    pub machine: String,
+    pub session: Option<SessionId>,
+    pub digest: String,
+}
+
+/// Where a request's card is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    pub message: MessageId,
+    pub chat: ChatId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    pub id: RequestId,
+    /// SHA-256 of the token a hook must show to take the request up again.
+    pub token_hash: Option<[u8; 32]>,
+    pub subject: Subject,
+    pub card: Option<Card>,
+    pub asked_at: Millis,
+    pub deadline: Millis,
+    /// The caller's own JSON, tool input included.
+    pub request: String,
+}
+
+/// The end of a request, as it goes into `settled` and into the audit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settlement {
+    pub id: RequestId,
+    pub subject: Subject,
+    /// Wins over what `card_sent` noted; `None` keeps that.
+    pub card: Option<Card>,
+    pub asked_at: Millis,
+    pub at: Millis,
+    /// One word: `allowed`, `denied`, `timed_out`, …
+    pub kind: String,
+    /// The caller's own JSON; never tool input.
+    pub ending: String,
+    pub operator: Option<UserId>,
+    pub event: Option<EventId>,
+    pub rule: Option<String>,
+    /// Where the decision came from: `feishu`, `terminal`, `clock`, …
+    pub source: String,
+    /// Anything else worth auditing; never tool input.
+    pub detail: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    pub id: RequestId,
+    pub subject: Subject,
+    pub card: Option<Card>,
+    pub asked_at: Millis,
+    pub settled_at: Millis,
+    pub kind: String,
+    pub ending: String,
+    pub undone_at: Option<Millis>,
+}
+
+impl Db {
+    pub fn save_pending(&self, pending: &Pending) -> Result<(), StoreError> {
+        self.atomically(|db| {
+            if db.is_settled(&pending.id)? {
+                return Err(StoreError::AlreadySettled);
+            }
+            let saved = db
+                .conn
+                .prepare_cached(
+                    "INSERT INTO pending (id, token_hash, tool, project, machine, session,
+                         digest, message_id, chat_id, asked_at, deadline, request)
+                     VALUES (:id, :token_hash, :tool, :project, :machine, :session,
+                         :digest, :message, :chat, :asked_at, :deadline, :request)
+                     ON CONFLICT (id) DO NOTHING",
+                )?
+                .execute(named_params! {
+                    ":id": pending.id.as_str(),
+                    ":token_hash": pending.token_hash,
+                    ":tool": pending.subject.tool,
+                    ":project": pending.subject.project,
+                    ":machine": pending.subject.machine,
+                    ":session": pending.subject.session.as_ref().map(SessionId::as_str),
+                    ":digest": pending.subject.digest,
+                    ":message": pending.card.as_ref().map(|card| card.message.as_str()),
+                    ":chat": pending.card.as_ref().map(|card| card.chat.as_str()),
+                    ":asked_at": pending.asked_at,
+                    ":deadline": pending.deadline,
+                    ":request": pending.request,
+                })?;
+            if saved == 0 {
+                return Err(StoreError::AlreadyPending);
+            }
+            db.inserted()
+        })
+    }
+
+    /// Notes where the card is, also for a request that was settled before
+    /// Feishu named the message. `false` when nod does not know the request.
+    pub fn card_sent(&self, id: &RequestId, card: &Card) -> Result<bool, StoreError> {
+        for table in ["pending", "settled"] {
+            let sql =
+                format!("UPDATE {table} SET message_id = :message, chat_id = :chat WHERE id = :id");
+            let changed = self.conn.prepare_cached(&sql)?.execute(named_params! {
+                ":id": id.as_str(),
+                ":message": card.message.as_str(),
+                ":chat": card.chat.as_str(),
+            })?;
+            if changed > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Everything that waited when the last daemon ended, oldest first.
+    pub fn pending_all(&self) -> Result<Vec<Pending>, StoreError> {
+        let mut query = self
+            .conn
+            .prepare_cached("SELECT * FROM pending ORDER BY asked_at, id")?;
+        let rows = query.query_map([], |row| {
+            Ok(Pending {
+                id: read_id(row, "id", RequestId::parse)?,
+                token_hash: row.get("token_hash")?,
+                subject: read_subject(row)?,
+                card: read_card(row)?,
+                asked_at: row.get("asked_at")?,
+                deadline: row.get("deadline")?,
+                request: row.get("request")?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Ends a request: its input is forgotten, its ending kept, the audit gets
+    /// a line. [`StoreError::AlreadySettled`] and no change when it had ended.
+    pub fn settle(&self, end: &Settlement) -> Result<(), StoreError> {
+        self.atomically(|db| {
+            let noted = db
+                .conn
+                .prepare_cached("DELETE FROM pending WHERE id = ?1 RETURNING message_id, chat_id")?
+                .query_row([end.id.as_str()], read_card)
+                .optional()?
+                .flatten();
+            let card = end.card.as_ref().or(noted.as_ref());
+            let settled = db
+                .conn
+                .prepare_cached(
+                    "INSERT INTO settled (id, kind, ending, tool, project, machine, session,
+                         digest, message_id, chat_id, asked_at, settled_at)
+                     VALUES (:id, :kind, :ending, :tool, :project, :machine, :session,
+                         :digest, :message, :chat, :asked_at, :at)
+                     ON CONFLICT (id) DO NOTHING",
+                )?
+                .execute(named_params! {
+                    ":id": end.id.as_str(),
+                    ":kind": end.kind,
+                    ":ending": end.ending,
+                    ":tool": end.subject.tool,
+                    ":project": end.subject.project,
+                    ":machine": end.subject.machine,
+                    ":session": end.subject.session.as_ref().map(SessionId::as_str),
+                    ":digest": end.subject.digest,
+                    ":message": card.map(|card| card.message.as_str()),
+                    ":chat": card.map(|card| card.chat.as_str()),
+                    ":asked_at": end.asked_at,
+                    ":at": end.at,
+                })?;
+            if settled == 0 {
+                return Err(StoreError::AlreadySettled);
+            }
+            db.append_audit(&Entry {
+                at: end.at,
+                kind: "settled".to_owned(),
+                operator: end.operator.as_ref().map(ToString::to_string),
+                event: end.event.as_ref().map(ToString::to_string),
+                request: Some(end.id.to_string()),
+                session: end.subject.session.as_ref().map(ToString::to_string),
+                tool: Some(end.subject.tool.clone()),
+                digest: Some(end.subject.digest.clone()),
+                decision: Some(end.kind.clone()),
+                rule: end.rule.clone(),
+                source: Some(end.source.clone()),
+                detail: end.detail.clone(),
+            })?;
+            db.inserted()
+        })
+    }
+
+    pub fn settled(&self, id: &RequestId) -> Result<Option<Settled>, StoreError> {
+        self.one_settled("SELECT * FROM settled WHERE id = ?1", id.as_str())
+    }
+
+    pub fn settled_by_message(&self, message: &MessageId) -> Result<Option<Settled>, StoreError> {
+        self.one_settled(
+            "SELECT * FROM settled WHERE message_id = ?1 ORDER BY settled_at DESC LIMIT 1",
+            message.as_str(),
+        )
+    }
+
+    /// How often a request with this input ended this way, as far as kept.
+    pub fn times_ended(&self, digest: &str, kind: &str) -> Result<i64, StoreError> {
+        Ok(self
+            .conn
+            .prepare_cached("SELECT count(*) FROM settled WHERE digest = ?1 AND kind = ?2")?
+            .query_row([digest, kind], |row| row.get(0))?)
+    }
+
+    /// Marks an ending as taken back; `false` when it already was, or is unknown.
+    pub fn mark_undone(&self, id: &RequestId, at: Millis) -> Result<bool, StoreError> {
+        let changed = self
+            .conn
+            .prepare_cached(
+                "UPDATE settled SET undone_at = :at WHERE id = :id AND undone_at IS NULL",
+            )?
+            .execute(named_params! {":id": id.as_str(), ":at": at})?;
+        Ok(changed > 0)
+    }
+
+    fn is_settled(&self, id: &RequestId) -> Result<bool, StoreError> {
+        Ok(self
+            .conn
+            .prepare_cached("SELECT 1 FROM settled WHERE id = ?1")?
+            .exists([id.as_str()])?)
+    }
+
+    fn one_settled(&self, sql: &str, key: &str) -> Result<Option<Settled>, StoreError> {
+        Ok(self
+            .conn
+            .prepare_cached(sql)?
+            .query_row([key], |row| {
+                Ok(Settled {
+                    id: read_id(row, "id", RequestId::parse)?,
+                    subject: read_subject(row)?,
+                    card: read_card(row)?,
+                    asked_at: row.get("asked_at")?,
+                    settled_at: row.get("settled_at")?,
+                    kind: row.get("kind")?,
+                    ending: row.get("ending")?,
+                    undone_at: row.get("undone_at")?,
+                })
+            })
+            .optional()?)
+    }
+}
+
+fn read_subject(row: &Row<'_>) -> rusqlite::Result<Subject> {
+    Ok(Subject {
+        tool: row.get("tool")?,
+        project: row.get("project")?,
+        machine: row.get("machine")?,
+        session: read_optional_id(row, "session", SessionId::parse)?,
+        digest: row.get("digest")?,
+    })
+}
+
+fn read_card(row: &Row<'_>) -> rusqlite::Result<Option<Card>> {
+    let message = read_optional_id(row, "message_id", MessageId::parse)?;
+    let chat = read_optional_id(row, "chat_id", ChatId::parse)?;
+    Ok(message
+        .zip(chat)
+        .map(|(message, chat)| Card { message, chat }))
+}
+
+pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
+    db.conn.execute(
+        "DELETE FROM settled WHERE settled_at < ?1",
+        [now - SETTLED_KEPT],
+    )?;
+    db.conn.execute(
+        "DELETE FROM pending WHERE deadline < ?1",
+        [now - OVERDUE_KEPT],
+    )?;
+    Ok(())
+}
+
+pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
+    for (table, time, max) in [
+        ("settled", "settled_at", SETTLED_MAX),
+        ("pending", "asked_at", PENDING_MAX),
+    ] {
+        let sql = format!(
+            "DELETE FROM {table} WHERE id IN (
+                 SELECT id FROM {table} ORDER BY {time} DESC LIMIT -1 OFFSET ?1)"
+        );
+        db.conn.prepare_cached(&sql)?.execute([max])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::samples::{id, pending, settlement, store};
+
+    #[test]
+    fn a_waiting_request_is_read_back_whole() {
+        let db = store();
+        let mut first = pending("r1");
+        first.card = None;
+        db.save_pending(&first).unwrap();
+        db.save_pending(&pending("r2")).unwrap();
+        assert_eq!(db.pending_all().unwrap(), [first, pending("r2")]);
+    }
+
+    #[test]
+    fn the_card_is_noted_before_and_after_the_end() {
+        let db = store();
+        let card = pending("r1").card.unwrap();
+        let mut cardless = pending("r1");
+        cardless.card = None;
+        db.save_pending(&cardless).unwrap();
+        assert!(db.card_sent(&id("r1"), &card).unwrap());
+        assert_eq!(db.pending_all().unwrap()[0].card, Some(card.clone()));
+
+        let mut end = settlement("r2", "timed_out");
+        end.card = None;
+        db.settle(&end).unwrap();
+        assert!(db.card_sent(&id("r2"), &card).unwrap());
+        assert_eq!(db.settled(&id("r2")).unwrap().unwrap().card, Some(card));
+
+        assert!(
+            !db.card_sent(&id("r3"), &pending("r3").card.unwrap())
+                .unwrap()
+        );
+    }
+
+    #[test]
+    fn the_second_end_of_a_request_is_refused_and_changes_nothing() {
+        let db = store();
+        db.save_pending(&pending("r1")).unwrap();
+        db.settle(&settlement("r1", "allowed")).unwrap();
+        let again = db.settle(&settlement("r1", "denied"));
+        assert!(
+            matches!(again, Err(StoreError::AlreadySettled)),
+            "{again:?}"
+        );
+
+        let kept = db.settled(&id("r1")).unwrap().unwrap();
+        assert_eq!(kept.kind, "allowed");
+        assert_eq!(kept.card, pending("r1").card);
+        assert_eq!(db.pending_all().unwrap(), []);
+        assert_eq!(db.audit(None, 10).unwrap().len(), 1);
+        let saved = db.save_pending(&pending("r1"));
+        assert!(
+            matches!(saved, Err(StoreError::AlreadySettled)),
+            "{saved:?}"
+        );
+    }
+
+    #[test]
+    fn an_id_waits_only_once() {
+        let db = store();
+        db.save_pending(&pending("r1")).unwrap();
+        let mut other = pending("r1");
+        other.request = "{}".to_owned();
+        let again = db.save_pending(&other);
+        assert!(
+            matches!(again, Err(StoreError::AlreadyPending)),
+            "{again:?}"
+        );
+        assert_eq!(db.pending_all().unwrap(), [pending("r1")]);
+    }
+
+    #[test]
+    fn a_request_that_was_never_saved_can_still_be_settled() {
+        let db = store();
+        db.settle(&settlement("r1", "denied")).unwrap();
+        assert_eq!(db.settled(&id("r1")).unwrap().unwrap().kind, "denied");
+    }
+
+    #[test]
+    fn endings_are_found_by_message_and_counted_by_input() {
+        let db = store();
+        db.settle(&settlement("r1", "denied")).unwrap();
+        db.settle(&settlement("r2", "denied")).unwrap();
+        let message = settlement("r2", "denied").card.unwrap().message;
+        let found = db.settled_by_message(&message).unwrap().unwrap();
+        assert_eq!(found.id, id("r2"));
+        assert_eq!(db.times_ended(&found.subject.digest, "denied").unwrap(), 2);
+        assert_eq!(db.times_ended(&found.subject.digest, "allowed").unwrap(), 0);
+    }
+
+    #[test]
+    fn an_ending_is_taken_back_once() {
+        let db = store();
+        db.settle(&settlement("r1", "always")).unwrap();
+        assert!(db.mark_undone(&id("r1"), 9).unwrap());
+        assert!(!db.mark_undone(&id("r1"), 10).unwrap());
+        assert_eq!(db.settled(&id("r1")).unwrap().unwrap().undone_at, Some(9));
+        assert!(!db.mark_undone(&id("r2"), 9).unwrap());
+    }
+
+    #[test]
+    fn endings_are_kept_for_fourteen_days() {
+        let db = store();
+        let end = settlement("r1", "allowed");
+        db.settle(&end).unwrap();
+        db.prune(end.at + SETTLED_KEPT).unwrap();
+        assert!(db.settled(&end.id).unwrap().is_some());
+        db.prune(end.at + SETTLED_KEPT + 1).unwrap();
+        assert_eq!(db.settled(&end.id).unwrap(), None);
+    }
+}
