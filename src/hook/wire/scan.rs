@@ -47,7 +47,10 @@ impl Scanner {
                 match byte {
                     b' ' | b'\t' | b'\r' | b'\n' => self.start = self.seen,
                     b'{' => self.depth = 1,
-                    _ => return Err(WireError::NotAnObject),
+                    _ => {
+                        self.start = self.seen;
+                        return Err(WireError::NotAnObject);
+                    }
                 }
             } else if self.in_string {
                 match byte {

@@ -1,0 +1,260 @@
+//! The hook's end of the socket: asks, waits, comes back after a daemon
+//! restart, and gives up in time. Blocking and small: no runtime, no TLS.
+//! Prints nothing; whatever is uncertain is left to Claude Code's own dialog.
+
+mod line;
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::connect::{self, Unreachable};
+use super::wire::answer::{self, Decision};
+use super::wire::{self, Ack, Additions, MAX_REQUEST, Message, Notice, Registration, WireError};
+use crate::approvals::request::Digest;
+use crate::approvals::token::Token;
+use crate::ids::RequestId;
+use line::{Line, Silence};
+
+/// A permission request as the hook read it.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub id: RequestId,
+    pub project: PathBuf,
+    /// The hook's stdin, as it came.
+    pub raw_input: Vec<u8>,
+    /// Of the tool input in it: an allow for another one is not taken.
+    pub digest: Digest,
+    pub branch: Option<String>,
+    pub cwd: Option<PathBuf>,
+    pub agent: Option<String>,
+    pub pid: Option<u32>,
+}
+
+/// How long each step may take.
+#[derive(Debug, Clone)]
+pub struct Patience {
+    /// In all. The server's own time-out comes 30 s earlier.
+    pub answer: Duration,
+    /// A daemon that accepts and then says nothing is not waited for.
+    pub ack: Duration,
+    /// A full queue is tried again this long.
+    pub queue: Duration,
+    /// A lost daemon is looked for this long.
+    pub comeback: Duration,
+}
+
+impl Patience {
+    /// For a daemon that lets a person take `server_timeout`.
+    pub fn for_timeout(server_timeout: Duration) -> Self {
+        Self {
+            answer: server_timeout.saturating_add(Duration::from_secs(30)),
+            ack: Duration::from_secs(2),
+            queue: Duration::from_secs(2),
+            comeback: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why there is no decision. Each is one line for stderr; the dialog decides.
+#[derive(Debug, thiserror::Error)]
+pub enum Unanswered {
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+    #[error("the daemon refused the request: {0}")]
+    Refused(String),
+    #[error("the daemon does not answer")]
+    Hung,
+    #[error("the daemon went away and did not come back")]
+    Lost,
+    #[error("nobody answered in time")]
+    OutOfTime,
+    #[error("Claude Code went away")]
+    ListenerGone,
+    #[error("the request is larger than {MAX_REQUEST} bytes")]
+    TooLarge,
+    #[error("the daemon speaks another language: {0}")]
+    Garbled(#[from] WireError),
+}
+
+impl From<Silence> for Unanswered {
+    fn from(silence: Silence) -> Self {
+        match silence {
+            Silence::Closed => Self::Lost,
+            Silence::OutOfTime => Self::OutOfTime,
+            Silence::ListenerGone => Self::ListenerGone,
+        }
+    }
+}
+
+/// Asks the daemon and waits for the person. `listener` is where the answer
+/// will be printed; when nobody is left to read it, the wait ends.
+pub fn ask(
+    socket: &Path,
+    question: &Question,
+    patience: &Patience,
+    listener: Option<BorrowedFd<'_>>,
+) -> Result<Decision, Unanswered> {
+    let give_up = Instant::now() + patience.answer;
+    let mut asking = Asking {
+        socket,
+        question,
+        patience,
+        listener,
+        give_up,
+        token: None,
+    };
+    let mut line = asking.register()?;
+    loop {
+        match asking.wait(&mut line) {
+            Err(Unanswered::Lost) => line = asking.come_back()?,
+            ended => return ended,
+        }
+    }
+}
+
+struct Asking<'a> {
+    socket: &'a Path,
+    question: &'a Question,
+    patience: &'a Patience,
+    listener: Option<BorrowedFd<'a>>,
+    give_up: Instant,
+    token: Option<Token>,
+}
+
+impl<'a> Asking<'a> {
+    /// Connects, asks and reads the ack.
+    fn register(&mut self) -> Result<Line<'a>, Unanswered> {
+        let message = self.message();
+        if message.len() > MAX_REQUEST {
+            return Err(Unanswered::TooLarge);
+        }
+        let mut line = self.dial()?;
+        let until = (Instant::now() + self.patience.ack).min(self.give_up);
+        let hung = |silence| match silence {
+            Silence::OutOfTime => Unanswered::Hung,
+            Silence::Closed | Silence::ListenerGone => silence.into(),
+        };
+        // A server that refuses early closes before it has read everything;
+        // what it said is still there to be read.
+        let written = line.write(&message, until);
+        let ack = match (line.read_object(until), written) {
+            (Ok(ack), _) => ack?,
+            (Err(_), Err(silence)) | (Err(silence), Ok(())) => return Err(hung(silence)),
+        };
+        match Ack::decode(&ack)? {
+            Ack::Registered { nod, .. } => {
+                if let Some(token) = nod.and_then(|nod| nod.resume_token) {
+                    self.token = Some(token);
+                }
+                Ok(line)
+            }
+            Ack::Refused { message, .. } => Err(Unanswered::Refused(message)),
+        }
+    }
+
+    fn message(&self) -> Vec<u8> {
+        let question = self.question;
+        Message::Register(Registration {
+            id: question.id.clone(),
+            project: question.project.clone(),
+            raw_input: question.raw_input.clone(),
+            nod: Some(Additions {
+                resume: self.token.clone(),
+                digest: Some(question.digest),
+                branch: question.branch.clone(),
+                cwd: question.cwd.clone(),
+                agent: question.agent.clone(),
+                pid: question.pid,
+            }),
+        })
+        .encode()
+    }
+
+    fn dial(&self) -> Result<Line<'a>, Unanswered> {
+        let until = (Instant::now() + self.patience.queue).min(self.give_up);
+        loop {
+            match connect::dial(self.socket) {
+                Ok(stream) => return Ok(Line::new(stream, self.listener)),
+                Err(Unreachable::Busy) if Instant::now() < until => {
+                    let jitter = rand::random_range(5..50);
+                    line::rest(Duration::from_millis(jitter), self.listener)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads the decision and confirms it.
+    fn wait(&self, line: &mut Line<'_>) -> Result<Decision, Unanswered> {
+        let frame = line.read_frame(self.give_up)??;
+        let decision = answer::decode(&frame, &self.question.digest);
+        if !matches!(&decision, Decision::Terminal { .. }) {
+            let until = Instant::now() + Duration::from_millis(500);
+            // The decision stands without it; the daemon then knows less.
+            let _ = line.write(&Message::Received.encode(), until);
+        }
+        Ok(decision)
+    }
+
+    /// Looks for the daemon again and takes the same place with the token.
+    fn come_back(&mut self) -> Result<Line<'a>, Unanswered> {
+        if self.token.is_none() {
+            return Err(Unanswered::Lost);
+        }
+        let until = (Instant::now() + self.patience.comeback).min(self.give_up);
+        let mut pause = Duration::from_millis(50);
+        while Instant::now() + pause < until {
+            line::rest(pause, self.listener)?;
+            match self.register() {
+                Ok(line) => return Ok(line),
+                Err(
+                    Unanswered::Lost
+                    | Unanswered::Hung
+                    | Unanswered::Unreachable(
+                        Unreachable::NoDaemon | Unreachable::Busy | Unreachable::Io(_),
+                    ),
+                ) => {}
+                Err(error) => return Err(error),
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+        Err(Unanswered::Lost)
+    }
+}
+
+/// Tells the daemon of another hook event, and waits `limit` at most in all.
+/// The reply is the daemon's word on it, if it came in time.
+pub fn notify(
+    socket: &Path,
+    project: &Path,
+    raw_input: &[u8],
+    limit: Duration,
+) -> Result<Value, Unanswered> {
+    let until = Instant::now() + limit;
+    let message = Message::Notify(Notice {
+        project: project.to_owned(),
+        raw_input: raw_input.to_owned(),
+    })
+    .encode();
+    if message.len() > MAX_REQUEST {
+        return Err(Unanswered::TooLarge);
+    }
+    let mut line = Line::new(connect::dial(socket)?, None);
+    line.write(&message, until)?;
+    let reply = line.read_object(until)??;
+    serde_json::from_slice(&reply).map_err(|error| WireError::BadJson(error.to_string()).into())
+}
+
+/// How the daemon is.
+pub fn status(socket: &Path, limit: Duration) -> Result<Value, Unanswered> {
+    let until = Instant::now() + limit;
+    let mut line = Line::new(connect::dial(socket)?, None);
+    line.write(&Message::Status.encode(), until)?;
+    Ok(line.read_frame(until)??)
+}
+
+#[cfg(test)]
+mod tests;

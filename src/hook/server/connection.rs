@@ -1,0 +1,286 @@
+//! One conversation with one client, from its first byte to its answer.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncWriteExt as _, Interest};
+use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::admission::Slot;
+use super::{Intake, Limits, Peer, Refused};
+use crate::approvals::desk::{Delivery, Handover, Waiting};
+use crate::hook::wire::scan::Scanner;
+use crate::hook::wire::{
+    self, Ack, AckAdditions, Message, Notice, Registration, WireError, answer,
+};
+
+/// What a client may say after its request: a word, not a stream.
+const MAX_AFTER: usize = 64 * 1024;
+
+pub(super) async fn converse<R, RF, N, NF, S>(
+    stream: UnixStream,
+    peer: Peer,
+    intake: Arc<Intake<R, N, S>>,
+    limits: Arc<Limits>,
+    slot: Slot,
+) where
+    R: Fn(Registration, Peer) -> RF,
+    RF: Future<Output = Result<Waiting, Refused>>,
+    N: Fn(Notice, Peer) -> NF,
+    NF: Future<Output = Value>,
+    S: Fn() -> Value,
+{
+    let mut line = Line { stream, limits };
+    let first = tokio::select! {
+        first = line.request() => first,
+        () = slot.evicted() => Err(Unread::Slow),
+    };
+    drop(slot);
+    let message = match first.and_then(|bytes| Ok(Message::decode(&bytes)?)) {
+        Ok(message) => message,
+        Err(Unread::Closed) => return,
+        Err(Unread::Slow) => {
+            line.refuse("", "slow_request", "the request did not arrive in time")
+                .await;
+            return;
+        }
+        Err(Unread::Bad(error)) => {
+            tracing::debug!(%error, "a request was refused");
+            line.refuse("", "invalid_request", &error.to_string()).await;
+            return;
+        }
+    };
+    match message {
+        Message::Register(registration) => {
+            line.ask(registration, peer, &intake.register).await;
+        }
+        Message::Notify(notice) => {
+            let reply = (intake.notify)(notice, peer).await;
+            line.write(reply.to_string().as_bytes()).await;
+        }
+        Message::Status => {
+            let reply = wire::frame(&(intake.status)()).or_else(|error| {
+                wire::frame(&json!({"success": false, "error": error.to_string()}))
+            });
+            if let Ok(reply) = reply {
+                line.write(&reply).await;
+            }
+        }
+        Message::Received | Message::Cancel => {
+            line.refuse("", "invalid_request", "nothing waits on this connection")
+                .await;
+        }
+    }
+}
+
+/// Why there is no request.
+enum Unread {
+    Closed,
+    Slow,
+    Bad(WireError),
+}
+
+impl From<WireError> for Unread {
+    fn from(error: WireError) -> Self {
+        Self::Bad(error)
+    }
+}
+
+/// A connection and what it may cost.
+struct Line {
+    stream: UnixStream,
+    limits: Arc<Limits>,
+}
+
+impl Line {
+    async fn request(&self) -> Result<Vec<u8>, Unread> {
+        let mut scanner = Scanner::new(self.limits.request);
+        let read = async {
+            loop {
+                match self.take_in(&mut scanner).await {
+                    Ok(0) | Err(_) => return Err(Unread::Closed),
+                    Ok(_) => {}
+                }
+                if let Some(object) = scanner.next_object()? {
+                    return Ok(object);
+                }
+            }
+        };
+        timeout(self.limits.complete_within, read)
+            .await
+            .unwrap_or(Err(Unread::Slow))
+    }
+
+    async fn ask<R, RF>(mut self, registration: Registration, peer: Peer, register: &R)
+    where
+        R: Fn(Registration, Peer) -> RF,
+        RF: Future<Output = Result<Waiting, Refused>>,
+    {
+        let session = registration.session();
+        let session = session.as_ref().map_or("", |session| session.as_str());
+        let for_nod = registration.nod.is_some();
+        let presented = registration.nod.as_ref().and_then(|nod| nod.resume.clone());
+        let registered = timeout(self.limits.register_within, register(registration, peer)).await;
+        let mut waiting = match registered {
+            Ok(Ok(waiting)) => waiting,
+            Ok(Err(Refused { error, message })) => {
+                return self.refuse(session, error, &message).await;
+            }
+            Err(_) => {
+                return self
+                    .refuse(session, "busy", "the request could not be taken in time")
+                    .await;
+            }
+        };
+        let ack = Ack::Registered {
+            session: session.to_owned(),
+            nod: for_nod.then(|| AckAdditions {
+                resume_token: waiting.token().cloned().or(presented),
+                deadline: waiting.deadline(),
+                server_version: env!("CARGO_PKG_VERSION").to_owned(),
+            }),
+        };
+        if !self.write(&ack.encode()).await {
+            return;
+        }
+        let earliest = Instant::now() + self.limits.after_ack;
+        let mut after = Scanner::new(MAX_AFTER);
+        let handover = tokio::select! {
+            handover = waiting.answered() => handover,
+            () = self.gone(&mut after) => None,
+        };
+        let Some(mut handover) = handover else {
+            return;
+        };
+        if !for_nod {
+            sleep_until(earliest).await;
+        }
+        let delivery = self
+            .hand_over(&handover, session, for_nod, &mut after)
+            .await;
+        handover.report(delivery);
+    }
+
+    async fn hand_over(
+        &mut self,
+        handover: &Handover,
+        session: &str,
+        for_nod: bool,
+        after: &mut Scanner,
+    ) -> Delivery {
+        let frame = match answer::encode(&handover.answer, session, for_nod) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(%error, "an answer was too large; the terminal decides");
+                let text = "the answer is too large, please decide in the terminal";
+                if let Ok(frame) = answer::encode_fallback(session, "reply_too_large", text) {
+                    self.write(&frame).await;
+                }
+                return Delivery::Lost;
+            }
+        };
+        if !self.write(&frame).await {
+            return Delivery::Lost;
+        }
+        if !for_nod {
+            return Delivery::Written;
+        }
+        let confirmed = timeout(self.limits.confirm_within, self.received(after));
+        confirmed.await.unwrap_or(Delivery::Unconfirmed)
+    }
+
+    /// Waits for nod's own client to say that it has its decision.
+    async fn received(&self, after: &mut Scanner) -> Delivery {
+        loop {
+            match after.next_object() {
+                Ok(Some(object)) if Message::decode(&object) == Ok(Message::Received) => {
+                    return Delivery::Confirmed;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => match self.take_in(after).await {
+                    Ok(0) | Err(_) => return Delivery::Lost,
+                    Ok(_) => {}
+                },
+                Err(_) => return Delivery::Unconfirmed,
+            }
+        }
+    }
+
+    /// Returns when nobody waits for the answer any more: the client closed
+    /// its end, cancelled, or sends what nobody asked for. A client that only
+    /// shut down its writing half still waits.
+    async fn gone(&self, after: &mut Scanner) {
+        loop {
+            match self.take_in(after).await {
+                Ok(0) => return self.hung_up().await,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+            loop {
+                match after.next_object() {
+                    Ok(Some(object)) if Message::decode(&object) == Ok(Message::Cancel) => return,
+                    Ok(None) => break,
+                    Err(WireError::TooLarge(_)) => return,
+                    Ok(Some(_)) | Err(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Waits for the client to close both halves. Writable is forgotten each
+    /// time it is reported, so that the next report is a change: the hang-up.
+    /// On a descriptor of its own, because the answer must still find the
+    /// stream writable.
+    async fn hung_up(&self) {
+        let twin = self.stream.as_fd().try_clone_to_owned();
+        let Ok(twin) = twin.and_then(|fd| UnixStream::from_std(fd.into())) else {
+            return std::future::pending().await;
+        };
+        while let Ok(ready) = twin.ready(Interest::WRITABLE).await {
+            if ready.is_write_closed() {
+                return;
+            }
+            let forget = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            // The error is the purpose: it clears the readiness.
+            let _ = twin.try_io(Interest::WRITABLE, forget);
+        }
+    }
+
+    async fn take_in(&self, scanner: &mut Scanner) -> io::Result<usize> {
+        loop {
+            self.stream.readable().await?;
+            match read_some(&self.stream, scanner) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+    }
+
+    async fn refuse(&mut self, session: &str, error: &str, message: &str) {
+        let ack = Ack::Refused {
+            session: session.to_owned(),
+            error: error.to_owned(),
+            message: message.to_owned(),
+        };
+        self.write(&ack.encode()).await;
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> bool {
+        let write = timeout(self.limits.write_within, self.stream.write_all(bytes));
+        matches!(write.await, Ok(Ok(())))
+    }
+}
+
+/// Apart from the async code, so that ten thousand waiting tasks do not each
+/// carry this buffer.
+fn read_some(stream: &UnixStream, scanner: &mut Scanner) -> io::Result<usize> {
+    let mut chunk = [0; 16 * 1024];
+    let room = scanner.room().clamp(1, chunk.len());
+    let count = stream.try_read(&mut chunk[..room])?;
+    scanner.buffer().extend_from_slice(&chunk[..count]);
+    Ok(count)
+}
