@@ -195,6 +195,10 @@ impl Approvals {
         self.pending.values().map(|pending| &pending.request)
     }
 
+    pub fn token_of(&self, id: &RequestId) -> Option<TokenHash> {
+        self.pending.get(id).map(|pending| pending.token)
+    }
+
     pub fn past(&self, id: &RequestId) -> Option<&Past> {
         self.past.get(id)
     }

@@ -112,6 +112,11 @@ impl Desk {
         self.lock().approvals.all_pending().cloned().collect()
     }
 
+    /// What the store keeps of a pending request's token.
+    pub fn token_of(&self, id: &RequestId) -> Option<TokenHash> {
+        self.lock().approvals.token_of(id)
+    }
+
     pub fn past(&self, id: &RequestId) -> Option<Past> {
         self.lock().approvals.past(id).cloned()
     }

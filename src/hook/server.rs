@@ -47,7 +47,7 @@ impl Default for Limits {
             unfinished: 256,
             register_within: Duration::from_millis(1500),
             write_within: Duration::from_secs(2),
-            after_ack: Duration::from_millis(50),
+            after_ack: Duration::from_millis(100),
             confirm_within: Duration::from_secs(2),
             stop_within: Duration::from_secs(2),
         }

@@ -9,6 +9,7 @@ use crate::hook::office::{LIMIT, Office, id, private_dir, raw_input, within};
 use crate::hook::wire::{Ack, Additions, MAX_REPLY, Message, unframe};
 use serde_json::json;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -391,8 +392,9 @@ async fn a_thousand_waiting_are_answered_in_any_order_each_exactly_once() {
     let dir = private_dir();
     let office = Office::open(dir.path(), Limits::default());
     let mut clients = JoinSet::new();
+    let acks = Arc::new(AtomicUsize::new(0));
     for n in 0..MANY {
-        let path = office.path.clone();
+        let (path, acks) = (office.path.clone(), Arc::clone(&acks));
         clients.spawn(async move {
             let mut stream = loop {
                 match UnixStream::connect(&path).await {
@@ -402,12 +404,14 @@ async fn a_thousand_waiting_are_answered_in_any_order_each_exactly_once() {
             };
             stream.write_all(&register(n, None)).await.unwrap();
             one_read(&mut stream).await;
+            acks.fetch_add(1, Ordering::SeqCst);
             let mut bytes = Vec::new();
             within(stream.read_to_end(&mut bytes)).await.unwrap();
             (n, bytes)
         });
     }
-    office.count(|office| office.desk.pending() == MANY).await;
+    office.count(|_| acks.load(Ordering::SeqCst) == MANY).await;
+    assert_eq!(office.desk.pending(), MANY);
     let mut order: Vec<usize> = (0..MANY).collect();
     for i in (1..MANY).rev() {
         order.swap(i, rand::random_range(0..=i));
