@@ -224,7 +224,9 @@ impl Owner {
     fn serve_batch(&self, calls: Vec<Call>) {
         if calls.len() < 2 || self.db.run("BEGIN IMMEDIATE").is_err() {
             // Also when the disk refuses a transaction: reading may still work.
-            calls.into_iter().for_each(|call| self.serve_one(call));
+            for call in calls {
+                self.serve_one(call);
+            }
             return;
         }
         let mut calls = calls.into_iter();
@@ -247,7 +249,9 @@ impl Owner {
         for reply in replies {
             reply(committed.clone());
         }
-        calls.for_each(|call| self.serve_one(call));
+        for call in calls {
+            self.serve_one(call);
+        }
     }
 
     fn serve_one(&self, call: Call) {

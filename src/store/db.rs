@@ -1,4 +1,4 @@
-//! The store as plain functions over one SQLite connection. What each table
+//! The store as plain functions over one `SQLite` connection. What each table
 //! is for stands in the room of its functions; this file opens, prunes and
 //! keeps changes atomic. Times come from the caller.
 
@@ -185,8 +185,9 @@ pub(super) fn read_id<T>(
     column: &str,
     parse: fn(&str) -> Result<T, BadId>,
 ) -> rusqlite::Result<T> {
-    read_optional_id(row, column, parse)?
-        .ok_or_else(|| rusqlite::Error::InvalidColumnName(column.to_owned()))
+    read_optional_id(row, column, parse)?.ok_or_else(|| {
+        rusqlite::Error::InvalidColumnType(0, column.to_owned(), rusqlite::types::Type::Null)
+    })
 }
 
 pub(super) fn read_optional_id<T>(

@@ -73,17 +73,18 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Damaged(error.to_string().into())
             }
-            Some(_) => Self::Refused(Arc::new(error)),
-            None if matches!(
-                error,
-                rusqlite::Error::FromSqlConversionFailure(..)
-                    | rusqlite::Error::InvalidColumnType(..)
-                    | rusqlite::Error::Utf8Error(..)
-            ) =>
-            {
-                Self::Damaged(error.to_string().into())
-            }
-            None => Self::Refused(Arc::new(error)),
+            None if is_unreadable(&error) => Self::Damaged(error.to_string().into()),
+            Some(_) | None => Self::Refused(Arc::new(error)),
         }
     }
+}
+
+/// A value that nod can't have written.
+fn is_unreadable(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
 }

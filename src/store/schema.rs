@@ -1,6 +1,7 @@
 //! The file itself: where it lies, who may read it, its tables, and what
 //! happens to a file that can't be used. Never throws a file away.
 
+use std::cmp::Ordering;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +17,7 @@ use crate::approvals::request::Millis;
 
 pub(super) const FILE: &str = "nod.db";
 
-/// What SQLite may put beside the file.
+/// What `SQLite` may put beside the file.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Another process only ever holds the store for one short change.
@@ -71,17 +72,15 @@ pub(super) fn open_read_only(dir: &Path) -> Result<Connection, StoreError> {
     let conn = Connection::open_with_flags(file, flags)?;
     conn.busy_timeout(BUSY)?;
     let found = version(&conn)?;
-    if found == known() {
-        Ok(conn)
-    } else if found > known() {
-        Err(StoreError::Newer {
+    match found.cmp(&known()) {
+        Ordering::Equal => Ok(conn),
+        Ordering::Greater => Err(StoreError::Newer {
             found,
             known: known(),
-        })
-    } else {
-        Err(StoreError::Damaged(
+        }),
+        Ordering::Less => Err(StoreError::Damaged(
             format!("format {found} is older than this nod's and was not brought forward").into(),
-        ))
+        )),
     }
 }
 
@@ -126,7 +125,7 @@ fn open_file(file: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Reads every page, because a torn file opens without complaint and fails
-/// only when the missing part is wanted. SQLite reads half a page as one that
+/// only when the missing part is wanted. `SQLite` reads half a page as one that
 /// ends in zeros; without a log to mend it, that is damage as well.
 fn check(conn: &Connection, file: &Path) -> Result<(), StoreError> {
     let page: u64 = conn.query_row("PRAGMA page_size", [], |row| {
@@ -294,7 +293,7 @@ fn private_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     Err(place(&io::Error::other(problem)))
 }
 
-/// Makes the file 0600 before SQLite sees it; SQLite gives the same mode to
+/// Makes the file 0600 before `SQLite` sees it; `SQLite` gives the same mode to
 /// the files it puts beside it.
 fn private_file(file: &Path) -> Result<(), StoreError> {
     for tail in LOGS.into_iter().chain([""]) {
