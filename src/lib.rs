@@ -1,6 +1,6 @@
 //! nod lets a developer approve, answer and steer a coding agent from Feishu.
 //!
-//! Two foreign worlds, [`feishu`] and `claude`, hold every format that is not
+//! Two foreign worlds, [`feishu`] and [`claude`], hold every format that is not
 //! ours and know nothing of each other. Our own words stand between them:
 //! [`approvals`], [`rules`], cards. The daemon joins them.
 
@@ -13,6 +13,7 @@ pub mod approvals;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod claude;
 pub mod feishu;
 pub mod gateway;
 pub mod hook;

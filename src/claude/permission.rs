@@ -1,0 +1,635 @@
+//! Hook JSON, in and out. Reads what Claude Code writes to a hook's stdin and
+//! builds the one object it accepts on stdout. Pure, and light enough for the
+//! hook's fast path. Never turns something unreadable into a decision.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::ids::SessionId;
+
+/// What a hook was told: where it runs, and what happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookInput {
+    pub common: Common,
+    pub event: Event,
+}
+
+/// Fields that come with every event. All optional: a version that leaves one
+/// out must not cost the user their dialog.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Common {
+    pub session: Option<SessionId>,
+    /// Follows `cd`; the project is `CLAUDE_PROJECT_DIR`.
+    pub cwd: Option<PathBuf>,
+    pub transcript: Option<PathBuf>,
+    /// The user's prompt that led here; the same for every call of a turn.
+    pub prompt_id: Option<String>,
+    pub permission_mode: Option<String>,
+    pub agent_id: Option<String>,
+    /// The subagent's type when a subagent asks.
+    pub agent_type: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    PermissionRequest(Ask),
+    PostToolUse(ToolCall),
+    PostToolUseFailure(ToolCall),
+    Stop {
+        last_message: Option<String>,
+    },
+    /// The turn ended by an error of the model's service.
+    StopFailure {
+        last_message: Option<String>,
+    },
+    UserPromptSubmit,
+    SessionStart {
+        source: Option<String>,
+    },
+    SessionEnd {
+        reason: Option<String>,
+    },
+    Notification {
+        kind: Option<String>,
+        message: Option<String>,
+    },
+    /// An event nod has nothing to do with.
+    Other {
+        name: String,
+    },
+}
+
+/// A tool call that needs somebody's permission. It has no id of its own:
+/// what ends it is found by session, prompt, tool and input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    pub tool: String,
+    pub input: Value,
+    pub suggestions: Suggestions,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    pub tool: String,
+    pub input: Value,
+    pub id: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BadHook {
+    #[error("the hook's input is not the JSON it should be: {0}")]
+    NotJson(#[from] serde_json::Error),
+    #[error("the hook's input has no `{0}`")]
+    Missing(&'static str),
+}
+
+/// `Value`s, so that a field of another type than today's is a missing field
+/// and not an unreadable event. What is not named here is skipped unread.
+#[derive(Deserialize)]
+struct Raw {
+    hook_event_name: Option<Value>,
+    session_id: Option<Value>,
+    transcript_path: Option<Value>,
+    cwd: Option<Value>,
+    prompt_id: Option<Value>,
+    permission_mode: Option<Value>,
+    agent_id: Option<Value>,
+    agent_type: Option<Value>,
+    tool_name: Option<Value>,
+    tool_input: Option<Value>,
+    tool_use_id: Option<Value>,
+    permission_suggestions: Option<Value>,
+    last_assistant_message: Option<Value>,
+    source: Option<Value>,
+    reason: Option<Value>,
+    notification_type: Option<Value>,
+    message: Option<Value>,
+}
+
+impl HookInput {
+    pub fn parse(bytes: &[u8]) -> Result<Self, BadHook> {
+        let raw: Raw = serde_json::from_slice(bytes)?;
+        let name = text(raw.hook_event_name).ok_or(BadHook::Missing("hook_event_name"))?;
+        let common = Common {
+            session: text(raw.session_id).and_then(|id| SessionId::parse(&id).ok()),
+            cwd: text(raw.cwd).map(PathBuf::from),
+            transcript: text(raw.transcript_path).map(PathBuf::from),
+            prompt_id: text(raw.prompt_id),
+            permission_mode: text(raw.permission_mode),
+            agent_id: text(raw.agent_id),
+            agent_type: text(raw.agent_type),
+        };
+        let tool = text(raw.tool_name).ok_or(BadHook::Missing("tool_name"));
+        let input = raw.tool_input.ok_or(BadHook::Missing("tool_input"));
+        let call = |tool, input| -> Result<ToolCall, BadHook> {
+            Ok(ToolCall {
+                tool: tool?,
+                input: input?,
+                id: text(raw.tool_use_id),
+            })
+        };
+        let event = match name.as_str() {
+            "PermissionRequest" => Event::PermissionRequest(Ask {
+                tool: tool?,
+                input: input?,
+                suggestions: Suggestions(match raw.permission_suggestions {
+                    Some(Value::Array(all)) => all,
+                    _ => Vec::new(),
+                }),
+            }),
+            "PostToolUse" => Event::PostToolUse(call(tool, input)?),
+            "PostToolUseFailure" => Event::PostToolUseFailure(call(tool, input)?),
+            "Stop" => Event::Stop {
+                last_message: text(raw.last_assistant_message),
+            },
+            "StopFailure" => Event::StopFailure {
+                last_message: text(raw.last_assistant_message),
+            },
+            "UserPromptSubmit" => Event::UserPromptSubmit,
+            "SessionStart" => Event::SessionStart {
+                source: text(raw.source),
+            },
+            "SessionEnd" => Event::SessionEnd {
+                reason: text(raw.reason),
+            },
+            "Notification" => Event::Notification {
+                kind: text(raw.notification_type),
+                message: text(raw.message),
+            },
+            _ => Event::Other { name },
+        };
+        Ok(Self { common, event })
+    }
+}
+
+fn text(value: Option<Value>) -> Option<String> {
+    match value {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// A rule's two parts as Claude Code writes them: the tool, and what stands in
+/// its parentheses, if anything.
+pub type RuleParts = (String, Option<String>);
+
+/// How long a granted rule holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// The project's `.claude/settings.local.json`.
+    LocalSettings,
+    /// Until the session ends.
+    Session,
+}
+
+impl Destination {
+    fn name(self) -> &'static str {
+        match self {
+            Self::LocalSettings => "localSettings",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// What Claude Code itself would offer as "don't ask again", as it sent it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Suggestions(Vec<Value>);
+
+impl Suggestions {
+    /// For suggestions that were stored or travelled over a socket.
+    pub fn from_json(all: Vec<Value>) -> Self {
+        Self(all)
+    }
+
+    pub fn as_json(&self) -> &[Value] {
+        &self.0
+    }
+
+    /// The rules offered for the local settings; `None` unless that is all
+    /// that is offered. A mode or a directory that came along with the rules
+    /// would be granted unseen.
+    pub fn local_rules(&self) -> Option<Vec<RuleParts>> {
+        let update = self.only()?.as_object()?;
+        let is = |key: &str, wanted: &str| update.get(key).and_then(Value::as_str) == Some(wanted);
+        if !is("type", "addRules")
+            || !is("behavior", "allow")
+            || !is("destination", "localSettings")
+        {
+            return None;
+        }
+        let rules = update.get("rules")?.as_array()?;
+        let parts: Option<Vec<_>> = rules.iter().map(rule_parts).collect();
+        parts.filter(|parts| !parts.is_empty())
+    }
+
+    /// The update that grants [`Self::local_rules`], word for word as offered
+    /// except for where the rules go.
+    pub fn grant(&self, to: Destination) -> Option<Value> {
+        self.local_rules()?;
+        let mut update = self.only()?.clone();
+        update["destination"] = to.name().into();
+        Some(update)
+    }
+
+    fn only(&self) -> Option<&Value> {
+        match self.0.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+}
+
+/// Claude Code drops a whole update in silence when one content is empty, so
+/// such a rule counts as none.
+fn rule_parts(rule: &Value) -> Option<RuleParts> {
+    let rule = rule.as_object()?;
+    let tool = rule
+        .get("toolName")?
+        .as_str()
+        .filter(|tool| !tool.is_empty())?;
+    let content = match rule.get("ruleContent") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(content)) if !content.is_empty() => Some(content.clone()),
+        Some(_) => return None,
+    };
+    Some((tool.to_owned(), content))
+}
+
+/// An update that allows these rules. `None` when there is nothing to allow or
+/// Claude Code would drop the update.
+pub fn allow_rules(rules: &[RuleParts], to: Destination) -> Option<Value> {
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|(tool, content)| match content {
+            Some(content) => json!({"toolName": tool, "ruleContent": content}),
+            None => json!({"toolName": tool}),
+        })
+        .collect();
+    let sound = !rules.is_empty() && rules.iter().all(|rule| rule_parts(rule).is_some());
+    sound.then(|| {
+        json!({
+            "type": "addRules",
+            "rules": rules,
+            "behavior": "allow",
+            "destination": to.name(),
+        })
+    })
+}
+
+/// The answer to a `PermissionRequest`. No answer is printed as nothing at all.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Allow {
+        /// Takes the whole input's place. `AskUserQuestion` and `ExitPlanMode`
+        /// ignore an allow without it.
+        input: Option<Value>,
+        /// Permission updates to apply, from [`Suggestions::grant`] or
+        /// [`allow_rules`].
+        updates: Vec<Value>,
+    },
+    Deny {
+        /// What the model is told, word for word.
+        message: Option<String>,
+    },
+    /// Ends the turn. Claude Code tells the model a sentence of its own.
+    DenyAndInterrupt { message: Option<String> },
+}
+
+impl Answer {
+    pub const ALLOW: Self = Self::Allow {
+        input: None,
+        updates: Vec::new(),
+    };
+
+    /// The bytes for stdout, without a final newline.
+    pub fn to_stdout(&self) -> String {
+        let mut decision = Map::new();
+        let mut put = |key: &str, value: Value| decision.insert(key.to_owned(), value);
+        match self {
+            Self::Allow { input, updates } => {
+                put("behavior", "allow".into());
+                if let Some(input) = input {
+                    put("updatedInput", input.clone());
+                }
+                if !updates.is_empty() {
+                    put("updatedPermissions", updates.clone().into());
+                }
+            }
+            Self::Deny { message } | Self::DenyAndInterrupt { message } => {
+                put("behavior", "deny".into());
+                if let Some(message) = message {
+                    put("message", message.as_str().into());
+                }
+                if matches!(self, Self::DenyAndInterrupt { .. }) {
+                    put("interrupt", true.into());
+                }
+            }
+        }
+        json!({
+            "hookSpecificOutput": {
+                "hookEventName": "PermissionRequest",
+                "decision": decision,
+            }
+        })
+        .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(suggestions: Value) -> Suggestions {
+        let Value::Array(all) = suggestions else {
+            panic!("a list")
+        };
+        Suggestions::from_json(all)
+    }
+
+    fn npm_run() -> Value {
+        json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "npm run *"}],
+               "behavior": "allow", "destination": "localSettings"})
+    }
+
+    #[test]
+    fn an_observed_request_is_read_whole() {
+        let bytes = br#"{"session_id":"8dc2e48c-c040-4f3e-8b87-dd9186211ce1",
+            "transcript_path":"/h/.claude/projects/-p/8dc2e48c.jsonl","cwd":"/box/proj",
+            "prompt_id":"0e24a3b3","permission_mode":"default","effort":{"level":"medium"},
+            "hook_event_name":"PermissionRequest","tool_name":"Bash",
+            "tool_input":{"command":"npm run build","description":"run build"},
+            "permission_suggestions":[{"type":"addRules","rules":[{"toolName":"Bash",
+            "ruleContent":"npm run *"}],"behavior":"allow","destination":"localSettings"}]}
+"#;
+        let hook = HookInput::parse(bytes).unwrap();
+        assert_eq!(
+            hook.common,
+            Common {
+                session: SessionId::parse("8dc2e48c-c040-4f3e-8b87-dd9186211ce1").ok(),
+                cwd: Some("/box/proj".into()),
+                transcript: Some("/h/.claude/projects/-p/8dc2e48c.jsonl".into()),
+                prompt_id: Some("0e24a3b3".to_owned()),
+                permission_mode: Some("default".to_owned()),
+                agent_id: None,
+                agent_type: None,
+            }
+        );
+        assert_eq!(
+            hook.event,
+            Event::PermissionRequest(Ask {
+                tool: "Bash".to_owned(),
+                input: json!({"command": "npm run build", "description": "run build"}),
+                suggestions: offered(json!([npm_run()])),
+            })
+        );
+    }
+
+    #[test]
+    fn every_event_is_told_apart() {
+        let call = || ToolCall {
+            tool: "Bash".to_owned(),
+            input: json!({"command": "ls"}),
+            id: Some("toolu_1".to_owned()),
+        };
+        let text = |text: &str| Some(text.to_owned());
+        for (fields, event) in [
+            (
+                json!({"hook_event_name": "PostToolUse", "tool_name": "Bash",
+                       "tool_input": {"command": "ls"}, "tool_use_id": "toolu_1",
+                       "tool_response": {"stdout": "x"}, "duration_ms": 3}),
+                Event::PostToolUse(call()),
+            ),
+            (
+                json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash",
+                       "tool_input": {"command": "ls"}, "tool_use_id": "toolu_1",
+                       "error": "exit 1", "is_interrupt": false}),
+                Event::PostToolUseFailure(call()),
+            ),
+            (
+                json!({"hook_event_name": "Stop", "stop_hook_active": false,
+                       "last_assistant_message": "done", "background_tasks": []}),
+                Event::Stop {
+                    last_message: text("done"),
+                },
+            ),
+            (
+                json!({"hook_event_name": "StopFailure", "error": "overloaded"}),
+                Event::StopFailure { last_message: None },
+            ),
+            (
+                json!({"hook_event_name": "UserPromptSubmit", "prompt": "hello"}),
+                Event::UserPromptSubmit,
+            ),
+            (
+                json!({"hook_event_name": "SessionStart", "source": "resume"}),
+                Event::SessionStart {
+                    source: text("resume"),
+                },
+            ),
+            (
+                json!({"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}),
+                Event::SessionEnd {
+                    reason: text("prompt_input_exit"),
+                },
+            ),
+            (
+                json!({"hook_event_name": "Notification", "message": "waiting",
+                       "notification_type": "idle_prompt"}),
+                Event::Notification {
+                    kind: text("idle_prompt"),
+                    message: text("waiting"),
+                },
+            ),
+            (
+                json!({"hook_event_name": "FileChanged", "tool_name": 7}),
+                Event::Other {
+                    name: "FileChanged".to_owned(),
+                },
+            ),
+        ] {
+            let hook = HookInput::parse(fields.to_string().as_bytes()).unwrap();
+            assert_eq!(hook.event, event, "{fields}");
+        }
+    }
+
+    #[test]
+    fn fields_of_an_unknown_shape_count_as_missing() {
+        let hook = HookInput::parse(
+            br#"{"hook_event_name":"PermissionRequest","tool_name":"X","tool_input":7,
+                "session_id":"a b","cwd":["x"],"agent_type":3,"permission_suggestions":{"a":1}}"#,
+        )
+        .unwrap();
+        assert_eq!(hook.common, Common::default());
+        let Event::PermissionRequest(ask) = hook.event else {
+            panic!("a request")
+        };
+        assert_eq!(ask.input, json!(7));
+        assert_eq!(ask.suggestions, Suggestions::default());
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_an_error_and_never_a_request() {
+        let deep = format!(
+            r#"{{"hook_event_name":"PermissionRequest","tool_name":"X","tool_input":{}1{}}}"#,
+            "[".repeat(10_000),
+            "]".repeat(10_000)
+        );
+        for bad in [
+            &b""[..],
+            b"null",
+            b"[]",
+            b"{}",
+            br#"{"hook_event_name":1}"#,
+            br#"{"hook_event_name":"PermissionRequest","tool_name":"X"}"#,
+            br#"{"hook_event_name":"PermissionRequest","tool_input":{}}"#,
+            br#"{"hook_event_name":"PermissionRequest","tool_name":"X","tool_input":{}"#,
+            b"{\"hook_event_name\":\"\xff\"}",
+            br#"{"hook_event_name":"PermissionRequest","tool_name":"X","tool_input":"\ud800"}"#,
+            br#"{"hook_event_name":"PermissionRequest","tool_name":"X","tool_input":1,"tool_input":2}"#,
+            deep.as_bytes(),
+        ] {
+            assert!(HookInput::parse(bad).is_err(), "{}", bad.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn only_rules_for_the_local_settings_are_taken_up() {
+        let rule = |tool: &str, content: Option<&str>| -> RuleParts {
+            (tool.to_owned(), content.map(str::to_owned))
+        };
+        let with = |key: &str, value: Value| {
+            let mut update = npm_run();
+            update[key] = value;
+            json!([update])
+        };
+        let set_mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
+        for (suggestions, expected) in [
+            (
+                json!([npm_run()]),
+                Some(vec![rule("Bash", Some("npm run *"))]),
+            ),
+            (
+                with(
+                    "rules",
+                    json!([{"toolName": "Bash", "ruleContent": "npm run *"},
+                                     {"toolName": "Bash", "ruleContent": "git push *"}]),
+                ),
+                Some(vec![
+                    rule("Bash", Some("npm run *")),
+                    rule("Bash", Some("git push *")),
+                ]),
+            ),
+            (
+                with("rules", json!([{"toolName": "WebSearch"}])),
+                Some(vec![rule("WebSearch", None)]),
+            ),
+            (json!([]), None),
+            (json!([npm_run(), set_mode]), None),
+            (json!([npm_run(), npm_run()]), None),
+            (json!([set_mode]), None),
+            (json!(["addRules"]), None),
+            (with("type", json!("replaceRules")), None),
+            (with("behavior", json!("deny")), None),
+            (with("destination", json!("session")), None),
+            (with("destination", json!("userSettings")), None),
+            (with("rules", json!([])), None),
+            (
+                with("rules", json!([{"toolName": "Bash", "ruleContent": ""}])),
+                None,
+            ),
+            (
+                with("rules", json!([{"toolName": "", "ruleContent": "x"}])),
+                None,
+            ),
+            (
+                with("rules", json!([{"toolName": "Bash", "ruleContent": 1}])),
+                None,
+            ),
+            (
+                with("rules", json!([{"toolName": "WebSearch"}, "Bash"])),
+                None,
+            ),
+        ] {
+            let offered = offered(suggestions.clone());
+            assert_eq!(offered.local_rules(), expected, "{suggestions}");
+            assert_eq!(
+                offered.grant(Destination::Session).is_some(),
+                expected.is_some(),
+                "{suggestions}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_suggestion_is_echoed_as_it_came() {
+        let mut update = npm_run();
+        update["later"] = json!({"kept": true});
+        let offered = offered(json!([update]));
+        assert_eq!(
+            offered.grant(Destination::LocalSettings),
+            Some(update.clone())
+        );
+        update["destination"] = json!("session");
+        assert_eq!(offered.grant(Destination::Session), Some(update));
+    }
+
+    #[test]
+    fn our_own_rules_take_the_same_shape() {
+        let rules = [("Bash".to_owned(), Some("npm run *".to_owned()))];
+        assert_eq!(
+            allow_rules(&rules, Destination::LocalSettings),
+            Some(npm_run())
+        );
+        let bare = [("WebSearch".to_owned(), None)];
+        let update = allow_rules(&bare, Destination::Session).unwrap();
+        assert_eq!(update["rules"], json!([{"toolName": "WebSearch"}]));
+        assert_eq!(allow_rules(&[], Destination::Session), None);
+        let empty = [("Bash".to_owned(), Some(String::new()))];
+        assert_eq!(allow_rules(&empty, Destination::LocalSettings), None);
+    }
+
+    #[test]
+    fn answers_are_written_as_claude_code_accepts_them() {
+        let around = |decision: &str| {
+            format!(
+                r#"{{"hookSpecificOutput":{{"hookEventName":"PermissionRequest","decision":{decision}}}}}"#
+            )
+        };
+        for (answer, decision) in [
+            (Answer::ALLOW, r#"{"behavior":"allow"}"#),
+            (
+                Answer::Allow {
+                    input: None,
+                    updates: vec![npm_run()],
+                },
+                concat!(
+                    r#"{"behavior":"allow","updatedPermissions":[{"type":"addRules","#,
+                    r#""rules":[{"toolName":"Bash","ruleContent":"npm run *"}],"#,
+                    r#""behavior":"allow","destination":"localSettings"}]}"#
+                ),
+            ),
+            (
+                Answer::Allow {
+                    input: Some(json!({"answers": {"Which?": "S, L"}})),
+                    updates: Vec::new(),
+                },
+                r#"{"behavior":"allow","updatedInput":{"answers":{"Which?":"S, L"}}}"#,
+            ),
+            (
+                Answer::Deny {
+                    message: Some("use \"make\"\n".to_owned()),
+                },
+                r#"{"behavior":"deny","message":"use \"make\"\n"}"#,
+            ),
+            (Answer::Deny { message: None }, r#"{"behavior":"deny"}"#),
+            (
+                Answer::DenyAndInterrupt { message: None },
+                r#"{"behavior":"deny","interrupt":true}"#,
+            ),
+        ] {
+            assert_eq!(answer.to_stdout(), around(decision));
+        }
+    }
+}
