@@ -1,0 +1,344 @@
+//! The text of a settings file with one allow rule more or less. Pure. What is
+//! not exactly JSON is not touched: Claude Code might read it otherwise.
+
+use std::collections::HashSet;
+
+use jsonc_parser::ast::{self, Value as Node};
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::{Value, json};
+
+/// The file's text must stay as it is, and where the reason stands in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Untouchable {
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) problem: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Edit<'a> {
+    Add(&'a str),
+    Remove(&'a str),
+}
+
+const STRICT: ParseOptions = ParseOptions {
+    allow_comments: false,
+    allow_loose_object_property_names: false,
+    allow_trailing_commas: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// The new text, or `None` when the old one already is as wanted.
+pub(super) fn edited(old: Option<&[u8]>, edit: Edit<'_>) -> Result<Option<String>, Untouchable> {
+    let Some(old) = old else {
+        return Ok(match edit {
+            Edit::Add(rule) => Some(fresh(rule)),
+            Edit::Remove(_) => None,
+        });
+    };
+    let text = readable(old)?;
+    let before: Value = serde_json::from_str(text).map_err(|error| Untouchable {
+        line: error.line().max(1),
+        column: error.column().max(1),
+        problem: "it is not valid JSON".to_owned(),
+    })?;
+    check_shape(text)?;
+
+    let mut wanted = before.clone();
+    if !apply(&mut wanted, edit) {
+        return Ok(None);
+    }
+    let new = rewrite(text, edit).ok_or_else(|| not_understood(text))?;
+    // Whatever the editor did to the text, this is what it has to mean.
+    if serde_json::from_str::<Value>(&new).ok() != Some(wanted) {
+        return Err(not_understood(text));
+    }
+    Ok(Some(new))
+}
+
+fn fresh(rule: &str) -> String {
+    let value = json!({"permissions": {"allow": [rule]}});
+    format!("{value:#}\n")
+}
+
+fn readable(bytes: &[u8]) -> Result<&str, Untouchable> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let good = &bytes[..error.valid_up_to()];
+        let good = std::str::from_utf8(good).unwrap_or_default();
+        at(good, good.len(), "it is not UTF-8")
+    })?;
+    if text.starts_with('\u{feff}') {
+        return Err(at(text, 0, "it starts with a byte order mark"));
+    }
+    Ok(text)
+}
+
+/// A key that stands twice is two settings to two readers.
+fn check_shape(text: &str) -> Result<(), Untouchable> {
+    let parsed =
+        parse_to_ast(text, &CollectOptions::default(), &STRICT).map_err(|error| Untouchable {
+            line: error.line_display(),
+            column: error.column_display(),
+            problem: "it is not valid JSON".to_owned(),
+        })?;
+    let Some(Node::Object(root)) = parsed.value else {
+        return Err(at(text, 0, "it is not an object"));
+    };
+    check_keys(text, &Node::Object(root.clone()))?;
+    let Some(permissions) = root.get("permissions") else {
+        return Ok(());
+    };
+    let Node::Object(permissions) = &permissions.value else {
+        let start = permissions.range.start;
+        return Err(at(text, start, "`permissions` is not an object"));
+    };
+    let Some(allow) = permissions.get("allow") else {
+        return Ok(());
+    };
+    match &allow.value {
+        Node::Array(rules) if rules.elements.iter().all(is_string) => Ok(()),
+        _ => Err(at(
+            text,
+            allow.range.start,
+            "`allow` is not a list of strings",
+        )),
+    }
+}
+
+fn is_string(node: &Node<'_>) -> bool {
+    node.as_string_lit().is_some()
+}
+
+fn check_keys(text: &str, node: &Node<'_>) -> Result<(), Untouchable> {
+    match node {
+        Node::Object(object) => {
+            let mut names = HashSet::new();
+            for ast::ObjectProp {
+                name, value, range, ..
+            } in &object.properties
+            {
+                if !names.insert(name.as_str()) {
+                    return Err(at(text, range.start, "a key stands there twice"));
+                }
+                check_keys(text, value)?;
+            }
+            Ok(())
+        }
+        Node::Array(array) => array
+            .elements
+            .iter()
+            .try_for_each(|element| check_keys(text, element)),
+        Node::StringLit(_) | Node::NumberLit(_) | Node::BooleanLit(_) | Node::NullKeyword(_) => {
+            Ok(())
+        }
+    }
+}
+
+/// Does to the meaning what [`rewrite`] does to the text; `false` when there is
+/// nothing to do.
+fn apply(settings: &mut Value, edit: Edit<'_>) -> bool {
+    match edit {
+        Edit::Add(rule) => {
+            let allow = &mut settings["permissions"]["allow"];
+            if allow.is_null() {
+                *allow = json!([]);
+            }
+            let Value::Array(rules) = allow else {
+                return false;
+            };
+            let missing = !rules.iter().any(|known| known == rule);
+            if missing {
+                rules.push(rule.into());
+            }
+            missing
+        }
+        Edit::Remove(rule) => {
+            let Some(Value::Array(rules)) = settings.pointer_mut("/permissions/allow") else {
+                return false;
+            };
+            let before = rules.len();
+            rules.retain(|known| known != rule);
+            rules.len() != before
+        }
+    }
+}
+
+fn rewrite(text: &str, edit: Edit<'_>) -> Option<String> {
+    let root = CstRootNode::parse(text, &STRICT).ok()?;
+    let permissions = root.object_value()?.object_value_or_create("permissions")?;
+    let allow = permissions.array_value_or_create("allow")?;
+    match edit {
+        Edit::Add(rule) => {
+            allow.append(CstInputValue::String(rule.to_owned()));
+            if allow.elements().len() == 1 {
+                allow.ensure_multiline();
+            }
+        }
+        Edit::Remove(rule) => {
+            for element in allow.elements() {
+                let text = element.as_string_lit()?.decoded_value().ok()?;
+                if text == rule {
+                    element.remove();
+                }
+            }
+        }
+    }
+    Some(root.to_string())
+}
+
+fn not_understood(text: &str) -> Untouchable {
+    at(
+        text,
+        0,
+        "it can't be edited without changing more than the rule",
+    )
+}
+
+fn at(text: &str, byte: usize, problem: &str) -> Untouchable {
+    let before = &text[..byte];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Untouchable {
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: &str = "Bash(npm run *)";
+
+    #[track_caller]
+    fn check(old: &str, edit: Edit<'_>, new: &str) {
+        assert_eq!(edited(Some(old.as_bytes()), edit), Ok(Some(new.to_owned())));
+    }
+
+    #[test]
+    fn a_missing_file_becomes_the_one_claude_code_would_write() {
+        let new = edited(None, Edit::Add(RULE)).unwrap().unwrap();
+        assert_eq!(
+            new,
+            "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(npm run *)\"\n    ]\n  }\n}\n"
+        );
+        assert_eq!(edited(None, Edit::Remove(RULE)), Ok(None));
+    }
+
+    #[test]
+    fn one_line_is_added_and_nothing_else_moves() {
+        check(
+            "{\n    \"z\": 1.50,\n    \"permissions\": {\n        \"deny\": [\"Bash(rm *)\"],\n        \"allow\": [\n            \"A\"\n        ]\n    },\n    \"a\": \"\\u00e9\"\n}\n",
+            Edit::Add(RULE),
+            "{\n    \"z\": 1.50,\n    \"permissions\": {\n        \"deny\": [\"Bash(rm *)\"],\n        \"allow\": [\n            \"A\",\n            \"Bash(npm run *)\"\n        ]\n    },\n    \"a\": \"\\u00e9\"\n}\n",
+        );
+        check(
+            "{\r\n\t\"permissions\": {\r\n\t\t\"allow\": [\r\n\t\t\t\"A\"\r\n\t\t]\r\n\t}\r\n}",
+            Edit::Add(RULE),
+            "{\r\n\t\"permissions\": {\r\n\t\t\"allow\": [\r\n\t\t\t\"A\",\r\n\t\t\t\"Bash(npm run *)\"\r\n\t\t]\r\n\t}\r\n}",
+        );
+    }
+
+    #[test]
+    fn what_is_missing_on_the_way_is_made() {
+        for old in [
+            "{}",
+            "{\n}\n",
+            "{\"a\": 1}",
+            "{\n  \"permissions\": {}\n}\n",
+            "{\n  \"permissions\": {\n    \"deny\": []\n  }\n}\n",
+            "{\"permissions\":{\"allow\":[]}}",
+            "{\"permissions\":{\"allow\":[\"A\"]}}",
+        ] {
+            let new = edited(Some(old.as_bytes()), Edit::Add(RULE))
+                .unwrap()
+                .unwrap();
+            let again = edited(Some(new.as_bytes()), Edit::Add(RULE));
+            assert_eq!(again, Ok(None), "{old} -> {new}");
+            let back = edited(Some(new.as_bytes()), Edit::Remove(RULE))
+                .unwrap()
+                .unwrap();
+            let meaning: Value = serde_json::from_str(&back).unwrap();
+            assert!(
+                !back.contains(RULE) && meaning.is_object(),
+                "{old} -> {back}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_is_taken_out_wherever_it_stands() {
+        check(
+            "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(npm run *)\",\n      \"B\"\n    ]\n  }\n}\n",
+            Edit::Remove(RULE),
+            "{\n  \"permissions\": {\n    \"allow\": [\n      \"B\"\n    ]\n  }\n}\n",
+        );
+        check(
+            "{\"permissions\": {\"allow\": [\"A\", \"Bash(npm\\u0020run *)\", \"B\", \"Bash(npm run *)\"]}}",
+            Edit::Remove(RULE),
+            "{\"permissions\": {\"allow\": [\"A\", \"B\"]}}",
+        );
+        assert_eq!(edited(Some(b"{}"), Edit::Remove(RULE)), Ok(None));
+    }
+
+    #[test]
+    fn rules_with_odd_characters_survive() {
+        for rule in [
+            "Bash(a \"b\" \\(c\\))",
+            "Bash(é 中 \u{1f600})",
+            "Edit(//x/\\\\y)",
+        ] {
+            let new = edited(
+                Some(b"{\"permissions\": {\"allow\": [\"A\"]}}"),
+                Edit::Add(rule),
+            );
+            let new: Value = serde_json::from_str(&new.unwrap().unwrap()).unwrap();
+            assert_eq!(new["permissions"]["allow"], json!(["A", rule]));
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_json_is_left_alone_and_the_place_named() {
+        for (old, line, column) in [
+            (&b""[..], 1, 1),
+            (b"  \n ", 2, 1),
+            (b"{", 1, 1),
+            (b"\xef\xbb\xbf{}", 1, 1),
+            (b"{\n  // why\n}", 2, 3),
+            (b"{\n  \"a\": 1, /* why */ \"b\": 2\n}", 2, 11),
+            (b"{\"a\": [1,]}", 1, 10),
+            (b"{\"a\": 1,\n}", 2, 1),
+            (b"{\"a\": 1 \"b\": 2}", 1, 9),
+            (b"{'a': 1}", 1, 2),
+            (b"{a: 1}", 1, 2),
+            (b"{\"a\": 0x1}", 1, 8),
+            (b"{\"a\": NaN}", 1, 7),
+            (b"{\"a\": 1}\n{}", 2, 1),
+            (b"{\"a\": 1,\n \"a\": 2}", 2, 2),
+            (b"{\"a\": [{\"b\": 1, \"\\u0062\": 2}]}", 1, 17),
+            (b"{\"\xc3\xa9\": \"\xff\"}", 1, 8),
+            (b"[]", 1, 1),
+            (b"{\"permissions\": 1}", 1, 2),
+            (b"{\"permissions\": {\"allow\": {}}}", 1, 18),
+            (b"{\"permissions\": {\"allow\": [1]}}", 1, 18),
+            (b"{\"permissions\": null}", 1, 2),
+        ] {
+            let refused = edited(Some(old), Edit::Add(RULE)).unwrap_err();
+            let place = (refused.line, refused.column);
+            assert_eq!(place, (line, column), "{} {refused:?}", old.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_and_does_not_overflow() {
+        let deep = format!("{{\"a\": {}{}}}", "[".repeat(300_000), "]".repeat(300_000));
+        assert!(edited(Some(deep.as_bytes()), Edit::Add(RULE)).is_err());
+    }
+}
