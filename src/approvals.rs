@@ -2,6 +2,7 @@
 //! Pure: time is an argument, and every call returns what there is to do.
 //! Nothing but a person's click in time ever ends a request as allowed.
 
+pub mod action;
 pub mod answer;
 pub mod desk;
 pub mod request;
@@ -11,7 +12,8 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::ids::{RequestId, SessionId};
-use request::{Digest, Ending, Millis, Operator, Reach, Request};
+use action::Action;
+use request::{Digest, Ending, Millis, Operator, Request};
 use token::TokenHash;
 
 /// More hooks than this never wait on one machine; the rest are told at once.
@@ -21,51 +23,6 @@ const MAX_PAST: usize = 20_000;
 const PAST_AGE: Millis = 24 * 3600 * 1000;
 /// Allowed calls whose "tool has run" event has not arrived yet.
 const MAX_RUNNING: usize = 1024;
-
-/// What a person chose on the card.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    Allow(Reach),
-    Deny {
-        reason: Option<String>,
-        interrupt: bool,
-    },
-}
-
-impl Action {
-    fn ending(self, by: Operator) -> Ending {
-        match self {
-            Self::Allow(reach) => Ending::Allowed { by, reach },
-            Self::Deny { reason, interrupt } => Ending::Denied {
-                by,
-                reason,
-                interrupt,
-            },
-        }
-    }
-
-    /// Whether `by` would only say once more what `past` already says.
-    fn repeats(&self, by: &Operator, past: &Ending) -> bool {
-        match (self, past) {
-            (
-                Self::Allow(reach),
-                Ending::Allowed {
-                    by: who,
-                    reach: was,
-                },
-            ) => by == who && std::mem::discriminant(reach) == std::mem::discriminant(was),
-            (
-                Self::Deny { interrupt, .. },
-                Ending::Denied {
-                    by: who,
-                    interrupt: was,
-                    ..
-                },
-            ) => by == who && interrupt == was,
-            _ => false,
-        }
-    }
-}
 
 /// A request that has just ended.
 #[derive(Debug, Clone, PartialEq)]

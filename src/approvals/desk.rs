@@ -2,28 +2,27 @@
 //! never held over an await, and the way an answer reaches its hook.
 //! Decides nothing by itself and never waits longer than it says.
 
+pub mod expiry;
+
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
-use tokio_util::sync::CancellationToken;
 
+use super::action::Action;
 use super::answer::{Answer, Extras};
 use super::request::{Millis, Operator, Request};
 use super::token::{Token, TokenHash};
 use super::{
-    Action, Approvals, Attachment, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed, Settled,
+    Approvals, Attachment, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed, Settled,
     Withdrawal,
 };
 use crate::ids::{RequestId, SessionId};
 
 /// How long a toast may wait for the hook to say that it has its answer.
 pub const DELIVERY_LIMIT: Duration = Duration::from_millis(500);
-/// tokio's clock stands still while a laptop sleeps, so a long sleep is cut up
-/// and the deadline is compared with the desk's own clock on waking.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// Endings nobody has fetched; the oldest go first.
 const MAX_OUTBOX: usize = 16_384;
 
@@ -65,6 +64,8 @@ struct State {
     outbox: VecDeque<Settled>,
     /// What the expiry task sleeps towards.
     armed: Option<Millis>,
+    /// Set by a stop: whoever still arrives is let go at once, with a token.
+    closing: Option<Duration>,
 }
 
 pub struct Desk {
@@ -132,7 +133,9 @@ impl Desk {
             let attachment = state
                 .approvals
                 .register(Arc::clone(&request), token.hash(), now)?;
-            state.seat(self, &request, attachment, token)
+            let waiting = state.seat(self, &request, attachment, token);
+            state.let_go_if_closing(now);
+            waiting
         };
         self.changed();
         Ok(waiting)
@@ -141,11 +144,14 @@ impl Desk {
     /// Gives a hook its place back. An answer with its extras for an ended one
     /// is the caller's to build, see [`Waiting::ended`].
     pub fn resume(self: &Arc<Self>, id: &RequestId, token: Token) -> Result<Return, ResumeRefusal> {
+        let now = (self.clock)();
         let returned = {
             let mut state = self.lock();
             match state.approvals.resume(id, token.hash())? {
                 Resumed::Waiting(attachment, request) => {
-                    Return::Waiting(state.seat(self, &request, attachment, token))
+                    let waiting = state.seat(self, &request, attachment, token);
+                    state.let_go_if_closing(now);
+                    Return::Waiting(waiting)
                 }
                 Resumed::Ended(past) => Return::Ended(past),
             }
@@ -217,12 +223,11 @@ impl Desk {
     /// back to the next daemon with its token.
     pub fn detach_all(&self, grace: Duration) {
         let now = (self.clock)();
-        let let_go = {
+        {
             let mut state = self.lock();
-            state.approvals.detach_all(now, millis(grace));
-            std::mem::take(&mut state.hooks)
-        };
-        drop(let_go);
+            state.closing = Some(grace);
+            state.let_go_if_closing(now);
+        }
         self.changed();
     }
 
@@ -326,6 +331,15 @@ impl Desk {
 }
 
 impl State {
+    /// Dropping a sender wakes its task and runs none of its code, so this is
+    /// safe under the lock.
+    fn let_go_if_closing(&mut self, now: Millis) {
+        if let Some(grace) = self.closing {
+            self.approvals.detach_all(now, millis(grace));
+            self.hooks.clear();
+        }
+    }
+
     fn seat(
         &mut self,
         desk: &Arc<Desk>,
@@ -462,30 +476,6 @@ impl Claim {
                 Err(_) => Delivery::Unconfirmed,
             }
         }
-    }
-}
-
-/// Ends what is due, when it is due: sleeps until the next deadline and is
-/// woken when an earlier one is registered.
-pub async fn run_expiry(desk: Arc<Desk>, cancel: CancellationToken) {
-    loop {
-        let next = desk.arm();
-        let sleep = async {
-            match next {
-                Some(next) => {
-                    let left = next.saturating_sub((desk.clock)()).max(0);
-                    let left = Duration::from_millis(left.unsigned_abs());
-                    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
-                }
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = cancel.cancelled() => return,
-            () = desk.earlier.notified() => {}
-            () = sleep => {}
-        }
-        desk.sweep();
     }
 }
 

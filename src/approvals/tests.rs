@@ -1,7 +1,7 @@
 //! What must hold whatever order things happen in.
 
 use super::*;
-use crate::approvals::request::Origin;
+use crate::approvals::request::{Origin, Reach};
 use crate::ids::UserId;
 use crate::rules::Rule;
 use proptest::prelude::*;

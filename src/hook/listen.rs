@@ -16,6 +16,9 @@ use tokio::net::UnixListener;
 use super::connect::{self, Unreachable};
 use super::paths::MAX_PATH;
 
+/// The mode bits of everybody but the owner.
+const OTHERS: u32 = 0o077;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     #[error(
@@ -154,7 +157,7 @@ fn check_parent(parent: &Path, private: bool) -> Result<bool, ListenError> {
     if !dir.is_dir() {
         return Err(unsafe_place(parent, "it is not a directory of its own"));
     }
-    let closed = dir.uid() == us && dir.mode() & 0o077 == 0;
+    let closed = dir.uid() == us && dir.mode() & OTHERS == 0;
     if private && !closed {
         return Err(unsafe_place(parent, who_can_enter(&dir, us)));
     }

@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::listen::listen;
 use super::server::{Intake, Limits, Refused, serve};
 use super::wire::{Notice, Registration};
-use crate::approvals::Action;
+use crate::approvals::action::Action;
 use crate::approvals::answer::{Answer, Extras};
-use crate::approvals::desk::{Claim, Desk, Return, Waiting, run_expiry};
+use crate::approvals::desk::expiry::run_expiry;
+use crate::approvals::desk::{Claim, Desk, Return, Waiting};
 use crate::approvals::request::{Digest, Millis, Operator, Origin, Reach, Request};
 use crate::ids::{RequestId, UserId};
 

@@ -77,8 +77,8 @@ pub struct Intake<R, N, S> {
 }
 
 /// Serves until cancelled, then removes the socket and waits a bounded time
-/// for the open conversations. [`crate::approvals::desk::Desk::detach_all`]
-/// must come first: a place that is dropped here ends its request.
+/// for the open conversations. A stop calls `Desk::detach_all` as well: only a
+/// hook that was let go comes back, any other place dropped here is an ending.
 pub async fn serve<R, RF, N, NF, S>(
     listening: Listening,
     intake: Arc<Intake<R, N, S>>,

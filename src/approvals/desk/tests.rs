@@ -1,10 +1,12 @@
 //! Hooks that wait, clicks that race, and what each of them is told.
 
+use super::expiry::run_expiry;
 use super::*;
 use crate::approvals::request::{Digest, Ending, Origin, Reach};
 use crate::ids::UserId;
 use serde_json::json;
 use std::sync::atomic::{AtomicI64, Ordering};
+use tokio_util::sync::CancellationToken;
 
 const T0: Millis = 1_700_000_000_000;
 const LIMIT: Duration = Duration::from_secs(20);
@@ -157,6 +159,10 @@ async fn a_stop_lets_hooks_go_and_they_come_back_to_the_same_request() {
     old.detach_all(Duration::from_secs(30));
     assert!(within(waiting.answered()).await.is_none());
     drop(waiting);
+    let mut late = old.register(request(2, 100_000)).unwrap();
+    assert!(within(late.answered()).await.is_none());
+    drop(late);
+    assert!(old.find(&id(2)).is_some(), "nor one that came during it");
     let kept = old.find(&id(1)).expect("a stop must not end it");
 
     let (new, _) = desk();

@@ -323,6 +323,7 @@ async fn slow_clients_give_way_and_honest_ones_are_served() {
     let dir = private_dir();
     let limits = Limits {
         unfinished: 16,
+        after_ack: Duration::from_millis(1),
         complete_within: LIMIT,
         ..Limits::default()
     };
@@ -341,6 +342,15 @@ async fn slow_clients_give_way_and_honest_ones_are_served() {
     let told = one_read(&mut slow[0]).await;
     assert!(told.contains("slow_request"), "{told}");
     office.close().await;
+}
+
+#[test]
+fn accepting_pauses_longer_and_longer_but_never_long() {
+    let mut pause = Pause::default();
+    assert!(pause.is_first());
+    let pauses: Vec<_> = (0..40).map(|_| pause.next().as_millis()).collect();
+    assert_eq!(pauses[..6], [50, 100, 200, 400, 800, 800]);
+    assert_eq!(pauses[39], 800);
 }
 
 #[tokio::test]
