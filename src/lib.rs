@@ -14,6 +14,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod claude;
+pub mod cards;
 pub mod feishu;
 pub mod gateway;
 pub mod hook;

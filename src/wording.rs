@@ -1,4 +1,13 @@
-//! Every sentence a person in Feishu can see, in Chinese and English.
+//! Every sentence a person in Feishu can see, in Chinese and English. Holds
+//! words only: no layout, no decisions, and nothing an agent wrote.
+
+use std::borrow::Cow;
+
+pub mod card;
+pub mod ending;
+pub mod toast;
+
+pub use toast::{Toast, toast_json};
 
 /// The language of cards, toasts and command output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -6,4 +15,113 @@ pub enum Lang {
     #[default]
     Zh,
     En,
+}
+
+/// One sentence in both languages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    pub zh: Cow<'static, str>,
+    pub en: Cow<'static, str>,
+}
+
+impl Text {
+    pub const fn new(zh: &'static str, en: &'static str) -> Self {
+        Self {
+            zh: Cow::Borrowed(zh),
+            en: Cow::Borrowed(en),
+        }
+    }
+
+    pub(crate) const fn made(zh: String, en: String) -> Self {
+        Self {
+            zh: Cow::Owned(zh),
+            en: Cow::Owned(en),
+        }
+    }
+
+    pub fn get(&self, lang: Lang) -> &str {
+        match lang {
+            Lang::Zh => &self.zh,
+            Lang::En => &self.en,
+        }
+    }
+}
+
+const SECOND: i64 = 1_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// A span of milliseconds in the two units a person would name.
+pub fn span(millis: i64) -> Text {
+    let ms = millis.max(0);
+    if ms < MINUTE {
+        let s = ms / SECOND;
+        Text::made(format!("{s} 秒"), format!("{s} s"))
+    } else if ms < HOUR {
+        let (m, s) = (ms / MINUTE, ms % MINUTE / SECOND);
+        Text::made(format!("{m} 分 {s} 秒"), format!("{m} min {s} s"))
+    } else if ms < DAY {
+        let (h, m) = (ms / HOUR, ms % HOUR / MINUTE);
+        Text::made(format!("{h} 小时 {m} 分"), format!("{h} h {m} min"))
+    } else {
+        let (d, h) = (ms / DAY, ms % DAY / HOUR);
+        Text::made(format!("{d} 天 {h} 小时"), format!("{d} d {h} h"))
+    }
+}
+
+/// How long ago something was: toasts can't carry a clock time, because only
+/// the reader's client knows the reader's time zone.
+pub fn ago(millis: i64) -> Text {
+    if millis < SECOND {
+        return Text::new("刚刚", "just now");
+    }
+    let Text { zh, en } = span(millis);
+    Text::made(format!("{zh}前"), format!("{en} ago"))
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_name_the_two_units_that_matter() {
+        for (ms, zh, en) in [
+            (-5, "0 秒", "0 s"),
+            (59_999, "59 秒", "59 s"),
+            (61_000, "1 分 1 秒", "1 min 1 s"),
+            (2 * HOUR + 5 * MINUTE, "2 小时 5 分", "2 h 5 min"),
+            (3 * DAY + HOUR, "3 天 1 小时", "3 d 1 h"),
+        ] {
+            let text = span(ms);
+            assert_eq!((text.get(Lang::Zh), text.get(Lang::En)), (zh, en));
+        }
+        assert_eq!(ago(10).get(Lang::Zh), "刚刚");
+        assert_eq!(ago(61_000).get(Lang::En), "1 min 1 s ago");
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (8_388_608, "8,388,608"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
 }

@@ -1,0 +1,498 @@
+//! Text somebody else wrote, made fit for a person's eyes: whatever could hide,
+//! reorder or push text away is shown as a visible escape, and what is too long
+//! keeps its head and its tail. Changes only what is seen, never what runs.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::secrets::Secret;
+
+/// How a text is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// One line: line breaks are shown as escapes.
+    Line,
+    /// Lines, as in a shell command.
+    Lines,
+    /// A file's content: indentation stays and so do typographic quotes, which
+    /// are ordinary in prose and harmless where no shell reads them.
+    Code,
+}
+
+/// What may be shown: bytes as they count inside JSON, and lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    pub bytes: usize,
+    pub lines: usize,
+}
+
+/// A text as the card shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    pub head: String,
+    /// Empty unless something is hidden.
+    pub tail: String,
+    pub hidden: Option<Hidden>,
+}
+
+/// The middle that isn't on the card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hidden {
+    pub range: Range<usize>,
+    pub lines: usize,
+}
+
+/// Indentation deeper than this could push text off a phone's screen.
+const MAX_INDENT: usize = 24;
+/// Letters of real languages carry fewer marks than this on one base.
+const MAX_MARKS: usize = 4;
+/// Plain text is taken in pieces of at most this, so that a budget can cut it.
+const PIECE: usize = 24;
+
+/// The whole text with every character a reader could miss made visible.
+pub fn visible(text: &str, shape: Shape) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut reader = Reader::new(text, 0..text.len(), shape, &[]);
+    while reader.step(&mut out) {}
+    out
+}
+
+/// Whether the text looks on a card exactly as it is.
+pub fn is_plain(text: &str) -> bool {
+    visible(text, Shape::Line) == text
+}
+
+/// One part of a text, with the secrets found in the whole of it masked.
+pub fn excerpt(text: &str, range: Range<usize>, secrets: &[Secret]) -> String {
+    let mut out = String::new();
+    let mut reader = Reader::new(text, range, Shape::Line, secrets);
+    while reader.step(&mut out) {}
+    out
+}
+
+/// As much of the text as the budget allows: all of it, or two thirds of the
+/// budget from its head and one third from its tail.
+pub fn fit(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> Shown {
+    let (whole, end) = head(text, shape, secrets, budget);
+    if end == text.len() {
+        return Shown {
+            head: whole,
+            tail: String::new(),
+            hidden: None,
+        };
+    }
+    let tail_budget = Budget {
+        bytes: budget.bytes / 3,
+        lines: (budget.lines / 3).max(1),
+    };
+    let head_budget = Budget {
+        bytes: budget.bytes - tail_budget.bytes,
+        lines: budget.lines.saturating_sub(tail_budget.lines).max(1),
+    };
+    let (head, head_end) = head(text, shape, secrets, head_budget);
+    let (tail, tail_start) = tail(text, head_end, shape, secrets, tail_budget);
+    let range = head_end..tail_start;
+    let lines = text.as_bytes()[range.clone()]
+        .iter()
+        .filter(|&&b| b == b'\n')
+        .count();
+    Shown {
+        head,
+        tail,
+        hidden: Some(Hidden { range, lines }),
+    }
+}
+
+fn head(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> (String, usize) {
+    let mut out = String::with_capacity(text.len().min(budget.bytes) + 16);
+    let mut reader = Reader::new(text, 0..text.len(), shape, secrets);
+    let (mut spent, mut lines) = (0, 1);
+    let mut line_break = None;
+    loop {
+        let (at, len) = (reader.at, out.len());
+        if !reader.step(&mut out) {
+            return (out, reader.at);
+        }
+        let (cost, breaks) = cost(&out[len..]);
+        if spent + cost > budget.bytes || lines + breaks > budget.lines {
+            out.truncate(len);
+            // Whole lines read better, unless that would waste the budget.
+            if let Some((break_at, break_len)) = line_break
+                && break_len * 2 > out.len()
+            {
+                out.truncate(break_len);
+                return (out, break_at);
+            }
+            return (out, at);
+        }
+        spent += cost;
+        lines += breaks;
+        if breaks > 0 {
+            line_break = Some((reader.at, out.len()));
+        }
+    }
+}
+
+fn tail(
+    text: &str,
+    after: usize,
+    shape: Shape,
+    secrets: &[Secret],
+    budget: Budget,
+) -> (String, usize) {
+    let from = text.floor_char_boundary(text.len().saturating_sub(budget.bytes));
+    let mut reader = Reader::new(text, from.max(after)..text.len(), shape, secrets);
+    let mut out = String::new();
+    let mut cuts = vec![(reader.at, 0)];
+    while reader.step(&mut out) {
+        cuts.push((reader.at, out.len()));
+    }
+    let (mut spent, mut lines) = (0, 1);
+    let mut kept = cuts.len() - 1;
+    while kept > 0 {
+        let (cost, breaks) = cost(&out[cuts[kept - 1].1..cuts[kept].1]);
+        if spent + cost > budget.bytes || lines + breaks > budget.lines {
+            break;
+        }
+        spent += cost;
+        lines += breaks;
+        kept -= 1;
+    }
+    let (mut start, mut cut) = cuts[kept];
+    if let Some(line) = out[cut..].find('\n')
+        && line * 2 < out.len() - cut
+        && let Some(&(line_start, line_cut)) =
+            cuts[kept..].iter().find(|&&(_, len)| len > cut + line)
+    {
+        (start, cut) = (line_start, line_cut);
+    }
+    (out.split_off(cut), start)
+}
+
+/// Bytes inside a JSON string, and line breaks.
+fn cost(text: &str) -> (usize, usize) {
+    text.bytes().fold((0, 0), |(bytes, lines), b| match b {
+        b'\n' => (bytes + 2, lines + 1),
+        b'"' | b'\\' => (bytes + 2, lines),
+        _ => (bytes + 1, lines),
+    })
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    end: usize,
+    shape: Shape,
+    secrets: &'a [Secret],
+    line_start: bool,
+    /// Combining marks on the current base; a base can't be an escape.
+    marks: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, range: Range<usize>, shape: Shape, secrets: &'a [Secret]) -> Self {
+        let first = secrets.partition_point(|secret| secret.range.end <= range.start);
+        Self {
+            text,
+            at: range.start,
+            end: range.end,
+            shape,
+            secrets: &secrets[first..],
+            line_start: true,
+            marks: MAX_MARKS,
+        }
+    }
+
+    /// Appends the next piece; false at the end.
+    fn step(&mut self, out: &mut String) -> bool {
+        if self.at >= self.end {
+            return false;
+        }
+        let mut limit = self.end;
+        if let Some((secret, rest)) = self.secrets.split_first() {
+            if secret.range.start <= self.at {
+                let _ = write!(out, "⟦secret {} {}B⟧", secret.kind, secret.range.len());
+                self.at = secret.range.end.min(self.end);
+                self.secrets = rest;
+                self.settle(false, MAX_MARKS);
+                return true;
+            }
+            limit = limit.min(secret.range.start);
+        }
+        let rest = &self.text[self.at..limit];
+        let Some(first) = rest.chars().next() else {
+            return false;
+        };
+        let taken = match first {
+            ' ' => self.spaces(rest, out),
+            '\n' => self.breaks(rest, out),
+            '\t' => self.tabs(rest, out),
+            '!'..='~' => {
+                let len = rest
+                    .bytes()
+                    .take(PIECE)
+                    .take_while(u8::is_ascii_graphic)
+                    .count();
+                out.push_str(&rest[..len]);
+                self.settle(false, 0);
+                len
+            }
+            _ => self.other(first, rest, out),
+        };
+        self.at += taken;
+        true
+    }
+
+    fn settle(&mut self, line_start: bool, marks: usize) {
+        self.line_start = line_start;
+        self.marks = marks;
+    }
+
+    fn spaces(&mut self, rest: &str, out: &mut String) -> usize {
+        let run = run(rest, ' ');
+        let indent = self.shape == Shape::Code && self.line_start && run <= MAX_INDENT;
+        if run <= 3 || indent {
+            out.push_str(&rest[..run]);
+        } else {
+            let _ = write!(out, "⟦{run} spaces⟧");
+        }
+        self.settle(false, MAX_MARKS);
+        run
+    }
+
+    fn breaks(&mut self, rest: &str, out: &mut String) -> usize {
+        let run = run(rest, '\n');
+        let _ = match (self.shape, run) {
+            (Shape::Line, 1) => write!(out, "⟦newline⟧"),
+            (Shape::Line, _) => write!(out, "⟦{run} newlines⟧"),
+            (Shape::Lines | Shape::Code, 1..=3) => {
+                out.push_str(&rest[..run]);
+                Ok(())
+            }
+            (Shape::Lines | Shape::Code, _) => write!(out, "\n⟦{} blank lines⟧\n", run - 1),
+        };
+        self.settle(self.shape != Shape::Line, MAX_MARKS);
+        run
+    }
+
+    fn tabs(&mut self, rest: &str, out: &mut String) -> usize {
+        let run = run(rest, '\t');
+        let indent = self.shape == Shape::Code && self.line_start && run <= MAX_INDENT / 4;
+        let _ = if indent {
+            out.extend(std::iter::repeat_n("⇥ ", run));
+            Ok(())
+        } else if run == 1 {
+            write!(out, "⟦tab⟧")
+        } else {
+            write!(out, "⟦{run} tabs⟧")
+        };
+        // More indentation may follow.
+        self.settle(self.line_start, MAX_MARKS);
+        run
+    }
+
+    fn other(&mut self, first: char, rest: &str, out: &mut String) -> usize {
+        if is_mark(first) {
+            if self.marks < MAX_MARKS {
+                out.push(first);
+                self.settle(false, self.marks + 1);
+                return first.len_utf8();
+            }
+            let run: usize = rest.chars().take_while(|&c| is_mark(c)).count();
+            let len = rest.chars().take(run).map(char::len_utf8).sum();
+            let _ = write!(out, "⟦{run} combining marks⟧");
+            self.settle(false, MAX_MARKS);
+            return len;
+        }
+        let emoji_style = first == '\u{fe0f}'
+            && self.text[..self.at]
+                .chars()
+                .next_back()
+                .is_some_and(|base| ('\u{203c}'..='\u{1faff}').contains(&base) && !is_hidden(base));
+        let quote = self.shape != Shape::Code && is_quote(first);
+        if !emoji_style && (is_hidden(first) || quote) {
+            let run = run(rest, first);
+            let code = u32::from(first);
+            let _ = match run {
+                1 => write!(out, "⟦U+{code:04X}⟧"),
+                _ => write!(out, "⟦U+{code:04X} ×{run}⟧"),
+            };
+            self.settle(false, MAX_MARKS);
+            return run * first.len_utf8();
+        }
+        out.push(first);
+        self.settle(false, 0);
+        first.len_utf8()
+    }
+}
+
+fn run(text: &str, of: char) -> usize {
+    text.chars().take_while(|&c| c == of).count()
+}
+
+/// Characters that show nothing, move others, look like a space, or whose
+/// picture is up to the font; and the brackets and arrow of our own escapes.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '⟦' | '⟧' | '⇥'
+        | '\0'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}'
+        | '\u{34f}' | '\u{61c}' | '\u{70f}' | '\u{115f}' | '\u{1160}' | '\u{1680}'
+        | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}'
+        | '\u{2800}' | '\u{3000}' | '\u{3164}'
+        | '\u{e000}'..='\u{f8ff}' | '\u{fdd0}'..='\u{fdef}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}'
+        | '\u{13430}'..='\u{1345f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{10ffff}')
+}
+
+/// Quotes that a shell doesn't know but a reader takes for the ones it does.
+fn is_quote(c: char) -> bool {
+    matches!(c,
+        '\u{b4}' | '\u{2b9}'..='\u{2bd}' | '\u{2c8}' | '\u{2ca}' | '\u{2cb}' | '\u{2ee}'
+        | '\u{37e}' | '\u{55a}' | '\u{5f3}' | '\u{5f4}' | '\u{1fef}' | '\u{1ffd}' | '\u{1ffe}'
+        | '\u{2018}'..='\u{201f}' | '\u{2032}'..='\u{2037}' | '\u{275b}'..='\u{275e}'
+        | '\u{301d}'..='\u{301f}' | '\u{a78c}' | '\u{ff02}' | '\u{ff07}' | '\u{ff40}')
+}
+
+fn is_mark(c: char) -> bool {
+    matches!(c,
+        '\u{300}'..='\u{34e}' | '\u{350}'..='\u{36f}' | '\u{483}'..='\u{489}'
+        | '\u{591}'..='\u{5bd}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}'
+        | '\u{6d6}'..='\u{6dc}' | '\u{e31}' | '\u{e34}'..='\u{e3a}' | '\u{e47}'..='\u{e4e}'
+        | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+        | '\u{302a}'..='\u{302f}' | '\u{3099}' | '\u{309a}' | '\u{fe20}'..='\u{fe2f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::secrets;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_could_hide_is_shown() {
+        for (raw, seen) in [
+            ("ls -la", "ls -la"),
+            ("a\u{202e}b", "a⟦U+202E⟧b"),
+            ("a\u{200b}\u{200b}\u{200b}b", "a⟦U+200B ×3⟧b"),
+            ("\u{e0041}", "⟦U+E0041⟧"),
+            ("\u{1b}[31mred", "⟦U+001B⟧[31mred"),
+            ("a\u{85}b\rc", "a⟦U+0085⟧b⟦U+000D⟧c"),
+            ("a\u{a0}b", "a⟦U+00A0⟧b"),
+            ("a   b", "a   b"),
+            ("a    b", "a⟦4 spaces⟧b"),
+            ("a\tb\t\tc", "a⟦tab⟧b⟦2 tabs⟧c"),
+            ("a\nb\n\nc", "a⟦newline⟧b⟦2 newlines⟧c"),
+            ("echo “x”", "echo ⟦U+201C⟧x⟦U+201D⟧"),
+            ("⟦secret⟧", "⟦U+27E6⟧secret⟦U+27E7⟧"),
+            ("e\u{301}", "e\u{301}"),
+            (
+                "e\u{301}\u{301}\u{301}\u{301}\u{301}\u{302}",
+                "e\u{301}\u{301}\u{301}\u{301}⟦2 combining marks⟧",
+            ),
+            ("\u{301}x", "⟦1 combining marks⟧x"),
+            ("⚠\u{fe0f} x\u{fe0f}", "⚠\u{fe0f} x⟦U+FE0F⟧"),
+            ("中文 ok", "中文 ok"),
+        ] {
+            assert_eq!(visible(raw, Shape::Line), seen);
+        }
+    }
+
+    #[test]
+    fn line_breaks_stay_where_lines_are_wanted_but_gaps_are_counted() {
+        assert_eq!(visible("a\nb\n\n\nc", Shape::Lines), "a\nb\n\n\nc");
+        let gap = format!("a{}b", "\n".repeat(40));
+        assert_eq!(visible(&gap, Shape::Lines), "a\n⟦39 blank lines⟧\nb");
+    }
+
+    #[test]
+    fn code_keeps_its_indentation_and_nothing_deeper() {
+        let code = "if x:\n        y = “z”\n\t\tw";
+        assert_eq!(visible(code, Shape::Code), "if x:\n        y = “z”\n⇥ ⇥ w");
+        let pushed = format!("x\n{}evil()", " ".repeat(200));
+        assert_eq!(visible(&pushed, Shape::Code), "x\n⟦200 spaces⟧evil()");
+        assert_eq!(visible("a\tb", Shape::Code), "a⟦tab⟧b");
+    }
+
+    #[test]
+    fn what_is_too_long_keeps_head_and_tail_and_counts_the_rest_exactly() {
+        let mut text = "echo hi\n".to_owned();
+        for i in 0..10_000 {
+            let _ = writeln!(text, "line {i}");
+        }
+        text.push_str("curl x|sh");
+        let budget = Budget {
+            bytes: 900,
+            lines: 60,
+        };
+        let shown = fit(&text, Shape::Lines, &[], budget);
+        let hidden = shown.hidden.unwrap();
+        assert!(
+            shown.head.starts_with("echo hi\nline 0\n"),
+            "{}",
+            shown.head
+        );
+        assert!(
+            shown.tail.ends_with("line 9999\ncurl x|sh"),
+            "{}",
+            shown.tail
+        );
+        assert_eq!(text[..hidden.range.start], shown.head);
+        assert_eq!(text[hidden.range.end..], shown.tail);
+        assert_eq!(hidden.lines, text[hidden.range].lines().count());
+    }
+
+    #[test]
+    fn a_secret_never_shows_in_part() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        for pad in 0..80 {
+            let text = format!("{}{token}{}", "x ".repeat(pad), " y".repeat(60));
+            let found = secrets::find(&text);
+            let budget = Budget {
+                bytes: 90,
+                lines: 9,
+            };
+            let shown = fit(&text, Shape::Lines, &found, budget);
+            let seen = format!("{}{}", shown.head, shown.tail);
+            assert!(!seen.contains("a1B2"), "{seen}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hidden_survives_and_plain_ascii_is_untouched(text in any::<String>()) {
+            for shape in [Shape::Line, Shape::Lines, Shape::Code] {
+                let seen = visible(&text, shape);
+                for c in seen.chars() {
+                    let ours = matches!(c, '⟦' | '⟧' | '⇥' | '\n' | '\u{fe0f}');
+                    prop_assert!(ours || !is_hidden(c), "{c:?} in {seen:?}");
+                }
+                prop_assert!(shape != Shape::Line || !seen.contains('\n'));
+                prop_assert!(!seen.contains("    ") || shape == Shape::Code);
+            }
+        }
+
+        #[test]
+        fn a_budget_is_kept_and_every_byte_is_shown_or_counted(
+            text in "(\\PC|[ \n\t\"\\\\]|\u{200b}){0,600}",
+            bytes in 60..400_usize,
+            lines in 3..20_usize,
+        ) {
+            let shown = fit(&text, Shape::Lines, &[], Budget { bytes, lines });
+            let seen = format!("{}{}", shown.head, shown.tail);
+            prop_assert!(cost(&seen).0 <= bytes);
+            prop_assert!(cost(&seen).1 <= lines);
+            match shown.hidden {
+                None => prop_assert_eq!(seen, visible(&text, Shape::Lines)),
+                Some(hidden) => {
+                    prop_assert!(hidden.range.start < hidden.range.end);
+                    let head = visible(&text[..hidden.range.start], Shape::Lines);
+                    let tail = visible(&text[hidden.range.end..], Shape::Lines);
+                    prop_assert_eq!(&shown.head, &head);
+                    prop_assert_eq!(&shown.tail, &tail);
+                }
+            }
+        }
+    }
+}

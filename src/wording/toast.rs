@@ -1,0 +1,344 @@
+//! The short answers to a click. Eight of them are fixed by the protocol and
+//! may not change by a letter; the rest say the true reason where those don't.
+
+use serde_json::{Value, json};
+
+use super::{Lang, Text, ago};
+use crate::approvals::request::Millis;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Success,
+    Error,
+    Warning,
+    Info,
+}
+
+impl Tone {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// What was decided, for those who click afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Allowed,
+    AllowedForSession,
+    AllowedAlways,
+    Denied,
+    Interrupted,
+}
+
+/// The answer to one click.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Toast {
+    Allowed,
+    AllowedAlways,
+    AllowedForSession,
+    Denied,
+    Interrupted,
+    /// No request of this id, here or anywhere we know.
+    Unknown,
+    /// Settled, and nothing better is known about it.
+    AlreadyHandled,
+    HookGone,
+    Invalid,
+    NotAnApprover,
+    /// Somebody decided before; `by` is a name or an id.
+    Decided {
+        by: String,
+        verdict: Verdict,
+        ago: Millis,
+    },
+    /// The clicker repeats the very choice that already counts.
+    SameAgain {
+        verdict: Verdict,
+        ago: Millis,
+    },
+    SettledInTerminal {
+        allowed: Option<bool>,
+        ago: Millis,
+    },
+    TimedOut {
+        ago: Millis,
+    },
+    /// The request lives on another machine that can't be reached from here.
+    OtherMachine {
+        machine: String,
+    },
+    /// The click took too long to arrive to be trusted.
+    Stale,
+    /// The decision was handed over but its arrival isn't confirmed.
+    StillChecking,
+    /// An "always" that became an "allow once".
+    RuleNotSaved {
+        why: String,
+    },
+    RuleUndone,
+    UndoFailed {
+        why: String,
+    },
+    CallbackUnreachable,
+    AlwaysNotOffered,
+    /// The button isn't on the card that was shown.
+    NotOffered,
+    /// The hook lost the daemon and is on its way back.
+    Reconnecting,
+    /// Remote approval is locked; only a refusal is possible.
+    Locked,
+    Processing,
+}
+
+impl Toast {
+    pub const fn tone(&self) -> Tone {
+        match self {
+            Self::Allowed
+            | Self::AllowedAlways
+            | Self::AllowedForSession
+            | Self::Denied
+            | Self::Interrupted
+            | Self::RuleUndone => Tone::Success,
+            Self::Unknown
+            | Self::HookGone
+            | Self::Invalid
+            | Self::NotAnApprover
+            | Self::CallbackUnreachable
+            | Self::UndoFailed { .. } => Tone::Error,
+            Self::AlreadyHandled
+            | Self::Decided { .. }
+            | Self::SettledInTerminal { .. }
+            | Self::TimedOut { .. }
+            | Self::OtherMachine { .. }
+            | Self::Stale
+            | Self::RuleNotSaved { .. }
+            | Self::AlwaysNotOffered
+            | Self::NotOffered
+            | Self::Locked => Tone::Warning,
+            Self::SameAgain { .. }
+            | Self::StillChecking
+            | Self::Reconnecting
+            | Self::Processing => Tone::Info,
+        }
+    }
+
+    pub fn text(&self) -> Text {
+        match self {
+            Self::Allowed => Text::new("已批准运行", "Allowed once"),
+            Self::AllowedAlways => Text::new(
+                "已始终允许，后续相同操作将自动批准",
+                "Always allowed: the same operation is approved from here on",
+            ),
+            Self::AllowedForSession => Text::new(
+                "已批准，本次会话内相同操作将自动批准",
+                "Allowed for this session",
+            ),
+            Self::Denied => Text::new("已拒绝运行", "Denied"),
+            Self::Interrupted => Text::new("已拒绝并中断", "Denied and interrupted"),
+            Self::Unknown => Text::new("请求不存在或已过期", "Unknown or expired request"),
+            Self::AlreadyHandled => Text::new(
+                "该请求已被处理，请勿重复操作",
+                "This request is already settled",
+            ),
+            Self::HookGone => Text::new(
+                "请求已失效，请返回终端查看状态",
+                "This request is void: look at the terminal",
+            ),
+            Self::Invalid => Text::new("无效的回调请求", "Invalid callback"),
+            Self::NotAnApprover => Text::new(
+                "你不在审批人名单中，操作未生效",
+                "You are not an approver: nothing was changed",
+            ),
+            Self::Decided {
+                by,
+                verdict,
+                ago: age,
+            } => {
+                let (verdict, age) = (verdict.text(), ago(*age));
+                Text::made(
+                    format!("{by} 已于{}{}", age.zh, verdict.zh),
+                    format!("{by} {} {}", verdict.en, age.en),
+                )
+            }
+            Self::SameAgain { verdict, ago: age } => {
+                let (verdict, age) = (verdict.text(), ago(*age));
+                Text::made(
+                    format!("你已于{}{}，无需再次点击", age.zh, verdict.zh),
+                    format!("You {} {}: no need to click again", verdict.en, age.en),
+                )
+            }
+            Self::SettledInTerminal { allowed, ago: age } => {
+                let age = ago(*age);
+                let (zh, en) = match allowed {
+                    Some(true) => ("已在终端批准", "Allowed in the terminal"),
+                    Some(false) => ("已在终端拒绝", "Denied in the terminal"),
+                    None => ("已在终端处理", "Settled in the terminal"),
+                };
+                Text::made(format!("{zh}（{}）", age.zh), format!("{en} {}", age.en))
+            }
+            Self::TimedOut { ago: age } => {
+                let age = ago(*age);
+                Text::made(
+                    format!("请求已于{}超时，请在终端处理", age.zh),
+                    format!("Timed out {}: answer in the terminal", age.en),
+                )
+            }
+            Self::OtherMachine { machine } => Text::made(
+                format!("该请求属于机器 {machine}，请在该机器上处理"),
+                format!("This request belongs to machine {machine}: answer there"),
+            ),
+            Self::Stale => Text::new(
+                "点击送达过晚，未生效，请重新点击",
+                "The click arrived too late and was not used: click again",
+            ),
+            Self::StillChecking => Text::new(
+                "结果确认中，卡片稍后更新",
+                "Checking the outcome: the card will be updated",
+            ),
+            Self::RuleNotSaved { why } => Text::made(
+                format!("已批准本次运行，但规则未能保存：{why}"),
+                format!("Allowed once, but the rule could not be saved: {why}"),
+            ),
+            Self::RuleUndone => Text::new(
+                "已撤销规则，后续操作将再次询问",
+                "Rule removed: you will be asked again",
+            ),
+            Self::UndoFailed { why } => Text::made(
+                format!("撤销规则失败：{why}"),
+                format!("The rule could not be removed: {why}"),
+            ),
+            Self::CallbackUnreachable => Text::new(
+                "回调服务不可达，请检查服务状态",
+                "The callback service can't be reached: check that it runs",
+            ),
+            Self::AlwaysNotOffered => Text::new(
+                "该请求没有安全的规则，不能始终允许",
+                "No rule is safe for this request: it can't be always allowed",
+            ),
+            Self::NotOffered => Text::new(
+                "该请求不能在飞书中批准，请在终端处理",
+                "This request can't be allowed from Feishu: answer in the terminal",
+            ),
+            Self::Reconnecting => Text::new(
+                "正在重新连接，请稍后再点一次",
+                "Reconnecting: click again in a moment",
+            ),
+            Self::Locked => Text::new(
+                "远程批准已锁定，请在终端解锁；仍可拒绝",
+                "Remote approval is locked: unlock in the terminal; denying still works",
+            ),
+            Self::Processing => Text::new("处理中，请稍候", "Working on it"),
+        }
+    }
+}
+
+impl Verdict {
+    fn text(self) -> Text {
+        match self {
+            Self::Allowed => Text::new("批准运行", "allowed it"),
+            Self::AllowedForSession => Text::new("批准（本次会话）", "allowed it for the session"),
+            Self::AllowedAlways => Text::new("始终允许", "always allowed it"),
+            Self::Denied => Text::new("拒绝运行", "denied it"),
+            Self::Interrupted => Text::new("拒绝并中断", "denied and interrupted it"),
+        }
+    }
+}
+
+/// Longer than any toast of ours with a name in it; a reason from elsewhere is
+/// cut here, because Feishu shows two lines at most.
+const MAX_CHARS: usize = 180;
+
+fn cut(text: &str) -> String {
+    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    if text.chars().count() <= MAX_CHARS {
+        return clean.collect();
+    }
+    clean.take(MAX_CHARS - 1).chain(['…']).collect()
+}
+
+/// The `toast` object of a callback response; `content` is what clients
+/// without `i18n` show.
+pub fn toast_json(toast: &Toast, lang: Lang) -> Value {
+    let text = toast.text();
+    json!({
+        "type": toast.tone().as_str(),
+        "content": cut(text.get(lang)),
+        "i18n": {"zh_cn": cut(&text.zh), "en_us": cut(&text.en)},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocols_toasts_are_exact() {
+        for (toast, tone, zh) in [
+            (Toast::Allowed, "success", "已批准运行"),
+            (
+                Toast::AllowedAlways,
+                "success",
+                "已始终允许，后续相同操作将自动批准",
+            ),
+            (Toast::Denied, "success", "已拒绝运行"),
+            (Toast::Interrupted, "success", "已拒绝并中断"),
+            (Toast::Unknown, "error", "请求不存在或已过期"),
+            (
+                Toast::AlreadyHandled,
+                "warning",
+                "该请求已被处理，请勿重复操作",
+            ),
+            (Toast::HookGone, "error", "请求已失效，请返回终端查看状态"),
+            (Toast::Invalid, "error", "无效的回调请求"),
+            (
+                Toast::CallbackUnreachable,
+                "error",
+                "回调服务不可达，请检查服务状态",
+            ),
+        ] {
+            let json = toast_json(&toast, Lang::Zh);
+            assert_eq!(json["type"], tone, "{toast:?}");
+            assert_eq!(json["content"], zh);
+            assert_eq!(json["i18n"]["zh_cn"], zh);
+            assert_ne!(json["i18n"]["en_us"], zh);
+        }
+    }
+
+    #[test]
+    fn the_language_chooses_the_content_and_i18n_carries_both() {
+        let json = toast_json(&Toast::Allowed, Lang::En);
+        assert_eq!(json["content"], "Allowed once");
+        assert_eq!(json["i18n"]["zh_cn"], "已批准运行");
+    }
+
+    #[test]
+    fn a_late_click_hears_who_decided_what_and_when() {
+        let toast = Toast::Decided {
+            by: "ou_1".to_owned(),
+            verdict: Verdict::Denied,
+            ago: 125_000,
+        };
+        assert_eq!(toast.text().zh, "ou_1 已于2 分 5 秒前拒绝运行");
+        assert_eq!(toast.text().en, "ou_1 denied it 2 min 5 s ago");
+        assert_eq!(toast.tone(), Tone::Warning);
+    }
+
+    #[test]
+    fn reasons_from_elsewhere_are_cut_and_kept_on_one_line() {
+        let toast = Toast::RuleNotSaved {
+            why: format!("line 3\ncolumn 4 {}", "x".repeat(9_000)),
+        };
+        let json = toast_json(&toast, Lang::Zh);
+        let content = json["content"].as_str().unwrap();
+        assert_eq!(content.chars().count(), MAX_CHARS);
+        assert!(
+            content.ends_with('…') && !content.contains('\n'),
+            "{content}"
+        );
+    }
+}
