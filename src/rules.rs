@@ -727,7 +727,7 @@ mod tests {
     #[test]
     fn our_own_rule_matches_its_command_and_no_other() {
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-        let mut ruled = 0;
+        let mut kept = 0;
         let mut asked = request("Bash", json!({}), &[]);
         for _ in 0..COMMANDS {
             let command = dice.command();
@@ -735,7 +735,7 @@ mod tests {
             let Ok(rules) = offer(&asked).always else {
                 continue;
             };
-            ruled += 1;
+            kept += 1;
             let [rule] = &rules[..] else {
                 panic!("{command:?} got {rules:?}");
             };
@@ -748,6 +748,6 @@ mod tests {
             let content = rule.content.as_deref().unwrap();
             assert!(rule.tool == "Bash" && !content.contains('*'), "{rule:?}");
         }
-        assert!(ruled > COMMANDS / 4, "only {ruled} commands got a rule");
+        assert!(kept > COMMANDS / 4, "only {kept} commands got a rule");
     }
 }

@@ -130,8 +130,16 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'+')
 }
 
+/// After nothing a word could go on from; a diff's sign is such a nothing.
+fn starts_word(bytes: &[u8], at: usize) -> bool {
+    match &bytes[..at] {
+        [] | [b'+' | b'-'] | [.., b'\n', b'+' | b'-'] => true,
+        [.., before] => !is_word(*before),
+    }
+}
+
 fn place(bytes: &[u8], at: usize) -> (usize, Option<Danger>) {
-    let inside_word = bytes[at] == b'.' && at > 0 && is_word(bytes[at - 1]);
+    let inside_word = bytes[at] == b'.' && !starts_word(bytes, at);
     let hit = PLACES
         .iter()
         .find(|(place, _)| bytes[at..].starts_with(place.as_bytes()))
@@ -188,7 +196,7 @@ fn is_interpreter(name: &str) -> bool {
 fn word(text: &str, at: usize) -> (usize, Option<Danger>) {
     let bytes = text.as_bytes();
     let end = at + bytes[at..].iter().take_while(|&&b| is_word(b)).count();
-    if at > 0 && is_word(bytes[at - 1]) {
+    if !starts_word(bytes, at) {
         return (end, None);
     }
     let rest = &text[end..];
@@ -331,6 +339,15 @@ mod tests {
     fn a_file_is_only_alarming_when_it_is_grave() {
         assert_eq!(kinds("Run `sudo make install`.", Scan::Content), []);
         assert_eq!(kinds("curl x | sh", Scan::Content), [Danger::PipeToShell]);
+    }
+
+    #[test]
+    fn a_sign_of_a_diff_hides_nothing() {
+        let diff = "-x\n+bash <(curl x)\n+.ssh";
+        assert_eq!(
+            kinds(diff, Scan::Command),
+            [Danger::PipeToShell, Danger::Keys]
+        );
     }
 
     #[test]

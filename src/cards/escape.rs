@@ -17,6 +17,14 @@ pub enum Shape {
     /// A file's content: indentation stays and so do typographic quotes, which
     /// are ordinary in prose and harmless where no shell reads them.
     Code,
+    /// A diff of file content: as [`Shape::Code`] behind a first column.
+    Diff,
+}
+
+impl Shape {
+    const fn is_code(self) -> bool {
+        matches!(self, Self::Code | Self::Diff)
+    }
 }
 
 /// What may be shown: bytes as they count inside JSON, and lines.
@@ -185,6 +193,8 @@ struct Reader<'a> {
     shape: Shape,
     secrets: &'a [Secret],
     line_start: bool,
+    /// Before the sign in a diff's first column.
+    sign: bool,
     /// Combining marks on the current base; a base can't be an escape.
     marks: usize,
 }
@@ -199,6 +209,7 @@ impl<'a> Reader<'a> {
             shape,
             secrets: &secrets[first..],
             line_start: true,
+            sign: shape == Shape::Diff,
             marks: MAX_MARKS,
         }
     }
@@ -224,6 +235,11 @@ impl<'a> Reader<'a> {
             return false;
         };
         let taken = match first {
+            '+' | '-' | ' ' if self.sign => {
+                out.push(first);
+                self.settle(true, MAX_MARKS);
+                1
+            }
             ' ' => self.spaces(rest, out),
             '\n' => self.breaks(rest, out),
             '\t' => self.tabs(rest, out),
@@ -245,12 +261,13 @@ impl<'a> Reader<'a> {
 
     fn settle(&mut self, line_start: bool, marks: usize) {
         self.line_start = line_start;
+        self.sign = false;
         self.marks = marks;
     }
 
     fn spaces(&mut self, rest: &str, out: &mut String) -> usize {
         let run = run(rest, ' ');
-        let indent = self.shape == Shape::Code && self.line_start && run <= MAX_INDENT;
+        let indent = self.shape.is_code() && self.line_start && run <= MAX_INDENT;
         if run <= 3 || indent {
             out.push_str(&rest[..run]);
         } else {
@@ -265,19 +282,22 @@ impl<'a> Reader<'a> {
         let _ = match (self.shape, run) {
             (Shape::Line, 1) => write!(out, "⟦newline⟧"),
             (Shape::Line, _) => write!(out, "⟦{run} newlines⟧"),
-            (Shape::Lines | Shape::Code, 1..=3) => {
+            (Shape::Lines | Shape::Code | Shape::Diff, 1..=3) => {
                 out.push_str(&rest[..run]);
                 Ok(())
             }
-            (Shape::Lines | Shape::Code, _) => write!(out, "\n⟦{} blank lines⟧\n", run - 1),
+            (Shape::Lines | Shape::Code | Shape::Diff, _) => {
+                write!(out, "\n⟦{} blank lines⟧\n", run - 1)
+            }
         };
         self.settle(self.shape != Shape::Line, MAX_MARKS);
+        self.sign = self.shape == Shape::Diff;
         run
     }
 
     fn tabs(&mut self, rest: &str, out: &mut String) -> usize {
         let run = run(rest, '\t');
-        let indent = self.shape == Shape::Code && self.line_start && run <= MAX_INDENT / 4;
+        let indent = self.shape.is_code() && self.line_start && run <= MAX_INDENT / 4;
         let _ = if indent {
             out.extend(std::iter::repeat_n("⇥ ", run));
             Ok(())
@@ -309,7 +329,7 @@ impl<'a> Reader<'a> {
                 .chars()
                 .next_back()
                 .is_some_and(|base| ('\u{203c}'..='\u{1faff}').contains(&base) && !is_hidden(base));
-        let quote = self.shape != Shape::Code && is_quote(first);
+        let quote = !self.shape.is_code() && is_quote(first);
         if !emoji_style && (is_hidden(first) || quote) {
             let run = run(rest, first);
             let code = u32::from(first);
@@ -413,6 +433,8 @@ mod tests {
         let pushed = format!("x\n{}evil()", " ".repeat(200));
         assert_eq!(visible(&pushed, Shape::Code), "x\n⟦200 spaces⟧evil()");
         assert_eq!(visible("a\tb", Shape::Code), "a⟦tab⟧b");
+        let diff = " a\n-        b\n+\tc";
+        assert_eq!(visible(diff, Shape::Diff), " a\n-        b\n+⇥ c");
     }
 
     #[test]
@@ -462,14 +484,14 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_hidden_survives_and_plain_ascii_is_untouched(text in any::<String>()) {
-            for shape in [Shape::Line, Shape::Lines, Shape::Code] {
+            for shape in [Shape::Line, Shape::Lines, Shape::Code, Shape::Diff] {
                 let seen = visible(&text, shape);
                 for c in seen.chars() {
                     let ours = matches!(c, '⟦' | '⟧' | '⇥' | '\n' | '\u{fe0f}');
                     prop_assert!(ours || !is_hidden(c), "{c:?} in {seen:?}");
                 }
                 prop_assert!(shape != Shape::Line || !seen.contains('\n'));
-                prop_assert!(!seen.contains("    ") || shape == Shape::Code);
+                prop_assert!(!seen.contains("    ") || shape.is_code());
             }
         }
 

@@ -103,8 +103,12 @@ pub fn find(text: &str) -> Vec<Secret> {
     found
 }
 
+/// After nothing a word could go on from; a diff's sign is such a nothing.
 fn starts_word(bytes: &[u8], at: usize) -> bool {
-    at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || matches!(bytes[at - 1], b'_' | b'-'))
+    match &bytes[..at] {
+        [] | [b'-'] | [.., b'\n', b'-'] => true,
+        [.., before] => !is_token(*before),
+    }
 }
 
 fn is_token(b: u8) -> bool {

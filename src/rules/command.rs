@@ -233,7 +233,8 @@ impl Part<'_> {
             let reaches = (named.starts_with('/') && !named.starts_with("//"))
                 || named.split('/').any(|name| name == "..");
             let resolved = path::resolve(&origin.cwd, named);
-            reaches && named != "/dev/null" && !path::is_inside(&resolved, &origin.project)
+            let inside = resolved == origin.project || path::is_inside(&resolved, &origin.project);
+            reaches && named != "/dev/null" && !inside
         };
         let elsewhere =
             origin.cwd != origin.project && !path::is_inside(&origin.cwd, &origin.project);

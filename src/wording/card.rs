@@ -5,99 +5,99 @@ use super::{Text, grouped};
 use crate::cards::danger::Danger;
 use crate::rules::NoRule;
 
-pub const WAITING: Text = Text::new("等待批准", "Waiting");
-pub const BLOCKED: Text = Text::new("请在终端批准", "Terminal only");
+pub static WAITING: Text = Text::new("等待批准", "Waiting");
+pub static BLOCKED: Text = Text::new("请在终端批准", "Terminal only");
 
-pub const ALLOW: Text = Text::new("批准运行", "Allow once");
-pub const ALWAYS: Text = Text::new("始终允许", "Always allow");
-pub const SESSION: Text = Text::new("本次会话允许", "Allow this session");
-pub const DENY: Text = Text::new("拒绝运行", "Deny");
-pub const INTERRUPT: Text = Text::new("拒绝并中断", "Deny and interrupt");
-pub const UNDO: Text = Text::new("撤销规则", "Undo the rule");
+pub static ALLOW: Text = Text::new("批准运行", "Allow once");
+pub static ALWAYS: Text = Text::new("始终允许", "Always allow");
+pub static SESSION: Text = Text::new("本次会话允许", "Allow this session");
+pub static DENY: Text = Text::new("拒绝运行", "Deny");
+pub static INTERRUPT: Text = Text::new("拒绝并中断", "Deny and interrupt");
+pub static UNDO: Text = Text::new("撤销规则", "Undo the rule");
 
-pub const REASON: Text = Text::new(
+pub static REASON: Text = Text::new(
     "拒绝理由（会发给 Claude）",
     "Reason (sent to Claude when you deny)",
 );
-pub const REASON_HINT: Text = Text::new("可不填", "Optional");
+pub static REASON_HINT: Text = Text::new("可不填", "Optional");
 
-pub const CONFIRM_ALWAYS: Text = Text::new("始终允许？", "Always allow?");
-pub const CONFIRM_ALLOW: Text = Text::new("确认批准？", "Allow this?");
-pub const CONFIRM_SESSION: Text = Text::new("本次会话内都允许？", "Allow for the whole session?");
-pub const CONFIRM_INTERRUPT: Text = Text::new("拒绝并中断？", "Deny and interrupt?");
-pub const CONFIRM_INTERRUPT_TEXT: Text = Text::new(
+pub static CONFIRM_ALWAYS: Text = Text::new("始终允许？", "Always allow?");
+pub static CONFIRM_ALLOW: Text = Text::new("确认批准？", "Allow this?");
+pub static CONFIRM_SESSION: Text = Text::new("本次会话内都允许？", "Allow for the whole session?");
+pub static CONFIRM_INTERRUPT: Text = Text::new("拒绝并中断？", "Deny and interrupt?");
+pub static CONFIRM_INTERRUPT_TEXT: Text = Text::new(
     "拒绝此操作，并中断 Claude 当前的工作。",
     "The call is denied and Claude's current turn is stopped.",
 );
-pub const CONFIRM_UNDO: Text = Text::new("撤销规则？", "Undo the rule?");
-pub const CONFIRM_UNDO_TEXT: Text = Text::new(
+pub static CONFIRM_UNDO: Text = Text::new("撤销规则？", "Undo the rule?");
+pub static CONFIRM_UNDO_TEXT: Text = Text::new(
     "规则会从设置中删除，后续操作将再次询问。已经运行的操作不会撤销。",
     "The rule is removed and you are asked again. What already ran is not undone.",
 );
 
-pub const MACHINE: Text = Text::new("机器", "Machine");
-pub const USER: Text = Text::new("用户", "User");
-pub const PROJECT: Text = Text::new("项目", "Project");
-pub const CWD: Text = Text::new("当前目录", "Directory");
-pub const BRANCH: Text = Text::new("分支", "Branch");
-pub const SESSION_ID: Text = Text::new("会话", "Session");
-pub const AGENT: Text = Text::new("子代理", "Subagent");
-pub const TOOL: Text = Text::new("工具", "Tool");
-pub const DIGEST: Text = Text::new("校验码", "Digest");
-pub const RESUME: Text = Text::new("接续会话", "Resume with");
-pub const RULE: Text = Text::new("“始终允许”将写入的规则", "The rule “always” would leave");
-pub const SESSION_RULE: Text = Text::new("本次会话的规则", "The rule for this session");
-pub const RULE_FILE: Text = Text::new("写入文件", "Written to");
-pub const NO_ALWAYS: Text = Text::new("不提供“始终允许”", "No “always”");
+pub static MACHINE: Text = Text::new("机器", "Machine");
+pub static USER: Text = Text::new("用户", "User");
+pub static PROJECT: Text = Text::new("项目", "Project");
+pub static CWD: Text = Text::new("当前目录", "Directory");
+pub static BRANCH: Text = Text::new("分支", "Branch");
+pub static SESSION_ID: Text = Text::new("会话", "Session");
+pub static AGENT: Text = Text::new("子代理", "Subagent");
+pub static TOOL: Text = Text::new("工具", "Tool");
+pub static DIGEST: Text = Text::new("校验码", "Digest");
+pub static RESUME: Text = Text::new("接续会话", "Resume with");
+pub static RULE: Text = Text::new("“始终允许”将写入的规则", "The rule “always” would leave");
+pub static SESSION_RULE: Text = Text::new("本次会话的规则", "The rule for this session");
+pub static RULE_FILE: Text = Text::new("写入文件", "Written to");
+pub static NO_ALWAYS: Text = Text::new("不提供“始终允许”", "No “always”");
 
-pub const COMMAND: Text = Text::new("命令", "Command");
-pub const CLAIM: Text = Text::new(
+pub static COMMAND: Text = Text::new("命令", "Command");
+pub static CLAIM: Text = Text::new(
     "Agent 自述（未经核实）",
     "The agent's own claim (unverified)",
 );
-pub const PATH: Text = Text::new("文件", "File");
-pub const OUTSIDE: Text = Text::new("⚠ 在项目之外", "⚠ outside the project");
-pub const CHANGES: Text = Text::new("修改", "Changes");
-pub const REPLACE_ALL: Text = Text::new("替换所有出现处", "Replaces every occurrence");
-pub const REMOVED: Text = Text::new("删除的内容", "Removed text");
-pub const ADDED: Text = Text::new("新增的内容", "Added text");
-pub const CONTENT: Text = Text::new("写入的内容", "Content");
-pub const URL: Text = Text::new("网址", "Address");
-pub const HOST: Text = Text::new("主机", "Host");
-pub const PROMPT: Text = Text::new("提示词", "Prompt");
-pub const QUERY: Text = Text::new("搜索内容", "Query");
-pub const CELL: Text = Text::new("单元格内容", "Cell source");
-pub const FIELDS: Text = Text::new("其他参数", "Other fields");
-pub const INPUT: Text = Text::new("参数", "Input");
-pub const EMPTY: Text = Text::new("（空）", "(empty)");
-pub const UNUSUAL: Text = Text::new(
+pub static PATH: Text = Text::new("文件", "File");
+pub static OUTSIDE: Text = Text::new("⚠ 在项目之外", "⚠ outside the project");
+pub static CHANGES: Text = Text::new("修改", "Changes");
+pub static REPLACE_ALL: Text = Text::new("替换所有出现处", "Replaces every occurrence");
+pub static REMOVED: Text = Text::new("删除的内容", "Removed text");
+pub static ADDED: Text = Text::new("新增的内容", "Added text");
+pub static CONTENT: Text = Text::new("写入的内容", "Content");
+pub static URL: Text = Text::new("网址", "Address");
+pub static HOST: Text = Text::new("主机", "Host");
+pub static PROMPT: Text = Text::new("提示词", "Prompt");
+pub static QUERY: Text = Text::new("搜索内容", "Query");
+pub static CELL: Text = Text::new("单元格内容", "Cell source");
+pub static FIELDS: Text = Text::new("其他参数", "Other fields");
+pub static INPUT: Text = Text::new("参数", "Input");
+pub static EMPTY: Text = Text::new("（空）", "(empty)");
+pub static UNUSUAL: Text = Text::new(
     "参数格式与该工具不符，以下为原样内容",
     "The input does not have this tool's shape; it is shown as it came",
 );
 
-pub const ATTENTION: Text = Text::new("⚠ 请留意", "⚠ Look twice");
-pub const HIDDEN_DANGER: Text = Text::new("⚠ 未显示的部分中含有", "⚠ In the part not shown");
-pub const TERMINAL_ONLY: Text = Text::new(
+pub static ATTENTION: Text = Text::new("⚠ 请留意", "⚠ Look twice");
+pub static HIDDEN_DANGER: Text = Text::new("⚠ 未显示的部分中含有", "⚠ In the part not shown");
+pub static TERMINAL_ONLY: Text = Text::new(
     "内容无法完整显示，不能在飞书中批准，请在终端处理。仍可拒绝。",
     "This can't be shown safely, so it can't be allowed from Feishu: answer in the terminal. Denying works.",
 );
-pub const PARTLY_HIDDEN: Text = Text::new(
+pub static PARTLY_HIDDEN: Text = Text::new(
     "有部分内容没有显示在卡片上。",
     "Part of the content is not on the card.",
 );
-pub const SECRET_MASKED: Text = Text::new(
+pub static SECRET_MASKED: Text = Text::new(
     "含有凭据，已遮盖；实际执行的内容不变。",
     "Credentials are masked here; what runs is unchanged.",
 );
-pub const WITHHELD: Text = Text::new(
+pub static WITHHELD: Text = Text::new(
     "飞书拒绝显示该请求的内容，请在终端处理。仍可拒绝。",
     "Feishu refused to carry this request's content: answer in the terminal. Denying works.",
 );
 
-pub const FINISHED: Text = Text::new("任务已完成", "Finished");
-pub const IDLE: Text = Text::new("Claude 正在等你", "Claude is waiting for you");
-pub const LAST_MESSAGE: Text = Text::new("最后一条消息", "Last message");
-pub const TOOK: Text = Text::new("用时", "Took");
+pub static FINISHED: Text = Text::new("任务已完成", "Finished");
+pub static IDLE: Text = Text::new("Claude 正在等你", "Claude is waiting for you");
+pub static LAST_MESSAGE: Text = Text::new("最后一条消息", "Last message");
+pub static TOOK: Text = Text::new("用时", "Took");
 
 /// What kind of thing a tool does: decides the header's words and colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

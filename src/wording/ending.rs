@@ -4,54 +4,54 @@
 use super::{Text, span};
 use crate::approvals::request::Millis;
 
-pub const ALLOWED: Text = Text::new("已批准", "Allowed");
-pub const ALLOWED_SESSION: Text = Text::new("本次会话已允许", "Allowed this session");
-pub const ALLOWED_ALWAYS: Text = Text::new("已始终允许", "Always allowed");
-pub const DENIED: Text = Text::new("已拒绝", "Denied");
-pub const INTERRUPTED: Text = Text::new("已拒绝并中断", "Denied and interrupted");
-pub const TERMINAL: Text = Text::new("已在终端处理", "Settled in the terminal");
-pub const TERMINAL_YES: Text = Text::new("已在终端批准", "Allowed in the terminal");
-pub const TERMINAL_NO: Text = Text::new("已在终端拒绝", "Denied in the terminal");
-pub const TIMED_OUT: Text = Text::new("已超时", "Timed out");
-pub const HOOK_GONE: Text = Text::new("请求已失效", "Void");
-pub const ORPHANED: Text = Text::new("连接已中断", "Connection lost");
-pub const UNDELIVERABLE: Text = Text::new("卡片无法送达", "Undeliverable");
-pub const UNDONE: Text = Text::new("规则已撤销", "Rule undone");
-pub const UNCONFIRMED: Text = Text::new("送达未确认", "Unconfirmed");
+pub static ALLOWED: Text = Text::new("已批准", "Allowed");
+pub static ALLOWED_SESSION: Text = Text::new("本次会话已允许", "Allowed this session");
+pub static ALLOWED_ALWAYS: Text = Text::new("已始终允许", "Always allowed");
+pub static DENIED: Text = Text::new("已拒绝", "Denied");
+pub static INTERRUPTED: Text = Text::new("已拒绝并中断", "Denied and interrupted");
+pub static TERMINAL: Text = Text::new("已在终端处理", "Settled in the terminal");
+pub static TERMINAL_YES: Text = Text::new("已在终端批准", "Allowed in the terminal");
+pub static TERMINAL_NO: Text = Text::new("已在终端拒绝", "Denied in the terminal");
+pub static TIMED_OUT: Text = Text::new("已超时", "Timed out");
+pub static HOOK_GONE: Text = Text::new("请求已失效", "Void");
+pub static ORPHANED: Text = Text::new("连接已中断", "Connection lost");
+pub static UNDELIVERABLE: Text = Text::new("卡片无法送达", "Undeliverable");
+pub static UNDONE: Text = Text::new("规则已撤销", "Rule undone");
+pub static UNCONFIRMED: Text = Text::new("送达未确认", "Unconfirmed");
 
-pub const TIMED_OUT_TEXT: Text = Text::new(
+pub static TIMED_OUT_TEXT: Text = Text::new(
     "在期限内没有人答复，已交回终端处理；这不算拒绝。",
     "Nobody answered in time, so the question went back to the terminal. This is not a denial.",
 );
-pub const HOOK_GONE_TEXT: Text = Text::new(
+pub static HOOK_GONE_TEXT: Text = Text::new(
     "提问的进程已退出，请返回终端查看状态。",
     "The process that asked has ended: look at the terminal.",
 );
-pub const ORPHANED_TEXT: Text = Text::new(
+pub static ORPHANED_TEXT: Text = Text::new(
     "nod 重启后提问的进程没有重新连接，请返回终端查看状态。",
     "nod restarted and the process that asked did not come back: look at the terminal.",
 );
-pub const UNDELIVERABLE_TEXT: Text = Text::new(
+pub static UNDELIVERABLE_TEXT: Text = Text::new(
     "飞书没有接受这张卡片，已交回终端处理。",
     "Feishu did not take this card, so the question went back to the terminal.",
 );
-pub const TERMINAL_TEXT: Text = Text::new(
+pub static TERMINAL_TEXT: Text = Text::new(
     "这个请求已在终端得到答复。",
     "This request was answered in the terminal.",
 );
-pub const UNCONFIRMED_TEXT: Text = Text::new(
+pub static UNCONFIRMED_TEXT: Text = Text::new(
     "决定已发给 Claude Code，但没有收到确认，请在终端核对。",
     "The decision was sent to Claude Code, but its arrival is not confirmed: check the terminal.",
 );
-pub const UNDONE_TEXT: Text = Text::new(
+pub static UNDONE_TEXT: Text = Text::new(
     "规则已删除，后续操作将再次询问。",
     "The rule was removed: you will be asked again.",
 );
 
-pub const BY: Text = Text::new("操作人", "By");
-pub const REASON: Text = Text::new("理由", "Reason");
-pub const RULE: Text = Text::new("留下的规则", "The rule it left");
-pub const SESSION_RULE: Text = Text::new("本次会话的规则", "The rule for this session");
+pub static BY: Text = Text::new("操作人", "By");
+pub static REASON: Text = Text::new("理由", "Reason");
+pub static RULE: Text = Text::new("留下的规则", "The rule it left");
+pub static SESSION_RULE: Text = Text::new("本次会话的规则", "The rule for this session");
 
 /// When it ended, by the reader's clock, and how long it had waited.
 pub fn when(local_time: &str, waited: Millis) -> Text {

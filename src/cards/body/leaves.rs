@@ -1,0 +1,159 @@
+//! Input of any shape as a list of its leaves: small ones whole, long ones by
+//! head and tail, and too many of them counted.
+
+use serde_json::Value;
+use std::borrow::Cow;
+
+use super::{Scan, Sheet};
+use crate::cards::escape::{Budget, Shape};
+use crate::cards::short;
+use crate::wording::card as words;
+
+/// Every leaf gets at least this, or isn't shown.
+const LEAST: usize = 80;
+/// What a leaf's name may take, and what a name and a line break cost besides.
+const MAX_NAME: usize = 160;
+
+/// Bytes of text in the input, names included.
+pub(super) fn weigh(input: &Value) -> usize {
+    match input {
+        Value::String(text) => text.len(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| name.len() + weigh(value))
+            .sum(),
+        Value::Array(items) => items.iter().map(|item| 1 + weigh(item)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+    }
+}
+
+/// `name: value` for every leaf but the top-level fields already shown.
+pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Budget) -> String {
+    let mut sizes = Vec::new();
+    let mut total = 0;
+    each(input, shown, &mut |name, value| {
+        // Only as many as can matter for the shares.
+        if sizes.len() <= budget.bytes / LEAST {
+            sizes.push(value.len().saturating_add(name.len()));
+        }
+        total += 1;
+    });
+    if total == 0 {
+        return String::new();
+    }
+    let room = (budget.bytes / LEAST).min(budget.lines).max(2);
+    let (first, last) = if total <= room {
+        (total, 0)
+    } else {
+        (room - room / 3, room / 3)
+    };
+    let most = share(&sizes, total.min(room), budget.bytes);
+    let mut out = String::new();
+    let (mut index, mut skipped, mut skipped_bytes) = (0, 0, 0);
+    each(input, shown, &mut |name, value| {
+        let visible = index < first || index >= total - last;
+        index += 1;
+        if !visible {
+            skipped += 1;
+            skipped_bytes += name.len() + value.len();
+            sheet.skip(&value);
+            return;
+        }
+        if skipped > 0 && index == total - last + 1 {
+            line(
+                &mut out,
+                words::omitted_fields(skipped, skipped_bytes).get(sheet.lang),
+            );
+        }
+        let lines = (budget.lines / total.min(room)).max(4);
+        let text = sheet.show(
+            &value,
+            Shape::Lines,
+            Budget { bytes: most, lines },
+            Scan::Command,
+        );
+        if name.is_empty() {
+            line(&mut out, &text);
+        } else {
+            if name.len() > MAX_NAME {
+                sheet.body.elided = true;
+            }
+            // Lines of a value stand behind a bar, so none can pass for a name.
+            let text = text.replace('\n', "\n  │ ");
+            line(&mut out, &format!("{}: {text}", short(name, MAX_NAME)));
+        }
+    });
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(text);
+}
+
+/// The most one leaf may take, so that all together keep the budget: what the
+/// small ones leave over goes to the long ones.
+fn share(sizes: &[usize], leaves: usize, budget: usize) -> usize {
+    let budget = budget.saturating_sub(leaves * 8);
+    let mut most = (budget / leaves.max(1)).max(LEAST / 2);
+    if sizes.len() > leaves {
+        return most;
+    }
+    for _ in 0..4 {
+        let (small, long): (Vec<usize>, Vec<usize>) =
+            sizes.iter().copied().partition(|&size| size <= most);
+        if long.is_empty() {
+            break;
+        }
+        let left = budget.saturating_sub(small.iter().sum());
+        most = most.max(left / long.len());
+    }
+    most
+}
+
+fn each(input: &Value, shown: &[&str], visit: &mut dyn FnMut(&str, Cow<'_, str>)) {
+    let mut name = String::new();
+    match input {
+        Value::Object(map) => {
+            for (key, value) in map.iter().filter(|(key, _)| !shown.contains(&&***key)) {
+                name.clear();
+                name.push_str(key);
+                walk(value, &mut name, visit);
+            }
+        }
+        Value::Array(_) | Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {
+            walk(input, &mut name, visit);
+        }
+    }
+}
+
+fn walk(value: &Value, name: &mut String, visit: &mut dyn FnMut(&str, Cow<'_, str>)) {
+    let len = name.len();
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                name.push('.');
+                name.push_str(key);
+                walk(value, name, visit);
+                name.truncate(len);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (i, item) in items.iter().enumerate() {
+                name.push('[');
+                name.push_str(&i.to_string());
+                name.push(']');
+                walk(item, name, visit);
+                name.truncate(len);
+            }
+        }
+        Value::String(text) => visit(name, Cow::Borrowed(text)),
+        Value::Object(_) => visit(name, Cow::Borrowed("{}")),
+        Value::Array(_) => visit(name, Cow::Borrowed("[]")),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            visit(name, Cow::Owned(value.to_string()));
+        }
+    }
+}

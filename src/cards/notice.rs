@@ -1,0 +1,93 @@
+//! Cards that ask for nothing: a long turn has ended, or Claude waits for the
+//! next instruction.
+
+use serde_json::Value;
+use std::path::Path;
+
+use super::escape::{self, Shape};
+use super::{Head, card, div, fitting, note, secrets, short};
+use crate::approvals::request::Millis;
+use crate::ids::SessionId;
+use crate::wording::{Lang, card as words, span};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    Finished,
+    Idle,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Notice<'a> {
+    pub why: Why,
+    pub machine: &'a str,
+    pub project: &'a Path,
+    pub session: Option<&'a SessionId>,
+    /// How long the turn took, where that is known.
+    pub took: Option<Millis>,
+    /// What the assistant said last.
+    pub message: Option<&'a str>,
+}
+
+pub fn notice(notice: &Notice<'_>, lang: Lang) -> Value {
+    let (title, colour) = match notice.why {
+        Why::Finished => (&words::FINISHED, "green"),
+        Why::Idle => (&words::IDLE, "blue"),
+    };
+    let project = notice.project.to_string_lossy();
+    let name = notice
+        .project
+        .file_name()
+        .unwrap_or(notice.project.as_os_str());
+    let place = format!(
+        "{} · {}",
+        short(&name.to_string_lossy(), 80),
+        short(notice.machine, 80)
+    );
+    let mut facts = vec![
+        (&words::MACHINE, short(notice.machine, 120)),
+        (&words::PROJECT, short(&project, 300)),
+    ];
+    if let Some(took) = notice.took {
+        facts.push((&words::TOOK, span(took).get(lang).to_owned()));
+    }
+    if let Some(session) = notice.session {
+        facts.push((
+            &words::RESUME,
+            format!("claude --resume {}", short(session.as_str(), 130)),
+        ));
+    }
+    let facts: Vec<String> = facts
+        .iter()
+        .map(|(label, fact)| format!("{}: {fact}", label.get(lang)))
+        .collect();
+    fitting(|budget| {
+        let mut elements = Vec::new();
+        if let Some(message) = notice.message.filter(|message| !message.is_empty()) {
+            let found = secrets::find(message);
+            let shown = escape::fit(message, Shape::Code, &found, budget);
+            let text = match shown.hidden {
+                None => shown.head,
+                Some(hidden) => {
+                    let marker = words::omitted(hidden.range.len(), hidden.lines);
+                    format!(
+                        "{}\n{}\n{}",
+                        shown.head.trim_end_matches('\n'),
+                        marker.get(lang),
+                        shown.tail
+                    )
+                }
+            };
+            elements.push(note(words::LAST_MESSAGE.get(lang)));
+            elements.push(div(&text));
+        }
+        elements.push(note(&facts.join("\n")));
+        let head = Head {
+            colour,
+            title,
+            tag: title,
+            tag_colour: colour,
+            place: &place,
+        };
+        card(&head, elements, lang)
+    })
+}
