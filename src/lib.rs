@@ -21,4 +21,5 @@ pub mod hook;
 pub mod ids;
 pub mod rules;
 pub mod store;
+pub mod simulator;
 pub mod wording;

@@ -1,0 +1,267 @@
+//! A local Feishu: discovery, the long connection, the Open API calls nod
+//! makes, and people who tap and write. It shares only the frame and the ids
+//! with the client, so that it can disagree with it. Loopback only.
+
+mod answer;
+mod bench;
+mod card;
+mod click;
+mod console;
+mod control;
+mod core;
+mod discovery;
+mod event;
+mod faults;
+mod history;
+mod line;
+mod mint;
+mod options;
+mod pace;
+mod person;
+mod push;
+mod repush;
+mod rest;
+mod shape;
+mod socket;
+mod state;
+mod ws;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use answer::{Outcome, Reply, Toast, popup};
+pub use bench::BenchRun;
+pub use click::{Press, Unclickable};
+pub use event::Text;
+pub use faults::{Armed, At, Fault, Flaw, Fragments, Order};
+pub use history::{Entry, Violation};
+pub use line::Connection;
+pub use options::{
+    APP_ID, APP_SECRET, App, ClientConfig, GROUP, Group, OWNER, Options, SERVICE_ID, STRANGER,
+    TENANT, User,
+};
+pub use person::{Clicked, Unwritable};
+pub use push::Pushed;
+pub use state::messages::Message;
+
+use self::core::Core;
+
+const STOP_LIMIT: Duration = Duration::from_secs(3);
+
+/// Where a simulator listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Addresses {
+    /// Discovery and the Open API.
+    pub feishu: SocketAddr,
+    pub socket: SocketAddr,
+    pub control: SocketAddr,
+}
+
+/// A running local Feishu; it stops when dropped.
+#[derive(Debug)]
+pub struct Simulator {
+    core: Arc<Core>,
+    addresses: Addresses,
+}
+
+impl Simulator {
+    pub async fn start(options: Options) -> std::io::Result<Self> {
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let feishu = bind(options.port).await?;
+        let socket = bind(options.socket_port).await?;
+        let control = bind(options.control_port).await?;
+        let addresses = Addresses {
+            feishu: feishu.local_addr()?,
+            socket: socket.local_addr()?,
+            control: control.local_addr()?,
+        };
+        let core = Arc::new(Core::new(options, addresses.socket.port()));
+        core.tasks.spawn(socket::listen(core.clone(), socket));
+        core.tasks.spawn(core.clone().climb());
+        for (listener, router) in [
+            (feishu, rest::router(core.clone())),
+            (control, control::router(core.clone(), addresses)),
+        ] {
+            let stop = core.cancel.clone().cancelled_owned();
+            core.tasks.spawn(async move {
+                axum::serve(listener, router)
+                    .with_graceful_shutdown(stop)
+                    .await
+            });
+        }
+        Ok(Self { core, addresses })
+    }
+
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// What stands in for `https://open.feishu.cn`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.addresses.feishu)
+    }
+
+    pub fn control_url(&self) -> String {
+        format!("http://{}", self.addresses.control)
+    }
+
+    /// Taps a component of a card and waits for what the person sees.
+    pub async fn click(&self, press: Press) -> Result<Clicked, Unclickable> {
+        self.core.click(press).await
+    }
+
+    /// Pushes any bytes once, as the first app's callback; touches no card.
+    pub async fn push_click_raw(&self, payload: impl Into<Bytes>) -> (Pushed, Outcome) {
+        self.core.push_raw(0, payload.into()).await
+    }
+
+    /// Writes as a person; re-pushed like every event until acknowledged.
+    pub async fn push_text(&self, text: &Text) -> Result<Pushed, Unwritable> {
+        self.core.write(text).await
+    }
+
+    /// Pushes a plain event of any type to the first app.
+    pub async fn push_event(&self, event_type: &str, event: Value) -> Pushed {
+        self.core.emit(0, event_type, event, None).await
+    }
+
+    /// Pushes everything that waits on the re-push ladder now.
+    pub async fn advance_repush(&self) -> Vec<Pushed> {
+        self.core.advance_repush().await
+    }
+
+    /// How many events wait on the re-push ladder.
+    pub fn unacknowledged(&self) -> usize {
+        self.core.ladder().len()
+    }
+
+    /// Sets the clock ahead: tokens, uuids and cards age.
+    pub fn advance_clock(&self, by: Duration) {
+        let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.core.advance_clock(ms);
+    }
+
+    pub fn set_fault(&self, armed: Armed) -> Result<(), String> {
+        self.core.arm(armed)
+    }
+
+    pub fn clear_faults(&self) {
+        self.core.clear_faults();
+    }
+
+    pub fn faults(&self) -> Vec<Armed> {
+        self.core.faults()
+    }
+
+    /// All messages, oldest first.
+    pub fn messages(&self) -> Vec<Message> {
+        self.core.world().messages.all().cloned().collect()
+    }
+
+    pub fn message(&self, id: &str) -> Option<Message> {
+        self.core.world().messages.get(id).cloned()
+    }
+
+    pub fn connections(&self) -> Vec<Connection> {
+        self.core.lines().all()
+    }
+
+    pub fn violations(&self) -> Vec<Violation> {
+        self.core.history.violations()
+    }
+
+    pub fn clear_violations(&self) {
+        self.core.history.clear_violations();
+    }
+
+    /// History entries after a number, oldest first.
+    pub fn history(&self, after: u64) -> Vec<Entry> {
+        self.core.history.after(after, usize::MAX)
+    }
+
+    /// How many replies arrived so far.
+    pub fn replies(&self) -> u64 {
+        self.core.pushes().answered
+    }
+
+    /// Changes what the console of an app says, while running.
+    pub fn edit_app(&self, id: &str, change: impl FnOnce(&mut App)) -> bool {
+        let mut world = self.core.world();
+        let app = world.apps.iter_mut().find(|app| app.id == id);
+        app.map(change).is_some()
+    }
+
+    /// Waits until `ready` gives something, looking again at every change.
+    pub async fn wait_for<T>(
+        &self,
+        limit: Duration,
+        mut ready: impl FnMut(&Self) -> Option<T>,
+    ) -> Option<T> {
+        self.core.wait(limit, || ready(self)).await
+    }
+
+    pub async fn wait_connections(&self, count: usize, limit: Duration) -> bool {
+        let ready = |sim: &Self| (sim.connections().len() == count).then_some(());
+        self.wait_for(limit, ready).await.is_some()
+    }
+
+    /// The messages, once there are at least this many.
+    pub async fn wait_messages(&self, count: usize, limit: Duration) -> Option<Vec<Message>> {
+        let ready = |sim: &Self| Some(sim.messages()).filter(|all| all.len() >= count);
+        self.wait_for(limit, ready).await
+    }
+
+    /// Pushes prebuilt payloads with a fixed number in flight; `None` without
+    /// a connection.
+    pub async fn bench_clicks(&self, payloads: &[Bytes], in_flight: usize) -> Option<BenchRun> {
+        self.core.bench(0, payloads, in_flight).await
+    }
+
+    /// Ends every connection with a close frame and waits for the end.
+    pub async fn shutdown(self) {
+        self.core.cancel.cancel();
+        self.core.tasks.close();
+        let _ = tokio::time::timeout(STOP_LIMIT, self.core.tasks.wait()).await;
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        self.core.cancel.cancel();
+    }
+}
+
+/// Runs a simulator until cancelled; `ready` hears where it listens.
+pub async fn run(
+    options: Options,
+    cancel: CancellationToken,
+    ready: impl FnOnce(Addresses),
+) -> std::io::Result<()> {
+    let simulator = Simulator::start(options).await?;
+    ready(simulator.addresses());
+    cancel.cancelled().await;
+    simulator.shutdown().await;
+    Ok(())
+}
+
+fn unhex(text: &str) -> Option<Bytes> {
+    let digits: Vec<u8> = text
+        .chars()
+        .map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok()))
+        .collect::<Option<_>>()?;
+    let pairs = digits.chunks_exact(2);
+    pairs
+        .remainder()
+        .is_empty()
+        .then(|| pairs.map(|pair| pair[0] * 16 + pair[1]).collect())
+}
+
+#[cfg(test)]
+mod tests;

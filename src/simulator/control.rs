@@ -1,0 +1,316 @@
+//! The control interface: what the in-process handle can do, as HTTP and
+//! JSON, for tests in any language. Loopback only, and every POST must say
+//! that it is JSON, so that a web page elsewhere can't drive it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, Method, Response, Uri};
+use prost::bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::click::Press;
+use super::core::Core;
+use super::event::Text;
+use super::faults::Armed;
+use super::rest::built;
+use super::{Addresses, unhex};
+
+const MAX_BODY: usize = 32 << 20;
+const DEFAULT_WAIT: u64 = 10_000;
+const MAX_WAIT: u64 = 60_000;
+const FEED_LIMIT: usize = 1000;
+
+#[derive(Clone)]
+struct Control {
+    core: Arc<Core>,
+    addresses: Addresses,
+}
+
+pub(super) fn router(core: Arc<Core>, addresses: Addresses) -> Router {
+    Router::new()
+        .fallback(serve)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .with_state(Control { core, addresses })
+}
+
+/// A control call that can't be done: status and why.
+type Failure = (u16, String);
+type Answer = Result<Value, Failure>;
+type Parameters = HashMap<String, String>;
+
+async fn serve(
+    State(control): State<Control>,
+    method: Method,
+    uri: Uri,
+    Query(query): Query<Parameters>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    let core = &control.core;
+    let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
+    let answer = match (method.as_str(), &segments[..]) {
+        ("GET", ["control", rest @ ..]) => tokio::select! {
+            () = core.cancel.cancelled() => Err((503, "the simulator stops".to_owned())),
+            answer = show(&control, rest, &query) => answer,
+        },
+        ("POST", ["control", rest @ ..]) => match is_json(&headers) {
+            true => tokio::select! {
+                () = core.cancel.cancelled() => Err((503, "the simulator stops".to_owned())),
+                answer = act(core, rest, &body) => answer,
+            },
+            false => Err((415, "content-type is not application/json".to_owned())),
+        },
+        _ => Err(nothing()),
+    };
+    let (status, value) = match answer {
+        Ok(value) => (200, value),
+        Err((status, error)) => (status, json!({"error": error})),
+    };
+    built(
+        Response::builder()
+            .status(status)
+            .header("content-type", "application/json")
+            .header("cache-control", "no-store")
+            .body(Body::from(value.to_string())),
+    )
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get("content-type")
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.starts_with("application/json"))
+}
+
+fn nothing() -> Failure {
+    (
+        404,
+        "there is no such control, see docs/simulator.md".to_owned(),
+    )
+}
+
+fn bad(error: impl ToString) -> Failure {
+    (400, error.to_string())
+}
+
+async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
+    let core = &control.core;
+    Ok(match path {
+        ["addresses"] => json!(control.addresses),
+        ["messages"] => {
+            let chat = query.get("chat_id");
+            let world = core.world();
+            let messages: Vec<_> = world
+                .messages
+                .all()
+                .filter(|message| chat.is_none_or(|chat| *chat == message.chat_id))
+                .collect();
+            json!({"messages": messages})
+        }
+        ["messages", id] => {
+            let world = core.world();
+            let message = world.messages.get(id);
+            json!(message.ok_or_else(|| (404, format!("there is no message `{id}`")))?)
+        }
+        ["connections"] => json!({"connections": core.lines().all()}),
+        ["violations"] => json!({"violations": core.history.violations()}),
+        ["faults"] => json!({"faults": core.faults()}),
+        ["people"] => {
+            let world = core.world();
+            let users: Vec<Value> = world
+                .users
+                .iter()
+                .map(|user| json!({"name": user.name, "open_id": user.open_id, "union_id": user.union_id, "user_id": user.user_id}))
+                .collect();
+            let groups: Vec<&str> = world.groups.iter().map(|g| g.chat_id.as_str()).collect();
+            let apps: Vec<&str> = world.apps.iter().map(|app| app.id.as_str()).collect();
+            json!({"users": users, "groups": groups, "apps": apps})
+        }
+        ["history"] => feed(core, query, Duration::ZERO).await?,
+        ["feed"] => feed(core, query, limit(query)?).await?,
+        ["wait"] => wait(core, query).await?,
+        _ => return Err(nothing()),
+    })
+}
+
+fn number(query: &Parameters, key: &str) -> Result<Option<u64>, Failure> {
+    query
+        .get(key)
+        .map(|text| text.parse())
+        .transpose()
+        .map_err(|_| bad(format!("`{key}` is not a number")))
+}
+
+fn limit(query: &Parameters) -> Result<Duration, Failure> {
+    let ms = number(query, "timeout_ms")?.unwrap_or(DEFAULT_WAIT);
+    Ok(Duration::from_millis(ms.min(MAX_WAIT)))
+}
+
+/// History after a number; with a wait, until there is something.
+async fn feed(core: &Core, query: &Parameters, wait: Duration) -> Answer {
+    let after = number(query, "after")?.unwrap_or(0);
+    let kind = query.get("kind");
+    let ready = || {
+        let mut entries = core.history.after(after, FEED_LIMIT);
+        let last = entries.last().map_or(after, |entry| entry.seq);
+        entries.retain(|entry| kind.is_none_or(|kind| kind == entry.kind));
+        (!entries.is_empty()).then_some((entries, last))
+    };
+    let (entries, last) = match ready() {
+        Some(found) => found,
+        None => core
+            .wait(wait, ready)
+            .await
+            .unwrap_or_else(|| (Vec::new(), after.max(core.history.last()))),
+    };
+    Ok(json!({"entries": entries, "last": last}))
+}
+
+/// Waits until every given number is reached, or says where things stand.
+async fn wait(core: &Core, query: &Parameters) -> Answer {
+    let chat = query.get("chat_id").map(String::as_str);
+    let wanted: Vec<(&str, u64)> = [
+        "messages",
+        "connections",
+        "replies",
+        "violations",
+        "unacknowledged",
+    ]
+    .into_iter()
+    .filter_map(|key| Some((key, number(query, key).transpose()?)))
+    .map(|(key, count)| count.map(|count| (key, count)))
+    .collect::<Result<_, _>>()?;
+    let card = query.get("message_id").zip(query.get("contains"));
+    if wanted.is_empty() && card.is_none() {
+        return Err(bad(
+            "wait for messages, connections, replies, violations, unacknowledged, or message_id and contains",
+        ));
+    }
+    let ready = || {
+        let counts = wanted
+            .iter()
+            .all(|(key, count)| counted(core, key, chat) >= *count);
+        let shown = card.is_none_or(|(id, text)| {
+            let world = core.world();
+            let message = world.messages.get(id);
+            message
+                .and_then(|message| message.card.as_ref())
+                .is_some_and(|card| card.to_string().contains(text.as_str()))
+        });
+        (counts && shown).then_some(())
+    };
+    let done = core.wait(limit(query)?, ready).await.is_some();
+    let mut answer = json!({"done": done});
+    for (key, _) in &wanted {
+        answer[key] = json!(counted(core, key, chat));
+    }
+    if done {
+        Ok(answer)
+    } else {
+        Err((408, answer.to_string()))
+    }
+}
+
+fn counted(core: &Core, key: &str, chat: Option<&str>) -> u64 {
+    let count = match key {
+        "messages" => core
+            .world()
+            .messages
+            .all()
+            .filter(|message| chat.is_none_or(|chat| chat == message.chat_id))
+            .count(),
+        "connections" => core.lines().all().len(),
+        "replies" => return core.pushes().answered,
+        "violations" => core.history.violations().len(),
+        _ => core.ladder().len(),
+    };
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    app_id: Option<String>,
+    /// A JSON body, or …
+    payload: Option<Value>,
+    /// … any bytes, as hex.
+    hex: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainEvent {
+    app_id: Option<String>,
+    event_type: String,
+    event: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Clock {
+    advance_ms: u64,
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(bad)
+}
+
+async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {
+    Ok(match path {
+        ["click"] => {
+            let press: Press = parse(body)?;
+            json!(core.click(press).await.map_err(|e| (409, e.to_string()))?)
+        }
+        ["click", "raw"] => {
+            let raw: Raw = parse(body)?;
+            let app = core
+                .app(raw.app_id.as_deref())
+                .ok_or_else(|| bad("there is no such app"))?;
+            let payload = match (raw.payload, raw.hex) {
+                (Some(value), None) => Bytes::from(value.to_string()),
+                (None, Some(hex)) => unhex(&hex).ok_or_else(|| bad("`hex` is not hexadecimal"))?,
+                _ => return Err(bad("give `payload` or `hex`")),
+            };
+            let (pushed, outcome) = core.push_raw(app, payload).await;
+            json!({"pushed": pushed, "outcome": outcome})
+        }
+        ["text"] => {
+            let text: Text = parse(body)?;
+            json!(core.write(&text).await.map_err(|e| (409, e.to_string()))?)
+        }
+        ["event"] => {
+            let event: PlainEvent = parse(body)?;
+            let app = core
+                .app(event.app_id.as_deref())
+                .ok_or_else(|| bad("there is no such app"))?;
+            json!(core.emit(app, &event.event_type, event.event, None).await)
+        }
+        ["fault"] => {
+            let armed = Armed::from_json(parse(body)?).map_err(bad)?;
+            core.arm(armed).map_err(bad)?;
+            json!({"faults": core.faults()})
+        }
+        ["faults", "clear"] => {
+            core.clear_faults();
+            json!({"faults": []})
+        }
+        ["violations", "clear"] => {
+            core.history.clear_violations();
+            json!({"violations": []})
+        }
+        ["repush"] => json!({"pushed": core.advance_repush().await}),
+        ["clock"] => {
+            let clock: Clock = parse(body)?;
+            core.advance_clock(clock.advance_ms);
+            json!({"now": core.now()})
+        }
+        _ => return Err(nothing()),
+    })
+}

@@ -1,0 +1,206 @@
+//! What every part of a running simulator shares: the world, the armed
+//! faults, the live connections, the pushes in flight, the history.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::faults::{Armed, At, Fault, Faults};
+use super::history::History;
+use super::line::{Lines, Order};
+use super::options::Options;
+use super::push::Pushes;
+use super::repush::Ladder;
+use super::state::World;
+
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) options: Options,
+    pub(super) history: History,
+    pub(super) cancel: CancellationToken,
+    pub(super) tasks: TaskTracker,
+    pub(super) ladder_changed: Notify,
+    pub(super) socket_port: u16,
+    world: Mutex<World>,
+    lines: Mutex<Lines>,
+    pushes: Mutex<Pushes>,
+    ladder: Mutex<Ladder>,
+    faults: Mutex<Faults>,
+    any_fault: AtomicBool,
+    clock_ahead: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    pub(super) fn new(options: Options, socket_port: u16) -> Self {
+        Self {
+            history: History::new(options.history, options.quiet),
+            cancel: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            ladder_changed: Notify::new(),
+            socket_port,
+            world: Mutex::new(World::new(&options)),
+            lines: Mutex::default(),
+            pushes: Mutex::default(),
+            ladder: Mutex::default(),
+            faults: Mutex::default(),
+            any_fault: AtomicBool::new(false),
+            clock_ahead: AtomicU64::new(0),
+            options,
+        }
+    }
+
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.world)
+    }
+
+    pub(super) fn lines(&self) -> MutexGuard<'_, Lines> {
+        lock(&self.lines)
+    }
+
+    pub(super) fn pushes(&self) -> MutexGuard<'_, Pushes> {
+        lock(&self.pushes)
+    }
+
+    pub(super) fn ladder(&self) -> MutexGuard<'_, Ladder> {
+        lock(&self.ladder)
+    }
+
+    /// Milliseconds since 1970, plus what the clock was set ahead.
+    pub(super) fn now(&self) -> u64 {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let real = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        real.saturating_add(self.clock_ahead.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn advance_clock(&self, ms: u64) {
+        self.clock_ahead.fetch_add(ms, Ordering::Relaxed);
+        self.record("clock", None, || json!({"advanced_ms": ms}));
+    }
+
+    pub(super) fn record(
+        &self,
+        kind: &'static str,
+        connection: Option<u64>,
+        detail: impl FnOnce() -> serde_json::Value,
+    ) {
+        self.history.record(self.now(), kind, connection, detail);
+    }
+
+    pub(super) fn violation(&self, rule: &'static str, connection: Option<u64>, detail: String) {
+        self.history.violation(self.now(), rule, connection, detail);
+    }
+
+    /// Uses up one armed fault that fits. Costs one load while none is armed.
+    pub(super) fn take_fault(
+        &self,
+        connection: Option<u64>,
+        at: At,
+        fits: impl Fn(&Fault) -> bool,
+    ) -> Option<Fault> {
+        if !self.any_fault.load(Ordering::Acquire) {
+            return None;
+        }
+        let fault = {
+            let mut faults = lock(&self.faults);
+            let fault = faults.take(connection, at, fits)?;
+            self.any_fault.store(!faults.is_empty(), Ordering::Release);
+            fault
+        };
+        self.record(
+            "fault",
+            connection,
+            || json!({"struck": serde_json::to_value(&fault).unwrap_or_default()}),
+        );
+        Some(fault)
+    }
+
+    /// Arms a fault. What cuts or writes into a connection strikes every live
+    /// one at once and stays armed for the next only if there is some left.
+    pub(super) fn arm(&self, armed: Armed) -> Result<(), String> {
+        check_fault(&armed.fault)?;
+        self.record(
+            "fault",
+            armed.connection,
+            || json!({"armed": serde_json::to_value(&armed).unwrap_or_default()}),
+        );
+        let at_once = armed.at == At::Now && (armed.fault.cuts() || armed.fault.injects());
+        let mut armed = armed;
+        if at_once {
+            let struck = self.lines().order_all(armed.connection, || {
+                if armed.fault.cuts() {
+                    Order::Cut(armed.fault.clone())
+                } else {
+                    Order::Inject(armed.fault.clone())
+                }
+            });
+            if armed.connection.is_some() && struck == 0 {
+                return Err("there is no such connection".to_owned());
+            }
+            if struck > 0 {
+                armed.times = armed.times.map(|times| times.saturating_sub(1));
+            }
+        }
+        let mut faults = lock(&self.faults);
+        faults.arm(armed)?;
+        self.any_fault.store(!faults.is_empty(), Ordering::Release);
+        Ok(())
+    }
+
+    pub(super) fn clear_faults(&self) {
+        let mut faults = lock(&self.faults);
+        faults.clear();
+        self.any_fault.store(false, Ordering::Release);
+    }
+
+    pub(super) fn faults(&self) -> Vec<Armed> {
+        lock(&self.faults).list()
+    }
+
+    /// Waits until `ready` gives something, looking again at every change.
+    pub(super) async fn wait<T>(
+        &self,
+        limit: Duration,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let mut changed = self.history.watch();
+        let waiting = async {
+            loop {
+                changed.mark_unchanged();
+                if let Some(found) = ready() {
+                    return Some(found);
+                }
+                if changed.changed().await.is_err() {
+                    return None;
+                }
+            }
+        };
+        timeout(limit, waiting).await.ok().flatten()
+    }
+}
+
+fn check_fault(fault: &Fault) -> Result<(), String> {
+    match fault {
+        Fault::Garbage { hex } if super::unhex(hex).is_none() => {
+            Err("`hex` is not hexadecimal".to_owned())
+        }
+        Fault::OversizedFrame { bytes } if *bytes > 64 << 20 => {
+            Err("`bytes` is more than 64 MiB".to_owned())
+        }
+        Fault::Fragments(fragments) if !(1..=10_000).contains(&fragments.count) => {
+            Err("`count` is not in 1..=10000".to_owned())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,120 @@
+//! The live connections: who is on them and the orders sent down to them.
+
+use std::collections::BTreeMap;
+
+use prost::bytes::Bytes;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::faults::Fault;
+use super::mint::Mint;
+
+/// What a connection's task is told to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Writes these binary messages; then a fault may strike.
+    Write(Vec<Bytes>, Option<Fault>),
+    Cut(Fault),
+    Inject(Fault),
+}
+
+/// One live connection, as `connections` shows it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Connection {
+    pub id: u64,
+    pub app_id: String,
+    pub device_id: String,
+    /// Milliseconds since 1970.
+    pub since: u64,
+    pub app_pings: u64,
+    pub websocket_pings: u64,
+    pub pushed: u64,
+    pub replies: u64,
+    /// Half-open by a fault.
+    pub frozen: bool,
+}
+
+#[derive(Debug)]
+struct Line {
+    app: usize,
+    shown: Connection,
+    orders: mpsc::Sender<Order>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    open: BTreeMap<u64, Line>,
+    last: u64,
+}
+
+impl Lines {
+    pub(super) fn add(
+        &mut self,
+        app: usize,
+        app_id: &str,
+        device_id: &str,
+        since: u64,
+        orders: mpsc::Sender<Order>,
+    ) -> u64 {
+        self.last += 1;
+        let id = self.last;
+        let shown = Connection {
+            id,
+            app_id: app_id.to_owned(),
+            device_id: device_id.to_owned(),
+            since,
+            app_pings: 0,
+            websocket_pings: 0,
+            pushed: 0,
+            replies: 0,
+            frozen: false,
+        };
+        self.open.insert(id, Line { app, shown, orders });
+        id
+    }
+
+    pub(super) fn remove(&mut self, id: u64) {
+        self.open.remove(&id);
+    }
+
+    pub(super) fn update(&mut self, id: u64, change: impl FnOnce(&mut Connection)) {
+        if let Some(line) = self.open.get_mut(&id) {
+            change(&mut line.shown);
+        }
+    }
+
+    pub(super) fn count(&self, app: usize) -> usize {
+        self.open.values().filter(|line| line.app == app).count()
+    }
+
+    pub(super) fn all(&self) -> Vec<Connection> {
+        self.open.values().map(|line| line.shown.clone()).collect()
+    }
+
+    pub(super) fn app_of(&self, id: u64) -> Option<usize> {
+        self.open.get(&id).map(|line| line.app)
+    }
+
+    /// A random connection of the app, as Feishu chooses.
+    pub(super) fn choose(
+        &mut self,
+        app: usize,
+        mint: &mut Mint,
+    ) -> Option<(u64, mpsc::Sender<Order>)> {
+        let count = self.count(app);
+        let nth = if count > 1 { mint.below(count) } else { 0 };
+        let mut own = self.open.iter_mut().filter(|(_, line)| line.app == app);
+        let (id, line) = own.nth(nth)?;
+        line.shown.pushed += 1;
+        Some((*id, line.orders.clone()))
+    }
+
+    /// Sends an order to one connection or all; how many took it.
+    pub(super) fn order_all(&self, only: Option<u64>, order: impl Fn() -> Order) -> usize {
+        self.open
+            .iter()
+            .filter(|(id, _)| only.is_none() || only == Some(**id))
+            .filter(|(_, line)| line.orders.try_send(order()).is_ok())
+            .count()
+    }
+}
