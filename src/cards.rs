@@ -129,7 +129,7 @@ struct Head<'a> {
 fn card(head: &Head<'_>, elements: Vec<Value>, lang: Lang) -> Value {
     let title = head.title.get(lang);
     let summary = format!("{title} · {}", head.place);
-    json!({
+    let mut card = json!({
         "schema": "2.0",
         "config": {
             "update_multi": true,
@@ -151,9 +151,10 @@ fn card(head: &Head<'_>, elements: Vec<Value>, lang: Lang) -> Value {
             "direction": "vertical",
             "vertical_spacing": "medium",
             "padding": "12px 12px 12px 12px",
-            "elements": elements,
         },
-    })
+    });
+    card["body"]["elements"] = Value::Array(elements);
+    card
 }
 
 fn plain(text: &str) -> Value {
@@ -240,5 +241,7 @@ mod tests {
     }
 }
 
+#[cfg(test)]
+mod sample;
 #[cfg(test)]
 mod truth;

@@ -247,8 +247,10 @@ fn command_rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
         part.check(&request.origin, reach == Reach::Always)?;
     }
     let suggested = &request.suggested;
+    let contents = suggested.iter().filter_map(|rule| rule.content.as_deref());
     let acceptable = !suggested.is_empty()
         && suggested.len() <= MAX_RULES
+        && contents.map(str::len).sum::<usize>() <= MAX_CONTENT
         && suggested.iter().all(|rule| {
             rule.tool == "Bash"
                 && rule

@@ -31,6 +31,17 @@ pub(super) struct Body {
     pub(super) bytes: usize,
 }
 
+/// The tools with a layout of their own.
+const LAID_OUT: &[&str] = &[
+    "Bash",
+    "Edit",
+    "MultiEdit",
+    "NotebookEdit",
+    "Read",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
 /// As many quotes as fit beside the rest; the others are counted.
 const MAX_QUOTES: usize = 6;
 /// Shown on both sides of a hit, so that the quote can be understood.
@@ -57,6 +68,9 @@ pub(super) fn body(request: &Request, budget: Budget, lang: Lang) -> Body {
         .is_some_and(|input| sheet.known(request, input).is_some());
     if !known {
         sheet.body.nodes.clear();
+        if LAID_OUT.contains(&&*request.tool) {
+            sheet.push(coloured(words::UNUSUAL.get(lang), "red"));
+        }
         sheet.fields(&words::INPUT, &request.input, &[], 8);
     }
     sheet.body
@@ -298,5 +312,82 @@ impl Sheet {
                 self.body.hidden.push((*danger, cut(quote, 240)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{read, request, waiting};
+    use super::*;
+
+    #[test]
+    fn every_leaf_of_an_unknown_tool_is_shown() {
+        let input = json!({
+            "to": "bob@example.com", "n": 3, "on": true, "none": null, "empty": "", "list": [], "map": {},
+            "body": "line one\nline two", "nested": {"deep": [{"x": "y"}]}, "cc: bob": "eve",
+        });
+        let seen = read(&waiting(&request("mcp__mail__send", input)));
+        for leaf in [
+            "to: bob@example.com",
+            "n: 3",
+            "on: true",
+            "none: null",
+            "empty: ",
+            "list: []",
+            "map: {}",
+            "body: line one\n  │ line two",
+            "nested.deep[0].x: y",
+            "\"cc: bob\": eve",
+        ] {
+            assert!(seen.contains(leaf), "{leaf} in {seen}");
+        }
+    }
+
+    #[test]
+    fn input_that_is_not_the_tools_own_is_shown_as_it_came() {
+        let seen = read(&waiting(&request(
+            "Bash",
+            json!({"cmd": "ls", "command": 3}),
+        )));
+        assert!(seen.contains("参数格式与该工具不符"), "{seen}");
+        assert!(seen.contains("cmd: ls\ncommand: 3"), "{seen}");
+    }
+
+    #[test]
+    fn a_long_leaf_does_not_push_the_short_ones_off() {
+        let long = "x".repeat(40_000);
+        let input = json!({"a": long, "to": "evil@example.com", "z": long});
+        let seen = read(&waiting(&request("mcp__mail__send", input)));
+        assert!(seen.contains("to: evil@example.com"), "{seen}");
+    }
+
+    #[test]
+    fn files_show_where_they_really_are() {
+        let edit = |path: &str| {
+            request(
+                "Edit",
+                json!({"file_path": path, "old_string": "a\n", "new_string": "b\n"}),
+            )
+        };
+        let seen = read(&waiting(&edit("/home/lin/shop/x/../y.rs")));
+        assert!(
+            seen.contains("文件: /home/lin/shop/y.rs") && seen.contains("-a\n+b"),
+            "{seen}"
+        );
+        assert!(
+            seen.contains("file_path: /home/lin/shop/x/../y.rs"),
+            "{seen}"
+        );
+        assert!(!seen.contains("在项目之外"));
+        let seen = read(&waiting(&edit("/home/lin/shop/../.bashrc")));
+        assert!(
+            seen.contains("文件: /home/lin/.bashrc") && seen.contains("⚠ 在项目之外"),
+            "{seen}"
+        );
+        let seen = read(&waiting(&request(
+            "WebFetch",
+            json!({"url": "https://good.example@evil.example/"}),
+        )));
+        assert!(seen.contains("主机: evil.example"), "{seen}");
     }
 }

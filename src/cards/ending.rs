@@ -7,8 +7,7 @@ use super::body::body;
 use super::escape::{self, Budget, Shape};
 use super::permission::{origin, rendered};
 use super::{
-    Action, Head, card, coloured, confirm, cut, div, fitting, local_time, markdown, note, place,
-    plain,
+    Head, card, coloured, confirm, cut, div, fitting, local_time, markdown, note, place, plain,
 };
 use crate::approvals::request::{Ending, Millis, Operator, Reach, Request};
 use crate::ids::UserId;
@@ -200,7 +199,6 @@ fn undo_button(value: &Value, lang: Lang) -> Value {
     json!({
         "tag": "button",
         "element_id": "b_undo",
-        "name": Action::Undo.button(),
         "type": "default",
         "size": "medium",
         "width": "default",
@@ -208,4 +206,93 @@ fn undo_button(value: &Value, lang: Lang) -> Value {
         "behaviors": [{"type": "callback", "value": value}],
         "confirm": confirm(&words::CONFIRM_UNDO, words::CONFIRM_UNDO_TEXT.get(lang), lang),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Action;
+    use super::super::sample::{actions, bash, endings, read, strings, values};
+    use super::*;
+
+    #[test]
+    fn every_ending_says_what_who_when_and_how_long() {
+        let request = bash("npm run build");
+        let undo = values(Action::Undo);
+        for (ending, said) in endings().iter().zip([
+            "已批准",
+            "本次会话已允许",
+            "已始终允许",
+            "规则已撤销",
+            "已拒绝",
+            "已拒绝并中断",
+            "已在终端批准",
+            "已在终端拒绝",
+            "已在终端处理",
+            "已超时",
+            "请求已失效",
+            "连接已中断",
+            "卡片无法送达",
+        ]) {
+            let at = request.asked_at + 61_000;
+            let card = ended(
+                &request,
+                ending,
+                at,
+                Delivery::Confirmed,
+                Some(&undo),
+                Lang::Zh,
+            );
+            let seen = read(&card);
+            assert!(seen.contains(&format!("**{said}**")), "{seen}");
+            assert!(
+                seen.contains("npm run build") && seen.contains("等待 1 分 1 秒"),
+                "{seen}"
+            );
+            assert!(seen.contains(&format!("millisecond='{at}'")), "{seen}");
+            let decided = matches!(ending, Ending::Allowed { .. } | Ending::Denied { .. });
+            assert_eq!(seen.contains("<person id='ou_1'"), decided, "{seen}");
+            let always = matches!(
+                ending,
+                Ending::Allowed {
+                    reach: Reach::Always { undone: false, .. },
+                    ..
+                }
+            );
+            assert_eq!(actions(&card), if always { vec!["undo"] } else { vec![] });
+            assert!(!seen.contains("没有收到确认"));
+            let card = ended(&request, ending, at, Delivery::Unconfirmed, None, Lang::Zh);
+            assert_eq!(read(&card).contains("没有收到确认"), decided);
+            assert_eq!(actions(&card), Vec::<&str>::new());
+        }
+    }
+
+    #[test]
+    fn a_reason_is_shown_as_it_was_typed() {
+        let request = bash("ls");
+        let ending = &endings()[4];
+        let card = ended(&request, ending, 0, Delivery::Confirmed, None, Lang::Zh);
+        strings(&card, &mut |_, node, text| {
+            if text.contains("**no**") {
+                assert_eq!(node["tag"], "plain_text");
+            }
+        });
+        assert!(read(&card).contains("**no** <at id=all></at>"));
+    }
+
+    #[test]
+    fn an_id_that_is_not_an_open_id_stays_plain() {
+        let request = bash("ls");
+        for id in ["on_9", "e33gg", "ou_'><at"] {
+            let by = Operator {
+                id: UserId::parse(id).unwrap(),
+            };
+            let ending = Ending::Allowed {
+                by,
+                reach: Reach::Once,
+            };
+            let card = ended(&request, &ending, 0, Delivery::Confirmed, None, Lang::En);
+            assert!(!read(&card).contains("<person"));
+            assert!(read(&card).contains(&format!("By: {id}")));
+        }
+    }
 }

@@ -100,10 +100,7 @@ pub fn fit(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> Show
     let (head, head_end) = head(text, shape, secrets, head_budget);
     let (tail, tail_start) = tail(text, head_end, shape, secrets, tail_budget);
     let range = head_end..tail_start;
-    let lines = text.as_bytes()[range.clone()]
-        .iter()
-        .filter(|&&b| b == b'\n')
-        .count();
+    let lines = text[range.clone()].matches('\n').count();
     Shown {
         head,
         tail,

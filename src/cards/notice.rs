@@ -91,3 +91,47 @@ pub fn notice(notice: &Notice<'_>, lang: Lang) -> Value {
         card(&head, elements, lang)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{actions, read, strings};
+    use super::super::{MAX_CARD, size};
+    use super::*;
+
+    #[test]
+    fn a_notice_tells_what_ended_where() {
+        let session = SessionId::parse("3f9c").unwrap();
+        let long = format!(
+            "CANARY {} the end ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4",
+            "x\n".repeat(90_000)
+        );
+        let card = notice(
+            &Notice {
+                why: Why::Finished,
+                machine: "mbp-lin",
+                project: "/home/lin/shop".as_ref(),
+                session: Some(&session),
+                took: Some(125_000),
+                message: Some(&long),
+            },
+            Lang::Zh,
+        );
+        assert!(size(&card) <= MAX_CARD && actions(&card).is_empty());
+        let seen = read(&card);
+        for text in [
+            "任务已完成",
+            "shop · mbp-lin",
+            "CANARY",
+            "the end ⟦secret github",
+            "用时: 2 分 5 秒",
+            "claude --resume 3f9c",
+        ] {
+            assert!(seen.contains(text), "{text} in {seen}");
+        }
+        strings(&card, &mut |_, node, text| {
+            if text.contains("CANARY") {
+                assert_eq!(node["tag"], "plain_text");
+            }
+        });
+    }
+}

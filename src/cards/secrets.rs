@@ -138,7 +138,7 @@ fn known(bytes: &[u8], at: usize) -> Option<Secret> {
     let body_bytes = &bytes[body..end];
     // A long kebab-case name starts like some tokens but has no digits.
     let mixed = body_bytes.iter().any(u8::is_ascii_digit);
-    (body_bytes.len() >= token.at_least && mixed).then(|| Secret {
+    (body_bytes.len() >= token.at_least && mixed).then_some(Secret {
         range: at..end,
         kind: token.kind,
     })
@@ -167,8 +167,8 @@ fn bearer(bytes: &[u8], at: usize) -> Option<Secret> {
 
 fn jwt(bytes: &[u8], at: usize) -> Option<Secret> {
     let end = span(bytes, at, |b| is_token(b) || b == b'.');
-    let dots = bytes[at..end].iter().filter(|&&b| b == b'.').count();
-    (dots == 2 && end - at >= 40).then_some(Secret {
+    let parts = bytes[at..end].split(|&b| b == b'.').count();
+    (parts == 3 && end - at >= 40).then_some(Secret {
         range: at..end,
         kind: "jwt",
     })

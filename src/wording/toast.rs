@@ -127,6 +127,10 @@ impl Toast {
         }
     }
 
+    #[allow(
+        clippy::too_many_lines,
+        reason = "one sentence for each, and nothing else"
+    )]
     pub fn text(&self) -> Text {
         match self {
             Self::Allowed => Text::new("已批准运行", "Allowed once"),

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 
 use super::{Scan, Sheet};
 use crate::cards::escape::{Budget, Shape};
-use crate::cards::short;
 use crate::wording::card as words;
 
 /// Every leaf gets at least this, or isn't shown.
@@ -56,6 +55,7 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
         if !visible {
             skipped += 1;
             skipped_bytes += name.len() + value.len();
+            sheet.skip(name);
             sheet.skip(&value);
             return;
         }
@@ -75,15 +75,27 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
         if name.is_empty() {
             line(&mut out, &text);
         } else {
-            if name.len() > MAX_NAME {
-                sheet.body.elided = true;
-            }
+            let name = named(sheet, name);
             // Lines of a value stand behind a bar, so none can pass for a name.
             let text = text.replace('\n', "\n  │ ");
-            line(&mut out, &format!("{}: {text}", short(name, MAX_NAME)));
+            line(&mut out, &format!("{name}: {text}"));
         }
     });
     out
+}
+
+/// A name that could be read as a name and its value stands in quotes.
+fn named(sheet: &mut Sheet, name: &str) -> String {
+    let budget = Budget {
+        bytes: MAX_NAME,
+        lines: 1,
+    };
+    let shown = sheet.show(name, Shape::Line, budget, Scan::Command);
+    if name.contains([':', ' ', '"', '\n', '=']) {
+        format!("\"{shown}\"")
+    } else {
+        shown
+    }
 }
 
 fn line(out: &mut String, text: &str) {
