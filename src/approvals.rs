@@ -5,6 +5,7 @@
 pub mod action;
 pub mod answer;
 pub mod desk;
+pub mod record;
 pub mod request;
 pub mod token;
 

@@ -2,8 +2,14 @@
 //! `hook` is told apart before anything else is set up, because Claude Code
 //! waits for it and takes an exit code of 2 for a meaning of its own.
 
+mod audit;
+mod daemon;
+mod hook;
 mod output;
+mod rules;
 mod settings;
+mod simulator;
+mod status;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -21,6 +27,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the daemon in the foreground
+    Daemon,
+    /// Show whether the daemon runs, is connected, and what waits
+    Status(status::Arguments),
+    /// Answer one hook event of Claude Code on stdin
+    Hook,
+    /// Show who decided what, when and from where
+    Audit(audit::Arguments),
+    /// Show the always-allow rules taps have left, and undo them
+    Rules(rules::Arguments),
+    /// Run a local Feishu for tests and demonstrations
+    Simulator(simulator::Arguments),
     /// Print the settings nod knows, for its own documents
     #[command(hide = true)]
     Settings(settings::Arguments),
@@ -35,7 +53,24 @@ struct Failure {
 
 type Outcome = Result<(), Failure>;
 
+impl Failure {
+    fn new(code: u8, why: impl std::fmt::Display) -> Self {
+        Self {
+            code,
+            why: why.to_string(),
+            hint: None,
+        }
+    }
+}
+
 pub fn main() -> ExitCode {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|verb| verb == "hook")
+    {
+        hook::run();
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(why) => {
@@ -49,6 +84,15 @@ pub fn main() -> ExitCode {
         }
     };
     let outcome = match cli.command {
+        Command::Daemon => daemon::run(),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Hook => {
+            hook::run();
+            Ok(())
+        }
+        Command::Audit(arguments) => audit::run(&arguments),
+        Command::Rules(arguments) => rules::run(&arguments),
+        Command::Simulator(arguments) => simulator::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments),
     };
     match outcome {
@@ -60,5 +104,28 @@ pub fn main() -> ExitCode {
             }
             ExitCode::from(failure.code)
         }
+    }
+}
+
+fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_all()
+        .build()
+        .map_err(|why| Failure::new(1, format!("cannot start: {why}")))
+}
+
+/// Returns when the person or the service manager asks to stop.
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut interrupt)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
     }
 }

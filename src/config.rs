@@ -13,11 +13,9 @@ use std::time::Duration;
 use crate::feishu::domain::Domain;
 use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;
+use crate::hook::paths::{MAX_PATH, Places, SocketPaths};
 use crate::ids::{ChatId, UserId};
 use crate::wording::Lang;
-
-/// The seeds' path, where clients that know nothing of nod look.
-const OLD_SOCKET: &str = "/tmp/claude-permission.sock";
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -27,25 +25,19 @@ pub struct Config {
     pub owner: Option<UserId>,
     pub approvers: Vec<UserId>,
     pub chat: Option<ChatId>,
-    pub sockets: Sockets,
+    pub sockets: SocketPaths,
     pub request_timeout: Duration,
     pub notify_delay: Duration,
     /// `None`: never tell.
     pub stop_notice_after: Option<Duration>,
     pub chat_rate: u32,
     pub state_dir: PathBuf,
+    /// Who runs this, for the cards.
+    pub user: String,
     pub lang: Lang,
     pub log: Option<tracing::Level>,
     pub ca_file: Option<PathBuf>,
     pub proxies: Proxies,
-}
-
-/// The Unix sockets of this user's daemon.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sockets {
-    pub main: PathBuf,
-    /// Where old clients look; left alone when a path was set.
-    pub old: Option<PathBuf>,
 }
 
 /// One setting that cannot be used.
@@ -109,15 +101,20 @@ impl Config {
             owner: read.optional("FEISHU_OWNER_ID", user),
             approvers: read.optional("FEISHU_APPROVERS", users).unwrap_or_default(),
             chat: read.optional("FEISHU_CHAT_ID", chat),
-            sockets: Sockets {
-                main: PathBuf::new(),
-                old: None,
+            sockets: SocketPaths {
+                own: PathBuf::new(),
+                private: true,
+                old_clients: None,
             },
             request_timeout: read.seconds("PERMISSION_REQUEST_TIMEOUT", 1, 86_400),
             notify_delay: read.seconds("PERMISSION_NOTIFY_DELAY", 0, 3_600),
             stop_notice_after: read.stop_notice(),
             chat_rate: read.number("NOD_CHAT_RATE", 1, 1_000),
             state_dir: PathBuf::new(),
+            user: sources
+                .get("USER")
+                .or_else(|| sources.get("LOGNAME"))
+                .map_or_else(|| "unknown".to_owned(), |(name, _)| name.to_owned()),
             lang: read.optional("NOD_LANG", lang).unwrap_or_default(),
             log: read.log(),
             ca_file: read.optional("NOD_CA_FILE", |text| Ok(PathBuf::from(text))),
@@ -163,7 +160,7 @@ impl Config {
 /// keep Claude Code waiting.
 #[derive(Debug, Clone)]
 pub struct HookConfig {
-    pub sockets: Sockets,
+    pub sockets: SocketPaths,
     pub request_timeout: Duration,
 }
 
@@ -320,27 +317,23 @@ impl Reader<'_> {
     }
 
     /// A state directory chosen by hand is a nod of its own, so its socket
-    /// lives there and not in the user's shared runtime directory.
-    fn sockets(&mut self, state_dir: Option<&PathBuf>) -> Sockets {
-        if self.sources.get("PERMISSION_SOCKET_PATH").is_some() {
-            return Sockets {
-                main: self
-                    .optional("PERMISSION_SOCKET_PATH", socket_path)
-                    .unwrap_or_default(),
-                old: None,
-            };
+    /// lives there, and neither the user's shared runtime directory nor the
+    /// old clients' path is touched.
+    fn sockets(&mut self, state_dir: Option<&PathBuf>) -> SocketPaths {
+        let apart = self.sources.get("NOD_STATE_DIR").is_some();
+        let chosen = self.optional("PERMISSION_SOCKET_PATH", socket_path);
+        let runtime_dir = self.sources.runtime_dir.as_deref().filter(|_| !apart);
+        let nowhere = PathBuf::new();
+        let mut paths = Places {
+            runtime_dir,
+            state_dir: state_dir.unwrap_or(&nowhere),
+            chosen: chosen.as_deref(),
         }
-        let chosen = self.sources.get("NOD_STATE_DIR").is_some();
-        let runtime = self.sources.runtime_dir.as_ref().filter(|_| !chosen);
-        let main = match (runtime, state_dir) {
-            (Some(runtime), _) => runtime.join("nod").join("nod.sock"),
-            (None, Some(state)) => state.join("run").join("nod.sock"),
-            (None, None) => PathBuf::new(),
-        };
-        Sockets {
-            main,
-            old: (!chosen).then(|| PathBuf::from(OLD_SOCKET)),
+        .socket_paths();
+        if apart {
+            paths.old_clients = None;
         }
+        paths
     }
 }
 
@@ -429,7 +422,7 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
 }
 
 fn socket_path(text: &str) -> Result<PathBuf, String> {
-    if text.len() > 107 {
+    if text.len() > MAX_PATH {
         return Err(format!("it is {} bytes long", text.len()));
     }
     absolute(text)

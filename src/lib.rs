@@ -10,16 +10,17 @@
 )]
 
 pub mod approvals;
+pub mod cards;
+pub mod claude;
 pub mod cli;
 pub mod clock;
 pub mod config;
-pub mod claude;
-pub mod cards;
+pub mod daemon;
 pub mod feishu;
 pub mod gateway;
 pub mod hook;
 pub mod ids;
 pub mod rules;
-pub mod store;
 pub mod simulator;
+pub mod store;
 pub mod wording;

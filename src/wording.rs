@@ -80,6 +80,16 @@ pub fn ago(millis: i64) -> Text {
     Text::made(format!("{zh}前"), format!("{en} ago"))
 }
 
+/// For the owner, when somebody who may not decide taps again and again.
+pub fn repeated_stranger(who: &str) -> Text {
+    Text::made(
+        format!("⚠ {who} 不在批准人名单中，10 分钟内多次点击了批准按钮，均已拒绝。"),
+        format!(
+            "⚠ {who} is not an approver and tapped approval buttons several times within 10 minutes; every tap was refused."
+        ),
+    )
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();

@@ -31,6 +31,14 @@ impl Token {
 }
 
 impl TokenHash {
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     pub fn hex(&self) -> String {
         hex(&self.0)
     }

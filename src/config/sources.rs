@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::wording::Lang;
+
 /// Larger than any settings file a person writes.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -99,6 +101,26 @@ impl Sources {
             .iter()
             .filter_map(|(origin, values)| Some((values.get(name)?.trim(), origin)))
             .find(|(value, _)| !value.is_empty())
+    }
+
+    /// Whether this process belongs to a session that nod itself drives: there
+    /// nod is asked by the session, and its hooks stay silent.
+    pub fn is_own_session(&self) -> bool {
+        self.get("NOD_SESSION").is_some()
+    }
+
+    /// The directory Claude Code was started in, as it tells its hooks.
+    pub fn claude_project(&self) -> Option<PathBuf> {
+        let (path, _) = self.get("CLAUDE_PROJECT_DIR")?;
+        Some(PathBuf::from(path))
+    }
+
+    /// The language, where a wrong one shall not stop a command.
+    pub fn lang(&self) -> Lang {
+        match self.get("NOD_LANG") {
+            Some(("en", _)) => Lang::En,
+            _ => Lang::Zh,
+        }
     }
 
     #[cfg(test)]

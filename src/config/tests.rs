@@ -1,4 +1,5 @@
 use super::*;
+use crate::hook::paths::OLD_CLIENTS;
 
 fn load(values: &[(&str, &str)]) -> Result<Config, Problems> {
     Config::load(&Sources::of(values))
@@ -71,17 +72,17 @@ fn the_socket_follows_the_settings() {
     let mut plain = Sources::of(&[]);
     plain.runtime_dir = Some("/run/user/1".into());
     let sockets = Config::load(&plain).unwrap().sockets;
-    assert_eq!(sockets.main, PathBuf::from("/run/user/1/nod/nod.sock"));
-    assert_eq!(sockets.old, Some(OLD_SOCKET.into()));
+    assert_eq!(sockets.own, PathBuf::from("/run/user/1/nod/nod.sock"));
+    assert_eq!(sockets.old_clients, Some(OLD_CLIENTS.into()));
     let mut own_state = Sources::of(&[("NOD_STATE_DIR", "/s")]);
     own_state.runtime_dir = Some("/run/user/1".into());
     let sockets = Config::load(&own_state).unwrap().sockets;
-    assert_eq!(sockets.main, PathBuf::from("/s/run/nod.sock"));
-    assert_eq!(sockets.old, None);
+    assert_eq!(sockets.own, PathBuf::from("/s/run/nod.sock"));
+    assert_eq!(sockets.old_clients, None);
     let sockets = load(&[("PERMISSION_SOCKET_PATH", "/p/x.sock")])
         .unwrap()
         .sockets;
-    assert_eq!((sockets.main, sockets.old), ("/p/x.sock".into(), None));
+    assert_eq!((sockets.own, sockets.old), ("/p/x.sock".into(), None));
     assert!(load(&[("PERMISSION_SOCKET_PATH", &format!("/{}", "x".repeat(107)))]).is_err());
 }
 

@@ -76,8 +76,8 @@ impl Api {
 
     /// Makes a call and gives the whole envelope.
     pub async fn call(&self, call: &Call) -> Result<Value, ApiError> {
-        self.persist(self.budget, TRY_WITHIN, async |token, limit| {
-            self.exchange.envelope(call, token, limit).await
+        self.persist(self.budget, TRY_WITHIN, |token, limit| async move {
+            self.exchange.envelope(call, &token, limit).await
         })
         .await
     }
@@ -85,18 +85,21 @@ impl Api {
     /// Downloads a file of at most `max_bytes`.
     pub async fn download(&self, call: &Call, max_bytes: u64) -> Result<Vec<u8>, ApiError> {
         let budget = self.budget.max(DOWNLOAD_WITHIN);
-        self.persist(budget, DOWNLOAD_WITHIN, async |token, limit| {
-            self.exchange.file(call, token, limit, max_bytes).await
+        self.persist(budget, DOWNLOAD_WITHIN, |token, limit| async move {
+            self.exchange.file(call, &token, limit, max_bytes).await
         })
         .await
     }
 
-    async fn persist<T>(
+    async fn persist<T, F>(
         &self,
         budget: Duration,
         try_within: Duration,
-        once: impl AsyncFn(&Secret, Duration) -> Result<T, ApiError>,
-    ) -> Result<T, ApiError> {
+        once: impl Fn(Secret, Duration) -> F,
+    ) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<T, ApiError>>,
+    {
         let deadline = Instant::now() + budget;
         let mut replayed = false;
         let mut tries = 0;
@@ -105,7 +108,7 @@ impl Api {
                 Err(error) => error,
                 Ok(token) => {
                     let left = deadline.saturating_duration_since(Instant::now());
-                    match once(&token, try_within.min(left)).await {
+                    match once(token.clone(), try_within.min(left)).await {
                         Err(ApiError::StaleToken(answer)) if !replayed => {
                             tracing::debug!(
                                 code = answer.code,

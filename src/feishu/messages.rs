@@ -15,7 +15,7 @@ use self::edits::Edits;
 use super::api::Api;
 use super::api::exchange::Call;
 use super::error::ApiError;
-use super::pace::{PER_SECOND, Pace};
+use super::pace::Pace;
 use crate::ids::{ChatId, MessageId, UserId};
 
 /// A message that would have to wait longer than this for its turn is refused
@@ -126,10 +126,11 @@ pub struct Messages {
 }
 
 impl Messages {
-    pub fn new(api: Api) -> Self {
+    /// `per_second` is how many messages one receiver gets in any second.
+    pub fn new(api: Api, per_second: usize) -> Self {
         Self {
             api,
-            pace: Arc::new(Mutex::new(Pace::new(PER_SECOND, LONGEST_QUEUE))),
+            pace: Arc::new(Mutex::new(Pace::new(per_second, LONGEST_QUEUE))),
             edits: Edits::default(),
         }
     }
@@ -193,7 +194,7 @@ impl Messages {
     /// a newer one is in place.
     pub async fn patch(&self, message: &MessageId, card: Value) -> Result<(), ApiError> {
         self.edits
-            .apply(message, card, async |card: &Value| {
+            .apply(message, card, |card| async move {
                 let path = ["open-apis", "im", "v1", "messages", message.as_str()];
                 let body = json!({"content": card.to_string()});
                 self.api.call(&Call::patch(&path, body)).await.map(drop)

@@ -74,6 +74,8 @@ pub struct Settled {
     pub id: RequestId,
     pub subject: Subject,
     pub card: Option<Card>,
+    /// As in [`Pending`]: a hook that missed its answer may still fetch it.
+    pub token_hash: Option<[u8; 32]>,
     pub asked_at: Millis,
     pub settled_at: Millis,
     pub kind: String,
@@ -158,20 +160,24 @@ impl Db {
     /// a line. [`StoreError::AlreadySettled`] and no change when it had ended.
     pub fn settle(&self, end: &Settlement) -> Result<(), StoreError> {
         self.atomically(|db| {
-            let noted = db
+            let (noted, token_hash): (Option<Card>, Option<[u8; 32]>) = db
                 .conn
-                .prepare_cached("DELETE FROM pending WHERE id = ?1 RETURNING message_id, chat_id")?
-                .query_row([end.id.as_str()], read_card)
+                .prepare_cached(
+                    "DELETE FROM pending WHERE id = ?1 RETURNING message_id, chat_id, token_hash",
+                )?
+                .query_row([end.id.as_str()], |row| {
+                    Ok((read_card(row)?, row.get("token_hash")?))
+                })
                 .optional()?
-                .flatten();
+                .unwrap_or_default();
             let card = end.card.as_ref().or(noted.as_ref());
             let settled = db
                 .conn
                 .prepare_cached(
                     "INSERT INTO settled (id, kind, ending, tool, project, machine, session,
-                         digest, message_id, chat_id, asked_at, settled_at)
+                         digest, message_id, chat_id, token_hash, asked_at, settled_at)
                      VALUES (:id, :kind, :ending, :tool, :project, :machine, :session,
-                         :digest, :message, :chat, :asked_at, :at)
+                         :digest, :message, :chat, :token_hash, :asked_at, :at)
                      ON CONFLICT (id) DO NOTHING",
                 )?
                 .execute(named_params! {
@@ -185,6 +191,7 @@ impl Db {
                     ":digest": end.subject.digest,
                     ":message": card.map(|card| card.message.as_str()),
                     ":chat": card.map(|card| card.chat.as_str()),
+                    ":token_hash": token_hash,
                     ":asked_at": end.asked_at,
                     ":at": end.at,
                 })?;
@@ -255,6 +262,7 @@ impl Db {
                     id: read_id(row, "id", RequestId::parse)?,
                     subject: read_subject(row)?,
                     card: read_card(row)?,
+                    token_hash: row.get("token_hash")?,
                     asked_at: row.get("asked_at")?,
                     settled_at: row.get("settled_at")?,
                     kind: row.get("kind")?,

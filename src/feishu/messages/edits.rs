@@ -45,12 +45,15 @@ struct Wanted {
 impl Edits {
     /// Puts `card` in place by `send`, after the edits before it; returns once
     /// it or a newer card is there.
-    pub(super) async fn apply(
+    pub(super) async fn apply<F>(
         &self,
         message: &MessageId,
         card: Value,
-        send: impl AsyncFn(&Value) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
+        send: impl FnOnce(Arc<Value>) -> F,
+    ) -> Result<(), ApiError>
+    where
+        F: Future<Output = Result<(), ApiError>>,
+    {
         let lane = self.lane(message)?;
         lane.wanted().newest = Some(Arc::new(card));
         let _turn = lane.turn.lock().await;
@@ -61,7 +64,7 @@ impl Edits {
         let Some(newest) = lane.wanted().newest.clone() else {
             return Ok(());
         };
-        let outcome = send(&newest).await;
+        let outcome = send(Arc::clone(&newest)).await;
         let mut wanted = lane.wanted();
         wanted.last_sent = Some(Instant::now());
         let unchanged = wanted
@@ -133,7 +136,7 @@ mod tests {
         for number in 0..5 {
             edits
                 .apply(&id("om_1"), json!(number), async |card| {
-                    note(&log, card);
+                    note(&log, &card);
                     Ok(())
                 })
                 .await
@@ -152,7 +155,7 @@ mod tests {
         let started = Notify::new();
         let release = Notify::new();
         let send = async |card: &Value| {
-            note(&log, card);
+            note(&log, &card);
             started.notify_one();
             if *card == json!("first") {
                 release.notified().await;
@@ -188,7 +191,7 @@ mod tests {
         let log = Log::default();
         let sent = edits
             .apply(&message, json!(2), async |card| {
-                note(&log, card);
+                note(&log, &card);
                 Ok(())
             })
             .await;

@@ -6,6 +6,7 @@ use futures::future::join_all;
 
 use super::*;
 use crate::feishu::fake::{Fake, Reply, Seen, direct};
+use crate::feishu::pace::PER_SECOND;
 use crate::feishu::secret::Secret;
 
 async fn messages(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Fake, Messages) {
@@ -18,7 +19,7 @@ async fn messages(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (F
     })
     .await;
     let api = Api::new(&direct(), fake.base("127.0.0.1"), "cli_1", Secret::new("s"));
-    let messages = Messages::new(api.expect("an API"));
+    let messages = Messages::new(api.expect("an API"), PER_SECOND);
     (fake, messages)
 }
 

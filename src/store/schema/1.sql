@@ -31,6 +31,7 @@ CREATE TABLE settled (
     digest     TEXT NOT NULL,
     message_id TEXT,
     chat_id    TEXT,
+    token_hash BLOB,
     asked_at   INTEGER NOT NULL,
     settled_at INTEGER NOT NULL,
     undone_at  INTEGER

@@ -1,0 +1,121 @@
+//! `nod audit`: who decided what, when and from where; and whether the record
+//! is whole.
+
+use serde_json::json;
+
+use super::{Failure, Outcome, output};
+use crate::config::{Config, Sources};
+use crate::store::{Chain, Db, Recorded, StoreError};
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// One JSON object a line
+    #[arg(long, global = true)]
+    json: bool,
+    /// How many of the newest lines
+    #[arg(long, default_value_t = 50)]
+    last: u32,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Check that no line was changed or taken out
+    Verify,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let config = Config::load(&Sources::for_person()).map_err(|why| Failure::new(78, why))?;
+    let failed = |why: StoreError| Failure::new(1, format!("the audit cannot be read: {why}"));
+    let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
+    match arguments.command {
+        Some(Command::Verify) => verify(&db, arguments.json).map_err(failed)?,
+        None => {
+            let mut rows = db.audit(None, arguments.last).map_err(failed)?;
+            rows.reverse();
+            for row in &rows {
+                output::line(&if arguments.json {
+                    as_json(row)
+                } else {
+                    as_line(row)
+                });
+            }
+            Ok(())
+        }
+    }
+}
+
+fn verify(db: &Db, json: bool) -> Result<Outcome, StoreError> {
+    let chain = db.verify_audit()?;
+    Ok(match chain {
+        Chain::Whole { rows } => {
+            output::line(&if json {
+                json!({"whole": true, "lines": rows}).to_string()
+            } else {
+                format!("whole: {rows} lines, none changed or missing in between")
+            });
+            Ok(())
+        }
+        Chain::Broken { seq, problem } => Err(Failure::new(
+            1,
+            format!("the audit was tampered with at line {seq}: {problem}"),
+        )),
+    })
+}
+
+fn as_json(row: &Recorded) -> String {
+    let entry = &row.entry;
+    json!({
+        "line": row.seq,
+        "at": time(entry.at),
+        "kind": entry.kind,
+        "decision": entry.decision,
+        "operator": entry.operator,
+        "tool": entry.tool,
+        "request": entry.request,
+        "session": entry.session,
+        "event": entry.event,
+        "digest": entry.digest,
+        "rule": entry.rule,
+        "source": entry.source,
+        "detail": entry.detail,
+    })
+    .to_string()
+}
+
+fn as_line(row: &Recorded) -> String {
+    let entry = &row.entry;
+    let what = entry.decision.as_ref().unwrap_or(&entry.kind);
+    let mut line = format!("{}  {what:<13}", time(entry.at));
+    for (label, value) in [
+        ("", entry.tool.as_deref()),
+        ("by ", entry.operator.as_deref()),
+        ("from ", entry.source.as_deref()),
+        ("rule ", entry.rule.as_deref()),
+        (
+            "digest ",
+            entry.digest.as_deref().map(|d| &d[..d.len().min(8)]),
+        ),
+        ("request ", entry.request.as_deref()),
+    ] {
+        if let Some(value) = value {
+            line.push_str("  ");
+            line.push_str(label);
+            line.push_str(value);
+        }
+    }
+    line
+}
+
+/// The time where the reader is.
+pub(super) fn time(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis).map_or_else(
+        |_| millis.to_string(),
+        |at| {
+            at.to_zoned(jiff::tz::TimeZone::system())
+                .strftime("%Y-%m-%d %H:%M:%S")
+                .to_string()
+        },
+    )
+}

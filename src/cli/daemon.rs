@@ -1,0 +1,82 @@
+//! `nod daemon`: runs in the foreground until it is told to stop.
+
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt};
+
+use super::{Failure, Outcome, output};
+use crate::config::{Config, Sources};
+use crate::daemon::instance::InstanceError;
+use crate::daemon::{self, DaemonError};
+use crate::hook::listen::ListenError;
+
+/// What sysexits.h calls a configuration error.
+const BAD_SETTINGS: u8 = 78;
+/// What sysexits.h calls a temporary failure: somebody else runs already.
+const ALREADY_RUNNING: u8 = 75;
+
+pub(super) fn run() -> Outcome {
+    let sources = Sources::for_person();
+    let config = Config::load(&sources).map_err(|why| Failure {
+        code: BAD_SETTINGS,
+        why: why.to_string(),
+        hint: Some("every setting is described in `.env.example`".to_owned()),
+    })?;
+    log_to_stderr(config.log);
+    let runtime = super::runtime(2)?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        tokio::spawn(stop_on_signal(stop.clone()));
+        daemon::run(config, stop, || {}).await.map_err(failure)
+    })
+}
+
+/// The first signal stops in order, the second at once.
+async fn stop_on_signal(stop: CancellationToken) {
+    super::stop_signal().await;
+    stop.cancel();
+    super::stop_signal().await;
+    output::stop_now(130);
+}
+
+fn failure(why: DaemonError) -> Failure {
+    let (code, hint) = match &why {
+        DaemonError::Settings(_) => (
+            BAD_SETTINGS,
+            Some(
+                "put them into `.env` here or into `~/.config/nod/.env`; `.env.example` describes them",
+            ),
+        ),
+        DaemonError::Instance(InstanceError::AlreadyRunning { .. }) => {
+            (ALREADY_RUNNING, Some("`nod status` shows what it does"))
+        }
+        DaemonError::Socket(ListenError::AlreadyRunning { .. }) => {
+            (ALREADY_RUNNING, Some("`nod status` shows what it does"))
+        }
+        DaemonError::Instance(_) | DaemonError::Socket(_) | DaemonError::Outbound(_) => {
+            (BAD_SETTINGS, None)
+        }
+        DaemonError::Api(_) | DaemonError::Store(_) => (1, None),
+    };
+    Failure {
+        code,
+        why: why.to_string(),
+        hint: hint.map(str::to_owned),
+    }
+}
+
+/// Lines on stderr, where a service manager collects them. Only nod's own:
+/// what a library says about a connection may hold its address.
+fn log_to_stderr(level: Option<tracing::Level>) {
+    let level = level.map_or(LevelFilter::OFF, LevelFilter::from_level);
+    let own = tracing_subscriber::filter::Targets::new().with_target("nod", level);
+    let lines = fmt::layer()
+        .with_writer(output::LogWriter)
+        .with_ansi(false)
+        .with_target(false);
+    tracing_subscriber::registry()
+        .with(lines.with_filter(own))
+        .init();
+}

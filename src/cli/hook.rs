@@ -1,0 +1,109 @@
+//! `nod hook`: what Claude Code starts. Reads the hook's JSON, asks the
+//! daemon, prints one JSON object or nothing, and always exits 0: whatever is
+//! uncertain is left to Claude Code's own dialog.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::output;
+use crate::approvals::request::Digest;
+use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
+use crate::config::{HookConfig, Sources};
+use crate::hook::client::{self, Patience, Question, Unanswered};
+use crate::hook::wire::MAX_REQUEST;
+use crate::hook::wire::answer::Decision;
+use crate::ids::RequestId;
+
+/// The other events cost Claude Code at most this much.
+const NOTIFY_WITHIN: Duration = Duration::from_millis(200);
+
+pub(super) fn run() {
+    let sources = Sources::for_hook();
+    if sources.is_own_session() {
+        return;
+    }
+    if let Err(why) = serve(&sources) {
+        output::problem(&why);
+    }
+}
+
+fn serve(sources: &Sources) -> Result<(), String> {
+    let config = HookConfig::load(sources).map_err(|why| why.to_string())?;
+    let raw = output::read_stdin(MAX_REQUEST).map_err(|why| why.to_string())?;
+    let input = HookInput::parse(&raw).map_err(|why| why.to_string())?;
+    let project = project(sources, &input.common);
+    match input.event {
+        Event::PermissionRequest(ask) => permission(&config, raw, project, input.common, &ask),
+        _ => client::notify(&config.sockets.own, &project, &raw, NOTIFY_WITHIN)
+            .map(drop)
+            .map_err(|why| why.to_string()),
+    }
+}
+
+fn permission(
+    config: &HookConfig,
+    raw_input: Vec<u8>,
+    project: PathBuf,
+    common: Common,
+    ask: &Ask,
+) -> Result<(), String> {
+    let question = Question {
+        id: fresh_id(),
+        project,
+        raw_input,
+        digest: Digest::of(&ask.input),
+        branch: None,
+        cwd: common.cwd,
+        agent: common.agent_type,
+        pid: Some(std::process::id()),
+    };
+    let patience = Patience::for_timeout(config.request_timeout);
+    let stdout = output::stdout_fd();
+    let decision = client::ask(
+        &config.sockets.own,
+        &question,
+        &patience,
+        Some(stdout.as_fd()),
+    );
+    let answer = match decision {
+        Ok(Decision::Allow(extras)) => Answer::Allow {
+            input: extras.updated_input,
+            updates: match extras.updated_permissions {
+                Some(Value::Array(updates)) => updates,
+                Some(update) => vec![update],
+                None => Vec::new(),
+            },
+        },
+        Ok(Decision::Deny { message, interrupt }) => {
+            let message = Some(message);
+            if interrupt {
+                Answer::DenyAndInterrupt { message }
+            } else {
+                Answer::Deny { message }
+            }
+        }
+        Ok(Decision::Terminal { message, .. }) => return Err(message),
+        Err(Unanswered::ListenerGone) => return Ok(()),
+        Err(why) => return Err(why.to_string()),
+    };
+    output::text(&answer.to_stdout());
+    Ok(())
+}
+
+/// Claude Code's start directory; the working directory follows `cd` inside
+/// the session and is only the second choice.
+fn project(sources: &Sources, common: &Common) -> PathBuf {
+    sources
+        .claude_project()
+        .or_else(|| common.cwd.clone())
+        .unwrap_or_default()
+}
+
+/// Thirty-two characters nobody can guess.
+fn fresh_id() -> RequestId {
+    let id = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 24]>());
+    RequestId::parse(&id).expect("base64 is printable ASCII")
+}

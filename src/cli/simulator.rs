@@ -1,0 +1,50 @@
+//! `nod simulator`: the local Feishu alone, for anybody's tests.
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{Failure, Outcome, output};
+use crate::simulator::{self, APP_ID, APP_SECRET, OWNER, Options};
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Where discovery and the Open API listen; 0 picks a free port
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Where the control interface listens; 0 picks a free port
+    #[arg(long, default_value_t = 0)]
+    control_port: u16,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let options = Options {
+        port: arguments.port,
+        control_port: arguments.control_port,
+        ..Options::default()
+    };
+    let runtime = super::runtime(2)?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let stopping = stop.clone();
+        tokio::spawn(async move {
+            super::stop_signal().await;
+            stopping.cancel();
+        });
+        let ready = |at: simulator::Addresses| {
+            output::line(
+                &json!({
+                    "feishu": format!("http://{}", at.feishu),
+                    "socket": format!("ws://{}", at.socket),
+                    "control": format!("http://{}", at.control),
+                    "app_id": APP_ID,
+                    "app_secret": APP_SECRET,
+                    "owner": OWNER,
+                })
+                .to_string(),
+            );
+        };
+        simulator::run(options, stop, ready)
+            .await
+            .map_err(|why| Failure::new(1, format!("the simulator cannot listen: {why}")))
+    })
+}

@@ -1,0 +1,99 @@
+//! Chat messages. A text reply to a pending card denies it with that text; a
+//! reply to a card that is over is told so.
+
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{debug, warn};
+
+use super::clicks;
+use super::parts::Parts;
+use crate::approvals::action::Action;
+use crate::feishu::event::{Body, Message};
+use crate::feishu::messages::Content;
+use crate::ids::{EventId, MessageId};
+use crate::wording::Toast;
+
+/// Longer than any reason that helps a model.
+const MAX_REASON: usize = 4_000;
+
+pub(super) async fn take(parts: Arc<Parts>, message: Message) {
+    let (Some(id), Some(parent)) = (&message.id, &message.parent) else {
+        return;
+    };
+    if !message.from_user || !first_time(&parts, id).await {
+        return;
+    }
+    let Some(request) = parts.courier.request_of(parent) else {
+        if is_ours(&parts, parent).await && parts.approver(&message.by).is_some() {
+            say(&parts, &message, &Toast::AlreadyHandled).await;
+        }
+        return;
+    };
+    let Some(operator) = parts.approver(&message.by) else {
+        say(&parts, &message, &Toast::NotAnApprover).await;
+        return;
+    };
+    let Body::Text(text) = &message.body else {
+        return;
+    };
+    let text = without_mentions(text, &message);
+    if text.is_empty() {
+        return;
+    }
+    let action = Action::Deny {
+        reason: Some(text),
+        interrupt: false,
+    };
+    match clicks::claim(&parts, &request, action, operator).await {
+        Ok(claim) => {
+            clicks::settle(&parts, claim, message.head.event_id.clone(), Duration::ZERO).await;
+        }
+        Err(toast) => say(&parts, &message, &toast).await,
+    }
+}
+
+/// Feishu delivers a message at least once, for hours; it counts once.
+async fn first_time(parts: &Parts, id: &MessageId) -> bool {
+    let Ok(key) = EventId::parse(id.as_str()) else {
+        return false;
+    };
+    let now = parts.now();
+    match parts.store.run(move |db| db.first_sight(&key, now)).await {
+        Ok(first) => first,
+        Err(why) => {
+            warn!("cannot tell whether a message came before: {why}");
+            true
+        }
+    }
+}
+
+async fn is_ours(parts: &Parts, card: &MessageId) -> bool {
+    let card = card.clone();
+    let found = parts
+        .store
+        .run(move |db| db.settled_by_message(&card))
+        .await;
+    found.is_ok_and(|row| row.is_some())
+}
+
+fn without_mentions(text: &str, message: &Message) -> String {
+    let mut text = text.to_owned();
+    for mention in &message.mentions {
+        text = text.replace(&mention.key, "");
+    }
+    text.trim().chars().take(MAX_REASON).collect()
+}
+
+async fn say(parts: &Parts, to: &Message, toast: &Toast) {
+    let Some(id) = &to.id else { return };
+    let text = toast.text().get(parts.config.lang).to_owned();
+    let uuid = format!("re-{id}");
+    let sent = parts
+        .courier
+        .messages()
+        .reply(id, to.chat.as_ref(), &Content::Text(text), false, &uuid)
+        .await;
+    if let Err(why) = sent {
+        debug!("a reply could not be sent: {why}");
+    }
+}

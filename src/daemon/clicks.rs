@@ -1,0 +1,364 @@
+//! A tap on a card: who tapped, whether the button is ours, what became of it.
+//! Claim first; then the record; then the hook; then the toast.
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use tracing::{info, warn};
+
+use super::courier::{self, AFTER_REPLY};
+use super::dispatch::bare;
+use super::journal::{self, CardEdit};
+use super::parts::Parts;
+use super::{undo, verdict};
+use crate::approvals::action::Action as Choice;
+use crate::approvals::desk::{Claim, Delivery};
+use crate::approvals::request::{Ending, Millis, Operator, Reach, Request};
+use crate::approvals::{Refusal, Settled, record};
+use crate::cards::{self, Action, REASON_FIELD};
+use crate::feishu::event::Click;
+use crate::feishu::messages::Content;
+use crate::ids::RequestId;
+use crate::rules;
+use crate::wording::{Toast, toast_json};
+
+/// A hook that lost the daemon is back within this, or the tap is refused.
+const COMEBACK: Duration = Duration::from_millis(1_800);
+
+/// What the person sees at once: a toast, and the card's new face.
+pub(super) struct Reply {
+    pub(super) toast: Toast,
+    pub(super) card: Option<Value>,
+}
+
+impl From<Toast> for Reply {
+    fn from(toast: Toast) -> Self {
+        Self { toast, card: None }
+    }
+}
+
+pub(super) async fn answer(parts: &Parts, click: Click) -> Vec<u8> {
+    let event = click.head.event_id.clone();
+    if let Some(known) = event
+        .as_ref()
+        .and_then(|event| parts.recent.answer(event, parts.now()))
+    {
+        return known.to_vec();
+    }
+    let reply = judge(parts, &click).await;
+    let json = match reply.card {
+        None => bare(&reply.toast, parts.config.lang),
+        Some(card) => json!({
+            "toast": toast_json(&reply.toast, parts.config.lang),
+            "card": {"type": "raw", "data": card},
+        })
+        .to_string()
+        .into_bytes(),
+    };
+    if let Some(event) = event {
+        parts.recent.remember(event, &json, parts.now());
+    }
+    json
+}
+
+/// What a button says.
+struct Tap {
+    request: RequestId,
+    action: Action,
+    sealed: bool,
+}
+
+async fn judge(parts: &Parts, click: &Click) -> Reply {
+    if !is_ours(parts, click) {
+        return Toast::Invalid.into();
+    }
+    let Some(tap) = read(parts, click) else {
+        return Toast::Invalid.into();
+    };
+    let Some(operator) = parts.approver(&click.by) else {
+        return stranger(parts, click, &tap).await;
+    };
+    if let Some(machine) = other_machine(parts, &click.value) {
+        return Toast::OtherMachine { machine }.into();
+    }
+    let now = parts.now();
+    if let Some(created) = click.head.created_ms
+        && parts.freshness.is_stale(created, now)
+    {
+        return Toast::Stale.into();
+    }
+    if tap.action == Action::Undo {
+        return undo::undo(parts, &tap.request, tap.sealed, &operator).await;
+    }
+    let Some(request) = parts.desk.find(&tap.request) else {
+        return past(parts, &tap, now).await.into();
+    };
+    if !tap.sealed || !names_its_card(parts, click, &tap.request) {
+        warn!(request = %tap.request, "refused a button that nod did not make");
+        return Toast::Invalid.into();
+    }
+    let action = match wanted(&request, &tap, click) {
+        Ok(action) => action,
+        Err(toast) => return toast.into(),
+    };
+    match claim(parts, &tap.request, action, operator).await {
+        Ok(claim) => carry_out(parts, click, claim).await,
+        Err(toast) => toast.into(),
+    }
+}
+
+/// Only a card in a chat of this app counts, not a preview or a copy.
+fn is_ours(parts: &Parts, click: &Click) -> bool {
+    let same_app = click
+        .head
+        .app_id
+        .as_ref()
+        .is_none_or(|app| *app == parts.app_id);
+    let in_chat = click.host.as_ref().is_none_or(|host| host == "im_message");
+    same_app && in_chat && click.delivery_type.is_none()
+}
+
+/// Reads the button's value, or finds it by the card and the button's name for
+/// clients that drop the value of a form's button.
+fn read(parts: &Parts, click: &Click) -> Option<Tap> {
+    let text = |field: &str| click.value.get(field)?.as_str();
+    if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
+        return Some(Tap {
+            request: RequestId::parse(request).ok()?,
+            action: Action::parse(action)?,
+            sealed: parts.sealer.holds(&click.value),
+        });
+    }
+    let name = click.name.as_deref()?;
+    let is_empty = click.value.is_null() || click.value.as_object().is_some_and(|o| o.is_empty());
+    let action = Action::ALL.into_iter().find(|a| a.button() == name)?;
+    let request = parts.courier.request_of(click.message.as_ref()?)?;
+    is_empty.then_some(Tap {
+        request,
+        action,
+        sealed: true,
+    })
+}
+
+fn other_machine(parts: &Parts, value: &Value) -> Option<String> {
+    let machine = value.get("machine")?.as_str()?;
+    if machine == parts.machine.id.as_str() || !parts.sealer.holds(value) {
+        return None;
+    }
+    let name = value.get("machine_name").and_then(Value::as_str);
+    Some(name.unwrap_or(machine).to_owned())
+}
+
+async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Reply {
+    let id = click.by.id().map(|id| id.to_string());
+    let who = id.as_deref().unwrap_or("unknown");
+    warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
+    journal::refused(
+        parts,
+        "not_an_approver",
+        Some(&tap.request),
+        id.as_deref(),
+        click.head.event_id.as_ref(),
+    )
+    .await;
+    if parts.strangers.refused(who, parts.now()) {
+        let text = crate::wording::repeated_stranger(who);
+        let content = Content::Text(text.get(parts.config.lang).to_owned());
+        let uuid = format!("stranger-{}", parts.now());
+        courier::tell(parts, content, &uuid).await;
+    }
+    Toast::NotAnApprover.into()
+}
+
+/// A sealed value lifted onto another card must not decide: the click has to
+/// come from the message this request's card is.
+fn names_its_card(parts: &Parts, click: &Click, id: &RequestId) -> bool {
+    let Some(message) = &click.message else {
+        return false;
+    };
+    match parts.courier.message_of(id) {
+        Some(known) => known == *message,
+        None => {
+            parts.courier.adopt(id, message);
+            true
+        }
+    }
+}
+
+/// The choice as the desk takes it, if the card offered it.
+fn wanted(request: &Request, tap: &Tap, click: &Click) -> Result<Choice, Toast> {
+    let offer = rules::offer(request);
+    let offered = cards::permission::choices(request, &offer).contains(&tap.action);
+    let not_offered = if tap.action == Action::Always {
+        Toast::AlwaysNotOffered
+    } else {
+        Toast::NotOffered
+    };
+    let reason = || {
+        let text = click.form.get(REASON_FIELD).and_then(Value::as_str);
+        text.map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    let deny = |interrupt| Choice::Deny {
+        reason: reason(),
+        interrupt,
+    };
+    match tap.action {
+        Action::Deny => Ok(deny(false)),
+        Action::Interrupt => Ok(deny(true)),
+        _ if !offered => Err(not_offered),
+        Action::Allow => Ok(Choice::Allow(Reach::Once)),
+        Action::Session => offer
+            .session
+            .map(|rules| Choice::Allow(Reach::Session(rules)))
+            .map_err(|_| Toast::NotOffered),
+        Action::Always => offer
+            .always
+            .map(|rules| {
+                Choice::Allow(Reach::Always {
+                    rules,
+                    undone: false,
+                })
+            })
+            .map_err(|_| Toast::AlwaysNotOffered),
+        Action::Undo => Err(Toast::Invalid),
+    }
+}
+
+/// One compare-and-set decides who wins.
+pub(super) async fn claim(
+    parts: &Parts,
+    id: &RequestId,
+    action: Choice,
+    operator: Operator,
+) -> Result<Claim, Toast> {
+    let first = parts.desk.claim(id, action.clone(), operator.clone());
+    let refusal = match first {
+        Ok(claim) => return Ok(claim),
+        Err(Refusal::Reconnecting) => {
+            if !parts.desk.wait_attached(id, COMEBACK).await {
+                return Err(Toast::Reconnecting);
+            }
+            match parts.desk.claim(id, action, operator) {
+                Ok(claim) => return Ok(claim),
+                Err(refusal) => refusal,
+            }
+        }
+        Err(refusal) => refusal,
+    };
+    Err(match refusal {
+        Refusal::Unknown => Toast::Unknown,
+        Refusal::Reconnecting => Toast::Reconnecting,
+        Refusal::Settled { ending, at, .. } => late(&ending, parts.now() - at),
+    })
+}
+
+/// The claim is ours: write it down, tell the hook, leave the rule.
+async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Reply {
+    let settled = claim.settled().clone();
+    let (delivery, card) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
+    let toast = match delivery {
+        Delivery::Lost => Toast::HookGone,
+        Delivery::Unconfirmed => Toast::StillChecking,
+        Delivery::Confirmed | Delivery::Written => after_delivery(parts, &settled, delivery).await,
+    };
+    Reply {
+        toast,
+        card: Some(card),
+    }
+}
+
+/// Records a won claim, hands the answer over and queues the card's edit.
+pub(super) async fn settle(
+    parts: &Parts,
+    claim: Claim,
+    event: Option<crate::ids::EventId>,
+    wait: Duration,
+) -> (Delivery, Value) {
+    let settled = claim.settled().clone();
+    let card = courier::ended_card(parts, &settled, Delivery::Confirmed);
+    let message = courier::take_down(parts, &settled, &card);
+    let edit = message.map(|message| CardEdit {
+        message,
+        card: card.clone(),
+    });
+    let version = match journal::settle(parts, &settled, event, edit.as_ref()).await {
+        Ok(version) => version,
+        Err(why) => {
+            warn!("a decision was recorded before: {why}");
+            None
+        }
+    };
+    let delivery = claim.deliver(verdict::extras(&settled.ending)).await;
+    info!(
+        request = %settled.request.id,
+        decision = record::kind(&settled.ending),
+        ?delivery,
+        "decided"
+    );
+    let card = match delivery {
+        Delivery::Confirmed | Delivery::Written => card,
+        Delivery::Unconfirmed | Delivery::Lost => courier::ended_card(parts, &settled, delivery),
+    };
+    if let Some(edit) = edit {
+        parts
+            .courier
+            .edit(edit.message, card.clone(), version, wait);
+    }
+    (delivery, card)
+}
+
+async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) -> Toast {
+    match &settled.ending {
+        Ending::Allowed { by, reach } => match reach {
+            Reach::Once => Toast::Allowed,
+            Reach::Session(_) => Toast::AllowedForSession,
+            Reach::Always { rules, .. } => {
+                let left = verdict::leave_rules(parts, &settled.request, by, rules, delivery).await;
+                match left {
+                    Ok(()) => Toast::AllowedAlways,
+                    Err(why) => Toast::RuleNotSaved { why },
+                }
+            }
+        },
+        Ending::Denied { interrupt, .. } => {
+            if *interrupt {
+                Toast::Interrupted
+            } else {
+                Toast::Denied
+            }
+        }
+        Ending::Terminal { .. }
+        | Ending::TimedOut
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Undeliverable => Toast::HookGone,
+    }
+}
+
+/// A tap on a card whose request is over. A button nod did not make learns
+/// nothing; one that nod made learns the truth, also after a restart.
+async fn past(parts: &Parts, tap: &Tap, now: Millis) -> Toast {
+    if let Some(past) = parts.desk.past(&tap.request) {
+        return late(&past.ending, now - past.at);
+    }
+    if !tap.sealed {
+        return Toast::Unknown;
+    }
+    match journal::remembered(parts, &tap.request).await {
+        Some(it) => late(&it.ending, now - it.at),
+        None => Toast::Unknown,
+    }
+}
+
+fn late(ending: &Ending, ago: Millis) -> Toast {
+    match ending {
+        Ending::Allowed { .. } | Ending::Denied { .. } => Toast::AlreadyHandled,
+        Ending::Terminal { allowed } => Toast::SettledInTerminal {
+            allowed: *allowed,
+            ago,
+        },
+        Ending::TimedOut => Toast::TimedOut { ago },
+        Ending::HookGone | Ending::Orphaned | Ending::Undeliverable => Toast::HookGone,
+    }
+}

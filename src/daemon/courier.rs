@@ -1,0 +1,396 @@
+//! Carries cards to Feishu and keeps them true: sends one for each request,
+//! and edits it when the request ends, however long Feishu is away.
+
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::journal::{self, CardEdit};
+use super::parts::Parts;
+use crate::approvals::request::Request;
+use crate::approvals::{Settled, desk, record};
+use crate::cards::{Action, ending, permission};
+use crate::feishu::error::ApiError;
+use crate::feishu::messages::{Content, Messages, Receiver, Sent};
+use crate::ids::{MessageId, RequestId};
+use crate::rules;
+use crate::store::{Card, Store};
+
+/// Feishu reverts an edit that comes before its own reply has settled on the
+/// phone.
+pub(super) const AFTER_REPLY: Duration = Duration::from_secs(1);
+const EDITS_AT_ONCE: usize = 8;
+const MAX_WAITING_EDITS: usize = 512;
+const MAX_QUEUED: usize = 16_384;
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(60);
+/// Cards older than this can no longer be edited.
+const MAX_TRIES: u32 = 10_000;
+/// Decided cards whose request is remembered, so that an undo can redraw them.
+const MAX_DECIDED: usize = 256;
+
+pub(super) struct Courier {
+    messages: Arc<Messages>,
+    receiver: Option<Receiver>,
+    book: Mutex<Book>,
+    edits: mpsc::Sender<Edit>,
+}
+
+/// Where each pending request's card is.
+#[derive(Default)]
+struct Book {
+    places: HashMap<RequestId, Place>,
+    requests: HashMap<MessageId, RequestId>,
+    decided: std::collections::VecDeque<Settled>,
+}
+
+enum Place {
+    /// On its way to Feishu, or waiting for the head start to pass.
+    Unsent,
+    Sent(MessageId),
+    /// The request ended while its card was on the way: edit it on arrival.
+    Ended(Value),
+}
+
+/// One card that must be changed.
+#[derive(Debug, Clone)]
+pub(super) struct Edit {
+    message: MessageId,
+    card: Value,
+    version: Option<i64>,
+    not_before: tokio::time::Instant,
+    tries: u32,
+}
+
+/// The queue's far end, for [`run_edits`].
+pub(super) struct Edits(mpsc::Receiver<Edit>);
+
+impl Courier {
+    pub(super) fn new(messages: Messages, receiver: Option<Receiver>) -> (Self, Edits) {
+        let (edits, queue) = mpsc::channel(MAX_QUEUED);
+        let courier = Self {
+            messages: Arc::new(messages),
+            receiver,
+            book: Mutex::default(),
+            edits,
+        };
+        (courier, Edits(queue))
+    }
+
+    pub(super) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    pub(super) fn receiver(&self) -> Option<&Receiver> {
+        self.receiver.as_ref()
+    }
+
+    /// Puts back what was sent before a restart.
+    pub(super) fn restore(&self, id: &RequestId, card: Option<&Card>) {
+        let place = card.map_or(Place::Unsent, |card| Place::Sent(card.message.clone()));
+        self.lock().put(id, place);
+    }
+
+    /// The message that carries this request's card, once Feishu named it.
+    pub(super) fn message_of(&self, id: &RequestId) -> Option<MessageId> {
+        match self.lock().places.get(id) {
+            Some(Place::Sent(message)) => Some(message.clone()),
+            Some(Place::Unsent | Place::Ended(_)) | None => None,
+        }
+    }
+
+    /// The pending request whose card this message is.
+    pub(super) fn request_of(&self, message: &MessageId) -> Option<RequestId> {
+        self.lock().requests.get(message).cloned()
+    }
+
+    /// A click named its message before Feishu's answer to the send did.
+    pub(super) fn adopt(&self, id: &RequestId, message: &MessageId) {
+        let mut book = self.lock();
+        if matches!(book.places.get(id), Some(Place::Unsent)) {
+            book.put(id, Place::Sent(message.clone()));
+        }
+    }
+
+    /// A decided request an undo may have to redraw.
+    pub(super) fn decided(&self, id: &RequestId) -> Option<Settled> {
+        let book = self.lock();
+        book.decided.iter().find(|s| s.request.id == *id).cloned()
+    }
+
+    /// Changes a card whose message is known.
+    pub(super) fn edit(
+        &self,
+        message: MessageId,
+        card: Value,
+        version: Option<i64>,
+        wait: Duration,
+    ) {
+        let edit = Edit {
+            message,
+            card,
+            version,
+            not_before: tokio::time::Instant::now() + wait,
+            tries: 0,
+        };
+        if self.edits.try_send(edit).is_err() {
+            warn!("too many cards wait to be corrected; one is left to the next start");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    fn put(&mut self, id: &RequestId, place: Place) {
+        if let Place::Sent(message) = &place {
+            self.requests.insert(message.clone(), id.clone());
+        }
+        self.places.insert(id.clone(), place);
+    }
+
+    fn remove(&mut self, id: &RequestId) -> Option<Place> {
+        let place = self.places.remove(id);
+        if let Some(Place::Sent(message)) = &place {
+            self.requests.remove(message);
+        }
+        place
+    }
+}
+
+/// Sends a request's card after the terminal's head start, unless the request
+/// has ended by then. What Feishu will not carry goes back to the terminal.
+pub(super) async fn send_card(parts: Arc<Parts>, request: Arc<Request>) {
+    parts.courier.lock().put(&request.id, Place::Unsent);
+    if !parts.config.notify_delay.is_zero() {
+        tokio::time::sleep(parts.config.notify_delay).await;
+    }
+    if parts.desk.find(&request.id).is_none() {
+        parts.courier.lock().remove(&request.id);
+        return;
+    }
+    let Some(receiver) = parts.courier.receiver() else {
+        parts.desk.undeliverable(&request.id);
+        return;
+    };
+    match send_any(&parts, receiver, &request).await {
+        Ok(sent) => arrived(&parts, &request.id, sent).await,
+        Err(why) => {
+            warn!("a card could not be sent, the terminal decides: {why}");
+            parts.desk.undeliverable(&request.id);
+            parts.courier.lock().remove(&request.id);
+        }
+    }
+}
+
+async fn send_any(parts: &Parts, receiver: &Receiver, request: &Request) -> Result<Sent, ApiError> {
+    let digest = request.digest.hex();
+    let denied = parts
+        .store
+        .run(move |db| db.times_ended(&digest, "deny"))
+        .await
+        .unwrap_or(0);
+    let denied = u32::try_from(denied).unwrap_or(u32::MAX);
+    let card = {
+        let offer = rules::offer(request);
+        let values = |action| parts.button(&request.id, action);
+        permission::pending_again(request, &offer, denied, &values, parts.config.lang)
+    };
+    let messages = parts.courier.messages();
+    let uuid = format!("perm-{}", request.id);
+    let sent = messages.send(receiver, &Content::Card(card), &uuid).await;
+    let Err(ApiError::Content { .. }) = sent else {
+        return sent;
+    };
+    let card = permission::minimal(
+        request,
+        &|action| parts.button(&request.id, action),
+        parts.config.lang,
+    );
+    let uuid = format!("bare-{}", request.id);
+    messages.send(receiver, &Content::Card(card), &uuid).await
+}
+
+async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
+    let place = Place::Sent(sent.message_id.clone());
+    let ended = {
+        let mut book = parts.courier.lock();
+        match book.remove(id) {
+            Some(Place::Ended(card)) => Some(card),
+            Some(Place::Unsent | Place::Sent(_)) => {
+                book.put(id, place);
+                None
+            }
+            // Ended and fully dealt with by a click that named its message.
+            None => None,
+        }
+    };
+    if let Some(chat) = sent.chat_id {
+        let (id, card) = (
+            id.clone(),
+            Card {
+                message: sent.message_id.clone(),
+                chat,
+            },
+        );
+        if let Err(why) = parts.store.run(move |db| db.card_sent(&id, &card)).await {
+            debug!("where a card is was not kept: {why}");
+        }
+    }
+    if let Some(card) = ended {
+        queue_edit(parts, sent.message_id, card, Duration::ZERO).await;
+    }
+}
+
+/// The card of a request that has ended.
+pub(super) fn ended_card(parts: &Parts, settled: &Settled, delivery: desk::Delivery) -> Value {
+    let shown = match delivery {
+        desk::Delivery::Confirmed | desk::Delivery::Written => ending::Delivery::Confirmed,
+        desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Delivery::Unconfirmed,
+    };
+    let undo = parts.button(&settled.request.id, Action::Undo);
+    ending::ended(
+        &settled.request,
+        &settled.ending,
+        settled.at,
+        shown,
+        Some(&undo),
+        parts.config.lang,
+    )
+}
+
+/// Takes a request's card off the book: the message to edit, if Feishu has
+/// named it. One that is still on its way is edited when it arrives.
+pub(super) fn take_down(parts: &Parts, settled: &Settled, card: &Value) -> Option<MessageId> {
+    let id = &settled.request.id;
+    let mut book = parts.courier.lock();
+    book.decided.push_back(settled.clone());
+    if book.decided.len() > MAX_DECIDED {
+        book.decided.pop_front();
+    }
+    match book.remove(id)? {
+        Place::Sent(message) => Some(message),
+        Place::Unsent | Place::Ended(_) => {
+            book.put(id, Place::Ended(card.clone()));
+            None
+        }
+    }
+}
+
+/// Makes the card of a request that ended without a click true.
+pub(super) async fn close(parts: &Parts, settled: &Settled) {
+    let card = ended_card(parts, settled, desk::Delivery::Confirmed);
+    let edit = take_down(parts, settled, &card).map(|message| CardEdit { message, card });
+    match journal::settle(parts, settled, None, edit.as_ref()).await {
+        Ok(version) => {
+            if let Some(edit) = edit {
+                parts
+                    .courier
+                    .edit(edit.message, edit.card, version, Duration::ZERO);
+            }
+        }
+        Err(why) => debug!("an ending came twice: {why}"),
+    }
+}
+
+/// Closes what ends by time, by the terminal or by a hook's death.
+pub(super) async fn run_endings(parts: Arc<Parts>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            settled = parts.desk.next_settled() => {
+                info!(
+                    request = %settled.request.id,
+                    ending = record::kind(&settled.ending),
+                    "a request ended without a tap"
+                );
+                close(&parts, &settled).await;
+            }
+        }
+    }
+}
+
+/// Keeps the edit on disk, then queues it: a restart loses no correction.
+pub(super) async fn queue_edit(parts: &Parts, message: MessageId, card: Value, wait: Duration) {
+    let (id, text, now) = (message.clone(), card.to_string(), parts.now());
+    let kept = parts
+        .store
+        .run(move |db| db.put_edit(&id, &text, now))
+        .await;
+    parts.courier.edit(message, card, kept.ok(), wait);
+}
+
+/// Carries out edits until stopped: several at once, each again and again
+/// while Feishu is away.
+pub(super) async fn run_edits(parts: Arc<Parts>, mut queue: Edits, stop: CancellationToken) {
+    let mut running = JoinSet::new();
+    let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            Some(_) = running.join_next(), if !running.is_empty() => {}
+            edit = queue.0.recv(), if running.len() < MAX_WAITING_EDITS => {
+                let Some(edit) = edit else { break };
+                running.spawn(carry_out(Arc::clone(&parts), edit, Arc::clone(&slots)));
+            }
+        }
+    }
+}
+
+async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) {
+    loop {
+        tokio::time::sleep_until(edit.not_before).await;
+        let patched = {
+            let _slot = slots.acquire().await;
+            let messages = parts.courier.messages();
+            messages.patch(&edit.message, edit.card.clone()).await
+        };
+        match patched {
+            Ok(()) => break,
+            Err(why) if why.is_retryable() && edit.tries < MAX_TRIES => {
+                edit.tries += 1;
+                let grown = RETRY_FIRST * 2_u32.saturating_pow(edit.tries.min(6));
+                let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
+                debug!("a card is corrected later: {why}");
+                edit.not_before = tokio::time::Instant::now() + wait;
+            }
+            Err(why) => {
+                warn!("a card could not be corrected: {why}");
+                break;
+            }
+        }
+    }
+    done(&parts.store, edit).await;
+}
+
+async fn done(store: &Store, edit: Edit) {
+    let Some(version) = edit.version else { return };
+    let written = store
+        .run(move |db| db.edit_done(&edit.message, version))
+        .await;
+    if let Err(why) = written {
+        debug!("a finished edit was not struck off: {why}");
+    }
+}
+
+/// A plain card or text for the owner that nobody answers.
+pub(super) async fn tell(parts: &Parts, content: Content, uuid: &str) {
+    let Some(receiver) = parts.courier.receiver() else {
+        return;
+    };
+    if let Err(why) = parts
+        .courier
+        .messages()
+        .send(receiver, &content, uuid)
+        .await
+    {
+        warn!("a notice could not be sent: {why}");
+    }
+}

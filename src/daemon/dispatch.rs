@@ -1,0 +1,38 @@
+//! From a push to its answer. What is not ours to handle is acknowledged, so
+//! that Feishu does not repeat it.
+
+use serde_json::json;
+use std::sync::Arc;
+use tracing::{debug, warn};
+
+use super::parts::Parts;
+use super::{chat, clicks};
+use crate::feishu::event::{self, Push};
+use crate::feishu::link::{Answer, Delivery};
+use crate::wording::{Lang, Toast, toast_json};
+
+pub(super) async fn answer(parts: Arc<Parts>, delivery: Delivery) -> Answer {
+    match event::parse(&delivery.payload) {
+        Push::Click(click) => Answer::Show(clicks::answer(&parts, *click).await),
+        Push::Message(message) => {
+            // A chat message needs no toast; what it causes takes its time.
+            tokio::spawn(chat::take(parts, *message));
+            Answer::Done
+        }
+        Push::Other { kind } => {
+            debug!(kind, "acknowledged an event nod does not use");
+            Answer::Done
+        }
+        Push::Unreadable { problem } => {
+            warn!("acknowledged a push that is no event: {problem}");
+            Answer::Done
+        }
+    }
+}
+
+/// A toast alone, as the JSON a click is answered with.
+pub(super) fn bare(toast: &Toast, lang: Lang) -> Vec<u8> {
+    json!({"toast": toast_json(toast, lang)})
+        .to_string()
+        .into_bytes()
+}

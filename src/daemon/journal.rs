@@ -1,0 +1,176 @@
+//! What the daemon writes down about requests: pending ones whole, so that a
+//! restart can go on with them; ended ones without their input, for good.
+
+use serde_json::{Value, json};
+use tracing::{debug, warn};
+
+use super::parts::Parts;
+use crate::approvals::request::{Digest, Ending, Millis, Reach, Request};
+use crate::approvals::token::TokenHash;
+use crate::approvals::{Settled, record};
+use crate::ids::{EventId, MessageId, RequestId};
+use crate::rules::Rule;
+use crate::store::{Entry, Pending, Settlement, StoreError, Subject};
+
+/// Keeps a new request. A store that cannot write does not stop a decision;
+/// only a restart would lose the request.
+pub(super) async fn keep(parts: &Parts, request: &Request, token: TokenHash) {
+    let pending = Pending {
+        id: request.id.clone(),
+        token_hash: Some(token.to_bytes()),
+        subject: subject(request),
+        card: None,
+        asked_at: request.asked_at,
+        deadline: request.deadline,
+        request: record::request_json(request).to_string(),
+    };
+    if let Err(why) = parts.store.run(move |db| db.save_pending(&pending)).await {
+        warn!("a request was not kept, a restart would lose it: {why}");
+    }
+}
+
+/// The edit that makes a card true, kept together with the ending it shows.
+pub(super) struct CardEdit {
+    pub(super) message: MessageId,
+    pub(super) card: Value,
+}
+
+/// Writes an ending down, and the edit of its card with it, in one go. Returns
+/// the edit's version; `Err` when the store knows that the request had ended.
+pub(super) async fn settle(
+    parts: &Parts,
+    settled: &Settled,
+    event: Option<EventId>,
+    edit: Option<&CardEdit>,
+) -> Result<Option<i64>, StoreError> {
+    let settlement = settlement(settled, event);
+    let edit = edit.map(|edit| (edit.message.clone(), edit.card.to_string()));
+    let at = settled.at;
+    let written = parts.store.run(move |db| {
+        db.atomically(|db| {
+            db.settle(&settlement)?;
+            edit.map(|(message, card)| db.put_edit(&message, &card, at))
+                .transpose()
+        })
+    });
+    match written.await {
+        Err(StoreError::AlreadySettled) => Err(StoreError::AlreadySettled),
+        Err(why) => {
+            warn!("an ending was not written down: {why}");
+            Ok(None)
+        }
+        Ok(version) => Ok(version),
+    }
+}
+
+fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
+    let request = &settled.request;
+    let (operator, rule, source) = match &settled.ending {
+        Ending::Allowed { by, reach } => (Some(by), rules_text(reach), "feishu"),
+        Ending::Denied { by, .. } => (Some(by), None, "feishu"),
+        Ending::Terminal { .. } => (None, None, "terminal"),
+        Ending::TimedOut => (None, None, "clock"),
+        Ending::HookGone | Ending::Orphaned => (None, None, "hook"),
+        Ending::Undeliverable => (None, None, "nod"),
+    };
+    Settlement {
+        id: request.id.clone(),
+        subject: subject(request),
+        card: None,
+        asked_at: request.asked_at,
+        at: settled.at,
+        kind: record::kind(&settled.ending).to_owned(),
+        ending: record::ending_json(&settled.ending).to_string(),
+        operator: operator.map(|by| by.id.clone()),
+        event,
+        rule,
+        source: source.to_owned(),
+        detail: request.origin.pid.map(|pid| json!({"pid": pid})),
+    }
+}
+
+fn subject(request: &Request) -> Subject {
+    Subject {
+        tool: request.tool.clone(),
+        project: request.origin.project.to_string_lossy().into_owned(),
+        machine: request.origin.machine.clone(),
+        session: request.origin.session.clone(),
+        digest: request.digest.hex(),
+    }
+}
+
+fn rules_text(reach: &Reach) -> Option<String> {
+    let rules = match reach {
+        Reach::Once => return None,
+        Reach::Session(rules) | Reach::Always { rules, .. } => rules,
+    };
+    let texts: Vec<_> = rules.iter().map(Rule::render).collect();
+    Some(texts.join(", "))
+}
+
+/// An ending the store remembers and the desk no longer does.
+pub(super) struct Remembered {
+    pub(super) ending: Ending,
+    pub(super) at: Millis,
+    pub(super) asked_at: Millis,
+    pub(super) digest: Digest,
+    pub(super) token: Option<TokenHash>,
+}
+
+pub(super) async fn remembered(parts: &Parts, id: &RequestId) -> Option<Remembered> {
+    let id = id.clone();
+    let row = parts.store.run(move |db| db.settled(&id)).await.ok()??;
+    let value: Value = serde_json::from_str(&row.ending).ok()?;
+    Some(Remembered {
+        ending: record::read_ending(&value)?,
+        at: row.settled_at,
+        asked_at: row.asked_at,
+        digest: Digest::parse_hex(&row.subject.digest)?,
+        token: row.token_hash.map(TokenHash::from_bytes),
+    })
+}
+
+/// What was pending when the last daemon stopped.
+pub(super) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
+    let rows = match parts.store.run(crate::store::Db::pending_all).await {
+        Ok(rows) => rows,
+        Err(why) => {
+            warn!("what was pending before cannot be read: {why}");
+            return Vec::new();
+        }
+    };
+    rows.into_iter()
+        .filter_map(|row| {
+            let value: Value = serde_json::from_str(&row.request).ok()?;
+            let request = record::read_request(&value)?;
+            Some((row, request))
+        })
+        .collect()
+}
+
+/// A tap that changed nothing and is worth the audit.
+pub(super) async fn refused(
+    parts: &Parts,
+    kind: &str,
+    request: Option<&RequestId>,
+    by: Option<&str>,
+    event: Option<&EventId>,
+) {
+    let entry = Entry {
+        at: parts.now(),
+        kind: kind.to_owned(),
+        operator: by.map(str::to_owned),
+        event: event.map(ToString::to_string),
+        request: request.map(ToString::to_string),
+        session: None,
+        tool: None,
+        digest: None,
+        decision: None,
+        rule: None,
+        source: Some("feishu".to_owned()),
+        detail: None,
+    };
+    if let Err(why) = parts.store.run(move |db| db.append_audit(&entry)).await {
+        debug!("an audit line was not written: {why}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Everything the daemon is made of, for the tasks that join it.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+use super::courier::Courier;
+use super::freshness::Freshness;
+use super::recent::Recent;
+use super::strangers::Strangers;
+use super::turns::Turns;
+use crate::approvals::desk::Desk;
+use crate::approvals::request::{Millis, Operator};
+use crate::cards::Action;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::feishu::connection::View;
+use crate::feishu::event::Person;
+use crate::feishu::link::Phase;
+use crate::gateway::seal::Sealer;
+use crate::ids::{MachineId, RequestId};
+use crate::store::Store;
+
+pub(super) struct Parts {
+    pub(super) config: Config,
+    pub(super) app_id: String,
+    pub(super) clock: Clock,
+    pub(super) machine: Machine,
+    pub(super) desk: Arc<Desk>,
+    pub(super) store: Store,
+    pub(super) sealer: Sealer,
+    pub(super) courier: Courier,
+    pub(super) link: watch::Receiver<View>,
+    pub(super) recent: Recent,
+    pub(super) freshness: Freshness,
+    pub(super) strangers: Strangers,
+    pub(super) turns: Turns,
+    pub(super) started: Millis,
+}
+
+/// This machine, as cards and buttons name it.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    pub(super) id: MachineId,
+    pub(super) name: String,
+    pub(super) user: String,
+}
+
+impl Parts {
+    pub(super) fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// Whether a tap could reach us: the connection is up, or it dropped so
+    /// lately that the redial is still under way.
+    pub(super) fn reachable(&self) -> Result<(), String> {
+        match &self.link.borrow().phase {
+            Phase::Up { .. } => Ok(()),
+            Phase::Dialing { why: None } => Err("nod is still connecting to Feishu".to_owned()),
+            Phase::Dialing { why: Some(why) }
+            | Phase::Waiting { why, .. }
+            | Phase::Degraded { why, .. } => Err(format!("nod is not connected to Feishu: {why}")),
+        }
+    }
+
+    /// The person as an operator if they may decide, by any id they are
+    /// listed under.
+    pub(super) fn approver(&self, person: &Person) -> Option<Operator> {
+        let listed = self
+            .config
+            .owner
+            .iter()
+            .chain(&self.config.approvers)
+            .any(|id| person.is(id));
+        listed.then(|| person.id().map(|id| Operator { id }))?
+    }
+
+    /// The value of a button, sealed to this request, action and machine.
+    pub(super) fn button(&self, request: &RequestId, action: Action) -> Value {
+        self.sealer.seal(json!({
+            "action": action.as_str(),
+            "request_id": request.as_str(),
+            "callback_url": format!("nod://{}", self.machine.id),
+            "machine": self.machine.id.as_str(),
+            "machine_name": self.machine.name,
+        }))
+    }
+}

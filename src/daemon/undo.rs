@@ -1,0 +1,82 @@
+//! Takes back the rule an "always" left, from the decided card.
+
+use tracing::warn;
+
+use super::clicks::Reply;
+use super::courier;
+use super::parts::Parts;
+use crate::approvals::desk::Delivery;
+use crate::approvals::request::{Ending, Operator, Reach};
+use crate::claude::settings_file;
+use crate::ids::RequestId;
+use crate::store::ListedRule;
+use crate::wording::Toast;
+
+pub(super) async fn undo(parts: &Parts, id: &RequestId, sealed: bool, by: &Operator) -> Reply {
+    if !sealed {
+        return Toast::Invalid.into();
+    }
+    let request = id.clone();
+    let listed = parts.store.run(move |db| db.rules_left_by(&request)).await;
+    let rules: Vec<_> = match listed {
+        Ok(rules) => rules
+            .into_iter()
+            .filter(|r| r.undone_at.is_none())
+            .collect(),
+        Err(why) => {
+            return failed(why.to_string());
+        }
+    };
+    if rules.is_empty() {
+        return Toast::AlreadyHandled.into();
+    }
+    if let Err(why) = remove(parts, rules).await {
+        return failed(why);
+    }
+    let (request, at) = (id.clone(), parts.now());
+    if let Err(why) = parts
+        .store
+        .run(move |db| db.mark_undone(&request, at))
+        .await
+    {
+        warn!("an undo was not written down: {why}");
+    }
+    super::journal::refused(parts, "rule_undone", Some(id), Some(by.id.as_str()), None).await;
+    Reply {
+        toast: Toast::RuleUndone,
+        card: redraw(parts, id),
+    }
+}
+
+/// Removes the rules from the project's settings and strikes them off the list.
+pub(super) async fn remove(parts: &Parts, rules: Vec<ListedRule>) -> Result<(), String> {
+    let at = parts.now();
+    for rule in rules {
+        let (project, text) = (rule.left.project.clone(), rule.left.rule.clone());
+        tokio::task::spawn_blocking(move || settings_file::remove_allow_rule(&project, &text))
+            .await
+            .map_err(|_| "the settings file could not be reached".to_owned())?
+            .map_err(|why| why.to_string())?;
+        let number = rule.number;
+        if let Err(why) = parts.store.run(move |db| db.rule_undone(number, at)).await {
+            warn!("an undone rule is still listed: {why}");
+        }
+    }
+    Ok(())
+}
+
+fn redraw(parts: &Parts, id: &RequestId) -> Option<serde_json::Value> {
+    let mut settled = parts.courier.decided(id)?;
+    if let Ending::Allowed {
+        reach: Reach::Always { undone, .. },
+        ..
+    } = &mut settled.ending
+    {
+        *undone = true;
+    }
+    Some(courier::ended_card(parts, &settled, Delivery::Confirmed))
+}
+
+fn failed(why: String) -> Reply {
+    Toast::UndoFailed { why }.into()
+}
