@@ -273,7 +273,7 @@ impl Tasks {
                     intake::register(Arc::clone(&registers), registration, peer)
                 },
                 notify: move |notice, _| {
-                    let answer = notices::take(&notes, notice);
+                    let answer = notices::take(&notes, &notice);
                     async move { answer }
                 },
                 status: move || status::report(&states),

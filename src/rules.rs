@@ -195,16 +195,16 @@ fn rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
 /// Whether the whole input can stand on a card and holds no credential.
 fn presentable(input: &Value) -> Result<(), NoRule> {
     let mut left = MAX_INPUT;
-    let mut todo = vec![input];
-    while let Some(value) = todo.pop() {
+    let mut left = vec![input];
+    while let Some(value) = left.pop() {
         let weight = match value {
             Value::String(text) => text.len(),
             Value::Object(map) => {
-                todo.extend(map.values());
+                left.extend(map.values());
                 map.keys().map(String::len).sum()
             }
             Value::Array(items) => {
-                todo.extend(items);
+                left.extend(items);
                 items.len()
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => 4,

@@ -29,7 +29,9 @@ pub(super) fn run() -> Outcome {
     runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(stop_on_signal(stop.clone()));
-        daemon::run(config, stop, || {}).await.map_err(failure)
+        daemon::run(config, stop, || {})
+            .await
+            .map_err(|why| failure(&why))
     })
 }
 
@@ -41,18 +43,16 @@ async fn stop_on_signal(stop: CancellationToken) {
     output::stop_now(130);
 }
 
-fn failure(why: DaemonError) -> Failure {
-    let (code, hint) = match &why {
+fn failure(why: &DaemonError) -> Failure {
+    let (code, hint) = match why {
         DaemonError::Settings(_) => (
             BAD_SETTINGS,
             Some(
                 "put them into `.env` here or into `~/.config/nod/.env`; `.env.example` describes them",
             ),
         ),
-        DaemonError::Instance(InstanceError::AlreadyRunning { .. }) => {
-            (ALREADY_RUNNING, Some("`nod status` shows what it does"))
-        }
-        DaemonError::Socket(ListenError::AlreadyRunning { .. }) => {
+        DaemonError::Instance(InstanceError::AlreadyRunning { .. })
+        | DaemonError::Socket(ListenError::AlreadyRunning { .. }) => {
             (ALREADY_RUNNING, Some("`nod status` shows what it does"))
         }
         DaemonError::Instance(_) | DaemonError::Socket(_) | DaemonError::Outbound(_) => {

@@ -129,7 +129,11 @@ fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         });
     }
     let name = click.name.as_deref()?;
-    let is_empty = click.value.is_null() || click.value.as_object().is_some_and(|o| o.is_empty());
+    let is_empty = click.value.is_null()
+        || click
+            .value
+            .as_object()
+            .is_some_and(serde_json::Map::is_empty);
     let action = Action::ALL.into_iter().find(|a| a.button() == name)?;
     let request = parts.courier.request_of(click.message.as_ref()?)?;
     is_empty.then_some(Tap {
@@ -175,13 +179,11 @@ fn names_its_card(parts: &Parts, click: &Click, id: &RequestId) -> bool {
     let Some(message) = &click.message else {
         return false;
     };
-    match parts.courier.message_of(id) {
-        Some(known) => known == *message,
-        None => {
-            parts.courier.adopt(id, message);
-            true
-        }
+    if let Some(known) = parts.courier.message_of(id) {
+        return known == *message;
     }
+    parts.courier.adopt(id, message);
+    true
 }
 
 /// The choice as the desk takes it, if the card offered it.

@@ -16,7 +16,7 @@ use crate::hook::wire::Notice;
 use crate::ids::SessionId;
 
 /// Takes one event and answers at once; sending goes on behind.
-pub(super) fn take(parts: &Arc<Parts>, notice: Notice) -> Value {
+pub(super) fn take(parts: &Arc<Parts>, notice: &Notice) -> Value {
     let input = match HookInput::parse(&notice.raw_input) {
         Ok(input) => input,
         Err(why) => return json!({"success": false, "message": why.to_string()}),
@@ -59,7 +59,7 @@ fn ran(call: &ToolCall) -> Withdrawal {
     }
 }
 
-fn tell(parts: &Arc<Parts>, session: &SessionId, from: Notice, event: Event) {
+fn tell(parts: &Arc<Parts>, session: &SessionId, from: &Notice, event: Event) {
     let (why, last) = match event {
         Event::Stop { last_message } | Event::StopFailure { last_message } => {
             (Why::Finished, last_message)
@@ -69,12 +69,12 @@ fn tell(parts: &Arc<Parts>, session: &SessionId, from: Notice, event: Event) {
         }
         _ => return,
     };
-    let Some(least) = parts.config.stop_notice_after else {
+    let Some(long) = parts.config.stop_notice_after else {
         return;
     };
-    let least = Millis::try_from(least.as_millis()).unwrap_or(Millis::MAX);
+    let long = Millis::try_from(long.as_millis()).unwrap_or(Millis::MAX);
     let now = parts.now();
-    let Some(took) = parts.turns.tell(session, least, now) else {
+    let Some(took) = parts.turns.tell(session, long, now) else {
         return;
     };
     let card = notice::notice(

@@ -67,7 +67,14 @@ fn none(what: &str, offences: &[String]) {
 
 const PURE: &[&str] = &[
     "approvals.rs",
+    "approvals/action.rs",
+    "approvals/answer.rs",
+    "approvals/record.rs",
     "approvals/request.rs",
+    "approvals/token.rs",
+    "cards.rs",
+    "cards/",
+    "claude/permission.rs",
     "feishu/backoff.rs",
     "feishu/chunks.rs",
     "feishu/domain.rs",
@@ -75,10 +82,20 @@ const PURE: &[&str] = &[
     "feishu/frame.rs",
     "feishu/link.rs",
     "feishu/link/",
+    "feishu/pace.rs",
     "gateway/seal.rs",
+    "hook/paths.rs",
+    "hook/wire.rs",
+    "hook/wire/",
     "ids.rs",
     "rules.rs",
+    "rules/",
+    "simulator/state.rs",
+    "simulator/state/",
+    "simulator/card.rs",
+    "simulator/card/",
     "wording.rs",
+    "wording/",
 ];
 
 fn is_any(name: &str, rooms: &[&str]) -> bool {
@@ -95,7 +112,6 @@ fn pure_rooms_touch_no_clock_environment_file_network_runtime_or_chance() {
         "std::env",
         "std::fs",
         "std::net",
-        "std::io",
         "tokio",
         "rand::",
         "std::thread",
@@ -139,14 +155,7 @@ fn only_output_prints() {
         .flat_map(|source| {
             offences(
                 source,
-                &[
-                    "println!",
-                    "print!(",
-                    "eprint!",
-                    "io::stdout",
-                    "io::stderr",
-                    "stdout()",
-                ],
+                &["println!", "print!(", "eprint!", "io::stdout", "io::stderr"],
             )
         })
         .collect();

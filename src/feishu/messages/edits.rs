@@ -154,7 +154,7 @@ mod tests {
         let (edits, log) = (Edits::default(), Log::default());
         let started = Notify::new();
         let release = Notify::new();
-        let send = async |card: &Value| {
+        let send = async |card: Arc<Value>| {
             note(&log, &card);
             started.notify_one();
             if *card == json!("first") {
