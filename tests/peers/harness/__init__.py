@@ -1,0 +1,1 @@
+"""What the outside tier's tests share. Standard library only."""
