@@ -1,5 +1,6 @@
-# Sourced by `run`: brings the outside programs into $cache. Each function is
-# idempotent, installs one pinned thing, and fails if it can't be had.
+# shellcheck shell=bash
+# Sourced: brings Debian packages onto the machine and the outside programs, each
+# pinned, into $cache. Nothing is fetched twice; what can't be had is a failure.
 
 PYTHON_SDK=1.7.5
 NODE_SDK=1.74.0
@@ -20,7 +21,6 @@ debian() {
 # need_command COMMAND PACKAGE: the command, from Debian's package if missing.
 need_command() {
     command -v "$1" >/dev/null || debian "$2"
-    command -v "$1" >/dev/null
 }
 
 # retry COMMAND…: three tries, because registries have bad moments.
@@ -36,7 +36,7 @@ retry() {
 
 # once NAME FUNCTION: runs the function in a fresh $cache/NAME unless an earlier run finished it.
 once() {
-    local target=$cache/$1
+    local target=${cache:?}/$1
     [ -e "$target/.complete" ] && return
     rm -rf "$target"
     mkdir -p "$target"
@@ -61,14 +61,14 @@ claude_cli() {
     (cd "$1" && retry npm pack --silent "@anthropic-ai/claude-code-linux-x64@$CLAUDE_CLI" >/dev/null)
     tar -xzf "$1"/*.tgz -C "$1" --strip-components=1
     rm "$1"/*.tgz
-    "$1/claude" --version
+    HOME=$1 "$1/claude" --version
 }
 
 install_peers() {
     need_command python3 python3
     need_command npm npm
     need_command socat socat
-    need_command xxd xxd
+    need_command strace strace
     once "python-$PYTHON_SDK" python_sdk
     once "node-$NODE_SDK" node_sdk
     once "claude-$CLAUDE_CLI" claude_cli

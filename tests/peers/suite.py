@@ -60,7 +60,7 @@ def main(parts):
         print(f"--- {name}", flush=True)
         started = time.monotonic()
         counts = run(script)
-        totals = [total + count for total, count in zip(totals, counts)]
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
         print(f"--- {name}: {time.monotonic() - started:.1f} s", flush=True)
     passed, failed, skipped = totals
     if skipped:

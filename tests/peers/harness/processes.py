@@ -77,9 +77,7 @@ class Child:
             start_new_session=True,
         )
         self._parts = {"stdout": bytearray(), "stderr": bytearray()}
-        self._readers = [
-            threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._parts
-        ]
+        self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._parts]
         for reader in self._readers:
             reader.start()
         if stdin is not None:
