@@ -195,16 +195,16 @@ fn rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
 /// Whether the whole input can stand on a card and holds no credential.
 fn presentable(input: &Value) -> Result<(), NoRule> {
     let mut left = MAX_INPUT;
-    let mut left = vec![input];
-    while let Some(value) = left.pop() {
+    let mut open = vec![input];
+    while let Some(value) = open.pop() {
         let weight = match value {
             Value::String(text) => text.len(),
             Value::Object(map) => {
-                left.extend(map.values());
+                open.extend(map.values());
                 map.keys().map(String::len).sum()
             }
             Value::Array(items) => {
-                left.extend(items);
+                open.extend(items);
                 items.len()
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => 4,
