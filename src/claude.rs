@@ -3,3 +3,10 @@
 
 pub mod permission;
 pub mod settings_file;
+//! Claude Code's own formats: what its hooks say and expect, its settings
+//! file, and the stream it speaks as a child. Knows nothing of requests, cards
+//! or Feishu.
+
+pub mod asking;
+pub mod exit;
+pub mod stream;

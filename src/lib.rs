@@ -23,4 +23,5 @@ pub mod ids;
 pub mod rules;
 pub mod simulator;
 pub mod store;
+pub mod sessions;
 pub mod wording;

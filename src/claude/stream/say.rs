@@ -1,0 +1,278 @@
+//! What nod writes to a Claude Code child, one JSON object a line.
+
+use serde_json::{Map, Value, json};
+
+/// How the agent may act without asking. `bypassPermissions` is left out on
+/// purpose: it cannot be reached from a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    #[default]
+    Default,
+    AcceptEdits,
+    Plan,
+}
+
+impl Mode {
+    pub const ALL: [Self; 3] = [Self::Default, Self::AcceptEdits, Self::Plan];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.as_str().eq_ignore_ascii_case(text))
+    }
+}
+
+/// The answer to a tool request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    Allow {
+        /// The whole input the tool runs with.
+        input: Value,
+        /// Rules or a mode for Claude Code to apply, in its own words.
+        permissions: Vec<Value>,
+    },
+    Deny {
+        /// The model reads this, unless the turn is interrupted.
+        message: String,
+        interrupt: bool,
+    },
+}
+
+impl Verdict {
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self::Deny {
+            message: message.into(),
+            interrupt: false,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Allow { input, permissions } => {
+                let mut out = json!({"behavior": "allow", "updatedInput": input});
+                if !permissions.is_empty() {
+                    out["updatedPermissions"] = Value::Array(permissions.clone());
+                }
+                out
+            }
+            Self::Deny { message, interrupt } => {
+                let mut out = json!({"behavior": "deny", "message": message});
+                if *interrupt {
+                    out["interrupt"] = Value::Bool(true);
+                }
+                out
+            }
+        }
+    }
+}
+
+/// The answer to an elicitation of an MCP server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Elicited {
+    Accept(Map<String, Value>),
+    Decline,
+    Cancel,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Say {
+    Initialize {
+        request: String,
+    },
+    /// A person's words, delivered verbatim: no `@file`, no `/command`.
+    Text {
+        uuid: String,
+        text: String,
+    },
+    Verdict {
+        request: String,
+        verdict: Verdict,
+    },
+    Elicited {
+        request: String,
+        answer: Elicited,
+    },
+    /// For a request nod cannot serve; the child must not wait for it.
+    Unsupported {
+        request: String,
+        subtype: String,
+    },
+    Interrupt {
+        request: String,
+    },
+    SetMode {
+        request: String,
+        mode: Mode,
+    },
+}
+
+impl Say {
+    /// The line with its newline.
+    pub fn to_line(&self) -> String {
+        let mut line = self.to_json().to_string();
+        line.push('\n');
+        line
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Initialize { request } => {
+                order(request, &json!({"subtype": "initialize", "hooks": null}))
+            }
+            Self::Text { uuid, text } => json!({
+                "type": "user",
+                "session_id": "",
+                "message": {"role": "user", "content": text},
+                "parent_tool_use_id": null,
+                "uuid": uuid,
+                "client_composed": true,
+            }),
+            Self::Verdict { request, verdict } => answer(request, &verdict.to_json()),
+            Self::Elicited {
+                request,
+                answer: said,
+            } => {
+                let body = match said {
+                    Elicited::Accept(content) => json!({"action": "accept", "content": content}),
+                    Elicited::Decline => json!({"action": "decline"}),
+                    Elicited::Cancel => json!({"action": "cancel"}),
+                };
+                answer(request, &body)
+            }
+            Self::Unsupported { request, subtype } => json!({
+                "type": "control_response",
+                "response": {
+                    "subtype": "error",
+                    "request_id": request,
+                    "error": format!("nod does not serve `{subtype}` requests"),
+                },
+            }),
+            Self::Interrupt { request } => order(request, &json!({"subtype": "interrupt"})),
+            Self::SetMode { request, mode } => order(
+                request,
+                &json!({"subtype": "set_permission_mode", "mode": mode.as_str()}),
+            ),
+        }
+    }
+}
+
+fn order(request: &str, body: &Value) -> Value {
+    json!({"type": "control_request", "request_id": request, "request": body})
+}
+
+fn answer(request: &str, body: &Value) -> Value {
+    json!({
+        "type": "control_response",
+        "response": {"subtype": "success", "request_id": request, "response": body},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(say: &Say, expected: &Value) {
+        let line = say.to_line();
+        assert_eq!(line.matches('\n').count(), 1, "one line: {line:?}");
+        assert_eq!(&serde_json::from_str::<Value>(&line).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_order_has_the_observed_shape() {
+        let request = || "nod-1".to_owned();
+        check(
+            &Say::Initialize { request: request() },
+            &json!({"type":"control_request","request_id":"nod-1","request":{"subtype":"initialize","hooks":null}}),
+        );
+        check(
+            &Say::Text {
+                uuid: "u".to_owned(),
+                text: "两行\nsecond".to_owned(),
+            },
+            &json!({"type":"user","session_id":"","message":{"role":"user","content":"两行\nsecond"},"parent_tool_use_id":null,"uuid":"u","client_composed":true}),
+        );
+        check(
+            &Say::Interrupt { request: request() },
+            &json!({"type":"control_request","request_id":"nod-1","request":{"subtype":"interrupt"}}),
+        );
+        check(
+            &Say::SetMode {
+                request: request(),
+                mode: Mode::AcceptEdits,
+            },
+            &json!({"type":"control_request","request_id":"nod-1","request":{"subtype":"set_permission_mode","mode":"acceptEdits"}}),
+        );
+        check(
+            &Say::Unsupported {
+                request: request(),
+                subtype: "mcp_message".to_owned(),
+            },
+            &json!({"type":"control_response","response":{"subtype":"error","request_id":"nod-1","error":"nod does not serve `mcp_message` requests"}}),
+        );
+    }
+
+    #[test]
+    fn verdicts_and_elicited_answers_have_the_observed_shape() {
+        let verdict = |verdict| Say::Verdict {
+            request: "r".to_owned(),
+            verdict,
+        };
+        let wrap = |body: Value| json!({"type":"control_response","response":{"subtype":"success","request_id":"r","response":body}});
+        check(
+            &verdict(Verdict::Allow {
+                input: json!({"command": "ls"}),
+                permissions: Vec::new(),
+            }),
+            &wrap(json!({"behavior":"allow","updatedInput":{"command":"ls"}})),
+        );
+        let mode = json!({"type":"setMode","mode":"acceptEdits","destination":"session"});
+        check(
+            &verdict(Verdict::Allow {
+                input: json!({}),
+                permissions: vec![mode.clone()],
+            }),
+            &wrap(json!({"behavior":"allow","updatedInput":{},"updatedPermissions":[mode]})),
+        );
+        check(
+            &verdict(Verdict::deny("no")),
+            &wrap(json!({"behavior":"deny","message":"no"})),
+        );
+        check(
+            &verdict(Verdict::Deny {
+                message: "no".to_owned(),
+                interrupt: true,
+            }),
+            &wrap(json!({"behavior":"deny","message":"no","interrupt":true})),
+        );
+        let content = json!({"name": "x"}).as_object().cloned().unwrap();
+        for (answer, body) in [
+            (
+                Elicited::Accept(content),
+                json!({"action":"accept","content":{"name":"x"}}),
+            ),
+            (Elicited::Decline, json!({"action":"decline"})),
+            (Elicited::Cancel, json!({"action":"cancel"})),
+        ] {
+            let say = Say::Elicited {
+                request: "r".to_owned(),
+                answer,
+            };
+            check(&say, &wrap(body));
+        }
+    }
+
+    #[test]
+    fn modes_are_read_as_people_type_them_and_bypass_is_none() {
+        assert_eq!(Mode::parse("acceptedits"), Some(Mode::AcceptEdits));
+        assert_eq!(Mode::parse("PLAN"), Some(Mode::Plan));
+        assert_eq!(Mode::parse("bypassPermissions"), None);
+    }
+}

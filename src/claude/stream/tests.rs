@@ -1,0 +1,226 @@
+//! Lines as the real CLI wrote them (ids shortened).
+
+use super::*;
+use serde_json::json;
+
+fn read(value: &Value) -> Line {
+    parse(value.to_string().as_bytes()).expect("a line")
+}
+
+#[test]
+fn a_turn_is_read_from_its_lines() {
+    let init = read(
+        &json!({"type":"system","subtype":"init","cwd":"/p","session_id":"f92a","tools":["Task","Bash"],"mcp_servers":[],"model":"opus","permissionMode":"default","claude_code_version":"2.1.325"}),
+    );
+    let Line::Init(init) = init else {
+        panic!("{init:?}")
+    };
+    assert_eq!(init.session, SessionId::parse("f92a").ok());
+    assert_eq!(init.mode.as_deref(), Some("default"));
+    assert_eq!(init.tools, ["Task", "Bash"]);
+
+    let said = read(
+        &json!({"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"one"},{"type":"thinking","thinking":"…"},{"type":"text","text":"two"},{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"touch x","description":"a test"}}]},"parent_tool_use_id":null,"session_id":"f92a"}),
+    );
+    assert_eq!(
+        said,
+        Line::Assistant(Assistant {
+            text: "one\n\ntwo".to_owned(),
+            tools: vec![ToolUse {
+                id: "toolu_1".to_owned(),
+                name: "Bash".to_owned(),
+                summary: "a test".to_owned(),
+            }],
+            subagent: false,
+            api_error: false,
+        })
+    );
+
+    let results = read(
+        &json!({"type":"user","message":{"role":"user","content":[{"type":"tool_result","content":"no","is_error":true,"tool_use_id":"toolu_1"},{"type":"tool_result","content":[{"type":"text","text":"yes"}],"tool_use_id":"toolu_2"}]},"parent_tool_use_id":null}),
+    );
+    assert_eq!(
+        results,
+        Line::ToolResults(vec![
+            ToolResult {
+                id: "toolu_1".to_owned(),
+                is_error: true
+            },
+            ToolResult {
+                id: "toolu_2".to_owned(),
+                is_error: false
+            },
+        ])
+    );
+
+    let end = read(
+        &json!({"duration_api_ms":88,"stop_reason":"end_turn","session_id":"f92a","total_cost_usd":0.00096,"permission_denials":[],"terminal_reason":"completed","is_error":false,"num_turns":4,"subtype":"success","type":"result","result":"DONE","duration_ms":872,"queued_turn_count":1}),
+    );
+    let Line::TurnEnd(end) = end else {
+        panic!("{end:?}")
+    };
+    assert_eq!(end.text.as_deref(), Some("DONE"));
+    assert_eq!((end.turns, end.duration_ms, end.queued), (4, 872, 1));
+    assert_eq!(end.cost_usd, Some(0.00096));
+    assert!(!end.was_interrupted() && !end.is_api_error() && !end.is_unknown_session());
+}
+
+#[test]
+fn ends_are_told_apart() {
+    let end = |value: &Value| match read(value) {
+        Line::TurnEnd(end) => end,
+        other => panic!("{other:?}"),
+    };
+    let unknown = end(
+        &json!({"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"total_cost_usd":0,"errors":["No conversation found with session ID: 0042"]}),
+    );
+    assert!(unknown.is_unknown_session());
+    let api = end(
+        &json!({"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","result":"API Error: refused"}),
+    );
+    assert!(api.is_api_error() && api.is_error);
+    let aborted = end(
+        &json!({"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools"}),
+    );
+    assert!(aborted.was_interrupted());
+}
+
+#[test]
+fn requests_of_the_child_are_typed() {
+    let line = read(
+        &json!({"type":"control_request","request_id":"8575","request":{"subtype":"can_use_tool","tool_name":"Bash","display_name":"Bash","input":{"command":"touch x"},"description":"a test","permission_suggestions":[{"type":"addRules"}],"blocked_path":"/p/x","tool_use_id":"toolu_4"}}),
+    );
+    let Line::Request(Request {
+        id,
+        what: Wanted::Tool(tool),
+    }) = line
+    else {
+        panic!("{line:?}")
+    };
+    assert_eq!(
+        (id.as_str(), tool.tool.as_str(), tool.wants_a_person),
+        ("8575", "Bash", false)
+    );
+    assert_eq!(
+        tool.suggestions.as_deref(),
+        Some(&[json!({"type":"addRules"})][..])
+    );
+
+    let line = read(
+        &json!({"type":"control_request","request_id":"9","request":{"subtype":"elicitation","mcp_server_name":"srv","message":"Name?","mode":"form","requested_schema":{"type":"object"}}}),
+    );
+    let Line::Request(Request {
+        what: Wanted::Elicitation(asked),
+        ..
+    }) = line
+    else {
+        panic!("{line:?}")
+    };
+    assert_eq!(
+        (asked.server.as_deref(), asked.message.as_str()),
+        (Some("srv"), "Name?")
+    );
+
+    for strange in [
+        json!({"type":"control_request","request_id":"9","request":{"subtype":"mcp_message"}}),
+        json!({"type":"control_request","request_id":"9","request":{"subtype":"can_use_tool"}}),
+        json!({"type":"control_request","request_id":"9","request":7}),
+    ] {
+        let line = read(&strange);
+        assert!(
+            matches!(&line, Line::Request(Request { id, what: Wanted::Other { .. } }) if id == "9"),
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn replies_stages_and_withdrawals_are_read() {
+    let reply = read(
+        &json!({"type":"control_response","response":{"subtype":"success","request_id":"nod-3","response":{"mode":"plan"}}}),
+    );
+    assert!(matches!(&reply, Line::Reply(r) if r.mode.as_deref() == Some("plan")));
+    let refused = read(
+        &json!({"type":"control_response","response":{"subtype":"error","request_id":"nod-4","error":"no","error_code":"bypass_not_launched"}}),
+    );
+    assert!(
+        matches!(&refused, Line::Reply(r) if r.error_code.as_deref() == Some("bypass_not_launched"))
+    );
+    assert_eq!(
+        read(&json!({"type":"control_cancel_request","request_id":"9"})),
+        Line::Withdrawn {
+            request: "9".to_owned()
+        }
+    );
+    for (state, stage) in [
+        ("queued", Stage::Queued),
+        ("started", Stage::Started),
+        ("completed", Stage::Completed),
+        ("cancelled", Stage::Cancelled),
+    ] {
+        assert_eq!(
+            read(&json!({"type":"command_lifecycle","command_uuid":"u","state":state,"uuid":"x"})),
+            Line::Text {
+                uuid: "u".to_owned(),
+                stage
+            }
+        );
+    }
+    assert_eq!(
+        read(&json!({"type":"system","subtype":"status","status":null,"permissionMode":"plan"})),
+        Line::Mode("plan".to_owned())
+    );
+}
+
+#[test]
+fn the_unknown_is_named_and_dropped() {
+    for (value, kind) in [
+        (
+            json!({"type":"stream_event","event":{"huge":"x"}}),
+            "stream_event",
+        ),
+        (
+            json!({"type":"system","subtype":"hook_started"}),
+            "system/hook_started",
+        ),
+        (json!({"type":"assistant","message":7}), "assistant"),
+        (json!({"type":"a\nb"}), "a b"),
+    ] {
+        assert_eq!(
+            read(&value),
+            Line::Other {
+                kind: kind.to_owned()
+            }
+        );
+    }
+    assert!(parse(b"not json").is_err());
+    assert!(parse(b"").is_err());
+    assert!(parse(b"[]").is_err());
+}
+
+#[test]
+fn every_prefix_of_a_line_is_unreadable_and_never_a_panic() {
+    let line = json!({"type":"result","subtype":"success","result":"é"}).to_string();
+    for end in 0..line.len() {
+        assert!(parse(&line.as_bytes()[..end]).is_err(), "prefix {end}");
+    }
+}
+
+#[test]
+fn summaries_name_what_a_reader_recognises() {
+    for (tool, input, expected) in [
+        ("Bash", json!({"command":"ls"}), "ls"),
+        (
+            "Edit",
+            json!({"old_string":"a","file_path":"/p/a.rs"}),
+            "/p/a.rs",
+        ),
+        ("mcp__x__y", json!({"n":1,"name":"z\n z"}), "z  z"),
+        ("Bash", json!(null), ""),
+    ] {
+        assert_eq!(summary(tool, &input), expected);
+    }
+    let long = summary("Bash", &json!({"command": "长".repeat(500)}));
+    assert_eq!(long.chars().count(), MAX_SUMMARY);
+    assert!(long.ends_with('…'));
+}

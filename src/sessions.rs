@@ -1,0 +1,8 @@
+//! Whole Claude Code sessions driven from a chat, and the questions any agent
+//! may ask there. The pure parts decide; the child belongs to one task.
+
+pub mod command;
+pub mod progress;
+pub mod questions;
+pub mod route;
+pub mod state;

@@ -1,0 +1,250 @@
+//! A question to a person, whoever asks it, and how an answer is read from a
+//! tap, a submitted form or a text. An answer that could mean two things is a
+//! problem to tell, never a guess.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+pub mod claude;
+mod read;
+
+pub const MAX_QUESTIONS: usize = 4;
+/// Longer than any answer a person types, and small beside a prompt.
+pub const MAX_ANSWER: usize = 20_000;
+
+/// One card: one to four questions, answered together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    pub questions: Vec<Question>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// A word or two that name the topic.
+    pub header: Option<String>,
+    pub text: String,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    Confirm,
+    Choice {
+        options: Vec<Choice>,
+        multi: bool,
+        /// Whether words of one's own are an answer too.
+        other: bool,
+        optional: bool,
+    },
+    Text {
+        format: Format,
+        optional: bool,
+    },
+    /// Stands alone on its card.
+    Plan {
+        plan: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub label: String,
+    pub description: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Any,
+    Number,
+    Integer,
+}
+
+/// What a person did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    Tap(Tap),
+    /// A submitted form, with the button that submitted it.
+    Form {
+        button: Option<Tap>,
+        fields: Fields,
+    },
+    Text(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tap {
+    Yes,
+    No,
+    Option(usize),
+    ApprovePlan,
+    ApprovePlanAndEdits,
+    RevisePlan,
+    /// "I will not answer this."
+    Decline,
+}
+
+impl Tap {
+    pub fn as_name(self) -> String {
+        match self {
+            Self::Yes => "yes".to_owned(),
+            Self::No => "no".to_owned(),
+            Self::Option(index) => option_value(index),
+            Self::ApprovePlan => "approve_plan".to_owned(),
+            Self::ApprovePlanAndEdits => "approve_plan_edits".to_owned(),
+            Self::RevisePlan => "revise_plan".to_owned(),
+            Self::Decline => "decline".to_owned(),
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "yes" => Self::Yes,
+            "no" => Self::No,
+            "approve_plan" => Self::ApprovePlan,
+            "approve_plan_edits" => Self::ApprovePlanAndEdits,
+            "revise_plan" => Self::RevisePlan,
+            "decline" => Self::Decline,
+            option => Self::Option(option_index(option)?),
+        })
+    }
+}
+
+/// A form's values by field name; a field of several choices has several.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fields(BTreeMap<String, Vec<String>>);
+
+impl Fields {
+    pub fn from_json(form: &Map<String, Value>) -> Self {
+        let texts = |value: &Value| match value {
+            Value::String(text) => vec![text.clone()],
+            Value::Array(items) => items
+                .iter()
+                .filter_map(|item| item.as_str().map(str::to_owned))
+                .collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+        };
+        Self(
+            form.iter()
+                .map(|(name, value)| (name.clone(), texts(value)))
+                .collect(),
+        )
+    }
+
+    fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        let text = self.all(name).first()?.trim();
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// The name of a question's select or input in the form.
+pub fn field(question: usize) -> String {
+    format!("q{question}")
+}
+
+/// The name of the input for words of one's own beside a choice.
+pub fn other_field(question: usize) -> String {
+    format!("q{question}_other")
+}
+
+/// The value of an option in a select.
+pub fn option_value(index: usize) -> String {
+    format!("o{index}")
+}
+
+fn option_index(value: &str) -> Option<usize> {
+    value.strip_prefix('o')?.parse().ok()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// One answer per question, in order.
+    Answered(Vec<Answer>),
+    Declined,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    Yes,
+    No,
+    Picked {
+        options: Vec<usize>,
+        other: Option<String>,
+    },
+    Text(String),
+    /// An optional question left open.
+    Skipped,
+    PlanApproved {
+        accept_edits: bool,
+    },
+    PlanRevised(String),
+}
+
+/// Why a reply is no answer. The person is told, and the question stays open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    Empty,
+    TooLong,
+    YesOrNo,
+    NoSuchOption {
+        number: usize,
+        of: usize,
+    },
+    PickOne {
+        of: usize,
+    },
+    OnlyOne,
+    NotANumber,
+    NotAnInteger,
+    OneLineEach {
+        questions: usize,
+    },
+    SayWhatToChange,
+    /// A button that does not belong to this question.
+    NotThisQuestion,
+}
+
+impl Ask {
+    pub fn one(question: Question) -> Self {
+        Self {
+            questions: vec![question],
+        }
+    }
+
+    /// Whether the person is expected to type, rather than to tap.
+    pub fn wants_text(&self) -> bool {
+        self.questions
+            .iter()
+            .any(|question| matches!(question.kind, Kind::Text { .. }))
+    }
+}
+
+impl Question {
+    /// The answer as the asker and the decided card word it; `None` where the
+    /// words depend on the reader's language.
+    pub fn words(&self, answer: &Answer) -> Option<String> {
+        match (&self.kind, answer) {
+            (
+                Kind::Choice { options, .. },
+                Answer::Picked {
+                    options: picked,
+                    other,
+                },
+            ) => {
+                let labels = picked.iter().filter_map(|i| options.get(*i));
+                let mut words: Vec<&str> = labels.map(|choice| choice.label.as_str()).collect();
+                words.extend(other.as_deref());
+                Some(words.join(", "))
+            }
+            (_, Answer::Text(text) | Answer::PlanRevised(text)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Claude Code's three ways to ask, as questions of ours, and the answers back
+//! in its own form.
+
+use serde_json::{Map, Value};
+
+use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Outcome, Question};
+use crate::claude::asking::{self, Field, FieldKind};
+use crate::claude::stream::Elicitation;
+use crate::claude::stream::say::{Elicited, Verdict};
+
+/// What the answer must be turned back into.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    Questions(asking::Questions),
+    Plan(asking::Plan),
+    Fields(Vec<Field>),
+}
+
+/// The answer in the form the child waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Back {
+    Verdict(Verdict),
+    Elicited(Elicited),
+}
+
+/// The question a tool call puts to a person; `None` for a tool that only
+/// wants permission, or a form no card can hold.
+pub fn tool(name: &str, input: &Value) -> Option<(Ask, Asked)> {
+    match name {
+        asking::ASK_USER_QUESTION => {
+            let asked = asking::Questions::parse(input)?;
+            if asked.questions.len() > MAX_QUESTIONS {
+                return None;
+            }
+            let questions = asked.questions.iter().map(question).collect();
+            Some((Ask { questions }, Asked::Questions(asked)))
+        }
+        asking::EXIT_PLAN_MODE => {
+            let plan = asking::Plan::parse(input);
+            let question = Question {
+                header: None,
+                text: String::new(),
+                kind: Kind::Plan {
+                    plan: plan.plan.clone(),
+                },
+            };
+            Some((Ask::one(question), Asked::Plan(plan)))
+        }
+        _ => None,
+    }
+}
+
+pub fn elicitation(asked: &Elicitation) -> Option<(Ask, Asked)> {
+    let fields = asking::fields(&asked.schema)?;
+    if fields.is_empty() || fields.len() > MAX_QUESTIONS {
+        return None;
+    }
+    let questions = fields
+        .iter()
+        .enumerate()
+        .map(|(i, field)| elicited(field, (i == 0).then_some(asked.message.as_str())))
+        .collect();
+    Some((Ask { questions }, Asked::Fields(fields)))
+}
+
+impl Asked {
+    pub fn back(&self, ask: &Ask, outcome: &Outcome) -> Back {
+        let answers = match outcome {
+            Outcome::Answered(answers) => answers,
+            Outcome::Declined => {
+                return self.refused("The user chose not to answer this question.", false);
+            }
+        };
+        match self {
+            Self::Questions(asked) => {
+                let words = ask
+                    .questions
+                    .iter()
+                    .zip(answers)
+                    .map(|(question, answer)| question.words(answer).unwrap_or_default());
+                Back::Verdict(asked.answered(&words.collect::<Vec<_>>()))
+            }
+            Self::Plan(plan) => Back::Verdict(match answers.as_slice() {
+                [Answer::PlanApproved { accept_edits }] => plan.approved(*accept_edits),
+                [Answer::PlanRevised(text)] => Verdict::deny(format!(
+                    "The user wants the plan changed before it is carried out: {text}"
+                )),
+                _ => Verdict::deny("The user did not approve the plan."),
+            }),
+            Self::Fields(fields) => {
+                let mut content = Map::new();
+                for (field, answer) in fields.iter().zip(answers) {
+                    if let Some(value) = field_value(field, answer) {
+                        content.insert(field.name.clone(), value);
+                    }
+                }
+                Back::Elicited(Elicited::Accept(content))
+            }
+        }
+    }
+
+    /// No answer will come; `because` is for the model to read.
+    pub fn refused(&self, because: &str, interrupt: bool) -> Back {
+        match self {
+            Self::Questions(_) | Self::Plan(_) => Back::Verdict(Verdict::Deny {
+                message: because.to_owned(),
+                interrupt,
+            }),
+            Self::Fields(_) => Back::Elicited(Elicited::Cancel),
+        }
+    }
+}
+
+fn question(asked: &asking::AskedQuestion) -> Question {
+    let kind = if asked.options.is_empty() {
+        Kind::Text {
+            format: Format::Any,
+            optional: false,
+        }
+    } else {
+        Kind::Choice {
+            options: asked
+                .options
+                .iter()
+                .map(|option| Choice {
+                    label: option.label.clone(),
+                    description: option.description.clone().filter(|d| !d.is_empty()),
+                })
+                .collect(),
+            multi: asked.multi,
+            other: true,
+            optional: false,
+        }
+    };
+    Question {
+        header: asked.header.clone().filter(|header| !header.is_empty()),
+        text: asked.question.clone(),
+        kind,
+    }
+}
+
+fn elicited(field: &Field, message: Option<&str>) -> Question {
+    let optional = !field.required;
+    let text = |format| Kind::Text { format, optional };
+    let kind = match &field.kind {
+        FieldKind::Text => text(Format::Any),
+        FieldKind::Number => text(Format::Number),
+        FieldKind::Integer => text(Format::Integer),
+        FieldKind::YesNo => Kind::Confirm,
+        FieldKind::Choice { options, multi } => Kind::Choice {
+            options: options
+                .iter()
+                .map(|(_, shown)| Choice {
+                    label: shown.clone(),
+                    description: None,
+                })
+                .collect(),
+            multi: *multi,
+            other: false,
+            optional,
+        },
+    };
+    let words = [message, field.description.as_deref()];
+    let text: Vec<&str> = words
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
+        .collect();
+    Question {
+        header: Some(field.title.clone().unwrap_or_else(|| field.name.clone())),
+        text: text.join("\n"),
+        kind,
+    }
+}
+
+fn field_value(field: &Field, answer: &Answer) -> Option<Value> {
+    Some(match (&field.kind, answer) {
+        (FieldKind::YesNo, Answer::Yes) => Value::Bool(true),
+        (FieldKind::YesNo, Answer::No) => Value::Bool(false),
+        (FieldKind::Number, Answer::Text(text)) => text.parse::<f64>().ok()?.into(),
+        (FieldKind::Integer, Answer::Text(text)) => text.parse::<i64>().ok()?.into(),
+        (FieldKind::Text, Answer::Text(text)) => Value::String(text.clone()),
+        (
+            FieldKind::Choice { options, multi },
+            Answer::Picked {
+                options: picked, ..
+            },
+        ) => {
+            let mut values = picked
+                .iter()
+                .filter_map(|i| options.get(*i))
+                .map(|(value, _)| Value::String(value.clone()));
+            if *multi {
+                Value::Array(values.collect())
+            } else {
+                values.next()?
+            }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Reply, Tap};
+    use super::*;
+    use serde_json::json;
+
+    fn answered(name: &str, input: &Value, reply: &Reply) -> Back {
+        let (ask, asked) = tool(name, input).expect("a question");
+        let outcome = ask.read(reply).expect("an answer");
+        asked.back(&ask, &outcome)
+    }
+
+    fn text(text: &str) -> Reply {
+        Reply::Text(text.to_owned())
+    }
+
+    fn two() -> Value {
+        json!({"questions":[
+            {"question":"Which?","header":"Pick","options":[{"label":"A","description":"a"},{"label":"B"}],"multiSelect":false},
+            {"question":"Sizes?","options":[{"label":"S"},{"label":"L"}],"multiSelect":true}
+        ]})
+    }
+
+    #[test]
+    fn the_question_tool_is_answered_by_text_by_number_and_in_own_words() {
+        for (reply, which, sizes) in [
+            ("B\nS, L", "B", "S, L"),
+            ("2\n1 2", "B", "S, L"),
+            ("neither\nL", "neither", "L"),
+        ] {
+            let back = answered("AskUserQuestion", &two(), &text(reply));
+            let Back::Verdict(Verdict::Allow { input, permissions }) = back else {
+                panic!("{back:?}")
+            };
+            assert_eq!(input["answers"], json!({"Which?": which, "Sizes?": sizes}));
+            assert_eq!(input["questions"], two()["questions"]);
+            assert!(permissions.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_declined_question_is_a_denial_in_words() {
+        let back = answered("AskUserQuestion", &two(), &Reply::Tap(Tap::Decline));
+        assert!(
+            matches!(
+                &back,
+                Back::Verdict(Verdict::Deny {
+                    interrupt: false,
+                    ..
+                })
+            ),
+            "{back:?}"
+        );
+    }
+
+    #[test]
+    fn a_plan_is_approved_revised_or_left() {
+        let input = json!({"plan":"# do","planFilePath":"/p"});
+        let approved = answered("ExitPlanMode", &input, &Reply::Tap(Tap::ApprovePlan));
+        assert_eq!(
+            approved,
+            Back::Verdict(Verdict::Allow {
+                input: input.clone(),
+                permissions: Vec::new()
+            })
+        );
+        let edits = answered(
+            "ExitPlanMode",
+            &input,
+            &Reply::Tap(Tap::ApprovePlanAndEdits),
+        );
+        assert!(
+            matches!(&edits, Back::Verdict(Verdict::Allow { permissions, .. }) if permissions.len() == 1)
+        );
+        let revised = answered("ExitPlanMode", &input, &text("先写测试"));
+        assert!(
+            matches!(&revised, Back::Verdict(Verdict::Deny { message, .. }) if message.ends_with("先写测试"))
+        );
+    }
+
+    #[test]
+    fn an_elicitation_comes_back_typed() {
+        let asked = Elicitation {
+            server: None,
+            message: "Who?".to_owned(),
+            mode: None,
+            schema: json!({"properties":{
+                "age":{"type":"integer"},
+                "ok":{"type":"boolean"},
+                "size":{"enum":["s","l"],"enumNames":["small","large"]},
+                "tags":{"type":"array","items":{"enum":["a","b"]}}
+            }}),
+        };
+        let (ask, source) = elicitation(&asked).expect("fields");
+        assert_eq!(ask.questions[0].text, "Who?");
+        let outcome = ask.read(&text("42\n是\nlarge\na, b")).expect("answers");
+        let Back::Elicited(Elicited::Accept(content)) = source.back(&ask, &outcome) else {
+            panic!()
+        };
+        assert_eq!(
+            Value::Object(content),
+            json!({"age":42,"ok":true,"size":"l","tags":["a","b"]})
+        );
+        assert_eq!(source.refused("", true), Back::Elicited(Elicited::Cancel));
+    }
+
+    #[test]
+    fn what_no_card_can_hold_is_none() {
+        let many: Vec<_> = (0..5).map(|i| json!({"question": i.to_string()})).collect();
+        assert!(tool("AskUserQuestion", &json!({"questions": many})).is_none());
+        assert!(tool("AskUserQuestion", &json!({})).is_none());
+        assert!(tool("Bash", &json!({"command":"ls"})).is_none());
+    }
+}

@@ -1,0 +1,245 @@
+//! Every way to answer, and every way not to.
+
+use super::*;
+use serde_json::json;
+
+fn of(kind: Kind) -> Ask {
+    Ask::one(Question {
+        header: None,
+        text: "?".to_owned(),
+        kind,
+    })
+}
+
+fn choice(multi: bool, other: bool) -> Ask {
+    let labels = ["Redis", "In-process LRU", "SQLite"];
+    of(Kind::Choice {
+        options: labels
+            .map(|label| Choice {
+                label: label.to_owned(),
+                description: None,
+            })
+            .into(),
+        multi,
+        other,
+        optional: false,
+    })
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "compared with what reading returns"
+)]
+fn picked(options: &[usize], other: Option<&str>) -> Result<Outcome, Problem> {
+    Ok(Outcome::Answered(vec![Answer::Picked {
+        options: options.to_vec(),
+        other: other.map(str::to_owned),
+    }]))
+}
+
+fn fields(value: &Value) -> Fields {
+    Fields::from_json(value.as_object().expect("an object"))
+}
+
+fn form(value: &Value) -> Reply {
+    Reply::Form {
+        button: None,
+        fields: fields(value),
+    }
+}
+
+fn text(text: &str) -> Reply {
+    Reply::Text(text.to_owned())
+}
+
+#[test]
+fn a_choice_is_read_by_tap_label_number_and_own_words() {
+    let one = choice(false, true);
+    let no_such = |number| Err(Problem::NoSuchOption { number, of: 3 });
+    for (reply, expected) in [
+        (Reply::Tap(Tap::Option(1)), picked(&[1], None)),
+        (text("sqlite"), picked(&[2], None)),
+        (text(" 2 "), picked(&[1], None)),
+        (text("in-process lru"), picked(&[1], None)),
+        (
+            text("Postgres, please"),
+            picked(&[], Some("Postgres, please")),
+        ),
+        (text("9000"), picked(&[], Some("9000"))),
+        (text("7"), no_such(7)),
+        (text("0"), no_such(0)),
+        (text("1, 2"), Err(Problem::OnlyOne)),
+        (text("  "), Err(Problem::Empty)),
+        (Reply::Tap(Tap::Option(3)), no_such(4)),
+        (Reply::Tap(Tap::Yes), Err(Problem::NotThisQuestion)),
+        (Reply::Tap(Tap::ApprovePlan), Err(Problem::NotThisQuestion)),
+    ] {
+        assert_eq!(one.read(&reply), expected, "{reply:?}");
+    }
+    assert_eq!(
+        choice(false, false).read(&text("Postgres")),
+        Err(Problem::PickOne { of: 3 })
+    );
+}
+
+#[test]
+fn several_choices_are_read_by_numbers_and_labels() {
+    let many = choice(true, true);
+    for (reply, expected) in [
+        (text("1,3"), picked(&[0, 2], None)),
+        (text("3 1 1"), picked(&[0, 2], None)),
+        (text("SQLite、Redis"), picked(&[0, 2], None)),
+        (
+            text("Redis, and Postgres"),
+            picked(&[], Some("Redis, and Postgres")),
+        ),
+        (
+            form(&json!({"q0":["o0","o2"],"q0_other":""})),
+            picked(&[0, 2], None),
+        ),
+        (
+            form(&json!({"q0":["o0"],"q0_other":"Postgres"})),
+            picked(&[0], Some("Postgres")),
+        ),
+        (form(&json!({"q0":["o9"]})), Err(Problem::NotThisQuestion)),
+        (form(&json!({"q0":[]})), Err(Problem::PickOne { of: 3 })),
+    ] {
+        assert_eq!(many.read(&reply), expected, "{reply:?}");
+    }
+}
+
+#[test]
+fn own_words_in_a_form_stand_against_the_select() {
+    let one = choice(false, true);
+    assert_eq!(
+        one.read(&form(&json!({"q0":"o0","q0_other":"Postgres"}))),
+        picked(&[], Some("Postgres"))
+    );
+    assert_eq!(one.read(&form(&json!({"q0":"o1"}))), picked(&[1], None));
+    assert_eq!(
+        choice(false, false).read(&form(&json!({"q0":"o1","q0_other":"x"}))),
+        picked(&[1], None)
+    );
+}
+
+#[test]
+fn a_confirmation_takes_whole_words_only() {
+    let ask = of(Kind::Confirm);
+    let read = |word: &str| ask.read(&text(word));
+    for word in ["是", "确认", "YES", "ok"] {
+        assert_eq!(read(word), Ok(Outcome::Answered(vec![Answer::Yes])));
+    }
+    for word in ["否", "取消", "No"] {
+        assert_eq!(read(word), Ok(Outcome::Answered(vec![Answer::No])));
+    }
+    for word in ["yes but not now", "是吗", "1"] {
+        assert_eq!(read(word), Err(Problem::YesOrNo), "{word}");
+    }
+}
+
+#[test]
+fn texts_are_checked_against_their_format() {
+    let kind = |format, optional| of(Kind::Text { format, optional });
+    let ok = |text: &str| Ok(Outcome::Answered(vec![Answer::Text(text.to_owned())]));
+    let long = "x".repeat(MAX_ANSWER + 1);
+    for (format, words, expected) in [
+        (Format::Any, " src/main.rs ", ok("src/main.rs")),
+        (Format::Any, long.as_str(), Err(Problem::TooLong)),
+        (Format::Integer, "4.5", Err(Problem::NotAnInteger)),
+        (Format::Integer, "-4", ok("-4")),
+        (Format::Number, "4.5", ok("4.5")),
+        (Format::Number, "inf", Err(Problem::NotANumber)),
+    ] {
+        assert_eq!(kind(format, false).read(&text(words)), expected);
+    }
+    let empty = form(&json!({"q0":null}));
+    assert_eq!(kind(Format::Any, false).read(&empty), Err(Problem::Empty));
+    assert_eq!(
+        kind(Format::Any, true).read(&empty),
+        Ok(Outcome::Answered(vec![Answer::Skipped]))
+    );
+}
+
+#[test]
+fn several_questions_want_a_form_or_a_line_each() {
+    let mut ask = choice(false, true);
+    ask.questions.extend(of(Kind::Confirm).questions);
+    let both = Ok(Outcome::Answered(vec![
+        Answer::Picked {
+            options: vec![0],
+            other: None,
+        },
+        Answer::Yes,
+    ]));
+    assert_eq!(ask.read(&form(&json!({"q0":"o0","q1":"yes"}))), both);
+    assert_eq!(ask.read(&text("1\n\n是")), both);
+    assert_eq!(
+        ask.read(&text("1")),
+        Err(Problem::OneLineEach { questions: 2 })
+    );
+    assert_eq!(
+        ask.read(&Reply::Tap(Tap::Option(0))),
+        Err(Problem::NotThisQuestion)
+    );
+    assert_eq!(ask.read(&Reply::Tap(Tap::Decline)), Ok(Outcome::Declined));
+}
+
+#[test]
+fn only_exact_words_approve_a_plan() {
+    let ask = of(Kind::Plan { plan: None });
+    let answered = |answer| Ok(Outcome::Answered(vec![answer]));
+    for (words, accept_edits) in [("批准计划", false), ("批准并自动接受编辑", true)] {
+        assert_eq!(
+            ask.read(&text(words)),
+            answered(Answer::PlanApproved { accept_edits })
+        );
+    }
+    for words in ["批准吗", "approve it later", "可以，但先写测试"] {
+        assert_eq!(
+            ask.read(&text(words)),
+            answered(Answer::PlanRevised(words.to_owned()))
+        );
+    }
+    let revise = |value: &Value| Reply::Form {
+        button: Some(Tap::RevisePlan),
+        fields: fields(value),
+    };
+    assert_eq!(ask.read(&revise(&json!({}))), Err(Problem::SayWhatToChange));
+    assert_eq!(
+        ask.read(&revise(&json!({"q0_other":"smaller"}))),
+        answered(Answer::PlanRevised("smaller".to_owned()))
+    );
+}
+
+#[test]
+fn button_names_read_back() {
+    for tap in [
+        Tap::Yes,
+        Tap::No,
+        Tap::Option(3),
+        Tap::ApprovePlan,
+        Tap::ApprovePlanAndEdits,
+        Tap::RevisePlan,
+        Tap::Decline,
+    ] {
+        assert_eq!(Tap::parse(&tap.as_name()), Some(tap));
+    }
+    assert_eq!(Tap::parse("o"), None);
+    assert_eq!(Tap::parse("allow"), None);
+}
+
+#[test]
+fn equal_labels_are_told_apart_only_by_number() {
+    let twin = || Choice {
+        label: "Same".to_owned(),
+        description: None,
+    };
+    let ask = of(Kind::Choice {
+        options: vec![twin(), twin()],
+        multi: false,
+        other: false,
+        optional: false,
+    });
+    assert_eq!(ask.read(&text("same")), Err(Problem::PickOne { of: 2 }));
+    assert_eq!(ask.read(&text("2")), picked(&[1], None));
+}

@@ -1,0 +1,320 @@
+//! What a session waits for: tool requests and questions, each open until it
+//! is answered, cancelled, withdrawn or out of time.
+
+use super::{AskEnding, ChildNo, Effect, Notice, Session, State};
+use crate::approvals::request::Millis;
+use crate::claude::stream::say::{Elicited, Say, Verdict};
+use crate::claude::stream::{Request, ToolRequest, Wanted};
+use crate::ids::RequestId;
+use crate::sessions::questions::claude::{self, Asked, Back};
+use crate::sessions::questions::{Ask, Reply};
+
+/// Tools that only read pass without asking.
+const READ_ONLY: [&str; 3] = ["Read", "Glob", "Grep"];
+/// Parallel subagents ask at the same time, but not like this.
+const MAX_ASKS: usize = 32;
+
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) id: RequestId,
+    pub(super) deadline: Millis,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Tool { name: String },
+    Question { ask: Ask, asked: Asked },
+}
+
+impl Open {
+    pub(super) fn wants_text(&self) -> bool {
+        match &self.what {
+            What::Tool { .. } => false,
+            What::Question { ask, .. } => ask.wants_text(),
+        }
+    }
+
+    fn refuse(&self, because: &str, interrupt: bool) -> Say {
+        match &self.what {
+            What::Tool { .. } => self.back(Back::Verdict(Verdict::Deny {
+                message: because.to_owned(),
+                interrupt,
+            })),
+            What::Question { asked, .. } => self.back(asked.refused(because, interrupt)),
+        }
+    }
+
+    fn back(&self, back: Back) -> Say {
+        let request = self.id.as_str().to_owned();
+        match back {
+            Back::Verdict(verdict) => Say::Verdict { request, verdict },
+            Back::Elicited(answer) => Say::Elicited { request, answer },
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn request(
+        &mut self,
+        child: ChildNo,
+        request: Request,
+        now: Millis,
+        out: &mut Vec<Effect>,
+    ) {
+        let State::Running(run) = &mut self.state else {
+            return;
+        };
+        if run.asks.iter().any(|open| open.id.as_str() == request.id) {
+            return;
+        }
+        let id = RequestId::parse(&request.id).ok();
+        let room = run.asks.len() < MAX_ASKS;
+        let write = |say| Effect::Write { child, say };
+        let verdict = |request: String, verdict| write(Say::Verdict { request, verdict });
+        match request.what {
+            Wanted::Tool(tool) if READ_ONLY.contains(&tool.tool.as_str()) => {
+                let allow = Verdict::Allow {
+                    input: tool.input,
+                    permissions: Vec::new(),
+                };
+                out.push(verdict(request.id, allow));
+            }
+            Wanted::Tool(tool) => {
+                let (Some(id), true) = (id, room) else {
+                    let deny =
+                        Verdict::deny("Too many requests wait for the user; try again later.");
+                    out.push(verdict(request.id, deny));
+                    return;
+                };
+                if needs_words(&tool) {
+                    if let Some((ask, asked)) = claude::tool(&tool.tool, &tool.input) {
+                        return self.put(id, ask, asked, now, out);
+                    }
+                    let deny = Verdict::deny("This question could not be shown to the user.");
+                    out.push(verdict(request.id, deny));
+                    out.push(Effect::Tell(Notice::CannotAsk));
+                    return;
+                }
+                let deadline = now + self.limits.approval;
+                run.asks.push(Open {
+                    id: id.clone(),
+                    deadline,
+                    what: What::Tool {
+                        name: tool.tool.clone(),
+                    },
+                });
+                out.push(Effect::AskPermission {
+                    ask: id,
+                    request: tool,
+                    deadline,
+                });
+            }
+            Wanted::Elicitation(asked) => {
+                if let Some(id) = id.filter(|_| room)
+                    && let Some((ask, asked)) = claude::elicitation(&asked)
+                {
+                    return self.put(id, ask, asked, now, out);
+                }
+                out.push(write(Say::Elicited {
+                    request: request.id,
+                    answer: Elicited::Decline,
+                }));
+                out.push(Effect::Tell(Notice::CannotAsk));
+            }
+            Wanted::Other { subtype } => out.push(write(Say::Unsupported {
+                request: request.id,
+                subtype,
+            })),
+        }
+    }
+
+    fn put(&mut self, id: RequestId, ask: Ask, asked: Asked, now: Millis, out: &mut Vec<Effect>) {
+        let State::Running(run) = &mut self.state else {
+            return;
+        };
+        let deadline = now + self.limits.question;
+        run.asks.push(Open {
+            id: id.clone(),
+            deadline,
+            what: What::Question {
+                ask: ask.clone(),
+                asked,
+            },
+        });
+        out.push(Effect::AskQuestion {
+            ask: id,
+            question: ask,
+            deadline,
+        });
+    }
+
+    pub(super) fn reply(
+        &mut self,
+        id: &RequestId,
+        reply: &Reply,
+        now: Millis,
+        out: &mut Vec<Effect>,
+    ) {
+        // The sweep runs late on a sleeping laptop; an answer must not.
+        self.expire_asks(now, out);
+        let State::Running(run) = &mut self.state else {
+            return out.push(Effect::Tell(self.too_late(id)));
+        };
+        let found = run.asks.iter().position(|open| open.id == *id);
+        let Some((at, What::Question { ask, asked })) = found.map(|at| (at, &run.asks[at].what))
+        else {
+            return out.push(Effect::Tell(self.too_late(id)));
+        };
+        let outcome = match ask.read(reply) {
+            Ok(outcome) => outcome,
+            Err(problem) => return out.push(Effect::Tell(Notice::Invalid(problem))),
+        };
+        let say = run.asks[at].back(asked.back(ask, &outcome));
+        run.asks.remove(at);
+        run.seen = now;
+        let child = run.child;
+        self.remember(id.clone(), true);
+        out.push(Effect::Write { child, say });
+        out.push(Effect::Settle {
+            ask: id.clone(),
+            ending: AskEnding::Answered(outcome),
+        });
+        out.push(Effect::Tell(Notice::Received));
+    }
+
+    pub(super) fn decided(
+        &mut self,
+        id: &RequestId,
+        verdict: Verdict,
+        now: Millis,
+        out: &mut Vec<Effect>,
+    ) {
+        self.expire_asks(now, out);
+        let State::Running(run) = &mut self.state else {
+            return;
+        };
+        let is_it = |open: &Open| open.id == *id && matches!(open.what, What::Tool { .. });
+        let Some(at) = run.asks.iter().position(is_it) else {
+            return;
+        };
+        let open = run.asks.remove(at);
+        run.seen = now;
+        let child = run.child;
+        self.remember(id.clone(), true);
+        out.push(Effect::Write {
+            child,
+            say: open.back(Back::Verdict(verdict)),
+        });
+        out.push(Effect::Settle {
+            ask: open.id,
+            ending: AskEnding::Decided,
+        });
+    }
+
+    /// A command came instead of an answer.
+    pub(super) fn cancel_asks(&mut self, out: &mut Vec<Effect>) {
+        self.end_asks(
+            |_| true,
+            &AskEnding::Cancelled,
+            out,
+            |open| {
+                let because = "The user gave a command instead of answering. \
+                           Do not assume an answer: go on without it, or stop.";
+                (open.refuse(because, false), None)
+            },
+        );
+    }
+
+    pub(super) fn expire_asks(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let limits = self.limits;
+        self.end_asks(
+            |open| now >= open.deadline,
+            &AskEnding::TimedOut,
+            out,
+            |open| match &open.what {
+                What::Tool { name } => {
+                    let because = format!(
+                        "Nobody answered within {} seconds, so this was not allowed. \
+                         The user may be away: do not try it again unasked.",
+                        limits.approval / 1_000
+                    );
+                    let tool = name.clone();
+                    (
+                        open.refuse(&because, false),
+                        Some(Notice::ApprovalTimedOut { tool }),
+                    )
+                }
+                What::Question { .. } => {
+                    let because = format!(
+                        "Nobody answered within {} seconds. The task stops here.",
+                        limits.question / 1_000
+                    );
+                    (open.refuse(&because, true), Some(Notice::QuestionTimedOut))
+                }
+            },
+        );
+    }
+
+    fn end_asks(
+        &mut self,
+        which: impl Fn(&Open) -> bool,
+        ending: &AskEnding,
+        out: &mut Vec<Effect>,
+        refusal: impl Fn(&Open) -> (Say, Option<Notice>),
+    ) {
+        let State::Running(run) = &mut self.state else {
+            return;
+        };
+        let child = run.child;
+        let over: Vec<Open> = run.asks.extract_if(.., |open| which(open)).collect();
+        for open in over {
+            let (say, notice) = refusal(&open);
+            // An elicitation's answer can't end the turn; an order can.
+            let interrupt = *ending == AskEnding::TimedOut && matches!(say, Say::Elicited { .. });
+            out.push(Effect::Write { child, say });
+            if interrupt {
+                self.orders += 1;
+                let request = format!("nod-{}", self.orders);
+                out.push(Effect::Write {
+                    child,
+                    say: Say::Interrupt { request },
+                });
+            }
+            self.remember(open.id.clone(), false);
+            out.push(Effect::Settle {
+                ask: open.id,
+                ending: ending.clone(),
+            });
+            out.extend(notice.map(Effect::Tell));
+        }
+    }
+
+    pub(super) fn withdrawn(&mut self, request: &str, out: &mut Vec<Effect>) {
+        let State::Running(run) = &mut self.state else {
+            return;
+        };
+        let Some(at) = run.asks.iter().position(|open| open.id.as_str() == request) else {
+            return;
+        };
+        let open = run.asks.remove(at);
+        self.remember(open.id.clone(), false);
+        out.push(Effect::Settle {
+            ask: open.id,
+            ending: AskEnding::Withdrawn,
+        });
+    }
+
+    fn too_late(&self, id: &RequestId) -> Notice {
+        match self.ended.iter().find(|(ended, _)| ended == id) {
+            Some((_, true)) => Notice::AlreadyAnswered,
+            Some((_, false)) | None => Notice::Expired,
+        }
+    }
+}
+
+/// Both tools ignore a plain allow: they want a person's words.
+fn needs_words(tool: &ToolRequest) -> bool {
+    use crate::claude::asking::{ASK_USER_QUESTION, EXIT_PLAN_MODE};
+    [ASK_USER_QUESTION, EXIT_PLAN_MODE].contains(&tool.tool.as_str())
+}

@@ -1,0 +1,195 @@
+//! What happens to a session and what there is to do about it.
+
+use crate::approvals::request::Millis;
+use crate::claude::exit::Exit;
+use crate::claude::stream::say::{Mode, Say, Verdict};
+use crate::claude::stream::{Line, ToolRequest};
+use crate::ids::{RequestId, SessionId};
+use crate::sessions::progress::View;
+use crate::sessions::questions::{Ask, Outcome, Problem, Reply};
+
+/// One child of a session; a later child has a higher number.
+pub type ChildNo = u32;
+
+/// A person's words, under the id the child will report about them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    pub uuid: String,
+    pub body: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    Text(Text),
+    /// For a question.
+    Reply {
+        ask: RequestId,
+        reply: Reply,
+    },
+    /// For a tool request, from wherever permissions are decided.
+    Decided {
+        ask: RequestId,
+        verdict: Verdict,
+    },
+    /// A command given where this session lives; cancels what it waits for.
+    Command(Order),
+    Child {
+        child: ChildNo,
+        event: ChildEvent,
+    },
+    Tick,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Stop,
+    Mode(Mode),
+    /// A command that is carried out elsewhere, such as `/new` or `/status`.
+    Elsewhere,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChildEvent {
+    Line(Line),
+    /// A line that was no JSON.
+    Unreadable,
+    /// A line over the cap was dropped; `request` if the child waits for its
+    /// answer.
+    TooLong {
+        bytes: usize,
+        request: Option<String>,
+    },
+    Ended(Exit),
+}
+
+/// How a child takes up the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    Fresh(SessionId),
+    Resume(SessionId),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    Start {
+        child: ChildNo,
+        opening: Opening,
+        mode: Mode,
+    },
+    Write {
+        child: ChildNo,
+        say: Say,
+    },
+    /// End the child: interrupt, close its input, then signals.
+    Close {
+        child: ChildNo,
+    },
+    AskPermission {
+        ask: RequestId,
+        request: Box<ToolRequest>,
+        deadline: Millis,
+    },
+    AskQuestion {
+        ask: RequestId,
+        question: Ask,
+        deadline: Millis,
+    },
+    /// Follows every ask exactly once.
+    Settle {
+        ask: RequestId,
+        ending: AskEnding,
+    },
+    Progress(View),
+    Finished(Box<Finish>),
+    /// Follows every text exactly once.
+    Fate {
+        uuid: String,
+        fate: Fate,
+    },
+    Tell(Notice),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskEnding {
+    Answered(Outcome),
+    /// A tool request was decided; how, its decider knows.
+    Decided,
+    TimedOut,
+    /// A command came instead of an answer.
+    Cancelled,
+    /// The child does not want the answer any more.
+    Withdrawn,
+    ChildGone,
+    Restarted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The turn it belonged to ended.
+    Done,
+    /// The turn it belonged to ended with an error or was interrupted.
+    Failed,
+    /// It was never carried out, and the person was told.
+    Lost,
+}
+
+/// The end of a turn, for the progress card and the final answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    pub how: How,
+    pub answer: Option<String>,
+    pub turns: u32,
+    pub view: View,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    Done,
+    Interrupted,
+    ApiError,
+    Failed,
+}
+
+/// Something a person in the chat must be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The answer arrived and the task goes on.
+    Received,
+    /// The question or the session the words were for is gone.
+    Expired,
+    AlreadyAnswered,
+    Invalid(Problem),
+    QuestionTimedOut,
+    ApprovalTimedOut {
+        tool: String,
+    },
+    NoProgress {
+        minutes: i64,
+    },
+    NothingRuns,
+    AlreadyStopping,
+    Stopped,
+    /// Words that were not carried out, and how many messages they were.
+    NotCarriedOut {
+        texts: usize,
+    },
+    TooManyTexts,
+    Crashed {
+        words: Option<String>,
+    },
+    NotInstalled,
+    ProjectGone,
+    NotStarted {
+        problem: String,
+    },
+    InUse,
+    LineTooLong {
+        bytes: usize,
+    },
+    /// The agent asked something no card can hold.
+    CannotAsk,
+    Mode(Mode),
+    ModeRefused(Mode),
+    /// The daemon restarted while a task ran; words continue the session.
+    Restarted,
+}

@@ -1,0 +1,159 @@
+//! One turn of a session's child: the words it was given, what it waits for,
+//! and how it ends.
+
+use super::asks::Open;
+use super::{AskEnding, ChildNo, Effect, Fate, Finish, How, Notice, Session, State, Text};
+use crate::approvals::request::Millis;
+use crate::claude::stream::say::Say;
+use crate::claude::stream::{Stage, TurnEnd};
+use crate::sessions::progress::Progress;
+
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) child: ChildNo,
+    pub(super) texts: Vec<Sent>,
+    pub(super) asks: Vec<Open>,
+    pub(super) seen: Millis,
+    pub(super) progress: Progress,
+    /// Whether this child reports how far each text came.
+    pub(super) stages: bool,
+    pub(super) words: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) uuid: String,
+    pub(super) started: bool,
+}
+
+impl Session {
+    pub(super) fn abandon(&mut self, run: Running, ending: &AskEnding, out: &mut Vec<Effect>) {
+        for open in run.asks {
+            self.remember(open.id.clone(), false);
+            out.push(Effect::Settle {
+                ask: open.id,
+                ending: ending.clone(),
+            });
+        }
+        let unread = run.texts.iter().filter(|sent| !sent.started).count();
+        for sent in run.texts {
+            let fate = if sent.started && run.stages {
+                Fate::Failed
+            } else {
+                Fate::Lost
+            };
+            out.push(Effect::Fate {
+                uuid: sent.uuid,
+                fate,
+            });
+        }
+        if unread > 0 {
+            out.push(Effect::Tell(Notice::NotCarriedOut { texts: unread }));
+        }
+    }
+
+    pub(super) fn turn_end(&mut self, end: &TurnEnd, now: Millis, out: &mut Vec<Effect>) {
+        let State::Running(run) = std::mem::replace(&mut self.state, State::Idle) else {
+            return;
+        };
+        let mut run = *run;
+        for open in std::mem::take(&mut run.asks) {
+            self.remember(open.id.clone(), false);
+            out.push(Effect::Settle {
+                ask: open.id,
+                ending: AskEnding::Withdrawn,
+            });
+        }
+        let how = if end.was_interrupted() {
+            How::Interrupted
+        } else if end.is_api_error() {
+            How::ApiError
+        } else if end.is_error {
+            How::Failed
+        } else {
+            How::Done
+        };
+        let fate = if how == How::Done {
+            Fate::Done
+        } else {
+            Fate::Failed
+        };
+        let (over, waiting): (Vec<_>, Vec<_>) = run
+            .texts
+            .into_iter()
+            .partition(|sent| sent.started || !run.stages);
+        out.extend(over.into_iter().map(|sent| Effect::Fate {
+            uuid: sent.uuid,
+            fate,
+        }));
+        if !end.is_unknown_session() {
+            out.push(Effect::Finished(Box::new(Finish {
+                how,
+                answer: end.text.clone().or(run.words),
+                turns: end.turns,
+                view: run.progress.view(now),
+            })));
+        }
+        self.state = if waiting.is_empty() && end.queued == 0 {
+            State::Resting {
+                child: run.child,
+                since: now,
+            }
+        } else {
+            State::Running(Box::new(Running {
+                texts: waiting,
+                stages: run.stages,
+                ..Running::new(run.child, now, self.limits.progress)
+            }))
+        };
+    }
+}
+
+impl Running {
+    pub(super) fn new(child: ChildNo, now: Millis, progress: Millis) -> Self {
+        Self {
+            child,
+            texts: Vec::new(),
+            asks: Vec::new(),
+            seen: now,
+            progress: Progress::new(now, progress),
+            stages: false,
+            words: None,
+        }
+    }
+
+    pub(super) fn send(&mut self, text: Text, out: &mut Vec<Effect>) {
+        out.push(Effect::Write {
+            child: self.child,
+            say: Say::Text {
+                uuid: text.uuid.clone(),
+                text: text.body,
+            },
+        });
+        self.texts.push(Sent {
+            uuid: text.uuid,
+            started: false,
+        });
+    }
+
+    pub(super) fn staged(&mut self, uuid: &str, stage: Stage, out: &mut Vec<Effect>) {
+        self.stages = true;
+        let Some(at) = self.texts.iter().position(|sent| sent.uuid == uuid) else {
+            return;
+        };
+        match stage {
+            Stage::Queued => {}
+            // The end of the turn says how it went.
+            Stage::Started | Stage::Completed => self.texts[at].started = true,
+            Stage::Cancelled if self.texts[at].started => {}
+            Stage::Cancelled => {
+                let sent = self.texts.remove(at);
+                out.push(Effect::Fate {
+                    uuid: sent.uuid,
+                    fate: Fate::Lost,
+                });
+                out.push(Effect::Tell(Notice::NotCarriedOut { texts: 1 }));
+            }
+        }
+    }
+}
