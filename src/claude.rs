@@ -1,12 +1,9 @@
-//! Claude Code's own formats: what its hooks say and expect, and its settings
-//! file. Knows nothing of requests, cards or Feishu.
-
-pub mod permission;
-pub mod settings_file;
 //! Claude Code's own formats: what its hooks say and expect, its settings
 //! file, and the stream it speaks as a child. Knows nothing of requests, cards
 //! or Feishu.
 
 pub mod asking;
 pub mod exit;
+pub mod permission;
+pub mod settings_file;
 pub mod stream;

@@ -21,7 +21,7 @@ pub mod gateway;
 pub mod hook;
 pub mod ids;
 pub mod rules;
+pub mod sessions;
 pub mod simulator;
 pub mod store;
-pub mod sessions;
 pub mod wording;
