@@ -14,6 +14,7 @@ pub mod ending;
 pub mod escape;
 pub mod notice;
 pub mod permission;
+pub mod question;
 pub mod secrets;
 
 /// What a button asks for.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 pub mod card;
 pub mod ending;
+pub mod question;
 pub mod toast;
 
 pub use toast::{Toast, toast_json};

@@ -10,6 +10,8 @@ pub enum Action {
         reason: Option<String>,
         interrupt: bool,
     },
+    /// A question's answers, in order.
+    Answer(Vec<String>),
 }
 
 impl Action {
@@ -21,6 +23,7 @@ impl Action {
                 reason,
                 interrupt,
             },
+            Self::Answer(answers) => Ending::Answered { by, answers },
         }
     }
 
@@ -42,6 +45,13 @@ impl Action {
                     ..
                 },
             ) => by == who && interrupt == was,
+            (
+                Self::Answer(answers),
+                Ending::Answered {
+                    by: who,
+                    answers: were,
+                },
+            ) => by == who && answers == were,
             _ => false,
         }
     }

@@ -72,6 +72,7 @@ pub fn kind(ending: &Ending) -> &'static str {
                 "deny"
             }
         }
+        Ending::Answered { .. } => "answer",
         Ending::Terminal { .. } => "terminal",
         Ending::TimedOut => "timeout",
         Ending::HookGone => "hook_gone",
@@ -93,6 +94,9 @@ pub fn ending_json(ending: &Ending) -> Value {
         }
         Ending::Denied { by, reason, .. } => {
             json!({"kind": kind, "by": by.id.as_str(), "reason": reason})
+        }
+        Ending::Answered { by, answers } => {
+            json!({"kind": kind, "by": by.id.as_str(), "answers": answers})
         }
         Ending::Terminal { allowed } => json!({"kind": kind, "allowed": allowed}),
         Ending::TimedOut | Ending::HookGone | Ending::Orphaned | Ending::Undeliverable => {
@@ -124,6 +128,14 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
         }),
         "deny" => denied(false),
         "interrupt" => denied(true),
+        "answer" => Some(Ending::Answered {
+            by: by()?,
+            answers: value["answers"]
+                .as_array()?
+                .iter()
+                .map(|answer| answer.as_str().map(str::to_owned))
+                .collect::<Option<_>>()?,
+        }),
         "terminal" => Some(Ending::Terminal {
             allowed: value["allowed"].as_bool(),
         }),
@@ -219,6 +231,10 @@ mod tests {
             }),
             denied(false),
             denied(true),
+            Ending::Answered {
+                by: by.clone(),
+                answers: vec!["a".to_owned(), String::new()],
+            },
             Ending::Terminal {
                 allowed: Some(true),
             },

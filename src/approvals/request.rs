@@ -117,6 +117,11 @@ pub enum Ending {
         reason: Option<String>,
         interrupt: bool,
     },
+    /// A question's answers, in order, in words that can be kept.
+    Answered {
+        by: Operator,
+        answers: Vec<String>,
+    },
     /// Settled in the terminal; `allowed` is unknown when only the end of the
     /// turn told us.
     Terminal {

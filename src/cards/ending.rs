@@ -6,14 +6,16 @@ use serde_json::{Value, json};
 use super::body::body;
 use super::escape::{self, Budget, Shape};
 use super::permission::{origin, rendered};
+use super::question;
 use super::{
     Head, card, coloured, confirm, cut, div, fitting, local_time, markdown, note, place, plain,
 };
 use crate::approvals::request::{Ending, Millis, Operator, Reach, Request};
 use crate::ids::UserId;
 use crate::rules::LOCAL_SETTINGS;
+use crate::sessions::questions;
 use crate::wording::card::{self as words};
-use crate::wording::{Lang, Text, ending as said};
+use crate::wording::{Lang, Text, ending as said, question as asking};
 
 /// Whether the waiting process confirmed that it took the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +57,15 @@ fn build(
     lang: Lang,
 ) -> Value {
     let unconfirmed = delivery == Delivery::Unconfirmed
-        && matches!(ending, Ending::Allowed { .. } | Ending::Denied { .. });
+        && matches!(
+            ending,
+            Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. }
+        );
     let (title, colour) = outcome(ending);
-    let mut elements = body(request, budget, lang).nodes;
+    let mut elements = match questions::of(&request.tool, &request.input) {
+        Some((ask, _)) => question::asked(&ask, budget, lang),
+        None => body(request, budget, lang).nodes,
+    };
     elements.push(note(&origin(request, lang)));
     elements.push(json!({"tag": "hr"}));
     elements.extend(result(ending, title, request, at, lang));
@@ -101,6 +109,7 @@ fn outcome(ending: &Ending) -> (&'static Text, &'static str) {
             };
             (title, "red")
         }
+        Ending::Answered { .. } => (&said::ANSWERED, "green"),
         Ending::Terminal { allowed } => match allowed {
             Some(true) => (&said::TERMINAL_YES, "grey"),
             Some(false) => (&said::TERMINAL_NO, "grey"),
@@ -118,7 +127,7 @@ fn result(ending: &Ending, title: &Text, request: &Request, at: Millis, lang: La
     let when = said::when(&local_time(at), at.saturating_sub(request.asked_at));
     let mut line = format!("**{}** · {}", title.get(lang), when.get(lang));
     let by = match ending {
-        Ending::Allowed { by, .. } | Ending::Denied { by, .. } => by,
+        Ending::Allowed { by, .. } | Ending::Denied { by, .. } | Ending::Answered { by, .. } => by,
         Ending::Terminal { .. }
         | Ending::TimedOut
         | Ending::HookGone
@@ -187,6 +196,20 @@ fn detail(ending: &Ending, undo: Option<&Value>, lang: Lang) -> Vec<Value> {
                 vec![note(said::REASON.get(lang)), div(&text)]
             })
             .unwrap_or_default(),
+        Ending::Answered { answers, .. } => answers
+            .iter()
+            .map(|answer| {
+                let words = asking::kept_words(answer).map_or_else(
+                    || escape::visible(&cut(answer.clone(), MAX_REASON), Shape::Lines),
+                    |text| text.get(lang).to_owned(),
+                );
+                div(&format!(
+                    "{}: {}",
+                    asking::ANSWER.get(lang),
+                    cut(words, MAX_REASON)
+                ))
+            })
+            .collect(),
         Ending::Terminal { .. } => say(&said::TERMINAL_TEXT),
         Ending::TimedOut => say(&said::TIMED_OUT_TEXT),
         Ending::HookGone => say(&said::HOOK_GONE_TEXT),

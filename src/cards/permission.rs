@@ -261,7 +261,7 @@ pub(super) fn rendered(rules: &[Rule]) -> String {
     texts.join("  ")
 }
 
-fn expiry(request: &Request, lang: Lang) -> Value {
+pub(super) fn expiry(request: &Request, lang: Lang) -> Value {
     let text = words::expires(&local_time(request.deadline));
     markdown(&format!("<font color='grey'>{}</font>", text.get(lang)))
 }

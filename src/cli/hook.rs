@@ -14,7 +14,7 @@ use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
 use crate::config::{HookConfig, Sources};
 use crate::hook::client::{self, Patience, Question, Unanswered};
 use crate::hook::wire::MAX_REQUEST;
-use crate::hook::wire::answer::Decision;
+use crate::hook::wire::answer::{ANSWERED_IN_TERMINAL, Decision};
 use crate::ids::RequestId;
 
 /// The other events cost Claude Code at most this much.
@@ -85,6 +85,7 @@ fn permission(
                 Answer::Deny { message }
             }
         }
+        Ok(Decision::Terminal { error, .. }) if error == ANSWERED_IN_TERMINAL => return Ok(()),
         Ok(Decision::Terminal { message, .. }) => return Err(message),
         Err(Unanswered::ListenerGone) => return Ok(()),
         Err(why) => return Err(why.to_string()),

@@ -11,6 +11,7 @@ use crate::approvals::action::Action;
 use crate::feishu::event::{Body, Message};
 use crate::feishu::messages::Content;
 use crate::ids::{EventId, MessageId};
+use crate::sessions::questions::{self, Reply};
 use crate::wording::Toast;
 
 /// Longer than any reason that helps a model.
@@ -40,9 +41,22 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
     if text.is_empty() {
         return;
     }
-    let action = Action::Deny {
-        reason: Some(text),
-        interrupt: false,
+    let Some(asked) = parts.desk.find(&request) else {
+        say(&parts, &message, &Toast::AlreadyHandled).await;
+        return;
+    };
+    let action = match questions::of(&asked.tool, &asked.input) {
+        None => Action::Deny {
+            reason: Some(text),
+            interrupt: false,
+        },
+        Some((ask, _)) => match clicks::answer_by(&ask, &Reply::Text(text)) {
+            Ok(action) => action,
+            Err(toast) => {
+                say(&parts, &message, &toast).await;
+                return;
+            }
+        },
     };
     match clicks::claim(&parts, &request, action, operator).await {
         Ok(claim) => {

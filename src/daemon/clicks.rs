@@ -19,18 +19,22 @@ use crate::feishu::event::Click;
 use crate::feishu::messages::Content;
 use crate::ids::RequestId;
 use crate::rules;
+use crate::sessions::questions::{self, Reply};
 use crate::wording::{Toast, toast_json};
+
+/// The action of every button on a question's card.
+pub(super) const ANSWER: &str = "answer";
 
 /// A hook that lost the daemon is back within this, or the tap is refused.
 const COMEBACK: Duration = Duration::from_millis(1_800);
 
 /// What the person sees at once: a toast, and the card's new face.
-pub(super) struct Reply {
+pub(super) struct Shown {
     pub(super) toast: Toast,
     pub(super) card: Option<Value>,
 }
 
-impl From<Toast> for Reply {
+impl From<Toast> for Shown {
     fn from(toast: Toast) -> Self {
         Self { toast, card: None }
     }
@@ -63,11 +67,18 @@ pub(super) async fn answer(parts: &Parts, click: Click) -> Vec<u8> {
 /// What a button says.
 struct Tap {
     request: RequestId,
-    action: Action,
+    wanted: Wanted,
     sealed: bool,
 }
 
-async fn judge(parts: &Parts, click: &Click) -> Reply {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Permission(Action),
+    /// A question's button; a form's submit names none.
+    Answer(Option<questions::Tap>),
+}
+
+async fn judge(parts: &Parts, click: &Click) -> Shown {
     if !is_ours(parts, click) {
         return Toast::Invalid.into();
     }
@@ -86,7 +97,7 @@ async fn judge(parts: &Parts, click: &Click) -> Reply {
     {
         return Toast::Stale.into();
     }
-    if tap.action == Action::Undo {
+    if tap.wanted == Wanted::Permission(Action::Undo) {
         return undo::undo(parts, &tap.request, tap.sealed, &operator).await;
     }
     let Some(request) = parts.desk.find(&tap.request) else {
@@ -96,7 +107,12 @@ async fn judge(parts: &Parts, click: &Click) -> Reply {
         warn!(request = %tap.request, "refused a button that nod did not make");
         return Toast::Invalid.into();
     }
-    let action = match wanted(&request, &tap, click) {
+    let chosen = match (questions::of(&request.tool, &request.input), tap.wanted) {
+        (Some((ask, _)), Wanted::Answer(button)) => answered(&ask, button, click),
+        (None, Wanted::Permission(action)) => wanted(&request, action, click),
+        (Some(_), Wanted::Permission(_)) | (None, Wanted::Answer(_)) => Err(Toast::Invalid),
+    };
+    let action = match chosen {
         Ok(action) => action,
         Err(toast) => return toast.into(),
     };
@@ -122,9 +138,14 @@ fn is_ours(parts: &Parts, click: &Click) -> bool {
 fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     let text = |field: &str| click.value.get(field)?.as_str();
     if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
+        let wanted = if action == ANSWER {
+            Wanted::Answer(text("tap").and_then(questions::Tap::parse))
+        } else {
+            Wanted::Permission(Action::parse(action)?)
+        };
         return Some(Tap {
             request: RequestId::parse(request).ok()?,
-            action: Action::parse(action)?,
+            wanted,
             sealed: parts.sealer.holds(&click.value),
         });
     }
@@ -138,7 +159,7 @@ fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     let request = parts.courier.request_of(click.message.as_ref()?)?;
     is_empty.then_some(Tap {
         request,
-        action,
+        wanted: Wanted::Permission(action),
         sealed: true,
     })
 }
@@ -152,7 +173,7 @@ fn other_machine(parts: &Parts, value: &Value) -> Option<String> {
     Some(name.unwrap_or(machine).to_owned())
 }
 
-async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Reply {
+async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {
     let id = click.by.id().map(|id| id.to_string());
     let who = id.as_deref().unwrap_or("unknown");
     warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
@@ -187,10 +208,10 @@ fn names_its_card(parts: &Parts, click: &Click, id: &RequestId) -> bool {
 }
 
 /// The choice as the desk takes it, if the card offered it.
-fn wanted(request: &Request, tap: &Tap, click: &Click) -> Result<Choice, Toast> {
+fn wanted(request: &Request, action: Action, click: &Click) -> Result<Choice, Toast> {
     let offer = rules::offer(request);
-    let offered = cards::permission::choices(request, &offer).contains(&tap.action);
-    let not_offered = if tap.action == Action::Always {
+    let offered = cards::permission::choices(request, &offer).contains(&action);
+    let not_offered = if action == Action::Always {
         Toast::AlwaysNotOffered
     } else {
         Toast::NotOffered
@@ -205,7 +226,7 @@ fn wanted(request: &Request, tap: &Tap, click: &Click) -> Result<Choice, Toast> 
         reason: reason(),
         interrupt,
     };
-    match tap.action {
+    match action {
         Action::Deny => Ok(deny(false)),
         Action::Interrupt => Ok(deny(true)),
         _ if !offered => Err(not_offered),
@@ -225,6 +246,34 @@ fn wanted(request: &Request, tap: &Tap, click: &Click) -> Result<Choice, Toast> 
             .map_err(|_| Toast::AlwaysNotOffered),
         Action::Undo => Err(Toast::Invalid),
     }
+}
+
+/// The answer a tap or a form gives, or what is wrong with it.
+fn answered(
+    ask: &questions::Ask,
+    button: Option<questions::Tap>,
+    click: &Click,
+) -> Result<Choice, Toast> {
+    let reply = match button {
+        Some(tap) if click.form.is_empty() => Reply::Tap(tap),
+        button => Reply::Form {
+            button,
+            fields: questions::Fields::from_json(&click.form),
+        },
+    };
+    answer_by(ask, &reply)
+}
+
+/// The same for any reply, also one typed into the chat.
+pub(super) fn answer_by(ask: &questions::Ask, reply: &Reply) -> Result<Choice, Toast> {
+    let outcome = ask.read(reply).map_err(Toast::BadAnswer)?;
+    Ok(match ask.decided(&outcome) {
+        questions::Decided::Answers(words) => Choice::Answer(words),
+        questions::Decided::Refused(reason) => Choice::Deny {
+            reason,
+            interrupt: false,
+        },
+    })
 }
 
 /// One compare-and-set decides who wins.
@@ -256,7 +305,7 @@ pub(super) async fn claim(
 }
 
 /// The claim is ours: write it down, tell the hook, leave the rule.
-async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Reply {
+async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Shown {
     let settled = claim.settled().clone();
     let (delivery, card) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
     let toast = match delivery {
@@ -264,7 +313,7 @@ async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Reply {
         Delivery::Unconfirmed => Toast::StillChecking,
         Delivery::Confirmed | Delivery::Written => after_delivery(parts, &settled, delivery).await,
     };
-    Reply {
+    Shown {
         toast,
         card: Some(card),
     }
@@ -291,7 +340,9 @@ pub(super) async fn settle(
             None
         }
     };
-    let delivery = claim.deliver(verdict::extras(&settled.ending)).await;
+    let request = &settled.request;
+    let extras = verdict::extras(&settled.ending, &request.tool, &request.input);
+    let delivery = claim.deliver(extras).await;
     info!(
         request = %settled.request.id,
         decision = record::kind(&settled.ending),
@@ -323,11 +374,15 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
                 }
             }
         },
-        Ending::Denied { interrupt, .. } => {
-            if *interrupt {
-                Toast::Interrupted
-            } else {
-                Toast::Denied
+        Ending::Answered { .. } => Toast::Answered,
+        Ending::Denied {
+            interrupt: true, ..
+        } => Toast::Interrupted,
+        Ending::Denied { .. } => {
+            let request = &settled.request;
+            match questions::of(&request.tool, &request.input) {
+                Some(_) => Toast::AnswerRefused,
+                None => Toast::Denied,
             }
         }
         Ending::Terminal { .. }
@@ -355,7 +410,9 @@ async fn past(parts: &Parts, tap: &Tap, now: Millis) -> Toast {
 
 fn late(ending: &Ending, ago: Millis) -> Toast {
     match ending {
-        Ending::Allowed { .. } | Ending::Denied { .. } => Toast::AlreadyHandled,
+        Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. } => {
+            Toast::AlreadyHandled
+        }
         Ending::Terminal { allowed } => Toast::SettledInTerminal {
             allowed: *allowed,
             ago,

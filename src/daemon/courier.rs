@@ -14,11 +14,12 @@ use super::journal::{self, CardEdit};
 use super::parts::Parts;
 use crate::approvals::request::Request;
 use crate::approvals::{Settled, desk, record};
-use crate::cards::{Action, ending, permission};
+use crate::cards::{Action, ending, permission, question};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, Sent};
 use crate::ids::{MessageId, RequestId};
 use crate::rules;
+use crate::sessions::questions;
 use crate::store::{Card, Store};
 
 /// Feishu reverts an edit that comes before its own reply has settled on the
@@ -198,7 +199,11 @@ async fn send_any(parts: &Parts, receiver: &Receiver, request: &Request) -> Resu
         .await
         .unwrap_or(0);
     let denied = u32::try_from(denied).unwrap_or(u32::MAX);
-    let card = {
+    let card = if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
+        let values = |tap| parts.answer_button(&request.id, Some(tap));
+        let submit = parts.answer_button(&request.id, None);
+        question::pending(request, &ask, &values, &submit, parts.config.lang)
+    } else {
         let offer = rules::offer(request);
         let values = |action| parts.button(&request.id, action);
         permission::pending_again(request, &offer, denied, &values, parts.config.lang)

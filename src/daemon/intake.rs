@@ -1,6 +1,7 @@
 //! What hooks bring: a permission request becomes a place at the desk and a
 //! card; the other events settle what the terminal has answered.
 
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, info};
@@ -34,7 +35,7 @@ pub(super) async fn register(
                 info!(request = %registration.id, "a hook came back");
                 return Ok(waiting);
             }
-            Ok(Return::Ended(past)) => return Ok(ended(past, 0)),
+            Ok(Return::Ended(past)) => return Ok(ended(past, 0, &registration.raw_input)),
             Err(ResumeRefusal::WrongToken) => {
                 return Err(refused(
                     "wrong_token",
@@ -51,7 +52,7 @@ pub(super) async fn register(
                 digest: it.digest,
                 token: token.hash(),
             };
-            return Ok(ended(past, it.asked_at));
+            return Ok(ended(past, it.asked_at, &registration.raw_input));
         }
         return Err(refused("unknown", ResumeRefusal::Unknown.to_string()));
     }
@@ -152,8 +153,11 @@ fn suggested(ask: &Ask) -> Vec<Rule> {
 }
 
 /// A place whose answer is there already, with all that the ending carries.
-fn ended(past: Past, asked_at: Millis) -> Waiting {
-    let extras = verdict::extras(&past.ending);
+fn ended(past: Past, asked_at: Millis, raw_input: &[u8]) -> Waiting {
+    let extras = match HookInput::parse(raw_input).map(|input| input.event) {
+        Ok(Event::PermissionRequest(ask)) => verdict::extras(&past.ending, &ask.tool, &ask.input),
+        Ok(_) | Err(_) => verdict::extras(&past.ending, "", &Value::Null),
+    };
     let patience = (past.at - asked_at).max(0).unsigned_abs();
     debug!("a hook came back for an answer it had missed");
     Waiting::ended(

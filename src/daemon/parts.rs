@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 
+use super::clicks;
 use super::courier::Courier;
 use super::freshness::Freshness;
 use super::recent::Recent;
@@ -19,6 +20,7 @@ use crate::feishu::event::Person;
 use crate::feishu::link::Phase;
 use crate::gateway::seal::Sealer;
 use crate::ids::{MachineId, RequestId};
+use crate::sessions::questions::Tap;
 use crate::store::Store;
 
 pub(super) struct Parts {
@@ -77,12 +79,23 @@ impl Parts {
 
     /// The value of a button, sealed to this request, action and machine.
     pub(super) fn button(&self, request: &RequestId, action: Action) -> Value {
-        self.sealer.seal(json!({
-            "action": action.as_str(),
+        self.sealer.seal(self.value(request, action.as_str()))
+    }
+
+    /// The value of a question's button, or of its form's submit.
+    pub(super) fn answer_button(&self, request: &RequestId, tap: Option<Tap>) -> Value {
+        let mut value = self.value(request, clicks::ANSWER);
+        value["tap"] = json!(tap.map(Tap::as_name));
+        self.sealer.seal(value)
+    }
+
+    fn value(&self, request: &RequestId, action: &str) -> Value {
+        json!({
+            "action": action,
             "request_id": request.as_str(),
             "callback_url": format!("nod://{}", self.machine.id),
             "machine": self.machine.id.as_str(),
             "machine_name": self.machine.name,
-        }))
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use tracing::warn;
 
-use super::clicks::Reply;
+use super::clicks::Shown;
 use super::courier;
 use super::parts::Parts;
 use crate::approvals::desk::Delivery;
@@ -12,7 +12,7 @@ use crate::ids::RequestId;
 use crate::store::ListedRule;
 use crate::wording::Toast;
 
-pub(super) async fn undo(parts: &Parts, id: &RequestId, sealed: bool, by: &Operator) -> Reply {
+pub(super) async fn undo(parts: &Parts, id: &RequestId, sealed: bool, by: &Operator) -> Shown {
     if !sealed {
         return Toast::Invalid.into();
     }
@@ -42,7 +42,7 @@ pub(super) async fn undo(parts: &Parts, id: &RequestId, sealed: bool, by: &Opera
         warn!("an undo was not written down: {why}");
     }
     super::journal::refused(parts, "rule_undone", Some(id), Some(by.id.as_str()), None).await;
-    Reply {
+    Shown {
         toast: Toast::RuleUndone,
         card: redraw(parts, id),
     }
@@ -77,6 +77,6 @@ fn redraw(parts: &Parts, id: &RequestId) -> Option<serde_json::Value> {
     Some(courier::ended_card(parts, &settled, Delivery::Confirmed))
 }
 
-fn failed(why: String) -> Reply {
+fn failed(why: String) -> Shown {
     Toast::UndoFailed { why }.into()
 }

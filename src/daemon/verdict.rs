@@ -1,6 +1,7 @@
 //! What an ending means to Claude Code: the permission update that goes with
 //! it, and the rule it leaves in the project's settings.
 
+use serde_json::Value;
 use std::path::PathBuf;
 use tracing::warn;
 
@@ -11,12 +12,21 @@ use crate::approvals::request::{Ending, Operator, Reach, Request};
 use crate::claude::permission::{Destination, allow_rules};
 use crate::claude::settings_file;
 use crate::rules::Rule;
+use crate::sessions::questions;
 use crate::store::LeftRule;
 
-/// What the hook is told besides allow or deny.
-pub(super) fn extras(ending: &Ending) -> Extras {
-    let Ending::Allowed { reach, .. } = ending else {
-        return Extras::default();
+/// What the hook is told besides allow or deny. `asked` is the tool call that
+/// ended this way: a question's answers go back inside its own input.
+pub(super) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
+    let reach = match ending {
+        Ending::Allowed { reach, .. } => reach,
+        Ending::Answered { answers, .. } => return answered(tool, input, answers),
+        Ending::Denied { .. }
+        | Ending::Terminal { .. }
+        | Ending::TimedOut
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Undeliverable => return Extras::default(),
     };
     let (rules, to) = match reach {
         Reach::Once => return Extras::default(),
@@ -30,6 +40,17 @@ pub(super) fn extras(ending: &Ending) -> Extras {
     Extras {
         updated_permissions: allow_rules(&parts, to).map(|update| serde_json::json!([update])),
         updated_input: None,
+    }
+}
+
+fn answered(tool: &str, input: &Value, answers: &[String]) -> Extras {
+    let Some((ask, asker)) = questions::of(tool, input) else {
+        return Extras::default();
+    };
+    let (input, updates) = ask.answered(&asker, answers);
+    Extras {
+        updated_input: Some(input),
+        updated_permissions: (!updates.is_empty()).then(|| Value::Array(updates)),
     }
 }
 

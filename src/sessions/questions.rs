@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::claude::stream::say::Verdict;
+
 pub mod claude;
 mod read;
+pub mod script;
 
 pub const MAX_QUESTIONS: usize = 4;
 /// Longer than any answer a person types, and small beside a prompt.
@@ -242,6 +245,83 @@ impl Question {
             }
             (_, Answer::Text(text) | Answer::PlanRevised(text)) => Some(text.clone()),
             _ => None,
+        }
+    }
+}
+
+/// Whoever asks by a tool call, and how the answer goes back to them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asker {
+    Claude(claude::Asked),
+    Script,
+}
+
+/// The question a tool call puts to a person; `None` for a call that only
+/// wants permission.
+pub fn of(tool: &str, input: &Value) -> Option<(Ask, Asker)> {
+    if tool == script::TOOL {
+        return Some((script::parse(input)?, Asker::Script));
+    }
+    let (ask, asked) = claude::tool(tool, input)?;
+    Some((ask, Asker::Claude(asked)))
+}
+
+/// What a person decided, in words that can be kept: the same words give the
+/// same answer back, also after a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decided {
+    Answers(Vec<String>),
+    /// No answer, or a plan sent back; the words are for the asker.
+    Refused(Option<String>),
+}
+
+impl Ask {
+    pub fn decided(&self, outcome: &Outcome) -> Decided {
+        let Outcome::Answered(answers) = outcome else {
+            return Decided::Refused(None);
+        };
+        if let [Answer::PlanRevised(text)] = answers.as_slice() {
+            return Decided::Refused(Some(text.clone()));
+        }
+        let words = self.questions.iter().zip(answers);
+        Decided::Answers(
+            words
+                .map(|(question, answer)| question.kept(answer))
+                .collect(),
+        )
+    }
+
+    /// The allow that carries kept answers back, as the hook prints it: the
+    /// input, and permission updates for it to apply.
+    pub fn answered(&self, asker: &Asker, words: &[String]) -> (Value, Vec<Value>) {
+        let verdict = match asker {
+            Asker::Script => return (serde_json::json!({"answers": words}), Vec::new()),
+            Asker::Claude(claude::Asked::Questions(asked)) => asked.answered(words),
+            Asker::Claude(claude::Asked::Plan(plan)) => {
+                let edits = Tap::ApprovePlanAndEdits.as_name();
+                plan.approved(words.first() == Some(&edits))
+            }
+            Asker::Claude(claude::Asked::Fields(_)) => return (Value::Null, Vec::new()),
+        };
+        match verdict {
+            Verdict::Allow { input, permissions } => (input, permissions),
+            Verdict::Deny { .. } => (Value::Null, Vec::new()),
+        }
+    }
+}
+
+impl Question {
+    fn kept(&self, answer: &Answer) -> String {
+        match answer {
+            Answer::Yes => Tap::Yes.as_name(),
+            Answer::No => Tap::No.as_name(),
+            Answer::PlanApproved { accept_edits: true } => Tap::ApprovePlanAndEdits.as_name(),
+            Answer::PlanApproved {
+                accept_edits: false,
+            } => Tap::ApprovePlan.as_name(),
+            Answer::Picked { .. } | Answer::Text(_) | Answer::PlanRevised(_) | Answer::Skipped => {
+                self.words(answer).unwrap_or_default()
+            }
         }
     }
 }

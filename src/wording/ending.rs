@@ -4,6 +4,7 @@
 use super::{Text, span};
 use crate::approvals::request::Millis;
 
+pub static ANSWERED: Text = Text::new("已回答", "Answered");
 pub static ALLOWED: Text = Text::new("已批准", "Allowed");
 pub static ALLOWED_SESSION: Text = Text::new("本次会话已允许", "Allowed this session");
 pub static ALLOWED_ALWAYS: Text = Text::new("已始终允许", "Always allowed");

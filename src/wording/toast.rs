@@ -1,6 +1,7 @@
 //! The short answers to a click. Eight of them are fixed by the protocol and
 //! may not change by a letter; the rest say the true reason where those don't.
 
+use crate::sessions::questions::Problem;
 use serde_json::{Value, json};
 
 use super::{Lang, Text, ago};
@@ -93,6 +94,12 @@ pub enum Toast {
     /// Remote approval is locked; only a refusal is possible.
     Locked,
     Processing,
+    /// A question has its answer.
+    Answered,
+    /// The person chose not to answer, or sent a plan back.
+    AnswerRefused,
+    /// What was given is no answer; the question stays open.
+    BadAnswer(Problem),
 }
 
 impl Toast {
@@ -103,6 +110,8 @@ impl Toast {
             | Self::AllowedForSession
             | Self::Denied
             | Self::Interrupted
+            | Self::Answered
+            | Self::AnswerRefused
             | Self::RuleUndone => Tone::Success,
             Self::Unknown
             | Self::HookGone
@@ -119,6 +128,7 @@ impl Toast {
             | Self::RuleNotSaved { .. }
             | Self::AlwaysNotOffered
             | Self::NotOffered
+            | Self::BadAnswer(_)
             | Self::Locked => Tone::Warning,
             Self::SameAgain { .. }
             | Self::StillChecking
@@ -237,6 +247,9 @@ impl Toast {
                 "Remote approval is locked: unlock in the terminal; denying still works",
             ),
             Self::Processing => Text::new("处理中，请稍候", "Working on it"),
+            Self::Answered => Text::new("已收到你的回复，继续执行...", "Got your reply, going on"),
+            Self::AnswerRefused => Text::new("已转告，不再等待回答", "Told, no answer is awaited"),
+            Self::BadAnswer(problem) => super::question::problem(*problem),
         }
     }
 }

@@ -8,6 +8,8 @@ use super::{VERSION, WireError, frame};
 use crate::approvals::answer::{Answer, Extras};
 use crate::approvals::request::{Digest, Ending};
 
+/// The person answered Claude Code's own dialog: there is nothing to say.
+pub const ANSWERED_IN_TERMINAL: &str = "answered_in_terminal";
 /// What the model reads when the person gave no reason.
 const DENIED: &str = "用户通过飞书拒绝";
 /// A reason is one person's sentence; more would not fit the reply.
@@ -16,7 +18,7 @@ const MAX_REASON_CHARS: usize = 4000;
 /// Writes the decision frame. `for_nod` adds what only nod's own client reads.
 pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, WireError> {
     let mut value = match &answer.ending {
-        Ending::Allowed { .. } => json!({
+        Ending::Allowed { .. } | Ending::Answered { .. } => json!({
             "success": true,
             "session_id": session,
             "decision": {"behavior": "allow"},
@@ -33,11 +35,9 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
             },
         }),
         Ending::TimedOut => fallback(session, "server_timeout", &timed_out(answer.patience)),
-        Ending::Terminal { .. } => fallback(
-            session,
-            "answered_in_terminal",
-            "已在终端处理，请在终端操作",
-        ),
+        Ending::Terminal { .. } => {
+            fallback(session, ANSWERED_IN_TERMINAL, "已在终端处理，请在终端操作")
+        }
         Ending::HookGone => fallback(session, "hook_gone", "请求已失效，请在终端操作"),
         Ending::Orphaned => fallback(session, "daemon_restarted", "服务已重启，请在终端操作"),
         Ending::Undeliverable => fallback(
@@ -52,7 +52,10 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
             "digest": answer.digest.hex(),
             "ack": true,
         });
-        if matches!(answer.ending, Ending::Allowed { .. }) {
+        if matches!(
+            answer.ending,
+            Ending::Allowed { .. } | Ending::Answered { .. }
+        ) {
             let Extras {
                 updated_permissions,
                 updated_input,
