@@ -34,6 +34,7 @@ pub(super) struct Core {
     faults: Mutex<Faults>,
     any_fault: AtomicBool,
     clock_ahead: AtomicU64,
+    answers: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -55,6 +56,7 @@ impl Core {
             faults: Mutex::default(),
             any_fault: AtomicBool::new(false),
             clock_ahead: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
             options,
         }
     }
@@ -87,6 +89,13 @@ impl Core {
     pub(super) fn advance_clock(&self, ms: u64) {
         self.clock_ahead.fetch_add(ms, Ordering::Relaxed);
         self.record("clock", None, || json!({"advanced_ms": ms}));
+    }
+
+    /// What `X-Tt-Logid` carries. Takes no lock, because answers are written
+    /// while the world is read.
+    pub(super) fn log_id(&self) -> String {
+        let number = self.answers.fetch_add(1, Ordering::Relaxed);
+        format!("{}{number:019x}", self.now())
     }
 
     pub(super) fn record(

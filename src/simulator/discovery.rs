@@ -103,7 +103,7 @@ fn written(core: &Core, http: u16, answer: &Value) -> Response<Body> {
         Response::builder()
             .status(http)
             .header("content-type", "application/json; charset=utf-8")
-            .header("x-tt-logid", core.world().mint.hex(32))
+            .header("x-tt-logid", core.log_id())
             .body(Body::from(answer.to_string())),
     )
 }

@@ -297,17 +297,6 @@ impl Fault {
         )
     }
 
-    /// Changes how an event is written.
-    pub(super) fn shapes(&self) -> bool {
-        matches!(
-            self,
-            Self::Duplicate
-                | Self::Fragments(_)
-                | Self::TypeHeader { .. }
-                | Self::MissingHeaders { .. }
-        )
-    }
-
     pub(super) fn refuses_handshake(&self) -> bool {
         matches!(
             self,

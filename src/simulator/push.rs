@@ -22,6 +22,13 @@ use crate::feishu::frame::Frame;
 /// How many pushes are remembered for late and second replies.
 const MAX_REMEMBERED: usize = 20_000;
 
+/// What may bend one event, each kind once.
+const SHAPES: [fn(&Fault) -> bool; 3] = [
+    |fault| matches!(fault, Fault::TypeHeader { .. }),
+    |fault| matches!(fault, Fault::MissingHeaders { .. }),
+    |fault| matches!(fault, Fault::Fragments(_)),
+];
+
 /// Where a reply goes besides the history.
 #[derive(Debug)]
 pub(super) enum Sink {
@@ -165,11 +172,9 @@ impl Core {
             );
             vec![frame]
         };
-        let shaping = |fault: &Fault| fault.shapes() && *fault != Fault::Duplicate;
-        while let Some(fault) = self.take_fault(Some(connection), At::Now, shaping) {
-            frames = shape::apply(&fault, frames, &mut self.world().mint);
-            if matches!(fault, Fault::Fragments(_)) {
-                break;
+        for shapes in SHAPES {
+            if let Some(fault) = self.take_fault(Some(connection), At::Now, shapes) {
+                frames = shape::apply(&fault, frames, &mut self.world().mint);
             }
         }
         let bytes = frames.iter().map(Frame::to_bytes).collect();

@@ -100,38 +100,35 @@ async fn serve(
 
 async fn open_api(core: &Core, call: &Call) -> Response<Body> {
     let name = call.name();
-    while let Some(fault) = core.take_fault(None, At::Now, |f| f.meets_call(&name)) {
-        match fault {
-            Fault::SlowRest { ms, .. } => {
-                tokio::select! {
-                    () = core.cancel.cancelled() => {}
-                    () = tokio::time::sleep(Duration::from_millis(ms)) => {}
-                }
-                break;
-            }
-            Fault::RestHang { .. } => {
-                core.cancel.cancelled().await;
-                return cut();
-            }
-            Fault::RestError {
-                code, http, msg, ..
-            } => {
-                return refused(
-                    core,
-                    &Refusal {
-                        http,
-                        ..Refusal::new(code, msg)
-                    },
-                );
-            }
-            Fault::RestHttp { status, body, .. } => return html(status, body),
-            Fault::RateLimit { reset, .. } => return refused(core, &rate_limited(reset)),
-            Fault::ExpiredToken => {
-                core.world().expire_tokens();
-                return refused(core, &token_expired());
-            }
-            _ => break,
+    let slow = |fault: &Fault| matches!(fault, Fault::SlowRest { .. }) && fault.meets_call(&name);
+    if let Some(Fault::SlowRest { ms, .. }) = core.take_fault(None, At::Now, slow) {
+        tokio::select! {
+            () = core.cancel.cancelled() => {}
+            () = tokio::time::sleep(Duration::from_millis(ms)) => {}
         }
+    }
+    let other = |fault: &Fault| !matches!(fault, Fault::SlowRest { .. }) && fault.meets_call(&name);
+    match core.take_fault(None, At::Now, other) {
+        Some(Fault::RestHang { .. }) => {
+            core.cancel.cancelled().await;
+            return cut();
+        }
+        Some(Fault::RestError {
+            code, http, msg, ..
+        }) => {
+            let refusal = Refusal {
+                http,
+                ..Refusal::new(code, msg)
+            };
+            return refused(core, &refusal);
+        }
+        Some(Fault::RestHttp { status, body, .. }) => return html(status, body),
+        Some(Fault::RateLimit { reset, .. }) => return refused(core, &rate_limited(reset)),
+        Some(Fault::ExpiredToken) => {
+            core.world().expire_tokens();
+            return refused(core, &token_expired());
+        }
+        _ => {}
     }
     match route(core, call).await {
         Ok(answer) => answer,
@@ -395,7 +392,7 @@ fn ok(core: &Core, data: &Value) -> Response<Body> {
 }
 
 fn refused(core: &Core, refusal: &Refusal) -> Response<Body> {
-    let log_id = core.world().mint.hex(32);
+    let log_id = core.log_id();
     let answer = json!({
         "code": refusal.code,
         "msg": refusal.msg,
@@ -413,7 +410,7 @@ fn respond(core: &Core, http: u16, reset: Option<u64>, answer: &Value) -> Respon
     let mut builder = Response::builder()
         .status(http)
         .header("content-type", "application/json; charset=utf-8")
-        .header("x-tt-logid", core.world().mint.hex(32));
+        .header("x-tt-logid", core.log_id());
     if let Some(reset) = reset {
         builder = builder
             .header("x-ogw-ratelimit-limit", "50")
@@ -425,7 +422,7 @@ fn respond(core: &Core, http: u16, reset: Option<u64>, answer: &Value) -> Respon
 fn binary(core: &Core, bytes: Bytes) -> Response<Body> {
     let builder = Response::builder()
         .header("content-type", "application/octet-stream")
-        .header("x-tt-logid", core.world().mint.hex(32));
+        .header("x-tt-logid", core.log_id());
     built(builder.body(Body::from(bytes)))
 }
 

@@ -1,1 +1,227 @@
+//! The control interface, as a test in another language uses it.
 
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::client::{Answer, Link, call};
+use super::{LIMIT, card, ready, start, title};
+use crate::simulator::{Options, Simulator};
+
+async fn post(simulator: &Simulator, path: &str, body: &Value) -> Answer {
+    let request = format!("POST /control/{path}");
+    let address = simulator.addresses().control;
+    call(address, &request, None, Some(&body.to_string())).await
+}
+
+async fn get(simulator: &Simulator, path: &str) -> Answer {
+    let address = simulator.addresses().control;
+    call(address, &format!("GET /control/{path}"), None, None).await
+}
+
+#[tokio::test]
+async fn a_card_is_found_tapped_and_seen_again() {
+    let simulator = start().await;
+    let (_, mut link, id) = ready(&simulator).await;
+    let waited = get(&simulator, "wait?messages=1&connections=1&timeout_ms=5000").await;
+    assert_eq!(
+        (waited.status, waited.json()["done"].clone()),
+        (200, json!(true))
+    );
+    let messages = get(&simulator, "messages").await.json();
+    assert_eq!(messages["messages"][0]["message_id"], id.as_str());
+    let press = json!({"message_id": id, "value": {"action": "allow"}, "user": "owner"});
+    let result = json!({"toast": {"type": "info", "content": "ok"}, "card": {"type": "raw", "data": card("allowed")}});
+    let (clicked, _) = tokio::join!(
+        post(&simulator, "click", &press),
+        link.answer_click(&result)
+    );
+    let clicked = clicked.json();
+    assert_eq!(clicked["toast"]["content"], "ok");
+    assert_eq!(clicked["popup"], Value::Null);
+    let shown = get(&simulator, &format!("messages/{id}")).await.json();
+    assert_eq!(title(shown.get("card")), "allowed");
+    let waited = get(
+        &simulator,
+        &format!("wait?message_id={id}&contains=allowed"),
+    )
+    .await;
+    assert_eq!(waited.status, 200);
+    let replies = get(&simulator, "wait?replies=1").await.json();
+    assert_eq!(replies["replies"], 1);
+}
+
+#[tokio::test]
+async fn what_can_not_be_done_is_said() {
+    let simulator = start().await;
+    let (_, _link, id) = ready(&simulator).await;
+    let gone = post(
+        &simulator,
+        "click",
+        &json!({"message_id": id, "text": "gone"}),
+    )
+    .await;
+    assert_eq!(
+        (gone.status, gone.json()["error"].clone()),
+        (409, json!("nothing on the card matches"))
+    );
+    for (path, body, status) in [
+        ("click", json!({"message": 1}), 400),
+        ("click/raw", json!({}), 400),
+        ("click/raw", json!({"hex": "0"}), 400),
+        ("fault", json!({"fault": "unheard_of"}), 400),
+        ("text", json!({"text": "x", "user": "nobody"}), 409),
+        ("nonsense", json!({}), 404),
+    ] {
+        assert_eq!(
+            post(&simulator, path, &body).await.status,
+            status,
+            "{path} {body}"
+        );
+    }
+    assert_eq!(get(&simulator, "wait").await.status, 400);
+    assert_eq!(
+        get(&simulator, "wait?messages=9&timeout_ms=1").await.status,
+        408
+    );
+    assert_eq!(get(&simulator, "messages/om_x").await.status, 404);
+    let plain = {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let address = simulator.addresses().control;
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let text = "POST /control/repush HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    assert!(plain.starts_with("HTTP/1.1 415"), "{plain}");
+}
+
+#[tokio::test]
+async fn texts_events_and_raw_clicks_are_pushed() {
+    let simulator = start().await;
+    let mut link = Link::connect(&simulator).await;
+    let text = json!({"text": "hi"});
+    let (pushed, body) = tokio::join!(post(&simulator, "text", &text), link.acknowledge());
+    assert_eq!(pushed.json()["code"], 200);
+    assert_eq!(body["event"]["message"]["content"], r#"{"text":"hi"}"#);
+    let event = json!({"event_type": "x.y_v1", "event": {"n": 1}});
+    let (pushed, body) = tokio::join!(post(&simulator, "event", &event), link.acknowledge());
+    assert_eq!(pushed.json()["code"], 200);
+    assert_eq!(body["event"]["n"], 1);
+    let raw = json!({"payload": {"odd": true}});
+    let (pushed, body) = tokio::join!(post(&simulator, "click/raw", &raw), link.acknowledge());
+    assert_eq!(pushed.json()["pushed"]["code"], 200);
+    assert_eq!(body, json!({"odd": true}));
+    let raw = json!({"hex": "00ff"});
+    let taking = async {
+        let (frame, _) = link.event().await;
+        assert_eq!(frame.payload.clone().unwrap(), [0x00, 0xff].as_slice());
+        link.answer(&frame, &json!({"code": 500})).await;
+    };
+    let (pushed, ()) = tokio::join!(post(&simulator, "click/raw", &raw), taking);
+    assert_eq!(pushed.json()["outcome"]["popup"], 200_671);
+}
+
+#[tokio::test]
+async fn faults_are_armed_listed_and_cleared() {
+    let simulator = start().await;
+    let armed = post(
+        &simulator,
+        "fault",
+        &json!({"fault": "slow_rest", "ms": 5, "times": "always"}),
+    )
+    .await;
+    assert_eq!(armed.json()["faults"][0]["fault"], "slow_rest");
+    assert_eq!(
+        get(&simulator, "faults").await.json()["faults"][0]["times"],
+        Value::Null
+    );
+    post(&simulator, "faults/clear", &json!({})).await;
+    assert_eq!(
+        get(&simulator, "faults").await.json(),
+        json!({"faults": []})
+    );
+    let mut link = Link::connect(&simulator).await;
+    post(&simulator, "fault", &json!({"fault": "drop"})).await;
+    assert!(!matches!(link.message().await, Some(Ok(_))));
+    let waited = get(&simulator, "wait?connections=0").await;
+    assert_eq!(waited.status, 200);
+}
+
+#[tokio::test]
+async fn the_feed_waits_for_what_comes_next() {
+    let simulator = start().await;
+    let last = get(&simulator, "history").await.json()["last"]
+        .as_u64()
+        .unwrap();
+    let path = format!("feed?after={last}&kind=connection_up&timeout_ms=9000");
+    let (fed, link) = tokio::join!(get(&simulator, &path), Link::connect(&simulator));
+    let fed = fed.json();
+    assert_eq!(fed["entries"][0]["kind"], "connection_up");
+    assert!(fed["last"].as_u64().unwrap() > last);
+    drop(link);
+    let down = get(&simulator, "feed?kind=connection_down").await.json();
+    assert!(down["entries"][0]["why"].is_string());
+    let nothing = get(&simulator, "feed?after=999999&timeout_ms=1")
+        .await
+        .json();
+    assert_eq!(nothing["entries"], json!([]));
+}
+
+#[tokio::test]
+async fn clock_repush_people_and_violations_answer() {
+    let simulator = start().await;
+    let clock = post(&simulator, "clock", &json!({"advance_ms": 1000})).await;
+    assert!(clock.json()["now"].as_u64().is_some());
+    assert_eq!(
+        post(&simulator, "repush", &json!({})).await.json(),
+        json!({"pushed": []})
+    );
+    let people = get(&simulator, "people").await.json();
+    assert_eq!(people["users"][0]["name"], "owner");
+    assert_eq!(
+        get(&simulator, "violations").await.json(),
+        json!({"violations": []})
+    );
+    assert_eq!(
+        get(&simulator, "connections").await.json(),
+        json!({"connections": []})
+    );
+    assert_eq!(
+        post(&simulator, "violations/clear", &json!({}))
+            .await
+            .status,
+        200
+    );
+    let addresses = get(&simulator, "addresses").await.json();
+    assert_eq!(
+        addresses["feishu"],
+        simulator.addresses().feishu.to_string()
+    );
+}
+
+#[tokio::test]
+async fn run_reports_where_it_listens_and_stops_when_cancelled() {
+    let cancel = CancellationToken::new();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(crate::simulator::run(
+        Options::default(),
+        cancel.clone(),
+        move |addresses| sender.send(addresses).expect("a listener"),
+    ));
+    let addresses = receiver.await.unwrap();
+    let answer = call(addresses.control, "GET /control/addresses", None, None).await;
+    assert_eq!(answer.status, 200);
+    cancel.cancel();
+    tokio::time::timeout(LIMIT, running)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert!(
+        tokio::net::TcpStream::connect(addresses.control)
+            .await
+            .is_err()
+    );
+}
