@@ -294,11 +294,11 @@ mod tests {
             ("wrong_seq_or_log_id", |f| f.log_id = 99),
             ("optional_field_not_echoed", |f| f.log_id_new = None),
             ("missing_instance_id", |f| {
-                f.headers.retain(|h| h.key != "instance_id")
+                f.headers.retain(|h| h.key != "instance_id");
             }),
             ("biz_rt_not_last", |f| drop(f.headers.pop())),
             ("bad_biz_rt", |f| {
-                f.headers.last_mut().unwrap().value = "-3".to_owned()
+                f.headers.last_mut().unwrap().value = "-3".to_owned();
             }),
             ("headers_not_echoed", |f| f.headers.swap(0, 1)),
         ];

@@ -1,15 +1,15 @@
 //! Whether Feishu would take a card: JSON 2.0 checked against the documented
 //! components, attributes and limits. Renders nothing and repairs nothing.
 
+mod components;
 pub(super) mod schema;
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use schema::{
-    Attributes, CALLBACK, CARD, COMMON, COMPONENTS, Component, FIELD, Kind, LOCALES, OPEN_URL, Role,
-};
+use components::{COMMON, COMPONENTS, FIELD};
+use schema::{Attributes, CALLBACK, CARD, Component, Kind, LOCALES, OPEN_URL, Role};
 
 /// Feishu's limit on the card text.
 pub(super) const MAX_BYTES: usize = 30 * 1024;
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_feishu_refuses_is_refused_with_its_code() {
+    fn misplaced_components_are_refused_with_their_code() {
         let many: Vec<Value> = (0..=MAX_ELEMENTS).map(|_| json!({"tag": "hr"})).collect();
         let mut deep = json!({"tag": "hr"});
         for _ in 0..=MAX_DEPTH {
@@ -615,6 +615,15 @@ mod tests {
                 json!([form(&json!([button(&json!({"name": "b"})), submit()]))]),
                 NOT_PARSABLE,
             ),
+        ];
+        for (name, elements, expected) in cases {
+            assert_eq!(code(&elements), Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_refused_with_their_code() {
+        let cases = [
             ("submit outside", json!([submit()]), NOT_PARSABLE),
             (
                 "value on a button",

@@ -59,6 +59,7 @@ impl Press {
         }
     }
 
+    #[must_use]
     pub fn by(self, user: &str) -> Self {
         Self {
             user: user.to_owned(),
@@ -66,6 +67,7 @@ impl Press {
         }
     }
 
+    #[must_use]
     pub fn fill(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.form_value.insert(name.to_owned(), value.into());
         self

@@ -60,12 +60,12 @@ async fn serve(
             () = core.cancel.cancelled() => Err((503, "the simulator stops".to_owned())),
             answer = show(&control, rest, &query) => answer,
         },
-        ("POST", ["control", rest @ ..]) => match is_json(&headers) {
-            true => tokio::select! {
-                () = core.cancel.cancelled() => Err((503, "the simulator stops".to_owned())),
-                answer = act(core, rest, &body) => answer,
-            },
-            false => Err((415, "content-type is not application/json".to_owned())),
+        ("POST", ["control", ..]) if !is_json(&headers) => {
+            Err((415, "content-type is not application/json".to_owned()))
+        }
+        ("POST", ["control", rest @ ..]) => tokio::select! {
+            () = core.cancel.cancelled() => Err((503, "the simulator stops".to_owned())),
+            answer = act(core, rest, &body) => answer,
         },
         _ => Err(nothing()),
     };
@@ -96,8 +96,8 @@ fn nothing() -> Failure {
     )
 }
 
-fn bad(error: impl ToString) -> Failure {
-    (400, error.to_string())
+fn bad(error: impl Into<String>) -> Failure {
+    (400, error.into())
 }
 
 async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
@@ -259,7 +259,7 @@ struct Clock {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(bad)
+    serde_json::from_slice(body).map_err(|e| bad(e.to_string()))
 }
 
 async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {

@@ -50,7 +50,7 @@ pub(super) async fn answer(
     let signed_in = core.world().sign_in(&id, &secret);
     let app = match signed_in {
         Ok(app) => app,
-        Err((code, msg)) => return written(core, 200, &json!({"code": code, "msg": msg})),
+        Err((number, msg)) => return written(core, 200, &json!({"code": number, "msg": msg})),
     };
     let mut data = json!({
         "URL": url(core, app, fault.as_ref()),

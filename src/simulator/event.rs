@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::options::{App, User};
 
 /// The envelope every v2 event has.
-fn envelope(app: &App, event_id: &str, event_type: &str, create_time: u64, event: Value) -> Value {
+fn envelope(app: &App, event_id: &str, event_type: &str, create_time: u64, event: &Value) -> Value {
     json!({
         "schema": "2.0",
         "header": {
@@ -22,7 +22,7 @@ fn envelope(app: &App, event_id: &str, event_type: &str, create_time: u64, event
 }
 
 /// A plain event; its time is in milliseconds.
-pub(super) fn plain(app: &App, event_id: &str, event_type: &str, now: u64, event: Value) -> Value {
+pub(super) fn plain(app: &App, event_id: &str, event_type: &str, now: u64, event: &Value) -> Value {
     envelope(app, event_id, event_type, now, event)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn click(tap: &Tap<'_>) -> Value {
         "context": {"open_message_id": tap.message_id, "open_chat_id": tap.chat_id},
     });
     let micros = tap.now * 1000;
-    envelope(tap.app, tap.event_id, "card.action.trigger", micros, event)
+    envelope(tap.app, tap.event_id, "card.action.trigger", micros, &event)
 }
 
 fn knows_user_ids(app: &App) -> bool {
@@ -107,6 +107,7 @@ impl Text {
         }
     }
 
+    #[must_use]
     pub fn by(self, user: &str) -> Self {
         Self {
             user: user.to_owned(),
@@ -114,6 +115,7 @@ impl Text {
         }
     }
 
+    #[must_use]
     pub fn in_chat(self, chat_id: &str) -> Self {
         Self {
             chat_id: Some(chat_id.to_owned()),
@@ -121,6 +123,7 @@ impl Text {
         }
     }
 
+    #[must_use]
     pub fn replying_to(self, message_id: &str) -> Self {
         Self {
             parent_id: Some(message_id.to_owned()),
@@ -172,7 +175,7 @@ mod tests {
             "e1",
             "x.y_v1",
             1_700_000_000_123,
-            json!({}),
+            &json!({}),
         );
         assert_eq!(body["header"]["create_time"], "1700000000123");
     }

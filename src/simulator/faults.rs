@@ -234,6 +234,7 @@ impl Armed {
         }
     }
 
+    #[must_use]
     pub fn on(self, connection: u64) -> Self {
         Self {
             connection: Some(connection),
@@ -241,6 +242,7 @@ impl Armed {
         }
     }
 
+    #[must_use]
     pub fn at(self, at: At) -> Self {
         Self { at, ..self }
     }

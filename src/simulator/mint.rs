@@ -30,11 +30,16 @@ impl Mint {
     }
 
     pub(super) fn hex(&mut self, length: usize) -> String {
-        let mut text = String::with_capacity(length + 16);
-        while text.len() < length {
-            text.push_str(&format!("{:016x}", self.next()));
+        let mut text = String::with_capacity(length);
+        let mut bits = 0;
+        for n in 0..length {
+            if n % 16 == 0 {
+                bits = self.next();
+            }
+            let digit = u32::try_from(bits % 16).unwrap_or(0);
+            text.push(char::from_digit(digit, 16).unwrap_or('0'));
+            bits /= 16;
         }
-        text.truncate(length);
         text
     }
 

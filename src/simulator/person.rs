@@ -84,20 +84,19 @@ impl Core {
         } else {
             (None, None)
         };
-        let (outcome, settled) = match &answered {
-            Some(answered) => (answered.outcome.clone(), answered.settled),
-            None => {
-                let popup = if flight.is_some() {
-                    NO_ANSWER
-                } else {
-                    NOT_SUBSCRIBED
-                };
-                let outcome = Outcome {
-                    popup: Some(popup),
-                    ..Outcome::default()
-                };
-                (outcome, self.end_click(&click, None))
-            }
+        let (outcome, settled) = if let Some(answered) = &answered {
+            (answered.outcome.clone(), answered.settled)
+        } else {
+            let popup = if flight.is_some() {
+                NO_ANSWER
+            } else {
+                NOT_SUBSCRIBED
+            };
+            let outcome = Outcome {
+                popup: Some(popup),
+                ..Outcome::default()
+            };
+            (outcome, self.end_click(&click, None))
         };
         let clicked = Clicked {
             event_id: click.event_id,
@@ -230,7 +229,7 @@ impl Core {
         let (event_id, body) = {
             let mut world = self.world();
             let event_id = world.mint.hex(32);
-            let body = event::plain(&world.apps[app], &event_id, event_type, self.now(), event);
+            let body = event::plain(&world.apps[app], &event_id, event_type, self.now(), &event);
             (event_id, body)
         };
         self.deliver(Delivery {
@@ -257,7 +256,7 @@ impl Core {
             &event_id,
             "im.message.receive_v1",
             now,
-            event,
+            &event,
         )
     }
 

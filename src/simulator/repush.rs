@@ -10,6 +10,7 @@ use super::core::Core;
 use super::push::{Pushed, micros};
 
 const MAX_WAITING: usize = 10_000;
+const IDLE: Duration = Duration::from_hours(1);
 
 /// An event on its way to being acknowledged.
 #[derive(Debug, Clone)]
@@ -102,9 +103,7 @@ impl Core {
     pub(super) async fn climb(self: std::sync::Arc<Self>) {
         loop {
             let next = self.ladder().next();
-            let pause = next.map_or(Duration::from_secs(3600), |at| {
-                at.saturating_duration_since(Instant::now())
-            });
+            let pause = next.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
             tokio::select! {
                 () = self.cancel.cancelled() => return,
                 () = self.ladder_changed.notified() => {}

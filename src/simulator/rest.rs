@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 
 use super::core::Core;
 use super::faults::{At, Fault};
-use super::state::messages::Draft;
+use super::state::messages::{Draft, Message};
 use super::state::{Refusal, rate_limited, token_expired};
 
 const MAX_BODY: usize = 1 << 20;
 /// How long an edit waits for the reply it races with. A client that edits
 /// before it replies waits for the edit's answer, so its reply can't come
 /// meanwhile; a client that replied first only lost a race between sockets.
-const RACE: Duration = Duration::from_millis(20);
+const RACE: Duration = Duration::from_millis(200);
 
 const SEND: &[&str] = &["im:message", "im:message:send_as_bot", "im:message:send"];
 const UPDATE: &[&str] = &["im:message", "im:message:send_as_bot", "im:message:update"];
@@ -165,63 +165,7 @@ async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
     core.world()
         .pace_api(app, &format!("{} {api}", call.method), now)?;
     match (call.method.as_str(), rest) {
-        ("POST", ["im", "v1", "messages"]) => send(core, call, app, None),
-        ("POST", ["im", "v1", "messages", id, "reply"]) => send(core, call, app, Some(id)),
-        ("PATCH", ["im", "v1", "messages", id]) => patch(core, call, app, id).await,
-        ("GET", ["im", "v1", "messages", id]) => {
-            let world = core.world();
-            world.need_scope(app, READ)?;
-            let message = world.existing(id)?;
-            let mut shown = world.api_view(message);
-            let original = call.query.get("card_msg_content_type").map(String::as_str)
-                == Some("user_card_content");
-            if let (Some(card), true) = (&message.card, original) {
-                shown["body"]["content"] = json!(card.to_string());
-            }
-            Ok(ok(core, &json!({"items": [shown]})))
-        }
-        ("DELETE", ["im", "v1", "messages", id]) => {
-            core.world().need_scope(app, RECALL)?;
-            core.world().delete(app, id)?;
-            core.record(
-                "message",
-                None,
-                || json!({"message_id": id, "recalled": true}),
-            );
-            Ok(ok(core, &json!({})))
-        }
-        ("POST", ["im", "v1", "messages", id, "reactions"]) => {
-            core.world().need_scope(app, REACT)?;
-            let body = call.json()?;
-            let emoji = body
-                .get("reaction_type")
-                .and_then(|kind| kind.get("emoji_type"))
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            let reaction = core.world().react(id, emoji)?;
-            core.record(
-                "reaction",
-                None,
-                || json!({"message_id": id, "emoji_type": emoji}),
-            );
-            let data = json!({"reaction_id": reaction, "reaction_type": {"emoji_type": emoji}});
-            Ok(ok(core, &data))
-        }
-        ("DELETE", ["im", "v1", "messages", id, "reactions", reaction]) => {
-            core.world().need_scope(app, REACT)?;
-            core.world().unreact(id, reaction)?;
-            Ok(ok(core, &json!({"reaction_id": reaction})))
-        }
-        ("GET", ["im", "v1", "messages", id, "resources", key]) => {
-            core.world().need_scope(app, READ)?;
-            let kind = call
-                .query
-                .get("type")
-                .map(String::as_str)
-                .unwrap_or_default();
-            let bytes = core.world().resource(id, key, kind)?;
-            Ok(binary(core, bytes))
-        }
+        (_, ["im", "v1", "messages", path @ ..]) => messages(core, call, app, path).await,
         ("GET", ["bot", "v3", "info"]) => Ok(bot(core, app)),
         ("GET", ["event", "v1", "connection"]) => {
             let count = core.lines().count(app);
@@ -240,6 +184,74 @@ async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
                 core,
                 &super::console::versions(&core.world().apps[app], now),
             ))
+        }
+        _ => Err(not_found()),
+    }
+}
+
+async fn messages(
+    core: &Core,
+    call: &Call,
+    app: usize,
+    path: &[&str],
+) -> Result<Response<Body>, Refusal> {
+    match (call.method.as_str(), path) {
+        ("POST", []) => send(core, call, app, None),
+        ("POST", [id, "reply"]) => send(core, call, app, Some(id)),
+        ("PATCH", [id]) => patch(core, call, app, id).await,
+        ("GET", [id]) => {
+            let world = core.world();
+            world.need_scope(app, READ)?;
+            let message = world.existing(id)?;
+            let mut shown = world.api_view(message);
+            let original = call.query.get("card_msg_content_type").map(String::as_str)
+                == Some("user_card_content");
+            if let (Some(card), true) = (&message.card, original) {
+                shown["body"]["content"] = json!(card.to_string());
+            }
+            Ok(ok(core, &json!({"items": [shown]})))
+        }
+        ("DELETE", [id]) => {
+            core.world().need_scope(app, RECALL)?;
+            core.world().delete(app, id)?;
+            core.record(
+                "message",
+                None,
+                || json!({"message_id": id, "recalled": true}),
+            );
+            Ok(ok(core, &json!({})))
+        }
+        ("POST", [id, "reactions"]) => {
+            core.world().need_scope(app, REACT)?;
+            let body = call.json()?;
+            let emoji = body
+                .get("reaction_type")
+                .and_then(|kind| kind.get("emoji_type"))
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let reaction = core.world().react(id, emoji)?;
+            core.record(
+                "reaction",
+                None,
+                || json!({"message_id": id, "emoji_type": emoji}),
+            );
+            let data = json!({"reaction_id": reaction, "reaction_type": {"emoji_type": emoji}});
+            Ok(ok(core, &data))
+        }
+        ("DELETE", [id, "reactions", reaction]) => {
+            core.world().need_scope(app, REACT)?;
+            core.world().unreact(id, reaction)?;
+            Ok(ok(core, &json!({"reaction_id": reaction})))
+        }
+        ("GET", [id, "resources", key]) => {
+            core.world().need_scope(app, READ)?;
+            let kind = call
+                .query
+                .get("type")
+                .map(String::as_str)
+                .unwrap_or_default();
+            let bytes = core.world().resource(id, key, kind)?;
+            Ok(binary(core, bytes))
         }
         _ => Err(not_found()),
     }
@@ -343,7 +355,12 @@ async fn patch(core: &Core, call: &Call, app: usize, id: &str) -> Result<Respons
     let body = call.json()?;
     only(&body, &["content"])?;
     let content = required(&body, "content")?;
-    let in_click = || core.world().messages.get(id).is_some_and(|m| m.has_click());
+    let in_click = || {
+        core.world()
+            .messages
+            .get(id)
+            .is_some_and(Message::has_click)
+    };
     if in_click() {
         core.wait(RACE, || (!in_click()).then_some(())).await;
     }
@@ -354,7 +371,7 @@ async fn patch(core: &Core, call: &Call, app: usize, id: &str) -> Result<Respons
         let message = world.messages.get(id);
         json!({
             "message_id": id,
-            "why": if message.is_some_and(|m| m.has_click()) { "patched before the reply" } else { "patched" },
+            "why": if message.is_some_and(Message::has_click) { "patched before the reply" } else { "patched" },
             "card": message.and_then(|m| m.card.clone()),
         })
     });

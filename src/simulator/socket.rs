@@ -80,11 +80,7 @@ async fn meet(core: Arc<Core>, mut stream: TcpStream) {
     let (app, id) = match admitted {
         Ok(admitted) => admitted,
         Err(refusal) => {
-            let mut headers = format!("Handshake-Status: {}\r\n", refusal.status);
-            if let Some(code) = refusal.autherrcode {
-                headers.push_str(&format!("Handshake-Autherrcode: {code}\r\n"));
-            }
-            headers.push_str(&format!("Handshake-Msg: {}\r\n", refusal.msg));
+            let headers = handshake_headers(Some(refusal.status), refusal.autherrcode, refusal.msg);
             return write_refusal(&core, stream, refusal.http, &headers, refusal.msg).await;
         }
     };
@@ -157,20 +153,21 @@ async fn refuse_by_fault(core: &Core, stream: TcpStream, fault: Fault) {
             autherrcode,
             msg,
         } => {
-            let mut headers = String::new();
-            if let Some(status) = status {
-                headers.push_str(&format!("Handshake-Status: {status}\r\n"));
-            }
-            if let Some(code) = autherrcode {
-                headers.push_str(&format!("Handshake-Autherrcode: {code}\r\n"));
-            }
-            if !msg.is_empty() {
-                headers.push_str(&format!("Handshake-Msg: {msg}\r\n"));
-            }
+            let headers = handshake_headers(status, autherrcode, &msg);
             write_refusal(core, stream, http, &headers, &msg).await;
         }
         _ => {}
     }
+}
+
+fn handshake_headers(status: Option<i64>, autherrcode: Option<i64>, msg: &str) -> String {
+    let line = |key: &str, value: Option<String>| {
+        value.map_or_else(String::new, |value| format!("Handshake-{key}: {value}\r\n"))
+    };
+    let number = |number: Option<i64>| number.map(|number| number.to_string());
+    line("Status", number(status))
+        + &line("Autherrcode", number(autherrcode))
+        + &line("Msg", (!msg.is_empty()).then(|| msg.to_owned()))
 }
 
 async fn write_refusal(core: &Core, mut stream: TcpStream, http: u16, headers: &str, why: &str) {
@@ -212,7 +209,7 @@ impl Link {
             });
         }
         loop {
-            for order in batch.drain(..).collect::<Vec<_>>() {
+            for order in std::mem::take(&mut batch) {
                 if let Some(end) = self.obey(order, &mut orders).await {
                     return end;
                 }

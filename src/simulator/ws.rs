@@ -189,11 +189,11 @@ mod tests {
         match payload.len() {
             n @ 0..=125 => out.push(0x80 | u8::try_from(n).unwrap()),
             n @ 126..=0xffff => {
-                out.push(0x80 | 126);
+                out.push(0xfe);
                 out.extend(u16::try_from(n).unwrap().to_be_bytes());
             }
             n => {
-                out.push(0x80 | 127);
+                out.push(0xff);
                 out.extend(u64::try_from(n).unwrap().to_be_bytes());
             }
         }

@@ -191,7 +191,7 @@ async fn a_repeated_uuid_sends_once() {
     let second = id(http.send(&card("a"), "perm-1").await.json());
     assert_eq!(first, second);
     assert_eq!(simulator.messages().len(), 1);
-    simulator.advance_clock(Duration::from_secs(3600));
+    simulator.advance_clock(Duration::from_hours(1));
     let third = id(http.send(&card("a"), "perm-1").await.json());
     assert_ne!(first, third);
 }
@@ -265,14 +265,14 @@ async fn a_token_lives_as_long_as_it_says() {
         token(&simulator).await["tenant_access_token"],
         http.token.as_str()
     );
-    simulator.advance_clock(Duration::from_secs(91 * 60));
+    simulator.advance_clock(Duration::from_mins(91));
     assert_ne!(
         token(&simulator).await["tenant_access_token"],
         http.token.as_str()
     );
     let info = "GET /open-apis/bot/v3/info";
     assert_eq!(http.call(info, &Value::Null).await.code(), 0);
-    simulator.advance_clock(Duration::from_secs(30 * 60));
+    simulator.advance_clock(Duration::from_mins(30));
     assert_eq!(http.call(info, &Value::Null).await.code(), 99_991_663);
 }
 

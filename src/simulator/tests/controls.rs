@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Answer, Link, call};
 use super::{LIMIT, card, ready, start, title};
-use crate::simulator::{Options, Simulator};
+use crate::simulator::{Armed, Options, Simulator};
 
 async fn post(simulator: &Simulator, path: &str, body: &Value) -> Answer {
     let request = format!("POST /control/{path}");
@@ -224,4 +224,20 @@ async fn run_reports_where_it_listens_and_stops_when_cancelled() {
             .await
             .is_err()
     );
+}
+
+#[test]
+fn every_documented_fault_can_be_read() {
+    let text = include_str!("../../../docs/simulator.md");
+    let bodies: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `{\"fault\""))
+        .filter_map(|rest| rest.split("` |").next())
+        .collect();
+    assert_eq!(bodies.len(), 33);
+    for body in bodies {
+        let body = format!("{{\"fault\"{body}");
+        let value: Value = serde_json::from_str(&body).expect(&body);
+        assert!(Armed::from_json(value).is_ok(), "{body}");
+    }
 }

@@ -11,7 +11,7 @@ use crate::simulator::{
 };
 use std::time::Duration;
 
-const QUICK: Duration = Duration::from_millis(50);
+const QUICK: Duration = Duration::from_millis(500);
 
 fn quick(options: &mut Options) {
     options.answer_limit = QUICK;
@@ -63,12 +63,16 @@ async fn a_group_text_mentions_the_bot_and_may_be_old() {
 
 #[tokio::test]
 async fn an_unacknowledged_event_climbs_the_ladder() {
-    let simulator = start_with(quick).await;
+    let simulator = start().await;
     let mut link = Link::connect(&simulator).await;
-    let first = simulator.push_text(&Text::new("hello")).await.unwrap();
-    assert!(!first.acknowledged());
-    let (_, body) = link.event().await;
-    let id = body["header"]["event_id"].clone();
+    let text = Text::new("hello");
+    let refusing = async {
+        let (frame, body) = link.event().await;
+        link.answer(&frame, &json!({"code": 500})).await;
+        body["header"]["event_id"].clone()
+    };
+    let (first, id) = tokio::join!(simulator.push_text(&text), refusing);
+    assert!(!first.unwrap().acknowledged());
     for code in [500, 500] {
         let refusing = async {
             let (frame, body) = link.event().await;
@@ -87,7 +91,7 @@ async fn an_unacknowledged_event_climbs_the_ladder() {
 
 #[tokio::test]
 async fn the_ladder_has_four_rungs_and_starts_without_a_connection() {
-    let simulator = start_with(quick).await;
+    let simulator = start().await;
     let lost = simulator.push_event("x.y_v1", json!({})).await;
     assert_eq!((lost.connection, lost.code), (None, None));
     for rung in 0..4 {
@@ -103,12 +107,14 @@ async fn the_ladder_climbs_by_itself() {
         options.repush = vec![Duration::from_millis(1)];
     })
     .await;
-    simulator.push_event("x.y_v1", json!({"n": 1})).await;
     let mut link = Link::connect(&simulator).await;
-    if simulator.unacknowledged() > 0 {
-        link.acknowledge().await;
-    }
-    let done = simulator.wait_for(LIMIT, |s| (s.unacknowledged() == 0).then_some(()));
+    simulator.set_fault(once(Fault::SwallowEvents)).unwrap();
+    let pushed = simulator.push_event("x.y_v1", json!({"n": 1})).await;
+    let body = link.acknowledge().await;
+    assert_eq!(body["header"]["event_id"], pushed.event_id.as_str());
+    let done = simulator.wait_for(LIMIT, |s| {
+        (s.unacknowledged() == 0 && s.replies() == 1).then_some(())
+    });
     assert!(done.await.is_some());
 }
 
@@ -137,7 +143,7 @@ async fn events_spread_over_the_connections_of_an_app() {
 }
 
 async fn push_shaped(fault: Fault, parts: usize) -> (Simulator, Vec<Frame>, bool) {
-    let simulator = start_with(quick).await;
+    let simulator = start().await;
     let mut link = Link::connect(&simulator).await;
     simulator.set_fault(once(fault)).unwrap();
     let taking = async {
