@@ -2,6 +2,7 @@
 //! `hook` is told apart before anything else is set up, because Claude Code
 //! waits for it and takes an exit code of 2 for a meaning of its own.
 
+mod ask;
 mod audit;
 mod daemon;
 mod hook;
@@ -33,6 +34,8 @@ enum Command {
     Status(status::Arguments),
     /// Answer one hook event of Claude Code on stdin
     Hook,
+    /// Ask a person in Feishu and print the answer
+    Ask(ask::Arguments),
     /// Show who decided what, when and from where
     Audit(audit::Arguments),
     /// Show the always-allow rules taps have left, and undo them
@@ -90,6 +93,7 @@ pub fn main() -> ExitCode {
             hook::run();
             Ok(())
         }
+        Command::Ask(arguments) => ask::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Simulator(arguments) => simulator::run(&arguments),

@@ -104,7 +104,7 @@ fn project(sources: &Sources, common: &Common) -> PathBuf {
 }
 
 /// Thirty-two characters nobody can guess.
-fn fresh_id() -> RequestId {
+pub(super) fn fresh_id() -> RequestId {
     let id = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 24]>());
     RequestId::parse(&id).expect("base64 is printable ASCII")
 }

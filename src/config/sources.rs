@@ -115,6 +115,14 @@ impl Sources {
         Some(PathBuf::from(path))
     }
 
+    /// The working directory, for what a person asks from there.
+    pub fn here(&self) -> PathBuf {
+        std::env::current_dir()
+            .ok()
+            .or_else(|| self.home.clone())
+            .unwrap_or_default()
+    }
+
     /// The language, where a wrong one shall not stop a command.
     pub fn lang(&self) -> Lang {
         match self.get("NOD_LANG") {

@@ -30,7 +30,8 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
         }
         return;
     };
-    let Some(operator) = parts.approver(&message.by) else {
+    let operator = parts.approver(&message.by);
+    let Some(operator) = operator.or_else(|| parts.addressee(&request, &message.by)) else {
         say(&parts, &message, &Toast::NotAnApprover).await;
         return;
     };

@@ -85,7 +85,9 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
     let Some(tap) = read(parts, click) else {
         return Toast::Invalid.into();
     };
-    let Some(operator) = parts.approver(&click.by) else {
+    let operator = parts.approver(&click.by);
+    let operator = operator.or_else(|| parts.addressee(&tap.request, &click.by));
+    let Some(operator) = operator else {
         return stranger(parts, click, &tap).await;
     };
     if let Some(machine) = other_machine(parts, &click.value) {

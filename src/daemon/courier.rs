@@ -20,6 +20,7 @@ use crate::feishu::messages::{Content, Messages, Receiver, Sent};
 use crate::ids::{MessageId, RequestId};
 use crate::rules;
 use crate::sessions::questions;
+use crate::sessions::questions::script::{self, Wishes};
 use crate::store::{Card, Store};
 
 /// Feishu reverts an edit that comes before its own reply has settled on the
@@ -177,11 +178,17 @@ pub(super) async fn send_card(parts: Arc<Parts>, request: Arc<Request>) {
         parts.courier.lock().remove(&request.id);
         return;
     }
-    let Some(receiver) = parts.courier.receiver() else {
+    let wished = Wishes::of(&request.tool, &request.input).to;
+    let receiver = match wished {
+        Some(script::Receiver::Chat(chat)) => Some(Receiver::Chat(chat)),
+        Some(script::Receiver::User(user)) => Some(Receiver::User(user)),
+        None => parts.courier.receiver().cloned(),
+    };
+    let Some(receiver) = receiver else {
         parts.desk.undeliverable(&request.id);
         return;
     };
-    match send_any(&parts, receiver, &request).await {
+    match send_any(&parts, &receiver, &request).await {
         Ok(sent) => arrived(&parts, &request.id, sent).await,
         Err(why) => {
             warn!("a card could not be sent, the terminal decides: {why}");

@@ -17,6 +17,7 @@ use crate::feishu::link::Phase;
 use crate::hook::server::{Peer, Refused};
 use crate::hook::wire::Registration;
 use crate::rules::Rule;
+use crate::sessions::questions::script::{self, Wishes};
 
 /// How long a hook waits for a connection that is being dialled.
 const CONNECTING: Duration = Duration::from_millis(800);
@@ -81,6 +82,14 @@ async fn ask(
     wait_for_connection(&parts)
         .await
         .map_err(|why| refused("offline", why))?;
+    if ask.tool == script::TOOL && script::parse(&ask.input).is_none() {
+        return Err(refused(
+            "bad_request",
+            "the question cannot be put on a card".to_owned(),
+        ));
+    }
+    let wishes = Wishes::of(&ask.tool, &ask.input);
+    let timeout = wishes.timeout.unwrap_or(parts.config.request_timeout);
     let now = parts.now();
     let nod = registration.nod.unwrap_or_default();
     let cwd = nod.cwd.or(input.common.cwd);
@@ -102,7 +111,7 @@ async fn ask(
             pid: nod.pid.or(peer.pid.and_then(|pid| u32::try_from(pid).ok())),
         },
         asked_at: now,
-        deadline: now + millis(parts.config.request_timeout),
+        deadline: now + millis(timeout),
     };
     let id = request.id.clone();
     let waiting = parts.desk.register(request).map_err(|why| {

@@ -21,6 +21,7 @@ use crate::feishu::link::Phase;
 use crate::gateway::seal::Sealer;
 use crate::ids::{MachineId, RequestId};
 use crate::sessions::questions::Tap;
+use crate::sessions::questions::script::{self, Wishes};
 use crate::store::Store;
 
 pub(super) struct Parts {
@@ -75,6 +76,16 @@ impl Parts {
             .chain(&self.config.approvers)
             .any(|id| person.is(id));
         listed.then(|| person.id().map(|id| Operator { id }))?
+    }
+
+    /// The person a script put its question to: they may answer that question,
+    /// and nothing else.
+    pub(super) fn addressee(&self, request: &RequestId, person: &Person) -> Option<Operator> {
+        let request = self.desk.find(request)?;
+        match Wishes::of(&request.tool, &request.input).to? {
+            script::Receiver::User(id) if person.is(&id) => person.id().map(|id| Operator { id }),
+            script::Receiver::User(_) | script::Receiver::Chat(_) => None,
+        }
     }
 
     /// The value of a button, sealed to this request, action and machine.

@@ -352,8 +352,6 @@ fn the_top_level_is_what_the_design_card_fixed() {
         ".env.example",
         ".git",
         ".gitignore",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
         "Cargo.lock",
         "Cargo.toml",
         "LICENSE",

@@ -2,11 +2,15 @@
 //! our own, so that they wait, resume and end like any request.
 
 use serde_json::{Value, json};
+use std::time::Duration;
 
 use super::{Ask, Choice, Format, Kind, MAX_ANSWER, Question};
+use crate::ids::{BadId, ChatId, UserId};
 
 pub const TOOL: &str = "nod_ask";
 const MAX_OPTIONS: usize = 50;
+/// A week, in seconds: longer than any script should wait.
+pub const MAX_TIMEOUT: u64 = 7 * 24 * 3_600;
 
 /// The tool input that asks this question.
 pub fn input(question: &Question) -> Value {
@@ -29,6 +33,62 @@ pub fn input(question: &Question) -> Value {
         }
     }
     input
+}
+
+/// What a script asks for besides the answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wishes {
+    pub timeout: Option<Duration>,
+    pub to: Option<Receiver>,
+}
+
+/// Somebody else than the owner, who may then answer too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Receiver {
+    Chat(ChatId),
+    User(UserId),
+}
+
+impl Receiver {
+    pub fn parse(text: &str) -> Result<Self, BadId> {
+        if text.starts_with("oc_") {
+            return ChatId::parse(text).map(Self::Chat);
+        }
+        UserId::parse(text).map(Self::User)
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Chat(id) => id.as_str(),
+            Self::User(id) => id.as_str(),
+        }
+    }
+}
+
+impl Wishes {
+    /// Adds the wishes to a question's input.
+    pub fn write(&self, input: &mut Value) {
+        if let Some(timeout) = self.timeout {
+            input["timeout_s"] = json!(timeout.as_secs());
+        }
+        if let Some(to) = &self.to {
+            input["to"] = json!(to.as_str());
+        }
+    }
+
+    /// The wishes of a tool call; none for any call but a script's question.
+    pub fn of(tool: &str, input: &Value) -> Self {
+        if tool != TOOL {
+            return Self::default();
+        }
+        let seconds = input["timeout_s"].as_u64();
+        Self {
+            timeout: seconds
+                .filter(|s| (1..=MAX_TIMEOUT).contains(s))
+                .map(Duration::from_secs),
+            to: input["to"].as_str().and_then(|to| Receiver::parse(to).ok()),
+        }
+    }
 }
 
 pub fn parse(input: &Value) -> Option<Ask> {
@@ -102,6 +162,21 @@ mod tests {
             };
             assert_eq!(parse(&input(&question)), Some(Ask::one(question)));
         }
+    }
+
+    #[test]
+    fn wishes_read_back_and_count_for_scripts_only() {
+        let wishes = Wishes {
+            timeout: Some(Duration::from_secs(9)),
+            to: Some(Receiver::parse("oc_1").unwrap()),
+        };
+        let mut input = json!({"question": "q", "kind": "text"});
+        wishes.write(&mut input);
+        assert!(parse(&input).is_some());
+        assert_eq!(Wishes::of(TOOL, &input), wishes);
+        assert_eq!(Wishes::of("Bash", &input), Wishes::default());
+        let never = json!({"timeout_s": 0, "to": "a b"});
+        assert_eq!(Wishes::of(TOOL, &never), Wishes::default());
     }
 
     #[test]

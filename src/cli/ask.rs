@@ -1,0 +1,188 @@
+//! `nod ask`: a question card for any script or agent. Blocks, prints the
+//! answer, and the exit code tells how it ended.
+
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use super::{Failure, Outcome, hook, output};
+use crate::approvals::request::Digest;
+use crate::config::{HookConfig, Sources};
+use crate::hook::client::{self, Patience, Unanswered};
+use crate::hook::wire::answer::Decision;
+use crate::sessions::questions::script::{self, MAX_TIMEOUT, Receiver, Wishes};
+use crate::sessions::questions::{Choice, Format, Kind, Question, Tap};
+
+const DECLINED: u8 = 1;
+const TIMED_OUT: u8 = 3;
+const UNAVAILABLE: u8 = 4;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 answered (or confirmed), 1 declined (or not confirmed), \
+                        3 nobody answered in time, 4 nobody can be asked."
+)]
+pub(super) struct Arguments {
+    /// How many seconds to wait
+    #[arg(long, global = true, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    timeout: Option<u64>,
+    /// What to print when there is no answer; the exit code stays
+    #[arg(long, global = true)]
+    default: Option<String>,
+    /// Ask this chat (`oc_…`) or person (`ou_…`) instead of the owner
+    #[arg(long, global = true)]
+    to: Option<String>,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    kind: Asked,
+}
+
+#[derive(clap::Subcommand)]
+enum Asked {
+    /// Yes or no
+    Confirm { question: String },
+    /// One of several, or any of them
+    Choice {
+        question: String,
+        /// Two or more
+        #[arg(required = true, num_args = 2..=50)]
+        options: Vec<String>,
+        /// Any number of them
+        #[arg(long)]
+        multi: bool,
+        /// Words of one's own are an answer too
+        #[arg(long)]
+        other: bool,
+    },
+    /// Words
+    Text { question: String },
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let sources = Sources::for_person();
+    let config = HookConfig::load(&sources).map_err(|why| Failure::new(78, why))?;
+    let to = arguments.to.as_deref().map(Receiver::parse).transpose();
+    let wishes = Wishes {
+        timeout: arguments.timeout.map(Duration::from_secs),
+        to: to.map_err(|why| Failure::new(2, format!("`--to`: {why}")))?,
+    };
+    let question = question(&arguments.kind);
+    let mut input = script::input(&question);
+    wishes.write(&mut input);
+    if script::parse(&input).is_none() {
+        return Err(Failure::new(2, "the question is empty or too long"));
+    }
+    let timeout = wishes.timeout.unwrap_or(config.request_timeout);
+    let question = client::Question {
+        id: hook::fresh_id(),
+        project: sources.here(),
+        raw_input: json!({
+            "hook_event_name": "PermissionRequest",
+            "tool_name": script::TOOL,
+            "tool_input": input,
+        })
+        .to_string()
+        .into_bytes(),
+        digest: Digest::of(&input),
+        branch: None,
+        cwd: None,
+        agent: None,
+        pid: Some(std::process::id()),
+    };
+    let decision = client::ask(
+        &config.sockets.own,
+        &question,
+        &Patience::for_timeout(timeout),
+        None,
+    );
+    report(arguments, decision)
+}
+
+fn question(asked: &Asked) -> Question {
+    let (text, kind) = match asked {
+        Asked::Confirm { question } => (question, Kind::Confirm),
+        Asked::Text { question } => (
+            question,
+            Kind::Text {
+                format: Format::Any,
+                optional: false,
+            },
+        ),
+        Asked::Choice {
+            question,
+            options,
+            multi,
+            other,
+        } => {
+            let options = options.iter().map(|label| Choice {
+                label: label.clone(),
+                description: None,
+            });
+            (
+                question,
+                Kind::Choice {
+                    options: options.collect(),
+                    multi: *multi,
+                    other: *other,
+                    optional: false,
+                },
+            )
+        }
+    };
+    Question {
+        header: None,
+        text: text.clone(),
+        kind,
+    }
+}
+
+fn report(arguments: &Arguments, decision: Result<Decision, Unanswered>) -> Outcome {
+    let ended = match decision {
+        Ok(Decision::Allow(extras)) => {
+            let answers = extras.updated_input.unwrap_or_default();
+            return answered(arguments, &answers["answers"]);
+        }
+        Ok(Decision::Deny { .. }) => Failure::new(DECLINED, "they chose not to answer"),
+        Ok(Decision::Terminal { error, message }) if error == "server_timeout" => {
+            Failure::new(TIMED_OUT, message)
+        }
+        Err(why @ Unanswered::OutOfTime) => Failure::new(TIMED_OUT, why),
+        Ok(Decision::Terminal { message, .. }) => Failure::new(UNAVAILABLE, message),
+        Err(why) => Failure {
+            code: UNAVAILABLE,
+            why: why.to_string(),
+            hint: Some("`nod status` shows how the daemon is".to_owned()),
+        },
+    };
+    if arguments.json {
+        let status = match ended.code {
+            DECLINED => "declined",
+            TIMED_OUT => "timed_out",
+            _ => "unavailable",
+        };
+        output::line(&json!({"status": status, "answer": arguments.default}).to_string());
+    } else if let Some(default) = &arguments.default {
+        output::line(default);
+    }
+    Err(ended)
+}
+
+fn answered(arguments: &Arguments, answers: &Value) -> Outcome {
+    let answer = answers[0].as_str().unwrap_or_default();
+    let no = matches!(arguments.kind, Asked::Confirm { .. }) && answer == Tap::No.as_name();
+    if arguments.json {
+        let status = if no { "declined" } else { "answered" };
+        output::line(&json!({"status": status, "answer": answer}).to_string());
+    } else {
+        output::line(answer);
+    }
+    if no {
+        return Err(Failure {
+            code: DECLINED,
+            why: String::new(),
+            hint: None,
+        });
+    }
+    Ok(())
+}
