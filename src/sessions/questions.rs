@@ -296,7 +296,7 @@ impl Ask {
     pub fn answered(&self, asker: &Asker, words: &[String]) -> (Value, Vec<Value>) {
         let verdict = match asker {
             Asker::Script => return (serde_json::json!({"answers": words}), Vec::new()),
-            Asker::Claude(claude::Asked::Questions(asked)) => asked.answered(words),
+            Asker::Claude(claude::Asked::Questions(these)) => these.answered(words),
             Asker::Claude(claude::Asked::Plan(plan)) => {
                 let edits = Tap::ApprovePlanAndEdits.as_name();
                 plan.approved(words.first() == Some(&edits))
