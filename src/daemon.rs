@@ -36,7 +36,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Problems};
 use crate::feishu::api::Api;
 use crate::feishu::connection::{self, View, Wiring};
-use crate::feishu::endpoint::Dialer;
+use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Messages, Receiver};
 use crate::feishu::outbound::{Outbound, OutboundError};
@@ -89,6 +89,7 @@ pub async fn run(
         domain: parts.config.domain.clone(),
         app_id: parts.app_id.clone(),
         app_secret,
+        limits: DialLimits::default(),
     };
     let tasks = Tasks::start(&parts, edits, listeners, dialer, view);
     if parts.courier.receiver().is_none() {

@@ -18,8 +18,6 @@ use super::link::{Retry, ServerSettings};
 use super::outbound::{OPEN_WITHIN, Outbound, OutboundError, Stream};
 use super::secret::Secret;
 
-const DISCOVER_WITHIN: Duration = Duration::from_secs(10);
-const UPGRADE_WITHIN: Duration = Duration::from_secs(5);
 const MAX_ANSWER: usize = 64 << 10;
 /// Events are a few kilobytes; Feishu splits large ones.
 const MAX_MESSAGE: usize = 4 << 20;
@@ -39,6 +37,28 @@ pub struct Dialer {
     pub domain: Domain,
     pub app_id: String,
     pub app_secret: Secret,
+    pub limits: DialLimits,
+}
+
+/// How long each step of a dial may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DialLimits {
+    /// Asking where to connect.
+    pub discover: Duration,
+    /// Name lookup, proxy, TCP and TLS.
+    pub open: Duration,
+    /// The WebSocket handshake.
+    pub upgrade: Duration,
+}
+
+impl Default for DialLimits {
+    fn default() -> Self {
+        Self {
+            discover: Duration::from_secs(10),
+            open: OPEN_WITHIN,
+            upgrade: Duration::from_secs(5),
+        }
+    }
 }
 
 pub struct Dialed {
@@ -115,11 +135,11 @@ impl DialError {
 impl Dialer {
     /// One dial from discovery to the open WebSocket, every wait limited.
     pub async fn dial(&self) -> Result<Dialed, DialError> {
-        let discovery = tokio::time::timeout(DISCOVER_WITHIN, self.discover()).await;
+        let discovery = tokio::time::timeout(self.limits.discover, self.discover()).await;
         let (url, settings) = discovery.map_err(|_| self.timed_out("where to connect"))??;
         let service = service_id(&url);
-        let stream = self.outbound.open(&url, OPEN_WITHIN).await?;
-        let upgrade = tokio::time::timeout(UPGRADE_WITHIN, self.upgrade(&url, stream)).await;
+        let stream = self.outbound.open(&url, self.limits.open).await?;
+        let upgrade = tokio::time::timeout(self.limits.upgrade, self.upgrade(&url, stream)).await;
         let socket = upgrade.map_err(|_| self.timed_out("the WebSocket handshake"))??;
         Ok(Dialed {
             socket,
@@ -337,6 +357,7 @@ mod tests {
             domain: Domain::parse(domain).unwrap(),
             app_id: "cli_x".to_owned(),
             app_secret: Secret::new("canary"),
+            limits: DialLimits::default(),
         }
     }
 
