@@ -14,6 +14,7 @@ mod status;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Parser)]
 #[command(
@@ -119,17 +120,36 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|why| Failure::new(1, format!("cannot start: {why}")))
 }
 
-/// Returns when the person or the service manager asks to stop.
+/// SIGTERM and SIGINT, heard from the moment this exists.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|why| Failure::new(1, format!("cannot listen for signals: {why}")))
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Returns when the person or the service manager asks to stop.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// The first such signal, for commands that stop at one.
 async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    ) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    match StopSignals::listen() {
+        Ok(mut signals) => signals.next().await,
+        Err(_) => std::future::pending().await,
     }
 }

@@ -28,7 +28,8 @@ pub(super) fn run() -> Outcome {
     let runtime = super::runtime(2)?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
-        tokio::spawn(stop_on_signal(stop.clone()));
+        let signals = super::StopSignals::listen()?;
+        tokio::spawn(stop_on_signal(signals, stop.clone()));
         daemon::run(config, stop, || {})
             .await
             .map_err(|why| failure(&why))
@@ -36,10 +37,10 @@ pub(super) fn run() -> Outcome {
 }
 
 /// The first signal stops in order, the second at once.
-async fn stop_on_signal(stop: CancellationToken) {
-    super::stop_signal().await;
+async fn stop_on_signal(mut signals: super::StopSignals, stop: CancellationToken) {
+    signals.next().await;
     stop.cancel();
-    super::stop_signal().await;
+    signals.next().await;
     output::stop_now(130);
 }
 
