@@ -100,7 +100,7 @@ pub enum DialError {
         "a web page answered in place of {name} (HTTP {status}): sign in to this network's portal, or check the proxy"
     )]
     Portal { name: String, status: u16 },
-    #[error("{name} answered HTTP {status}")]
+    #[error("{name} answered HTTP {status} and nothing nod can use")]
     Http { name: String, status: u16 },
     #[error("{name} gave no usable address to connect to: {problem}")]
     BadUrl { name: String, problem: &'static str },
@@ -303,13 +303,14 @@ impl Dialer {
     }
 }
 
+/// A portal redirects, names itself by 511, or answers a page as if all were
+/// well. A page with an error's status is the server's own, or its gateway's.
 fn looks_like_a_page(status: u16, body: &[u8]) -> bool {
-    (300..400).contains(&status)
-        || status == 511
-        || body
-            .iter()
-            .find(|b| !b.is_ascii_whitespace())
-            .is_some_and(|b| *b == b'<')
+    let markup = body
+        .iter()
+        .find(|b| !b.is_ascii_whitespace())
+        .is_some_and(|b| *b == b'<');
+    (300..400).contains(&status) || status == 511 || (markup && status < 300)
 }
 
 /// tungstenite's own texts, without anything of the address in them.
@@ -443,6 +444,8 @@ mod tests {
             (302, "", true),
             (511, "", true),
             (502, "bad gateway", false),
+            (500, "<html>down</html>", false),
+            (429, "<html>slower</html>", false),
             (500, "", false),
             (200, "{}", false),
         ] {
