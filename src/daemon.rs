@@ -14,6 +14,7 @@ mod machine;
 mod notices;
 mod parts;
 mod recent;
+mod rivals;
 mod status;
 mod strangers;
 mod turns;
@@ -248,6 +249,9 @@ impl Tasks {
             .others
             .spawn(run_expiry(Arc::clone(&parts.desk), rest.clone()));
         tasks.others.spawn(prune(Arc::clone(parts), rest.clone()));
+        tasks
+            .others
+            .spawn(rivals::look(Arc::clone(parts), rest.clone()));
         tasks
     }
 
