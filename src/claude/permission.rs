@@ -111,7 +111,12 @@ struct Raw {
 impl HookInput {
     pub fn parse(bytes: &[u8]) -> Result<Self, BadHook> {
         let raw: Raw = serde_json::from_slice(bytes)?;
-        let name = text(raw.hook_event_name).ok_or(BadHook::Missing("hook_event_name"))?;
+        let name = match raw.hook_event_name {
+            // Clients of the socket's first version send the call alone.
+            None if raw.tool_name.is_some() => Some("PermissionRequest".to_owned()),
+            name => text(name),
+        };
+        let name = name.ok_or(BadHook::Missing("hook_event_name"))?;
         let common = Common {
             session: text(raw.session_id).and_then(|id| SessionId::parse(&id).ok()),
             cwd: text(raw.cwd).map(PathBuf::from),
@@ -452,6 +457,18 @@ mod tests {
             let hook = HookInput::parse(fields.to_string().as_bytes()).unwrap();
             assert_eq!(hook.event, event, "{fields}");
         }
+    }
+
+    #[test]
+    fn a_call_without_an_event_name_is_a_request() {
+        let hook = HookInput::parse(
+            br#"{"session_id":"sess_123","tool_name":"Bash","tool_input":{"command":"ls"}}"#,
+        )
+        .unwrap();
+        let Event::PermissionRequest(ask) = hook.event else {
+            panic!("a request")
+        };
+        assert_eq!(ask.tool, "Bash");
     }
 
     #[test]
