@@ -28,40 +28,51 @@ pub(super) const ANSWER: &str = "answer";
 /// A hook that lost the daemon is back within this, or the tap is refused.
 const COMEBACK: Duration = Duration::from_millis(1_800);
 
-/// What the person sees at once: a toast, and the card's new face.
-pub(super) struct Shown {
-    pub(super) toast: Toast,
-    pub(super) card: Option<Value>,
+/// What the person sees at once.
+pub(super) enum Shown {
+    Toast(Toast),
+    /// A toast, and the card's true face.
+    WithCard(Toast, Value),
+    /// As the above, and it was this tap that made it so.
+    Effect(Toast, Value),
+    /// What was answered when this very event came before.
+    Again(Vec<u8>),
 }
 
 impl From<Toast> for Shown {
     fn from(toast: Toast) -> Self {
-        Self { toast, card: None }
+        Self::Toast(toast)
     }
 }
 
 pub(super) async fn answer(parts: &Parts, click: Click) -> Vec<u8> {
-    let event = click.head.event_id.clone();
-    if let Some(known) = event
-        .as_ref()
-        .and_then(|event| parts.recent.answer(event, parts.now()))
-    {
-        return known.to_vec();
-    }
-    let reply = judge(parts, &click).await;
-    let json = match reply.card {
-        None => bare(&reply.toast, parts.config.lang),
-        Some(card) => json!({
-            "toast": toast_json(&reply.toast, parts.config.lang),
+    let Some(event) = click.head.event_id.clone() else {
+        return work_out(parts, &click).await;
+    };
+    let slot = parts.recent.slot(&event, parts.now());
+    slot.get_or_init(|| work_out(parts, &click)).await.clone()
+}
+
+async fn work_out(parts: &Parts, click: &Click) -> Vec<u8> {
+    let lang = parts.config.lang;
+    let with_card = |toast: &Toast, card: Value| {
+        json!({
+            "toast": toast_json(toast, lang),
             "card": {"type": "raw", "data": card},
         })
         .to_string()
-        .into_bytes(),
+        .into_bytes()
     };
-    if let Some(event) = event {
-        parts.recent.remember(event, &json, parts.now());
+    match judge(parts, click).await {
+        Shown::Toast(toast) => bare(&toast, lang),
+        Shown::WithCard(toast, card) => with_card(&toast, card),
+        Shown::Effect(toast, card) => {
+            let answer = with_card(&toast, card);
+            journal::answered(parts, click.head.event_id.as_ref(), &answer).await;
+            answer
+        }
+        Shown::Again(answer) => answer,
     }
-    json
 }
 
 /// What a button says.
@@ -103,7 +114,7 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
         return undo::undo(parts, &tap.request, tap.sealed, &operator).await;
     }
     let Some(request) = parts.desk.find(&tap.request) else {
-        return past(parts, &tap, now).await.into();
+        return past(parts, click, &tap, now).await;
     };
     if !tap.sealed || !names_its_card(parts, click, &tap.request) {
         warn!(request = %tap.request, "refused a button that nod did not make");
@@ -120,7 +131,16 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
     };
     match claim(parts, &tap.request, action, operator).await {
         Ok(claim) => carry_out(parts, click, claim).await,
-        Err(toast) => toast.into(),
+        Err(toast) => true_face(parts, &tap.request, toast),
+    }
+}
+
+/// A refusal with the card as it should be, where that is known: the edit that
+/// should have made it so may have failed.
+fn true_face(parts: &Parts, id: &RequestId, toast: Toast) -> Shown {
+    match courier::decided_card(parts, id) {
+        Some(card) => Shown::WithCard(toast, card),
+        None => Shown::Toast(toast),
     }
 }
 
@@ -315,10 +335,7 @@ async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Shown {
         Delivery::Unconfirmed => Toast::StillChecking,
         Delivery::Confirmed | Delivery::Written => after_delivery(parts, &settled, delivery).await,
     };
-    Shown {
-        toast,
-        card: Some(card),
-    }
+    Shown::Effect(toast, card)
 }
 
 /// Records a won claim, hands the answer over and queues the card's edit.
@@ -353,7 +370,10 @@ pub(super) async fn settle(
     );
     let card = match delivery {
         Delivery::Confirmed | Delivery::Written => card,
-        Delivery::Unconfirmed | Delivery::Lost => courier::ended_card(parts, &settled, delivery),
+        Delivery::Unconfirmed | Delivery::Lost => {
+            parts.courier.decide(settled.clone(), delivery);
+            courier::ended_card(parts, &settled, delivery)
+        }
     };
     if let Some(edit) = edit {
         parts
@@ -397,16 +417,22 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
 
 /// A tap on a card whose request is over. A button nod did not make learns
 /// nothing; one that nod made learns the truth, also after a restart.
-async fn past(parts: &Parts, tap: &Tap, now: Millis) -> Toast {
-    if let Some(past) = parts.desk.past(&tap.request) {
-        return late(&past.ending, now - past.at);
-    }
+async fn past(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
     if !tap.sealed {
-        return Toast::Unknown;
+        return match parts.desk.past(&tap.request) {
+            Some(past) => late(&past.ending, now - past.at).into(),
+            None => Toast::Unknown.into(),
+        };
+    }
+    if let Some(answer) = journal::answer(parts, click.head.event_id.as_ref()).await {
+        return Shown::Again(answer);
+    }
+    if let Some(past) = parts.desk.past(&tap.request) {
+        return true_face(parts, &tap.request, late(&past.ending, now - past.at));
     }
     match journal::remembered(parts, &tap.request).await {
-        Some(it) => late(&it.ending, now - it.at),
-        None => Toast::Unknown,
+        Some(it) => late(&it.ending, now - it.at).into(),
+        None => Toast::Unknown.into(),
     }
 }
 

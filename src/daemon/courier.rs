@@ -2,7 +2,7 @@
 //! and edits it when the request ends, however long Feishu is away.
 
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
@@ -33,7 +33,7 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(60);
 /// Cards older than this can no longer be edited.
 const MAX_TRIES: u32 = 10_000;
-/// Decided cards whose request is remembered, so that an undo can redraw them.
+/// Ended requests whose cards can be drawn again, for an undo or a late tap.
 const MAX_DECIDED: usize = 256;
 
 pub(super) struct Courier {
@@ -48,7 +48,7 @@ pub(super) struct Courier {
 struct Book {
     places: HashMap<RequestId, Place>,
     requests: HashMap<MessageId, RequestId>,
-    decided: std::collections::VecDeque<Settled>,
+    decided: VecDeque<(Settled, desk::Delivery)>,
 }
 
 enum Place {
@@ -119,10 +119,20 @@ impl Courier {
         }
     }
 
-    /// A decided request an undo may have to redraw.
-    pub(super) fn decided(&self, id: &RequestId) -> Option<Settled> {
+    /// A request that ended lately, for a card that must be drawn once more.
+    pub(super) fn decided(&self, id: &RequestId) -> Option<(Settled, desk::Delivery)> {
         let book = self.lock();
-        book.decided.iter().find(|s| s.request.id == *id).cloned()
+        let mut newest_first = book.decided.iter().rev();
+        newest_first.find(|(s, _)| s.request.id == *id).cloned()
+    }
+
+    /// Remembers how a request ended, in place of what was known before.
+    pub(super) fn decide(&self, settled: Settled, delivery: desk::Delivery) {
+        let mut book = self.lock();
+        book.decided.push_back((settled, delivery));
+        if book.decided.len() > MAX_DECIDED {
+            book.decided.pop_front();
+        }
     }
 
     /// Changes a card whose message is known.
@@ -278,15 +288,19 @@ pub(super) fn ended_card(parts: &Parts, settled: &Settled, delivery: desk::Deliv
     )
 }
 
+/// The card of a request that ended lately.
+pub(super) fn decided_card(parts: &Parts, id: &RequestId) -> Option<Value> {
+    let (settled, delivery) = parts.courier.decided(id)?;
+    Some(ended_card(parts, &settled, delivery))
+}
+
 /// Takes a request's card off the book: the message to edit, if Feishu has
 /// named it. One that is still on its way is edited when it arrives.
 pub(super) fn take_down(parts: &Parts, settled: &Settled, card: &Value) -> Option<MessageId> {
     let id = &settled.request.id;
+    let known = settled.clone();
+    parts.courier.decide(known, desk::Delivery::Confirmed);
     let mut book = parts.courier.lock();
-    book.decided.push_back(settled.clone());
-    if book.decided.len() > MAX_DECIDED {
-        book.decided.pop_front();
-    }
     match book.remove(id)? {
         Place::Sent(message) => Some(message),
         Place::Unsent | Place::Ended(_) => {

@@ -148,6 +148,25 @@ pub(super) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
         .collect()
 }
 
+/// Keeps what was answered to a tap that had an effect.
+pub(super) async fn answered(parts: &Parts, event: Option<&EventId>, answer: &[u8]) {
+    let Some(event) = event.cloned() else { return };
+    let (answer, now) = (answer.to_vec(), parts.now());
+    let kept = parts
+        .store
+        .run(move |db| db.remember_answer(&event, &answer, now));
+    if let Err(why) = kept.await {
+        debug!("an answer was not kept: {why}");
+    }
+}
+
+/// What was answered to this event before, also before a restart.
+pub(super) async fn answer(parts: &Parts, event: Option<&EventId>) -> Option<Vec<u8>> {
+    let event = event?.clone();
+    let kept = parts.store.run(move |db| db.answer(&event)).await;
+    kept.ok().flatten()
+}
+
 /// A tap that changed nothing and is worth the audit.
 pub(super) async fn refused(
     parts: &Parts,

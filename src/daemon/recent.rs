@@ -1,8 +1,10 @@
-//! The answers to the last pushes, so that the same push delivered again gets
-//! the same answer and nothing happens twice.
+//! The answers to the last pushes, so that the same push delivered again, even
+//! while the first is still at work, gets the same answer and nothing happens
+//! twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
 
 use crate::approvals::request::Millis;
 use crate::ids::EventId;
@@ -12,6 +14,9 @@ const MAX: usize = 4_096;
 /// the work.
 const AGE: Millis = 10 * 60 * 1_000;
 
+/// One push's answer; whoever comes second waits for the first.
+pub(super) type Slot = Arc<OnceCell<Vec<u8>>>;
+
 #[derive(Default)]
 pub(super) struct Recent {
     state: Mutex<State>,
@@ -19,23 +24,23 @@ pub(super) struct Recent {
 
 #[derive(Default)]
 struct State {
-    answers: HashMap<EventId, Arc<[u8]>>,
+    answers: HashMap<EventId, Slot>,
     order: VecDeque<(Millis, EventId)>,
 }
 
 impl Recent {
-    pub(super) fn answer(&self, event: &EventId, now: Millis) -> Option<Arc<[u8]>> {
+    /// The place for this push's answer, the same one each time it comes.
+    pub(super) fn slot(&self, event: &EventId, now: Millis) -> Slot {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.forget(now - AGE, MAX);
-        state.answers.get(event).cloned()
-    }
-
-    pub(super) fn remember(&self, event: EventId, answer: &[u8], now: Millis) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.forget(now - AGE, MAX - 1);
-        if state.answers.insert(event.clone(), answer.into()).is_none() {
-            state.order.push_back((now, event));
+        if let Some(slot) = state.answers.get(event) {
+            return Arc::clone(slot);
         }
+        state.forget(now - AGE, MAX - 1);
+        let slot = Slot::default();
+        state.answers.insert(event.clone(), Arc::clone(&slot));
+        state.order.push_back((now, event.clone()));
+        slot
     }
 }
 
@@ -60,17 +65,18 @@ mod tests {
     #[test]
     fn the_same_push_gets_the_same_answer_for_a_while() {
         let recent = Recent::default();
-        assert_eq!(recent.answer(&event(1), 0), None);
-        recent.remember(event(1), b"a", 0);
-        assert_eq!(recent.answer(&event(1), AGE).as_deref(), Some(&b"a"[..]));
-        assert_eq!(recent.answer(&event(1), AGE + 1), None);
+        recent.slot(&event(1), 0).set(b"a".to_vec()).unwrap();
+        let kept = recent.slot(&event(1), AGE);
+        assert_eq!(kept.get().map(Vec::as_slice), Some(&b"a"[..]));
+        assert_eq!(recent.slot(&event(2), AGE).get(), None);
+        assert_eq!(recent.slot(&event(1), AGE + 1).get(), None);
     }
 
     #[test]
     fn memory_is_bounded() {
         let recent = Recent::default();
         for n in 0..3 * MAX {
-            recent.remember(event(n), b"a", 0);
+            recent.slot(&event(n), 0);
         }
         let state = recent.state.lock().unwrap();
         assert_eq!(state.answers.len(), MAX);

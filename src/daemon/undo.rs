@@ -5,7 +5,6 @@ use tracing::warn;
 use super::clicks::Shown;
 use super::courier;
 use super::parts::Parts;
-use crate::approvals::desk::Delivery;
 use crate::approvals::request::{Ending, Operator, Reach};
 use crate::claude::settings_file;
 use crate::ids::RequestId;
@@ -42,9 +41,9 @@ pub(super) async fn undo(parts: &Parts, id: &RequestId, sealed: bool, by: &Opera
         warn!("an undo was not written down: {why}");
     }
     super::journal::refused(parts, "rule_undone", Some(id), Some(by.id.as_str()), None).await;
-    Shown {
-        toast: Toast::RuleUndone,
-        card: redraw(parts, id),
+    match redraw(parts, id) {
+        Some(card) => Shown::Effect(Toast::RuleUndone, card),
+        None => Toast::RuleUndone.into(),
     }
 }
 
@@ -66,7 +65,7 @@ pub(super) async fn remove(parts: &Parts, rules: Vec<ListedRule>) -> Result<(), 
 }
 
 fn redraw(parts: &Parts, id: &RequestId) -> Option<serde_json::Value> {
-    let mut settled = parts.courier.decided(id)?;
+    let (mut settled, delivery) = parts.courier.decided(id)?;
     if let Ending::Allowed {
         reach: Reach::Always { undone, .. },
         ..
@@ -74,7 +73,9 @@ fn redraw(parts: &Parts, id: &RequestId) -> Option<serde_json::Value> {
     {
         *undone = true;
     }
-    Some(courier::ended_card(parts, &settled, Delivery::Confirmed))
+    let card = courier::ended_card(parts, &settled, delivery);
+    parts.courier.decide(settled, delivery);
+    Some(card)
 }
 
 fn failed(why: String) -> Shown {
