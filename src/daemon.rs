@@ -32,6 +32,7 @@ use self::courier::{Courier, Edits};
 use self::parts::{Machine, Parts};
 use crate::approvals::desk::Desk;
 use crate::approvals::desk::expiry::run_expiry;
+use crate::approvals::request::Request;
 use crate::approvals::token::TokenHash;
 use crate::clock::Clock;
 use crate::config::{Config, Problems};
@@ -84,7 +85,7 @@ pub async fn run(
     let api = Api::new(&outbound, config.domain.base(), &app_id, app_secret.clone())?;
     let (view, link) = watch::channel(connection::first_view());
     let (parts, edits) = build(config, app_id, api, &app_secret, link).await?;
-    restore(&parts).await;
+    let unsent = restore(&parts).await;
     let dialer = Dialer {
         outbound,
         domain: parts.config.domain.clone(),
@@ -93,6 +94,9 @@ pub async fn run(
         limits: DialLimits::default(),
     };
     let tasks = Tasks::start(&parts, edits, listeners, dialer, view);
+    for request in unsent {
+        tokio::spawn(courier::send_card(Arc::clone(&parts), request));
+    }
     if parts.courier.receiver().is_none() {
         warn!("nobody is set to decide: set `FEISHU_OWNER_ID`; until then the terminal decides");
     }
@@ -182,17 +186,22 @@ async fn machine_id(store: &Store) -> MachineId {
 }
 
 /// Goes on where the last daemon stopped: requests wait for their hooks, cards
-/// for their edits.
-async fn restore(parts: &Arc<Parts>) {
+/// for their edits. Returns the requests whose card may not have been sent;
+/// Feishu takes a card that comes twice as one.
+async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
     let pending = journal::pending(parts).await;
     if !pending.is_empty() {
         info!(requests = pending.len(), "taken over from the last run");
     }
-    let mut waiting = Vec::new();
+    let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
     for (row, request) in pending {
+        let request = Arc::new(request);
         parts.courier.restore(&request.id, row.card.as_ref());
+        if row.card.is_none() {
+            unsent.push(Arc::clone(&request));
+        }
         let token = TokenHash::from_bytes(row.token_hash.unwrap_or_default());
-        waiting.push((Arc::new(request), token));
+        waiting.push((request, token));
     }
     parts.desk.restore(waiting, [], COMEBACK);
     match parts.store.run(crate::store::Db::edits).await {
@@ -208,6 +217,7 @@ async fn restore(parts: &Arc<Parts>) {
         }
         Err(why) => warn!("cards left uncorrected cannot be found: {why}"),
     }
+    unsent
 }
 
 /// The running tasks, each stopped by its own token so that the order holds.
