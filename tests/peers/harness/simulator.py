@@ -80,8 +80,8 @@ class Simulator:
         command = [os.environ["NOD_BIN"], "simulator", "--port", "0", "--control-port", "0", *arguments]
         self._child = Child(command, {"PATH": os.environ["PATH"]})
         addresses = json.loads(self._child.first_line())
-        self.domain = f"http://{addresses['feishu']}"
-        self._control = f"http://{addresses['control']}/control/"
+        self.domain = addresses["feishu"]
+        self._control = f"{addresses['control']}/control/"
         # A proxy of the machine's own has no business with loopback.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
