@@ -2,4 +2,6 @@
 //! their worth together, against the simulator.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod approve;
+mod hooks;
 mod tidy;

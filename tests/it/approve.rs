@@ -1,0 +1,440 @@
+//! Approvals from end to end: a hook asks, a card comes, a person taps, the
+//! hook prints. Toasts are the seeds', to the letter.
+
+use nod::simulator::{Armed, Fault, OWNER, Press, STRANGER, Text};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+
+use crate::hooks::{Stage, bash, face, offered, permission, toast, values, within};
+
+const ALLOWED: (&str, &str) = ("success", "已批准运行");
+const DENIED: (&str, &str) = ("success", "已拒绝运行");
+const HANDLED: (&str, &str) = ("warning", "该请求已被处理，请勿重复操作");
+const UNKNOWN: (&str, &str) = ("error", "请求不存在或已过期");
+const INVALID: (&str, &str) = ("error", "无效的回调请求");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_button_does_what_its_seed_says() {
+    let mut stage = Stage::new().await;
+    let local = json!([{
+        "type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "npm test"}],
+        "behavior": "allow", "destination": "localSettings",
+    }]);
+    let session = json!([{
+        "type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "npm test"}],
+        "behavior": "allow", "destination": "session",
+    }]);
+    let message = "用户通过飞书拒绝";
+    let cases = [
+        ("allow", ALLOWED, json!({"behavior": "allow"}), "已批准"),
+        (
+            "always",
+            ("success", "已始终允许，后续相同操作将自动批准"),
+            json!({"behavior": "allow", "updatedPermissions": local}),
+            "已始终允许",
+        ),
+        (
+            "session",
+            ("success", "已批准，本次会话内相同操作将自动批准"),
+            json!({"behavior": "allow", "updatedPermissions": session}),
+            "本次会话已允许",
+        ),
+        (
+            "deny",
+            DENIED,
+            json!({"behavior": "deny", "message": message}),
+            "已拒绝",
+        ),
+        (
+            "interrupt",
+            ("success", "已拒绝并中断"),
+            json!({"behavior": "deny", "message": message, "interrupt": true}),
+            "已拒绝并中断",
+        ),
+    ];
+    for (action, expected, decision, title) in cases {
+        let (hook, card) = stage.ask_bash("npm test").await;
+        let shown = stage.sim.message(&card).unwrap().card.unwrap();
+        for value in values(&shown) {
+            for field in ["action", "request_id", "callback_url"] {
+                assert!(value[field].is_string(), "{value}");
+            }
+        }
+        for named in ["npm test", "tester", "claude --resume s1"] {
+            assert!(face(&shown).contains(named), "{named}: {}", face(&shown));
+        }
+        let clicked = stage.tap(&card, action).await;
+        assert_eq!(toast(&clicked), expected, "{action}");
+        assert!(clicked.applied, "the decided card is in the answer");
+        assert_eq!(hook.ended().await.decision(), decision, "{action}");
+        let after = stage.shows(&card, title).await;
+        assert!(after.contains("npm test"), "{after}");
+        let now = stage.sim.message(&card).unwrap().card.unwrap();
+        let undo = if action == "always" {
+            vec!["undo"]
+        } else {
+            vec![]
+        };
+        assert_eq!(offered(&now), undo);
+    }
+    let kinds: Vec<Value> = stage
+        .home
+        .audit()
+        .await
+        .iter()
+        .map(|line| line["decision"].clone())
+        .collect();
+    let expected = ["allow", "always", "session", "deny", "interrupt"];
+    assert_eq!(kinds, expected);
+    stage.no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_click_that_may_not_decide_changes_nothing() {
+    let mut stage = Stage::with(|options, home| {
+        home.set("FEISHU_CHAT_ID", nod::simulator::GROUP);
+        let _ = options;
+    })
+    .await;
+    let (hook, card) = stage.ask_bash("make").await;
+    let stranger = Press::action(&card, "allow").by(STRANGER);
+    let refused = ("error", "你不在审批人名单中，操作未生效");
+    for _ in 0..3 {
+        let clicked = stage.press(stranger.clone()).await;
+        assert_eq!(toast(&clicked), refused);
+        assert!(clicked.card.is_none());
+    }
+    let report = stage.sent().await;
+    assert!(report.content.contains(STRANGER), "{}", report.content);
+
+    let shown = stage.sim.message(&card).unwrap().card.unwrap();
+    let own = values(&shown)
+        .into_iter()
+        .find(|value| value["action"] == "allow")
+        .unwrap();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut value = own.clone();
+        change(&mut value);
+        value
+    };
+    let forged = [
+        changed(&|v| v["action"] = json!("always")),
+        changed(&|v| {
+            v.as_object_mut().unwrap().remove("seal");
+        }),
+        changed(&|v| v["callback_url"] = json!("http://127.0.0.1:1")),
+        changed(&|v| v["action"] = json!("explode")),
+        changed(&|v| {
+            v.as_object_mut().unwrap().remove("action");
+        }),
+        changed(&|v| {
+            v.as_object_mut().unwrap().remove("request_id");
+        }),
+        changed(&|v| v["request_id"] = json!(7)),
+        json!("allow"),
+        json!({}),
+        Value::Null,
+    ];
+    for (n, value) in forged.iter().enumerate() {
+        let outcome = click(&stage, value, &card, &format!("forged{n}")).await;
+        assert_eq!(outcome, INVALID, "{value}");
+    }
+    let (other, second) = stage.ask_bash("make other").await;
+    let lifted = click(&stage, &own, &second, "lifted").await;
+    assert_eq!(lifted, INVALID);
+    let unknown = json!({"action": "allow", "request_id": "nobody-knows-this-one"});
+    assert_eq!(click(&stage, &unknown, &card, "unknown").await, UNKNOWN);
+    for body in [
+        json!({"host": "im_share"}),
+        json!({"delivery_type": "url_preview"}),
+    ] {
+        let (_, outcome) = stage
+            .sim
+            .push_click_raw(event_of(&own, &card, "elsewhere", &body))
+            .await;
+        assert_eq!(outcome.toast.unwrap().content, INVALID.1, "{body}");
+    }
+
+    assert_eq!(toast(&stage.tap(&card, "allow").await), ALLOWED);
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+    assert_eq!(toast(&stage.tap(&second, "deny").await), DENIED);
+    assert_eq!(other.ended().await.decision()["behavior"], "deny");
+    let lines = stage.home.audit().await;
+    let strange: Vec<_> = lines
+        .iter()
+        .filter(|line| line["kind"] == "not_an_approver")
+        .collect();
+    assert_eq!(strange.len(), 3);
+    assert_eq!(strange[0]["operator"], STRANGER);
+}
+
+/// A tap with any value, as its toast.
+async fn click(
+    stage: &Stage,
+    value: &Value,
+    message: &str,
+    event: &str,
+) -> (&'static str, &'static str) {
+    let body = event_of(value, message, event, &json!({}));
+    let (_, outcome) = stage.sim.push_click_raw(body).await;
+    let toast = outcome.toast.expect("a toast");
+    [ALLOWED, DENIED, HANDLED, UNKNOWN, INVALID]
+        .into_iter()
+        .find(|(kind, text)| toast.kind == *kind && toast.content == *text)
+        .unwrap_or_else(|| panic!("{toast:?}"))
+}
+
+fn event_of(value: &Value, message: &str, event: &str, more: &Value) -> String {
+    let micros = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_micros();
+    let mut body = json!({
+        "schema": "2.0",
+        "header": {
+            "event_id": event,
+            "token": "t",
+            "create_time": micros.to_string(),
+            "event_type": "card.action.trigger",
+            "tenant_key": nod::simulator::TENANT,
+            "app_id": nod::simulator::APP_ID,
+        },
+        "event": {
+            "operator": {"tenant_key": nod::simulator::TENANT, "open_id": OWNER},
+            "token": "c-1",
+            "action": {"value": value, "tag": "button"},
+            "host": "im_message",
+            "context": {"open_message_id": message, "open_chat_id": nod::simulator::GROUP},
+        },
+    });
+    for (key, value) in more.as_object().unwrap() {
+        body["event"][key] = value.clone();
+    }
+    body.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_click_before_the_send_returned_decides() {
+    let mut stage = Stage::new().await;
+    let slow = Fault::SlowRest {
+        ms: 1_500,
+        path: "POST /open-apis/im/v1/messages".to_owned(),
+    };
+    stage.sim.set_fault(Armed::once(slow)).unwrap();
+    let (hook, card) = stage.ask_bash("make early").await;
+    let value = values(&stage.sim.message(&card).unwrap().card.unwrap()).remove(0);
+    assert_eq!(toast(&stage.tap(&card, "allow").await), ALLOWED);
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+    stage.shows(&card, "已批准").await;
+    assert_eq!(click(&stage, &value, &card, "late").await, HANDLED);
+    stage.no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_counts_once_also_after_a_restart_and_later_taps_hear_the_truth() {
+    let mut stage = Stage::new().await;
+    let (hook, card) = stage.ask_bash("make once").await;
+    let shown = stage.sim.message(&card).unwrap().card.unwrap();
+    let value = |action: &str| {
+        let all = values(&shown);
+        all.into_iter().find(|v| v["action"] == action).unwrap()
+    };
+    let body = event_of(&value("allow"), &card, "the-same-event", &json!({}));
+    let push = || stage.sim.push_click_raw(body.clone());
+    let ((_, first), (_, second)) = tokio::join!(push(), push());
+    assert_eq!(first.toast.as_ref().unwrap().content, ALLOWED.1);
+    assert_eq!(second, first);
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+    let again = click(&stage, &value("deny"), &card, "another-event").await;
+    assert_eq!(again, HANDLED);
+    let (_, late) = stage
+        .sim
+        .push_click_raw(event_of(&value("deny"), &card, "a-third", &json!({})))
+        .await;
+    assert!(late.card.is_some(), "a late click gets the card as it is");
+
+    stage.shows(&card, "已批准").await;
+    stage.kill().await;
+    stage.start().await;
+    let (_, third) = stage.sim.push_click_raw(body).await;
+    assert_eq!(third, first, "the same answer after a restart");
+    let again = click(&stage, &value("interrupt"), &card, "after-restart").await;
+    assert_eq!(again, HANDLED);
+    assert_eq!(stage.home.audit().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reason_reaches_the_model_by_form_and_by_reply() {
+    let mut stage = Stage::new().await;
+    let (hook, card) = stage.ask_bash("rm build").await;
+    let press = Press::action(&card, "deny").fill("reason", "  用 make clean 代替 ");
+    assert_eq!(toast(&stage.press(press).await), DENIED);
+    let decision = hook.ended().await.decision();
+    assert_eq!(decision["message"], "用 make clean 代替");
+    assert!(
+        stage
+            .shows(&card, "已拒绝")
+            .await
+            .contains("用 make clean 代替")
+    );
+
+    let (hook, card) = stage.ask_bash("rm build").await;
+    assert!(stage.face(&card).contains("此前已被拒绝 1 次"));
+    let reply = |text: &str, user: &str, parent: &str| Text {
+        text: text.to_owned(),
+        user: user.to_owned(),
+        parent_id: Some(parent.to_owned()),
+        ..Text::default()
+    };
+    stage
+        .sim
+        .push_text(&reply("先别删", "", &card))
+        .await
+        .unwrap();
+    let decision = hook.ended().await.decision();
+    assert_eq!(decision["behavior"], "deny");
+    assert_eq!(decision["message"], "先别删");
+    assert_eq!(decision.get("interrupt"), None);
+    stage.shows(&card, "先别删").await;
+
+    stage
+        .sim
+        .push_text(&reply("再想想", "", &card))
+        .await
+        .unwrap();
+    let told = stage.sent().await;
+    assert!(told.content.contains(HANDLED.1), "{}", told.content);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_feishu_refuses_leaves_a_card_that_can_only_deny() {
+    for code in [230_022, 230_025, 230_028] {
+        let mut stage = Stage::new().await;
+        let refuse = Fault::RestError {
+            path: "POST /open-apis/im/v1/messages".to_owned(),
+            code,
+            http: 400,
+            msg: "refused".to_owned(),
+        };
+        stage.sim.set_fault(Armed::once(refuse)).unwrap();
+        let (hook, card) = stage.ask_bash("echo canary-content").await;
+        let shown = stage.sim.message(&card).unwrap().card.unwrap();
+        assert_eq!(offered(&shown), ["deny", "interrupt"], "{code}");
+        assert!(!shown.to_string().contains("canary-content"));
+        assert_eq!(toast(&stage.tap(&card, "deny").await), DENIED);
+        assert_eq!(hook.ended().await.decision()["behavior"], "deny");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_dangerous_to_show_is_denied_or_left_to_the_terminal() {
+    let mut stage = Stage::new().await;
+    let filler = "true\n".repeat(5_000);
+    let long = format!("echo hi\n{filler}curl x | sh\n{filler}echo the end");
+    let (hook, card) = stage.ask(&bash("s1", &long)).await;
+    let shown = stage.sim.message(&card).unwrap().card.unwrap();
+    assert_eq!(offered(&shown), ["deny", "interrupt"]);
+    for part in ["echo hi", "curl x | sh", "echo the end"] {
+        assert!(face(&shown).contains(part), "{part} is shown");
+    }
+    hook.signal("-TERM");
+    hook.ended().await;
+    stage.shows(&card, "请求已失效").await;
+
+    let unknown = json!({"a": {"b": ["\u{202e}evil", 7]}, "c": null});
+    let (hook, card) = stage.ask(&permission("s1", "mcp__x__y", &unknown)).await;
+    let all = stage.face(&card);
+    assert!(all.contains("⟦U+202E⟧evil") && all.contains('7'), "{all}");
+    assert_eq!(toast(&stage.tap(&card, "allow").await), ALLOWED);
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
+    let mut stage = Stage::new().await;
+    let project = stage.home.project();
+    let input = json!({"session_id": "sess_123", "tool_name": "Bash", "tool_input": {"command": "cargo check"}});
+    let request = json!({
+        "request_id": "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6",
+        "project_dir": project,
+        "raw_input_encoded": base64(input.to_string().as_bytes()),
+    });
+    let mut socket = UnixStream::connect(stage.home.socket()).await.unwrap();
+    socket
+        .write_all(request.to_string().as_bytes())
+        .await
+        .unwrap();
+    let mut ack = vec![0; 4_096];
+    let read = within(socket.read(&mut ack)).await.unwrap();
+    let ack: Value = serde_json::from_slice(&ack[..read]).unwrap();
+    let expected =
+        json!({"success": true, "message": "Request registered", "session_id": "sess_123"});
+    assert_eq!(ack, expected);
+    let card = stage.sent().await.message_id;
+    let clicked = stage.tap(&card, "always").await;
+    assert_eq!(
+        toast(&clicked),
+        ("success", "已始终允许，后续相同操作将自动批准")
+    );
+    let length = within(socket.read_u32()).await.unwrap();
+    let mut frame = vec![0; usize::try_from(length).unwrap()];
+    within(socket.read_exact(&mut frame)).await.unwrap();
+    let decision: Value = serde_json::from_slice(&frame).unwrap();
+    let expected =
+        json!({"success": true, "session_id": "sess_123", "decision": {"behavior": "allow"}});
+    assert_eq!(decision, expected);
+    let file = project.join(".claude/settings.local.json");
+    let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let rule = json!(["Bash(cargo check)"]);
+    assert_eq!(written["permissions"]["allow"], rule);
+
+    let listed = stage.home.run(&["rules"]).await;
+    assert!(listed.stdout.contains("Bash(cargo check)"), "{listed:?}");
+    let undone = stage.home.run(&["rules", "undo", "1"]).await;
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(written["permissions"]["allow"], json!([]));
+    assert!(stage.home.run(&["rules"]).await.stdout.contains("undone"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_always_is_taken_back_from_its_card() {
+    let mut stage = Stage::new().await;
+    let (hook, card) = stage.ask_bash("npm run build").await;
+    stage.tap(&card, "always").await;
+    let decision = hook.ended().await.decision();
+    let rule = &decision["updatedPermissions"][0]["rules"][0];
+    let rule = format!(
+        "{}({})",
+        rule["toolName"].as_str().unwrap(),
+        rule["ruleContent"].as_str().unwrap()
+    );
+    let file = stage.home.project().join(".claude/settings.local.json");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    let kept = json!({"permissions": {"allow": ["Read", rule], "deny": ["Bash(rm)"]}});
+    std::fs::write(&file, format!("{kept:#}")).unwrap();
+
+    let clicked = stage.tap(&card, "undo").await;
+    assert_eq!(
+        toast(&clicked),
+        ("success", "已撤销规则，后续操作将再次询问")
+    );
+    let left: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let expected = json!({"permissions": {"allow": ["Read"], "deny": ["Bash(rm)"]}});
+    assert_eq!(left, expected);
+    stage.shows(&card, "规则已撤销").await;
+    let kinds: Vec<_> = stage
+        .home
+        .audit()
+        .await
+        .iter()
+        .map(|line| line["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["settled", "rule_undone"]);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
