@@ -4,6 +4,8 @@
 
 pub mod asking;
 pub mod exit;
+pub mod launch;
 pub mod permission;
+pub mod process;
 pub mod settings_file;
 pub mod stream;

@@ -5,12 +5,14 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::exit::Exit;
 use crate::ids::SessionId;
 
 pub mod lines;
 pub mod say;
 mod wire;
 
+use lines::Cut;
 use wire::{
     WireCancel, WireInit, WireKind, WireLifecycle, WireMessage, WireReply, WireRequest, WireStatus,
     turn_end,
@@ -18,6 +20,22 @@ use wire::{
 
 /// A longer summary of a tool call than this tells a reader nothing more.
 const MAX_SUMMARY: usize = 160;
+
+/// What the owner of a child reports about it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    Line(Line),
+    /// A line that was no JSON.
+    Unreadable,
+    /// A line over the cap was dropped; `request` if the child waits for its
+    /// answer.
+    TooLong {
+        bytes: usize,
+        request: Option<String>,
+    },
+    /// The last one.
+    Ended(Exit),
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
@@ -222,6 +240,27 @@ pub fn parse(line: &[u8]) -> Result<Line, Unreadable> {
     };
     // A known type in a shape we do not know: a newer child, not a broken one.
     Ok(read.unwrap_or_else(|_| other(&kind)))
+}
+
+/// Reads one cut of the child's output; `None` for an empty line.
+pub fn event(cut: Cut) -> Option<Event> {
+    match cut {
+        Cut::Line(line) if line.iter().all(u8::is_ascii_whitespace) => None,
+        Cut::Line(line) => Some(parse(&line).map_or(Event::Unreadable, Event::Line)),
+        Cut::TooLong { bytes, head } => Some(Event::TooLong {
+            bytes,
+            request: request_in(&head),
+        }),
+    }
+}
+
+/// The id of a request whose line is too long to be read. The CLI writes the
+/// two fields first.
+fn request_in(head: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(head);
+    let rest = text.strip_prefix(r#"{"type":"control_request","request_id":""#)?;
+    let (id, _) = rest.split_once('"')?;
+    Some(id.to_owned())
 }
 
 /// The part of a tool's input a reader recognises, on one line.

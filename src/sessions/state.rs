@@ -6,19 +6,18 @@
 use std::collections::VecDeque;
 
 use crate::approvals::request::Millis;
-use crate::claude::stream::Line;
 use crate::claude::stream::say::{Mode, Say, Verdict};
+use crate::claude::stream::{Event, Line};
 use crate::ids::{RequestId, SessionId};
 
 mod asks;
 mod effect;
 mod turn;
 
-pub use effect::{
-    AskEnding, ChildEvent, ChildNo, Effect, Fate, Finish, How, Input, Notice, Opening, Order, Text,
-};
+pub use effect::{AskEnding, ChildNo, Effect, Fate, Finish, How, Input, Notice, Order, Text};
 
 use crate::claude::exit::Exit;
+use crate::claude::launch::Opening;
 use asks::Open;
 use turn::Running;
 
@@ -282,7 +281,7 @@ impl Session {
         };
     }
 
-    fn child(&mut self, child: ChildNo, event: ChildEvent, now: Millis, out: &mut Vec<Effect>) {
+    fn child(&mut self, child: ChildNo, event: Event, now: Millis, out: &mut Vec<Effect>) {
         let current = match &self.state {
             State::Idle => None,
             State::Resting { child, .. } | State::Stopping { child, .. } => Some(*child),
@@ -292,10 +291,10 @@ impl Session {
             return;
         }
         match event {
-            ChildEvent::Ended(exit) => self.ended(exit, now, out),
-            ChildEvent::Line(line) => self.line(child, line, now, out),
-            ChildEvent::Unreadable => {}
-            ChildEvent::TooLong { bytes, request } => {
+            Event::Ended(exit) => self.ended(exit, now, out),
+            Event::Line(line) => self.line(child, line, now, out),
+            Event::Unreadable => {}
+            Event::TooLong { bytes, request } => {
                 if matches!(self.state, State::Stopping { .. }) {
                     return;
                 }

@@ -4,4 +4,5 @@
 
 mod approve;
 mod hooks;
+mod child;
 mod tidy;

@@ -4,11 +4,16 @@
 /// A screenshot read by the agent makes a line of several MiB; more than this
 /// is nothing a session needs.
 pub const MAX_LINE: usize = 16 << 20;
+const HEAD: usize = 256;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Cut {
     Line(Vec<u8>),
-    TooLong { bytes: usize },
+    TooLong {
+        bytes: usize,
+        /// How it began: enough to tell what kind of line it was.
+        head: Vec<u8>,
+    },
 }
 
 #[derive(Debug)]
@@ -19,6 +24,7 @@ pub struct Lines {
     seen: usize,
     /// Bytes of a line over the cap that were dropped so far.
     dropped: usize,
+    head: Vec<u8>,
 }
 
 impl Lines {
@@ -28,6 +34,7 @@ impl Lines {
             held: Vec::new(),
             seen: 0,
             dropped: 0,
+            head: Vec::new(),
         }
     }
 
@@ -41,9 +48,7 @@ impl Lines {
         let Some(at) = self.held[self.seen..].iter().position(|b| *b == b'\n') else {
             self.seen = self.held.len();
             if self.held.len() > self.max || self.dropped > 0 {
-                self.dropped += self.held.len();
-                self.held = Vec::new();
-                self.seen = 0;
+                self.drop_held();
             }
             return None;
         };
@@ -52,12 +57,24 @@ impl Lines {
         let mut line = std::mem::replace(&mut self.held, rest);
         self.seen = 0;
         line.truncate(end);
-        let bytes = std::mem::take(&mut self.dropped) + line.len();
-        Some(if bytes > self.max {
-            Cut::TooLong { bytes }
-        } else {
-            Cut::Line(line)
+        if self.dropped == 0 && line.len() <= self.max {
+            return Some(Cut::Line(line));
+        }
+        let rest = std::mem::replace(&mut self.held, line);
+        self.drop_held();
+        self.held = rest;
+        Some(Cut::TooLong {
+            bytes: std::mem::take(&mut self.dropped),
+            head: std::mem::take(&mut self.head),
         })
+    }
+
+    fn drop_held(&mut self) {
+        let room = HEAD.saturating_sub(self.head.len());
+        self.head.extend(self.held.iter().take(room));
+        self.dropped += self.held.len();
+        self.held = Vec::new();
+        self.seen = 0;
     }
 
     /// The last line, when the child ended without a newline.
@@ -105,13 +122,26 @@ mod tests {
             assert!(lines.held.capacity() <= 64, "nothing is hoarded");
         }
         lines.push(b"\nnext\n");
-        assert_eq!(lines.next_cut(), Some(Cut::TooLong { bytes: 10_000 }));
+        let head = b"0123456789".repeat(26)[..HEAD].to_vec();
+        assert_eq!(
+            lines.next_cut(),
+            Some(Cut::TooLong {
+                bytes: 10_000,
+                head
+            })
+        );
         assert_eq!(lines.next_cut(), Some(Cut::Line(b"next".to_vec())));
     }
 
     #[test]
     fn a_line_at_the_cap_is_whole_and_one_byte_more_is_not() {
         assert_eq!(cuts(4, &[b"1234\n"]), [Cut::Line(b"1234".to_vec())]);
-        assert_eq!(cuts(4, &[b"12345\n"]), [Cut::TooLong { bytes: 5 }]);
+        assert_eq!(
+            cuts(4, &[b"12345\n"]),
+            [Cut::TooLong {
+                bytes: 5,
+                head: b"12345".to_vec()
+            }]
+        );
     }
 }

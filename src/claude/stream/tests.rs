@@ -224,3 +224,31 @@ fn summaries_name_what_a_reader_recognises() {
     assert_eq!(long.chars().count(), MAX_SUMMARY);
     assert!(long.ends_with('…'));
 }
+
+#[test]
+fn a_request_that_is_too_long_is_still_known_by_its_id() {
+    let line = wants_much();
+    let head = line.as_bytes()[..256].to_vec();
+    assert_eq!(
+        event(Cut::TooLong { bytes: 999, head }),
+        Some(Event::TooLong {
+            bytes: 999,
+            request: Some("8575-x".to_owned())
+        })
+    );
+    let head = b"{\"type\":\"user\"".to_vec();
+    assert_eq!(
+        event(Cut::TooLong { bytes: 999, head }),
+        Some(Event::TooLong {
+            bytes: 999,
+            request: None
+        })
+    );
+    assert_eq!(event(Cut::Line(b" \r".to_vec())), None);
+    assert_eq!(event(Cut::Line(b"oops".to_vec())), Some(Event::Unreadable));
+}
+
+fn wants_much() -> String {
+    json!({"type":"control_request","request_id":"8575-x","request":{"subtype":"can_use_tool","tool_name":"Write","input":{"content":"x".repeat(500)}}})
+        .to_string()
+}

@@ -1,10 +1,10 @@
 //! What happens to a session and what there is to do about it.
 
 use crate::approvals::request::Millis;
-use crate::claude::exit::Exit;
+use crate::claude::launch::Opening;
 use crate::claude::stream::say::{Mode, Say, Verdict};
-use crate::claude::stream::{Line, ToolRequest};
-use crate::ids::{RequestId, SessionId};
+use crate::claude::stream::{Event, ToolRequest};
+use crate::ids::RequestId;
 use crate::sessions::progress::View;
 use crate::sessions::questions::{Ask, Outcome, Problem, Reply};
 
@@ -35,7 +35,7 @@ pub enum Input {
     Command(Order),
     Child {
         child: ChildNo,
-        event: ChildEvent,
+        event: Event,
     },
     Tick,
 }
@@ -46,27 +46,6 @@ pub enum Order {
     Mode(Mode),
     /// A command that is carried out elsewhere, such as `/new` or `/status`.
     Elsewhere,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum ChildEvent {
-    Line(Line),
-    /// A line that was no JSON.
-    Unreadable,
-    /// A line over the cap was dropped; `request` if the child waits for its
-    /// answer.
-    TooLong {
-        bytes: usize,
-        request: Option<String>,
-    },
-    Ended(Exit),
-}
-
-/// How a child takes up the conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
-    Fresh(SessionId),
-    Resume(SessionId),
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -25,14 +25,14 @@ fn text(uuid: &str) -> Input {
 fn line(child: ChildNo, value: &Value) -> Input {
     Input::Child {
         child,
-        event: ChildEvent::Line(parse(value.to_string().as_bytes()).expect("a line")),
+        event: Event::Line(parse(value.to_string().as_bytes()).expect("a line")),
     }
 }
 
 fn ended(child: ChildNo, exit: Exit) -> Input {
     Input::Child {
         child,
-        event: ChildEvent::Ended(exit),
+        event: Event::Ended(exit),
     }
 }
 
@@ -492,7 +492,7 @@ fn a_request_over_the_line_cap_is_denied_and_told() {
     let mut session = running();
     let input = Input::Child {
         child: 1,
-        event: ChildEvent::TooLong {
+        event: Event::TooLong {
             bytes: 99,
             request: Some("r9".to_owned()),
         },

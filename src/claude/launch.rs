@@ -1,0 +1,214 @@
+//! What a Claude Code child is started with: its arguments, its directory and
+//! every variable of its environment. Nothing comes from a chat but the words.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::stream::say::Mode;
+use crate::ids::SessionId;
+
+/// Set for every child, so that nod's own hooks in the user's settings stay
+/// silent there: the session already asks.
+pub const MARK: &str = "NOD_SESSION";
+
+/// What a child may inherit. A name that ends in `*` stands for a prefix.
+/// Feishu's secrets and another session's own variables are not among them.
+pub const INHERITED: &[&str] = &[
+    "HOME",
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "SSH_AUTH_SOCK",
+    "XDG_*",
+    "ANTHROPIC_*",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_*",
+    "CLAUDE_CODE_MAX_*",
+    "CLAUDE_CODE_DISABLE_*",
+    "DISABLE_*",
+    "AWS_*",
+    "GOOGLE_*",
+    "CLOUD_ML_REGION",
+    "VERTEX_*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+/// How a child takes up the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    Fresh(SessionId),
+    Resume(SessionId),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permissions {
+    /// Every tool that is not allowed yet asks us.
+    Ask(Mode),
+    /// Nothing asks. Only by two settings of the daemon's owner.
+    Bypass,
+}
+
+#[derive(Debug, Clone)]
+pub struct Launch {
+    pub program: PathBuf,
+    pub project: PathBuf,
+    pub opening: Opening,
+    pub permissions: Permissions,
+    /// The whole environment, but for the mark.
+    pub environment: Vec<(OsString, OsString)>,
+    pub grace: Grace,
+}
+
+/// How long a child is given at each step of being stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grace {
+    pub interrupt: Duration,
+    pub input_closed: Duration,
+    pub terminate: Duration,
+    pub kill: Duration,
+}
+
+impl Default for Grace {
+    fn default() -> Self {
+        Self {
+            interrupt: Duration::from_secs(5),
+            input_closed: Duration::from_secs(5),
+            terminate: Duration::from_secs(5),
+            kill: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Launch {
+    pub fn arguments(&self) -> Vec<String> {
+        let mut args = [
+            "-p",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        match &self.permissions {
+            Permissions::Ask(mode) => args.extend(
+                [
+                    "--permission-prompt-tool",
+                    "stdio",
+                    "--permission-mode",
+                    mode.as_str(),
+                ]
+                .map(str::to_owned),
+            ),
+            Permissions::Bypass => {
+                args.extend(["--permission-mode", "bypassPermissions"].map(str::to_owned));
+            }
+        }
+        let (flag, id) = match &self.opening {
+            Opening::Fresh(id) => ("--session-id", id),
+            Opening::Resume(id) => ("--resume", id),
+        };
+        args.extend([flag.to_owned(), id.to_string()]);
+        args
+    }
+}
+
+/// The variables of `from` that `allowed` names.
+pub fn environment(
+    from: impl IntoIterator<Item = (OsString, OsString)>,
+    allowed: &[&str],
+) -> Vec<(OsString, OsString)> {
+    from.into_iter()
+        .filter(|(name, _)| {
+            name.to_str().is_some_and(|name| {
+                allowed.iter().any(|pattern| {
+                    pattern
+                        .strip_suffix('*')
+                        .map_or(*pattern == name, |prefix| name.starts_with(prefix))
+                })
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(opening: Opening, permissions: Permissions) -> Launch {
+        Launch {
+            program: "claude".into(),
+            project: "/p".into(),
+            opening,
+            permissions,
+            environment: Vec::new(),
+            grace: Grace::default(),
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_fixed_but_for_session_and_mode() {
+        let id = || SessionId::parse("6b5f").expect("an id");
+        let stream = "-p --input-format stream-json --output-format stream-json --verbose";
+        for (opening, permissions, rest) in [
+            (
+                Opening::Fresh(id()),
+                Permissions::Ask(Mode::Default),
+                "--permission-prompt-tool stdio --permission-mode default --session-id 6b5f",
+            ),
+            (
+                Opening::Resume(id()),
+                Permissions::Ask(Mode::Plan),
+                "--permission-prompt-tool stdio --permission-mode plan --resume 6b5f",
+            ),
+            (
+                Opening::Resume(id()),
+                Permissions::Bypass,
+                "--permission-mode bypassPermissions --resume 6b5f",
+            ),
+        ] {
+            let args = launch(opening, permissions).arguments().join(" ");
+            assert_eq!(args, format!("{stream} {rest}"));
+        }
+    }
+
+    #[test]
+    fn only_named_variables_are_inherited() {
+        let all = [
+            "PATH",
+            "LC_ALL",
+            "ANTHROPIC_API_KEY",
+            "FEISHU_APP_SECRET",
+            "CLAUDECODE",
+            "CLAUDE_CODE_SESSION_ID",
+            "CLAUDE_CODE_MESSAGING_TOKEN",
+            "PATHX",
+        ];
+        let from = all.map(|name| (OsString::from(name), OsString::from("x")));
+        let names: Vec<_> = environment(from, INHERITED)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["PATH", "LC_ALL", "ANTHROPIC_API_KEY"]);
+    }
+}
