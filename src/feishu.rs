@@ -9,6 +9,8 @@ pub mod domain;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+#[cfg(test)]
+mod fake;
 pub mod frame;
 pub mod link;
 pub mod messages;
@@ -16,5 +18,3 @@ pub mod outbound;
 pub mod pace;
 pub mod secret;
 pub mod token;
-#[cfg(test)]
-mod fake;

@@ -153,27 +153,23 @@ fn ways(ask: &Ask, values: &dyn Fn(Tap) -> Value, submit: &Value, lang: Lang) ->
 /// The fields one question adds to the form.
 fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
     match &question.kind {
-        Kind::Confirm => vec![select(
-            i,
-            &question.text,
-            &[
-                words::YES.get(lang).to_owned(),
-                words::NO.get(lang).to_owned(),
-            ],
-            false,
-            lang,
-        )],
+        Kind::Confirm => {
+            let options = [(words::YES, Tap::Yes), (words::NO, Tap::No)]
+                .map(|(label, tap)| (label.get(lang).to_owned(), tap.as_name()));
+            vec![select(i, &question.text, &options, false, lang)]
+        }
         Kind::Choice {
             options,
             multi,
             other,
             ..
         } => {
-            let labels: Vec<String> = options
+            let options: Vec<_> = options
                 .iter()
-                .map(|choice| short(&choice.label, MAX_LABEL))
+                .enumerate()
+                .map(|(n, choice)| (short(&choice.label, MAX_LABEL), option_value(n)))
                 .collect();
-            let mut fields = vec![select(i, &question.text, &labels, *multi, lang)];
+            let mut fields = vec![select(i, &question.text, &options, *multi, lang)];
             if *other {
                 fields.push(other_input(i, lang));
             }
@@ -192,11 +188,10 @@ fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
     }
 }
 
-fn select(i: usize, label: &str, labels: &[String], multi: bool, lang: Lang) -> Value {
-    let options: Vec<Value> = labels
+fn select(i: usize, label: &str, options: &[(String, String)], multi: bool, lang: Lang) -> Value {
+    let options: Vec<Value> = options
         .iter()
-        .enumerate()
-        .map(|(n, label)| json!({"text": plain(label), "value": option_value(n)}))
+        .map(|(label, value)| json!({"text": plain(label), "value": value}))
         .collect();
     let hint = if multi {
         words::CHOOSE_MANY

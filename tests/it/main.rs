@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod approve;
-mod hooks;
+mod ask;
 mod child;
+mod hooks;
 mod tidy;
