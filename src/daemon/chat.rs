@@ -24,7 +24,7 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
     if !message.from_user || !first_time(&parts, id).await {
         return;
     }
-    let Some(request) = parts.courier.request_of(parent) else {
+    let Some(request) = parts.courier.request_soon(parent).await else {
         if is_ours(&parts, parent).await && parts.approver(&message.by).is_some() {
             say(&parts, &message, &Toast::AlreadyHandled).await;
         }

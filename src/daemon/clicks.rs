@@ -122,7 +122,9 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
     }
     let chosen = match (questions::of(&request.tool, &request.input), tap.wanted) {
         (Some((ask, _)), Wanted::Answer(button)) => answered(&ask, button, click),
-        (None, Wanted::Permission(action)) => wanted(&request, action, click),
+        // A card without the question's words still takes a refusal.
+        (_, Wanted::Permission(action @ (Action::Deny | Action::Interrupt)))
+        | (None, Wanted::Permission(action)) => wanted(&request, action, click),
         (Some(_), Wanted::Permission(_)) | (None, Wanted::Answer(_)) => Err(Toast::Invalid),
     };
     let action = match chosen {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -26,6 +26,8 @@ use crate::store::{Card, Store};
 /// Feishu reverts an edit that comes before its own reply has settled on the
 /// phone.
 pub(super) const AFTER_REPLY: Duration = Duration::from_secs(1);
+/// How long a reply waits for its card to be named.
+const NAMED_WITHIN: Duration = Duration::from_secs(5);
 const EDITS_AT_ONCE: usize = 8;
 const MAX_WAITING_EDITS: usize = 512;
 const MAX_QUEUED: usize = 16_384;
@@ -41,6 +43,7 @@ pub(super) struct Courier {
     receiver: Option<Receiver>,
     book: Mutex<Book>,
     edits: mpsc::Sender<Edit>,
+    named: Notify,
 }
 
 /// Where each pending request's card is.
@@ -80,6 +83,7 @@ impl Courier {
             receiver,
             book: Mutex::default(),
             edits,
+            named: Notify::new(),
         };
         (courier, Edits(queue))
     }
@@ -109,6 +113,31 @@ impl Courier {
     /// The pending request whose card this message is.
     pub(super) fn request_of(&self, message: &MessageId) -> Option<RequestId> {
         self.lock().requests.get(message).cloned()
+    }
+
+    /// As [`Self::request_of`], while a card is on its way: a quick person
+    /// replies before Feishu's answer has told us what the card is called.
+    pub(super) async fn request_soon(&self, message: &MessageId) -> Option<RequestId> {
+        let wait = async {
+            loop {
+                let mut named = std::pin::pin!(self.named.notified());
+                named.as_mut().enable();
+                {
+                    let book = self.lock();
+                    if let Some(request) = book.requests.get(message) {
+                        return Some(request.clone());
+                    }
+                    if !book.any_unsent() {
+                        return None;
+                    }
+                }
+                named.await;
+            }
+        };
+        tokio::time::timeout(NAMED_WITHIN, wait)
+            .await
+            .ok()
+            .flatten()
     }
 
     /// A click named its message before Feishu's answer to the send did.
@@ -161,6 +190,12 @@ impl Courier {
 }
 
 impl Book {
+    fn any_unsent(&self) -> bool {
+        self.places
+            .values()
+            .any(|place| matches!(place, Place::Unsent))
+    }
+
     fn put(&mut self, id: &RequestId, place: Place) {
         if let Place::Sent(message) = &place {
             self.requests.insert(message.clone(), id.clone());
@@ -254,6 +289,7 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
             None => None,
         }
     };
+    parts.courier.named.notify_waiters();
     if let Some(chat) = sent.chat_id {
         let (id, card) = (
             id.clone(),
