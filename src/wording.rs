@@ -6,6 +6,7 @@ use std::borrow::Cow;
 pub mod card;
 pub mod ending;
 pub mod question;
+pub mod session;
 pub mod toast;
 
 pub use toast::{Toast, toast_json};

@@ -1,0 +1,212 @@
+//! What a chat-driven session says to the people in its chat. The two
+//! sentences the protocol fixes may not change by a letter.
+
+use super::{Text, grouped, question};
+use crate::claude::stream::say::Mode;
+use crate::sessions::command::Unclear;
+use crate::sessions::state::{How, Notice, Status};
+
+pub const RECEIVED: Text = Text::new("已收到你的回复，继续执行...", "Got your reply, going on");
+pub const EXPIRED: Text = Text::new(
+    "会话已过期，请重新开始",
+    "The session has expired, please start again",
+);
+
+/// Words of the agent or the CLI (`words`, `problem`) stand at the end, after
+/// a colon, and are shown as plain text.
+pub fn notice(notice: &Notice) -> Text {
+    match notice {
+        Notice::Received => RECEIVED,
+        Notice::Expired => EXPIRED,
+        Notice::AlreadyAnswered => {
+            Text::new("该问题已回答过", "This question has been answered already")
+        }
+        Notice::Invalid(problem) => question::problem(*problem),
+        Notice::QuestionTimedOut => Text::new(
+            "等待回答超时，任务已取消。发送消息可继续该会话。",
+            "No answer in time, so the task was cancelled. Send a message to continue the session.",
+        ),
+        Notice::ApprovalTimedOut { tool } => Text::made(
+            format!("等待批准超时，{tool} 未执行。"),
+            format!("No approval in time: {tool} was not run."),
+        ),
+        Notice::NoProgress { minutes } => Text::made(
+            format!("任务 {minutes} 分钟没有进展，已停止。发送消息可继续该会话。"),
+            format!(
+                "No progress for {minutes} minutes, so the task was stopped. Send a message to continue the session."
+            ),
+        ),
+        Notice::NothingRuns => Text::new("当前没有正在执行的任务", "Nothing is running here"),
+        Notice::AlreadyStopping => Text::new("正在停止", "It is being stopped already"),
+        Notice::Stopped => Text::new(
+            "已停止。发送消息可继续该会话。",
+            "Stopped. Send a message to continue the session.",
+        ),
+        Notice::NotCarriedOut { texts } => Text::made(
+            format!("有 {texts} 条消息尚未执行，请按需重新发送。"),
+            format!(
+                "{texts} message(s) were not carried out. Send them again if they still matter."
+            ),
+        ),
+        Notice::TooManyTexts => Text::new(
+            "排队的消息太多，这一条没有执行。",
+            "Too many messages are waiting; this one was not carried out.",
+        ),
+        Notice::Crashed { words } => told(
+            "Claude Code 意外退出。发送消息可继续该会话",
+            "Claude Code ended unexpectedly. Send a message to continue the session",
+            words.as_deref(),
+        ),
+        Notice::NotInstalled => Text::new(
+            "这台机器上找不到 claude 命令",
+            "The claude command was not found on this machine",
+        ),
+        Notice::ProjectGone => {
+            Text::new("项目目录不存在", "The project's directory does not exist")
+        }
+        Notice::NotStarted { problem } => told(
+            "无法启动 Claude Code",
+            "Claude Code could not be started",
+            Some(problem),
+        ),
+        Notice::InUse => Text::new(
+            "该会话正在别处使用。请稍后再试。",
+            "The session is in use elsewhere. Try again later.",
+        ),
+        Notice::LineTooLong { bytes } => Text::made(
+            format!("有一条 {} 字节的输出过大，已跳过。", grouped(*bytes)),
+            format!(
+                "An output of {} bytes was too large and was skipped.",
+                grouped(*bytes)
+            ),
+        ),
+        Notice::CannotAsk => Text::new(
+            "Claude 提出了一个无法在卡片上显示的问题，已告知它无法回答。",
+            "Claude asked something no card can show; it was told that no answer will come.",
+        ),
+        Notice::Mode(mode) => Text::made(
+            format!("权限模式：{}", mode.as_str()),
+            format!("Permission mode: {}", mode.as_str()),
+        ),
+        Notice::ModeRefused(mode) => Text::made(
+            format!("Claude Code 拒绝切换到 {} 模式", mode.as_str()),
+            format!("Claude Code refused the mode {}", mode.as_str()),
+        ),
+        Notice::Restarted => Text::new(
+            "nod 重启，任务已中断。发送消息可继续该会话。",
+            "nod restarted and the task was interrupted. Send a message to continue the session.",
+        ),
+    }
+}
+
+pub fn status(status: Status) -> Text {
+    match status {
+        Status::Idle => Text::new("空闲", "Idle"),
+        Status::Executing => Text::new("执行中", "Executing"),
+        Status::WaitingForInput => Text::new("等待输入", "Waiting for input"),
+        Status::WaitingForConfirmation => Text::new("等待确认", "Waiting for confirmation"),
+        Status::Stopping => Text::new("正在停止", "Stopping"),
+    }
+}
+
+/// How a task ended, for its progress card.
+pub fn ended(how: How) -> Text {
+    match how {
+        How::Done => Text::new("已完成", "Done"),
+        How::Interrupted => Text::new("已中断", "Interrupted"),
+        How::ApiError => Text::new("模型接口出错", "The model could not be reached"),
+        How::Failed => Text::new("执行失败", "Failed"),
+    }
+}
+
+pub fn unclear(unclear: &Unclear) -> Text {
+    match unclear {
+        Unclear::Unknown { command } => Text::made(
+            format!("没有 /{command} 这个命令。发送 /help 查看用法。"),
+            format!("There is no command /{command}. Send /help for a list."),
+        ),
+        Unclear::NoPrompt => Text::new(
+            "请说明要做什么：/new [项目] 任务",
+            "Say what to do: /new [project] task",
+        ),
+        Unclear::NoSuchMode { .. } => Text::made(
+            format!("可用的模式：{}", modes()),
+            format!("The modes are: {}", modes()),
+        ),
+        Unclear::NotANumber => Text::new(
+            "请给出会话编号，例如 /resume 2（见 /sessions）",
+            "Give a session's number, as in /resume 2 (see /sessions)",
+        ),
+    }
+}
+
+pub fn help() -> Text {
+    Text::made(
+        format!(
+            "/new [项目] 任务：开始新会话\n/stop：停止当前任务\n/status：查看状态\n\
+             /sessions：列出会话\n/resume 编号：继续某个会话\n/projects：列出项目\n\
+             /mode [{0}]：查看或切换权限模式\n/help：本帮助\n直接发送文字：继续当前会话",
+            modes()
+        ),
+        format!(
+            "/new [project] task: start a session\n/stop: stop the task\n/status: what it does\n\
+             /sessions: list the sessions\n/resume number: continue one\n/projects: list the projects\n\
+             /mode [{0}]: show or change the permission mode\n/help: this list\n\
+             plain text: continue the session",
+            modes()
+        ),
+    )
+}
+
+fn modes() -> String {
+    Mode::ALL.map(Mode::as_str).join(" | ")
+}
+
+fn told(zh: &str, en: &str, words: Option<&str>) -> Text {
+    match words.filter(|words| !words.is_empty()) {
+        Some(words) => Text::made(format!("{zh}：{words}"), format!("{en}: {words}")),
+        None => Text::made(format!("{zh}。"), format!("{en}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wording::Lang;
+
+    #[test]
+    fn the_fixed_sentences_are_exact() {
+        let zh = |n: &Notice| notice(n).get(Lang::Zh).to_owned();
+        assert_eq!(zh(&Notice::Received), "已收到你的回复，继续执行...");
+        assert_eq!(zh(&Notice::Expired), "会话已过期，请重新开始");
+    }
+
+    #[test]
+    fn last_words_follow_a_colon_and_their_lack_ends_the_sentence() {
+        let words = |words: Option<&str>| {
+            let words = words.map(str::to_owned);
+            notice(&Notice::Crashed { words }).get(Lang::En).to_owned()
+        };
+        assert!(words(Some("boom")).ends_with("session: boom"));
+        assert!(words(None).ends_with("session."));
+    }
+
+    #[test]
+    fn help_names_every_command() {
+        for lang in [Lang::Zh, Lang::En] {
+            let text = help();
+            for command in [
+                "/new",
+                "/stop",
+                "/status",
+                "/sessions",
+                "/resume",
+                "/projects",
+                "/mode",
+                "/help",
+            ] {
+                assert!(text.get(lang).contains(command), "{command}");
+            }
+        }
+    }
+}
