@@ -11,7 +11,9 @@ use crate::sessions::questions::{Ask, Outcome, Problem, Reply};
 /// One child of a session; a later child has a higher number.
 pub type ChildNo = u32;
 
-/// A person's words, under the id the child will report about them.
+/// A person's words, under the id the child will report about them. The id
+/// must be new: Claude Code drops a text in silence whose id its conversation
+/// has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     pub uuid: String,
