@@ -143,7 +143,7 @@ where
                 Step::Send(bytes) => self.write(Message::Binary(bytes)).await,
                 Step::Ping => self.write(Message::Ping(Bytes::new())).await,
                 Step::Deliver(delivery) => self.deliver(delivery),
-                Step::HangUp => self.socket = None,
+                Step::HangUp => self.hang_up(),
                 Step::Note(note) => warn!("{note}"),
             }
         }
@@ -255,6 +255,13 @@ where
         if self.socket.take().is_some() {
             info!("connection lost: {why}");
             self.link.lost(why, clock::both());
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.socket = None;
+        if let Phase::Waiting { why, .. } = self.link.phase() {
+            info!("connection lost: {why}");
         }
     }
 
