@@ -1,0 +1,409 @@
+//! The real daemon against the simulator: how fast it is there, how it comes
+//! back, what it says when it can't, and how it stops.
+
+use futures::future::join_all;
+use nod::simulator::{Armed, Fault, Options, Press, Simulator};
+use rustix::process::Signal;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt as _;
+
+use super::support::{
+    Asker, Client, Daemon, Door, Home, LIMIT, click_is_answered, faster_than, foreign_click,
+    is_connected, next_connection, no_violations, settings,
+};
+use super::tls;
+
+async fn start() -> Simulator {
+    Simulator::start(Options::default()).await.unwrap()
+}
+
+/// Why the simulator's connection ended.
+fn ends(simulator: &Simulator) -> Vec<String> {
+    let history = simulator.history(0);
+    let ends = history.iter().filter(|e| e.kind == "connection_down");
+    ends.map(|e| e.detail["why"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn it_is_connected_within_a_second_and_back_within_two() {
+    faster_than(Duration::from_secs(1), || async {
+        let simulator = start().await;
+        let daemon = Daemon::start(&settings(&simulator.base_url()));
+        next_connection(&simulator, 0).await;
+        daemon.started.elapsed()
+    })
+    .await;
+    faster_than(Duration::from_secs(2), || async {
+        let simulator = start().await;
+        let daemon = Daemon::connected(&simulator).await;
+        let first = next_connection(&simulator, 0).await;
+        let lost = Instant::now();
+        simulator.set_fault(Armed::once(Fault::Drop)).unwrap();
+        next_connection(&simulator, first.id).await;
+        click_is_answered(&simulator, "after").await;
+        let took = lost.elapsed();
+        let status = daemon.status_where("two connects", |s| s["connection"]["connects"] == 2);
+        assert!(is_connected(&status.await));
+        took
+    })
+    .await;
+}
+
+/// Something that keeps the daemon from connecting, and the words for it.
+struct Trouble {
+    fault: Option<Fault>,
+    changed: Vec<(&'static str, String)>,
+    words: String,
+    /// Only the person can change it.
+    degraded: bool,
+}
+
+fn fatal(fault: Fault, words: &str) -> Trouble {
+    Trouble {
+        fault: Some(fault),
+        changed: Vec::new(),
+        words: words.to_owned(),
+        degraded: true,
+    }
+}
+
+fn code(code: i64, words: &str) -> Trouble {
+    let msg = "words of the server".to_owned();
+    fatal(
+        Fault::DiscoveryError {
+            code,
+            msg,
+            with_data: false,
+        },
+        words,
+    )
+}
+
+fn refused(status: i64, autherrcode: Option<i64>, words: &str) -> Trouble {
+    fatal(
+        Fault::RefuseHandshake {
+            http: 403,
+            status: Some(status),
+            autherrcode,
+            msg: String::new(),
+        },
+        words,
+    )
+}
+
+fn passing(changed: Vec<(&'static str, String)>, words: impl Into<String>) -> Trouble {
+    Trouble {
+        fault: None,
+        changed,
+        words: words.into(),
+        degraded: false,
+    }
+}
+
+async fn is_told(trouble: Trouble) {
+    let simulator = start().await;
+    if let Some(fault) = trouble.fault {
+        simulator.set_fault(Armed::always(fault)).unwrap();
+    }
+    let base = simulator.base_url();
+    let mut settings = settings(&base);
+    settings.extend(trouble.changed.iter().map(|(k, v)| (*k, v.as_str())));
+    let daemon = Daemon::start(&settings);
+    let words = &trouble.words;
+    let status = daemon.status_where(words, |status| {
+        let cause = status["connection"]["cause"].as_str();
+        cause.is_some_and(|cause| cause.contains(words))
+    });
+    let state = status.await["connection"]["state"].clone();
+    assert_eq!(state == "degraded", trouble.degraded, "{words}: {state}");
+    daemon.log.says(&format!("not connected: {words}")).await;
+    let (exit, shown, _) = daemon.home.run(&["status"], &[]).await;
+    assert!(shown.contains(words), "{shown}");
+    assert_eq!(exit, Some(if trouble.degraded { 3 } else { 0 }), "{shown}");
+}
+
+const CREDENTIALS: &str = "127.0.0.1 does not accept this app id and secret";
+
+#[tokio::test]
+async fn every_fatal_code_leaves_it_alive_and_named_in_words() {
+    let too_many = "the app has as many connections as 127.0.0.1 allows (50)";
+    join_all(
+        [
+            code(1_000_040_344, CREDENTIALS),
+            code(1_000_040_345, CREDENTIALS),
+            code(514, CREDENTIALS),
+            code(1_000_040_350, too_many),
+            code(
+                1_000_040_351,
+                "this app does not live on 127.0.0.1: set `FEISHU_DOMAIN`",
+            ),
+            code(
+                403,
+                "127.0.0.1 refuses this app (code 403): it may be disabled or banned",
+            ),
+            code(
+                77,
+                "127.0.0.1 refused the connection with code 77 (words of the server)",
+            ),
+            refused(514, Some(1_000_040_350), too_many),
+            refused(403, None, "127.0.0.1 refuses this app (code 403)"),
+        ]
+        .map(is_told),
+    )
+    .await;
+    faster_than(Duration::from_secs(1), || async {
+        let started = Instant::now();
+        is_told(code(1_000_040_345, CREDENTIALS)).await;
+        started.elapsed()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_common_trouble_has_one_clear_sentence() {
+    let wrong = "a-secret-of-another-app";
+    // A label over 63 bytes never reaches a resolver's network, and only a
+    // proxy's name gets that far: a server's is checked for TLS first.
+    let nowhere = format!("{}.invalid", "a".repeat(64));
+    let closed = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let untrusted = tls::Authority::new();
+    let front = untrusted.front("localhost", closed).await;
+    let proxy = |answer: &'static str| {
+        Door::open(move |mut stream| async move {
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        })
+    };
+    let (no, login) = tokio::join!(
+        proxy("HTTP/1.1 403 No\r\n\r\n"),
+        proxy("HTTP/1.1 407 Who\r\n\r\n")
+    );
+    let page = |status| Fault::DiscoveryHttp {
+        status,
+        body: "<html>Welcome to the hotel</html>".to_owned(),
+    };
+    let portal = |status| Trouble {
+        degraded: false,
+        ..fatal(
+            page(status),
+            "a web page answered in place of 127.0.0.1 (HTTP",
+        )
+    };
+    let through = |proxy: &str| {
+        vec![
+            ("FEISHU_DOMAIN", "https://open.feishu.test".to_owned()),
+            ("HTTPS_PROXY", proxy.to_owned()),
+        ]
+    };
+    let domain = |url: String| vec![("FEISHU_DOMAIN", url)];
+    join_all(
+        [
+            Trouble {
+                degraded: true,
+                ..passing(vec![("FEISHU_APP_SECRET", wrong.to_owned())], CREDENTIALS)
+            },
+            passing(
+                through(&format!("http://{nowhere}:3128")),
+                format!("no address found for `{nowhere}`: check the network and DNS"),
+            ),
+            passing(
+                domain(format!("http://{closed}")),
+                "`127.0.0.1` refused the connection: check the address",
+            ),
+            portal(200),
+            portal(302),
+            passing(
+                domain(format!("https://localhost:{}", front.address.port())),
+                "no trusted encrypted connection to `localhost`: its certificate is not signed by a CA",
+            ),
+            passing(
+                through(&format!("http://jo:hunter2@{}", no.address)),
+                format!("the proxy `http://{}` did not connect to `open.feishu.test`", no.address),
+            ),
+            passing(
+                through(&format!("http://{}", login.address)),
+                format!("the proxy `http://{}` wants a user name", login.address),
+            ),
+        ]
+        .map(is_told),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_dead_line_is_noticed_while_somebody_waits_and_the_tap_counts() {
+    let simulator = start().await;
+    let mut daemon = Daemon::connected(&simulator).await;
+    let first = next_connection(&simulator, 0).await;
+    let mut asker = Asker::ask(&daemon.home.socket(), 1, "ls").await;
+    let card = simulator.wait_messages(1, LIMIT).await.unwrap().remove(0);
+    let dead = Fault::HalfOpen { ghost: false };
+    simulator.set_fault(Armed::once(dead)).unwrap();
+    let since = Instant::now();
+    next_connection(&simulator, first.id).await;
+    assert!(since.elapsed() < Duration::from_secs(12));
+    daemon.log.says("the connection went dead").await;
+
+    simulator.set_fault(Armed::once(Fault::Duplicate)).unwrap();
+    let press = Press::action(&card.message_id, "allow");
+    let hook = async {
+        let decision = asker.decision().await;
+        asker.confirm().await;
+        decision
+    };
+    let (clicked, decision) = tokio::join!(simulator.click(press), hook);
+    let clicked = clicked.unwrap();
+    assert_eq!(clicked.popup, None, "{clicked:?}");
+    assert_eq!(decision["decision"]["behavior"], "allow", "{decision}");
+    let both = simulator.wait_for(LIMIT, |s| (s.replies() == 2).then_some(()));
+    assert!(both.await.is_some(), "a repeated tap is answered too");
+    for reply in simulator.history(0).iter().filter(|e| e.kind == "reply_in") {
+        assert_eq!(reply.detail["code"], 200);
+        assert!(reply.detail["data"]["toast"].is_object(), "{reply:?}");
+    }
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.exit().await.code(), Some(0));
+    no_violations(&simulator);
+}
+
+#[tokio::test]
+async fn every_kind_of_push_gets_exactly_one_reply() {
+    let simulator = start().await;
+    let daemon = Daemon::connected(&simulator).await;
+    let kind = |value: &str| Fault::TypeHeader {
+        value: value.to_owned(),
+    };
+    let names = ["sum", "seq", "message_id", "trace_id"];
+    let headless = Fault::MissingHeaders {
+        names: names.map(str::to_owned).to_vec(),
+    };
+    let strange = json!({"schema": "2.0", "header": {"event_id": "e", "event_type": "x.y_v1"}});
+    let cases = [
+        (None, foreign_click("plain"), true),
+        (Some(kind("card")), foreign_click("card"), true),
+        (Some(headless), foreign_click("headless"), true),
+        (Some(kind("foo")), foreign_click("foo"), false),
+        (None, strange.to_string(), false),
+        (None, "no json".to_owned(), false),
+        (None, String::new(), false),
+    ];
+    let mut replies = 0;
+    for (fault, body, shown) in cases {
+        if let Some(fault) = fault {
+            simulator.set_fault(Armed::once(fault)).unwrap();
+        }
+        let (pushed, _) = simulator.push_click_raw(body.clone()).await;
+        replies += 1;
+        assert_eq!(pushed.code, Some(200), "{body}");
+        assert_eq!(pushed.data.is_some(), shown, "{body}");
+        assert_eq!(simulator.replies(), replies, "{body}");
+    }
+    daemon.log.says("a frame of unknown type `foo`").await;
+    daemon
+        .log
+        .says("acknowledged a push that is no event")
+        .await;
+    no_violations(&simulator);
+}
+
+#[tokio::test]
+async fn a_signal_lets_a_tap_in_flight_be_answered_and_says_goodbye() {
+    let simulator = start().await;
+    let mut daemon = Daemon::connected(&simulator).await;
+    let mut asker = Asker::ask(&daemon.home.socket(), 1, "ls").await;
+    let card = simulator.wait_messages(1, LIMIT).await.unwrap().remove(0);
+    // The hook has its answer and has not confirmed it yet: the tap is open.
+    let stopping = async {
+        asker.decision().await;
+        daemon.signal(Signal::TERM);
+    };
+    let press = Press::action(&card.message_id, "allow");
+    let (clicked, ()) = tokio::join!(simulator.click(press), stopping);
+    let clicked = clicked.unwrap();
+    assert_eq!(clicked.popup, None, "{clicked:?}");
+    assert!(clicked.toast.is_some(), "{clicked:?}");
+    assert_eq!(daemon.exit().await.code(), Some(0));
+    assert!(simulator.wait_connections(0, LIMIT).await);
+    let ends = ends(&simulator);
+    assert!(
+        ends[0].starts_with("closed by the client with 1000"),
+        "{ends:?}"
+    );
+    assert!(!daemon.home.socket().exists());
+    no_violations(&simulator);
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let mut codes = Vec::new();
+    // A dead line keeps the orderly end busy for two seconds, which is the
+    // time the second signal has to arrive in.
+    for _ in 0..3 {
+        let simulator = start().await;
+        let mut daemon = Daemon::connected(&simulator).await;
+        let dead = Fault::HalfOpen { ghost: false };
+        simulator.set_fault(Armed::once(dead)).unwrap();
+        let frozen = |s: &Simulator| s.connections()[0].frozen.then_some(());
+        assert!(simulator.wait_for(LIMIT, frozen).await.is_some());
+        daemon.signal(Signal::TERM);
+        daemon.log.says("stopping").await;
+        daemon.signal(Signal::INT);
+        let code = daemon.exit().await.code();
+        if code == Some(130) {
+            return;
+        }
+        codes.push(code);
+    }
+    panic!("never ended by the second signal: {codes:?}");
+}
+
+#[tokio::test]
+async fn the_second_daemon_of_a_directory_is_turned_away() {
+    let simulator = start().await;
+    let daemon = Daemon::connected(&simulator).await;
+    let base = simulator.base_url();
+    let (code, out, err) = daemon.home.run(&["daemon"], &settings(&base)).await;
+    assert_eq!(code, Some(75), "{err}");
+    let pid = daemon.pid().as_raw_nonzero();
+    assert!(
+        err.contains(&format!("a daemon already runs here (process {pid})")),
+        "{err}"
+    );
+    assert!(err.contains("hint: `nod status`"), "{err}");
+    assert_eq!(out, "");
+    assert_eq!(simulator.connections().len(), 1);
+    daemon
+        .status_where("the first one goes on", is_connected)
+        .await;
+}
+
+#[tokio::test]
+async fn other_programs_on_the_same_app_are_warned_about() {
+    let simulator = start().await;
+    let _rival = Client::answering(&simulator);
+    next_connection(&simulator, 0).await;
+    let crowded = Daemon::connected(&simulator).await;
+    crowded
+        .log
+        .says("WARN this app has 2 connections open")
+        .await;
+}
+
+#[tokio::test]
+async fn it_goes_on_when_nobody_reads_its_log() {
+    let simulator = start().await;
+    let home = Home::new();
+    let base = simulator.base_url();
+    let mut command = home.nod(&["daemon"], &settings(&base));
+    let mut child = command.env("NOD_LOG", "trace").spawn().unwrap();
+    drop(child.stderr.take());
+    let first = next_connection(&simulator, 0).await;
+    simulator.set_fault(Armed::once(Fault::Drop)).unwrap();
+    next_connection(&simulator, first.id).await;
+    click_is_answered(&simulator, "after").await;
+}
