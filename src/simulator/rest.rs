@@ -52,10 +52,12 @@ impl Call {
     }
 
     fn json(&self) -> Result<Map<String, Value>, Refusal> {
+        // The official Python SDK names no type when it asks for a token.
         let content_type = self.headers.get("content-type");
-        let is_json = content_type
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.starts_with("application/json"));
+        let is_json = content_type.is_none_or(|value| {
+            let value = value.to_str().unwrap_or_default();
+            value.starts_with("application/json")
+        });
         match serde_json::from_slice(&self.body) {
             Ok(Value::Object(map)) if is_json => Ok(map),
             _ => Err(Refusal::new(
