@@ -38,6 +38,11 @@ pub struct Config {
     pub log: Option<tracing::Level>,
     pub ca_file: Option<PathBuf>,
     pub proxies: Proxies,
+    /// The file the app's secret stands in, if other users can read it and it
+    /// is not nod's own: a warning, because it may not be the user's to change.
+    pub exposed_file: Option<PathBuf>,
+    /// As above, and nod's own: the app's credentials are not used then.
+    exposed_own_file: Option<PathBuf>,
 }
 
 /// One setting that cannot be used.
@@ -57,6 +62,8 @@ pub enum Problem {
     },
     #[error("the settings file {0}")]
     BrokenFile(String),
+    #[error("other users can read `{}`, which holds the app's secret: `chmod 600` it", .0.display())]
+    Exposed(PathBuf),
     #[error("no home directory: set `HOME`, or `NOD_STATE_DIR`")]
     NoHome,
 }
@@ -90,6 +97,10 @@ impl Config {
                 .map(Problem::BrokenFile)
                 .collect(),
         };
+        let (exposed_own_file, exposed_file) = match sources.exposed("FEISHU_APP_SECRET") {
+            Some(file) if sources.own_file().as_ref() == Some(&file) => (Some(file), None),
+            other => (None, other),
+        };
         let config = Self {
             app_id: read.optional("FEISHU_APP_ID", app_id),
             app_secret: read.optional("FEISHU_APP_SECRET", app_secret),
@@ -114,11 +125,16 @@ impl Config {
             user: sources
                 .get("USER")
                 .or_else(|| sources.get("LOGNAME"))
-                .map_or_else(|| "unknown".to_owned(), |(name, _)| name.to_owned()),
+                .map_or_else(
+                    || format!("uid {}", rustix::process::geteuid().as_raw()),
+                    |(name, _)| name.to_owned(),
+                ),
             lang: read.optional("NOD_LANG", lang).unwrap_or_default(),
             log: read.log(),
             ca_file: read.optional("NOD_CA_FILE", |text| Ok(PathBuf::from(text))),
             proxies: read.proxies(),
+            exposed_file,
+            exposed_own_file,
         };
         let state_dir = read.state_dir();
         let sockets = read.sockets(state_dir.as_ref());
@@ -134,6 +150,9 @@ impl Config {
 
     /// The app's credentials, which only some commands need.
     pub fn app(&self) -> Result<(&str, &Secret), Problems> {
+        if let Some(file) = &self.exposed_own_file {
+            return Err(Problems(vec![Problem::Exposed(file.clone())]));
+        }
         match (&self.app_id, &self.app_secret) {
             (Some(id), Some(secret)) => Ok((id, secret)),
             (id, secret) => {

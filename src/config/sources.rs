@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::wording::Lang;
@@ -101,6 +102,17 @@ impl Sources {
             .iter()
             .filter_map(|(origin, values)| Some((values.get(name)?.trim(), origin)))
             .find(|(value, _)| !value.is_empty())
+    }
+
+    /// The file a value stands in, if others than its owner may read it or it
+    /// is somebody else's.
+    pub fn exposed(&self, name: &str) -> Option<PathBuf> {
+        let (_, Origin::File(path)) = self.get(name)? else {
+            return None;
+        };
+        let is = std::fs::metadata(path).ok()?;
+        let own = rustix::process::geteuid().as_raw();
+        (is.mode() & 0o077 != 0 || is.uid() != own).then(|| path.clone())
     }
 
     /// Whether this process belongs to a session that nod itself drives: there
