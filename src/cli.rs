@@ -6,6 +6,7 @@ mod ask;
 mod audit;
 mod daemon;
 mod hook;
+mod lock;
 mod output;
 mod rules;
 mod settings;
@@ -15,6 +16,8 @@ mod status;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::hook::wire::Order;
 
 #[derive(Parser)]
 #[command(
@@ -41,6 +44,10 @@ enum Command {
     Audit(audit::Arguments),
     /// Show the always-allow rules taps have left, and undo them
     Rules(rules::Arguments),
+    /// Let nobody allow anything from Feishu until `nod unlock`; denying works
+    Lock,
+    /// Let people allow from Feishu again
+    Unlock,
     /// Run a local Feishu for tests and demonstrations
     Simulator(simulator::Arguments),
     /// Print the settings nod knows, for its own documents
@@ -97,6 +104,8 @@ pub fn main() -> ExitCode {
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
+        Command::Lock => lock::run(Order::Lock),
+        Command::Unlock => lock::run(Order::Unlock),
         Command::Simulator(arguments) => simulator::run(&arguments),
         Command::Settings(arguments) => settings::run(&arguments),
     };

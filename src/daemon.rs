@@ -7,9 +7,12 @@ mod chat;
 mod clicks;
 mod courier;
 mod dispatch;
+mod flood;
 mod freshness;
+mod hardening;
 mod intake;
 mod journal;
+mod lock;
 mod machine;
 mod notices;
 mod parts;
@@ -45,6 +48,7 @@ use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::gateway::seal::Sealer;
 use crate::hook::listen::{ListenError, Listening, listen};
 use crate::hook::server::{Intake, Limits, serve};
+use crate::hook::wire::Order;
 use crate::ids::MachineId;
 use crate::store::{Notice, Store, StoreError};
 use crate::wording::Toast;
@@ -77,8 +81,15 @@ pub async fn run(
     stop: CancellationToken,
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
+    hardening::apply();
     let (app_id, app_secret) = config.app()?;
     let (app_id, app_secret) = (app_id.to_owned(), app_secret.clone());
+    if let Some(file) = &config.exposed_file {
+        warn!(
+            "other users can read the app's secret: `chmod 600 {}`",
+            file.display()
+        );
+    }
     let _instance = Instance::acquire(&config.state_dir)?;
     let listeners = listeners(&config)?;
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
@@ -95,7 +106,7 @@ pub async fn run(
     };
     let tasks = Tasks::start(&parts, edits, listeners, dialer, view);
     for request in unsent {
-        tokio::spawn(courier::send_card(Arc::clone(&parts), request));
+        tokio::spawn(courier::send_now(Arc::clone(&parts), request));
     }
     if parts.courier.receiver().is_none() {
         warn!("nobody is set to decide: set `FEISHU_OWNER_ID`; until then the terminal decides");
@@ -152,6 +163,8 @@ async fn build(
     let parts = Parts {
         desk: Desk::new(Arc::new(move || clock.now())),
         sealer: Sealer::new(app_secret),
+        lock: lock::Lock::restore(&store).await,
+        flood: flood::Flood::default(),
         recent: recent::Recent::default(),
         freshness: freshness::Freshness::default(),
         strangers: strangers::Strangers::default(),
@@ -291,7 +304,7 @@ impl Tasks {
                     let answer = notices::take(&notes, &notice);
                     async move { answer }
                 },
-                status: move || status::report(&states),
+                order: move |order| obey(Arc::clone(&states), order),
             };
             self.serving.spawn(serve(
                 listening,
@@ -314,6 +327,17 @@ impl Tasks {
         drain(&mut self.others).await;
         parts.store.clone().close().await;
     }
+}
+
+/// What a person's command on this machine asks for; the answer is how nod is
+/// afterwards.
+async fn obey(parts: Arc<Parts>, order: Order) -> serde_json::Value {
+    match order {
+        Order::Status => {}
+        Order::Lock => lock::set(&parts, true, None).await,
+        Order::Unlock => lock::set(&parts, false, None).await,
+    }
+    status::report(&parts)
 }
 
 async fn drain(tasks: &mut JoinSet<()>) {

@@ -92,6 +92,15 @@ pub fn repeated_stranger(who: &str) -> Text {
     )
 }
 
+pub static LOCKED: Text = Text::new(
+    "已锁定：在终端运行 nod unlock 之前，飞书中只能拒绝，不能批准。",
+    "Locked: until `nod unlock` is run in the terminal, Feishu can deny but not allow.",
+);
+pub static UNLOCKED: Text = Text::new(
+    "已解锁：可以在飞书中批准。",
+    "Unlocked: Feishu can allow again.",
+);
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();

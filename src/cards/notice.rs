@@ -1,5 +1,5 @@
-//! Cards that ask for nothing: a long turn has ended, or Claude waits for the
-//! next instruction.
+//! Cards that ask for nothing: a long turn has ended, Claude waits for the next
+//! instruction, or asks too often.
 
 use serde_json::Value;
 use std::path::Path;
@@ -14,6 +14,8 @@ use crate::wording::{Lang, card as words, span};
 pub enum Why {
     Finished,
     Idle,
+    /// A session asks so often that the terminal answers the rest.
+    Flood,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +34,7 @@ pub fn notice(notice: &Notice<'_>, lang: Lang) -> Value {
     let (title, colour) = match notice.why {
         Why::Finished => (&words::FINISHED, "green"),
         Why::Idle => (&words::IDLE, "blue"),
+        Why::Flood => (&words::FLOOD, "red"),
     };
     let project = notice.project.to_string_lossy();
     let name = notice
@@ -62,6 +65,9 @@ pub fn notice(notice: &Notice<'_>, lang: Lang) -> Value {
         .collect();
     fitting(|budget| {
         let mut elements = Vec::new();
+        if notice.why == Why::Flood {
+            elements.push(div(words::FLOOD_TEXT.get(lang)));
+        }
         if let Some(message) = notice.message.filter(|message| !message.is_empty()) {
             let found = secrets::find(message);
             let shown = escape::fit(message, Shape::Code, &found, budget);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{Failure, Outcome, output};
 use crate::config::{HookConfig, Sources};
 use crate::hook::client;
+use crate::hook::wire::Order;
 use crate::wording::{Lang, span};
 
 #[derive(clap::Args)]
@@ -21,14 +22,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let config = HookConfig::load(&sources).map_err(|why| Failure::new(78, why))?;
-    let report = client::status(&config.sockets.own, ANSWER_WITHIN).map_err(|why| Failure {
-        code: 1,
-        why: format!(
-            "no daemon answers on `{}`: {why}",
-            config.sockets.own.display()
-        ),
-        hint: Some("start it with `nod daemon`".to_owned()),
-    })?;
+    let report = order(&config, Order::Status)?;
     if arguments.json {
         output::json(&report);
     } else {
@@ -42,6 +36,16 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         }),
         _ => Ok(()),
     }
+}
+
+/// Hands the running daemon an order; its report is how it is afterwards.
+pub(super) fn order(config: &HookConfig, order: Order) -> Result<Value, Failure> {
+    let socket = &config.sockets.own;
+    client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
+        code: 1,
+        why: format!("no daemon answers on `{}`: {why}", socket.display()),
+        hint: Some("start it with `nod daemon`".to_owned()),
+    })
 }
 
 fn describe(report: &Value, lang: Lang) -> String {
@@ -116,6 +120,16 @@ fn describe(report: &Value, lang: Lang) -> String {
             " ".repeat(11_usize.saturating_sub(width))
         );
     }
+    if report["locked"] == true {
+        let _ = writeln!(
+            out,
+            "{}",
+            pick(
+                "远程批准已锁定：用 nod unlock 解锁",
+                "remote approval is locked: `nod unlock` opens it"
+            )
+        );
+    }
     if report["owner_set"] == false {
         let _ = writeln!(
             out,
@@ -154,6 +168,9 @@ mod tests {
              pending     2\n\
              store       ok\n"
         );
+        let mut locked = up.clone();
+        locked["locked"] = json!(true);
+        assert!(describe(&locked, Lang::En).ends_with("`nod unlock` opens it\n"));
         let down = report(json!({
             "state": "degraded", "cause": "the app secret is wrong", "last_event_ms_ago": null,
         }));

@@ -1,38 +1,45 @@
 //! Chat messages. A text reply to a pending card denies it with that text; a
-//! reply to a card that is over is told so.
+//! reply to a card that is over is told so; `/lock` locks.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, warn};
 
-use super::clicks;
 use super::parts::Parts;
+use super::{clicks, lock};
 use crate::approvals::action::Action;
 use crate::feishu::event::{Body, Message};
 use crate::feishu::messages::Content;
 use crate::ids::{EventId, MessageId};
 use crate::sessions::questions::{self, Reply};
-use crate::wording::Toast;
+use crate::wording::{LOCKED, Text, Toast};
 
 /// Longer than any reason that helps a model.
 const MAX_REASON: usize = 4_000;
 
 pub(super) async fn take(parts: Arc<Parts>, message: Message) {
-    let (Some(id), Some(parent)) = (&message.id, &message.parent) else {
-        return;
-    };
-    if !message.from_user || !first_time(&parts, id).await {
+    let Some(id) = &message.id else { return };
+    let locks = asks_to_lock(&message);
+    let is_for_us = locks || message.parent.is_some();
+    if !is_for_us || !message.from_user || !first_time(&parts, id).await {
         return;
     }
+    if locks {
+        lock_up(&parts, &message).await;
+        return;
+    }
+    let Some(parent) = &message.parent else {
+        return;
+    };
     let Some(request) = parts.courier.request_soon(parent).await else {
         if is_ours(&parts, parent).await && parts.approver(&message.by).is_some() {
-            say(&parts, &message, &Toast::AlreadyHandled).await;
+            say(&parts, &message, &Toast::AlreadyHandled.text()).await;
         }
         return;
     };
     let operator = parts.approver(&message.by);
     let Some(operator) = operator.or_else(|| parts.addressee(&request, &message.by)) else {
-        say(&parts, &message, &Toast::NotAnApprover).await;
+        say(&parts, &message, &Toast::NotAnApprover.text()).await;
         return;
     };
     let Body::Text(text) = &message.body else {
@@ -43,7 +50,7 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
         return;
     }
     let Some(asked) = parts.desk.find(&request) else {
-        say(&parts, &message, &Toast::AlreadyHandled).await;
+        say(&parts, &message, &Toast::AlreadyHandled.text()).await;
         return;
     };
     let action = match questions::of(&asked.tool, &asked.input) {
@@ -54,7 +61,7 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
         Some((ask, _)) => match clicks::answer_by(&ask, &Reply::Text(text)) {
             Ok(action) => action,
             Err(toast) => {
-                say(&parts, &message, &toast).await;
+                say(&parts, &message, &toast.text()).await;
                 return;
             }
         },
@@ -63,8 +70,22 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
         Ok(claim) => {
             clicks::settle(&parts, claim, message.head.event_id.clone(), Duration::ZERO).await;
         }
-        Err(toast) => say(&parts, &message, &toast).await,
+        Err(toast) => say(&parts, &message, &toast.text()).await,
     }
+}
+
+/// `/lock`, alone or as a reply; never taken for a reason.
+fn asks_to_lock(message: &Message) -> bool {
+    matches!(&message.body, Body::Text(text) if without_mentions(text, message) == "/lock")
+}
+
+/// Whoever may allow may also see to it that nobody does.
+async fn lock_up(parts: &Parts, message: &Message) {
+    let Some(operator) = parts.approver(&message.by) else {
+        return;
+    };
+    lock::set(parts, true, Some(operator.id.as_str())).await;
+    say(parts, message, &LOCKED).await;
 }
 
 /// Feishu delivers a message at least once, for hours; it counts once.
@@ -99,9 +120,9 @@ fn without_mentions(text: &str, message: &Message) -> String {
     text.trim().chars().take(MAX_REASON).collect()
 }
 
-async fn say(parts: &Parts, to: &Message, toast: &Toast) {
+async fn say(parts: &Parts, to: &Message, text: &Text) {
     let Some(id) = &to.id else { return };
-    let text = toast.text().get(parts.config.lang).to_owned();
+    let text = text.get(parts.config.lang).to_owned();
     let uuid = format!("re-{id}");
     let sent = parts
         .courier

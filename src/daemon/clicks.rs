@@ -131,6 +131,9 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
         Ok(action) => action,
         Err(toast) => return toast.into(),
     };
+    if matches!(action, Choice::Allow(_)) && parts.lock.is_closed() {
+        return Toast::Locked.into();
+    }
     match claim(parts, &tap.request, action, operator).await {
         Ok(claim) => carry_out(parts, click, claim).await,
         Err(toast) => true_face(parts, &tap.request, toast),

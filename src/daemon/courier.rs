@@ -55,7 +55,9 @@ struct Book {
 }
 
 enum Place {
-    /// On its way to Feishu, or waiting for the head start to pass.
+    /// Waits for the terminal's head start to pass.
+    Held,
+    /// On its way to Feishu.
     Unsent,
     Sent(MessageId),
     /// The request ended while its card was on the way: edit it on arrival.
@@ -106,7 +108,7 @@ impl Courier {
     pub(super) fn message_of(&self, id: &RequestId) -> Option<MessageId> {
         match self.lock().places.get(id) {
             Some(Place::Sent(message)) => Some(message.clone()),
-            Some(Place::Unsent | Place::Ended(_)) | None => None,
+            Some(Place::Held | Place::Unsent | Place::Ended(_)) | None => None,
         }
     }
 
@@ -213,12 +215,27 @@ impl Book {
 }
 
 /// Sends a request's card after the terminal's head start, unless the request
-/// has ended by then. What Feishu will not carry goes back to the terminal.
+/// has ended by then.
 pub(super) async fn send_card(parts: Arc<Parts>, request: Arc<Request>) {
-    parts.courier.lock().put(&request.id, Place::Unsent);
-    if !parts.config.notify_delay.is_zero() {
-        tokio::time::sleep(parts.config.notify_delay).await;
+    let delay = parts.config.notify_delay;
+    if !delay.is_zero() {
+        parts.courier.lock().put(&request.id, Place::Held);
+        if parts.desk.find(&request.id).is_none() {
+            parts.courier.lock().remove(&request.id);
+            return;
+        }
+        tokio::time::sleep(delay).await;
+        if !parts.courier.lock().places.contains_key(&request.id) {
+            return;
+        }
     }
+    send_now(parts, request).await;
+}
+
+/// Sends a request's card. What Feishu will not carry goes back to the
+/// terminal.
+pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
+    parts.courier.lock().put(&request.id, Place::Unsent);
     if parts.desk.find(&request.id).is_none() {
         parts.courier.lock().remove(&request.id);
         return;
@@ -281,7 +298,7 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
         let mut book = parts.courier.lock();
         match book.remove(id) {
             Some(Place::Ended(card)) => Some(card),
-            Some(Place::Unsent | Place::Sent(_)) => {
+            Some(Place::Held | Place::Unsent | Place::Sent(_)) => {
                 book.put(id, place);
                 None
             }
@@ -339,6 +356,11 @@ pub(super) fn take_down(parts: &Parts, settled: &Settled, card: &Value) -> Optio
     let mut book = parts.courier.lock();
     match book.remove(id)? {
         Place::Sent(message) => Some(message),
+        Place::Held => {
+            let session = &settled.request.origin.session;
+            parts.flood.spared(session, settled.request.asked_at);
+            None
+        }
         Place::Unsent | Place::Ended(_) => {
             book.put(id, Place::Ended(card.clone()));
             None

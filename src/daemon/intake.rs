@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, info};
 
+use super::flood::{MOST, Verdict};
+use super::machine::BadProject;
 use super::parts::Parts;
-use super::{courier, journal, machine, verdict};
+use super::{courier, journal, machine, notices, verdict};
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::{Return, Waiting};
 use crate::approvals::request::{Digest, Millis, Origin, Request};
@@ -73,6 +75,15 @@ async fn ask(
             "only permission requests can be registered".to_owned(),
         ));
     };
+    let project = registration.project.clone();
+    let checked = tokio::task::spawn_blocking(move || {
+        machine::check_project(&project).map(|()| machine::branch(&project))
+    });
+    let branch = match checked.await {
+        Ok(Ok(branch)) => branch,
+        Ok(Err(why)) => return Err(refused("bad_project", why.to_string())),
+        Err(_) => return Err(refused("bad_project", BadProject::Missing.to_string())),
+    };
     if parts.courier.receiver().is_none() {
         return Err(refused(
             "no_owner",
@@ -91,6 +102,17 @@ async fn ask(
     let wishes = Wishes::of(&ask.tool, &ask.input);
     let timeout = wishes.timeout.unwrap_or(parts.config.request_timeout);
     let now = parts.now();
+    if let Verdict::TooOften { first } = parts.flood.ask(&input.common.session, now) {
+        if first {
+            tokio::spawn(notices::flood(
+                parts,
+                input.common.session,
+                registration.project,
+            ));
+        }
+        let message = format!("more than {MOST} requests of this session within a minute");
+        return Err(refused("flood", message));
+    }
     let nod = registration.nod.unwrap_or_default();
     let cwd = nod.cwd.or(input.common.cwd);
     let project = registration.project;
@@ -103,7 +125,7 @@ async fn ask(
         origin: Origin {
             machine: parts.machine.name.clone(),
             user: parts.machine.user.clone(),
-            branch: nod.branch.or_else(|| machine::branch(&project)),
+            branch: nod.branch.or(branch),
             cwd: cwd.unwrap_or_else(|| project.clone()),
             project,
             session: input.common.session,

@@ -167,7 +167,7 @@ pub(super) async fn answer(parts: &Parts, event: Option<&EventId>) -> Option<Vec
     kept.ok().flatten()
 }
 
-/// A tap that changed nothing and is worth the audit.
+/// A tap worth the audit that ended no request.
 pub(super) async fn refused(
     parts: &Parts,
     kind: &str,
@@ -176,19 +176,43 @@ pub(super) async fn refused(
     event: Option<&EventId>,
 ) {
     let entry = Entry {
-        at: parts.now(),
-        kind: kind.to_owned(),
         operator: by.map(str::to_owned),
         event: event.map(ToString::to_string),
         request: request.map(ToString::to_string),
+        ..bare(parts, kind, "feishu")
+    };
+    append(parts, entry).await;
+}
+
+/// Something a person did to nod itself: an id of Feishu's, or `None` for a
+/// command on this machine.
+pub(super) async fn noted(parts: &Parts, kind: &str, by: Option<&str>) {
+    let source = by.map_or("terminal", |_| "feishu");
+    let entry = Entry {
+        operator: by.map(str::to_owned),
+        ..bare(parts, kind, source)
+    };
+    append(parts, entry).await;
+}
+
+fn bare(parts: &Parts, kind: &str, source: &str) -> Entry {
+    Entry {
+        at: parts.now(),
+        kind: kind.to_owned(),
+        operator: None,
+        event: None,
+        request: None,
         session: None,
         tool: None,
         digest: None,
         decision: None,
         rule: None,
-        source: Some("feishu".to_owned()),
+        source: Some(source.to_owned()),
         detail: None,
-    };
+    }
+}
+
+async fn append(parts: &Parts, entry: Entry) {
     if let Err(why) = parts.store.run(move |db| db.append_audit(&entry)).await {
         debug!("an audit line was not written: {why}");
     }

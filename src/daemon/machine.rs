@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
 
 /// More levels than any project has between its start directory and its root.
 const MAX_DEPTH: usize = 64;
@@ -17,6 +18,35 @@ pub(super) fn host_name() -> String {
     } else {
         name.into_owned()
     }
+}
+
+/// Why a project's directory cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadProject {
+    #[error("the project's directory is not an absolute path without `..`")]
+    NotAbsolute,
+    #[error("the project's directory does not exist")]
+    Missing,
+    #[error("the project's directory belongs to another user")]
+    Foreign,
+}
+
+/// A rule may be written beneath it and a person is shown its name, so it must
+/// be a real directory of this user's, or of the system's.
+pub(super) fn check_project(dir: &Path) -> Result<(), BadProject> {
+    let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    if !dir.is_absolute() || !dir.components().all(plain) {
+        return Err(BadProject::NotAbsolute);
+    }
+    let is = std::fs::metadata(dir).map_err(|_| BadProject::Missing)?;
+    if !is.is_dir() {
+        return Err(BadProject::Missing);
+    }
+    let own = rustix::process::geteuid().as_raw();
+    if is.uid() != own && is.uid() != 0 {
+        return Err(BadProject::Foreign);
+    }
+    Ok(())
 }
 
 /// The branch checked out in the repository around `dir`, if there is one.
@@ -72,6 +102,30 @@ mod tests {
         std::fs::write(head, "0123456789abcdef\n").unwrap();
         std::fs::write(tree.join(".git"), "gitdir: ../repo/.git/worktrees/tree\n").unwrap();
         assert_eq!(branch(&tree).as_deref(), Some("0123456789ab"));
+    }
+
+    #[test]
+    fn a_project_is_a_real_directory_of_this_user() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let lines = dir.path().join("two\nlines");
+        std::fs::create_dir(&lines).unwrap();
+        let below = |bytes: &[u8]| dir.path().join(std::ffi::OsStr::from_bytes(bytes));
+        for (path, expected) in [
+            (dir.path().to_owned(), Ok(())),
+            (lines, Ok(())),
+            (PathBuf::new(), Err(BadProject::NotAbsolute)),
+            (PathBuf::from("src"), Err(BadProject::NotAbsolute)),
+            (dir.path().join("../x"), Err(BadProject::NotAbsolute)),
+            (dir.path().join("none"), Err(BadProject::Missing)),
+            (below(b"a\0b"), Err(BadProject::Missing)),
+            (below(b"\xff"), Err(BadProject::Missing)),
+            (file, Err(BadProject::Missing)),
+        ] {
+            assert_eq!(check_project(&path), expected, "{}", path.display());
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! of a long turn is told to the owner once.
 
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tracing::debug;
 
@@ -91,4 +92,21 @@ fn tell(parts: &Arc<Parts>, session: &SessionId, from: &Notice, event: Event) {
     let uuid = format!("turn-{session}-{now}");
     let parts = Arc::clone(parts);
     tokio::spawn(async move { courier::tell(&parts, Content::Card(card), &uuid).await });
+}
+
+/// Tells the owner that a session's further requests go to the terminal.
+pub(super) async fn flood(parts: Arc<Parts>, session: Option<SessionId>, project: PathBuf) {
+    let card = notice::notice(
+        &notice::Notice {
+            why: Why::Flood,
+            machine: &parts.machine.name,
+            project: &project,
+            session: session.as_ref(),
+            took: None,
+            message: None,
+        },
+        parts.config.lang,
+    );
+    let uuid = format!("flood-{}", parts.now());
+    courier::tell(&parts, Content::Card(card), &uuid).await;
 }

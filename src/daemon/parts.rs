@@ -6,7 +6,9 @@ use tokio::sync::watch;
 
 use super::clicks;
 use super::courier::Courier;
+use super::flood::Flood;
 use super::freshness::Freshness;
+use super::lock::Lock;
 use super::recent::Recent;
 use super::strangers::Strangers;
 use super::turns::Turns;
@@ -34,6 +36,8 @@ pub(super) struct Parts {
     pub(super) sealer: Sealer,
     pub(super) courier: Courier,
     pub(super) link: watch::Receiver<View>,
+    pub(super) lock: Lock,
+    pub(super) flood: Flood,
     pub(super) recent: Recent,
     pub(super) freshness: Freshness,
     pub(super) strangers: Strangers,

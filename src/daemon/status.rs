@@ -57,6 +57,7 @@ pub(super) fn report(parts: &Parts) -> Value {
             "last_event_ms_ago": last_event,
         },
         "pending": parts.desk.pending(),
+        "locked": parts.lock.is_closed(),
         "owner_set": parts.courier.receiver().is_some(),
         "store": store,
     })

@@ -12,7 +12,9 @@ use serde_json::Value;
 
 use super::connect::{self, Unreachable};
 use super::wire::answer::{self, Decision};
-use super::wire::{self, Ack, Additions, MAX_REQUEST, Message, Notice, Registration, WireError};
+use super::wire::{
+    self, Ack, Additions, MAX_REQUEST, Message, Notice, Order, Registration, WireError,
+};
 use crate::approvals::request::Digest;
 use crate::approvals::token::Token;
 use crate::ids::RequestId;
@@ -248,11 +250,11 @@ pub fn notify(
     serde_json::from_slice(&reply).map_err(|error| WireError::BadJson(error.to_string()).into())
 }
 
-/// How the daemon is.
-pub fn status(socket: &Path, limit: Duration) -> Result<Value, Unanswered> {
+/// Hands the daemon a person's order and returns how it is afterwards.
+pub fn order(socket: &Path, order: Order, limit: Duration) -> Result<Value, Unanswered> {
     let until = Instant::now() + limit;
     let mut line = Line::new(connect::dial(socket)?, None);
-    line.write(&Message::Status.encode(), until)?;
+    line.write(&Message::Order(order).encode(), until)?;
     Ok(line.read_frame(until)??)
 }
 

@@ -71,7 +71,7 @@ impl Office {
                 heard.lock().unwrap().push(notice);
                 async { json!({"success": true}) }
             },
-            status: || json!({"success": true, "pending": 0}),
+            order: |_| async { json!({"success": true, "pending": 0}) },
         });
         let listening = listen(&path, true).unwrap();
         let tasks = vec![

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect;
 use super::listen::Listening;
-use super::wire::{Notice, Registration};
+use super::wire::{Notice, Order, Registration};
 use crate::approvals::desk::Waiting;
 use admission::Admission;
 
@@ -70,18 +70,18 @@ pub struct Refused {
 
 /// What the daemon does with each kind of message.
 #[derive(Debug)]
-pub struct Intake<R, N, S> {
+pub struct Intake<R, N, O> {
     pub register: R,
     pub notify: N,
-    pub status: S,
+    pub order: O,
 }
 
 /// Serves until cancelled, then removes the socket and waits a bounded time
 /// for the open conversations. A stop calls `Desk::detach_all` as well: only a
 /// hook that was let go comes back, any other place dropped here is an ending.
-pub async fn serve<R, RF, N, NF, S>(
+pub async fn serve<R, RF, N, NF, O, OF>(
     listening: Listening,
-    intake: Arc<Intake<R, N, S>>,
+    intake: Arc<Intake<R, N, O>>,
     limits: Limits,
     cancel: CancellationToken,
 ) where
@@ -89,7 +89,8 @@ pub async fn serve<R, RF, N, NF, S>(
     RF: Future<Output = Result<Waiting, Refused>> + Send + 'static,
     N: Fn(Notice, Peer) -> NF + Send + Sync + 'static,
     NF: Future<Output = Value> + Send + 'static,
-    S: Fn() -> Value + Send + Sync + 'static,
+    O: Fn(Order) -> OF + Send + Sync + 'static,
+    OF: Future<Output = Value> + Send + 'static,
 {
     let limits = Arc::new(limits);
     let admission = Admission::new(limits.unfinished);

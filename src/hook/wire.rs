@@ -45,11 +45,33 @@ pub enum WireError {
 pub enum Message {
     Register(Registration),
     Notify(Notice),
-    Status,
+    Order(Order),
     /// The waiting client has its decision.
     Received,
     /// The waiting client no longer wants one.
     Cancel,
+}
+
+/// What a person's own command asks of the daemon. None of them decides a
+/// request: a lock takes authority away, and opening it gives back no more
+/// than a person in Feishu had before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Status,
+    Lock,
+    Unlock,
+}
+
+impl Order {
+    const ALL: [Self; 3] = [Self::Status, Self::Lock, Self::Unlock];
+
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Lock => "lock",
+            Self::Unlock => "unlock",
+        }
+    }
 }
 
 /// A permission request, as it came.
@@ -121,10 +143,13 @@ impl Message {
         match raw.nod.as_ref().and_then(|nod| nod.verb.as_deref()) {
             None | Some("register") => Registration::read(raw).map(Self::Register),
             Some("notify") => Notice::read(raw).map(Self::Notify),
-            Some("status") => Ok(Self::Status),
             Some("received") => Ok(Self::Received),
             Some("cancel") => Ok(Self::Cancel),
-            Some(other) => Err(WireError::UnknownVerb(other.chars().take(32).collect())),
+            Some(verb) => Order::ALL
+                .into_iter()
+                .find(|order| order.verb() == verb)
+                .map(Self::Order)
+                .ok_or_else(|| WireError::UnknownVerb(verb.chars().take(32).collect())),
         }
     }
 
@@ -149,7 +174,7 @@ impl Message {
                 raw_input_encoded: Some(encode_base64(&notice.raw_input)),
                 ..bare(verb("notify"))
             },
-            Self::Status => bare(verb("status")),
+            Self::Order(order) => bare(verb(order.verb())),
             Self::Received => bare(verb("received")),
             Self::Cancel => bare(verb("cancel")),
         };

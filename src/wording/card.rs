@@ -94,6 +94,11 @@ pub static WITHHELD: Text = Text::new(
 
 pub static FINISHED: Text = Text::new("任务已完成", "Finished");
 pub static IDLE: Text = Text::new("Claude 正在等你", "Claude is waiting for you");
+pub static FLOOD: Text = Text::new("请求过多，已转到终端", "Too many requests");
+pub static FLOOD_TEXT: Text = Text::new(
+    "该会话一分钟内的请求超过 10 个，其余的不再发卡片，请在终端处理。如非预期，请在终端停止该会话。",
+    "This session asked more than 10 times within a minute. The rest get no card: answer in the terminal, and stop the session there if this is not what you expect.",
+);
 pub static LAST_MESSAGE: Text = Text::new("最后一条消息", "Last message");
 pub static TOOK: Text = Text::new("用时", "Took");
 

@@ -5,10 +5,10 @@
 mod approve;
 mod ask;
 mod child;
-mod hooks;
 mod connection;
 mod daemon;
 mod discovery;
+mod hooks;
 mod proxies;
 mod secrets;
 mod settings;

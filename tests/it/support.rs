@@ -16,6 +16,7 @@ use nod::feishu::link::{Answer, Delivery};
 use nod::feishu::outbound::{Outbound, Proxies};
 use nod::feishu::secret::Secret;
 use nod::hook::client;
+use nod::hook::wire::Order;
 use nod::hook::wire::{Additions, Message, Registration, unframe};
 use nod::ids::RequestId;
 use nod::simulator::{APP_ID, APP_SECRET, Connection, OWNER, Simulator};
@@ -230,7 +231,8 @@ impl Daemon {
         let last = Mutex::new(Value::Null);
         let looking = until(what, || async {
             let socket = socket.clone();
-            let asking = tokio::task::spawn_blocking(move || client::status(&socket, LIMIT));
+            let asking =
+                tokio::task::spawn_blocking(move || client::order(&socket, Order::Status, LIMIT));
             let status = asking.await.unwrap().ok()?;
             *last.lock().unwrap() = status.clone();
             fits(&status).then_some(status)

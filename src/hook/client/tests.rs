@@ -315,7 +315,7 @@ async fn notices_and_status_are_quick() {
     let socket = office.path.clone();
     let told = spawn_blocking(move || {
         let told = notify(&socket, Path::new("/p"), b"{}", LIMIT);
-        (told, status(&socket, LIMIT))
+        (told, order(&socket, Order::Status, LIMIT))
     });
     let (told, status) = within(told).await.unwrap();
     assert_eq!(told.unwrap()["success"], true);

@@ -15,16 +15,16 @@ use super::{Intake, Limits, Peer, Refused};
 use crate::approvals::desk::{Delivery, Handover, Waiting};
 use crate::hook::wire::scan::Scanner;
 use crate::hook::wire::{
-    self, Ack, AckAdditions, Message, Notice, Registration, WireError, answer,
+    self, Ack, AckAdditions, Message, Notice, Order, Registration, WireError, answer,
 };
 
 /// What a client may say after its request: a word, not a stream.
 const MAX_AFTER: usize = 64 * 1024;
 
-pub(super) async fn converse<R, RF, N, NF, S>(
+pub(super) async fn converse<R, RF, N, NF, O, OF>(
     stream: UnixStream,
     peer: Peer,
-    intake: Arc<Intake<R, N, S>>,
+    intake: Arc<Intake<R, N, O>>,
     limits: Arc<Limits>,
     slot: Slot,
 ) where
@@ -32,7 +32,8 @@ pub(super) async fn converse<R, RF, N, NF, S>(
     RF: Future<Output = Result<Waiting, Refused>>,
     N: Fn(Notice, Peer) -> NF,
     NF: Future<Output = Value>,
-    S: Fn() -> Value,
+    O: Fn(Order) -> OF,
+    OF: Future<Output = Value>,
 {
     let mut line = Line { stream, limits };
     let first = tokio::select! {
@@ -62,8 +63,8 @@ pub(super) async fn converse<R, RF, N, NF, S>(
             let reply = (intake.notify)(notice, peer).await;
             line.write(reply.to_string().as_bytes()).await;
         }
-        Message::Status => {
-            let reply = wire::frame(&(intake.status)()).or_else(|error| {
+        Message::Order(order) => {
+            let reply = wire::frame(&(intake.order)(order).await).or_else(|error| {
                 wire::frame(&json!({"success": false, "error": error.to_string()}))
             });
             if let Ok(reply) = reply {

@@ -376,7 +376,8 @@ async fn status_and_notices_are_answered() {
     let dir = private_dir();
     let office = Office::open(dir.path(), Limits::default());
     let mut stream = UnixStream::connect(&office.path).await.unwrap();
-    stream.write_all(&Message::Status.encode()).await.unwrap();
+    let status = Message::Order(Order::Status);
+    stream.write_all(&status.encode()).await.unwrap();
     let mut bytes = Vec::new();
     within(stream.read_to_end(&mut bytes)).await.unwrap();
     let (value, length) = unframe(&bytes).unwrap().unwrap();

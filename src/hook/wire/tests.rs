@@ -65,7 +65,9 @@ fn every_message_and_ack_reads_back() {
             project: "/p".into(),
             raw_input: vec![0, 255, 3],
         }),
-        Message::Status,
+        Message::Order(Order::Status),
+        Message::Order(Order::Lock),
+        Message::Order(Order::Unlock),
         Message::Received,
         Message::Cancel,
     ];
