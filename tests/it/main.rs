@@ -8,6 +8,8 @@ mod child;
 mod connection;
 mod daemon;
 mod discovery;
+mod approve_endings;
+mod approve_restart;
 mod hooks;
 mod proxies;
 mod secrets;

@@ -14,6 +14,7 @@ APP_ID = "cli_a1b2c3d4e5f60718"
 APP_SECRET = "simulated-secret-Zq81kLmN0pQrStUv"
 OWNER = "ou_owner0c14f3a59eaf2825dbe25359f15a"
 STRANGER = "ou_stranger9e8d7c6b5a4f3e2d1c0b9a87"
+GROUP = "oc_group5ce6d572455d361153b7cb51da13"
 
 DECIDING = frozenset({"allow", "session", "always", "deny", "interrupt"})
 

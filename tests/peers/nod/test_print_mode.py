@@ -1,6 +1,6 @@
 """Decisions made in Feishu for the real CLI in print mode."""
 
-from harness.simulator import STRANGER
+from harness.simulator import GROUP, STRANGER
 from scenario import ASKED, Scenario
 
 from harness import report
@@ -82,6 +82,10 @@ class Decided(Scenario):
         self.assert_toast("该请求已被处理，请勿重复操作", self.feishu.click_stale(card, "allow"))
         run.result()
         self.assertFalse(self.happened())
+
+
+class InAGroup(Scenario):
+    settings = {"FEISHU_CHAT_ID": GROUP}
 
     def test_stranger_decides_nothing(self):
         run = self.box.start_print(bash(ASKED))

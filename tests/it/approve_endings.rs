@@ -1,0 +1,306 @@
+//! How requests end without a tap, and what keeps a tap from counting: the
+//! card says it each time, and so does the toast of whoever taps too late.
+
+use std::time::{Duration, Instant};
+
+use nod::simulator::{Armed, Fault, Text};
+use serde_json::{Value, json};
+
+use crate::hooks::{Hook, Stage, bash, event, offered, toast, values, within};
+
+/// A button as it was on the screen of somebody who taps it later.
+struct Held {
+    message: String,
+    values: Vec<Value>,
+}
+
+impl Held {
+    fn of(stage: &Stage, message: &str) -> Self {
+        let card = stage.sim.message(message).unwrap().card.unwrap();
+        Self {
+            message: message.to_owned(),
+            values: values(&card),
+        }
+    }
+
+    async fn tap(&self, stage: &Stage, action: &str) -> (String, String) {
+        let value = self.values.iter().find(|v| v["action"] == action).unwrap();
+        let micros = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_micros();
+        let body = json!({
+            "schema": "2.0",
+            "header": {
+                "event_id": format!("held-{micros}"),
+                "create_time": micros.to_string(),
+                "event_type": "card.action.trigger",
+                "app_id": nod::simulator::APP_ID,
+            },
+            "event": {
+                "operator": {"open_id": nod::simulator::OWNER},
+                "action": {"value": value, "tag": "button"},
+                "host": "im_message",
+                "context": {"open_message_id": self.message},
+            },
+        });
+        let (_, outcome) = stage.sim.push_click_raw(body.to_string()).await;
+        let toast = outcome.toast.expect("a toast");
+        (toast.kind, toast.content)
+    }
+}
+
+async fn asked(stage: &mut Stage, command: &str) -> (Hook, Held) {
+    let (hook, card) = stage.ask_bash(command).await;
+    let held = Held::of(stage, &card);
+    (hook, held)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_answers_and_the_terminal_decides() {
+    let mut stage = Stage::with(|_, home| home.set("PERMISSION_REQUEST_TIMEOUT", "1")).await;
+    let (hook, held) = asked(&mut stage, "make late").await;
+    let ended = hook.ended().await;
+    ended.left_to_the_terminal();
+    assert!(ended.stderr.contains("服务器超时（1秒）"), "{ended:?}");
+    let shown = stage.shows(&held.message, "已超时").await;
+    assert!(shown.contains("这不算拒绝"), "{shown}");
+    let (kind, text) = held.tap(&stage, "interrupt").await;
+    assert_eq!(kind, "warning");
+    assert!(
+        text.starts_with("请求已于") && text.ends_with("超时，请在终端处理"),
+        "{text}"
+    );
+    assert_eq!(stage.home.audit().await[0]["decision"], "timeout");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_terminal_answered_is_withdrawn() {
+    let mut stage = Stage::new().await;
+    let call = |command: &str| json!({"tool_name": "Bash", "tool_input": {"command": command}});
+    let none = json!({});
+    let cases = [
+        ("PostToolUse", call("make t"), "已在终端批准"),
+        ("PostToolUseFailure", call("make t"), "已在终端批准"),
+        ("Stop", none.clone(), "已在终端处理"),
+        ("UserPromptSubmit", none.clone(), "已在终端处理"),
+        ("SessionEnd", none, "已在终端处理"),
+    ];
+    for (name, more, title) in cases {
+        let (hook, held) = asked(&mut stage, "make t").await;
+        let other = event("other", name, &more);
+        within(stage.home.hook(&other).ended())
+            .await
+            .left_to_the_terminal();
+        let elsewhere = event("s1", "PostToolUse", &call("make u"));
+        stage
+            .home
+            .hook(&elsewhere)
+            .ended()
+            .await
+            .left_to_the_terminal();
+        assert!(!offered(&stage.sim.message(&held.message).unwrap().card.unwrap()).is_empty());
+
+        let told = Instant::now();
+        stage
+            .home
+            .hook(&event("s1", name, &more))
+            .ended()
+            .await
+            .left_to_the_terminal();
+        stage.shows(&held.message, title).await;
+        assert!(told.elapsed() < Duration::from_secs(2), "{name}");
+        hook.ended().await.left_to_the_terminal();
+        let (kind, text) = held.tap(&stage, "interrupt").await;
+        assert_eq!(kind, "warning");
+        assert!(text.starts_with(title), "{name}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_goes_away_leaves_a_card_that_says_so() {
+    let mut stage = Stage::new().await;
+    let gone = (
+        "error".to_owned(),
+        "请求已失效，请返回终端查看状态".to_owned(),
+    );
+    for signal in ["-TERM", "-KILL"] {
+        let (hook, held) = asked(&mut stage, "make gone").await;
+        hook.signal(signal);
+        let shown = stage.shows(&held.message, "请求已失效").await;
+        assert!(shown.contains("请返回终端查看状态"), "{shown}");
+        assert_eq!(held.tap(&stage, "allow").await, gone);
+        assert_eq!(hook.ended().await.stdout, "");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_terminal_has_a_head_start() {
+    let mut stage = Stage::with(|_, home| home.set("PERMISSION_NOTIFY_DELAY", "1")).await;
+    for n in 0..12 {
+        let command = format!("make quick{n}");
+        let hook = stage.home.hook(&bash("s1", &command));
+        let count = stage.until_status(|status| status["pending"] == 1).await;
+        assert_eq!(count["pending"], 1);
+        let ran = json!({"tool_name": "Bash", "tool_input": {"command": command}});
+        stage
+            .home
+            .hook(&event("s1", "PostToolUse", &ran))
+            .ended()
+            .await;
+        hook.ended().await.left_to_the_terminal();
+    }
+    assert_eq!(stage.count(), 0, "no card at all");
+    let (hook, card) = stage.ask_bash("make slow").await;
+    assert_eq!(stage.count(), 1, "only what nobody answered");
+    stage.tap(&card, "allow").await;
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_feishu_the_terminal_decides_at_once() {
+    let mut stage = Stage::new().await;
+    let (waiting, held) = asked(&mut stage, "make before").await;
+    let refuse = Fault::DiscoveryHttp {
+        status: 503,
+        body: String::new(),
+    };
+    stage.sim.set_fault(Armed::always(refuse)).unwrap();
+    stage.sim.set_fault(Armed::once(Fault::Drop)).unwrap();
+    stage
+        .until_status(|status| status["connection"]["state"] != "connected")
+        .await;
+    let asked_at = Instant::now();
+    let ended = stage.home.hook(&bash("s1", "make offline")).ended().await;
+    ended.left_to_the_terminal();
+    assert!(asked_at.elapsed() < Duration::from_secs(5));
+    assert!(ended.stderr.contains("not connected"), "{ended:?}");
+    assert_eq!(stage.count(), 1, "no card for it");
+
+    let refuse = Fault::RestHttp {
+        path: "PATCH".to_owned(),
+        status: 503,
+        body: String::new(),
+    };
+    stage.sim.set_fault(Armed::always(refuse)).unwrap();
+    let ran = json!({"tool_name": "Bash", "tool_input": {"command": "make before"}});
+    stage
+        .home
+        .hook(&event("s1", "PostToolUse", &ran))
+        .ended()
+        .await;
+    waiting.ended().await.left_to_the_terminal();
+    stage.sim.clear_faults();
+    stage.shows(&held.message, "已在终端批准").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_long_turn_is_told_once() {
+    let mut stage = Stage::with(|_, home| home.set("NOD_NOTIFY_STOP_AFTER", "0")).await;
+    let begin = event("s1", "UserPromptSubmit", &json!({"prompt": "go"}));
+    let stop = event("s1", "Stop", &json!({"last_assistant_message": "全部完成"}));
+    let idle = event(
+        "s1",
+        "Notification",
+        &json!({"notification_type": "idle_prompt", "message": "waiting for input"}),
+    );
+    stage.home.hook(&begin).ended().await;
+    for input in [&stop, &stop, &idle] {
+        stage.home.hook(input).ended().await.left_to_the_terminal();
+    }
+    let told = stage.sent().await.message_id;
+    assert!(stage.face(&told).contains("全部完成"));
+    stage.home.hook(&begin).ended().await;
+    for input in [&idle, &idle, &stop] {
+        stage.home.hook(input).ended().await.left_to_the_terminal();
+    }
+    let told = stage.sent().await.message_id;
+    assert!(stage.face(&told).contains("Claude 正在等你"));
+    let (hook, card) = stage.ask_bash("make last").await;
+    assert_eq!(stage.count(), 3, "nothing was told twice");
+    stage.tap(&card, "deny").await;
+    hook.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_asks_too_often_is_left_to_the_terminal() {
+    let mut stage = Stage::new().await;
+    let mut hooks = Vec::new();
+    for n in 0..10 {
+        hooks.push(stage.ask_bash(&format!("make {n}")).await.0);
+    }
+    for _ in 0..3 {
+        let ended = stage.home.hook(&bash("s1", "make more")).ended().await;
+        ended.left_to_the_terminal();
+        assert!(ended.stderr.contains("more than 10 requests"), "{ended:?}");
+    }
+    let notice = stage.sent().await.message_id;
+    let told = stage.face(&notice);
+    assert!(
+        told.contains("请求过多") && told.contains("claude --resume s1"),
+        "{told}"
+    );
+    let (other, card) = stage.ask(&bash("s2", "make calm")).await;
+    assert_eq!(
+        stage.count(),
+        12,
+        "one notice, and the other session's card"
+    );
+    stage.tap(&card, "allow").await;
+    assert_eq!(other.ended().await.decision()["behavior"], "allow");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_leaves_only_refusals() {
+    let mut stage = Stage::new().await;
+    let locked = ("warning", "远程批准已锁定，请在终端解锁；仍可拒绝");
+    let said = stage.home.run(&["lock"]).await;
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    assert!(said.stdout.contains("nod unlock"), "{said:?}");
+    let (hook, card) = stage.ask_bash("npm test").await;
+    for action in ["allow", "always", "session"] {
+        assert_eq!(toast(&stage.tap(&card, action).await), locked, "{action}");
+    }
+    stage.kill().await;
+    stage.start().await;
+    assert_eq!(stage.home.status().await["locked"], true, "over a restart");
+    assert_eq!(toast(&stage.tap(&card, "allow").await), locked);
+    assert_eq!(
+        toast(&stage.tap(&card, "deny").await),
+        ("success", "已拒绝运行")
+    );
+    assert_eq!(hook.ended().await.decision()["behavior"], "deny");
+
+    assert_eq!(stage.home.run(&["unlock"]).await.code, Some(0));
+    let (hook, card) = stage.ask_bash("npm run x").await;
+    let text = Text {
+        parent_id: Some(card.clone()),
+        ..Text::new("/lock")
+    };
+    stage
+        .sim
+        .push_text(&Text::new("/lock").by(nod::simulator::STRANGER))
+        .await
+        .unwrap();
+    stage.sim.push_text(&text).await.unwrap();
+    let reply = stage.sent().await;
+    assert!(reply.content.contains("nod unlock"), "{}", reply.content);
+    assert_eq!(toast(&stage.tap(&card, "allow").await), locked);
+    stage.home.run(&["unlock"]).await;
+    assert_eq!(
+        toast(&stage.tap(&card, "allow").await),
+        ("success", "已批准运行")
+    );
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+    let kinds: Vec<_> = stage
+        .home
+        .audit()
+        .await
+        .iter()
+        .map(|l| l["kind"].clone())
+        .collect();
+    let expected = [
+        "locked", "settled", "unlocked", "locked", "unlocked", "settled",
+    ];
+    assert_eq!(kinds, expected);
+}
