@@ -16,5 +16,6 @@ pub mod link;
 pub mod messages;
 pub mod outbound;
 pub mod pace;
+pub mod registration;
 pub mod secret;
 pub mod token;

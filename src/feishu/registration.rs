@@ -1,0 +1,392 @@
+//! Makes a Feishu app by one scan: asks for a link, shows nothing itself, and
+//! polls until the person who scanned it has agreed. Pending answers come with
+//! HTTP 400, so the body is read before the status. Never logs a code.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use url::Url;
+
+use super::domain::{Domain, is_this_machine};
+use super::outbound::{Outbound, OutboundError};
+use super::secret::Secret;
+use crate::ids::UserId;
+
+/// What nod asks the platform to switch on in the new app: these scopes, the
+/// event for messages, the callback for taps, and nothing of the default
+/// template.
+pub const SCOPES: [&str; 4] = [
+    "im:message:send_as_bot",
+    "im:message.p2p_msg:readonly",
+    "im:message.group_at_msg:readonly",
+    "application:application:self_manage",
+];
+pub const EVENT: &str = "im.message.receive_v1";
+pub const CALLBACK: &str = "card.action.trigger";
+
+/// The JSON of the above as the page takes it: gzip, base64url, no padding.
+/// Made once, because a link without real compression does not fit into a QR
+/// code of 80 columns; a test unpacks it and compares.
+const ADDONS: &str = "H4sIAAAAAAACA2WO2wrCMBBE_2WfS0Ef8ysiYZtOQzA3smtBiv9uKghV35Y9c5jZqDYIlMzCUTCQuFIhZDZSZM4dXCgkkyDCHkaQZ8tip6I0HMBYz9Um8aaB55Lj45v6Vu7Vsv5GuNYYHGso2RxvQVxs4txduj4Hwoqs71VBkf7mjZ-eBoewwq6nrnXPcYwTu9tRvfRvm0d2e9OoLXiPtsdfCggNbgwBAAA";
+
+const PATH: &str = "/oauth/v1/app/registration";
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+const MAX_ANSWER: usize = 64 << 10;
+const MAX_WORDS: usize = 200;
+
+/// One of the two platforms, each with its own accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brand {
+    Feishu,
+    Lark,
+}
+
+impl Brand {
+    fn of(domain: &Domain) -> Self {
+        match domain {
+            Domain::Lark => Self::Lark,
+            Domain::Feishu | Domain::Other(_) => Self::Feishu,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "feishu" => Some(Self::Feishu),
+            "lark" => Some(Self::Lark),
+            _ => None,
+        }
+    }
+}
+
+/// How long to wait between polls.
+#[derive(Debug, Clone, Copy)]
+struct Pacing {
+    unless_told: Duration,
+    least: Duration,
+    slower_by: Duration,
+}
+
+const PACING: Pacing = Pacing {
+    unless_told: Duration::from_secs(5),
+    least: Duration::from_secs(1),
+    slower_by: Duration::from_secs(5),
+};
+const LONGEST_INTERVAL: Duration = Duration::from_mins(1);
+const LIFE_UNLESS_TOLD: Duration = Duration::from_mins(10);
+const LONGEST_LIFE: Duration = Duration::from_hours(1);
+
+/// Why no app came of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistrationError {
+    /// Offer another link.
+    #[error("nobody scanned the code in time")]
+    Expired,
+    /// Ask for id and secret instead.
+    #[error("the person who scanned the code declined")]
+    Denied,
+    /// Ask for id and secret instead.
+    #[error("the platform refused: `{code}`{words}")]
+    Refused { code: String, words: String },
+    #[error("somebody answered, but not the registration service (HTTP status {status})")]
+    Malformed { status: u16 },
+    #[error(transparent)]
+    Network(#[from] OutboundError),
+}
+
+/// A link that makes an app when somebody scans it and agrees.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    pub link: Url,
+    /// How long the link is good for.
+    pub life: Duration,
+    device_code: Secret,
+    interval: Duration,
+}
+
+/// The new app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registered {
+    pub app_id: String,
+    pub app_secret: Secret,
+    /// Who scanned, as the new app knows them.
+    pub owner: Option<UserId>,
+    pub brand: Brand,
+}
+
+impl Registered {
+    /// The platform the app lives on, begun on `asked`.
+    pub fn domain(&self, asked: &Domain) -> Domain {
+        match (asked, self.brand) {
+            (Domain::Other(url), _) => Domain::Other(url.clone()),
+            (_, Brand::Feishu) => Domain::Feishu,
+            (_, Brand::Lark) => Domain::Lark,
+        }
+    }
+}
+
+/// What a link should do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose<'a> {
+    /// A new app of this name, never an existing one: those keep their old way
+    /// of delivering events.
+    Create { name: &'a str },
+    /// Add what is missing to this app.
+    Repair { app_id: &'a str },
+}
+
+/// The registration service.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    outbound: Outbound,
+    feishu: Url,
+    lark: Url,
+    begun_on: Brand,
+    pacing: Pacing,
+}
+
+impl Registration {
+    /// Another base than the two platforms' is taken to serve registration too.
+    pub fn new(outbound: &Outbound, domain: &Domain) -> Self {
+        let fixed = |text: &str| Url::parse(text).expect("a fixed URL");
+        let (feishu, lark) = match domain {
+            Domain::Feishu | Domain::Lark => (
+                fixed("https://accounts.feishu.cn/"),
+                fixed("https://accounts.larksuite.com/"),
+            ),
+            Domain::Other(url) => (url.clone(), url.clone()),
+        };
+        Self {
+            outbound: outbound.clone(),
+            feishu,
+            lark,
+            begun_on: Brand::of(domain),
+            pacing: PACING,
+        }
+    }
+
+    pub async fn begin(&self, purpose: Purpose<'_>) -> Result<Offer, RegistrationError> {
+        let form = [
+            ("action", "begin"),
+            ("archetype", "PersonalAgent"),
+            ("auth_method", "client_secret"),
+            ("request_user_info", "open_id tenant_brand"),
+        ];
+        let (status, answer) = self.post(self.begun_on, &form).await?;
+        if let Some(refusal) = refusal(&answer) {
+            return Err(refusal);
+        }
+        offer(&answer, purpose, self.pacing).ok_or(RegistrationError::Malformed { status })
+    }
+
+    /// Waits for the scan. Passing network trouble does not end the wait.
+    pub async fn wait(&self, offer: &Offer) -> Result<Registered, RegistrationError> {
+        let end = Instant::now() + offer.life;
+        let mut poll = Poll {
+            brand: self.begun_on,
+            interval: offer.interval,
+            switched: false,
+        };
+        let mut pause = poll.interval;
+        loop {
+            if Instant::now() + pause >= end {
+                return Err(RegistrationError::Expired);
+            }
+            tokio::time::sleep(pause).await;
+            let form = [
+                ("action", "poll"),
+                ("device_code", offer.device_code.expose()),
+            ];
+            let (status, answer) = match self.post(poll.brand, &form).await {
+                Ok(answered) => answered,
+                Err(RegistrationError::Network(error)) if error.is_passing() => {
+                    tracing::debug!(%error, "asking for the scan failed; asking again");
+                    pause = poll.interval;
+                    continue;
+                }
+                Err(RegistrationError::Malformed { status }) if status >= 500 => {
+                    pause = poll.interval;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match poll.next(&answer, status, self.pacing)? {
+                Next::Wait(length) => pause = length,
+                Next::Done(registered) => return Ok(registered),
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        brand: Brand,
+        form: &[(&str, &str)],
+    ) -> Result<(u16, Value), RegistrationError> {
+        let mut url = match brand {
+            Brand::Feishu => self.feishu.clone(),
+            Brand::Lark => self.lark.clone(),
+        };
+        url.set_path(PATH);
+        Outbound::check(&url)?;
+        let fault = |error: &reqwest::Error| self.outbound.fault(&url, error);
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
+        let mut response = self
+            .outbound
+            .http_client()
+            .post(url.clone())
+            .header("content-type", "application/x-www-form-urlencoded")
+            .timeout(ANSWER_WITHIN)
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| fault(&error))?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| fault(&error))? {
+            if body.len() + chunk.len() > MAX_ANSWER {
+                return Err(RegistrationError::Malformed { status });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        match serde_json::from_slice(&body) {
+            Ok(answer @ Value::Object(_)) => Ok((status, answer)),
+            _ => Err(RegistrationError::Malformed { status }),
+        }
+    }
+}
+
+/// Where a poll stands; decides without a clock or a network.
+struct Poll {
+    brand: Brand,
+    interval: Duration,
+    switched: bool,
+}
+
+enum Next {
+    Wait(Duration),
+    Done(Registered),
+}
+
+impl Poll {
+    fn next(
+        &mut self,
+        answer: &Value,
+        status: u16,
+        pacing: Pacing,
+    ) -> Result<Next, RegistrationError> {
+        if let Some(error) = answer["error"].as_str().filter(|error| !error.is_empty()) {
+            match error {
+                "authorization_pending" => return Ok(Next::Wait(self.interval)),
+                "slow_down" => {
+                    self.interval = (self.interval + pacing.slower_by).min(LONGEST_INTERVAL);
+                    return Ok(Next::Wait(self.interval));
+                }
+                _ => {}
+            }
+        }
+        if let Some(refusal) = refusal(answer) {
+            return Err(refusal);
+        }
+        let told = answer["user_info"]["tenant_brand"]
+            .as_str()
+            .and_then(Brand::parse);
+        let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
+        match (text("client_id"), text("client_secret")) {
+            (Some(id), Some(secret)) if is_plain(id) && is_plain(secret) => {
+                Ok(Next::Done(Registered {
+                    app_id: id.to_owned(),
+                    app_secret: Secret::new(secret),
+                    owner: answer["user_info"]["open_id"]
+                        .as_str()
+                        .and_then(|id| UserId::parse(id).ok()),
+                    brand: told.unwrap_or(self.brand),
+                }))
+            }
+            (Some(_), Some(_)) => Err(RegistrationError::Malformed { status }),
+            // The secret of an app lies with the platform of whoever scanned.
+            _ => match told {
+                Some(brand) if brand != self.brand && !self.switched => {
+                    self.brand = brand;
+                    self.switched = true;
+                    Ok(Next::Wait(Duration::ZERO))
+                }
+                _ => Ok(Next::Wait(self.interval)),
+            },
+        }
+    }
+}
+
+fn refusal(answer: &Value) -> Option<RegistrationError> {
+    let code = answer["error"].as_str().filter(|code| !code.is_empty())?;
+    Some(match code {
+        "access_denied" => RegistrationError::Denied,
+        "expired_token" | "invalid_grant" => RegistrationError::Expired,
+        _ => RegistrationError::Refused {
+            code: clean(code),
+            words: answer["error_description"]
+                .as_str()
+                .map(|words| format!(", {}", clean(words)))
+                .unwrap_or_default(),
+        },
+    })
+}
+
+fn offer(answer: &Value, purpose: Purpose<'_>, pacing: Pacing) -> Option<Offer> {
+    let device_code = answer["device_code"].as_str()?;
+    let link = Url::parse(answer["verification_uri_complete"].as_str()?).ok()?;
+    let safe = link.scheme() == "https" || (link.scheme() == "http" && is_this_machine(&link));
+    if device_code.is_empty() || !safe {
+        return None;
+    }
+    let seconds = |name: &str| {
+        answer[name]
+            .as_u64()
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs)
+    };
+    Some(Offer {
+        link: decorated(link, purpose),
+        // Two spellings are in use.
+        life: seconds("expires_in")
+            .or_else(|| seconds("expire_in"))
+            .unwrap_or(LIFE_UNLESS_TOLD)
+            .min(LONGEST_LIFE),
+        device_code: Secret::new(device_code),
+        interval: seconds("interval")
+            .map_or(pacing.unless_told, |told| told.min(LONGEST_INTERVAL))
+            .max(pacing.least),
+    })
+}
+
+fn decorated(mut link: Url, purpose: Purpose<'_>) -> Url {
+    let mut query = link.query_pairs_mut();
+    query
+        .append_pair("from", "sdk")
+        .append_pair("tp", "sdk")
+        .append_pair("source", "nod");
+    match purpose {
+        Purpose::Create { name } => query
+            .append_pair("name", name)
+            .append_pair("createOnly", "true"),
+        Purpose::Repair { app_id } => query.append_pair("clientID", app_id),
+    };
+    query.append_pair("addons", ADDONS);
+    drop(query);
+    link
+}
+
+fn is_plain(text: &str) -> bool {
+    text.len() <= 128 && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+fn clean(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_WORDS)
+        .collect()
+}
