@@ -4,6 +4,7 @@
 
 pub mod asking;
 pub mod exit;
+pub mod hooks_file;
 pub mod launch;
 pub mod permission;
 pub mod process;

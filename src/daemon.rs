@@ -2,6 +2,7 @@
 //! here does everything meet.
 
 pub mod instance;
+pub mod notify;
 
 mod chat;
 mod clicks;

@@ -17,6 +17,7 @@ pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod feishu;
+pub mod files;
 pub mod gateway;
 pub mod hook;
 pub mod ids;

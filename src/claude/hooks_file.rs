@@ -1,0 +1,229 @@
+//! nod's entries in Claude Code's user settings: added, brought up to date and
+//! taken out again, with everything else in the file kept as it stands.
+//! Nothing is written before [`Draft::save`], and never over a file that
+//! somebody else changed meanwhile.
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::files;
+
+/// What Claude Code waits longer than nod does, so that nod's own time-out
+/// comes first and is told honestly.
+const GRACE: Duration = Duration::from_mins(1);
+/// The other hooks only report.
+const REPORT_WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+pub enum HooksError {
+    /// The user has to mend the file; it was not touched.
+    #[error("`{}` line {line} column {column}: {problem}", file.display())]
+    Untouchable {
+        file: PathBuf,
+        line: usize,
+        column: usize,
+        problem: String,
+    },
+    /// Start again with what stands there now.
+    #[error("`{}` was changed by somebody else meanwhile", file.display())]
+    Changed { file: PathBuf },
+    /// nod has to live elsewhere.
+    #[error("the path of nod can't stand in a command: {problem}")]
+    BadProgram { problem: &'static str },
+    #[error("`{}` could not be {doing}: {source}", file.display())]
+    Io {
+        file: PathBuf,
+        doing: &'static str,
+        source: io::Error,
+    },
+}
+
+/// What shall stand in the settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hooks {
+    command: String,
+    ask_within: Duration,
+}
+
+impl Hooks {
+    /// Hooks that start `program`, an absolute path, and wait for a tap at
+    /// least `request_timeout`.
+    pub fn new(program: &Path, request_timeout: Duration) -> Result<Self, HooksError> {
+        let bad = |problem| HooksError::BadProgram { problem };
+        let path = program.to_str().ok_or(bad("it is not UTF-8"))?;
+        if !program.is_absolute() {
+            return Err(bad("it does not start with `/`"));
+        }
+        if path.chars().any(char::is_control) {
+            return Err(bad("it holds a control character"));
+        }
+        if program.file_name().is_none_or(|name| name != "nod") {
+            return Err(bad("its last part is not `nod`"));
+        }
+        Ok(Self {
+            command: text::command(path),
+            ask_within: request_timeout + GRACE,
+        })
+    }
+
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+}
+
+/// Whether Claude Code asks at all, as far as these settings tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asking {
+    /// Every permission comes to the hook.
+    Asks,
+    /// Nothing is set; interactive sessions then let a classifier decide.
+    Unset,
+    /// This mode keeps permissions from the hook.
+    Mode(String),
+    /// `disableAllHooks` is on.
+    HooksOff,
+}
+
+/// The settings file as it will be.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    file: PathBuf,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+}
+
+impl Draft {
+    pub fn open(file: &Path) -> Result<Self, HooksError> {
+        let before = files::read(file).map_err(|source| HooksError::Io {
+            file: file.to_owned(),
+            doing: "read",
+            source,
+        })?;
+        Ok(Self {
+            file: file.to_owned(),
+            after: before.clone(),
+            before,
+        })
+    }
+
+    /// The settings of `file`, which hold `text`.
+    pub fn of(file: &Path, text: &[u8]) -> Self {
+        Self {
+            file: file.to_owned(),
+            before: Some(text.to_vec()),
+            after: Some(text.to_vec()),
+        }
+    }
+
+    /// Adds nod's entries or brings them up to date.
+    pub fn install(&mut self, hooks: &Hooks) -> Result<(), HooksError> {
+        self.edit(|old| text::installed(old, hooks))
+    }
+
+    /// Takes every entry of nod's out, whichever nod it starts.
+    pub fn remove(&mut self) -> Result<(), HooksError> {
+        self.edit(text::removed)
+    }
+
+    /// Has Claude Code ask for permission by default; `None` takes the setting
+    /// out.
+    pub fn set_mode(&mut self, mode: Option<&str>) -> Result<(), HooksError> {
+        self.edit(|old| text::with_mode(old, mode))
+    }
+
+    pub fn asking(&self) -> Result<Asking, HooksError> {
+        text::asking(self.after.as_deref()).map_err(|refused| self.untouchable(refused))
+    }
+
+    /// Commands of hooks that are not nod's.
+    pub fn foreign_commands(&self) -> Result<Vec<String>, HooksError> {
+        text::foreign_commands(self.after.as_deref()).map_err(|refused| self.untouchable(refused))
+    }
+
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    pub fn before(&self) -> Option<&[u8]> {
+        self.before.as_deref()
+    }
+
+    pub fn after(&self) -> Option<&[u8]> {
+        self.after.as_deref()
+    }
+
+    pub fn is_changed(&self) -> bool {
+        self.before != self.after
+    }
+
+    /// What [`Self::save`] would change, in the form `diff -u` prints.
+    pub fn diff(&self) -> String {
+        let text = |bytes: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
+        };
+        let (old, new) = (text(&self.before), text(&self.after));
+        let name = self.file.display().to_string();
+        similar::TextDiff::from_lines(&old, &new)
+            .unified_diff()
+            .context_radius(3)
+            .header(&name, &name)
+            .to_string()
+    }
+
+    /// Writes the change, through a link if the file is one.
+    pub fn save(&self) -> Result<(), HooksError> {
+        let Some(after) = &self.after else {
+            return Ok(());
+        };
+        self.check_unchanged()?;
+        if !self.is_changed() {
+            return Ok(());
+        }
+        files::replace(&self.file, after, 0o644).map_err(|source| HooksError::Io {
+            file: self.file.clone(),
+            doing: "written",
+            source,
+        })
+    }
+
+    /// Refuses when the file is no longer the one that was opened.
+    pub fn check_unchanged(&self) -> Result<(), HooksError> {
+        let now = files::read(&self.file).map_err(|source| HooksError::Io {
+            file: self.file.clone(),
+            doing: "read",
+            source,
+        })?;
+        if now == self.before {
+            Ok(())
+        } else {
+            Err(HooksError::Changed {
+                file: self.file.clone(),
+            })
+        }
+    }
+
+    fn edit(
+        &mut self,
+        change: impl FnOnce(Option<&[u8]>) -> Result<Option<Vec<u8>>, text::Untouchable>,
+    ) -> Result<(), HooksError> {
+        let new = change(self.after.as_deref()).map_err(|refused| self.untouchable(refused))?;
+        if let Some(new) = new {
+            self.after = Some(new);
+        }
+        Ok(())
+    }
+
+    fn untouchable(&self, refused: text::Untouchable) -> HooksError {
+        HooksError::Untouchable {
+            file: self.file.clone(),
+            line: refused.line,
+            column: refused.column,
+            problem: refused.problem,
+        }
+    }
+}
