@@ -8,10 +8,14 @@ mod daemon;
 mod hook;
 mod lock;
 mod output;
+mod qr;
 mod rules;
+mod service;
 mod settings;
+mod setup;
 mod simulator;
 mod status;
+mod wording;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,6 +36,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Set everything up, from the Feishu app to the first tap
+    Setup(Box<setup::Arguments>),
+    /// Keep the daemon running: systemd user unit or launchd agent
+    Service(service::Arguments),
     /// Run the daemon in the foreground
     Daemon,
     /// Show whether the daemon runs, is connected, and what waits
@@ -95,6 +103,8 @@ pub fn main() -> ExitCode {
         }
     };
     let outcome = match cli.command {
+        Command::Setup(arguments) => setup::run(&arguments),
+        Command::Service(arguments) => service::run(&arguments),
         Command::Daemon => daemon::run(),
         Command::Status(arguments) => status::run(&arguments),
         Command::Hook => {

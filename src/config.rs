@@ -4,6 +4,7 @@
 mod sources;
 mod table;
 
+pub(crate) use sources::parse as parse_env;
 pub use sources::{Origin, Sources};
 pub use table::{SETTINGS, Setting, env_example, readme_table};
 
@@ -383,6 +384,14 @@ fn shape(text: &str) -> String {
         "not plain ASCII"
     };
     format!("{count} {unit}, {kind}")
+}
+
+pub(crate) fn is_app_id(text: &str) -> bool {
+    app_id(text).is_ok()
+}
+
+pub(crate) fn is_app_secret(text: &str) -> bool {
+    app_secret(text).is_ok()
 }
 
 fn app_id(text: &str) -> Result<String, String> {

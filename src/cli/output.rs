@@ -35,6 +35,11 @@ pub(super) fn hint(text: &str) {
     let _ = writeln!(io::stderr().lock(), "hint: {text}");
 }
 
+/// Whether a person sees the answer, not a pipe.
+pub(super) fn is_terminal() -> bool {
+    io::IsTerminal::is_terminal(&io::stdout())
+}
+
 /// Reads stdin to its end, or fails past `most` bytes.
 pub(super) fn read_stdin(most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

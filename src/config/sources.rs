@@ -161,7 +161,7 @@ impl Sources {
 
 /// `NAME=value` lines; `export`, quotes, comments and blank lines as people
 /// write them. The error names the line and never its content.
-fn parse(text: &str) -> Result<HashMap<String, String>, String> {
+pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, String> {
     let mut values = HashMap::new();
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = line.trim();

@@ -1,0 +1,173 @@
+//! `nod service`: has systemd or launchd keep the daemon running for this
+//! user. Installing twice changes nothing; without either it says what to do
+//! instead.
+
+mod manager;
+mod unit;
+
+use super::wording::Words;
+use super::{Failure, Outcome, output};
+use crate::config::{Config, Origin, Sources};
+
+pub(super) use manager::{Kind as ManagerKind, Manager, Places, ServiceError};
+pub(super) use unit::{Sandbox, Start};
+
+/// Where the daemon must look for the same things as the person's shell.
+/// Proxies are not among them: they may hold a password, and belong into the
+/// settings file.
+const CARRIED: [&str; 5] = [
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "NOD_STATE_DIR",
+    "PERMISSION_SOCKET_PATH",
+    "CLAUDE_CONFIG_DIR",
+];
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Write the definition, start the daemon, and start it at every login
+    Install {
+        /// Show the definition and write nothing
+        #[arg(long)]
+        print: bool,
+        /// How much the daemon may do
+        #[arg(long, value_enum, default_value_t)]
+        sandbox: Sandbox,
+    },
+    /// Stop the daemon and remove the definition
+    Uninstall,
+    /// Say whether the daemon runs; exit code 3 when it does not
+    Status,
+    /// Show what the daemon said
+    Logs {
+        /// Wait for more
+        #[arg(short, long)]
+        follow: bool,
+        /// How many lines
+        #[arg(short = 'n', long, default_value_t = 100)]
+        lines: u32,
+    },
+}
+
+/// Exit code of `status` when the daemon does not run, as `systemctl` has it.
+const NOT_RUNNING: u8 = 3;
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let sources = Sources::for_person();
+    let config = Config::load(&sources).map_err(|why| Failure::new(78, why))?;
+    let words = Words(config.lang);
+    let say = |error: ServiceError| failure(words, &error);
+    let places = places(&sources, &config).ok_or_else(|| say(ServiceError::NoHome))?;
+    if let What::Install {
+        print: true,
+        sandbox,
+    } = arguments.what
+    {
+        let start = start(&sources, &config, sandbox).map_err(say)?;
+        output::text(&Manager::kind_here().definition(&start).map_err(say)?);
+        return Ok(());
+    }
+    let manager = Manager::find().map_err(say)?;
+    match arguments.what {
+        What::Install { sandbox, .. } => {
+            let start = start(&sources, &config, sandbox).map_err(say)?;
+            let installed = manager.install(&start, &places).map_err(say)?;
+            output::line(&words.service_installed(&installed.file.display().to_string()));
+            if let Some(hint) = words.service_linger(manager.kind()) {
+                output::hint(hint);
+            }
+            Ok(())
+        }
+        What::Uninstall => {
+            let was_there = manager.uninstall(&places).map_err(say)?;
+            output::line(words.service_removed(was_there));
+            Ok(())
+        }
+        What::Status => {
+            let status = manager.status().map_err(say)?;
+            for line in &status.lines {
+                output::line(line);
+            }
+            if status.runs {
+                Ok(())
+            } else {
+                Err(Failure {
+                    code: NOT_RUNNING,
+                    why: words.service_not_running().to_owned(),
+                    hint: Some(words.service_install_hint().to_owned()),
+                })
+            }
+        }
+        What::Logs { follow, lines } => manager.logs(&places, follow, lines).map_err(say),
+    }
+}
+
+/// Where the definition goes and the log lies.
+pub(super) fn places(sources: &Sources, config: &Config) -> Option<Places> {
+    let own_file = sources.own_file()?;
+    Some(Places {
+        config_home: own_file.parent()?.parent()?.to_owned(),
+        home: sources.home.clone()?,
+        state_dir: config.state_dir.clone(),
+    })
+}
+
+/// How this very program is started as a daemon.
+pub(super) fn start(
+    sources: &Sources,
+    config: &Config,
+    sandbox: Sandbox,
+) -> Result<Start, ServiceError> {
+    let program = std::env::current_exe().map_err(|source| ServiceError::Io {
+        doing: "find nod itself",
+        source,
+    })?;
+    let mut names = CARRIED.to_vec();
+    if sandbox == Sandbox::Sessions {
+        names.push("PATH");
+    }
+    let environment = names
+        .into_iter()
+        .filter_map(|name| match sources.get(name)? {
+            (value, Origin::Environment) => Some((name.to_owned(), value.to_owned())),
+            _ => None,
+        })
+        .collect();
+    let sockets = [
+        Some(&config.sockets.own),
+        config.sockets.old_clients.as_ref(),
+    ];
+    Ok(Start {
+        program,
+        state_dir: config.state_dir.clone(),
+        socket_dirs: sockets
+            .into_iter()
+            .flatten()
+            .filter_map(|path| path.parent())
+            .filter(|dir| !dir.starts_with(&config.state_dir))
+            .filter(|dir| dir.is_dir())
+            .map(ToOwned::to_owned)
+            .collect(),
+        environment,
+        sandbox,
+    })
+}
+
+fn failure(words: Words, error: &ServiceError) -> Failure {
+    let hint = match error {
+        ServiceError::NoManager { .. } => Some(words.service_instead().to_owned()),
+        ServiceError::Refused { .. } => Some(words.service_logs_hint().to_owned()),
+        ServiceError::NoHome | ServiceError::Unfit(_) | ServiceError::Io { .. } => None,
+    };
+    Failure {
+        code: 1,
+        why: error.to_string(),
+        hint,
+    }
+}

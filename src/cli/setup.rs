@@ -1,0 +1,366 @@
+//! `nod setup`: from nothing to a working tap, each step checked before the
+//! next. Run again, it goes on where the facts say; `--uninstall` takes back
+//! what it wrote.
+
+mod app;
+mod env_file;
+mod flow;
+mod manifest;
+mod migrate;
+mod owner;
+mod pairing;
+mod plan;
+mod steps;
+mod tap;
+mod terminal;
+mod undo;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use self::manifest::Manifest;
+use self::plan::{Facts, Wishes};
+use self::steps::{App, Network};
+use self::terminal::Terminal;
+use super::wording::Words;
+use super::{Failure, Outcome, output, service};
+use crate::claude::hooks_file::{Draft, Hooks};
+use crate::config::{Config, Sources};
+use crate::feishu::domain::Domain;
+use crate::feishu::secret::Secret;
+use crate::files;
+use crate::ids::UserId;
+
+pub(super) use self::plan::Step;
+
+const MAX_SECRET: usize = 4096;
+
+#[derive(clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one flag of the command line"
+)]
+pub(super) struct Arguments {
+    /// The platform: `feishu`, `lark`, or a base URL
+    #[arg(long)]
+    domain: Option<String>,
+    /// An app that exists already
+    #[arg(long, value_name = "CLI_ID")]
+    app_id: Option<String>,
+    /// A file that holds the app's secret
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "app_id",
+        conflicts_with = "app_secret_stdin"
+    )]
+    app_secret_file: Option<PathBuf>,
+    /// Read the app's secret from stdin
+    #[arg(long, requires = "app_id")]
+    app_secret_stdin: bool,
+    /// Who gets the cards and decides: an open, union or user id
+    #[arg(long, value_name = "USER_ID")]
+    owner: Option<String>,
+    /// Take over this `.env` of claude-notify
+    #[arg(long, value_name = "FILE")]
+    migrate: Option<PathBuf>,
+    /// Agree to every offer
+    #[arg(short, long)]
+    yes: bool,
+    /// Leave Claude Code's permission mode as it is
+    #[arg(long)]
+    keep_mode: bool,
+    /// Install no service
+    #[arg(long)]
+    no_service: bool,
+    /// Send no test card
+    #[arg(long)]
+    no_test_card: bool,
+    /// Show what would be done and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Take back everything the set-up wrote
+    #[arg(long)]
+    uninstall: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let sources = Sources::for_person();
+    let config = Config::load(&sources).map_err(|why| Failure::new(78, why))?;
+    let mut setup = Setup::new(arguments, &sources, &config)?;
+    if arguments.uninstall {
+        return setup.undo(arguments.dry_run);
+    }
+    setup.take_flags(arguments)?;
+    if arguments.dry_run {
+        return setup.preview();
+    }
+    let runtime = super::runtime(2)?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = setup.go() => outcome,
+            () = super::stop_signal() => Err(Failure::new(130, setup_stopped())),
+        }
+    });
+    // A question may still stand at the terminal.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn setup_stopped() -> &'static str {
+    "stopped; `nod setup` goes on from here"
+}
+
+/// The set-up while it runs.
+struct Setup<'a> {
+    words: Words,
+    sources: &'a Sources,
+    config: &'a Config,
+    terminal: Option<Terminal>,
+    yes: bool,
+    keep_mode: bool,
+    wishes: Wishes,
+    manifest: Manifest,
+    network: Arc<Network>,
+    paths: Paths,
+    hooks: Hooks,
+    /// The platform, where it is known.
+    domain: Option<Domain>,
+    app: Option<App>,
+    owner: Option<UserId>,
+    /// Settings taken over from elsewhere.
+    extra: Vec<(&'static str, String)>,
+    /// What only this run knows.
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The name of the bot that answered.
+    bot: Option<String>,
+    tapped: bool,
+    unproven: bool,
+}
+
+struct Paths {
+    /// nod's own settings.
+    own: PathBuf,
+    /// Claude Code's user settings.
+    claude: PathBuf,
+    home: PathBuf,
+}
+
+impl<'a> Setup<'a> {
+    fn new(
+        arguments: &Arguments,
+        sources: &'a Sources,
+        config: &'a Config,
+    ) -> Result<Self, Failure> {
+        let fail = |why: &dyn std::fmt::Display| Failure::new(1, why);
+        let home = sources.home.clone();
+        let no_home = || Failure::new(78, crate::config::Problem::NoHome);
+        let home = home.ok_or_else(no_home)?;
+        let claude_dir = sources
+            .get("CLAUDE_CONFIG_DIR")
+            .map_or_else(|| home.join(".claude"), |(dir, _)| PathBuf::from(dir));
+        let program = std::env::current_exe().map_err(|error| fail(&error))?;
+        Ok(Self {
+            words: Words(config.lang),
+            sources,
+            config,
+            terminal: if arguments.yes {
+                None
+            } else {
+                Terminal::open()
+            },
+            yes: arguments.yes,
+            keep_mode: arguments.keep_mode,
+            wishes: Wishes {
+                test_card: !arguments.no_test_card,
+                hooks: true,
+                mode: !arguments.keep_mode,
+                service: !arguments.no_service,
+            },
+            manifest: Manifest::open(&config.state_dir).map_err(|error| {
+                Failure::new(
+                    1,
+                    format!("the record of the last set-up can't be read: {error}"),
+                )
+            })?,
+            network: Arc::new(Network::new(config).map_err(|error| fail(&error))?),
+            paths: Paths {
+                own: sources.own_file().ok_or_else(no_home)?,
+                claude: claude_dir.join("settings.json"),
+                home,
+            },
+            hooks: Hooks::new(&program, config.request_timeout).map_err(|error| fail(&error))?,
+            domain: sources.get("FEISHU_DOMAIN").map(|_| config.domain.clone()),
+            app: match (&config.app_id, &config.app_secret) {
+                (Some(id), Some(secret)) => Some(App {
+                    domain: config.domain.clone(),
+                    id: id.clone(),
+                    secret: secret.clone(),
+                }),
+                _ => None,
+            },
+            owner: config.owner.clone(),
+            extra: Vec::new(),
+            seen: Seen::default(),
+        })
+    }
+
+    fn take_flags(&mut self, arguments: &Arguments) -> Result<(), Failure> {
+        let bad = |name: &str, why: &dyn std::fmt::Display| {
+            Failure::new(2, format!("`{name}` can't be used: {why}"))
+        };
+        if let Some(text) = &arguments.domain {
+            let domain = Domain::parse(text).map_err(|why| bad("--domain", &why))?;
+            if let Some(app) = &mut self.app {
+                app.domain = domain.clone();
+            }
+            self.domain = Some(domain);
+        }
+        if let Some(text) = &arguments.owner {
+            let owner = UserId::parse(text).map_err(|why| bad("--owner", &why))?;
+            self.owner = Some(owner);
+        }
+        if let Some(id) = &arguments.app_id {
+            if !crate::config::is_app_id(id) {
+                return Err(bad("--app-id", &"it is not `cli_` and letters or digits"));
+            }
+            let secret = self.given_secret(arguments)?;
+            let domain = self.domain.clone().unwrap_or_default();
+            if self.app.as_ref().is_some_and(|known| known.id != *id) && arguments.owner.is_none() {
+                // An open id is another one for every app.
+                self.owner = None;
+            }
+            self.app = Some(App {
+                domain,
+                id: id.clone(),
+                secret,
+            });
+        }
+        self.take_over(arguments.migrate.as_deref())
+    }
+
+    fn given_secret(&mut self, arguments: &Arguments) -> Result<Secret, Failure> {
+        let fail = |why: &dyn std::fmt::Display| {
+            Failure::new(2, format!("the app's secret can't be read: {why}"))
+        };
+        let bytes = if let Some(file) = &arguments.app_secret_file {
+            files::read(file)
+                .map_err(|error| fail(&error))?
+                .ok_or_else(|| fail(&"there is no such file"))?
+        } else if arguments.app_secret_stdin {
+            output::read_stdin(MAX_SECRET).map_err(|error| fail(&error))?
+        } else {
+            self.ask_secret(self.words.ask_app_secret())?.into_bytes()
+        };
+        let text = String::from_utf8(bytes).map_err(|_| fail(&"it is not text"))?;
+        let text = text.trim();
+        if crate::config::is_app_secret(text) {
+            Ok(Secret::new(text))
+        } else {
+            Err(fail(&"it does not look like one"))
+        }
+    }
+
+    /// What stands where, as of now.
+    fn facts(&self) -> Facts {
+        let draft = Draft::open(&self.paths.claude).ok();
+        let installed = draft.as_ref().is_some_and(|draft| {
+            let mut wanted = draft.clone();
+            wanted.install(&self.hooks).is_ok() && !wanted.is_changed()
+        });
+        let manager = service::Manager::find().ok();
+        let places = service::places(self.sources, self.config);
+        Facts {
+            has_app: self.app.is_some(),
+            app_works: self.seen.bot.is_some(),
+            has_owner: self.owner.is_some(),
+            saved: self.is_saved(),
+            tapped: self.seen.tapped,
+            hooks_installed: installed,
+            claude_asks: draft.is_some_and(|draft| {
+                matches!(draft.asking(), Ok(crate::claude::hooks_file::Asking::Asks))
+            }),
+            service_installed: match (&manager, &places) {
+                (Some(manager), Some(places)) => manager.is_installed(places),
+                _ => false,
+            },
+            daemon_runs: std::os::unix::net::UnixStream::connect(&self.config.sockets.own).is_ok(),
+            can_serve: manager.is_some(),
+        }
+    }
+
+    /// The settings as they shall stand in nod's own file.
+    fn values(&self) -> Vec<(&'static str, String)> {
+        let mut values = self.extra.clone();
+        if let Some(app) = &self.app {
+            values.push(("FEISHU_APP_ID", app.id.clone()));
+            values.push(("FEISHU_APP_SECRET", app.secret.expose().to_owned()));
+            let domain = match &app.domain {
+                Domain::Feishu => "feishu".to_owned(),
+                Domain::Lark => "lark".to_owned(),
+                Domain::Other(url) => url.as_str().trim_end_matches('/').to_owned(),
+            };
+            values.push(("FEISHU_DOMAIN", domain));
+        }
+        if let Some(owner) = &self.owner {
+            values.push(("FEISHU_OWNER_ID", owner.to_string()));
+        }
+        values
+    }
+
+    fn is_saved(&self) -> bool {
+        let Ok(Some(bytes)) = files::read(&self.paths.own) else {
+            return false;
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        crate::config::parse_env(&text).is_ok_and(|found| {
+            self.values()
+                .iter()
+                .all(|(name, value)| found.get(*name) == Some(value))
+        })
+    }
+
+    fn asked(&mut self) -> Result<&mut Terminal, Failure> {
+        let words = self.words;
+        self.terminal.as_mut().ok_or_else(|| Failure {
+            hint: Some(words.flags_hint().to_owned()),
+            ..Failure::new(1, words.no_terminal())
+        })
+    }
+
+    fn ask(&mut self, question: &str) -> Result<String, Failure> {
+        self.asked()?
+            .ask(question)
+            .map_err(|error| broken_off(&error))
+    }
+
+    fn ask_secret(&mut self, question: &str) -> Result<String, Failure> {
+        self.asked()?
+            .ask_secret(question)
+            .map_err(|error| broken_off(&error))
+    }
+
+    /// With `--yes` every offer is accepted; without a terminal there is nobody
+    /// to accept one.
+    fn agrees(&mut self, question: &str) -> Result<bool, Failure> {
+        if self.yes {
+            return Ok(true);
+        }
+        self.asked()?
+            .agrees(question)
+            .map_err(|error| broken_off(&error))
+    }
+}
+
+fn broken_off(error: &std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted | std::io::ErrorKind::UnexpectedEof => {
+            Failure::new(130, setup_stopped())
+        }
+        _ => Failure::new(1, format!("the terminal can't be read: {error}")),
+    }
+}

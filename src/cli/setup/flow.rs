@@ -1,0 +1,381 @@
+//! The steps of the set-up, one after another as the plan says.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::{Failure, Outcome, output, service};
+use super::manifest::{Change, Kind};
+use super::plan::{self, Status, Step};
+use super::tap::{self, TapError};
+use super::{Setup, env_file, migrate, owner};
+use crate::claude::hooks_file::{Asking, Draft};
+use crate::feishu::error::ApiError;
+use crate::feishu::secret::Secret;
+use crate::files;
+use crate::ids::UserId;
+
+/// Exit code when everything is in place and no tap has proven it.
+const UNPROVEN: u8 = 4;
+
+impl Setup<'_> {
+    pub(super) async fn go(&mut self) -> Outcome {
+        let mut last = None;
+        while let Some(step) = plan::next(&self.facts(), &self.wishes) {
+            if last == Some(step) {
+                return Err(Failure::new(1, self.words.stuck()));
+            }
+            last = Some(step);
+            self.take_step(step).await?;
+        }
+        self.finish()
+    }
+
+    async fn take_step(&mut self, step: Step) -> Outcome {
+        match step {
+            Step::App => {
+                self.obtain_app().await?;
+                // A secret that a scan brought is shown nowhere else.
+                self.save()
+            }
+            Step::Check => self.check().await,
+            Step::Owner => self.find_owner().await,
+            Step::Save => self.save(),
+            Step::TestCard => self.prove_tap().await,
+            Step::Hooks => self.install_hooks(),
+            Step::Mode => self.set_mode(),
+            Step::Service => self.install_service(),
+        }
+    }
+
+    async fn check(&mut self) -> Outcome {
+        let words = self.words;
+        let Some(app) = &self.app else {
+            return Ok(());
+        };
+        let bot = self.network.bot(app).await.map_err(|error| {
+            let hint = match &error {
+                ApiError::BadCredentials(_) => Some(format!(
+                    "`--app-id` and `--domain {}`",
+                    app.domain.sibling()
+                )),
+                _ => None,
+            };
+            Failure {
+                hint,
+                ..Failure::new(1, error)
+            }
+        })?;
+        let name = bot.name.unwrap_or_else(|| app.id.clone());
+        output::line(&words.app_works(&name));
+        if !bot.enabled {
+            output::line(words.bot_disabled());
+            for line in words.console_steps(app.domain.base().as_str()) {
+                output::line(&line);
+            }
+        }
+        self.seen.bot = Some(name);
+        Ok(())
+    }
+
+    async fn find_owner(&mut self) -> Outcome {
+        let words = self.words;
+        if self.facts().daemon_runs {
+            return Err(Failure {
+                hint: Some(words.stop_daemon_hint().to_owned()),
+                ..Failure::new(1, words.daemon_holds_line())
+            });
+        }
+        self.asked()?;
+        let (Some(app), Some(bot)) = (&self.app, &self.seen.bot) else {
+            return Ok(());
+        };
+        let owner = owner::pair(&Arc::clone(&self.network), app, bot, words).await?;
+        output::line(&words.paired(owner.as_str()));
+        self.owner = Some(owner);
+        Ok(())
+    }
+
+    pub(super) fn save(&mut self) -> Outcome {
+        let path = self.paths.own.clone();
+        let fail = |error: &dyn std::fmt::Display| {
+            Failure::new(1, format!("`{}` can't be written: {error}", path.display()))
+        };
+        let before = files::read(&path).map_err(|error| fail(&error))?;
+        let text = String::from_utf8(before.clone().unwrap_or_default())
+            .map_err(|_| fail(&"it is not UTF-8"))?;
+        let values = self.values();
+        let pairs: Vec<(&str, &str)> = values
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let after = env_file::with(&text, &pairs).map_err(|error| fail(&error))?;
+        let change = Change {
+            kind: Kind::Settings,
+            path: &path,
+            before: before.as_deref(),
+            after: after.as_bytes(),
+            names: values.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        };
+        let mode_before = self.manifest.mode_before().cloned();
+        self.manifest
+            .write(change, |entry, now, original| {
+                super::undo::without_ours(entry, now, original, mode_before.as_ref())
+            })
+            .map_err(|error| fail(&error))?;
+        output::line(&self.words.saved(&path.display().to_string()));
+        Ok(())
+    }
+
+    async fn prove_tap(&mut self) -> Outcome {
+        let words = self.words;
+        let (Some(app), Some(owner)) = (&self.app, &self.owner) else {
+            return Ok(());
+        };
+        let sent = || output::line(&words.card_sent(tap::TAP_WITHIN.as_secs()));
+        match tap::prove(&self.network, app, owner, words, sent).await {
+            Ok(took) => {
+                output::line(&words.tapped(took.as_millis()));
+                self.seen.tapped = true;
+            }
+            Err(error) => {
+                match error {
+                    TapError::Silence => output::line(words.not_tapped()),
+                    TapError::Connection(_) | TapError::Api(_) => {
+                        output::problem(&error.to_string());
+                    }
+                }
+                for line in words.console_steps(app.domain.base().as_str()) {
+                    output::line(&line);
+                }
+                self.seen.unproven = true;
+                self.wishes.test_card = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn install_hooks(&mut self) -> Outcome {
+        let words = self.words;
+        let mut draft = self.claude_settings()?;
+        draft
+            .install(&self.hooks)
+            .map_err(|error| Failure::new(1, error))?;
+        let commands = draft.foreign_commands().unwrap_or_default();
+        if commands.iter().any(|command| migrate::is_its_hook(command)) {
+            output::line(words.other_hooks());
+        }
+        output::line(&words.hooks_change(&self.paths.claude.display().to_string()));
+        output::text(&draft.diff());
+        if !self.agrees(words.apply())? {
+            output::line(words.hooks_left());
+            self.wishes.hooks = false;
+            self.wishes.mode = false;
+            return Ok(());
+        }
+        self.write_claude_settings(&draft)?;
+        output::line(words.hooks_installed());
+        Ok(())
+    }
+
+    fn set_mode(&mut self) -> Outcome {
+        let words = self.words;
+        let mut draft = self.claude_settings()?;
+        let asking = draft.asking().map_err(|error| Failure::new(1, error))?;
+        let (warning, before) = match &asking {
+            Asking::Asks => return Ok(()),
+            Asking::HooksOff => (words.hooks_off().to_owned(), None),
+            Asking::Unset => (words.mode_unset().to_owned(), None),
+            Asking::Mode(mode) => (words.mode_silent(mode), Some(mode.as_str())),
+        };
+        output::line(&warning);
+        // A mode that somebody chose is changed only when a person says so.
+        let chosen = matches!(asking, Asking::Mode(_)) && self.yes;
+        let wanted = asking != Asking::HooksOff && !chosen && self.agrees(words.mode_change())?;
+        if !wanted {
+            self.wishes.mode = false;
+            return Ok(());
+        }
+        draft
+            .set_mode(Some("default"))
+            .map_err(|error| Failure::new(1, error))?;
+        output::text(&draft.diff());
+        self.manifest
+            .note_mode(before)
+            .map_err(|error| Failure::new(1, error))?;
+        self.write_claude_settings(&draft)
+    }
+
+    fn claude_settings(&self) -> Result<Draft, Failure> {
+        Draft::open(&self.paths.claude).map_err(|error| Failure::new(1, error))
+    }
+
+    fn write_claude_settings(&mut self, draft: &Draft) -> Outcome {
+        let Some(after) = draft.after().filter(|_| draft.is_changed()) else {
+            return Ok(());
+        };
+        draft
+            .check_unchanged()
+            .map_err(|error| Failure::new(1, error))?;
+        let change = Change {
+            kind: Kind::ClaudeSettings,
+            path: draft.file(),
+            before: draft.before(),
+            after,
+            names: Vec::new(),
+        };
+        let mode_before = self.manifest.mode_before().cloned();
+        self.manifest
+            .write(change, |entry, now, original| {
+                super::undo::without_ours(entry, now, original, mode_before.as_ref())
+            })
+            .map_err(|error| {
+                let file = draft.file().display();
+                Failure::new(1, format!("`{file}` can't be written: {error}"))
+            })
+    }
+
+    fn install_service(&mut self) -> Outcome {
+        let words = self.words;
+        if !self.agrees(words.want_service())? {
+            self.wishes.service = false;
+            return Ok(());
+        }
+        let installed = service::Manager::find().and_then(|manager| {
+            let places =
+                service::places(self.sources, self.config).ok_or(service::ServiceError::NoHome)?;
+            let start = service::start(self.sources, self.config, service::Sandbox::default())?;
+            manager.install(&start, &places)
+        });
+        let installed = installed.map_err(|error| Failure {
+            hint: Some(words.service_logs_hint().to_owned()),
+            ..Failure::new(1, error)
+        })?;
+        self.manifest
+            .note_service(installed.made)
+            .map_err(|error| Failure::new(1, error))?;
+        output::line(&words.service_installed(&installed.file.display().to_string()));
+        Ok(())
+    }
+
+    fn finish(&self) -> Outcome {
+        let facts = self.facts();
+        if !facts.service_installed && !facts.daemon_runs {
+            output::line(self.words.start_daemon());
+            if !facts.can_serve && self.wishes.service {
+                output::hint(self.words.service_instead());
+            }
+        }
+        if self.seen.unproven {
+            return Err(Failure {
+                hint: Some(self.words.prove_hint().to_owned()),
+                ..Failure::new(UNPROVEN, self.words.unproven())
+            });
+        }
+        output::line(self.words.ready());
+        Ok(())
+    }
+
+    /// Takes over claude-notify's settings where they say more than nod's own.
+    pub(super) fn take_over(&mut self, named: Option<&Path>) -> Outcome {
+        let words = self.words;
+        if named.is_none() && self.app.is_some() {
+            return Ok(());
+        }
+        let commands = self
+            .claude_settings()
+            .ok()
+            .and_then(|draft| draft.foreign_commands().ok())
+            .unwrap_or_default();
+        let places = match named {
+            Some(file) => vec![file.to_owned()],
+            None => migrate::places(&commands, &self.paths.home),
+        };
+        for file in places {
+            let text = match files::read(&file) {
+                Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+                Ok(None) if named.is_none() => continue,
+                Ok(None) => return Err(cannot_take(&file, &"there is no such file")),
+                Err(error) => return Err(cannot_take(&file, &error)),
+            };
+            let found = crate::config::parse_env(&text).map_err(|why| cannot_take(&file, &why))?;
+            let taken = migrate::taken(&found);
+            if taken.values.is_empty() {
+                continue;
+            }
+            let names: Vec<&str> = taken.values.iter().map(|(name, _)| *name).collect();
+            output::line(&words.migrate_found(&file.display().to_string(), &names.join(", ")));
+            if !taken.left.is_empty() {
+                output::line(&words.migrate_left(&taken.left.join(", ")));
+            }
+            let wanted = self.yes || (self.terminal.is_some() && self.agrees(words.migrate())?);
+            if wanted {
+                self.take_values(taken.values);
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    fn take_values(&mut self, values: Vec<(&'static str, String)>) {
+        let found = |wanted: &str| {
+            let value = values.iter().find(|(name, _)| *name == wanted);
+            value.map(|(_, value)| value.clone())
+        };
+        let id = found("FEISHU_APP_ID").filter(|id| crate::config::is_app_id(id));
+        let secret = found("FEISHU_APP_SECRET").filter(|text| crate::config::is_app_secret(text));
+        if let (None, Some(id), Some(secret)) = (&self.app, id, secret) {
+            self.app = Some(super::App {
+                domain: self.domain.clone().unwrap_or_default(),
+                id,
+                secret: Secret::new(secret),
+            });
+        }
+        if self.owner.is_none() {
+            self.owner = found("FEISHU_OWNER_ID").and_then(|id| UserId::parse(&id).ok());
+        }
+        let own = ["FEISHU_APP_ID", "FEISHU_APP_SECRET", "FEISHU_OWNER_ID"];
+        self.extra = values
+            .into_iter()
+            .filter(|(name, _)| !own.contains(name) && self.sources.get(name).is_none())
+            .collect();
+    }
+
+    /// Says what would happen, without the network and without writing.
+    pub(super) fn preview(&mut self) -> Outcome {
+        let words = self.words;
+        let facts = self.facts();
+        output::line(words.dry_run());
+        for step in Step::ALL {
+            let mark = match plan::status(step, &facts, &self.wishes) {
+                Status::Done => "✓",
+                Status::Open => "·",
+                Status::Left => "-",
+            };
+            output::line(&format!("  {mark} {}", words.step(step)));
+        }
+        if !facts.saved {
+            let values = self.values();
+            let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+            let file = self.paths.own.display().to_string();
+            output::line(&words.would_write(&file, &names.join(", ")));
+        }
+        let mut draft = self.claude_settings()?;
+        draft
+            .install(&self.hooks)
+            .map_err(|error| Failure::new(1, error))?;
+        if !self.keep_mode && draft.asking().is_ok_and(|asking| asking == Asking::Unset) {
+            draft
+                .set_mode(Some("default"))
+                .map_err(|error| Failure::new(1, error))?;
+        }
+        output::text(&draft.diff());
+        Ok(())
+    }
+}
+
+fn cannot_take(file: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(
+        1,
+        format!("`{}` can't be taken over: {why}", file.display()),
+    )
+}

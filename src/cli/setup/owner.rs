@@ -1,0 +1,170 @@
+//! Learns who the owner is when no scan told: the bot shows a code to whoever
+//! writes to it, and the person at the terminal types theirs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::wording::Words;
+use super::super::{Failure, output};
+use super::pairing::{Pairing, Refusal};
+use super::steps::{App, Listener, Network};
+use super::terminal::Terminal;
+use crate::feishu::event::Push;
+use crate::feishu::link::Answer;
+use crate::feishu::messages::Content;
+use crate::ids::UserId;
+
+const WRITE_WITHIN: Duration = Duration::from_mins(10);
+
+type Shared = Arc<Mutex<Pairing>>;
+
+/// Pairs the person at the terminal with somebody who writes to `bot`.
+pub(super) async fn pair(
+    network: &Arc<Network>,
+    app: &App,
+    bot: &str,
+    words: Words,
+) -> Result<UserId, Failure> {
+    let mut listener = network.listen(app, |_| Answer::Done);
+    listener
+        .connected()
+        .await
+        .map_err(|why| Failure::new(1, why))?;
+    output::line(&words.pair_write(bot));
+    let pairing = Shared::default();
+    let first = first_code(network, app, words, &mut listener, &pairing);
+    match tokio::time::timeout(WRITE_WITHIN, first).await {
+        Ok(shown) => shown?,
+        Err(_) => {
+            output::line(words.pair_silent());
+            for line in words.console_steps(app.domain.base().as_str()) {
+                output::line(&line);
+            }
+            return Err(Failure {
+                hint: Some(words.prove_hint().to_owned()),
+                ..Failure::new(1, words.pair_silent())
+            });
+        }
+    }
+    let typed = typed(words, Arc::clone(&pairing));
+    tokio::pin!(typed);
+    loop {
+        tokio::select! {
+            owner = &mut typed => return owner,
+            push = listener.next() => match push {
+                Some(push) => show_code(network, app, words, &push, &pairing).await,
+                None => return typed.await,
+            },
+        }
+    }
+}
+
+/// Waits until somebody has been shown a code.
+async fn first_code(
+    network: &Network,
+    app: &App,
+    words: Words,
+    listener: &mut Listener,
+    pairing: &Shared,
+) -> Result<(), Failure> {
+    while let Some(push) = listener.next().await {
+        let Some((who, code)) = code_for(&push, pairing) else {
+            continue;
+        };
+        return send_code(network, app, words, &who, &code)
+            .await
+            .map_err(|error| Failure::new(1, error));
+    }
+    Err(Failure::new(1, words.pair_silent()))
+}
+
+async fn show_code(network: &Network, app: &App, words: Words, push: &Push, pairing: &Shared) {
+    if let Some((who, code)) = code_for(push, pairing)
+        && let Err(error) = send_code(network, app, words, &who, &code).await
+    {
+        tracing::debug!(%error, "a code could not be shown");
+    }
+}
+
+async fn send_code(
+    network: &Network,
+    app: &App,
+    words: Words,
+    who: &UserId,
+    code: &str,
+) -> Result<(), crate::feishu::error::ApiError> {
+    let text = Content::Text(words.pair_code(code));
+    let once = format!("nod-pair-{:016x}", rand::random::<u64>());
+    network.send(app, who, &text, &once).await.map(drop)
+}
+
+/// Groups are left out: everybody there would read the code.
+fn code_for(push: &Push, pairing: &Shared) -> Option<(UserId, String)> {
+    let Push::Message(message) = push else {
+        return None;
+    };
+    if !message.from_user || !message.in_private {
+        return None;
+    }
+    let who = message.by.id()?;
+    let code = lock(pairing).code_for(&who, rand::random(), Instant::now())?;
+    Some((who, code))
+}
+
+/// Asks on a thread of its own: the connection has to stay alive meanwhile.
+async fn typed(words: Words, pairing: Shared) -> Result<UserId, Failure> {
+    let asked = tokio::task::spawn_blocking(move || {
+        let Some(mut terminal) = Terminal::open() else {
+            return Err(Failure::new(1, words.no_terminal()));
+        };
+        loop {
+            let text = terminal
+                .ask(words.pair_type())
+                .map_err(|error| Failure::new(1, error))?;
+            match lock(&pairing).typed(&text, Instant::now()) {
+                Ok(owner) => return Ok(owner),
+                Err(Refusal::Wrong) => output::line(words.pair_wrong()),
+                Err(Refusal::TooMany) => output::line(words.pair_too_many()),
+            }
+        }
+    });
+    asked
+        .await
+        .map_err(|_| Failure::new(1, words.no_terminal()))?
+}
+
+fn lock(pairing: &Shared) -> std::sync::MutexGuard<'_, Pairing> {
+    pairing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feishu::event;
+    use serde_json::json;
+
+    fn message(by: &str, sender: &str, chat: &str) -> Push {
+        let body = json!({
+            "schema": "2.0",
+            "header": {"event_id": "e1", "event_type": "im.message.receive_v1"},
+            "event": {
+                "sender": {"sender_id": {"open_id": by}, "sender_type": sender},
+                "message": {"message_id": "om_1", "chat_id": "oc_1", "chat_type": chat, "message_type": "text", "content": "{\"text\":\"hi\"}"},
+            },
+        });
+        event::parse(body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn only_a_person_in_a_private_chat_is_shown_a_code() {
+        let pairing = Shared::default();
+        let shown = |push: &Push| code_for(push, &pairing).map(|(who, _)| who.to_string());
+        assert_eq!(
+            shown(&message("ou_1", "user", "p2p")).as_deref(),
+            Some("ou_1")
+        );
+        assert_eq!(shown(&message("ou_1", "user", "group")), None);
+        assert_eq!(shown(&message("ou_1", "app", "p2p")), None);
+        assert_eq!(shown(&event::parse(b"{}")), None);
+    }
+}

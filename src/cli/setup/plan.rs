@@ -1,0 +1,172 @@
+//! What of the set-up is done and what comes next, from what was found. Pure:
+//! a set-up that was broken off goes on where the facts say.
+
+/// One part of the set-up, in the order they are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Step {
+    /// Make or name the app.
+    App,
+    /// Prove that its id and secret work.
+    Check,
+    /// Learn who decides.
+    Owner,
+    /// Write the settings file.
+    Save,
+    /// Prove a tap, before a service takes the connection.
+    TestCard,
+    /// Tell Claude Code to call nod.
+    Hooks,
+    /// Have Claude Code ask.
+    Mode,
+    /// Keep the daemon running.
+    Service,
+}
+
+impl Step {
+    pub(super) const ALL: [Self; 8] = [
+        Self::App,
+        Self::Check,
+        Self::Owner,
+        Self::Save,
+        Self::TestCard,
+        Self::Hooks,
+        Self::Mode,
+        Self::Service,
+    ];
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Done,
+    Open,
+    /// Not wanted, or not possible here.
+    Left,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Facts {
+    pub(super) has_app: bool,
+    pub(super) app_works: bool,
+    pub(super) has_owner: bool,
+    /// The settings file holds the app and the owner.
+    pub(super) saved: bool,
+    pub(super) tapped: bool,
+    pub(super) hooks_installed: bool,
+    pub(super) claude_asks: bool,
+    pub(super) service_installed: bool,
+    /// A daemon holds the app's connection, and would get the tap.
+    pub(super) daemon_runs: bool,
+    /// There is a service manager.
+    pub(super) can_serve: bool,
+}
+
+/// What the person wants beyond the necessary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wishes {
+    pub(super) test_card: bool,
+    pub(super) hooks: bool,
+    pub(super) mode: bool,
+    pub(super) service: bool,
+}
+
+pub(super) fn status(step: Step, facts: &Facts, wishes: &Wishes) -> Status {
+    let (done, possible) = match step {
+        Step::App => (facts.has_app, true),
+        Step::Check => (facts.app_works, true),
+        Step::Owner => (facts.has_owner, true),
+        Step::Save => (facts.saved, true),
+        Step::TestCard => (facts.tapped, wishes.test_card && !facts.daemon_runs),
+        Step::Hooks => (facts.hooks_installed, wishes.hooks),
+        Step::Mode => (facts.claude_asks, wishes.mode),
+        Step::Service => (facts.service_installed, wishes.service && facts.can_serve),
+    };
+    match (done, possible) {
+        (true, _) => Status::Done,
+        (false, true) => Status::Open,
+        (false, false) => Status::Left,
+    }
+}
+
+/// The first step that is open.
+pub(super) fn next(facts: &Facts, wishes: &Wishes) -> Option<Step> {
+    Step::ALL
+        .into_iter()
+        .find(|step| status(*step, facts, wishes) == Status::Open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Wishes = Wishes {
+        test_card: true,
+        hooks: true,
+        mode: true,
+        service: true,
+    };
+
+    fn do_step(facts: &mut Facts, step: Step) {
+        match step {
+            Step::App => facts.has_app = true,
+            Step::Check => facts.app_works = true,
+            Step::Owner => facts.has_owner = true,
+            Step::Save => facts.saved = true,
+            Step::TestCard => facts.tapped = true,
+            Step::Hooks => facts.hooks_installed = true,
+            Step::Mode => facts.claude_asks = true,
+            Step::Service => facts.service_installed = true,
+        }
+    }
+
+    fn walk(mut facts: Facts, wishes: &Wishes) -> Vec<Step> {
+        std::iter::from_fn(|| {
+            let step = next(&facts, wishes)?;
+            do_step(&mut facts, step);
+            Some(step)
+        })
+        .take(20)
+        .collect()
+    }
+
+    #[test]
+    fn a_fresh_machine_goes_through_every_step_once() {
+        let fresh = Facts {
+            can_serve: true,
+            ..Facts::default()
+        };
+        assert_eq!(walk(fresh, &ALL), Step::ALL);
+    }
+
+    #[test]
+    fn a_set_up_broken_off_anywhere_goes_on_there() {
+        let mut facts = Facts {
+            can_serve: true,
+            ..Facts::default()
+        };
+        for (at, step) in Step::ALL.into_iter().enumerate() {
+            assert_eq!(walk(facts, &ALL), Step::ALL[at..]);
+            do_step(&mut facts, step);
+        }
+        assert_eq!(next(&facts, &ALL), None);
+    }
+
+    #[test]
+    fn what_is_not_wanted_or_not_possible_is_left() {
+        let nothing = Wishes {
+            test_card: false,
+            hooks: false,
+            mode: false,
+            service: false,
+        };
+        let needed = [Step::App, Step::Check, Step::Owner, Step::Save];
+        assert_eq!(walk(Facts::default(), &nothing), needed);
+        let container = Facts::default();
+        assert_eq!(status(Step::Service, &container, &ALL), Status::Left);
+        let running = Facts {
+            daemon_runs: true,
+            ..container
+        };
+        assert_eq!(status(Step::TestCard, &running, &ALL), Status::Left);
+    }
+}

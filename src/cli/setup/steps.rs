@@ -1,0 +1,169 @@
+//! What the set-up does over the network: registers an app, asks who the bot
+//! is, sends messages, and listens while it runs. The only file of the set-up
+//! that knows Feishu's clients.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::config::Config;
+use crate::feishu::api::Api;
+use crate::feishu::connection::{self, View, Wiring};
+use crate::feishu::domain::Domain;
+use crate::feishu::endpoint::{DialLimits, Dialer};
+use crate::feishu::error::ApiError;
+use crate::feishu::event::{self, Push};
+use crate::feishu::link::{Answer, Delivery, Phase};
+use crate::feishu::messages::{Bot, Content, Messages, Receiver, Sent};
+use crate::feishu::outbound::{Outbound, OutboundError};
+use crate::feishu::pace::PER_SECOND;
+use crate::feishu::registration::Registration;
+use crate::feishu::secret::Secret;
+use crate::ids::{MessageId, UserId};
+
+/// One household's worth of pushes; more than the set-up can use.
+const MAX_PUSHES: usize = 64;
+const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+
+/// The app being set up.
+#[derive(Debug, Clone)]
+pub(super) struct App {
+    pub(super) domain: Domain,
+    pub(super) id: String,
+    pub(super) secret: Secret,
+}
+
+#[derive(Debug)]
+pub(super) struct Network(Outbound);
+
+impl Network {
+    pub(super) fn new(config: &Config) -> Result<Self, OutboundError> {
+        Outbound::new(&config.proxies, config.ca_file.as_deref()).map(Self)
+    }
+
+    pub(super) fn registration(&self, domain: &Domain) -> Registration {
+        Registration::new(&self.0, domain)
+    }
+
+    pub(super) async fn bot(&self, app: &App) -> Result<Bot, ApiError> {
+        self.messages(app)?.bot().await
+    }
+
+    pub(super) async fn send(
+        &self,
+        app: &App,
+        to: &UserId,
+        content: &Content,
+        once: &str,
+    ) -> Result<Sent, ApiError> {
+        let to = Receiver::User(to.clone());
+        self.messages(app)?.send(&to, content, once).await
+    }
+
+    pub(super) async fn change(
+        &self,
+        app: &App,
+        message: &MessageId,
+        card: Value,
+    ) -> Result<(), ApiError> {
+        self.messages(app)?.patch(message, card).await
+    }
+
+    /// Holds the app's long connection until the listener is dropped. `answer`
+    /// is asked at once for each push.
+    pub(super) fn listen(
+        &self,
+        app: &App,
+        answer: impl Fn(&Push) -> Answer + Send + Sync + 'static,
+    ) -> Listener {
+        let (sender, pushes) = mpsc::channel(MAX_PUSHES);
+        let (hot_sender, hot) = watch::channel(true);
+        let (view_sender, view) = watch::channel(connection::first_view());
+        let stop = CancellationToken::new();
+        let handler = move |delivery: Delivery| {
+            let push = event::parse(&delivery.payload);
+            let answer = answer(&push);
+            // Full means that more people wrote than can be served.
+            let _ = sender.try_send(push);
+            std::future::ready(answer)
+        };
+        let dialer = Dialer {
+            outbound: self.0.clone(),
+            domain: app.domain.clone(),
+            app_id: app.id.clone(),
+            app_secret: app.secret.clone(),
+            limits: DialLimits::default(),
+        };
+        tokio::spawn(connection::run(
+            dialer,
+            Wiring {
+                handler,
+                hot,
+                view: view_sender,
+                overdue_answer: b"{}".to_vec(),
+                failed_answer: b"{}".to_vec(),
+                stop: stop.clone(),
+            },
+        ));
+        Listener {
+            pushes,
+            view,
+            _hot: hot_sender,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    fn messages(&self, app: &App) -> Result<Messages, ApiError> {
+        Api::new(&self.0, app.domain.base(), &app.id, app.secret.clone())
+            .map(|api| Messages::new(api, PER_SECOND))
+    }
+}
+
+/// The long connection while the set-up waits for somebody.
+pub(super) struct Listener {
+    pushes: mpsc::Receiver<Push>,
+    view: watch::Receiver<View>,
+    _hot: watch::Sender<bool>,
+    _stop: DropGuard,
+}
+
+impl Listener {
+    /// Waits for the connection, or says why there is none.
+    pub(super) async fn connected(&mut self) -> Result<(), String> {
+        let settled = |view: &View| matches!(view.phase, Phase::Up { .. } | Phase::Degraded { .. });
+        // Whatever came of the wait stands in the view.
+        let _ = tokio::time::timeout(CONNECT_WITHIN, self.view.wait_for(settled)).await;
+        let phase = self.view.borrow().phase.clone();
+        match phase {
+            Phase::Up { .. } => Ok(()),
+            Phase::Degraded { why, .. } | Phase::Waiting { why, .. } => Err(why),
+            Phase::Dialing { why } => Err(why.unwrap_or_else(|| "no answer in time".to_owned())),
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Option<Push> {
+        self.pushes.recv().await
+    }
+}
+
+/// A card of one text, and one button that sends `value`.
+pub(super) fn card(title: &str, text: &str, button: Option<(&str, Value)>) -> Value {
+    let plain = |content: &str| json!({"tag": "plain_text", "content": content});
+    let mut elements = vec![json!({"tag": "div", "text": plain(text)})];
+    if let Some((label, value)) = button {
+        elements.push(json!({
+            "tag": "button",
+            "type": "primary",
+            "text": plain(label),
+            "behaviors": [{"type": "callback", "value": value}],
+        }));
+    }
+    json!({
+        "schema": "2.0",
+        "config": {"update_multi": true},
+        "header": {"title": plain(title), "template": "blue"},
+        "body": {"elements": elements},
+    })
+}

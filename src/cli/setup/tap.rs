@@ -1,0 +1,181 @@
+//! Proves a tap: sends a card to the owner and waits until the button's click
+//! has come back over the long connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::super::wording::Words;
+use super::steps::{App, Network, card};
+use crate::feishu::error::ApiError;
+use crate::feishu::event::{Click, Push};
+use crate::feishu::link::Answer;
+use crate::feishu::messages::Content;
+use crate::ids::UserId;
+
+pub(super) const TAP_WITHIN: Duration = Duration::from_mins(3);
+const ACTION: &str = "setup-test";
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TapError {
+    #[error("no long connection: {0}")]
+    Connection(String),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// The card went out and nobody tapped, or the tap did not get here.
+    #[error("no tap arrived in time")]
+    Silence,
+}
+
+/// Sends the card, calls `sent`, and waits for the owner's tap. Gives the time
+/// between the click's arrival and our answer.
+pub(super) async fn prove(
+    network: &Network,
+    app: &App,
+    owner: &UserId,
+    words: Words,
+    sent: impl FnOnce(),
+) -> Result<Duration, TapError> {
+    let nonce = format!("{:016x}", rand::random::<u64>());
+    let test = Arc::new(Test {
+        nonce: nonce.clone(),
+        owner: owner.clone(),
+        words,
+        tapped: AtomicBool::new(false),
+    });
+    let took = Arc::new(std::sync::OnceLock::new());
+    let (answering, noting) = (Arc::clone(&test), Arc::clone(&took));
+    let mut listener = network.listen(app, move |push| {
+        let start = Instant::now();
+        let answer = answering.answer(push);
+        if answering.is_tapped() {
+            let _ = noting.set(start.elapsed());
+        }
+        answer
+    });
+    listener.connected().await.map_err(TapError::Connection)?;
+    let value = json!({"action": ACTION, "nonce": nonce});
+    let waiting = card(
+        words.card_title(),
+        words.card_text(),
+        Some((words.card_button(), value)),
+    );
+    let message = network
+        .send(
+            app,
+            owner,
+            &Content::Card(waiting),
+            &format!("nod-setup-{}", test.nonce),
+        )
+        .await?
+        .message_id;
+    sent();
+    let tap = async {
+        while !test.is_tapped() {
+            if listener.next().await.is_none() {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(TAP_WITHIN, tap).await;
+    if let Some(took) = took.get() {
+        return Ok(*took);
+    }
+    let void = card(words.card_title(), words.card_void(), None);
+    if let Err(error) = network.change(app, &message, void).await {
+        tracing::debug!(%error, "the test card stays as it is");
+    }
+    Err(TapError::Silence)
+}
+
+/// What a click on the test card has to be.
+struct Test {
+    nonce: String,
+    owner: UserId,
+    words: Words,
+    tapped: AtomicBool,
+}
+
+impl Test {
+    fn is_tapped(&self) -> bool {
+        self.tapped.load(Ordering::Acquire)
+    }
+
+    fn answer(&self, push: &Push) -> Answer {
+        match push {
+            Push::Click(click) if click.value["action"] == ACTION => {
+                Answer::Show(self.shown(click).to_string().into_bytes())
+            }
+            _ => Answer::Done,
+        }
+    }
+
+    fn shown(&self, click: &Click) -> Value {
+        let toast = |kind: &str, text: &str| json!({"type": kind, "content": text});
+        if click.value["nonce"] != self.nonce.as_str() {
+            return json!({"toast": toast("info", self.words.card_void())});
+        }
+        if !click.by.is(&self.owner) {
+            return json!({"toast": toast("error", self.words.not_you())});
+        }
+        self.tapped.store(true, Ordering::Release);
+        let done = card(self.words.card_title(), self.words.card_done(), None);
+        json!({
+            "toast": toast("success", self.words.card_done()),
+            "card": {"type": "raw", "data": done},
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feishu::event;
+    use crate::wording::Lang;
+
+    fn click(by: &str, action: &str, nonce: &str) -> Push {
+        let body = json!({
+            "schema": "2.0",
+            "header": {"event_id": "e1", "event_type": "card.action.trigger"},
+            "event": {
+                "operator": {"open_id": by},
+                "action": {"tag": "button", "value": {"action": action, "nonce": nonce}},
+                "context": {"open_message_id": "om_1", "open_chat_id": "oc_1"},
+            },
+        });
+        event::parse(body.to_string().as_bytes())
+    }
+
+    fn test() -> Test {
+        Test {
+            nonce: "n1".to_owned(),
+            owner: UserId::parse("ou_me").unwrap(),
+            words: Words(Lang::En),
+            tapped: AtomicBool::new(false),
+        }
+    }
+
+    #[test]
+    fn only_the_owners_click_on_this_card_proves_anything() {
+        for (push, proves, shown) in [
+            (click("ou_me", ACTION, "n1"), true, "arrived"),
+            (click("ou_you", ACTION, "n1"), false, "owner"),
+            (click("ou_me", ACTION, "old"), false, "over"),
+            (click("ou_me", "allow", "n1"), false, ""),
+        ] {
+            let test = test();
+            let answer = test.answer(&push);
+            assert_eq!(test.is_tapped(), proves);
+            match answer {
+                Answer::Show(bytes) => {
+                    let text = String::from_utf8(bytes).unwrap();
+                    assert!(!shown.is_empty() && text.contains(shown), "{text}");
+                }
+                Answer::Done => assert_eq!(shown, ""),
+                Answer::Again => panic!("a click is answered"),
+            }
+        }
+    }
+}

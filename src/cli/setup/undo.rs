@@ -1,0 +1,143 @@
+//! `nod setup --uninstall`: every file as it was, or without nod's part where
+//! somebody else changed it since.
+
+use super::super::{Failure, Outcome, output, service};
+use super::manifest::{Entry, Kind, ModeBefore, Undone};
+use super::{Setup, env_file};
+use crate::claude::hooks_file::{Asking, Draft};
+
+impl Setup<'_> {
+    pub(super) fn undo(&mut self, dry_run: bool) -> Outcome {
+        let words = self.words;
+        let entries = self.manifest.entries();
+        if dry_run {
+            output::line(words.dry_run());
+            if self.manifest.has_service() {
+                output::line(words.would_remove_service());
+            }
+            for entry in &entries {
+                output::line(&words.would_restore(&entry.path.display().to_string()));
+            }
+            return Ok(());
+        }
+        if self.manifest.has_service() {
+            self.remove_service()?;
+        }
+        let mode_before = self.manifest.mode_before().cloned();
+        for entry in &entries {
+            let undone = self
+                .manifest
+                .undo(entry, |entry, now, original| {
+                    without_ours(entry, now, original, mode_before.as_ref())
+                })
+                .map_err(|error| {
+                    let file = entry.path.display();
+                    Failure::new(1, format!("`{file}` can't be restored: {error}"))
+                })?;
+            let file = entry.path.display().to_string();
+            match undone {
+                Undone::Restored => output::line(&words.restored(&file)),
+                Undone::Edited => output::line(&words.edited(&file)),
+                Undone::Nothing => {}
+            }
+        }
+        self.remove_unrecorded_hooks()?;
+        self.manifest
+            .forget()
+            .map_err(|error| Failure::new(1, error))?;
+        output::line(words.uninstalled());
+        Ok(())
+    }
+
+    fn remove_service(&self) -> Outcome {
+        let Some(places) = service::places(self.sources, self.config) else {
+            return Ok(());
+        };
+        let removed = service::Manager::find().and_then(|manager| manager.uninstall(&places));
+        let was_there = removed.map_err(|error| Failure::new(1, error))?;
+        output::line(self.words.service_removed(was_there));
+        Ok(())
+    }
+
+    /// Hooks that were put there by hand, or by a set-up whose record is lost.
+    fn remove_unrecorded_hooks(&self) -> Outcome {
+        let mut draft = Draft::open(&self.paths.claude).map_err(|error| Failure::new(1, error))?;
+        draft.remove().map_err(|error| Failure::new(1, error))?;
+        if draft.is_changed() {
+            draft.save().map_err(|error| Failure::new(1, error))?;
+            let file = self.paths.claude.display().to_string();
+            output::line(&self.words.edited(&file));
+        }
+        Ok(())
+    }
+}
+
+/// A file's text without what the set-up put there.
+pub(super) fn without_ours(
+    entry: &Entry,
+    now: &[u8],
+    original: Option<&[u8]>,
+    mode_before: Option<&ModeBefore>,
+) -> Option<Vec<u8>> {
+    match entry.kind {
+        Kind::Settings => {
+            let now = std::str::from_utf8(now).ok()?;
+            let before = std::str::from_utf8(original.unwrap_or_default()).ok()?;
+            Some(env_file::without(now, &entry.names, before).into_bytes())
+        }
+        Kind::ClaudeSettings => {
+            let mut draft = Draft::of(&entry.path, now);
+            draft.remove().ok()?;
+            if let Some(ModeBefore(before)) = mode_before
+                && draft.asking().ok()? == Asking::Asks
+            {
+                draft.set_mode(before.as_deref()).ok()?;
+            }
+            draft.after().map(<[u8]>::to_vec)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::hooks_file::Hooks;
+    use std::path::Path;
+    use std::time::Duration;
+
+    fn entry(kind: Kind) -> Entry {
+        Entry::of(kind, Path::new("/home/u/f"), &["A"])
+    }
+
+    #[test]
+    fn an_edited_settings_file_loses_only_our_lines() {
+        let now = b"X=1\nA=ours\nY=2\n";
+        let without = |original| without_ours(&entry(Kind::Settings), now, original, None);
+        assert_eq!(without(None).unwrap(), b"X=1\nY=2\n");
+        let original: &[u8] = b"A=theirs\n";
+        assert_eq!(without(Some(original)).unwrap(), b"X=1\nA=theirs\nY=2\n");
+    }
+
+    #[test]
+    fn edited_claude_settings_lose_hooks_and_the_mode_we_set() {
+        let hooks = Hooks::new(Path::new("/opt/nod"), Duration::from_secs(300)).unwrap();
+        let start =
+            b"{\n  \"model\": \"opus\",\n  \"permissions\": {\"defaultMode\": \"auto\"}\n}\n";
+        let mut draft = Draft::of(Path::new("/f"), start);
+        draft.install(&hooks).unwrap();
+        draft.set_mode(Some("default")).unwrap();
+        let now = String::from_utf8(draft.after().unwrap().to_vec()).unwrap();
+        let edited = now.replace("opus", "haiku");
+        let before = ModeBefore(Some("auto".to_owned()));
+        let undone = without_ours(
+            &entry(Kind::ClaudeSettings),
+            edited.as_bytes(),
+            Some(start),
+            Some(&before),
+        );
+        let expected = String::from_utf8(start.to_vec())
+            .unwrap()
+            .replace("opus", "haiku");
+        assert_eq!(String::from_utf8(undone.unwrap()).unwrap(), expected);
+    }
+}
