@@ -1,6 +1,10 @@
 //! `nod daemon`: runs in the foreground until it is told to stop.
 
+use std::io;
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -9,6 +13,7 @@ use tracing_subscriber::{Layer as _, fmt};
 use super::{Failure, Outcome, output};
 use crate::config::{Config, Sources};
 use crate::daemon::instance::InstanceError;
+use crate::daemon::notify::{self, Manager};
 use crate::daemon::{self, DaemonError};
 use crate::hook::listen::ListenError;
 
@@ -30,10 +35,58 @@ pub(super) fn run() -> Outcome {
         let stop = CancellationToken::new();
         let signals = super::StopSignals::listen()?;
         tokio::spawn(stop_on_signal(signals, stop.clone()));
-        daemon::run(config, stop, || {})
+        let manager = manager(&sources);
+        let _alive = keep_alive(&sources, manager.as_ref());
+        let stopping = manager.clone();
+        let told = stop.clone();
+        tokio::spawn(async move {
+            told.cancelled().await;
+            tell(stopping.as_deref(), Manager::stopping);
+        });
+        let ready = || tell(manager.as_deref(), |manager| manager.ready("ready"));
+        daemon::run(config, stop, ready)
             .await
             .map_err(|why| failure(&why))
     })
+}
+
+/// The service manager that started us, if one did.
+fn manager(sources: &Sources) -> Option<Arc<Manager>> {
+    let (name, _) = sources.get("NOTIFY_SOCKET")?;
+    match Manager::new(name) {
+        Ok(manager) => Some(Arc::new(manager)),
+        Err(error) => {
+            tracing::warn!(%error, "the service manager can't be told anything");
+            None
+        }
+    }
+}
+
+/// Tells the manager's watchdog that the runtime still turns.
+fn keep_alive(sources: &Sources, manager: Option<&Arc<Manager>>) -> Option<AbortOnDropHandle<()>> {
+    let value = |name| sources.get(name).map(|(value, _)| value);
+    let every = notify::alive_every(
+        value("WATCHDOG_USEC"),
+        value("WATCHDOG_PID"),
+        std::process::id(),
+    )?;
+    let manager = Arc::clone(manager?);
+    Some(AbortOnDropHandle::new(tokio::spawn(async move {
+        let mut turn = tokio::time::interval(every);
+        loop {
+            turn.tick().await;
+            tell(Some(&manager), Manager::alive);
+        }
+    })))
+}
+
+/// A manager that can't be told is no reason to stop.
+fn tell(manager: Option<&Manager>, what: impl FnOnce(&Manager) -> io::Result<()>) {
+    if let Some(manager) = manager
+        && let Err(error) = what(manager)
+    {
+        tracing::debug!(%error, "the service manager did not take a message");
+    }
 }
 
 /// The first signal stops in order, the second at once.
