@@ -96,19 +96,12 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         return setup.preview();
     }
     let runtime = super::runtime(2)?;
-    let outcome = runtime.block_on(async {
-        tokio::select! {
-            outcome = setup.go() => outcome,
-            () = super::stop_signal() => Err(Failure::new(130, setup_stopped())),
-        }
-    });
+    // Ctrl-C ends the process as it does everywhere: what is written is written
+    // whole, and the next run goes on from there.
+    let outcome = runtime.block_on(setup.go());
     // A question may still stand at the terminal.
     runtime.shutdown_background();
     outcome
-}
-
-fn setup_stopped() -> &'static str {
-    "stopped; `nod setup` goes on from here"
 }
 
 /// The set-up while it runs.
@@ -333,15 +326,17 @@ impl<'a> Setup<'a> {
     }
 
     fn ask(&mut self, question: &str) -> Result<String, Failure> {
+        let words = self.words;
         self.asked()?
             .ask(question)
-            .map_err(|error| broken_off(&error))
+            .map_err(|error| broken_off(words, &error))
     }
 
     fn ask_secret(&mut self, question: &str) -> Result<String, Failure> {
+        let words = self.words;
         self.asked()?
             .ask_secret(question)
-            .map_err(|error| broken_off(&error))
+            .map_err(|error| broken_off(words, &error))
     }
 
     /// With `--yes` every offer is accepted; without a terminal there is nobody
@@ -350,16 +345,17 @@ impl<'a> Setup<'a> {
         if self.yes {
             return Ok(true);
         }
+        let words = self.words;
         self.asked()?
             .agrees(question)
-            .map_err(|error| broken_off(&error))
+            .map_err(|error| broken_off(words, &error))
     }
 }
 
-fn broken_off(error: &std::io::Error) -> Failure {
+fn broken_off(words: Words, error: &std::io::Error) -> Failure {
     match error.kind() {
         std::io::ErrorKind::Interrupted | std::io::ErrorKind::UnexpectedEof => {
-            Failure::new(130, setup_stopped())
+            Failure::new(130, words.stopped())
         }
         _ => Failure::new(1, format!("the terminal can't be read: {error}")),
     }

@@ -148,7 +148,7 @@ impl Words {
     }
 
     pub(super) fn ask_app_id(self) -> &'static str {
-        "App ID (cli_…): "
+        self.pick("App ID（cli_…）: ", "App ID (cli_…): ")
     }
 
     pub(super) fn ask_app_secret(self) -> &'static str {
@@ -278,10 +278,10 @@ impl Words {
         )
     }
 
-    pub(super) fn tapped(self, millis: u128) -> String {
+    pub(super) fn tapped(self, micros: u128) -> String {
         self.made(
-            format!("点击已到达，答复用时 {millis} 毫秒"),
-            format!("the tap arrived and was answered within {millis} ms"),
+            format!("点击已到达，答复用时 {micros} 微秒"),
+            format!("the tap arrived and was answered within {micros} µs"),
         )
     }
 
@@ -439,6 +439,13 @@ impl Words {
         self.pick(
             "nod 的设置已全部撤回",
             "everything the set-up wrote is taken back",
+        )
+    }
+
+    pub(super) fn stopped(self) -> &'static str {
+        self.pick(
+            "已停止；再次运行 `nod setup` 会从这里继续",
+            "stopped; `nod setup` goes on from here",
         )
     }
 

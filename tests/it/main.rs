@@ -15,5 +15,6 @@ mod proxies;
 mod secrets;
 mod settings;
 mod support;
+mod setup;
 mod tidy;
 mod tls;

@@ -1,6 +1,7 @@
 //! The texts a service manager reads: a systemd user unit and a launchd agent.
 //! Pure.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// How much the daemon may do.
@@ -49,6 +50,7 @@ pub(super) fn systemd(start: &Start) -> Result<String, Unfit> {
          ExecStart={} daemon\n\
          Restart=always\n\
          RestartSec=2\n\
+         RestartPreventExitStatus=78\n\
          WatchdogSec=60\n\
          TimeoutStartSec=60\n\
          TimeoutStopSec=15\n",
@@ -57,7 +59,7 @@ pub(super) fn systemd(start: &Start) -> Result<String, Unfit> {
     for (name, value) in &start.environment {
         let pair = format!("{name}={value}");
         let line = quoted(&fit(Path::new(&pair))?);
-        unit += &format!("Environment={line}\n");
+        let _ = writeln!(unit, "Environment={line}");
     }
     unit += "LimitCORE=0\n\
              NoNewPrivileges=yes\n\
@@ -82,9 +84,9 @@ pub(super) fn systemd(start: &Start) -> Result<String, Unfit> {
                  ProtectKernelTunables=yes\n\
                  ProtectKernelModules=yes\n\
                  ProtectControlGroups=yes\n";
-        unit += &format!("ReadWritePaths={}", quoted(&fit(&start.state_dir)?));
+        let _ = write!(unit, "ReadWritePaths={}", quoted(&fit(&start.state_dir)?));
         for dir in &start.socket_dirs {
-            unit += &format!(" {}", quoted(&fit(dir)?));
+            let _ = write!(unit, " {}", quoted(&fit(dir)?));
         }
         unit += " -%t\n";
     }
@@ -98,7 +100,8 @@ pub(super) fn launchd(start: &Start) -> Result<String, Unfit> {
     let mut variables = String::new();
     for (name, value) in &start.environment {
         let value = fit_plain(Path::new(value))?;
-        variables += &format!(
+        let _ = write!(
+            variables,
             "    <key>{}</key>\n    <string>{}</string>\n",
             xml(name),
             xml(&value)
@@ -221,6 +224,8 @@ mod tests {
                 ("NotifyAccess", "main"),
                 ("WatchdogSec", "60"),
                 ("Restart", "always"),
+                // Wrong settings do not mend themselves.
+                ("RestartPreventExitStatus", "78"),
                 ("StartLimitIntervalSec", "0"),
                 ("UMask", "0077"),
                 ("LimitCORE", "0"),

@@ -14,20 +14,17 @@ pub(super) fn with(text: &str, values: &[(&str, &str)]) -> Result<String, Unfit>
     for (name, value) in values {
         let new = format!("{name}={}", quoted(name, value)?);
         // The last line of a name is the one that counts.
-        match lines.iter().rposition(|line| name_of(line) == Some(name)) {
-            Some(at) => {
-                let old_ending = line_ending(&lines[at]).to_owned();
-                lines[at] = new + &old_ending;
-            }
-            None => {
-                if let Some(last) = lines.last_mut()
-                    && line_ending(last).is_empty()
-                {
-                    last.push_str(ending);
-                }
-                lines.push(new + ending);
-            }
+        if let Some(at) = lines.iter().rposition(|line| name_of(line) == Some(name)) {
+            let old_ending = line_ending(&lines[at]).to_owned();
+            lines[at] = new + &old_ending;
+            continue;
         }
+        if let Some(last) = lines.last_mut()
+            && line_ending(last).is_empty()
+        {
+            last.push_str(ending);
+        }
+        lines.push(new + ending);
     }
     Ok(lines.concat())
 }

@@ -20,7 +20,7 @@ const UNPROVEN: u8 = 4;
 impl Setup<'_> {
     pub(super) async fn go(&mut self) -> Outcome {
         let mut last = None;
-        while let Some(step) = plan::next(&self.facts(), &self.wishes) {
+        while let Some(step) = plan::next(&self.facts(), self.wishes) {
             if last == Some(step) {
                 return Err(Failure::new(1, self.words.stuck()));
             }
@@ -134,7 +134,7 @@ impl Setup<'_> {
         let sent = || output::line(&words.card_sent(tap::TAP_WITHIN.as_secs()));
         match tap::prove(&self.network, app, owner, words, sent).await {
             Ok(took) => {
-                output::line(&words.tapped(took.as_millis()));
+                output::line(&words.tapped(took.as_micros()));
                 self.seen.tapped = true;
             }
             Err(error) => {
@@ -302,8 +302,8 @@ impl Setup<'_> {
             if taken.values.is_empty() {
                 continue;
             }
-            let names: Vec<&str> = taken.values.iter().map(|(name, _)| *name).collect();
-            output::line(&words.migrate_found(&file.display().to_string(), &names.join(", ")));
+            let listed: Vec<&str> = taken.values.iter().map(|(name, _)| *name).collect();
+            output::line(&words.migrate_found(&file.display().to_string(), &listed.join(", ")));
             if !taken.left.is_empty() {
                 output::line(&words.migrate_left(&taken.left.join(", ")));
             }
@@ -346,15 +346,15 @@ impl Setup<'_> {
         let facts = self.facts();
         output::line(words.dry_run());
         for step in Step::ALL {
-            let mark = match plan::status(step, &facts, &self.wishes) {
+            let mark = match plan::status(step, &facts, self.wishes) {
                 Status::Done => "✓",
                 Status::Open => "·",
                 Status::Left => "-",
             };
             output::line(&format!("  {mark} {}", words.step(step)));
         }
-        if !facts.saved {
-            let values = self.values();
+        let values = self.values();
+        if !facts.saved && !values.is_empty() {
             let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
             let file = self.paths.own.display().to_string();
             output::line(&words.would_write(&file, &names.join(", ")));

@@ -15,8 +15,6 @@ const SAME: [&str; 6] = [
 ];
 /// Its own default, which nod serves for old clients anyway.
 const OLD_SOCKET: &str = "/tmp/claude-permission.sock";
-/// The values its sample file ships with.
-const PLACEHOLDERS: [&str; 4] = ["xxx", "your_", "your-", "cli_xxx"];
 const NAMES: [&str; 2] = ["claude-notify", "claude-anywhere"];
 
 /// What was found in its settings.
@@ -56,9 +54,12 @@ pub(super) fn taken(settings: &HashMap<String, String>) -> Taken {
     taken
 }
 
+/// Whether somebody set it: a sample file ships with `your_…` and rows of `x`.
 fn is_meant(value: &str) -> bool {
     let lower = value.trim().to_lowercase();
-    !lower.is_empty() && !PLACEHOLDERS.iter().any(|mark| lower.starts_with(mark))
+    let bare = lower.strip_prefix("cli_").unwrap_or(&lower);
+    let sample = bare.starts_with("your") || bare.bytes().all(|b| b == b'x');
+    !lower.is_empty() && !sample
 }
 
 /// Where its settings may lie: beside the hooks that start it, or in the home
@@ -128,10 +129,11 @@ mod tests {
 
     #[test]
     fn a_sample_file_gives_nothing() {
+        let row = "x".repeat(16);
         let sample = settings(&[
-            ("FEISHU_APP_ID", "cli_xxxxxxxx"),
+            ("FEISHU_APP_ID", &format!("cli_{row}")),
             ("FEISHU_APP_SECRET", "your_app_secret"),
-            ("FEISHU_OWNER_ID", "xxxxxx"),
+            ("FEISHU_OWNER_ID", &row),
         ]);
         assert_eq!(taken(&sample), Taken::default());
     }

@@ -33,19 +33,16 @@ pub(super) async fn pair(
     output::line(&words.pair_write(bot));
     let pairing = Shared::default();
     let first = first_code(network, app, words, &mut listener, &pairing);
-    match tokio::time::timeout(WRITE_WITHIN, first).await {
-        Ok(shown) => shown?,
-        Err(_) => {
-            output::line(words.pair_silent());
-            for line in words.console_steps(app.domain.base().as_str()) {
-                output::line(&line);
-            }
-            return Err(Failure {
-                hint: Some(words.prove_hint().to_owned()),
-                ..Failure::new(1, words.pair_silent())
-            });
+    let Ok(shown) = tokio::time::timeout(WRITE_WITHIN, first).await else {
+        for line in words.console_steps(app.domain.base().as_str()) {
+            output::line(&line);
         }
-    }
+        return Err(Failure {
+            hint: Some(words.prove_hint().to_owned()),
+            ..Failure::new(1, words.pair_silent())
+        });
+    };
+    shown?;
     let typed = typed(words, Arc::clone(&pairing));
     tokio::pin!(typed);
     loop {
@@ -120,7 +117,7 @@ async fn typed(words: Words, pairing: Shared) -> Result<UserId, Failure> {
         loop {
             let text = terminal
                 .ask(words.pair_type())
-                .map_err(|error| Failure::new(1, error))?;
+                .map_err(|error| super::broken_off(words, &error))?;
             match lock(&pairing).typed(&text, Instant::now()) {
                 Ok(owner) => return Ok(owner),
                 Err(Refusal::Wrong) => output::line(words.pair_wrong()),

@@ -47,8 +47,8 @@ impl Pairing {
             return None;
         }
         let taken = |code: &String| self.shown.iter().any(|shown| shown.code == *code);
-        let code = (0..)
-            .map(|step| format!("{:06}", (chance.wrapping_add(step)) % 1_000_000))
+        let code = (0..1_000_000)
+            .map(|step| format!("{:06}", chance.wrapping_add(step) % 1_000_000))
             .find(|code| !taken(code))?;
         self.shown.push(Shown {
             code: code.clone(),

@@ -45,6 +45,7 @@ pub(super) enum Status {
 
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing found")]
 pub(super) struct Facts {
     pub(super) has_app: bool,
     pub(super) app_works: bool,
@@ -63,6 +64,7 @@ pub(super) struct Facts {
 
 /// What the person wants beyond the necessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing to want")]
 pub(super) struct Wishes {
     pub(super) test_card: bool,
     pub(super) hooks: bool,
@@ -70,7 +72,7 @@ pub(super) struct Wishes {
     pub(super) service: bool,
 }
 
-pub(super) fn status(step: Step, facts: &Facts, wishes: &Wishes) -> Status {
+pub(super) fn status(step: Step, facts: &Facts, wishes: Wishes) -> Status {
     let (done, possible) = match step {
         Step::App => (facts.has_app, true),
         Step::Check => (facts.app_works, true),
@@ -89,7 +91,7 @@ pub(super) fn status(step: Step, facts: &Facts, wishes: &Wishes) -> Status {
 }
 
 /// The first step that is open.
-pub(super) fn next(facts: &Facts, wishes: &Wishes) -> Option<Step> {
+pub(super) fn next(facts: &Facts, wishes: Wishes) -> Option<Step> {
     Step::ALL
         .into_iter()
         .find(|step| status(*step, facts, wishes) == Status::Open)
@@ -119,7 +121,7 @@ mod tests {
         }
     }
 
-    fn walk(mut facts: Facts, wishes: &Wishes) -> Vec<Step> {
+    fn walk(mut facts: Facts, wishes: Wishes) -> Vec<Step> {
         std::iter::from_fn(|| {
             let step = next(&facts, wishes)?;
             do_step(&mut facts, step);
@@ -135,7 +137,7 @@ mod tests {
             can_serve: true,
             ..Facts::default()
         };
-        assert_eq!(walk(fresh, &ALL), Step::ALL);
+        assert_eq!(walk(fresh, ALL), Step::ALL);
     }
 
     #[test]
@@ -145,10 +147,10 @@ mod tests {
             ..Facts::default()
         };
         for (at, step) in Step::ALL.into_iter().enumerate() {
-            assert_eq!(walk(facts, &ALL), Step::ALL[at..]);
+            assert_eq!(walk(facts, ALL), Step::ALL[at..]);
             do_step(&mut facts, step);
         }
-        assert_eq!(next(&facts, &ALL), None);
+        assert_eq!(next(&facts, ALL), None);
     }
 
     #[test]
@@ -160,13 +162,13 @@ mod tests {
             service: false,
         };
         let needed = [Step::App, Step::Check, Step::Owner, Step::Save];
-        assert_eq!(walk(Facts::default(), &nothing), needed);
+        assert_eq!(walk(Facts::default(), nothing), needed);
         let container = Facts::default();
-        assert_eq!(status(Step::Service, &container, &ALL), Status::Left);
+        assert_eq!(status(Step::Service, &container, ALL), Status::Left);
         let running = Facts {
             daemon_runs: true,
             ..container
         };
-        assert_eq!(status(Step::TestCard, &running, &ALL), Status::Left);
+        assert_eq!(status(Step::TestCard, &running, ALL), Status::Left);
     }
 }

@@ -170,8 +170,8 @@ mod tests {
             assert_eq!(test.is_tapped(), proves);
             match answer {
                 Answer::Show(bytes) => {
-                    let text = String::from_utf8(bytes).unwrap();
-                    assert!(!shown.is_empty() && text.contains(shown), "{text}");
+                    let reply = String::from_utf8(bytes).unwrap();
+                    assert!(!shown.is_empty() && reply.contains(shown), "{reply}");
                 }
                 Answer::Done => assert_eq!(shown, ""),
                 Answer::Again => panic!("a click is answered"),
