@@ -9,8 +9,6 @@ pub mod domain;
 pub mod endpoint;
 pub mod error;
 pub mod event;
-#[cfg(test)]
-mod fake;
 pub mod frame;
 pub mod link;
 pub mod messages;
@@ -19,3 +17,5 @@ pub mod pace;
 pub mod registration;
 pub mod secret;
 pub mod token;
+#[cfg(test)]
+mod fake;
