@@ -262,16 +262,17 @@ pub(crate) struct Asker(UnixStream);
 impl Asker {
     /// Registers a request as nod's own hook does and reads the ack.
     pub(crate) async fn ask(socket: &Path, number: usize, command: &str) -> Self {
+        let project = socket.parent().expect("a socket in a directory");
         let raw_input = json!({
             "hook_event_name": "PermissionRequest",
             "session_id": "sess_it",
-            "cwd": "/p",
+            "cwd": project,
             "tool_name": "Bash",
             "tool_input": {"command": command},
         });
         let message = Message::Register(Registration {
             id: RequestId::parse(&format!("{number:032x}")).unwrap(),
-            project: "/p".into(),
+            project: project.to_owned(),
             raw_input: raw_input.to_string().into_bytes(),
             nod: Some(Additions::default()),
         });
