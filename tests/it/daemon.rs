@@ -268,6 +268,15 @@ async fn a_dead_line_is_noticed_while_somebody_waits_and_the_tap_counts() {
     }
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.exit().await.code(), Some(0));
+
+    let base = simulator.base_url();
+    let again = Daemon::start_in(daemon.home, &settings(&base));
+    again.status_where("connected again", is_connected).await;
+    let history = simulator.history(0);
+    let tap = history.iter().find(|e| e.kind == "event_out").unwrap();
+    let tap = tap.detail["payload"].to_string();
+    let (_, outcome) = simulator.push_click_raw(tap).await;
+    assert_eq!(outcome.toast, clicked.toast, "the first answer again");
     no_violations(&simulator);
 }
 

@@ -3,18 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod approve;
+mod approve_endings;
+mod approve_restart;
 mod ask;
 mod child;
+mod conformance;
 mod connection;
 mod daemon;
 mod discovery;
-mod approve_endings;
-mod approve_restart;
 mod hooks;
 mod proxies;
 mod secrets;
 mod settings;
-mod support;
 mod setup;
+mod support;
 mod tidy;
 mod tls;

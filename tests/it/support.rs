@@ -195,7 +195,10 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
-        let home = Home::new();
+        Self::start_in(Home::new(), settings)
+    }
+
+    pub(crate) fn start_in(home: Home, settings: &[(&str, &str)]) -> Self {
         let started = Instant::now();
         let mut child = home.nod(&["daemon"], settings).spawn().unwrap();
         let log = Log::follow(child.stderr.take().unwrap());
