@@ -14,8 +14,8 @@ async fn start() -> Simulator {
 }
 
 async fn refusal(dialer: &Dialer, case: &str) -> DialError {
-    let dialed = within(case, dialer.dial()).await;
-    dialed.err().unwrap_or_else(|| panic!("{case}: connected"))
+    let outcome = within(case, dialer.dial()).await;
+    outcome.err().unwrap_or_else(|| panic!("{case}: connected"))
 }
 
 #[tokio::test]
@@ -25,8 +25,8 @@ async fn the_question_is_the_documented_one_with_and_without_a_slash() {
         let tap = Tap::before(simulator.addresses().feishu).await;
         let dialed = dialer_to(&format!("{}{slash}", tap.base())).dial().await;
         assert!(dialed.is_ok());
-        let heard = tap.heard();
-        let (head, rest) = heard.split_once("\r\n\r\n").unwrap();
+        let exchange = tap.heard();
+        let (head, rest) = exchange.split_once("\r\n\r\n").unwrap();
         let head = head.to_ascii_lowercase();
         assert!(head.starts_with("post /callback/ws/endpoint http/1.1\r\n"));
         for line in [

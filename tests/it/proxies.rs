@@ -92,8 +92,8 @@ async fn works_through(variable: &'static str, scheme: &str) {
         (format!("{API}:443"), api.address),
         (format!("{SOCKET}:443"), socket.address),
     ]));
-    let asked = Asked::default();
-    let log = Arc::clone(&asked);
+    let targets = Asked::default();
+    let log = Arc::clone(&targets);
     let is_socks = scheme.starts_with("socks");
     let proxy = Door::open(move |near| {
         let (names, log) = (Arc::clone(&names), Arc::clone(&log));
@@ -131,9 +131,9 @@ async fn works_through(variable: &'static str, scheme: &str) {
     );
     assert_eq!(clicked.unwrap().popup, None);
     assert_eq!(decision["decision"]["behavior"], "deny");
-    let asked = asked.lock().unwrap().clone();
+    let targets = targets.lock().unwrap().clone();
     for name in [API, SOCKET] {
-        assert!(asked.contains(&format!("{name}:443")), "{asked:?}");
+        assert!(targets.contains(&format!("{name}:443")), "{targets:?}");
     }
     no_violations(&simulator);
 }

@@ -37,10 +37,8 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(LIMIT, future).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what}: not in {LIMIT:?}"),
-    }
+    let done = tokio::time::timeout(LIMIT, future).await;
+    done.unwrap_or_else(|_| panic!("{what}: not in {LIMIT:?}"))
 }
 
 /// Looks again and again until there is something.
@@ -240,14 +238,11 @@ impl Daemon {
             *last.lock().unwrap() = status.clone();
             fits(&status).then_some(status)
         });
-        match tokio::time::timeout(LIMIT / 2, looking).await {
-            Ok(status) => status,
-            Err(_) => panic!(
-                "{what}: the status was {}; the log:\n{}",
-                last.lock().unwrap(),
-                self.log.text()
-            ),
-        }
+        let found = tokio::time::timeout(LIMIT / 2, looking).await;
+        found.unwrap_or_else(|_| {
+            let (last, log) = (last.lock().unwrap(), self.log.text());
+            panic!("{what}: the status was {last}; the log:\n{log}")
+        })
     }
 
     pub(crate) async fn exit(&mut self) -> ExitStatus {
