@@ -240,7 +240,7 @@ async fn a_dead_line_is_noticed_while_somebody_waits_and_the_tap_counts() {
     let simulator = start().await;
     let mut daemon = Daemon::connected(&simulator).await;
     let first = next_connection(&simulator, 0).await;
-    let mut asker = Asker::ask(&daemon.home.socket(), 1, "ls").await;
+    let mut asker = Asker::ask(&daemon.home, 1, "ls").await;
     let card = simulator.wait_messages(1, LIMIT).await.unwrap().remove(0);
     let dead = Fault::HalfOpen { ghost: false };
     simulator.set_fault(Armed::once(dead)).unwrap();
@@ -324,7 +324,7 @@ async fn every_kind_of_push_gets_exactly_one_reply() {
 async fn a_signal_lets_a_tap_in_flight_be_answered_and_says_goodbye() {
     let simulator = start().await;
     let mut daemon = Daemon::connected(&simulator).await;
-    let mut asker = Asker::ask(&daemon.home.socket(), 1, "ls").await;
+    let mut asker = Asker::ask(&daemon.home, 1, "ls").await;
     let card = simulator.wait_messages(1, LIMIT).await.unwrap().remove(0);
     // The hook has its answer and has not confirmed it yet: the tap is open.
     let stopping = async {

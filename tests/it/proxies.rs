@@ -118,7 +118,7 @@ async fn works_through(variable: &'static str, scheme: &str) {
     daemon
         .status_where(scheme, super::support::is_connected)
         .await;
-    let mut asker = Asker::ask(&daemon.home.socket(), 1, "ls").await;
+    let mut asker = Asker::ask(&daemon.home, 1, "ls").await;
     let card = simulator.wait_messages(1, LIMIT).await.unwrap().remove(0);
     let hook = async {
         let decision = asker.decision().await;

@@ -37,7 +37,7 @@ fn written(dir: &Path, found: &mut Vec<u8>) {
 async fn decided(simulator: &Simulator, daemon: &Daemon, number: usize, action: &str) {
     let before = simulator.messages().len();
     let command = format!("echo {TOOL_INPUT}");
-    let mut asker = Asker::ask(&daemon.home.socket(), number, &command).await;
+    let mut asker = Asker::ask(&daemon.home, number, &command).await;
     let cards = simulator.wait_messages(before + 1, LIMIT).await.unwrap();
     let card = &cards[before].message_id;
     let hook = async {
@@ -88,7 +88,7 @@ async fn no_secret_is_logged_at_any_level_or_left_on_disk() {
         http: 400,
         msg: format!("{APP_SECRET} {TOOL_INPUT}"),
     });
-    let refused = Asker::ask(&daemon.home.socket(), 3, TOOL_INPUT).await;
+    let refused = Asker::ask(&daemon.home, 3, TOOL_INPUT).await;
     let struck = simulator.wait_for(LIMIT, |s| s.faults().is_empty().then_some(()));
     assert!(struck.await.is_some());
     drop(refused);

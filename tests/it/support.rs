@@ -258,23 +258,23 @@ pub(crate) fn is_connected(status: &Value) -> bool {
 pub(crate) struct Asker(UnixStream);
 
 impl Asker {
-    /// Registers a request as nod's own hook does and reads the ack.
-    pub(crate) async fn ask(socket: &Path, number: usize, command: &str) -> Self {
-        let project = socket.parent().expect("a socket in a directory");
+    /// Registers a request as nod's own hook does, with the home as its
+    /// project, and reads the ack.
+    pub(crate) async fn ask(home: &Home, number: usize, command: &str) -> Self {
         let raw_input = json!({
             "hook_event_name": "PermissionRequest",
             "session_id": "sess_it",
-            "cwd": project,
+            "cwd": home.path(),
             "tool_name": "Bash",
             "tool_input": {"command": command},
         });
         let message = Message::Register(Registration {
             id: RequestId::parse(&format!("{number:032x}")).unwrap(),
-            project: project.to_owned(),
+            project: home.path().to_owned(),
             raw_input: raw_input.to_string().into_bytes(),
             nod: Some(Additions::default()),
         });
-        let mut stream = UnixStream::connect(socket).await.unwrap();
+        let mut stream = UnixStream::connect(home.socket()).await.unwrap();
         stream.write_all(&message.encode()).await.unwrap();
         let mut ack = Vec::new();
         while serde_json::from_slice::<Value>(&ack).is_err() {
