@@ -136,14 +136,16 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
     }
     match claim(parts, &tap.request, action, operator).await {
         Ok(claim) => carry_out(parts, click, claim).await,
-        Err(toast) => true_face(parts, &tap.request, toast),
+        Err(toast) => true_face(parts, click, &tap.request, toast),
     }
 }
 
 /// A refusal with the card as it should be, where that is known: the edit that
-/// should have made it so may have failed.
-fn true_face(parts: &Parts, id: &RequestId, toast: Toast) -> Shown {
-    match courier::decided_card(parts, id) {
+/// should have made it so may have failed, or came while this tap was under
+/// way, and Feishu takes such an edit back.
+fn true_face(parts: &Parts, click: &Click, id: &RequestId, toast: Toast) -> Shown {
+    let edited = || parts.courier.face(click.message.as_ref()?);
+    match courier::decided_card(parts, id).or_else(edited) {
         Some(card) => Shown::WithCard(toast, card),
         None => Shown::Toast(toast),
     }
@@ -433,10 +435,14 @@ async fn past(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
         return Shown::Again(answer);
     }
     if let Some(past) = parts.desk.past(&tap.request) {
-        return true_face(parts, &tap.request, late(&past.ending, now - past.at));
+        let toast = late(&past.ending, now - past.at);
+        return true_face(parts, click, &tap.request, toast);
     }
     match journal::remembered(parts, &tap.request).await {
-        Some(it) => late(&it.ending, now - it.at).into(),
+        Some(it) => {
+            let toast = late(&it.ending, now - it.at);
+            true_face(parts, click, &tap.request, toast)
+        }
         None => Toast::Unknown.into(),
     }
 }

@@ -52,6 +52,7 @@ struct Book {
     places: HashMap<RequestId, Place>,
     requests: HashMap<MessageId, RequestId>,
     decided: VecDeque<(Settled, desk::Delivery)>,
+    faces: VecDeque<(MessageId, Value)>,
 }
 
 enum Place {
@@ -157,6 +158,14 @@ impl Courier {
         newest_first.find(|(s, _)| s.request.id == *id).cloned()
     }
 
+    /// What a message was last changed to, lately.
+    pub(super) fn face(&self, message: &MessageId) -> Option<Value> {
+        let book = self.lock();
+        let mut newest_first = book.faces.iter().rev();
+        let (_, card) = newest_first.find(|(of, _)| of == message)?;
+        Some(card.clone())
+    }
+
     /// Remembers how a request ended, in place of what was known before.
     pub(super) fn decide(&self, settled: Settled, delivery: desk::Delivery) {
         let mut book = self.lock();
@@ -174,6 +183,13 @@ impl Courier {
         version: Option<i64>,
         wait: Duration,
     ) {
+        {
+            let mut book = self.lock();
+            book.faces.push_back((message.clone(), card.clone()));
+            if book.faces.len() > MAX_DECIDED {
+                book.faces.pop_front();
+            }
+        }
         let edit = Edit {
             message,
             card,
