@@ -298,6 +298,17 @@ async fn a_reason_reaches_the_model_by_form_and_by_reply() {
     assert_eq!(decision.get("interrupt"), None);
     stage.shows(&card, "先别删").await;
 
+    let slow = Fault::SlowRest {
+        ms: 500,
+        path: "POST /open-apis/im/v1/messages".to_owned(),
+    };
+    stage.sim.set_fault(Armed::once(slow)).unwrap();
+    let (hook, early) = stage.ask_bash("rm dist").await;
+    let before = reply("还没发完就回复", "", &early);
+    stage.sim.push_text(&before).await.unwrap();
+    let decision = hook.ended().await.decision();
+    assert_eq!(decision["message"], "还没发完就回复");
+
     stage
         .sim
         .push_text(&reply("再想想", "", &card))

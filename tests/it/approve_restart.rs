@@ -7,7 +7,7 @@ use std::time::Duration;
 use nod::simulator::{Armed, Fault, Press};
 use serde_json::Value;
 
-use crate::hooks::{Stage, bash, toast, values, within};
+use crate::hooks::{Stage, bash, report, toast, values, within};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_card_works_after_a_crash_and_after_a_stop() {
@@ -74,7 +74,10 @@ async fn a_hook_that_died_with_the_daemon_is_not_waited_for_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_at_any_moment_around_a_tap_invents_and_loses_nothing() {
     const ROUNDS: u64 = 20;
-    let mut stage = Stage::new().await;
+    let mut stage = Stage::with(|options, _| {
+        options.answer_limit = Duration::from_millis(300);
+    })
+    .await;
     let mut printed = HashMap::new();
     let mut success = 0;
     for round in 0..ROUNDS {
@@ -132,5 +135,7 @@ async fn a_crash_at_any_moment_around_a_tap_invents_and_loses_nothing() {
     for (request, action) in printed {
         assert_eq!(decided[&request], action);
     }
-    eprintln!("{success} of {ROUNDS} taps were answered before the crash");
+    report(&format!(
+        "{success} of {ROUNDS} taps were answered before the crash"
+    ));
 }

@@ -107,7 +107,7 @@ impl Home {
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &str) {
-        self.settings.retain(|(known, _)| known != name);
+        self.unset(name);
         self.settings.push((name.to_owned(), value.to_owned()));
     }
 
@@ -165,7 +165,7 @@ impl Home {
     pub(crate) async fn audit(&self) -> Vec<Value> {
         let verified = self.run(&["audit", "verify"]).await;
         assert_eq!(verified.code, Some(0), "{verified:?}");
-        let shown = self.run(&["audit", "--json"]).await;
+        let shown = self.run(&["audit", "--json", "--last", "10000"]).await;
         shown
             .stdout
             .lines()
@@ -517,4 +517,10 @@ pub(crate) fn toast(clicked: &Clicked) -> (&str, &str) {
 
 pub(crate) fn chmod(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A figure, or what this machine could not show.
+#[allow(clippy::print_stderr, reason = "this is what a test has to say")]
+pub(crate) fn report(text: &str) {
+    eprintln!("{text}");
 }
