@@ -5,6 +5,7 @@
 mod ask;
 mod audit;
 mod daemon;
+mod demo;
 mod hook;
 mod lock;
 mod output;
@@ -40,6 +41,8 @@ enum Command {
     Setup(Box<setup::Arguments>),
     /// Keep the daemon running: systemd user unit or launchd agent
     Service(service::Arguments),
+    /// See nod work: a local Feishu with a web page, no account needed
+    Demo(demo::Arguments),
     /// Run the daemon in the foreground
     Daemon,
     /// Show whether the daemon runs, is connected, and what waits
@@ -105,6 +108,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Service(arguments) => service::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Daemon => daemon::run(),
         Command::Status(arguments) => status::run(&arguments),
         Command::Hook => {

@@ -17,6 +17,7 @@ mod line;
 mod mint;
 mod options;
 mod pace;
+mod page;
 mod person;
 mod push;
 mod repush;
@@ -184,6 +185,11 @@ impl Simulator {
     /// History entries after a number, oldest first.
     pub fn history(&self, after: u64) -> Vec<Entry> {
         self.core.history.after(after, usize::MAX)
+    }
+
+    /// Puts a line of the caller's own into the history, for whoever reads it.
+    pub fn note(&self, detail: Value) {
+        self.core.record("note", None, || detail);
     }
 
     /// How many replies arrived so far.

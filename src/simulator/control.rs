@@ -13,18 +13,20 @@ use axum::http::{HeaderMap, Method, Response, Uri};
 use prost::bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::click::Press;
 use super::core::Core;
 use super::event::Text;
 use super::faults::Armed;
 use super::rest::built;
-use super::{Addresses, unhex};
+use super::state::p2p;
+use super::{Addresses, page, unhex};
 
 const MAX_BODY: usize = 32 << 20;
 const DEFAULT_WAIT: u64 = 10_000;
 const MAX_WAIT: u64 = 60_000;
+const MAX_NOTE: usize = 64 << 10;
 const FEED_LIMIT: usize = 1000;
 
 #[derive(Clone)]
@@ -54,6 +56,14 @@ async fn serve(
     body: Bytes,
 ) -> Response<Body> {
     let core = &control.core;
+    if !is_local(&headers) {
+        return answered(Err((403, "the host is not this machine".to_owned())));
+    }
+    if method == Method::GET
+        && let Some(file) = page::file(uri.path())
+    {
+        return file;
+    }
     let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
     let answer = match (method.as_str(), &segments[..]) {
         ("GET", ["control", rest @ ..]) => tokio::select! {
@@ -69,6 +79,10 @@ async fn serve(
         },
         _ => Err(nothing()),
     };
+    answered(answer)
+}
+
+fn answered(answer: Answer) -> Response<Body> {
     let (status, value) = match answer {
         Ok(value) => (200, value),
         Err((status, error)) => (status, json!({"error": error})),
@@ -80,6 +94,16 @@ async fn serve(
             .header("cache-control", "no-store")
             .body(Body::from(value.to_string())),
     )
+}
+
+/// Whether the caller meant this machine by name: a site elsewhere whose name
+/// was pointed here by DNS did not.
+fn is_local(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get("host").and_then(|value| value.to_str().ok()) else {
+        return true;
+    };
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    ["127.0.0.1", "localhost", "[::1]"].contains(&name)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -127,7 +151,15 @@ async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
             let users: Vec<Value> = world
                 .users
                 .iter()
-                .map(|user| json!({"name": user.name, "open_id": user.open_id, "union_id": user.union_id, "user_id": user.user_id}))
+                .map(|user| {
+                    json!({
+                        "name": user.name,
+                        "open_id": user.open_id,
+                        "union_id": user.union_id,
+                        "user_id": user.user_id,
+                        "chat_id": world.apps.first().map(|app| p2p(app, user)),
+                    })
+                })
                 .collect();
             let groups: Vec<&str> = world.groups.iter().map(|g| g.chat_id.as_str()).collect();
             let apps: Vec<&str> = world.apps.iter().map(|app| app.id.as_str()).collect();
@@ -304,6 +336,14 @@ async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {
         ["violations", "clear"] => {
             core.history.clear_violations();
             json!({"violations": []})
+        }
+        ["note"] => {
+            let note: Map<String, Value> = parse(body)?;
+            if body.len() > MAX_NOTE {
+                return Err((413, "a note may have 64 KiB".to_owned()));
+            }
+            core.record("note", None, || Value::Object(note));
+            json!({"last": core.history.last()})
         }
         ["repush"] => json!({"pushed": core.advance_repush().await}),
         ["clock"] => {

@@ -1,0 +1,153 @@
+//! `nod demo`: nod doing its job with nothing but itself. A local Feishu with
+//! a web page, a real daemon over the real protocol, and a scripted agent that
+//! starts real hooks. Nothing leaves this machine, nothing stays on it.
+
+mod agent;
+mod claude;
+mod guide;
+mod scenes;
+mod stage;
+mod tour;
+mod transcript;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::{Failure, Outcome, output};
+use crate::config::Sources;
+use crate::wording::{Lang, Text};
+use stage::{Stage, Staging};
+use tour::Tour;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Take the tour without a person and print what happened
+    #[arg(long)]
+    auto: bool,
+    /// Print the page's address and open nothing
+    #[arg(long)]
+    no_browser: bool,
+    /// Language of the cards, the page and this output
+    #[arg(long, value_name = "zh|en", value_parser = language)]
+    lang: Option<Lang>,
+}
+
+fn language(text: &str) -> Result<Lang, &'static str> {
+    match text {
+        "zh" => Ok(Lang::Zh),
+        "en" => Ok(Lang::En),
+        _ => Err("`zh` or `en`"),
+    }
+}
+
+/// Why the demonstration ended before its end.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("the demo cannot be set up: {0}")]
+    Setup(#[from] std::io::Error),
+    #[error("the daemon did not come up\n{log}")]
+    Daemon { log: String },
+    #[error("scene {number}: {what}\n{log}")]
+    Scene {
+        number: usize,
+        what: String,
+        log: String,
+    },
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let sources = Sources::for_hook();
+    let lang = arguments.lang.unwrap_or_else(|| sources.lang());
+    super::runtime(2)?.block_on(async {
+        let staging = tokio::select! {
+            staged = Stage::set(lang) => staged,
+            () = super::stop_signal() => return Ok(()),
+        };
+        let mut stage = staging.map_err(|why| Failure::new(1, why))?;
+        let shown = tokio::select! {
+            shown = show(&mut stage, arguments, &sources) => shown,
+            () = super::stop_signal() => {
+                output::line(say(&ENDED, lang));
+                Ok(())
+            }
+        };
+        stage.strike().await;
+        shown.map_err(|why| Failure::new(1, why))
+    })
+}
+
+static ENDED: Text = Text::new(
+    "\n演示结束，临时文件已删除。",
+    "\nThe demo is over; its files are gone.",
+);
+static OPENED: Text = Text::new(
+    "演示页面（像飞书的聊天窗口）：",
+    "The page, which looks like a Feishu chat:",
+);
+static STOP: Text = Text::new("按 Ctrl-C 结束。", "Ctrl-C ends everything.");
+
+fn say(text: &Text, lang: Lang) -> &str {
+    text.get(lang)
+}
+
+async fn show(stage: &mut Stage, arguments: &Arguments, sources: &Sources) -> Result<(), Broken> {
+    let lang = stage.lang;
+    transcript::opening(lang);
+    stage.play(Staging::default()).await?;
+    if arguments.auto {
+        return Tour::new(stage).by_itself().await;
+    }
+    let word = match lang {
+        Lang::Zh => "zh",
+        Lang::En => "en",
+    };
+    let page = format!("{}/?lang={word}", stage.simulator.control_url());
+    output::line(say(&OPENED, lang));
+    output::line(&format!("\n    {page}\n"));
+    output::line(say(&STOP, lang));
+    if let Some(program) = on_path(sources, "claude") {
+        let command = claude::point_here(stage, &program)?;
+        output::line("");
+        output::line(say(&claude::HINT, lang));
+        output::line(&format!("\n    {command}\n"));
+        stage
+            .simulator
+            .note(json!({"note": "claude", "command": command}));
+    }
+    if !arguments.no_browser && has_screen(sources) {
+        open(&page);
+    }
+    Tour::new(stage).with_a_visitor().await
+}
+
+/// A browser can be opened where there is something to open it on.
+fn has_screen(sources: &Sources) -> bool {
+    cfg!(target_os = "macos")
+        || ["DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|name| sources.get(name).is_some())
+}
+
+/// The address is on the terminal, so a browser that won't open is no loss.
+fn open(page: &str) {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let _ = tokio::process::Command::new(program)
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+}
+
+fn on_path(sources: &Sources, program: &str) -> Option<PathBuf> {
+    let (path, _) = sources.get("PATH")?;
+    path.split(':')
+        .map(|dir| Path::new(dir).join(program))
+        .find(|candidate| candidate.is_file())
+}

@@ -1,0 +1,224 @@
+//! What the tour tells the page and what the page asks of the tour, both as
+//! notes in the simulator's history.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::agent::{Asked, Printed};
+use super::scenes::{Prints, Scene, Step};
+use crate::simulator::{Entry, Simulator};
+use crate::wording::Text;
+
+/// How long one look at an idle history lasts.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// What a visitor asks for in the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Next,
+    /// The scene with this number.
+    Play(usize),
+    TerminalYes,
+    TerminalEsc,
+}
+
+/// The wish a note holds, if it holds one.
+pub(super) fn wish(entry: &Entry) -> Option<Wish> {
+    if entry.kind != "note" {
+        return None;
+    }
+    let of = |key: &str| entry.detail.get(key);
+    match of("ask")?.as_str()? {
+        "next" => Some(Wish::Next),
+        "play" => {
+            let number = of("scene")?.as_u64()?;
+            usize::try_from(number).ok().map(Wish::Play)
+        }
+        "terminal" => match of("answer")?.as_str()? {
+            "yes" => Some(Wish::TerminalYes),
+            "esc" => Some(Wish::TerminalEsc),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Reads the history from where it stopped.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    seen: u64,
+}
+
+impl Reader {
+    pub(super) fn read(&mut self, simulator: &Simulator) -> Vec<Entry> {
+        let entries = simulator.history(self.seen);
+        if let Some(last) = entries.last() {
+            self.seen = last.seq;
+        }
+        entries
+    }
+
+    /// As [`Self::read`], once there is something.
+    pub(super) async fn wait(&mut self, simulator: &Simulator) -> Vec<Entry> {
+        let seen = self.seen;
+        let ready = |simulator: &Simulator| {
+            Some(simulator.history(seen)).filter(|entries| !entries.is_empty())
+        };
+        let _ = simulator.wait_for(LOOK, ready).await;
+        self.read(simulator)
+    }
+}
+
+fn both(text: &Text) -> Value {
+    json!({"zh": text.zh, "en": text.en})
+}
+
+pub(super) fn programme(scenes: &[Scene]) -> Value {
+    let scenes: Vec<Value> = scenes
+        .iter()
+        .map(|scene| json!({"name": scene.name, "title": both(&scene.title)}))
+        .collect();
+    json!({"note": "programme", "scenes": scenes})
+}
+
+pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
+    json!({
+        "note": "scene",
+        "number": number,
+        "name": scene.name,
+        "title": both(&scene.title),
+        "story": both(&scene.story),
+        "todo": both(&scene.todo),
+        "call": scene.call.brief(),
+        "chat_id": chat,
+        "dialog": scene.dialog,
+    })
+}
+
+pub(super) fn hook_in(number: usize, asked: &Asked) -> Value {
+    json!({"note": "hook_in", "scene": number, "stdin": asked.stdin})
+}
+
+pub(super) fn hook_out(number: usize, printed: &Printed) -> Value {
+    json!({
+        "note": "hook_out",
+        "scene": number,
+        "stdout": printed.stdout,
+        "stderr": printed.stderr,
+        "ms": u64::try_from(printed.took.as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+pub(super) fn passed(number: usize, rule: &str) -> Value {
+    json!({"note": "passed", "scene": number, "rule": rule})
+}
+
+/// `as_planned`: it ended the way the scene is meant to show.
+pub(super) fn scene_end(number: usize, as_planned: bool) -> Value {
+    json!({"note": "scene_end", "scene": number, "as_planned": as_planned})
+}
+
+/// Whether a hook printed what the scene is meant to show.
+pub(super) fn as_planned(scene: &Scene, printed: &Printed) -> bool {
+    scene.steps.iter().all(|step| match step {
+        Step::Prints(prints) => fits(prints, printed).is_ok(),
+        _ => true,
+    })
+}
+
+/// Compares what a hook printed with what it should have.
+pub(super) fn fits(prints: &Prints, printed: &Printed) -> Result<(), String> {
+    let decision = printed.decision();
+    let rules = &decision["updatedPermissions"];
+    let fits = match prints {
+        Prints::Allow => decision["behavior"] == "allow" && rules.is_null(),
+        Prints::AllowWithRule(content) => {
+            decision["behavior"] == "allow" && rules[0]["rules"][0]["ruleContent"] == *content
+        }
+        Prints::Deny(reason) => {
+            let message = decision["message"].as_str().unwrap_or_default();
+            let told = reason
+                .as_ref()
+                .is_none_or(|text| message.contains(&*text.zh) || message.contains(&*text.en));
+            decision["behavior"] == "deny" && decision["interrupt"].is_null() && told
+        }
+        Prints::Interrupt => decision["behavior"] == "deny" && decision["interrupt"] == true,
+        Prints::Nothing => printed.stdout.is_empty(),
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(format!(
+            "the hook should have printed {prints:?} and printed `{}`",
+            printed.stdout
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(detail: &Value) -> Entry {
+        Entry {
+            seq: 1,
+            at: 0,
+            kind: "note",
+            connection: None,
+            detail: detail.as_object().cloned().unwrap_or_default(),
+        }
+    }
+
+    #[test]
+    fn only_whole_wishes_count() {
+        for (detail, expected) in [
+            (json!({"ask": "next"}), Some(Wish::Next)),
+            (json!({"ask": "play", "scene": 3}), Some(Wish::Play(3))),
+            (
+                json!({"ask": "terminal", "answer": "yes"}),
+                Some(Wish::TerminalYes),
+            ),
+            (
+                json!({"ask": "terminal", "answer": "esc"}),
+                Some(Wish::TerminalEsc),
+            ),
+            (json!({"ask": "play", "scene": -1}), None),
+            (json!({"ask": "play"}), None),
+            (json!({"ask": "stop"}), None),
+            (json!({"note": "scene"}), None),
+        ] {
+            assert_eq!(wish(&note(&detail)), expected, "{detail}");
+        }
+        let mut other = note(&json!({"ask": "next"}));
+        other.kind = "message";
+        assert_eq!(wish(&other), None);
+    }
+
+    #[test]
+    fn what_a_hook_printed_is_held_against_the_plan() {
+        let printed = |decision: Value| Printed {
+            stdout: json!({"hookSpecificOutput": {"decision": decision}}).to_string(),
+            stderr: String::new(),
+            took: Duration::ZERO,
+        };
+        let allow = printed(json!({"behavior": "allow"}));
+        let deny = printed(json!({"behavior": "deny", "message": "no: use cents"}));
+        let halt = printed(json!({"behavior": "deny", "interrupt": true}));
+        let rule = printed(json!({"behavior": "allow", "updatedPermissions":
+            [{"rules": [{"ruleContent": "ls"}]}]}));
+        let reason = Some(Text::new("分", "use cents"));
+        let plans = [
+            (Prints::Allow, &allow),
+            (Prints::AllowWithRule("ls"), &rule),
+            (Prints::Deny(reason), &deny),
+            (Prints::Interrupt, &halt),
+        ];
+        for (i, (plan, _)) in plans.iter().enumerate() {
+            for (j, (_, printed)) in plans.iter().enumerate() {
+                assert_eq!(fits(plan, printed).is_ok(), i == j, "{plan:?} {printed:?}");
+            }
+            assert!(fits(&Prints::Nothing, plans[i].1).is_err());
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The stage: a local Feishu, a real daemon, a project and its hooks, in one
+//! temporary directory and on loopback. When it is struck nothing is left.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use super::Broken;
+use crate::simulator::{APP_ID, APP_SECRET, GROUP, OWNER, Options, Simulator};
+use crate::wording::Lang;
+
+const UP_WITHIN: Duration = Duration::from_secs(20);
+const DOWN_WITHIN: Duration = Duration::from_secs(5);
+/// Enough of the daemon's log to see why it went wrong.
+const LOG_TAIL: usize = 2_000;
+
+/// What the daemon is started with: some scenes need other settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Staging {
+    /// Cards go to the group instead of the owner's private chat.
+    pub(super) group: bool,
+    pub(super) answer_within: Duration,
+}
+
+impl Default for Staging {
+    fn default() -> Self {
+        Self {
+            group: false,
+            answer_within: Duration::from_secs(300),
+        }
+    }
+}
+
+pub(super) struct Stage {
+    pub(super) simulator: Simulator,
+    pub(super) lang: Lang,
+    /// The program itself, for its daemon and its hooks.
+    pub(super) nod: PathBuf,
+    dir: TempDir,
+    daemon: Option<Child>,
+    staging: Staging,
+}
+
+impl Stage {
+    pub(super) async fn set(lang: Lang) -> Result<Self, Broken> {
+        let dir = tempfile::Builder::new().prefix("nod-demo-").tempdir()?;
+        let stage = Self {
+            simulator: Simulator::start(Options::default()).await?,
+            lang,
+            nod: std::env::current_exe()?,
+            dir,
+            daemon: None,
+            staging: Staging::default(),
+        };
+        fs::create_dir(stage.home())?;
+        let git = stage.project().join(".git");
+        fs::create_dir_all(&git)?;
+        fs::write(git.join("HEAD"), "ref: refs/heads/checkout\n")?;
+        Ok(stage)
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    pub(super) fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    /// The project the scripted agent works in.
+    pub(super) fn project(&self) -> PathBuf {
+        self.dir.path().join("shop")
+    }
+
+    /// A file beside the project, gone with everything else.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join("daemon.log")
+    }
+
+    /// `nod` with an environment of its own: nothing of the visitor's settings
+    /// may reach the demo, and nothing of the demo their settings.
+    pub(super) fn command(&self, verb: &str) -> Command {
+        let mut command = Command::new(&self.nod);
+        command
+            .arg(verb)
+            .env_clear()
+            .env("HOME", self.home())
+            .env("USER", "demo")
+            .env("NOD_STATE_DIR", self.state())
+            .current_dir(self.project())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Has a daemon with these settings connected, restarting it if needed.
+    pub(super) async fn play(&mut self, staging: Staging) -> Result<(), Broken> {
+        if self.daemon.is_some() && self.staging == staging {
+            return Ok(());
+        }
+        self.stop_daemon().await;
+        self.staging = staging;
+        self.start_daemon().await
+    }
+
+    /// The daemon dies without a word and comes up again.
+    pub(super) async fn crash(&mut self) -> Result<(), Broken> {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.kill().await?;
+        }
+        self.simulator.wait_connections(0, DOWN_WITHIN).await;
+        self.simulator
+            .note(json!({"note": "daemon", "what": "crashed"}));
+        self.start_daemon().await
+    }
+
+    async fn start_daemon(&mut self) -> Result<(), Broken> {
+        let log = File::options().create(true).append(true).open(self.log())?;
+        let lang = match self.lang {
+            Lang::Zh => "zh",
+            Lang::En => "en",
+        };
+        let mut command = self.command("daemon");
+        command
+            .env("FEISHU_APP_ID", APP_ID)
+            .env("FEISHU_APP_SECRET", APP_SECRET)
+            .env("FEISHU_DOMAIN", self.simulator.base_url())
+            .env("FEISHU_OWNER_ID", OWNER)
+            .env("NOD_LANG", lang)
+            .env(
+                "PERMISSION_REQUEST_TIMEOUT",
+                self.staging.answer_within.as_secs().to_string(),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        if self.staging.group {
+            command.env("FEISHU_CHAT_ID", GROUP);
+        }
+        self.daemon = Some(command.spawn()?);
+        if self.simulator.wait_connections(1, UP_WITHIN).await {
+            Ok(())
+        } else {
+            Err(Broken::Daemon {
+                log: self.log_tail(),
+            })
+        }
+    }
+
+    async fn stop_daemon(&mut self) {
+        let Some(mut daemon) = self.daemon.take() else {
+            return;
+        };
+        terminate(daemon.id());
+        if tokio::time::timeout(DOWN_WITHIN, daemon.wait())
+            .await
+            .is_err()
+        {
+            let _ = daemon.kill().await;
+        }
+        self.simulator.wait_connections(0, DOWN_WITHIN).await;
+    }
+
+    /// The last lines the daemon wrote.
+    pub(super) fn log_tail(&self) -> String {
+        tail(&self.log())
+    }
+
+    pub(super) async fn strike(mut self) {
+        self.stop_daemon().await;
+        self.simulator.shutdown().await;
+        let _ = self.dir.close();
+    }
+}
+
+fn tail(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let from = text.ceil_char_boundary(text.len().saturating_sub(LOG_TAIL));
+    text[from..].to_owned()
+}
+
+/// Asks a child to end, as a service manager or Claude Code would.
+pub(super) fn terminate(pid: Option<u32>) {
+    let pid = pid
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}

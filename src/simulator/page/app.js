@@ -1,0 +1,299 @@
+// The page: chats, messages, who acts, and the feed that keeps it live.
+
+import { drawCard } from "./card.js";
+import { failure, toast } from "./dialog.js";
+import { byId, call, clock, el } from "./dom.js";
+import { drawGuide, drawOver, note, sceneNow } from "./guide.js";
+import { drawTravel, travelled } from "./travel.js";
+import { language, localised, say, setLanguage } from "./words.js";
+
+const FEED_WAIT_MS = 25000;
+const state = { users: [], groups: [], me: null, chat: null, parent: null, seen: 0 };
+const messages = new Map();
+const drafts = new Map();
+const unread = new Map();
+
+const owner = () => state.users[0];
+const isGroup = (chat) => state.groups.includes(chat);
+const ownChats = () => [state.me.chat_id, ...state.groups];
+
+/** The name this page gives a person or the bot. */
+function name(openId) {
+  const user = state.users.find((known) => known.open_id === openId);
+  if (!user) return say("bot");
+  return user === owner() ? say("owner") : say("stranger");
+}
+
+function chatName(chat) {
+  return isGroup(chat) ? say("group") : say("bot");
+}
+
+/** What stands for a message in the list of chats and in a quote. */
+function summary(message) {
+  if (message.card) {
+    const shown = message.card.config?.summary ?? message.card.header?.title;
+    return localised(shown?.content, shown?.i18n_content);
+  }
+  return textOf(message);
+}
+
+function textOf(message) {
+  try {
+    const content = JSON.parse(message.content);
+    return (content.text ?? "").replace(/@_user_\d+ ?/g, "");
+  } catch {
+    return message.content;
+  }
+}
+
+function drawChats() {
+  byId("chats").replaceChildren(...ownChats().map((chat) => {
+    const last = [...messages.values()].filter((message) => message.chat_id === chat).at(-1);
+    const count = unread.get(chat) ?? 0;
+    const button = el("button", {
+      type: "button", class: "chat-pick", "aria-current": chat === state.chat ? "true" : null, "data-chat": isGroup(chat) ? "group" : "bot",
+      onclick: () => show(chat),
+    },
+    el("span", { class: `face ${isGroup(chat) ? "face-group" : "face-bot"}`, "aria-hidden": "true" }, isGroup(chat) ? "#" : "n"),
+    el("span", { class: "chat-line" },
+      el("span", { class: "chat-title" }, chatName(chat)),
+      el("span", { class: "chat-last" }, last ? summary(last) : "")),
+    count ? el("span", { class: "badge" }, String(count)) : null);
+    return el("li", {}, button);
+  }));
+}
+
+function drawPeople() {
+  byId("people").replaceChildren(...state.users.map((user) => el("button", {
+    type: "button", role: "radio", class: "person-pick", "data-person": user === owner() ? "owner" : "stranger",
+    "aria-checked": user === state.me ? "true" : "false", onclick: () => become(user),
+  }, name(user.open_id))));
+}
+
+function become(user) {
+  state.me = user;
+  drawPeople();
+  show(isGroup(state.chat) ? state.chat : user.chat_id);
+}
+
+function show(chat) {
+  state.chat = chat;
+  unread.delete(chat);
+  quote(null);
+  byId("chat-name").textContent = chatName(chat);
+  byId("chat-note").textContent = isGroup(chat) ? say("groupOf") : say("botTag");
+  drawChats();
+  drawMessages();
+}
+
+function drawMessages() {
+  const shown = [...messages.values()].filter((message) => message.chat_id === state.chat);
+  const list = byId("messages");
+  list.replaceChildren(...shown.map(drawMessage));
+  if (!shown.length) list.append(el("li", { class: "empty" }, say("empty")));
+  list.scrollTop = list.scrollHeight;
+}
+
+function drawMessage(message) {
+  const mine = message.sender === state.me.open_id;
+  const bot = message.sender_type === "app";
+  const parent = message.parent_id ? messages.get(message.parent_id) : null;
+  const content = message.deleted
+    ? el("p", { class: "recalled" }, say("recalled"))
+    : message.card ? card(message) : el("p", { class: "bubble" }, textOf(message));
+  return el("li", { class: `message${mine ? " mine" : ""}`, id: message.message_id, tabindex: "-1" },
+    el("span", { class: `face ${bot ? "face-bot" : mine ? "face-me" : "face-other"}`, "aria-hidden": "true" }, bot ? "n" : name(message.sender).slice(0, 1)),
+    el("div", { class: "message-body" },
+      el("p", { class: "message-from" }, el("span", {}, name(message.sender)),
+        bot ? el("span", { class: "tag tag-blue" }, say("botTag")) : null, el("time", {}, clock(message.create_time))),
+      parent ? el("p", { class: "message-quote" }, summary(parent)) : null,
+      content,
+      message.deleted ? null : el("button", { type: "button", class: "reply", onclick: () => quote(message) }, `↩ ${say("reply")}`)));
+}
+
+function card(message) {
+  if (!drafts.has(message.message_id)) drafts.set(message.message_id, new Map());
+  return drawCard(message.card, {
+    id: message.message_id,
+    people: name,
+    drafts: drafts.get(message.message_id),
+    press: (press) => tap(message.message_id, press),
+  });
+}
+
+async function tap(messageId, press) {
+  try {
+    const seen = await call("/control/click", { message_id: messageId, user: state.me.open_id, ...press });
+    if (seen.popup) failure(seen.popup, seen.problem);
+    else if (seen.toast) toast(seen.toast.type, localised(seen.toast.content, seen.toast.i18n));
+  } catch (why) {
+    failure(null, say("cannot", { why: why.message }));
+  }
+  byId(messageId)?.focus({ preventScroll: true });
+}
+
+function quote(message) {
+  state.parent = message?.message_id ?? null;
+  const box = byId("quote");
+  box.hidden = !message;
+  box.replaceChildren(...(message ? [
+    el("span", {}, `${say("replyTo")} ${summary(message)}`),
+    el("button", { type: "button", class: "tool", "aria-label": say("cancel"), onclick: () => quote(null) }, "✕"),
+  ] : []));
+  if (message) byId("text").focus();
+}
+
+async function send() {
+  const box = byId("text");
+  const text = box.value.trim();
+  if (!text) return;
+  const written = { user: state.me.open_id, chat_id: state.chat, text, mention_bot: isGroup(state.chat) };
+  if (state.parent) written.parent_id = state.parent;
+  box.value = "";
+  quote(null);
+  try {
+    await call("/control/text", written);
+  } catch (why) {
+    failure(null, why.message);
+  }
+}
+
+/** Takes a message as it is now; redraws only that one, so that nothing typed elsewhere is lost. */
+async function refresh(id) {
+  const message = await call(`/control/messages/${encodeURIComponent(id)}`);
+  const known = messages.has(id);
+  messages.set(id, message);
+  if (message.chat_id !== state.chat) {
+    if (!known && ownChats().includes(message.chat_id)) unread.set(message.chat_id, (unread.get(message.chat_id) ?? 0) + 1);
+    drawChats();
+    return;
+  }
+  drawChats();
+  const old = byId(id);
+  if (!old) {
+    drawMessages();
+    return;
+  }
+  const hadFocus = old.contains(document.activeElement);
+  const fresh = drawMessage(message);
+  old.replaceWith(fresh);
+  if (hadFocus) fresh.focus({ preventScroll: true });
+}
+
+async function take(entries, live) {
+  travelled(entries, name);
+  const changed = new Set();
+  let opened = false;
+  for (const entry of entries) {
+    if (["message", "card", "reaction"].includes(entry.kind)) changed.add(entry.message_id);
+    if (entry.kind === "note") opened = note(entry) || opened;
+  }
+  for (const id of changed) await refresh(id);
+  if (opened && live) openScene();
+}
+
+/** A new scene plays before its owner, in its chat. */
+function openScene() {
+  const scene = sceneNow();
+  if (state.me !== owner()) {
+    state.me = owner();
+    drawPeople();
+  }
+  const chat = scene.chat_id || owner().chat_id;
+  if (chat !== state.chat) show(chat);
+}
+
+async function follow() {
+  for (;;) {
+    const feed = await call(`/control/feed?after=${state.seen}&timeout_ms=${FEED_WAIT_MS}`);
+    const first = state.seen === 0;
+    state.seen = feed.last;
+    await take(feed.entries, !first);
+    if (first && sceneNow()) openScene();
+  }
+}
+
+function words() {
+  document.title = say("page");
+  byId("act-as").textContent = say("actAs");
+  byId("language").textContent = say("languageShort");
+  byId("language").setAttribute("aria-label", say("language"));
+  byId("theme").textContent = "◐";
+  byId("theme").setAttribute("aria-label", say("theme"));
+  byId("travel-title").textContent = say("travel");
+  byId("travel-open").textContent = say("travel");
+  byId("travel-hint").textContent = say("travelHint");
+  byId("travel-close").textContent = "✕";
+  byId("travel-close").setAttribute("aria-label", say("close"));
+  byId("chats").setAttribute("aria-label", say("chats"));
+  byId("send").textContent = say("send");
+  byId("text-label").textContent = say("write");
+  byId("text").placeholder = say("write");
+}
+
+function drawAll() {
+  words();
+  drawPeople();
+  show(state.chat);
+  drawGuide();
+  drawTravel(name);
+}
+
+function travelSheet(open) {
+  byId("travel").classList.toggle("open", open);
+  byId("travel-open").setAttribute("aria-expanded", String(open));
+  (open ? byId("travel-close") : byId("travel-open")).focus();
+}
+
+function wire() {
+  byId("language").addEventListener("click", () => {
+    setLanguage(language() === "en" ? "zh" : "en");
+    drawAll();
+  });
+  byId("theme").addEventListener("click", () => {
+    const dark = document.documentElement.dataset.theme
+      ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    document.documentElement.dataset.theme = dark === "dark" ? "light" : "dark";
+  });
+  byId("travel-open").addEventListener("click", () => travelSheet(true));
+  byId("travel-close").addEventListener("click", () => travelSheet(false));
+  byId("travel").addEventListener("keydown", (event) => { if (event.key === "Escape") travelSheet(false); });
+  byId("composer").addEventListener("submit", (event) => {
+    event.preventDefault();
+    send();
+  });
+  byId("text").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      send();
+    }
+    if (event.key === "Escape") quote(null);
+  });
+  byId("people").addEventListener("keydown", (event) => {
+    if (!event.key.startsWith("Arrow")) return;
+    event.preventDefault();
+    const step = event.key === "ArrowRight" || event.key === "ArrowDown" ? 1 : -1;
+    const at = state.users.indexOf(state.me);
+    become(state.users.at((at + step) % state.users.length));
+    byId("people").querySelector("[aria-checked=true]").focus();
+  });
+}
+
+async function start() {
+  const asked = new URLSearchParams(location.search).get("lang");
+  setLanguage(asked ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
+  const people = await call("/control/people");
+  state.users = people.users;
+  state.groups = people.groups;
+  state.me = owner();
+  state.chat = owner().chat_id;
+  wire();
+  drawAll();
+  try {
+    await follow();
+  } catch {
+    drawOver();
+  }
+}
+
+start();
