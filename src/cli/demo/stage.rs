@@ -119,7 +119,10 @@ impl Stage {
         self.simulator.wait_connections(0, DOWN_WITHIN).await;
         self.simulator
             .note(json!({"note": "daemon", "what": "crashed"}));
-        self.start_daemon().await
+        self.start_daemon().await?;
+        self.simulator
+            .note(json!({"note": "daemon", "what": "started"}));
+        Ok(())
     }
 
     async fn start_daemon(&mut self) -> Result<(), Broken> {

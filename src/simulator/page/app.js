@@ -104,11 +104,11 @@ function drawMessage(message) {
   return el("li", { class: `message${mine ? " mine" : ""}`, id: message.message_id, tabindex: "-1" },
     el("span", { class: `face ${bot ? "face-bot" : mine ? "face-me" : "face-other"}`, "aria-hidden": "true" }, bot ? "n" : name(message.sender).slice(0, 1)),
     el("div", { class: "message-body" },
-      el("p", { class: "message-from" }, el("span", {}, name(message.sender)),
-        bot ? el("span", { class: "tag tag-blue" }, say("botTag")) : null, el("time", {}, clock(message.create_time))),
+      el("div", { class: "message-from" }, el("span", {}, name(message.sender)),
+        bot ? el("span", { class: "tag tag-blue" }, say("botTag")) : null, el("time", {}, clock(message.create_time)),
+        message.deleted ? null : el("button", { type: "button", class: "reply", onclick: () => quote(message) }, `↩ ${say("reply")}`)),
       parent ? el("p", { class: "message-quote" }, summary(parent)) : null,
-      content,
-      message.deleted ? null : el("button", { type: "button", class: "reply", onclick: () => quote(message) }, `↩ ${say("reply")}`)));
+      content));
 }
 
 function card(message) {

@@ -28,7 +28,7 @@ const MARKS = { success: "✓", error: "✕", warning: "!", info: "i" };
 export function toast(kind, text) {
   const box = el("div", { class: `toast toast-${kind}`, "data-toast": kind },
     el("span", { class: "toast-mark", "aria-hidden": "true" }, MARKS[kind] ?? "i"), text);
-  byId("toasts").append(box);
+  byId("toasts").replaceChildren(box);
   setTimeout(() => box.remove(), TOAST_MS);
 }
 

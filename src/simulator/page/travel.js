@@ -72,7 +72,7 @@ function describeNote(entry) {
     case "hook_in": return { way: "Claude → nod", text: say("hookIn", { what: asked(entry.stdin) }), aside: say("hookInNote"), raw: entry.stdin };
     case "hook_out": return { way: "nod → Claude", text: say("hookOut", { what: printed(entry.stdout) }), aside: say("ms", { ms: span(entry.ms) }), raw: rawOutput(entry) };
     case "passed": return { way: "Claude", text: say("passed", { rule: entry.rule }) };
-    case "daemon": return { way: "nod", text: say("crashed") };
+    case "daemon": return { way: "nod", text: say(entry.what === "crashed" ? "crashed" : "started") };
     default: return null;
   }
 }
@@ -94,7 +94,7 @@ function draw(entry, people) {
   const raw = step.raw === undefined ? null : el("details", { class: "raw" },
     el("summary", {}, say("raw")),
     el("pre", { tabindex: "0" }, JSON.stringify(step.raw, null, 2)));
-  return el("li", { class: "step", "data-step": entry.note ?? entry.kind },
+  return el("li", { class: "step", "data-step": entry.what ?? entry.note ?? entry.kind },
     el("div", { class: "step-way" }, el("span", {}, english(step.way)), el("time", {}, clock(entry.at, true))),
     el("p", {}, step.text),
     step.aside ? el("p", { class: "step-aside" }, step.aside) : null,

@@ -57,7 +57,7 @@ const WORDS = {
   textSent: ["nod 发出一条消息（REST）", "nod sends a message (REST)"],
   tapOut: ["{who}点击，飞书经长连接推给守护进程", "{who} tapped; Feishu pushes it over the long connection"],
   textOut: ["{who}写了消息，飞书经长连接推给守护进程", "{who} wrote; Feishu pushes it over the long connection"],
-  frames: ["{n} 帧", "{n} frame(s)"],
+  frames: ["帧数：{n}", "frames: {n}"],
   toastBack: ["守护进程回一帧：提示“{text}”", "The daemon answers with a frame: toast “{text}”"],
   ackBack: ["守护进程回一帧：已收到", "The daemon answers with a frame: received"],
   after: ["点击后 {ms} 毫秒", "{ms} ms after the tap"],
@@ -74,6 +74,7 @@ const WORDS = {
   linkUp: ["守护进程连上了飞书的长连接", "The daemon's long connection to Feishu is up"],
   linkDown: ["长连接断开", "The long connection is gone"],
   crashed: ["守护进程被 kill -9", "The daemon was killed with -9"],
+  started: ["守护进程重新启动，同一个请求继续等待", "The daemon is back, and the same request waits on"],
   ms: ["等了 {ms}", "waited {ms}"],
   raw: ["原始数据", "Raw data"],
 };

@@ -113,7 +113,7 @@ async function tour(context) {
   await scene("reply");
   await waiting("deny");
   await shot("4-edit");
-  await page.locator("#messages .reply").last().click();
+  await page.locator("#messages .message:has(.card) .reply").last().click();
   assert.ok(await page.locator("#quote").isVisible(), "the quote is shown");
   await page.locator("#text").fill(say("用分，不要用浮点数", "Use cents, not floats"));
   await shot("4-quote");
@@ -146,7 +146,7 @@ async function tour(context) {
 
   await scene("crash");
   await waiting();
-  await page.locator("[data-step=daemon]").first().waitFor({ state: "attached" });
+  await page.locator("[data-step=started]").first().waitFor({ state: "attached" });
   await button("allow").click();
   await ended(WORDS.allowed);
   await next();
