@@ -9,6 +9,8 @@ pub mod domain;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+#[cfg(test)]
+mod fake;
 pub mod frame;
 pub mod link;
 pub mod messages;
@@ -17,5 +19,3 @@ pub mod pace;
 pub mod registration;
 pub mod secret;
 pub mod token;
-#[cfg(test)]
-mod fake;

@@ -25,10 +25,12 @@ pub(super) struct Call {
 impl Call {
     /// The call on one line, as a person would say it.
     pub(super) fn brief(&self) -> String {
-        let named = ["command", "file_path", "url"]
+        let named = ["command", "file_path", "plan"]
             .iter()
-            .find_map(|key| self.input[*key].as_str());
-        format!("{}: {}", self.tool, named.unwrap_or_default())
+            .find_map(|key| self.input[*key].as_str())
+            .or_else(|| self.input["questions"][0]["question"].as_str());
+        let first = named.and_then(|text| text.lines().next());
+        format!("{}: {}", self.tool, first.unwrap_or_default())
     }
 
     /// The rule Claude Code would write for exactly this call.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::agent::{Asked, Printed};
 use super::scenes::{Prints, Scene, Step};
 use crate::simulator::{Entry, Simulator};
-use crate::wording::Text;
+use crate::wording::{Lang, Text};
 
 /// How long one look at an idle history lasts.
 const LOOK: Duration = Duration::from_secs(60);
@@ -21,6 +21,8 @@ pub(super) enum Wish {
     Play(usize),
     TerminalYes,
     TerminalEsc,
+    /// The next cards in this language.
+    Speak(Lang),
 }
 
 /// The wish a note holds, if it holds one.
@@ -35,6 +37,11 @@ pub(super) fn wish(entry: &Entry) -> Option<Wish> {
             let number = of("scene")?.as_u64()?;
             usize::try_from(number).ok().map(Wish::Play)
         }
+        "speak" => match of("lang")?.as_str()? {
+            "zh" => Some(Wish::Speak(Lang::Zh)),
+            "en" => Some(Wish::Speak(Lang::En)),
+            _ => None,
+        },
         "terminal" => match of("answer")?.as_str()? {
             "yes" => Some(Wish::TerminalYes),
             "esc" => Some(Wish::TerminalEsc),
@@ -132,9 +139,19 @@ pub(super) fn fits(prints: &Prints, printed: &Printed) -> Result<(), String> {
     let decision = printed.decision();
     let rules = &decision["updatedPermissions"];
     let fits = match prints {
-        Prints::Allow => decision["behavior"] == "allow" && rules.is_null(),
+        Prints::Allow => {
+            decision["behavior"] == "allow" && rules.is_null() && decision["updatedInput"].is_null()
+        }
         Prints::AllowWithRule(content) => {
             decision["behavior"] == "allow" && rules[0]["rules"][0]["ruleContent"] == *content
+        }
+        Prints::Answers(answers) => {
+            let given = decision["updatedInput"]["answers"].as_object();
+            let given = given.into_iter().flat_map(|given| given.values());
+            decision["behavior"] == "allow" && given.eq(answers.iter())
+        }
+        Prints::Plan => {
+            decision["behavior"] == "allow" && decision["updatedInput"]["plan"].is_string()
         }
         Prints::Deny(reason) => {
             let message = decision["message"].as_str().unwrap_or_default();
@@ -183,6 +200,11 @@ mod tests {
                 json!({"ask": "terminal", "answer": "esc"}),
                 Some(Wish::TerminalEsc),
             ),
+            (
+                json!({"ask": "speak", "lang": "en"}),
+                Some(Wish::Speak(Lang::En)),
+            ),
+            (json!({"ask": "speak", "lang": "fr"}), None),
             (json!({"ask": "play", "scene": -1}), None),
             (json!({"ask": "play"}), None),
             (json!({"ask": "stop"}), None),
@@ -207,8 +229,13 @@ mod tests {
         let halt = printed(json!({"behavior": "deny", "interrupt": true}));
         let rule = printed(json!({"behavior": "allow", "updatedPermissions":
             [{"rules": [{"ruleContent": "ls"}]}]}));
+        let chosen = printed(json!({"behavior": "allow", "updatedInput":
+            {"answers": {"Which?": "A", "What?": "B, C"}}}));
+        let plan = printed(json!({"behavior": "allow", "updatedInput": {"plan": "1. x"}}));
         let reason = Some(Text::new("分", "use cents"));
         let plans = [
+            (Prints::Answers(vec!["A", "B, C"]), &chosen),
+            (Prints::Plan, &plan),
             (Prints::Allow, &allow),
             (Prints::AllowWithRule("ls"), &rule),
             (Prints::Deny(reason), &deny),

@@ -1,6 +1,7 @@
 //! The scenes of the tour, as data: what the agent wants, what people do, and
 //! how each has to end. A new scene is a new entry here.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -25,6 +26,8 @@ pub(super) enum Step {
     DenyWith(Text),
     /// The owner answers the card's message with a text.
     Reply(Text),
+    /// The owner fills in a question's form and presses the button of this name.
+    Answer(&'static str, Vec<(&'static str, Value)>),
     /// Yes in Claude Code's own dialog; the call runs.
     TerminalYes,
     /// Esc in Claude Code's own dialog; the hook is told to go.
@@ -50,6 +53,10 @@ pub(super) enum Prints {
     Allow,
     /// Allow, and this rule for Claude Code to write.
     AllowWithRule(&'static str),
+    /// Allow, with the person's answers to the questions.
+    Answers(Vec<&'static str>),
+    /// Allow, with the plan as it was shown.
+    Plan,
     /// Deny, and the model is told this.
     Deny(Option<Text>),
     Interrupt,
@@ -78,15 +85,8 @@ fn bash(command: &str, description: &str) -> Call {
     }
 }
 
-fn edit(input: Value) -> Call {
-    Call {
-        tool: "Edit",
-        input,
-    }
-}
-
 /// All scenes. `short` is how long the one request nobody answers waits.
-pub(super) fn all(short: Duration) -> Vec<Scene> {
+pub(super) fn all(short: Duration, project: &Path) -> Vec<Scene> {
     let usual = Staging::default();
     let group = Staging {
         group: true,
@@ -96,10 +96,20 @@ pub(super) fn all(short: Duration) -> Vec<Scene> {
         answer_within: short,
         ..usual
     };
-    let mut scenes = vec![allow(usual), always(usual), deny(usual), reply(usual)];
-    scenes.extend([interrupt(usual), stranger(group), crash(usual)]);
-    scenes.extend([terminal(usual), gone(usual), timeout(hurried)]);
-    scenes
+    vec![
+        allow(usual),
+        always(usual),
+        deny(usual),
+        reply(usual, project),
+        question(usual),
+        plan(usual),
+        interrupt(usual),
+        stranger(group),
+        crash(usual),
+        terminal(usual),
+        gone(usual),
+        timeout(hurried),
+    ]
 }
 
 fn allow(staging: Staging) -> Scene {
@@ -180,7 +190,7 @@ fn deny(staging: Staging) -> Scene {
     }
 }
 
-fn reply(staging: Staging) -> Scene {
+fn reply(staging: Staging, project: &Path) -> Scene {
     let text = Text::new("用分，不要用浮点数", "Use cents, not floats");
     Scene {
         name: "reply",
@@ -190,19 +200,96 @@ fn reply(staging: Staging) -> Scene {
             "For an edit the card shows the difference.",
         ),
         todo: Text::new(
-            "点卡片下的“回复”，写一句话发送：这就是带理由的拒绝。",
-            "Press “Reply” under the card and send a sentence: that denies with your reason.",
+            "点卡片上方的“回复”，写一句话发送：这就是带理由的拒绝。",
+            "Press “Reply” above the card and send a sentence: that denies with your reason.",
         ),
-        call: edit(json!({
-            "file_path": "src/price.ts",
-            "old_string": "return price;",
-            "new_string": "return price * 1.19;",
-        })),
+        call: Call {
+            tool: "Edit",
+            input: json!({
+                "file_path": project.join("src/price.ts"),
+                "old_string": "return price;",
+                "new_string": "return price * 1.19;",
+            }),
+        },
         staging,
         steps: vec![
             Step::Reply(text.clone()),
             Step::Prints(Prints::Deny(Some(text))),
             Step::Ends(&ending::DENIED),
+        ],
+        dialog: false,
+    }
+}
+
+fn question(staging: Staging) -> Scene {
+    let option =
+        |label: &str, description: &str| json!({"label": label, "description": description});
+    Scene {
+        name: "question",
+        title: Text::new("Claude 有问题", "Claude has questions"),
+        story: Text::new(
+            "Claude 需要你拿主意；选项、多选和自己的话都可以。",
+            "Claude needs your choice: one option, several, or words of your own.",
+        ),
+        todo: Text::new("选好答案，点“提交”。", "Choose your answers and submit."),
+        call: Call {
+            tool: "AskUserQuestion",
+            input: json!({"questions": [
+                {
+                    "question": "Which store should the session cache use?",
+                    "header": "Cache",
+                    "multiSelect": false,
+                    "options": [
+                        option("Redis", "shared by all replicas"),
+                        option("SQLite", "survives restarts"),
+                    ],
+                },
+                {
+                    "question": "What else should I do?",
+                    "header": "Extras",
+                    "multiSelect": true,
+                    "options": [
+                        option("Metrics", "count hits and misses"),
+                        option("Docs", "a page for operators"),
+                        option("Tests", "one for each branch"),
+                    ],
+                },
+            ]}),
+        },
+        staging,
+        steps: vec![
+            Step::Answer(
+                "submit_answer",
+                vec![("q0", json!("o1")), ("q1", json!(["o0", "o2"]))],
+            ),
+            Step::Prints(Prints::Answers(vec!["SQLite", "Metrics, Tests"])),
+            Step::Ends(&ending::ANSWERED),
+        ],
+        dialog: false,
+    }
+}
+
+fn plan(staging: Staging) -> Scene {
+    Scene {
+        name: "plan",
+        title: Text::new("批准计划", "Approve a plan"),
+        story: Text::new(
+            "Claude 动手之前，先把计划给你看。",
+            "Before Claude touches anything, it shows you its plan.",
+        ),
+        todo: Text::new(
+            "点“批准计划”，或写下要改的再点“继续完善”。",
+            "Tap “Approve the plan”, or say what to change and let it keep planning.",
+        ),
+        call: Call {
+            tool: "ExitPlanMode",
+            input: json!({"plan": "1. Move the prices to integer cents\n2. Add a column for the currency\n3. Migrate the orders, newest first\n4. Remove the old column in the next release"}),
+        },
+        staging,
+        steps: vec![
+            Step::Answer("submit_approve_plan", Vec::new()),
+            Step::Prints(Prints::Plan),
+            Step::Ends(&ending::ANSWERED),
         ],
         dialog: false,
     }

@@ -38,12 +38,14 @@ impl Default for Staging {
 
 pub(super) struct Stage {
     pub(super) simulator: Simulator,
+    /// The language of the next cards.
     pub(super) lang: Lang,
     /// The program itself, for its daemon and its hooks.
     pub(super) nod: PathBuf,
     dir: TempDir,
     daemon: Option<Child>,
-    staging: Staging,
+    /// What the running daemon was started with.
+    playing: (Staging, Lang),
 }
 
 impl Stage {
@@ -55,7 +57,7 @@ impl Stage {
             nod: std::env::current_exe()?,
             dir,
             daemon: None,
-            staging: Staging::default(),
+            playing: (Staging::default(), lang),
         };
         fs::create_dir(stage.home())?;
         let git = stage.project().join(".git");
@@ -103,11 +105,12 @@ impl Stage {
 
     /// Has a daemon with these settings connected, restarting it if needed.
     pub(super) async fn play(&mut self, staging: Staging) -> Result<(), Broken> {
-        if self.daemon.is_some() && self.staging == staging {
+        let wanted = (staging, self.lang);
+        if self.daemon.is_some() && self.playing == wanted {
             return Ok(());
         }
         self.stop_daemon().await;
-        self.staging = staging;
+        self.playing = wanted;
         self.start_daemon().await
     }
 
@@ -127,7 +130,8 @@ impl Stage {
 
     async fn start_daemon(&mut self) -> Result<(), Broken> {
         let log = File::options().create(true).append(true).open(self.log())?;
-        let lang = match self.lang {
+        let (staging, lang) = self.playing;
+        let lang = match lang {
             Lang::Zh => "zh",
             Lang::En => "en",
         };
@@ -140,12 +144,12 @@ impl Stage {
             .env("NOD_LANG", lang)
             .env(
                 "PERMISSION_REQUEST_TIMEOUT",
-                self.staging.answer_within.as_secs().to_string(),
+                staging.answer_within.as_secs().to_string(),
             )
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        if self.staging.group {
+        if staging.group {
             command.env("FEISHU_CHAT_ID", GROUP);
         }
         self.daemon = Some(command.spawn()?);

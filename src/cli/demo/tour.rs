@@ -59,7 +59,7 @@ impl<'a> Tour<'a> {
     /// Plays every person and fails where a scene ends differently.
     pub(super) async fn by_itself(mut self) -> Result<(), Broken> {
         let started = Instant::now();
-        let scenes = scenes::all(SHORT);
+        let scenes = scenes::all(SHORT, &self.stage.project());
         for (number, scene) in (1..).zip(&scenes) {
             let mut act = self.open(number, scene).await?;
             for step in &scene.steps {
@@ -82,7 +82,7 @@ impl<'a> Tour<'a> {
 
     /// Shows the scenes one after the other, or as the page asks for them.
     pub(super) async fn with_a_visitor(mut self) -> Result<(), Broken> {
-        let scenes = scenes::all(WATCHED);
+        let scenes = scenes::all(WATCHED, &self.stage.project());
         self.stage.simulator.note(guide::programme(&scenes));
         let mut number = 1;
         loop {
@@ -108,6 +108,7 @@ impl<'a> Tour<'a> {
                 match wish(entry) {
                     Some(Wish::Play(wanted)) if (1..=scenes).contains(&wanted) => return wanted,
                     Some(Wish::Next) => return 1,
+                    Some(Wish::Speak(lang)) => self.stage.lang = lang,
                     _ => {}
                 }
             }
@@ -131,6 +132,7 @@ impl<'a> Tour<'a> {
                 match wanted {
                     Wish::TerminalYes => self.agent.ran(self.stage, &scene.call).await?,
                     Wish::TerminalEsc => act.asked.give_up(),
+                    Wish::Speak(lang) => self.stage.lang = lang,
                     Wish::Next | Wish::Play(_) => {
                         act.asked.give_up();
                         act.asked.end().await?;
@@ -152,12 +154,12 @@ impl<'a> Tour<'a> {
         loop {
             let entries = self.reader.wait(&self.stage.simulator).await;
             self.transcript.tell(&entries);
-            let wanted = entries.iter().filter_map(wish);
-            if let Some(wanted) = wanted
-                .filter(|wanted| matches!(wanted, Wish::Next | Wish::Play(_)))
-                .last()
-            {
-                return Ok(wanted);
+            for wanted in entries.iter().filter_map(wish) {
+                match wanted {
+                    Wish::Next | Wish::Play(_) => return Ok(wanted),
+                    Wish::Speak(lang) => self.stage.lang = lang,
+                    Wish::TerminalYes | Wish::TerminalEsc => {}
+                }
             }
         }
     }
@@ -198,6 +200,13 @@ impl<'a> Tour<'a> {
                 let reason = Some(reason.get(lang));
                 self.tap(act, Person::Owner, Action::Deny, reason, &Toast::Denied)
                     .await
+            }
+            Step::Answer(button, fields) => {
+                let mut press = Press::named(&act.card, button).by(OWNER);
+                for (name, value) in fields {
+                    press = press.fill(name, value.clone());
+                }
+                self.press(press, &Toast::Answered).await
             }
             Step::Reply(text) => self.reply(&act.card, text.get(lang)).await,
             Step::TerminalYes => {
@@ -262,6 +271,10 @@ impl<'a> Tour<'a> {
         if let Some(reason) = reason {
             press = press.fill(REASON_FIELD, reason);
         }
+        self.press(press, toast).await
+    }
+
+    async fn press(&mut self, press: Press, toast: &Toast) -> Done {
         let clicked = self.stage.simulator.click(press).await;
         let clicked = clicked.map_err(|why| why.to_string())?;
         saw(&clicked, toast.text().get(self.stage.lang))

@@ -16,8 +16,8 @@ use crate::wording::{Lang, Text};
 
 /// Columns the labels take.
 const LABEL: usize = 14;
-/// A tap whose answer never came must not be remembered for ever.
-const MAX_TAPS: usize = 100;
+/// What is remembered of taps and cards, in a demo that runs for days.
+const MAX_KEPT: usize = 500;
 
 static OPENING: Text = Text::new(
     "nod demo：本机上的飞书、真正的守护进程、真正的钩子；没有任何数据离开这台机器。",
@@ -66,7 +66,7 @@ pub(super) struct Transcript {
     lang: Lang,
     /// Who tapped, by event.
     taps: HashMap<String, String>,
-    /// The text of each button seen, by its action.
+    /// The text of each button seen, by the value a tap on it sends.
     buttons: HashMap<String, String>,
     /// The last headline told of each card.
     told: HashMap<String, String>,
@@ -157,7 +157,7 @@ impl Transcript {
                 "message" => self.message(detail),
                 "card" => self.card(detail),
                 "click" => {
-                    if self.taps.len() >= MAX_TAPS {
+                    if self.taps.len() >= MAX_KEPT {
                         self.taps.clear();
                     }
                     self.taps
@@ -193,7 +193,10 @@ impl Transcript {
         if !shown.is_empty() {
             self.say("", &shown.join(" "));
         }
-        self.buttons.extend(labels);
+        self.buttons = labels.into_iter().collect();
+        if self.told.len() >= MAX_KEPT {
+            self.told.clear();
+        }
         self.told
             .insert(text(detail, "message_id"), headline(card).to_owned());
     }
@@ -204,6 +207,9 @@ impl Transcript {
         buttons(card, &mut labels);
         self.buttons.extend(labels);
         let (id, title) = (text(detail, "message_id"), headline(card).to_owned());
+        if self.buttons.len() >= MAX_KEPT {
+            self.buttons.clear();
+        }
         if self.told.get(&id) != Some(&title) {
             self.say(self.word(&CARD_ENDS), &title);
             self.told.insert(id, title);
@@ -216,13 +222,11 @@ impl Transcript {
         if let Some(id) = payload["header"]["event_id"].as_str()
             && let Some(user) = self.taps.get(id)
         {
-            let action = event["action"]["value"]["action"]
-                .as_str()
-                .unwrap_or_default();
-            let label = self.buttons.get(action).map_or(action, String::as_str);
-            let reason = event["action"]["form_value"]["reason"].as_str();
-            let typed = reason.map_or_else(String::new, |reason| format!("  “{reason}”"));
-            let label = format!("[{label}]{typed}");
+            let value = event["action"]["value"].to_string();
+            let label = self.buttons.get(&value).map_or("", String::as_str);
+            let fields = event["action"]["form_value"].as_object();
+            let typed = fields.into_iter().flat_map(Map::values).map(typed);
+            let label = format!("[{label}]{}", typed.collect::<String>());
             self.say(self.by(user, &TAPS), &label);
         } else if let Some(content) = event["message"]["content"].as_str() {
             let content: Value = serde_json::from_str(content).unwrap_or_default();
@@ -262,16 +266,24 @@ fn text(detail: &Map<String, Value>, key: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// Every button of a card: its action and its text.
+/// What was put into one field of a form.
+fn typed(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("  “{text}”"),
+        other => format!("  {other}"),
+    }
+}
+
+/// Every button of a card: the value it sends and its text.
 fn buttons(node: &Value, found: &mut Vec<(String, String)>) {
     match node {
         Value::Array(nodes) => nodes.iter().for_each(|node| buttons(node, found)),
         Value::Object(map) => {
             if node["tag"] == "button"
-                && let Some(action) = node["behaviors"][0]["value"]["action"].as_str()
+                && let Some(value) = node["behaviors"][0].get("value")
                 && let Some(label) = node["text"]["content"].as_str()
             {
-                found.push((action.to_owned(), label.to_owned()));
+                found.push((value.to_string(), label.to_owned()));
             }
             map.values().for_each(|node| buttons(node, found));
         }

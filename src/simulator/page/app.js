@@ -221,7 +221,7 @@ function words() {
   byId("theme").textContent = "◐";
   byId("theme").setAttribute("aria-label", say("theme"));
   byId("travel-title").textContent = say("travel");
-  byId("travel-open").textContent = say("travel");
+  byId("travel-open").setAttribute("aria-label", say("travel"));
   byId("travel-hint").textContent = say("travelHint");
   byId("travel-close").textContent = "✕";
   byId("travel-close").setAttribute("aria-label", say("close"));
@@ -249,6 +249,7 @@ function wire() {
   byId("language").addEventListener("click", () => {
     setLanguage(language() === "en" ? "zh" : "en");
     drawAll();
+    call("/control/note", { ask: "speak", lang: language() });
   });
   byId("theme").addEventListener("click", () => {
     const dark = document.documentElement.dataset.theme

@@ -187,6 +187,7 @@ function drawButton(node, context) {
     class: `btn btn-${kind}${node.width === "fill" ? " btn-wide" : ""}${node.size === "small" || node.size === "tiny" ? " btn-small" : ""}`,
     disabled: node.disabled === true,
     title: node.disabled ? label(node.disabled_tips) || null : label(node.hover_tips) || null,
+    "data-name": node.name ?? null,
     "data-action": node.behaviors?.find((behavior) => behavior.type === "callback")?.value?.action ?? null,
   }, label(node.text));
   button.addEventListener("click", () => tap(node, context, button));

@@ -18,6 +18,7 @@ const say = (zh, en) => (lang === "en" ? en : zh);
 const WORDS = {
   allowed: say("已批准", "Allowed"),
   always: say("已始终允许", "Always allowed"),
+  answered: say("已回答", "Answered"),
   denied: say("已拒绝", "Denied"),
   interrupted: say("已拒绝并中断", "Denied and interrupted"),
   terminal: say("已在终端批准", "Allowed in the terminal"),
@@ -121,6 +122,23 @@ async function tour(context) {
   await page.waitForFunction(([wanted]) => [...document.querySelectorAll("#messages .card h3")].at(-1)?.textContent === wanted, [WORDS.denied]);
   await next();
 
+  await scene("question");
+  await card().locator("select").selectOption("o1");
+  await card().getByText("Metrics", { exact: true }).click();
+  await card().getByText("Tests", { exact: true }).click();
+  await shot("5-question");
+  await card().locator("[data-name=submit_answer]").click();
+  await toast("success");
+  await ended(WORDS.answered);
+  await next();
+
+  await scene("plan");
+  await card().locator("[data-name=submit_approve_plan]").waitFor();
+  await shot("6-plan");
+  await card().locator("[data-name=submit_approve_plan]").click();
+  await ended(WORDS.answered);
+  await next();
+
   await scene("interrupt");
   await waiting("interrupt");
   await button("interrupt").click();
@@ -138,7 +156,7 @@ async function tour(context) {
   };
   await look();
   await toast("error");
-  await shot("6-stranger");
+  await shot("8-stranger");
   await page.locator("[data-person=owner]").click();
   await look();
   await ended(WORDS.allowed);
@@ -153,7 +171,7 @@ async function tour(context) {
 
   await scene("terminal");
   await waiting();
-  await shot("8-terminal");
+  await shot("10-terminal");
   await page.locator(".terminal button").first().click();
   await ended(WORDS.terminal);
   await next();
@@ -167,7 +185,7 @@ async function tour(context) {
   await scene("timeout");
   await waiting();
   await ended(WORDS.timeout);
-  await shot("10-timeout");
+  await shot("12-timeout");
   await next();
 
   await scene("end");
@@ -175,14 +193,14 @@ async function tour(context) {
   const raw = page.locator(".raw summary").last();
   await raw.click();
   await page.locator(".raw[open] pre").last().waitFor();
-  await shot("11-travel");
+  await shot("13-travel");
   for (const step of ["hook_in", "message", "event_out", "reply_in", "card", "hook_out"]) {
     assert.ok(await page.locator(`[data-step=${step}]`).count(), `what travels shows ${step}`);
   }
   if (await page.locator("#travel-close").isVisible()) await page.keyboard.press("Escape");
   await page.locator("#language").click();
   await page.locator("#theme").click();
-  await shot("12-switched");
+  await shot("14-switched");
   assert.deepStrictEqual(problems, []);
 }
 
