@@ -29,9 +29,9 @@ pub(super) fn run() -> Outcome {
         why: why.to_string(),
         hint: Some("every setting is described in `.env.example`".to_owned()),
     })?;
-    log_to_stderr(config.log);
+    let log = log_to_stderr(config.log);
     let runtime = super::runtime(2)?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let stop = CancellationToken::new();
         let signals = super::StopSignals::listen()?;
         tokio::spawn(stop_on_signal(signals, stop.clone()));
@@ -47,7 +47,9 @@ pub(super) fn run() -> Outcome {
         daemon::run(config, stop, ready)
             .await
             .map_err(|why| failure(&why))
-    })
+    });
+    log.flush();
+    outcome
 }
 
 /// The service manager that started us, if one did.
@@ -123,14 +125,16 @@ fn failure(why: &DaemonError) -> Failure {
 
 /// Lines on stderr, where a service manager collects them. Only nod's own:
 /// what a library says about a connection may hold its address.
-fn log_to_stderr(level: Option<tracing::Level>) {
+fn log_to_stderr(level: Option<tracing::Level>) -> output::LogWriter {
     let level = level.map_or(LevelFilter::OFF, LevelFilter::from_level);
     let own = tracing_subscriber::filter::Targets::new().with_target("nod", level);
+    let writer = output::LogWriter::start();
     let lines = fmt::layer()
-        .with_writer(output::LogWriter)
+        .with_writer(writer.clone())
         .with_ansi(false)
         .with_target(false);
     tracing_subscriber::registry()
         .with(lines.with_filter(own))
         .init();
+    writer
 }

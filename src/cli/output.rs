@@ -3,6 +3,8 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// One line of the answer.
 pub(super) fn line(text: &str) {
@@ -73,15 +75,67 @@ pub(super) fn stop_now(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Writes log lines to stderr and drops them when it is full or gone: a blocked
-/// log must never delay a decision.
-#[derive(Default, Clone, Copy)]
-pub(super) struct LogWriter;
+/// Log lines on their way to stderr. A thread of its own writes them, and they
+/// are dropped when it cannot keep up: a blocked log never delays a decision.
+#[derive(Clone)]
+pub(super) struct LogWriter {
+    lines: mpsc::SyncSender<Line>,
+}
+
+enum Line {
+    Text(Vec<u8>),
+    Flush(mpsc::SyncSender<()>),
+}
+
+const LINES_WAITING: usize = 1_024;
+const FLUSH_WITHIN: Duration = Duration::from_millis(200);
+
+impl LogWriter {
+    pub(super) fn start() -> Self {
+        let (lines, waiting) = mpsc::sync_channel(LINES_WAITING);
+        // Without the thread the lines are dropped, which is what a log that
+        // cannot be written comes to anyway.
+        let _ = std::thread::Builder::new()
+            .name("nod-log".to_owned())
+            .spawn(move || {
+                for line in waiting {
+                    match line {
+                        Line::Text(text) => {
+                            let _ = io::stderr().lock().write_all(&text);
+                        }
+                        Line::Flush(done) => {
+                            let _ = done.try_send(());
+                        }
+                    }
+                }
+            });
+        Self { lines }
+    }
+
+    /// Waits a moment for what was logged so far, before the process ends.
+    pub(super) fn flush(&self) {
+        let (done, flushed) = mpsc::sync_channel(1);
+        if self.lines.try_send(Line::Flush(done)).is_ok() {
+            let _ = flushed.recv_timeout(FLUSH_WITHIN);
+        }
+    }
+}
+
+impl io::Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.lines.try_send(Line::Text(bytes.to_vec()));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 impl tracing_subscriber::fmt::MakeWriter<'_> for LogWriter {
-    type Writer = io::Stderr;
+    type Writer = Self;
 
     fn make_writer(&self) -> Self::Writer {
-        io::stderr()
+        self.clone()
     }
 }

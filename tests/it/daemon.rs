@@ -5,6 +5,7 @@ use futures::future::join_all;
 use nod::simulator::{Armed, Fault, Options, Press, Simulator};
 use rustix::process::Signal;
 use serde_json::json;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 
@@ -415,4 +416,29 @@ async fn it_goes_on_when_nobody_reads_its_log() {
     simulator.set_fault(Armed::once(Fault::Drop)).unwrap();
     next_connection(&simulator, first.id).await;
     click_is_answered(&simulator, "after").await;
+}
+
+#[tokio::test]
+async fn a_log_nobody_reads_does_not_delay_a_tap() {
+    let simulator = start().await;
+    let home = Home::new();
+    let base = simulator.base_url();
+    let _daemon = home
+        .nod(&["daemon"], &settings(&base))
+        .env("NOD_LOG", "trace")
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    assert!(simulator.wait_connections(1, LIMIT).await);
+    // Far more log than a pipe holds, and nobody reads it.
+    let kind = "im.chat.".to_owned() + &"x".repeat(70);
+    for _ in 0..1_000 {
+        assert!(simulator.push_event(&kind, json!({})).await.acknowledged());
+    }
+    let mut asker = Asker::ask(&home, 1, "echo hi").await;
+    let card = simulator.wait_messages(1, LIMIT).await.unwrap().remove(0);
+    let press = Press::action(&card.message_id, "allow");
+    simulator.click(press).await.unwrap();
+    assert_eq!(asker.decision().await["decision"]["behavior"], "allow");
 }

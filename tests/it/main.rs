@@ -4,6 +4,7 @@
 
 mod approve;
 mod approve_endings;
+mod approve_many;
 mod approve_restart;
 mod ask;
 mod child;
@@ -11,9 +12,6 @@ mod conformance;
 mod connection;
 mod daemon;
 mod discovery;
-mod approve_endings;
-mod approve_many;
-mod approve_restart;
 mod hook_alone;
 mod hooks;
 mod proxies;
