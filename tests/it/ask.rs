@@ -166,7 +166,8 @@ async fn script(stage: &mut Stage, arguments: &[&str]) -> (Child, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_script_gets_its_answer_and_an_exit_code_that_tells() {
     let mut stage = Stage::new().await;
-    let cases: [(&[&str], &dyn Fn(&str) -> Press, i32, &str); 6] = [
+    type Case<'a> = (&'a [&'a str], &'a dyn Fn(&str) -> Press, i32, &'a str);
+    let cases: [Case<'_>; 6] = [
         (
             &["ask", "confirm", "go?"],
             &|c| Press::text(c, "确认"),

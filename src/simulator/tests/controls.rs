@@ -84,17 +84,23 @@ async fn what_can_not_be_done_is_said() {
         408
     );
     assert_eq!(get(&simulator, "messages/om_x").await.status, 404);
-    let plain = {
+    let posted = async |host: &str| {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let address = simulator.addresses().control;
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let text = "POST /control/repush HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let text = format!(
+            "POST /control/repush HTTP/1.1\r\nHost: {host}\r\nContent-Type: text/plain\r\n\
+             Content-Length: 0\r\nConnection: close\r\n\r\n"
+        );
         stream.write_all(text.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         answer
     };
+    let plain = posted("127.0.0.1").await;
     assert!(plain.starts_with("HTTP/1.1 415"), "{plain}");
+    let foreign = posted("evil.example").await;
+    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
 }
 
 #[tokio::test]
