@@ -365,20 +365,7 @@ async fn what_is_too_dangerous_to_show_is_denied_or_left_to_the_terminal() {
 async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     let mut stage = Stage::new().await;
     let project = stage.home.project();
-    let input = json!({"session_id": "sess_123", "tool_name": "Bash", "tool_input": {"command": "cargo check"}});
-    let request = json!({
-        "request_id": "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6",
-        "project_dir": project,
-        "raw_input_encoded": base64(input.to_string().as_bytes()),
-    });
-    let mut socket = UnixStream::connect(stage.home.socket()).await.unwrap();
-    socket
-        .write_all(request.to_string().as_bytes())
-        .await
-        .unwrap();
-    let mut ack = vec![0; 4_096];
-    let read = within(socket.read(&mut ack)).await.unwrap();
-    let ack: Value = serde_json::from_slice(&ack[..read]).unwrap();
+    let (mut socket, ack) = v1(&stage, "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6", "cargo check").await;
     let expected =
         json!({"success": true, "message": "Request registered", "session_id": "sess_123"});
     assert_eq!(ack, expected);
@@ -388,10 +375,7 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
         toast(&clicked),
         ("success", "已始终允许，后续相同操作将自动批准")
     );
-    let length = within(socket.read_u32()).await.unwrap();
-    let mut frame = vec![0; usize::try_from(length).unwrap()];
-    within(socket.read_exact(&mut frame)).await.unwrap();
-    let decision: Value = serde_json::from_slice(&frame).unwrap();
+    let decision = v1_decision(&mut socket).await;
     let expected =
         json!({"success": true, "session_id": "sess_123", "decision": {"behavior": "allow"}});
     assert_eq!(decision, expected);
@@ -443,6 +427,61 @@ async fn an_always_is_taken_back_from_its_card() {
         .map(|line| line["kind"].clone())
         .collect();
     assert_eq!(kinds, ["settled", "rule_undone"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_taps_at_once_one_wins_and_only_its_rule_is_left() {
+    let mut stage = Stage::new().await;
+    let mut left = Vec::new();
+    for round in 0..6 {
+        let command = format!("cargo check --jobs {round}");
+        let (mut socket, _) = v1(&stage, &format!("race-{round:027}"), &command).await;
+        let card = stage.sent().await.message_id;
+        let (always, deny) = tokio::join!(stage.tap(&card, "always"), stage.tap(&card, "deny"));
+        let kinds = (toast(&always).0, toast(&deny).0);
+        let behavior = v1_decision(&mut socket).await["decision"]["behavior"].clone();
+        match kinds {
+            ("success", "warning") => {
+                assert_eq!(behavior, "allow");
+                left.push(json!(format!("Bash({command})")));
+            }
+            ("warning", "success") => assert_eq!(behavior, "deny"),
+            _ => panic!("{kinds:?}"),
+        }
+    }
+    let file = stage.home.project().join(".claude/settings.local.json");
+    let text = std::fs::read(file).unwrap_or_else(|_| b"{}".to_vec());
+    let written: Value = serde_json::from_slice(&text).unwrap();
+    let rules = written["permissions"]["allow"].as_array();
+    assert_eq!(rules.cloned().unwrap_or_default(), left);
+}
+
+/// Asks as a client of the first version does; the ack comes with it.
+async fn v1(stage: &Stage, id: &str, command: &str) -> (UnixStream, Value) {
+    let input = json!({
+        "session_id": "sess_123",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+    });
+    let request = json!({
+        "request_id": id,
+        "project_dir": stage.home.project(),
+        "raw_input_encoded": base64(input.to_string().as_bytes()),
+    });
+    let mut socket = UnixStream::connect(stage.home.socket()).await.unwrap();
+    let request = request.to_string();
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut ack = vec![0; 4_096];
+    let read = within(socket.read(&mut ack)).await.unwrap();
+    let ack = serde_json::from_slice(&ack[..read]).unwrap();
+    (socket, ack)
+}
+
+async fn v1_decision(socket: &mut UnixStream) -> Value {
+    let length = within(socket.read_u32()).await.unwrap();
+    let mut frame = vec![0; usize::try_from(length).unwrap()];
+    within(socket.read_exact(&mut frame)).await.unwrap();
+    serde_json::from_slice(&frame).unwrap()
 }
 
 fn base64(bytes: &[u8]) -> String {

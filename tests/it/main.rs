@@ -16,6 +16,7 @@ mod hook_alone;
 mod hooks;
 mod proxies;
 mod secrets;
+mod security;
 mod settings;
 mod setup;
 mod support;
