@@ -206,12 +206,12 @@ async fn another_user_reads_nothing_and_reaches_nothing() {
     chmod(stage.home.path(), 0o755);
     let nod = stage.home.path().join("nod");
     std::fs::copy(env!("CARGO_BIN_EXE_nod"), &nod).unwrap();
-    let state = stage.home.state();
+    let kept = stage.home.state();
     let as_nobody = |program: &str, arguments: &[&str]| {
         std::process::Command::new(program)
             .args(arguments)
             .env_clear()
-            .env("NOD_STATE_DIR", &state)
+            .env("NOD_STATE_DIR", &kept)
             .env("HOME", "/")
             .uid(NOBODY)
             .gid(NOBODY)
@@ -219,16 +219,16 @@ async fn another_user_reads_nothing_and_reaches_nothing() {
             .unwrap()
     };
     for file in ["nod.db", "nod.db-wal", "nod.lock", "run/nod.sock"] {
-        assert!(state.join(file).exists(), "{file}");
-        let path = state.join(file).display().to_string();
+        assert!(kept.join(file).exists(), "{file}");
+        let path = kept.join(file).display().to_string();
         let read = as_nobody("cat", &[&path]);
         assert!(!read.status.success() && read.stdout.is_empty(), "{file}");
     }
-    let listed = as_nobody("ls", &[&state.display().to_string()]);
+    let listed = as_nobody("ls", &[&kept.display().to_string()]);
     assert!(!listed.status.success());
     // With every door left open by mistake, the socket still knows who knocks.
-    chmod(&state, 0o711);
-    chmod(&state.join("run"), 0o711);
+    chmod(&kept, 0o711);
+    chmod(&kept.join("run"), 0o711);
     chmod(&stage.home.socket(), 0o666);
     for arguments in [&["status"][..], &["lock"], &["audit"], &["rules"]] {
         let told = as_nobody(&nod.display().to_string(), arguments);
