@@ -131,9 +131,6 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
         Ok(action) => action,
         Err(toast) => return toast.into(),
     };
-    if matches!(action, Choice::Allow(_)) && parts.lock.is_closed() {
-        return Toast::Locked.into();
-    }
     match claim(parts, &tap.request, action, operator).await {
         Ok(claim) => carry_out(parts, click, claim).await,
         Err(toast) => true_face(parts, click, &tap.request, toast),
@@ -305,13 +302,18 @@ pub(super) fn answer_by(ask: &questions::Ask, reply: &Reply) -> Result<Choice, T
     })
 }
 
-/// One compare-and-set decides who wins.
+/// One compare-and-set decides who wins. The one door for taps and replies, so
+/// the lock is here: an answer to a question or a plan lets work go on as much
+/// as an allow does, and only a refusal passes.
 pub(super) async fn claim(
     parts: &Parts,
     id: &RequestId,
     action: Choice,
     operator: Operator,
 ) -> Result<Claim, Toast> {
+    if parts.lock.is_closed() && !matches!(action, Choice::Deny { .. }) {
+        return Err(Toast::Locked);
+    }
     let first = parts.desk.claim(id, action.clone(), operator.clone());
     let refusal = match first {
         Ok(claim) => return Ok(claim),

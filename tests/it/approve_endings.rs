@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use nod::simulator::{Armed, Fault, Text};
+use nod::simulator::{Armed, Fault, Press, Text};
 use serde_json::{Value, json};
 
-use crate::hooks::{Hook, Stage, bash, event, offered, toast, values, within};
+use crate::hooks::{Hook, Stage, bash, event, offered, permission, toast, values, within};
 
 /// A button as it was on the screen of somebody who taps it later.
 struct Held {
@@ -261,6 +261,18 @@ async fn a_lock_leaves_only_refusals() {
     for action in ["allow", "always", "session"] {
         assert_eq!(toast(&stage.tap(&card, action).await), locked, "{action}");
     }
+    let plan = json!({"plan": "1. delete everything"});
+    let (planner, plan_card) = stage.ask(&permission("s1", "ExitPlanMode", &plan)).await;
+    let shown = stage.sim.message(&plan_card).unwrap().card.unwrap();
+    let approve = values(&shown).remove(0);
+    let press = Press {
+        message_id: plan_card.clone(),
+        value: Some(approve),
+        ..Press::default()
+    };
+    assert_eq!(toast(&stage.press(press).await), locked, "a plan too");
+    planner.signal("-TERM");
+    stage.shows(&plan_card, "请求已失效").await;
     stage.kill().await;
     stage.start().await;
     assert_eq!(stage.home.status().await["locked"], true, "over a restart");
@@ -300,7 +312,7 @@ async fn a_lock_leaves_only_refusals() {
         .map(|l| l["kind"].clone())
         .collect();
     let expected = [
-        "locked", "settled", "unlocked", "locked", "unlocked", "settled",
+        "locked", "settled", "settled", "unlocked", "locked", "unlocked", "settled",
     ];
     assert_eq!(kinds, expected);
 }
