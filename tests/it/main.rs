@@ -11,6 +11,7 @@ mod child;
 mod conformance;
 mod connection;
 mod daemon;
+mod demo;
 mod discovery;
 mod hook_alone;
 mod hooks;

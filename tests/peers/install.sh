@@ -5,6 +5,7 @@
 PYTHON_SDK=1.7.5
 NODE_SDK=1.74.0
 CLAUDE_CLI=2.1.325
+PLAYWRIGHT=1.56.1
 
 apt_updated=
 
@@ -64,6 +65,20 @@ claude_cli() {
     HOME=$1 "$1/claude" --version
 }
 
+playwright() {
+    retry npm install --silent --no-audit --no-fund --prefix "$1" "playwright-core@$PLAYWRIGHT"
+}
+
+# A browser to look at the demo's page with, and letters for its Chinese.
+install_browser() {
+    need_command chromium chromium
+    dpkg -s fonts-noto-cjk >/dev/null 2>&1 || debian fonts-noto-cjk
+    need_command npm npm
+    once "playwright-$PLAYWRIGHT" playwright
+    export NOD_PEERS_BROWSER NOD_PEERS_PLAYWRIGHT=$cache/playwright-$PLAYWRIGHT/node_modules
+    NOD_PEERS_BROWSER=$(command -v chromium)
+}
+
 install_peers() {
     need_command python3 python3
     need_command npm npm
@@ -75,4 +90,5 @@ install_peers() {
     export NOD_PEERS_PYTHON=$cache/python-$PYTHON_SDK/bin/python
     export NOD_PEERS_NODE_MODULES=$cache/node-$NODE_SDK/node_modules
     export NOD_PEERS_CLAUDE=$cache/claude-$CLAUDE_CLI/claude
+    install_browser
 }

@@ -96,7 +96,7 @@ pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
         "name": scene.name,
         "title": both(&scene.title),
         "story": both(&scene.story),
-        "todo": both(&scene.todo),
+        "hint": both(&scene.hint),
         "call": scene.call.brief(),
         "chat_id": chat,
         "dialog": scene.dialog,

@@ -70,7 +70,7 @@ pub(super) struct Scene {
     /// What happens.
     pub(super) story: Text,
     /// What a visitor may do about it.
-    pub(super) todo: Text,
+    pub(super) hint: Text,
     pub(super) call: Call,
     pub(super) staging: Staging,
     pub(super) steps: Vec<Step>,
@@ -120,7 +120,7 @@ fn allow(staging: Staging) -> Scene {
             "Claude Code 想运行测试，它的钩子正在等你决定。",
             "Claude Code wants to run the tests; its hook waits for you.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "看清命令，点“批准运行”。",
             "Read the command, then tap “Allow once”.",
         ),
@@ -143,7 +143,7 @@ fn always(staging: Staging) -> Scene {
             "卡片上写着将留下的确切规则；之后完全相同的命令不再询问。",
             "The card shows the exact rule a tap leaves; the very same command then passes unasked.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "点“始终允许”并确认。之后可以用“撤销规则”收回。",
             "Tap “Always allow” and confirm. “Undo the rule” takes it back later.",
         ),
@@ -172,7 +172,7 @@ fn deny(staging: Staging) -> Scene {
             "强制推送：卡片标出危险，批准前还会再问一次。",
             "A forced push: the card names the danger and asks twice before it allows.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "写下理由，点“拒绝运行”；Claude 会读到它。",
             "Type a reason and tap “Deny”; Claude will read it.",
         ),
@@ -199,7 +199,7 @@ fn reply(staging: Staging, project: &Path) -> Scene {
             "修改文件时，卡片显示差异。",
             "For an edit the card shows the difference.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "点卡片上方的“回复”，写一句话发送：这就是带理由的拒绝。",
             "Press “Reply” above the card and send a sentence: that denies with your reason.",
         ),
@@ -231,7 +231,7 @@ fn question(staging: Staging) -> Scene {
             "Claude 需要你拿主意；选项、多选和自己的话都可以。",
             "Claude needs your choice: one option, several, or words of your own.",
         ),
-        todo: Text::new("选好答案，点“提交”。", "Choose your answers and submit."),
+        hint: Text::new("选好答案，点“提交”。", "Choose your answers and submit."),
         call: Call {
             tool: "AskUserQuestion",
             input: json!({"questions": [
@@ -277,7 +277,7 @@ fn plan(staging: Staging) -> Scene {
             "Claude 动手之前，先把计划给你看。",
             "Before Claude touches anything, it shows you its plan.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "点“批准计划”，或写下要改的再点“继续完善”。",
             "Tap “Approve the plan”, or say what to change and let it keep planning.",
         ),
@@ -303,7 +303,7 @@ fn interrupt(staging: Staging) -> Scene {
             "Claude 走错了方向，想批量删除。",
             "Claude is on the wrong track and wants to delete in bulk.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "点“拒绝并中断”并确认：这一轮立即停止。",
             "Tap “Deny and interrupt” and confirm: its turn stops at once.",
         ),
@@ -326,7 +326,7 @@ fn stranger(staging: Staging) -> Scene {
             "卡片发到群里，人人看得到，只有名单上的人能决定。",
             "The card goes to a group: everybody sees it, only approvers decide.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "先以“同事”的身份点批准，再换回“你”来点。",
             "Switch to “Colleague” and tap allow; then be yourself again and tap.",
         ),
@@ -350,7 +350,7 @@ fn crash(staging: Staging) -> Scene {
             "请求等待时，守护进程被 kill -9 后重启；钩子自己接了回来。",
             "While the request waits the daemon is killed with -9 and started again; the hook comes back by itself.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "同一张卡片照样有效：点“批准运行”。",
             "The same card still works: tap “Allow once”.",
         ),
@@ -374,7 +374,7 @@ fn terminal(staging: Staging) -> Scene {
             "终端的对话框和卡片同时等着，谁先答算谁的。",
             "Claude Code's own dialog and the card wait side by side; the first answer counts.",
         ),
-        todo: Text::new(
+        hint: Text::new(
             "在下面的终端里按“是”，看卡片自己收回。",
             "Press Yes in the terminal below and watch the card withdraw.",
         ),
@@ -397,7 +397,7 @@ fn gone(staging: Staging) -> Scene {
             "在终端按 Esc 会结束钩子；卡片立刻失效，不会批准无人等待的事。",
             "Esc in the terminal ends the hook; the card is void at once, so nothing is allowed that nobody waits for.",
         ),
-        todo: Text::new("在下面的终端里按 Esc。", "Press Esc in the terminal below."),
+        hint: Text::new("在下面的终端里按 Esc。", "Press Esc in the terminal below."),
         call: bash("npm publish", "Publish the package"),
         staging,
         steps: vec![
@@ -417,7 +417,7 @@ fn timeout(staging: Staging) -> Scene {
             "这次只等几秒（平时五分钟）。到时不算拒绝，由终端接着问。",
             "This one waits a few seconds (five minutes as a rule). Then it is no denial: the terminal asks on.",
         ),
-        todo: Text::new("什么也别点，等它过期。", "Tap nothing and let it run out."),
+        hint: Text::new("什么也别点，等它过期。", "Tap nothing and let it run out."),
         call: bash("npm run deploy", "Deploy to staging"),
         staging,
         steps: vec![

@@ -118,7 +118,7 @@ impl<'a> Tour<'a> {
     /// Plays one scene with the visitor deciding; what they want next.
     async fn host(&mut self, number: usize, scene: &Scene) -> Result<Wish, Broken> {
         let mut act = self.open(number, scene).await?;
-        self.transcript.todo(&scene.todo);
+        self.transcript.hint(&scene.hint);
         if scene.steps.iter().any(|step| matches!(step, Step::Crash)) {
             self.stage.crash().await?;
         }

@@ -48,7 +48,7 @@ static NO_RULE: Text = Text::new(
 static DAEMON: Text = Text::new("守护进程", "daemon");
 static CRASHED: Text = Text::new("kill -9 后重新启动", "killed with -9, then started again");
 static NOBODY: Text = Text::new("没有人点击……", "nobody taps …");
-static TODO: Text = Text::new("请你", "your turn");
+static TURN: Text = Text::new("请你", "your turn");
 static GO_ON: Text = Text::new(
     "在页面上点“下一幕”继续",
     "press “Next” in the page to go on",
@@ -82,11 +82,6 @@ impl Transcript {
         }
     }
 
-    fn say(&self, label: &str, text: &str) {
-        let blank = " ".repeat(LABEL.saturating_sub(columns(label)));
-        output::line(&format!("   {label}{blank} {text}"));
-    }
-
     fn word(&self, text: &'static Text) -> &'static str {
         match self.lang {
             Lang::Zh => &text.zh,
@@ -96,11 +91,11 @@ impl Transcript {
 
     pub(super) fn scene(&self, number: usize, scene: &Scene) {
         output::line(&format!("\n{number}. {}", scene.title.get(self.lang)));
-        self.say(self.word(&ASKS), &scene.call.brief());
+        say(self.word(&ASKS), &scene.call.brief());
     }
 
-    pub(super) fn todo(&self, todo: &Text) {
-        self.say(self.word(&TODO), todo.get(self.lang));
+    pub(super) fn hint(&self, hint: &Text) {
+        say(self.word(&TURN), hint.get(self.lang));
     }
 
     pub(super) fn prints(&self, printed: &Printed) {
@@ -108,32 +103,32 @@ impl Transcript {
             "" => self.word(&NOTHING),
             stdout => stdout,
         };
-        self.say(self.word(&HOOK), text);
+        say(self.word(&HOOK), text);
     }
 
     pub(super) fn passes(&self, rule: &str) {
         let text = format!("{}{rule}", self.word(&BY_RULE));
-        self.say(self.word(&SAME), &text);
+        say(self.word(&SAME), &text);
     }
 
     pub(super) fn asks_again(&self) {
-        self.say(self.word(&SAME), self.word(&NO_RULE));
+        say(self.word(&SAME), self.word(&NO_RULE));
     }
 
     pub(super) fn terminal(&self, key: &str) {
-        self.say(self.word(&TERMINAL), key);
+        say(self.word(&TERMINAL), key);
     }
 
     pub(super) fn crash(&self) {
-        self.say(self.word(&DAEMON), self.word(&CRASHED));
+        say(self.word(&DAEMON), self.word(&CRASHED));
     }
 
     pub(super) fn nobody(&self) {
-        self.say(self.word(&NOBODY), "");
+        say(self.word(&NOBODY), "");
     }
 
     pub(super) fn go_on(&self) {
-        self.say(self.word(&TODO), self.word(&GO_ON));
+        say(self.word(&TURN), self.word(&GO_ON));
     }
 
     pub(super) fn all_seen(&self) {
@@ -189,9 +184,9 @@ impl Transcript {
                 .unwrap_or_default(),
             tag.as_str().unwrap_or_default(),
         );
-        self.say(self.word(&CARD), &line);
+        say(self.word(&CARD), &line);
         if !shown.is_empty() {
-            self.say("", &shown.join(" "));
+            say("", &shown.join(" "));
         }
         self.buttons = labels.into_iter().collect();
         if self.told.len() >= MAX_KEPT {
@@ -211,7 +206,7 @@ impl Transcript {
             self.buttons.clear();
         }
         if self.told.get(&id) != Some(&title) {
-            self.say(self.word(&CARD_ENDS), &title);
+            say(self.word(&CARD_ENDS), &title);
             self.told.insert(id, title);
         }
     }
@@ -227,14 +222,14 @@ impl Transcript {
             let fields = event["action"]["form_value"].as_object();
             let typed = fields.into_iter().flat_map(Map::values).map(typed);
             let label = format!("[{label}]{}", typed.collect::<String>());
-            self.say(self.by(user, &TAPS), &label);
+            say(self.by(user, &TAPS), &label);
         } else if let Some(content) = event["message"]["content"].as_str() {
             let content: Value = serde_json::from_str(content).unwrap_or_default();
             let text = content["text"].as_str().unwrap_or_default();
             let user = event["sender"]["sender_id"]["open_id"]
                 .as_str()
                 .unwrap_or_default();
-            self.say(self.by(user, &REPLIES), &format!("“{text}”"));
+            say(self.by(user, &REPLIES), &format!("“{text}”"));
         }
     }
 
@@ -254,9 +249,9 @@ impl Transcript {
                 .map_or_else(String::new, |us| {
                     format!("  {}.{} ms", us / 1_000, us % 1_000 / 100)
                 });
-            self.say(self.word(&TOAST), &format!("{toast}  ({tone}){took}"));
+            say(self.word(&TOAST), &format!("{toast}  ({tone}){took}"));
         } else if let Some(code) = detail["popup"].as_i64() {
-            self.say(self.word(&ERROR), &code.to_string());
+            say(self.word(&ERROR), &code.to_string());
         }
     }
 }
@@ -289,6 +284,11 @@ fn buttons(node: &Value, found: &mut Vec<(String, String)>) {
         }
         _ => {}
     }
+}
+
+fn say(label: &str, text: &str) {
+    let blank = " ".repeat(LABEL.saturating_sub(columns(label)));
+    output::line(format!("   {label}{blank} {text}").trim_end());
 }
 
 /// How many columns a terminal gives to a text.

@@ -171,7 +171,10 @@ async function refresh(id) {
   drawChats();
   const old = byId(id);
   if (!old) {
-    drawMessages();
+    const list = byId("messages");
+    list.querySelector(".empty")?.remove();
+    list.append(drawMessage(message));
+    list.scrollTop = list.scrollHeight;
     return;
   }
   const hadFocus = old.contains(document.activeElement);

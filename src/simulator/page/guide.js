@@ -44,7 +44,7 @@ function playing(scene) {
   const ended = state.end
     ? el("p", { class: "guide-end", "data-end": state.end.as_planned ? "planned" : "otherwise" },
       `✓ ${say(state.end.as_planned ? "asPlanned" : "otherwise")}`)
-    : el("p", { class: "guide-todo" }, pick(scene.todo));
+    : el("p", { class: "guide-hint" }, pick(scene.hint));
   return [
     el("p", { class: "guide-count" }, say("scene", { n: scene.number, of })),
     el("h2", { "data-scene": scene.name }, pick(scene.title)),
