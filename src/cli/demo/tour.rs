@@ -13,7 +13,9 @@ use super::stage::Stage;
 use super::transcript::Transcript;
 use super::{Broken, output};
 use crate::cards::{Action, REASON_FIELD};
-use crate::simulator::{Clicked, GROUP, Message, OWNER, Press, STRANGER, Simulator, Text as Chat};
+use crate::simulator::{
+    Clicked, Entry, GROUP, Message, OWNER, Press, STRANGER, Simulator, Text as Chat,
+};
 use crate::wording::{Text, Toast};
 
 /// Nothing in a scene takes this long on a machine that works.
@@ -103,12 +105,10 @@ impl<'a> Tour<'a> {
     async fn chosen(&mut self, scenes: usize) -> usize {
         loop {
             let entries = self.reader.wait(&self.stage.simulator).await;
-            self.transcript.tell(&entries);
-            for entry in &entries {
-                match wish(entry) {
-                    Some(Wish::Play(wanted)) if (1..=scenes).contains(&wanted) => return wanted,
-                    Some(Wish::Next) => return 1,
-                    Some(Wish::Speak(lang)) => self.stage.lang = lang,
+            for wanted in self.hear(&entries) {
+                match wanted {
+                    Wish::Play(number) if (1..=scenes).contains(&number) => return number,
+                    Wish::Next => return 1,
                     _ => {}
                 }
             }
@@ -127,12 +127,11 @@ impl<'a> Tour<'a> {
                 printed = act.asked.end() => break printed?,
                 entries = self.reader.wait(&self.stage.simulator) => entries,
             };
-            self.transcript.tell(&entries);
-            for wanted in entries.iter().filter_map(wish) {
+            for wanted in self.hear(&entries) {
                 match wanted {
                     Wish::TerminalYes => self.agent.ran(self.stage, &scene.call).await?,
                     Wish::TerminalEsc => act.asked.give_up(),
-                    Wish::Speak(lang) => self.stage.lang = lang,
+                    Wish::Speak(_) => {}
                     Wish::Next | Wish::Play(_) => {
                         act.asked.give_up();
                         act.asked.end().await?;
@@ -153,13 +152,10 @@ impl<'a> Tour<'a> {
         self.transcript.go_on();
         loop {
             let entries = self.reader.wait(&self.stage.simulator).await;
-            self.transcript.tell(&entries);
-            for wanted in entries.iter().filter_map(wish) {
-                match wanted {
-                    Wish::Next | Wish::Play(_) => return Ok(wanted),
-                    Wish::Speak(lang) => self.stage.lang = lang,
-                    Wish::TerminalYes | Wish::TerminalEsc => {}
-                }
+            let wanted = self.hear(&entries).into_iter();
+            let mut wanted = wanted.filter(|wish| matches!(wish, Wish::Next | Wish::Play(_)));
+            if let Some(wanted) = wanted.next() {
+                return Ok(wanted);
             }
         }
     }
@@ -343,7 +339,20 @@ impl<'a> Tour<'a> {
 
     fn tell(&mut self) {
         let entries = self.reader.read(&self.stage.simulator);
-        self.transcript.tell(&entries);
+        self.hear(&entries);
+    }
+
+    /// Tells what happened and takes up a change of language; what else the
+    /// visitor wants.
+    fn hear(&mut self, entries: &[Entry]) -> Vec<Wish> {
+        self.transcript.tell(entries);
+        let wishes: Vec<Wish> = entries.iter().filter_map(wish).collect();
+        for wanted in &wishes {
+            if let Wish::Speak(lang) = wanted {
+                self.stage.lang = *lang;
+            }
+        }
+        wishes
     }
 
     fn broken(&self, number: usize, what: String) -> Broken {

@@ -31,6 +31,7 @@ async function main() {
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.NOD_PEERS_BROWSER,
     headless: true,
+    env: { ...process.env, HOME: profile },
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
       "--disable-component-update", "--disable-sync"],
     viewport: { width, height },
@@ -200,6 +201,9 @@ async function tour(context) {
   if (await page.locator("#travel-close").isVisible()) await page.keyboard.press("Escape");
   await page.locator("#language").click();
   await page.locator("#theme").click();
+  await page.locator("#guide .btn-primary_filled").click();
+  await scene("allow");
+  await page.waitForFunction(([wanted]) => [...document.querySelectorAll("#messages .card")].at(-1)?.querySelector("[data-action=allow]")?.textContent === wanted, [say("Allow once", "批准运行")], { timeout: LIMIT });
   await shot("14-switched");
   assert.deepStrictEqual(problems, []);
 }
