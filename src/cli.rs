@@ -22,7 +22,12 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::wording::Words;
+use crate::config::Problems;
 use crate::hook::wire::Order;
+
+/// What sysexits.h calls a configuration error.
+const BAD_SETTINGS: u8 = 78;
 
 #[derive(Parser)]
 #[command(
@@ -81,6 +86,14 @@ impl Failure {
             code,
             why: why.to_string(),
             hint: None,
+        }
+    }
+
+    /// Settings that cannot be used.
+    fn settings(words: Words, problems: &Problems) -> Self {
+        Self {
+            hint: Some(words.settings_hint().to_owned()),
+            ..Self::new(BAD_SETTINGS, words.problems(problems))
         }
     }
 }

@@ -2,12 +2,14 @@
 //! here does everything meet.
 
 pub mod instance;
+pub mod metrics;
 pub mod notify;
 
 mod chat;
 mod clicks;
 mod courier;
 mod dispatch;
+mod figures;
 mod flood;
 mod freshness;
 mod hardening;
@@ -170,6 +172,7 @@ async fn build(
         freshness: freshness::Freshness::default(),
         strangers: strangers::Strangers::default(),
         turns: turns::Turns::default(),
+        figures: figures::Figures::default(),
         started: clock.now(),
         config,
         app_id,

@@ -17,5 +17,6 @@ pub mod messages;
 pub mod outbound;
 pub mod pace;
 pub mod registration;
+mod said;
 pub mod secret;
 pub mod token;

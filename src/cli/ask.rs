@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 
+use super::wording::Words;
 use super::{Failure, Outcome, hook, output};
 use crate::approvals::request::Digest;
 use crate::config::{HookConfig, Sources};
@@ -61,7 +62,8 @@ enum Asked {
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
-    let config = HookConfig::load(&sources).map_err(|why| Failure::new(78, why))?;
+    let words = Words(sources.lang());
+    let config = HookConfig::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let to = arguments.to.as_deref().map(Receiver::parse).transpose();
     let wishes = Wishes {
         timeout: arguments.timeout.map(Duration::from_secs),
@@ -71,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let mut input = script::input(&question);
     wishes.write(&mut input);
     if script::parse(&input).is_none() {
-        return Err(Failure::new(2, "the question is empty or too long"));
+        return Err(Failure::new(2, words.bad_question()));
     }
     let timeout = wishes.timeout.unwrap_or(config.request_timeout);
     let question = client::Question {
@@ -96,7 +98,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         &Patience::for_timeout(timeout),
         None,
     );
-    report(arguments, decision)
+    report(arguments, decision, words)
 }
 
 fn question(asked: &Asked) -> Question {
@@ -137,22 +139,21 @@ fn question(asked: &Asked) -> Question {
     }
 }
 
-fn report(arguments: &Arguments, decision: Result<Decision, Unanswered>) -> Outcome {
+fn report(arguments: &Arguments, decision: Result<Decision, Unanswered>, words: Words) -> Outcome {
     let ended = match decision {
         Ok(Decision::Allow(extras)) => {
             let answers = extras.updated_input.unwrap_or_default();
             return answered(arguments, &answers["answers"]);
         }
-        Ok(Decision::Deny { .. }) => Failure::new(DECLINED, "they chose not to answer"),
+        Ok(Decision::Deny { .. }) => Failure::new(DECLINED, words.declined()),
         Ok(Decision::Terminal { error, message }) if error == "server_timeout" => {
             Failure::new(TIMED_OUT, message)
         }
-        Err(why @ Unanswered::OutOfTime) => Failure::new(TIMED_OUT, why),
+        Err(why @ Unanswered::OutOfTime) => Failure::new(TIMED_OUT, words.unanswered(&why)),
         Ok(Decision::Terminal { message, .. }) => Failure::new(UNAVAILABLE, message),
         Err(why) => Failure {
-            code: UNAVAILABLE,
-            why: why.to_string(),
-            hint: Some("`nod status` shows how the daemon is".to_owned()),
+            hint: Some(words.status_hint().to_owned()),
+            ..Failure::new(UNAVAILABLE, words.unanswered(&why))
         },
     };
     if arguments.json {

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::{Config, Sources};
 use crate::store::{Chain, Db, Recorded, StoreError};
@@ -26,11 +27,13 @@ enum Command {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let config = Config::load(&Sources::for_person()).map_err(|why| Failure::new(78, why))?;
-    let failed = |why: StoreError| Failure::new(1, format!("the audit cannot be read: {why}"));
+    let sources = Sources::for_person();
+    let words = Words(sources.lang());
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let failed = |why: StoreError| Failure::new(1, words.no_audit(&why));
     let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
     match arguments.command {
-        Some(Command::Verify) => verify(&db, arguments.json).map_err(failed)?,
+        Some(Command::Verify) => verify(&db, arguments.json, words).map_err(failed)?,
         None => {
             let mut rows = db.audit(None, arguments.last).map_err(failed)?;
             rows.reverse();
@@ -46,21 +49,18 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-fn verify(db: &Db, json: bool) -> Result<Outcome, StoreError> {
+fn verify(db: &Db, json: bool, words: Words) -> Result<Outcome, StoreError> {
     let chain = db.verify_audit()?;
     Ok(match chain {
         Chain::Whole { rows } => {
             output::line(&if json {
                 json!({"whole": true, "lines": rows}).to_string()
             } else {
-                format!("whole: {rows} lines, none changed or missing in between")
+                words.audit_whole(rows)
             });
             Ok(())
         }
-        Chain::Broken { seq, problem } => Err(Failure::new(
-            1,
-            format!("the audit was tampered with at line {seq}: {problem}"),
-        )),
+        Chain::Broken { seq, problem } => Err(Failure::new(1, words.audit_broken(seq, problem))),
     })
 }
 

@@ -10,25 +10,21 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
-use super::{Failure, Outcome, output};
+use super::wording::Words;
+use super::{BAD_SETTINGS, Failure, Outcome, output};
 use crate::config::{Config, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::notify::{self, Manager};
 use crate::daemon::{self, DaemonError};
 use crate::hook::listen::ListenError;
 
-/// What sysexits.h calls a configuration error.
-const BAD_SETTINGS: u8 = 78;
 /// What sysexits.h calls a temporary failure: somebody else runs already.
 const ALREADY_RUNNING: u8 = 75;
 
 pub(super) fn run() -> Outcome {
     let sources = Sources::for_person();
-    let config = Config::load(&sources).map_err(|why| Failure {
-        code: BAD_SETTINGS,
-        why: why.to_string(),
-        hint: Some("every setting is described in `.env.example`".to_owned()),
-    })?;
+    let words = Words(sources.lang());
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let log = log_to_stderr(config.log);
     let runtime = super::runtime(2)?;
     let outcome = runtime.block_on(async {
@@ -46,7 +42,7 @@ pub(super) fn run() -> Outcome {
         let ready = || tell(manager.as_deref(), |manager| manager.ready("ready"));
         daemon::run(config, stop, ready)
             .await
-            .map_err(|why| failure(&why))
+            .map_err(|why| failure(words, &why))
     });
     log.flush();
     outcome
@@ -99,17 +95,12 @@ async fn stop_on_signal(mut signals: super::StopSignals, stop: CancellationToken
     output::stop_now(130);
 }
 
-fn failure(why: &DaemonError) -> Failure {
+fn failure(words: Words, why: &DaemonError) -> Failure {
     let (code, hint) = match why {
-        DaemonError::Settings(_) => (
-            BAD_SETTINGS,
-            Some(
-                "put them into `.env` here or into `~/.config/nod/.env`; `.env.example` describes them",
-            ),
-        ),
+        DaemonError::Settings(_) => (BAD_SETTINGS, Some(words.credentials_hint())),
         DaemonError::Instance(InstanceError::AlreadyRunning { .. })
         | DaemonError::Socket(ListenError::AlreadyRunning { .. }) => {
-            (ALREADY_RUNNING, Some("`nod status` shows what it does"))
+            (ALREADY_RUNNING, Some(words.running_hint()))
         }
         DaemonError::Instance(_) | DaemonError::Socket(_) | DaemonError::Outbound(_) => {
             (BAD_SETTINGS, None)
@@ -117,9 +108,8 @@ fn failure(why: &DaemonError) -> Failure {
         DaemonError::Api(_) | DaemonError::Store(_) => (1, None),
     };
     Failure {
-        code,
-        why: why.to_string(),
         hint: hint.map(str::to_owned),
+        ..Failure::new(code, words.daemon_error(why))
     }
 }
 

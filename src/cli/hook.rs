@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::output;
+use super::wording::Words;
 use crate::approvals::request::Digest;
 use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
 use crate::config::{HookConfig, Sources};
@@ -31,15 +32,18 @@ pub(super) fn run() {
 }
 
 fn serve(sources: &Sources) -> Result<(), String> {
-    let config = HookConfig::load(sources).map_err(|why| why.to_string())?;
+    let words = Words(sources.lang());
+    let config = HookConfig::load(sources).map_err(|why| words.problems(&why))?;
     let raw = output::read_stdin(MAX_REQUEST).map_err(|why| why.to_string())?;
     let input = HookInput::parse(&raw).map_err(|why| why.to_string())?;
     let project = project(sources, &input.common);
     match input.event {
-        Event::PermissionRequest(ask) => permission(&config, raw, project, input.common, &ask),
+        Event::PermissionRequest(ask) => {
+            permission(&config, raw, project, input.common, &ask, words)
+        }
         _ => client::notify(&config.sockets.own, &project, &raw, NOTIFY_WITHIN)
             .map(drop)
-            .map_err(|why| why.to_string()),
+            .map_err(|why| words.unanswered(&why)),
     }
 }
 
@@ -49,6 +53,7 @@ fn permission(
     project: PathBuf,
     common: Common,
     ask: &Ask,
+    words: Words,
 ) -> Result<(), String> {
     let question = Question {
         id: fresh_id(),
@@ -88,7 +93,7 @@ fn permission(
         Ok(Decision::Terminal { error, .. }) if error == ANSWERED_IN_TERMINAL => return Ok(()),
         Ok(Decision::Terminal { message, .. }) => return Err(message),
         Err(Unanswered::ListenerGone) => return Ok(()),
-        Err(why) => return Err(why.to_string()),
+        Err(why) => return Err(words.unanswered(&why)),
     };
     output::text(&answer.to_stdout());
     Ok(())

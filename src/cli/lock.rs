@@ -1,5 +1,6 @@
 //! `nod lock` and `nod unlock`: whether a tap in Feishu may allow anything.
 
+use super::wording::Words;
 use super::{Failure, Outcome, output, status};
 use crate::config::{HookConfig, Sources};
 use crate::hook::wire::Order;
@@ -7,11 +8,12 @@ use crate::wording::{LOCKED, UNLOCKED};
 
 pub(super) fn run(order: Order) -> Outcome {
     let sources = Sources::for_person();
-    let config = HookConfig::load(&sources).map_err(|why| Failure::new(78, why))?;
+    let words = Words(sources.lang());
+    let config = HookConfig::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let locked = order == Order::Lock;
-    let report = status::order(&config, order)?;
+    let report = status::order(&config, order, words)?;
     if report["locked"] != locked {
-        return Err(Failure::new(1, "the daemon did not do it"));
+        return Err(Failure::new(1, words.not_done()));
     }
     let said = if locked { &LOCKED } else { &UNLOCKED };
     output::line(said.get(sources.lang()));

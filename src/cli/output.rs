@@ -24,6 +24,17 @@ pub(super) fn json(value: &serde_json::Value) {
     line(&format!("{value:#}"));
 }
 
+/// A page that takes the place of the one before it: redrawn on a terminal,
+/// one block after the other elsewhere.
+pub(super) fn page(page: &str) {
+    if is_terminal() {
+        let lines: String = page.lines().flat_map(|line| [line, "\x1b[K\r\n"]).collect();
+        text(&format!("\x1b[H{lines}\x1b[J"));
+    } else {
+        line(page);
+    }
+}
+
 /// Why the command did not do what was asked.
 pub(super) fn problem(text: &str) {
     let mut err = io::stderr().lock();

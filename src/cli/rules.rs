@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use super::wording::Words;
 use super::{Failure, Outcome, audit, output};
 use crate::claude::settings_file;
 use crate::clock;
 use crate::config::{Config, Sources};
-use crate::store::{Db, ListedRule};
+use crate::store::{Db, ListedRule, StoreError};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -24,48 +25,34 @@ enum Command {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let config = Config::load(&Sources::for_person()).map_err(|why| Failure::new(78, why))?;
+    let sources = Sources::for_person();
+    let words = Words(sources.lang());
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let now = clock::wall_ms();
-    let failed =
-        |why: &dyn std::fmt::Display| Failure::new(1, format!("the rules cannot be read: {why}"));
+    let failed = |why: StoreError| Failure::new(1, words.no_rules(&why));
     match &arguments.command {
         None => {
-            let db = Db::open_read_only(&config.state_dir).map_err(|e| failed(&e))?;
-            for rule in db.rules_left().map_err(|e| failed(&e))? {
+            let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
+            for rule in db.rules_left().map_err(failed)? {
                 output::line(&show(&rule, arguments.json));
             }
             Ok(())
         }
         Some(Command::Undo { number }) => {
-            let (db, _) = Db::open(&config.state_dir, now).map_err(|e| failed(&e))?;
-            let rules = db.rules_left().map_err(|e| failed(&e))?;
+            let (db, _) = Db::open(&config.state_dir, now).map_err(failed)?;
+            let rules = db.rules_left().map_err(failed)?;
             let rule = rules
                 .into_iter()
                 .find(|rule| rule.number == *number)
                 .ok_or_else(|| Failure {
-                    code: 1,
-                    why: format!("no rule has the number {number}"),
-                    hint: Some("`nod rules` lists them".to_owned()),
+                    hint: Some(words.rules_hint().to_owned()),
+                    ..Failure::new(1, words.no_such_rule(*number))
                 })?;
             let removed = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
                 .map_err(|why| Failure::new(1, why))?;
-            db.rule_undone(*number, now).map_err(|e| failed(&e))?;
-            output::line(&match removed {
-                settings_file::Removed::Removed => {
-                    format!(
-                        "took `{}` out of `{}`",
-                        rule.left.rule,
-                        rule.left.file.display()
-                    )
-                }
-                settings_file::Removed::NotThere => {
-                    format!(
-                        "`{}` was no longer in `{}`",
-                        rule.left.rule,
-                        rule.left.file.display()
-                    )
-                }
-            });
+            db.rule_undone(*number, now).map_err(failed)?;
+            let was_there = removed == settings_file::Removed::Removed;
+            output::line(&words.rule_removed(&rule.left.rule, &rule.left.file, was_there));
             Ok(())
         }
     }

@@ -60,8 +60,8 @@ const NOT_RUNNING: u8 = 3;
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
-    let config = Config::load(&sources).map_err(|why| Failure::new(78, why))?;
-    let words = Words(config.lang);
+    let words = Words(sources.lang());
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let say = |error: ServiceError| failure(words, &error);
     let places = places(&sources, &config).ok_or_else(|| say(ServiceError::NoHome))?;
     if let What::Install {
@@ -166,8 +166,7 @@ fn failure(words: Words, error: &ServiceError) -> Failure {
         ServiceError::NoHome | ServiceError::Unfit(_) | ServiceError::Io { .. } => None,
     };
     Failure {
-        code: 1,
-        why: error.to_string(),
         hint,
+        ..Failure::new(1, words.service_error(error))
     }
 }

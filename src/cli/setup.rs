@@ -86,7 +86,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
-    let config = Config::load(&sources).map_err(|why| Failure::new(78, why))?;
+    let words = Words(sources.lang());
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let mut setup = Setup::new(arguments, &sources, &config)?;
     if arguments.uninstall {
         return setup.undo(arguments.dry_run);
@@ -151,7 +152,8 @@ impl<'a> Setup<'a> {
     ) -> Result<Self, Failure> {
         let fail = |why: &dyn std::fmt::Display| Failure::new(1, why);
         let home = sources.home.clone();
-        let no_home = || Failure::new(78, crate::config::Problem::NoHome);
+        let words = Words(config.lang);
+        let no_home = || Failure::new(78, words.problem(&crate::config::Problem::NoHome));
         let home = home.ok_or_else(no_home)?;
         let claude_dir = sources
             .get("CLAUDE_CONFIG_DIR")
@@ -180,13 +182,16 @@ impl<'a> Setup<'a> {
                     format!("the record of the last set-up can't be read: {error}"),
                 )
             })?,
-            network: Arc::new(Network::new(config).map_err(|error| fail(&error))?),
+            network: Arc::new(
+                Network::new(config).map_err(|error| fail(&error.text().get(config.lang)))?,
+            ),
             paths: Paths {
                 own: sources.own_file().ok_or_else(no_home)?,
                 claude: claude_dir.join("settings.json"),
                 home,
             },
-            hooks: Hooks::new(&program, config.request_timeout).map_err(|error| fail(&error))?,
+            hooks: Hooks::new(&program, config.request_timeout)
+                .map_err(|error| Failure::new(1, words.hooks_error(&error)))?,
             domain: sources.get("FEISHU_DOMAIN").map(|_| config.domain.clone()),
             app: match (&config.app_id, &config.app_secret) {
                 (Some(id), Some(secret)) => Some(App {

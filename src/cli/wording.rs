@@ -1,6 +1,8 @@
 //! What the set-up and service commands say to the person at the terminal, in
 //! Chinese and English. Holds words only.
 
+mod faults;
+
 use super::service::ManagerKind;
 use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};

@@ -2,7 +2,7 @@
 //! Claim first; then the record; then the hook; then the toast.
 
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use super::courier::{self, AFTER_REPLY};
@@ -63,7 +63,10 @@ async fn work_out(parts: &Parts, click: &Click) -> Vec<u8> {
         .to_string()
         .into_bytes()
     };
-    match judge(parts, click).await {
+    let since = Instant::now();
+    let shown = judge(parts, click, since).await;
+    parts.figures.reply.note(since.elapsed());
+    match shown {
         Shown::Toast(toast) => bare(&toast, lang),
         Shown::WithCard(toast, card) => with_card(&toast, card),
         Shown::Effect(toast, card) => {
@@ -89,7 +92,7 @@ enum Wanted {
     Answer(Option<questions::Tap>),
 }
 
-async fn judge(parts: &Parts, click: &Click) -> Shown {
+async fn judge(parts: &Parts, click: &Click, since: Instant) -> Shown {
     if !is_ours(parts, click) {
         return Toast::Invalid.into();
     }
@@ -132,7 +135,7 @@ async fn judge(parts: &Parts, click: &Click) -> Shown {
         Err(toast) => return toast.into(),
     };
     match claim(parts, &tap.request, action, operator).await {
-        Ok(claim) => carry_out(parts, click, claim).await,
+        Ok(claim) => carry_out(parts, click, claim, since).await,
         Err(toast) => true_face(parts, click, &tap.request, toast),
     }
 }
@@ -336,9 +339,12 @@ pub(super) async fn claim(
 }
 
 /// The claim is ours: write it down, tell the hook, leave the rule.
-async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Shown {
+async fn carry_out(parts: &Parts, click: &Click, claim: Claim, since: Instant) -> Shown {
     let settled = claim.settled().clone();
     let (delivery, card) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
+    if delivery == Delivery::Confirmed {
+        parts.figures.hook.note(since.elapsed());
+    }
     let toast = match delivery {
         Delivery::Lost => Toast::HookGone,
         Delivery::Unconfirmed => Toast::StillChecking,

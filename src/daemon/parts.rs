@@ -6,6 +6,7 @@ use tokio::sync::watch;
 
 use super::clicks;
 use super::courier::Courier;
+use super::figures::Figures;
 use super::flood::Flood;
 use super::freshness::Freshness;
 use super::lock::Lock;
@@ -42,6 +43,7 @@ pub(super) struct Parts {
     pub(super) freshness: Freshness,
     pub(super) strangers: Strangers,
     pub(super) turns: Turns,
+    pub(super) figures: Figures,
     pub(super) started: Millis,
 }
 
@@ -66,7 +68,9 @@ impl Parts {
             Phase::Dialing { why: None } => Err("nod is still connecting to Feishu".to_owned()),
             Phase::Dialing { why: Some(why) }
             | Phase::Waiting { why, .. }
-            | Phase::Degraded { why, .. } => Err(format!("nod is not connected to Feishu: {why}")),
+            | Phase::Degraded { why, .. } => {
+                Err(format!("nod is not connected to Feishu: {}", why.en))
+            }
         }
     }
 

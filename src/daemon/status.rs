@@ -1,11 +1,17 @@
-//! What `nod status` shows, as JSON.
+//! What `nod status` shows, as JSON. Of a waiting request only what its card's
+//! title says: never the tool's input.
 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+use super::figures::Summary;
 use super::parts::Parts;
+use crate::approvals::request::{Millis, Request};
 use crate::feishu::link::Phase;
 use crate::store::Health;
+use crate::wording::Lang;
+
+const MAX_LISTED: usize = 20;
 
 pub(super) fn report(parts: &Parts) -> Value {
     let view = parts.link.borrow().clone();
@@ -49,7 +55,8 @@ pub(super) fn report(parts: &Parts) -> Value {
         "connection": {
             "state": state,
             "up_ms": since.map(ms),
-            "cause": cause,
+            "cause": cause.as_ref().map(|why| why.get(Lang::En)),
+            "cause_zh": cause.as_ref().map(|why| why.get(Lang::Zh)),
             "retry_in_ms": retry,
             "connects": view.counts.connects,
             "events": view.counts.pushes,
@@ -57,9 +64,44 @@ pub(super) fn report(parts: &Parts) -> Value {
             "last_event_ms_ago": last_event,
         },
         "pending": parts.desk.pending(),
+        "waiting": waiting(parts),
+        "latency": {
+            "tap_to_reply": latency(parts.figures.reply.summary()),
+            "tap_to_hook": latency(parts.figures.hook.summary()),
+        },
         "locked": parts.lock.is_closed(),
         "owner_set": parts.courier.receiver().is_some(),
         "store": store,
+    })
+}
+
+/// The oldest of those that wait, and no more than a person reads.
+fn waiting(parts: &Parts) -> Vec<Value> {
+    let now = parts.now();
+    let mut all = parts.desk.all_pending();
+    all.sort_by_key(|request| request.asked_at);
+    all.truncate(MAX_LISTED);
+    all.iter().map(|request| listed(request, now)).collect()
+}
+
+fn listed(request: &Request, now: Millis) -> Value {
+    let project = request.origin.project.file_name().unwrap_or_default();
+    json!({
+        "tool": request.tool,
+        "project": project.to_string_lossy(),
+        "age_ms": now.saturating_sub(request.asked_at).max(0),
+        "left_ms": request.deadline.saturating_sub(now).max(0),
+    })
+}
+
+fn latency(summary: Summary) -> Value {
+    let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    json!({
+        "count": summary.count,
+        "sum_us": micros(summary.sum),
+        "last_us": micros(summary.last),
+        "p50_us": micros(summary.p50),
+        "p99_us": micros(summary.p99),
     })
 }
 

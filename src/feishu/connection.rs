@@ -20,6 +20,7 @@ use super::endpoint::{DialError, Dialed, Dialer};
 use super::link::{Answer, Counts, Delivery, Incoming, Link, Phase, Step, Ticket};
 use super::outbound::Stream;
 use crate::clock;
+use crate::wording::Text;
 
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
@@ -195,7 +196,10 @@ where
         let why = match written {
             Ok(Ok(())) => return,
             Ok(Err(why)) => loss(&why),
-            Err(_) => "the connection took nothing for five seconds".to_owned(),
+            Err(_) => Text::new(
+                "五秒内没有数据能送出",
+                "the connection took nothing for five seconds",
+            ),
         };
         self.lost(why);
     }
@@ -220,11 +224,14 @@ where
                 Some(Ok(Message::Pong(_))) => self.link.received(Incoming::Pong, now),
                 Some(Ok(Message::Close(frame))) => {
                     let code = frame.map_or(1_005, |f| u16::from(f.code));
-                    return self.lost(format!("the server closed the connection (code {code})"));
+                    return self.lost(Text::made(
+                        format!("服务器关闭了连接（代码 {code}）"),
+                        format!("the server closed the connection (code {code})"),
+                    ));
                 }
                 Some(Ok(Message::Frame(_))) => {}
                 Some(Err(why)) => return self.lost(loss(&why)),
-                None => return self.lost("the connection ended".to_owned()),
+                None => return self.lost(ENDED),
             }
             taken += 1;
             next = match &mut self.socket {
@@ -246,14 +253,14 @@ where
             Err(why) => {
                 warn!("not connected: {why}");
                 self.link
-                    .dial_failed(why.retry(), why.to_string(), clock::both());
+                    .dial_failed(why.retry(), why.text(), clock::both());
             }
         }
     }
 
-    fn lost(&mut self, why: String) {
+    fn lost(&mut self, why: Text) {
         if self.socket.take().is_some() {
-            info!("connection lost: {why}");
+            info!("connection lost: {}", why.en);
             self.link.lost(why, clock::both());
         }
     }
@@ -261,7 +268,7 @@ where
     fn hang_up(&mut self) {
         self.socket = None;
         if let Phase::Waiting { why, .. } = self.link.phase() {
-            info!("connection lost: {why}");
+            info!("connection lost: {}", why.en);
         }
     }
 
@@ -321,11 +328,22 @@ async fn finish(dialing: &mut Option<Dialing>) -> Result<Dialed, DialError> {
     }
 }
 
-fn loss(why: &tungstenite::Error) -> String {
+const ENDED: Text = Text::new("连接结束", "the connection ended");
+
+fn loss(why: &tungstenite::Error) -> Text {
     match why {
-        tungstenite::Error::Io(e) => format!("the connection broke: {}", e.kind()),
-        tungstenite::Error::Capacity(_) => "a message was larger than any event can be".to_owned(),
-        tungstenite::Error::Protocol(e) => format!("the WebSocket was misused: {e}"),
-        _ => "the connection ended".to_owned(),
+        tungstenite::Error::Io(e) => Text::made(
+            format!("连接中断：{}", e.kind()),
+            format!("the connection broke: {}", e.kind()),
+        ),
+        tungstenite::Error::Capacity(_) => Text::new(
+            "收到的消息大于任何事件",
+            "a message was larger than any event can be",
+        ),
+        tungstenite::Error::Protocol(e) => Text::made(
+            format!("WebSocket 协议错误：{e}"),
+            format!("the WebSocket was misused: {e}"),
+        ),
+        _ => ENDED,
     }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::backoff;
 use super::chunks::{Chunks, Fit};
 use super::frame::{self, BadFrame, Frame};
+use crate::wording::Text;
 
 /// Both clocks: their difference tells that the machine slept.
 #[derive(Debug, Clone, Copy)]
@@ -96,19 +97,19 @@ pub enum Retry {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Phase {
     Dialing {
-        why: Option<String>,
+        why: Option<Text>,
     },
     Up {
         since: Instant,
     },
     Waiting {
         until: Instant,
-        why: String,
+        why: Text,
     },
     /// Waiting, and only a person can change it.
     Degraded {
         until: Instant,
-        why: String,
+        why: Text,
     },
 }
 
@@ -223,7 +224,7 @@ impl Link {
         });
     }
 
-    pub fn dial_failed(&mut self, retry: Retry, why: String, now: Now) {
+    pub fn dial_failed(&mut self, retry: Retry, why: Text, now: Now) {
         self.peer = None;
         match retry {
             Retry::Soon => {
@@ -242,7 +243,7 @@ impl Link {
     }
 
     /// The connection is gone, whoever ended it.
-    pub fn lost(&mut self, why: String, now: Now) {
+    pub fn lost(&mut self, why: Text, now: Now) {
         let Some(peer) = self.peer.take() else { return };
         if now.mono.saturating_duration_since(peer.since) >= HEALTHY_AFTER {
             self.failures = 0;
@@ -359,7 +360,10 @@ impl Link {
             let silent = since(peer.heard).as_secs();
             self.steps.push_back(Step::HangUp);
             self.lost(
-                format!("the connection went dead: nothing heard for {silent} s"),
+                Text::made(
+                    format!("连接已失效：{silent} 秒没有任何回音"),
+                    format!("the connection went dead: nothing heard for {silent} s"),
+                ),
                 now,
             );
             return;
@@ -376,7 +380,10 @@ impl Link {
         if since(peer.since) >= RENEW_AFTER && idle && !self.hot && self.parked.len() == 0 {
             self.steps.push_back(Step::HangUp);
             self.lost(
-                "renewing a connection that has long been idle".to_owned(),
+                Text::new(
+                    "更换长时间空闲的连接",
+                    "renewing a connection that has long been idle",
+                ),
                 now,
             );
         }
@@ -462,7 +469,7 @@ impl Link {
         self.steps.push_back(Step::Note(note));
     }
 
-    fn wait(&mut self, until: Instant, why: String) {
+    fn wait(&mut self, until: Instant, why: Text) {
         self.phase = Phase::Waiting { until, why };
     }
 

@@ -17,7 +17,6 @@ async fn all_wrong_settings_are_named_at_once_and_none_is_shown() {
         ("FEISHU_CHAT_ID", "canary3"),
         ("PERMISSION_REQUEST_TIMEOUT", "canary4"),
         ("NOD_STATE_DIR", "canary/five"),
-        ("NOD_LANG", "canary6"),
         ("NOD_LOG", "canary7"),
     ];
     let (code, out, err) = home.run(&["daemon"], &wrong).await;
@@ -49,7 +48,10 @@ async fn missing_credentials_are_asked_for_by_name() {
             "{err}"
         );
     }
-    assert!(err.contains("hint: put them into `.env`"), "{err}");
+    assert!(
+        err.contains("hint: run `nod setup`, or put them into `.env`"),
+        "{err}"
+    );
 }
 
 #[tokio::test]

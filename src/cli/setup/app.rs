@@ -71,7 +71,7 @@ impl Setup<'_> {
             let offer = match registration.begin(Purpose::Create { name: APP_NAME }).await {
                 Ok(offer) => offer,
                 Err(error) => {
-                    output::problem(&error.to_string());
+                    output::problem(error.text().get(words.0));
                     return Ok(false);
                 }
             };
@@ -95,7 +95,7 @@ impl Setup<'_> {
                 Err(RegistrationError::Expired)
                     if !self.yes && self.agrees(words.scan_expired())? => {}
                 Err(error) => {
-                    output::problem(&error.to_string());
+                    output::problem(error.text().get(words.0));
                     return Ok(false);
                 }
             }

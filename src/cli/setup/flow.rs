@@ -62,7 +62,7 @@ impl Setup<'_> {
             };
             Failure {
                 hint,
-                ..Failure::new(1, error)
+                ..Failure::new(1, error.text().get(words.0))
             }
         })?;
         let name = bot.name.unwrap_or_else(|| app.id.clone());
@@ -141,7 +141,7 @@ impl Setup<'_> {
                 match error {
                     TapError::Silence => output::line(words.not_tapped()),
                     TapError::Connection(_) | TapError::Api(_) => {
-                        output::problem(&error.to_string());
+                        output::problem(error.text().get(words.0));
                     }
                 }
                 for line in words.console_steps(app.domain.base().as_str()) {
@@ -159,7 +159,7 @@ impl Setup<'_> {
         let mut draft = self.claude_settings()?;
         draft
             .install(&self.hooks)
-            .map_err(|error| Failure::new(1, error))?;
+            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
         let commands = draft.foreign_commands().unwrap_or_default();
         if commands.iter().any(|command| migrate::is_its_hook(command)) {
             output::line(words.other_hooks());
@@ -180,7 +180,9 @@ impl Setup<'_> {
     fn set_mode(&mut self) -> Outcome {
         let words = self.words;
         let mut draft = self.claude_settings()?;
-        let asking = draft.asking().map_err(|error| Failure::new(1, error))?;
+        let asking = draft
+            .asking()
+            .map_err(|error| Failure::new(1, words.hooks_error(&error)))?;
         let (warning, before) = match &asking {
             Asking::Asks => return Ok(()),
             Asking::HooksOff => (words.hooks_off().to_owned(), None),
@@ -197,7 +199,7 @@ impl Setup<'_> {
         }
         draft
             .set_mode(Some("default"))
-            .map_err(|error| Failure::new(1, error))?;
+            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
         output::text(&draft.diff());
         self.manifest
             .note_mode(before)
@@ -206,7 +208,8 @@ impl Setup<'_> {
     }
 
     fn claude_settings(&self) -> Result<Draft, Failure> {
-        Draft::open(&self.paths.claude).map_err(|error| Failure::new(1, error))
+        Draft::open(&self.paths.claude)
+            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))
     }
 
     fn write_claude_settings(&mut self, draft: &Draft) -> Outcome {
@@ -215,7 +218,7 @@ impl Setup<'_> {
         };
         draft
             .check_unchanged()
-            .map_err(|error| Failure::new(1, error))?;
+            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
         let change = Change {
             kind: Kind::ClaudeSettings,
             path: draft.file(),
@@ -362,11 +365,11 @@ impl Setup<'_> {
         let mut draft = self.claude_settings()?;
         draft
             .install(&self.hooks)
-            .map_err(|error| Failure::new(1, error))?;
+            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
         if !self.keep_mode && draft.asking().is_ok_and(|asking| asking == Asking::Unset) {
             draft
                 .set_mode(Some("default"))
-                .map_err(|error| Failure::new(1, error))?;
+                .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
         }
         output::text(&draft.diff());
         Ok(())

@@ -29,7 +29,7 @@ pub(super) async fn pair(
     listener
         .connected()
         .await
-        .map_err(|why| Failure::new(1, why))?;
+        .map_err(|why| Failure::new(1, why.get(words.0)))?;
     output::line(&words.pair_write(bot));
     let pairing = Shared::default();
     let first = first_code(network, app, words, &mut listener, &pairing);
@@ -70,7 +70,7 @@ async fn first_code(
         };
         return send_code(network, app, words, &who, &code)
             .await
-            .map_err(|error| Failure::new(1, error));
+            .map_err(|error| Failure::new(1, error.text().get(words.0)));
     }
     Err(Failure::new(1, words.pair_silent()))
 }

@@ -22,6 +22,7 @@ use crate::feishu::pace::PER_SECOND;
 use crate::feishu::registration::Registration;
 use crate::feishu::secret::Secret;
 use crate::ids::{MessageId, UserId};
+use crate::wording::Text;
 
 /// One household's worth of pushes; more than the set-up can use.
 const MAX_PUSHES: usize = 64;
@@ -131,7 +132,7 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Waits for the connection, or says why there is none.
-    pub(super) async fn connected(&mut self) -> Result<(), String> {
+    pub(super) async fn connected(&mut self) -> Result<(), Text> {
         let settled = |view: &View| matches!(view.phase, Phase::Up { .. } | Phase::Degraded { .. });
         // Whatever came of the wait stands in the view.
         let _ = tokio::time::timeout(CONNECT_WITHIN, self.view.wait_for(settled)).await;
@@ -139,7 +140,9 @@ impl Listener {
         match phase {
             Phase::Up { .. } => Ok(()),
             Phase::Degraded { why, .. } | Phase::Waiting { why, .. } => Err(why),
-            Phase::Dialing { why } => Err(why.unwrap_or_else(|| "no answer in time".to_owned())),
+            Phase::Dialing { why } => {
+                Err(why.unwrap_or(Text::new("没有及时回应", "no answer in time")))
+            }
         }
     }
 

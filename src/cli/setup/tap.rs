@@ -14,14 +14,27 @@ use crate::feishu::event::{Click, Push};
 use crate::feishu::link::Answer;
 use crate::feishu::messages::Content;
 use crate::ids::UserId;
+use crate::wording::Text;
+
+impl TapError {
+    pub(in crate::cli) fn text(&self) -> Text {
+        match self {
+            Self::Connection(why) => {
+                Text::made(format!("没有长连接：{}", why.zh), self.to_string())
+            }
+            Self::Api(error) => error.text(),
+            Self::Silence => Text::made("没有及时收到点击".to_owned(), self.to_string()),
+        }
+    }
+}
 
 pub(super) const TAP_WITHIN: Duration = Duration::from_mins(3);
 const ACTION: &str = "setup-test";
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TapError {
-    #[error("no long connection: {0}")]
-    Connection(String),
+    #[error("no long connection: {}", .0.en)]
+    Connection(Text),
     #[error(transparent)]
     Api(#[from] ApiError),
     /// The card went out and nobody tapped, or the tap did not get here.

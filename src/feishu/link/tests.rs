@@ -1,5 +1,6 @@
 use super::*;
 use crate::feishu::frame::Header;
+use crate::wording::Lang;
 use proptest::prelude::*;
 
 const SERVICE: i32 = 33_554_678;
@@ -265,7 +266,7 @@ fn sleep_ends_any_wait_for_the_next_dial() {
     bench.steps();
     bench.link.dial_failed(
         Retry::Slowly(secs(300)),
-        "no such app".to_owned(),
+        Text::new("没有此应用", "no such app"),
         bench.now,
     );
     bench.now.wall += secs(3_600);
@@ -284,7 +285,7 @@ fn a_clock_that_jumps_back_is_no_sleep() {
 fn the_first_redial_is_immediate_and_later_ones_back_off() {
     let mut bench = Bench::up();
     bench.pass_alive(secs(60));
-    bench.link.lost("closed".to_owned(), bench.now);
+    bench.link.lost(Text::new("closed", "closed"), bench.now);
     let seen = bench.pass(millis(250));
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].1, Step::Dial);
@@ -292,7 +293,7 @@ fn the_first_redial_is_immediate_and_later_ones_back_off() {
     for _ in 0..9 {
         bench
             .link
-            .dial_failed(Retry::Soon, "refused".to_owned(), bench.now);
+            .dial_failed(Retry::Soon, Text::new("refused", "refused"), bench.now);
         let start = bench.now.mono;
         while !bench.pass(millis(10)).iter().any(|(_, s)| *s == Step::Dial) {}
         waits.push((bench.now.mono - start).as_secs_f64());
@@ -309,7 +310,7 @@ fn connections_that_die_young_back_off_too() {
     let mut bench = Bench::up();
     let mut total = Duration::ZERO;
     for _ in 0..10 {
-        bench.link.lost("closed".to_owned(), bench.now);
+        bench.link.lost(Text::new("closed", "closed"), bench.now);
         let start = bench.now.mono;
         while !bench.pass(millis(50)).iter().any(|(_, s)| *s == Step::Dial) {}
         total += bench.now.mono - start;
@@ -326,11 +327,11 @@ fn a_fatal_refusal_is_shown_and_retried_slowly_for_ever() {
     for _ in 0..5 {
         bench.link.dial_failed(
             Retry::Slowly(secs(300)),
-            "the app secret is wrong".to_owned(),
+            Text::new("密钥不对", "the app secret is wrong"),
             bench.now,
         );
         assert!(
-            matches!(bench.link.phase(), Phase::Degraded { why, .. } if why.contains("secret"))
+            matches!(bench.link.phase(), Phase::Degraded { why, .. } if why.get(Lang::En).contains("secret"))
         );
         let seen = bench.pass(secs(331));
         let dials: Vec<_> = seen.iter().filter(|(_, s)| *s == Step::Dial).collect();
@@ -492,7 +493,7 @@ fn an_answer_given_while_offline_goes_out_on_the_next_connection_if_still_in_tim
     for (outage, expected) in [(secs(1), 1), (secs(4), 0)] {
         let mut bench = Bench::up();
         let (ticket, _) = delivered(&bench.receive(&push("event", "m", "1", "0", b"{}")));
-        bench.link.lost("closed".to_owned(), bench.now);
+        bench.link.lost(Text::new("closed", "closed"), bench.now);
         assert!(bench.link.answer(ticket, &Answer::Done, bench.now));
         assert_eq!(bench.steps(), []);
         bench.pass(outage);
@@ -519,7 +520,7 @@ fn an_idle_connection_is_renewed_after_four_hours_and_a_busy_one_is_not() {
 fn a_hundred_drops_leave_one_peer_and_one_ping_timer() {
     let mut bench = Bench::up();
     for _ in 0..100 {
-        bench.link.lost("closed".to_owned(), bench.now);
+        bench.link.lost(Text::new("closed", "closed"), bench.now);
         while !bench.pass(secs(1)).iter().any(|(_, s)| *s == Step::Dial) {}
         bench.dialed();
         assert_eq!(bench.steps(), [ping()]);
@@ -562,7 +563,7 @@ proptest! {
                     bench.link.answer(ticket, &Answer::Done, bench.now);
                 }
                 2 => steps = bench.pass(millis(200) * u32::try_from(n).unwrap()).into_iter().map(|(_, s)| s).collect(),
-                3 => bench.link.lost("closed".to_owned(), bench.now),
+                3 => bench.link.lost(Text::new("closed", "closed"), bench.now),
                 4 => bench.now.wall += secs(1) * u32::try_from(n).unwrap(),
                 _ => {
                     if !matches!(bench.link.phase(), Phase::Up { .. }) {

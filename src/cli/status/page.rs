@@ -1,0 +1,295 @@
+//! The page `nod status` shows of a daemon's report. Pure.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+
+use crate::wording::{Lang, ago, span};
+
+/// Where the second column starts.
+const COLUMN: usize = 12;
+
+pub(super) fn of(report: &Value, lang: Lang) -> String {
+    let page = Page { report, lang };
+    let (up, pid) = (page.time(&report["up_ms"]), &report["pid"]);
+    let version = text(&report["version"]);
+    let mut out = format!(
+        "nod {version}, pid {pid}, {} {up}\n",
+        page.pick("已运行", "up")
+    );
+    let rows = [
+        (page.pick("连接", "connection"), page.connection()),
+        (page.pick("事件", "events"), page.events()),
+        (page.pick("等待中", "pending"), page.pending()),
+        (page.pick("会话", "sessions"), page.sessions()),
+        (page.pick("延迟", "latency"), page.latency()),
+        (page.pick("存储", "store"), page.store()),
+    ];
+    for (label, lines) in rows {
+        let mut label = label;
+        for line in lines {
+            let room = COLUMN.saturating_sub(width(label));
+            let _ = writeln!(out, "{label}{}{line}", " ".repeat(room));
+            label = "";
+        }
+    }
+    for warning in page.warnings() {
+        let _ = writeln!(out, "{warning}");
+    }
+    out
+}
+
+struct Page<'a> {
+    report: &'a Value,
+    lang: Lang,
+}
+
+impl Page<'_> {
+    fn pick(&self, zh: &'static str, en: &'static str) -> &'static str {
+        match self.lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        }
+    }
+
+    fn made(&self, zh: String, en: String) -> String {
+        match self.lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        }
+    }
+
+    fn time(&self, value: &Value) -> String {
+        span(value.as_i64().unwrap_or_default())
+            .get(self.lang)
+            .to_owned()
+    }
+
+    fn connection(&self) -> Vec<String> {
+        let connection = &self.report["connection"];
+        let platform = text(&self.report["platform"]);
+        let mut lines = vec![match connection["state"].as_str() {
+            Some("connected") => {
+                let up = self.time(&connection["up_ms"]);
+                self.made(
+                    format!("已连接{platform}，持续 {up}"),
+                    format!("connected to {platform} for {up}"),
+                )
+            }
+            Some("connecting") => self.pick("正在连接", "connecting").to_owned(),
+            Some("waiting") => {
+                let retry = self.time(&connection["retry_in_ms"]);
+                self.made(
+                    format!("未连接，{retry}后重试"),
+                    format!("not connected, next try in {retry}"),
+                )
+            }
+            _ => self
+                .pick("未连接，需要处理", "not connected, needs your attention")
+                .to_owned(),
+        }];
+        let cause = &connection[self.pick("cause_zh", "cause")];
+        lines.extend(cause.as_str().map(str::to_owned));
+        lines
+    }
+
+    fn events(&self) -> Vec<String> {
+        let connection = &self.report["connection"];
+        vec![match &connection["last_event_ms_ago"] {
+            Value::Null => self.pick("尚无", "none yet").to_owned(),
+            at => {
+                let count = &connection["events"];
+                let at = ago(at.as_i64().unwrap_or_default());
+                let at = at.get(self.lang);
+                self.made(
+                    format!("{count}，最近 {at}"),
+                    format!("{count}, the last {at}"),
+                )
+            }
+        }]
+    }
+
+    fn pending(&self) -> Vec<String> {
+        let pending = self.report["pending"].as_u64().unwrap_or_default();
+        let listed = self.report["waiting"].as_array();
+        let listed = listed.map(Vec::as_slice).unwrap_or_default();
+        let mut lines = vec![pending.to_string()];
+        lines.extend(listed.iter().map(|one| {
+            let (tool, project) = (plain(&one["tool"]), plain(&one["project"]));
+            let (age, left) = (self.time(&one["age_ms"]), self.time(&one["left_ms"]));
+            self.made(
+                format!("{tool} · {project}，已等 {age}，还剩 {left}"),
+                format!("{tool} · {project}, waits {age}, {left} left"),
+            )
+        }));
+        let more = pending.saturating_sub(listed.len() as u64);
+        if more > 0 && !listed.is_empty() {
+            lines.push(self.made(format!("另有 {more} 个"), format!("and {more} more")));
+        }
+        lines
+    }
+
+    /// Nothing where the daemon says nothing of sessions.
+    fn sessions(&self) -> Vec<String> {
+        let Some(sessions) = self.report["sessions"].as_array() else {
+            return Vec::new();
+        };
+        let mut lines = vec![sessions.len().to_string()];
+        lines.extend(sessions.iter().map(|one| {
+            let parts = ["project", "state"].map(|field| plain(&one[field]));
+            let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            known.join(" · ")
+        }));
+        lines
+    }
+
+    fn latency(&self) -> Vec<String> {
+        let line = |zh: &str, en: &str, of: &Value| {
+            let count = of["count"].as_u64().filter(|count| *count > 0)?;
+            let [p50, p99] = ["p50_us", "p99_us"].map(|field| quick(&of[field]));
+            Some(self.made(
+                format!("{zh} p50 {p50}，p99 {p99}（{count} 次）"),
+                format!("{en} p50 {p50}, p99 {p99} ({count})"),
+            ))
+        };
+        let latency = &self.report["latency"];
+        let lines = [
+            line("点击→答复", "tap → reply", &latency["tap_to_reply"]),
+            line("点击→hook", "tap → hook", &latency["tap_to_hook"]),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+
+    fn store(&self) -> Vec<String> {
+        let store = &self.report["store"];
+        vec![if store["ok"] == true {
+            self.pick("正常", "ok").to_owned()
+        } else {
+            plain(&store["cause"])
+        }]
+    }
+
+    fn warnings(&self) -> Vec<&'static str> {
+        let mut warnings = Vec::new();
+        if self.report["locked"] == true {
+            warnings.push(self.pick(
+                "远程批准已锁定：用 `nod unlock` 解锁",
+                "remote approval is locked: `nod unlock` opens it",
+            ));
+        }
+        if self.report["owner_set"] == false {
+            warnings.push(self.pick(
+                "尚未设置决定人：请设置 `FEISHU_OWNER_ID`",
+                "nobody is set to decide: set `FEISHU_OWNER_ID`",
+            ));
+        }
+        warnings
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// What an agent named, without what could move the cursor.
+fn plain(value: &Value) -> String {
+    text(value)
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(80)
+        .collect()
+}
+
+fn quick(micros: &Value) -> String {
+    match micros.as_u64().unwrap_or_default() {
+        us @ ..1_000 => format!("{us} µs"),
+        us => format!("{}.{} ms", us / 1_000, us % 1_000 / 100),
+    }
+}
+
+/// Columns of a terminal.
+fn width(label: &str) -> usize {
+    label
+        .chars()
+        .map(|c| if c.is_ascii() { 1 } else { 2 })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report(connection: Value) -> Value {
+        json!({
+            "version": "0.1.0", "pid": 7, "up_ms": 61_000, "platform": "Feishu",
+            "connection": connection, "pending": 2, "owner_set": true,
+            "store": {"ok": true},
+        })
+    }
+
+    #[test]
+    fn each_state_is_told_in_both_languages() {
+        let up = report(json!({
+            "state": "connected", "up_ms": 5_000, "events": 3, "last_event_ms_ago": 1_500,
+        }));
+        assert_eq!(
+            of(&up, Lang::En),
+            "nod 0.1.0, pid 7, up 1 min 1 s\n\
+             connection  connected to Feishu for 5 s\n\
+             events      3, the last 1 s ago\n\
+             pending     2\n\
+             store       ok\n"
+        );
+        let mut locked = up.clone();
+        locked["locked"] = json!(true);
+        assert!(of(&locked, Lang::En).ends_with("`nod unlock` opens it\n"));
+        let down = report(json!({
+            "state": "degraded", "last_event_ms_ago": null,
+            "cause": "the app secret is wrong", "cause_zh": "密钥不对",
+        }));
+        assert_eq!(
+            of(&down, Lang::Zh),
+            "nod 0.1.0, pid 7, 已运行 1 分 1 秒\n\
+             连接        未连接，需要处理\n            密钥不对\n\
+             事件        尚无\n\
+             等待中      2\n\
+             存储        正常\n"
+        );
+    }
+
+    #[test]
+    fn what_waits_is_listed_with_its_age_and_nothing_can_move_the_cursor() {
+        let mut all = report(json!({"state": "connecting", "last_event_ms_ago": null}));
+        all["pending"] = json!(3);
+        all["waiting"] = json!([
+            {"tool": "Bash", "project": "shop\u{1b}[2J", "age_ms": 61_000, "left_ms": 9_000},
+        ]);
+        all["sessions"] = json!([{"project": "shop", "state": "running"}]);
+        all["latency"] = json!({
+            "tap_to_reply": {"count": 4, "p50_us": 180, "p99_us": 2_340},
+            "tap_to_hook": {"count": 0},
+        });
+        assert_eq!(
+            of(&all, Lang::En),
+            "nod 0.1.0, pid 7, up 1 min 1 s\n\
+             connection  connecting\n\
+             events      none yet\n\
+             pending     3\n\
+             \x20           Bash · shop[2J, waits 1 min 1 s, 9 s left\n\
+             \x20           and 2 more\n\
+             sessions    1\n\
+             \x20           shop · running\n\
+             latency     tap → reply p50 180 µs, p99 2.3 ms (4)\n\
+             store       ok\n"
+        );
+        let zh = of(&all, Lang::Zh);
+        assert!(
+            zh.contains("            Bash · shop[2J，已等 1 分 1 秒，还剩 9 秒\n"),
+            "{zh}"
+        );
+        assert!(
+            zh.contains("延迟        点击→答复 p50 180 µs，p99 2.3 ms（4 次）\n"),
+            "{zh}"
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! Why a command did not do what was asked, in both languages. The English is
+//! what the errors say themselves. Pure.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use super::super::service::ServiceError;
+use super::Words;
+use crate::claude::hooks_file::HooksError;
+use crate::config::{Problem, Problems, SETTINGS};
+use crate::daemon::DaemonError;
+use crate::daemon::instance::InstanceError;
+use crate::hook::client::Unanswered;
+use crate::hook::connect::Unreachable;
+use crate::hook::listen::ListenError;
+use crate::store::StoreError;
+use crate::wording::Lang;
+
+impl Words {
+    /// All that is wrong with the settings, one line each.
+    pub(in crate::cli) fn problems(self, problems: &Problems) -> String {
+        match self.0 {
+            Lang::En => problems.to_string(),
+            Lang::Zh => problems
+                .0
+                .iter()
+                .map(problem_zh)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        }
+    }
+
+    pub(in crate::cli) fn problem(self, problem: &Problem) -> String {
+        match self.0 {
+            Lang::En => problem.to_string(),
+            Lang::Zh => problem_zh(problem),
+        }
+    }
+
+    pub(in crate::cli) fn settings_hint(self) -> &'static str {
+        self.pick(
+            "每项设置的说明见 `.env.example`",
+            "every setting is described in `.env.example`",
+        )
+    }
+
+    pub(in crate::cli) fn credentials_hint(self) -> &'static str {
+        self.pick(
+            "运行 `nod setup`，或写入当前目录的 `.env` 或 `~/.config/nod/.env`；说明见 `.env.example`",
+            "run `nod setup`, or put them into `.env` here or into `~/.config/nod/.env`; `.env.example` describes them",
+        )
+    }
+
+    pub(in crate::cli) fn no_daemon(self, socket: &Path, why: &Unanswered) -> String {
+        let (socket, why) = (socket.display(), self.unanswered(why));
+        self.made(
+            format!("`{socket}` 上没有守护进程应答：{why}"),
+            format!("no daemon answers on `{socket}`: {why}"),
+        )
+    }
+
+    pub(in crate::cli) fn start_daemon_hint(self) -> &'static str {
+        self.pick(
+            "用 `nod daemon` 启动，或用 `nod service install` 让它一直运行",
+            "start it with `nod daemon`, or keep it running with `nod service install`",
+        )
+    }
+
+    pub(in crate::cli) fn not_connected(self) -> &'static str {
+        self.pick(
+            "未连接，需要你来处理；`nod doctor` 会指出缺哪一步",
+            "not connected, and only you can change it; `nod doctor` names the step",
+        )
+    }
+
+    pub(in crate::cli) fn not_done(self) -> &'static str {
+        self.pick("守护进程没有照做", "the daemon did not do it")
+    }
+
+    pub(in crate::cli) fn status_hint(self) -> &'static str {
+        self.pick(
+            "`nod status` 显示守护进程的状态",
+            "`nod status` shows how the daemon is",
+        )
+    }
+
+    pub(in crate::cli) fn declined(self) -> &'static str {
+        self.pick("对方选择不回答", "they chose not to answer")
+    }
+
+    pub(in crate::cli) fn bad_question(self) -> &'static str {
+        self.pick("问题为空或过长", "the question is empty or too long")
+    }
+
+    pub(in crate::cli) fn unanswered(self, why: &Unanswered) -> String {
+        let zh = match why {
+            Unanswered::Unreachable(why) => match why {
+                Unreachable::NoDaemon => "守护进程没有运行".to_owned(),
+                Unreachable::Busy => "守护进程的队列已满".to_owned(),
+                Unreachable::Foreign(_) => {
+                    "在那里监听的不是本人的守护进程，未发送任何内容".to_owned()
+                }
+                Unreachable::Io(error) => format!("无法连接守护进程：{}", error.kind()),
+            },
+            Unanswered::Refused(words) => format!("守护进程拒绝了请求：{words}"),
+            Unanswered::Hung => "守护进程没有应答".to_owned(),
+            Unanswered::Lost => "守护进程中断后没有恢复".to_owned(),
+            Unanswered::OutOfTime => "没有人及时回答".to_owned(),
+            Unanswered::ListenerGone => "Claude Code 已离开".to_owned(),
+            Unanswered::TooLarge => "请求过大".to_owned(),
+            Unanswered::Garbled(_) => "守护进程的应答无法识别，版本可能不同".to_owned(),
+        };
+        self.made(zh, why.to_string())
+    }
+
+    pub(in crate::cli) fn daemon_error(self, why: &DaemonError) -> String {
+        match why {
+            DaemonError::Settings(problems) => self.problems(problems),
+            DaemonError::Instance(why) => self.instance(why),
+            DaemonError::Socket(why) => self.listen(why),
+            DaemonError::Outbound(why) => why.text().get(self.0).to_owned(),
+            DaemonError::Api(why) => why.text().get(self.0).to_owned(),
+            DaemonError::Store(why) => self.store(why),
+        }
+    }
+
+    fn instance(self, why: &InstanceError) -> String {
+        let zh = match why {
+            InstanceError::AlreadyRunning { pid } => {
+                let pid = pid.as_deref();
+                let pid = pid.map_or_else(String::new, |pid| format!("（进程 {pid}）"));
+                format!("守护进程已在运行{pid}：请先停止它，或为这一个单独设置 `NOD_STATE_DIR`")
+            }
+            InstanceError::NotPrivate(path) => format!(
+                "`{}` 属于他人或对他人开放：必须归本人所有，权限 0700",
+                path.display()
+            ),
+            InstanceError::Unusable(path, error) => {
+                format!("`{}` 不可用：{}", path.display(), error.kind())
+            }
+        };
+        self.made(zh, why.to_string())
+    }
+
+    fn listen(self, why: &ListenError) -> String {
+        let zh = match why {
+            ListenError::PathTooLong { path, length } => format!(
+                "套接字路径有 {length} 字节，过长：请选择比 `{}` 更短的目录",
+                path.display()
+            ),
+            ListenError::UnsafePlace { path, .. } => {
+                format!("`{}` 不能安全地放置套接字", path.display())
+            }
+            ListenError::AlreadyRunning { pid } => {
+                let pid = pid.map_or_else(String::new, |pid| format!("，进程 {pid}"));
+                format!("已在运行{pid}")
+            }
+            ListenError::Io { path, source } => {
+                format!("无法在 `{}` 监听：{}", path.display(), source.kind())
+            }
+        };
+        self.made(zh, why.to_string())
+    }
+
+    pub(in crate::cli) fn running_hint(self) -> &'static str {
+        self.pick(
+            "`nod status` 显示它在做什么",
+            "`nod status` shows what it does",
+        )
+    }
+
+    pub(in crate::cli) fn store(self, why: &StoreError) -> String {
+        let zh = match why {
+            StoreError::AlreadySettled => "请求已有结果".to_owned(),
+            StoreError::AlreadyPending => "同一编号的请求已在等待".to_owned(),
+            StoreError::Full(_) => "磁盘已满".to_owned(),
+            StoreError::Unwritable(_) => "磁盘无法写入".to_owned(),
+            StoreError::Busy(_) => "另一个进程占用着数据库".to_owned(),
+            StoreError::Damaged(_) => "数据库已损坏".to_owned(),
+            StoreError::Newer { found, known } => {
+                format!("数据库由更新的 nod 写入：格式 {found}，本程序只认识 {known}")
+            }
+            StoreError::Place { path, problem } => {
+                format!("`{}` 不可用：{problem}", path.display())
+            }
+            StoreError::Slow(ms) => format!("数据库 {ms} 毫秒内没有应答"),
+            StoreError::Closed => "数据库已关闭".to_owned(),
+            StoreError::Refused(_) => "数据库拒绝了一条语句".to_owned(),
+        };
+        self.made(zh, why.to_string())
+    }
+
+    pub(in crate::cli) fn no_audit(self, why: &StoreError) -> String {
+        let why = self.store(why);
+        self.made(
+            format!("无法读取审计记录：{why}"),
+            format!("the audit cannot be read: {why}"),
+        )
+    }
+
+    pub(in crate::cli) fn audit_whole(self, rows: impl Display) -> String {
+        self.made(
+            format!("完整：{rows} 行，没有改动或缺失"),
+            format!("whole: {rows} lines, none changed or missing in between"),
+        )
+    }
+
+    pub(in crate::cli) fn audit_broken(self, line: impl Display, problem: impl Display) -> String {
+        self.made(
+            format!("审计记录在第 {line} 行被改动过"),
+            format!("the audit was tampered with at line {line}: {problem}"),
+        )
+    }
+
+    pub(in crate::cli) fn no_rules(self, why: &StoreError) -> String {
+        let why = self.store(why);
+        self.made(
+            format!("无法读取规则：{why}"),
+            format!("the rules cannot be read: {why}"),
+        )
+    }
+
+    pub(in crate::cli) fn no_such_rule(self, number: i64) -> String {
+        self.made(
+            format!("没有编号为 {number} 的规则"),
+            format!("no rule has the number {number}"),
+        )
+    }
+
+    pub(in crate::cli) fn rules_hint(self) -> &'static str {
+        self.pick("`nod rules` 列出它们", "`nod rules` lists them")
+    }
+
+    pub(in crate::cli) fn rule_removed(self, rule: &str, file: &Path, was_there: bool) -> String {
+        let file = file.display();
+        if was_there {
+            self.made(
+                format!("已从 `{file}` 移除 `{rule}`"),
+                format!("took `{rule}` out of `{file}`"),
+            )
+        } else {
+            self.made(
+                format!("`{rule}` 已不在 `{file}` 中"),
+                format!("`{rule}` was no longer in `{file}`"),
+            )
+        }
+    }
+
+    pub(in crate::cli) fn service_error(self, why: &ServiceError) -> String {
+        let zh = match why {
+            ServiceError::NoManager { why } => format!("没有可用的服务管理器：{why}"),
+            ServiceError::NoHome => "没有主目录：请设置 `HOME`".to_owned(),
+            ServiceError::Unfit(_) => "路径或环境变量不能写进服务定义".to_owned(),
+            ServiceError::Refused { command, words } => format!("`{command}` 失败：{words}"),
+            ServiceError::Io { source, .. } => format!("无法读写服务定义：{}", source.kind()),
+        };
+        self.made(zh, why.to_string())
+    }
+
+    pub(in crate::cli) fn hooks_error(self, why: &HooksError) -> String {
+        let zh = match why {
+            HooksError::Untouchable {
+                file, line, column, ..
+            } => format!(
+                "`{}` 第 {line} 行第 {column} 列无法理解，未作改动：请先修正",
+                file.display()
+            ),
+            HooksError::Changed { file } => {
+                format!("`{}` 同时被别的程序改动，请再试一次", file.display())
+            }
+            HooksError::BadProgram { .. } => "nod 的路径不能写进命令".to_owned(),
+            HooksError::Io { file, source, .. } => {
+                format!("`{}` 无法读写：{}", file.display(), source.kind())
+            }
+        };
+        self.made(zh, why.to_string())
+    }
+}
+
+fn problem_zh(problem: &Problem) -> String {
+    match problem {
+        Problem::Wrong { name, .. } => format!("`{name}` 的值不可用；可用：{}", accepts_zh(name)),
+        Problem::Missing { name, .. } => format!("`{name}` 未设置；可用：{}", accepts_zh(name)),
+        Problem::BrokenFile(why) => format!("设置文件有误：{why}"),
+        Problem::Exposed(path) => format!(
+            "其他用户可以读取 `{0}`，其中有应用密钥：请 `chmod 600 {0}`",
+            path.display()
+        ),
+        Problem::NoHome => "没有主目录：请设置 `HOME` 或 `NOD_STATE_DIR`".to_owned(),
+    }
+}
+
+fn accepts_zh(name: &str) -> &'static str {
+    match name {
+        "FEISHU_APP_ID" => "`cli_` 加字母或数字",
+        "FEISHU_APP_SECRET" => "控制台显示的密钥，不含空格",
+        "FEISHU_DOMAIN" => "`feishu`、`lark` 或基地址（明文 http 仅限本机）",
+        "FEISHU_OWNER_ID" => "open id（`ou_…`）、union id（`on_…`）或 user id",
+        "FEISHU_APPROVERS" => "以逗号分隔的用户 id",
+        "FEISHU_CHAT_ID" => "会话 id（`oc_…`）",
+        "PERMISSION_SOCKET_PATH" => "不超过 107 字节的绝对路径",
+        "PERMISSION_REQUEST_TIMEOUT" => "1 到 86400 秒",
+        "PERMISSION_NOTIFY_DELAY" => "0 到 3600 秒",
+        "NOD_NOTIFY_STOP_AFTER" => "0 到 86400 秒，或 `off`",
+        "NOD_CHAT_RATE" => "1 到 1000 的数",
+        "NOD_STATE_DIR" => "绝对路径",
+        "NOD_LANG" => "`zh` 或 `en`",
+        "NOD_LOG" => "`off`、`error`、`warn`、`info`、`debug` 或 `trace`",
+        "NOD_CA_FILE" => "PEM 文件的路径",
+        "HTTPS_PROXY" => "`http://`、`https://`、`socks5://` 或 `socks5h://` 加主机与端口",
+        other => SETTINGS
+            .iter()
+            .find(|setting| setting.name == other)
+            .map_or("", |setting| setting.accepts),
+    }
+}
