@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::ids::{RequestId, SessionId};
 use action::Action;
-use request::{Digest, Ending, Millis, Operator, Request};
+use request::{Digest, Dropped, Ending, Millis, Operator, Request};
 use token::TokenHash;
 
 /// More hooks than this never wait on one machine; the rest are told at once.
@@ -315,6 +315,11 @@ impl Approvals {
     /// Hands a request back to the terminal because its card can't be shown.
     pub fn undeliverable(&mut self, id: &RequestId, now: Millis) -> Option<Settled> {
         self.settle(id, Ending::Undeliverable, now)
+    }
+
+    /// Ends a request whose session wants no answer any more.
+    pub fn drop_one(&mut self, id: &RequestId, why: Dropped, now: Millis) -> Option<Settled> {
+        self.settle(id, Ending::Dropped { why }, now)
     }
 
     /// Closes every request due at or before `now`.

@@ -1,9 +1,11 @@
 //! nod's settings as types. Every wrong one is reported at once, by name, with
 //! the shape of its value and what is accepted; a secret's content never.
 
+mod sessions;
 mod sources;
 mod table;
 
+pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
 pub use sources::{Origin, Sources};
 pub use table::{SETTINGS, Setting, env_example, readme_table};
@@ -44,6 +46,7 @@ pub struct Config {
     pub exposed_file: Option<PathBuf>,
     /// As above, and nod's own: the app's credentials are not used then.
     exposed_own_file: Option<PathBuf>,
+    pub sessions: SessionSettings,
 }
 
 /// One setting that cannot be used.
@@ -136,6 +139,7 @@ impl Config {
             proxies: read.proxies(),
             exposed_file,
             exposed_own_file,
+            sessions: read.sessions(),
         };
         let state_dir = read.state_dir();
         let sockets = read.sockets(state_dir.as_ref());

@@ -339,6 +339,7 @@ mod tests {
                 session: None,
                 agent: None,
                 pid: None,
+                hosted: false,
             },
             suggested: suggested.to_vec(),
             asked_at: 0,

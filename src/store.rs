@@ -13,6 +13,7 @@ mod requests;
 #[cfg(test)]
 mod samples;
 mod schema;
+mod sessions;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -28,6 +29,7 @@ pub use left_rules::{LeftRule, ListedRule};
 pub use outbox::CardEdit;
 pub use requests::{Card, Pending, Settled, Settlement, Subject};
 pub use schema::{SetAside, Unusable};
+pub use sessions::KeptSession;
 
 use crate::approvals::request::Millis;
 

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::action::Action;
 use super::answer::{Answer, Extras};
-use super::request::{Millis, Operator, Request};
+use super::request::{Dropped, Millis, Operator, Request};
 use super::token::{Token, TokenHash};
 use super::{
     Approvals, Attachment, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed, Settled,
@@ -212,6 +212,13 @@ impl Desk {
     pub fn undeliverable(&self, id: &RequestId) -> bool {
         let now = (self.clock)();
         self.end(|approvals| approvals.undeliverable(id, now).into_iter().collect()) > 0
+    }
+
+    /// Ends a request whose session wants no answer any more; false when it
+    /// had ended before.
+    pub fn drop_one(&self, id: &RequestId, why: Dropped) -> bool {
+        let now = (self.clock)();
+        self.end(|approvals| approvals.drop_one(id, why, now).into_iter().collect()) > 0
     }
 
     pub fn sweep(&self) -> usize {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-use super::request::{Digest, Ending, Operator, Origin, Reach, Request};
+use super::request::{Digest, Dropped, Ending, Operator, Origin, Reach, Request};
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::Rule;
 
@@ -27,6 +27,7 @@ pub fn request_json(request: &Request) -> Value {
             "session": origin.session.as_ref().map(SessionId::as_str),
             "agent": origin.agent,
             "pid": origin.pid,
+            "hosted": origin.hosted,
         },
     })
 }
@@ -53,6 +54,7 @@ pub fn read_request(value: &Value) -> Option<Request> {
                 .and_then(|id| SessionId::parse(id).ok()),
             agent: text(origin, "agent"),
             pid: origin["pid"].as_u64().and_then(|pid| pid.try_into().ok()),
+            hosted: origin["hosted"] == true,
         },
     })
 }
@@ -78,6 +80,11 @@ pub fn kind(ending: &Ending) -> &'static str {
         Ending::HookGone => "hook_gone",
         Ending::Orphaned => "orphaned",
         Ending::Undeliverable => "undeliverable",
+        Ending::Dropped { why } => match why {
+            Dropped::Command => "cancelled",
+            Dropped::Over => "task_over",
+            Dropped::Restart => "restarted",
+        },
     }
 }
 
@@ -99,9 +106,11 @@ pub fn ending_json(ending: &Ending) -> Value {
             json!({"kind": kind, "by": by.id.as_str(), "answers": answers})
         }
         Ending::Terminal { allowed } => json!({"kind": kind, "allowed": allowed}),
-        Ending::TimedOut | Ending::HookGone | Ending::Orphaned | Ending::Undeliverable => {
-            json!({"kind": kind})
-        }
+        Ending::TimedOut
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Undeliverable
+        | Ending::Dropped { .. } => json!({"kind": kind}),
     }
 }
 
@@ -119,6 +128,7 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
             interrupt,
         })
     };
+    let dropped = |why| Some(Ending::Dropped { why });
     match value["kind"].as_str()? {
         "allow" => allowed(Reach::Once),
         "session" => allowed(Reach::Session(read_rules(&value["rules"])?)),
@@ -143,6 +153,9 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
         "hook_gone" => Some(Ending::HookGone),
         "orphaned" => Some(Ending::Orphaned),
         "undeliverable" => Some(Ending::Undeliverable),
+        "cancelled" => dropped(Dropped::Command),
+        "task_over" => dropped(Dropped::Over),
+        "restarted" => dropped(Dropped::Restart),
         _ => None,
     }
 }
@@ -202,6 +215,7 @@ mod tests {
                 session: Some(SessionId::parse("s").unwrap()),
                 agent: None,
                 pid: Some(7),
+                hosted: true,
             },
         };
         assert_eq!(read_request(&request_json(&request)), Some(request));
@@ -243,6 +257,13 @@ mod tests {
             Ending::HookGone,
             Ending::Orphaned,
             Ending::Undeliverable,
+            Ending::Dropped {
+                why: Dropped::Command,
+            },
+            Ending::Dropped { why: Dropped::Over },
+            Ending::Dropped {
+                why: Dropped::Restart,
+            },
         ];
         for ending in endings {
             let json = ending_json(&ending);

@@ -38,6 +38,8 @@ pub struct Origin {
     /// The subagent's type when a subagent asks.
     pub agent: Option<String>,
     pub pid: Option<u32>,
+    /// Asked by a session nod itself runs: no terminal could answer instead.
+    pub hosted: bool,
 }
 
 /// SHA-256 of the tool input's canonical JSON: what was shown is what runs.
@@ -134,6 +136,21 @@ pub enum Ending {
     Orphaned,
     /// Feishu would not carry the card, so the terminal was told to decide.
     Undeliverable,
+    /// The session that asked wants no answer any more.
+    Dropped {
+        why: Dropped,
+    },
+}
+
+/// Why a session of nod's own stopped waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    /// A command came instead of an answer.
+    Command,
+    /// The task or its process ended first.
+    Over,
+    /// The daemon stopped, and the task with it.
+    Restart,
 }
 
 /// How far an allow reaches.

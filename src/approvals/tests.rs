@@ -45,6 +45,7 @@ fn request(n: usize, s: usize, command: &str, now: Millis) -> Arc<Request> {
             session: Some(session(s)),
             agent: None,
             pid: None,
+            hosted: false,
         },
         suggested: Vec::new(),
         asked_at: now,

@@ -72,7 +72,7 @@ fn build(
     if unconfirmed {
         elements.push(coloured(said::UNCONFIRMED_TEXT.get(lang), "orange"));
     }
-    elements.extend(detail(ending, undo, lang));
+    elements.extend(detail(ending, request, undo, lang));
     let tag = if unconfirmed {
         &said::UNCONFIRMED
     } else {
@@ -119,6 +119,7 @@ fn outcome(ending: &Ending) -> (&'static Text, &'static str) {
         Ending::HookGone => (&said::HOOK_GONE, "grey"),
         Ending::Orphaned => (&said::ORPHANED, "grey"),
         Ending::Undeliverable => (&said::UNDELIVERABLE, "grey"),
+        Ending::Dropped { .. } => (&said::DROPPED, "grey"),
     }
 }
 
@@ -132,7 +133,8 @@ fn result(ending: &Ending, title: &Text, request: &Request, at: Millis, lang: La
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
-        | Ending::Undeliverable => return vec![markdown(&line)],
+        | Ending::Undeliverable
+        | Ending::Dropped { .. } => return vec![markdown(&line)],
     };
     match person(by) {
         Some(person) => {
@@ -157,7 +159,7 @@ fn person(by: &Operator) -> Option<String> {
     })
 }
 
-fn detail(ending: &Ending, undo: Option<&Value>, lang: Lang) -> Vec<Value> {
+fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) -> Vec<Value> {
     let say = |text: &Text| vec![note(text.get(lang))];
     match ending {
         Ending::Allowed { reach, .. } => match reach {
@@ -211,10 +213,12 @@ fn detail(ending: &Ending, undo: Option<&Value>, lang: Lang) -> Vec<Value> {
             })
             .collect(),
         Ending::Terminal { .. } => say(&said::TERMINAL_TEXT),
+        Ending::TimedOut if request.origin.hosted => say(&said::UNANSWERED_TEXT),
         Ending::TimedOut => say(&said::TIMED_OUT_TEXT),
         Ending::HookGone => say(&said::HOOK_GONE_TEXT),
         Ending::Orphaned => say(&said::ORPHANED_TEXT),
         Ending::Undeliverable => say(&said::UNDELIVERABLE_TEXT),
+        Ending::Dropped { why } => say(said::dropped(*why)),
     }
 }
 
@@ -254,6 +258,9 @@ mod tests {
             "已超时",
             "请求已失效",
             "连接已中断",
+            "已取消",
+            "已取消",
+            "已取消",
             "卡片无法送达",
         ]) {
             let at = request.asked_at + 61_000;
@@ -287,6 +294,23 @@ mod tests {
             assert_eq!(read(&card).contains("没有收到确认"), decided);
             assert_eq!(actions(&card), Vec::<&str>::new());
         }
+    }
+
+    #[test]
+    fn a_hosted_request_has_no_terminal_to_go_back_to() {
+        let mut request = bash("ls");
+        let timed_out = |request: &Request| {
+            let ending = Ending::TimedOut;
+            let card = ended(request, &ending, 0, Delivery::Confirmed, None, Lang::Zh);
+            read(&card)
+        };
+        assert!(timed_out(&request).contains("已交回终端处理"));
+        request.origin.hosted = true;
+        let seen = timed_out(&request);
+        assert!(
+            seen.contains("已按不允许处理") && !seen.contains("终端"),
+            "{seen}"
+        );
     }
 
     #[test]

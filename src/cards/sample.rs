@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Action;
 use super::permission::pending;
-use crate::approvals::request::{Digest, Ending, Operator, Origin, Reach, Request};
+use crate::approvals::request::{Digest, Dropped, Ending, Operator, Origin, Reach, Request};
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Rule, offer};
 use crate::wording::Lang;
@@ -24,6 +24,7 @@ pub(super) fn request(tool: &str, input: Value) -> Request {
             session: SessionId::parse("3f9c0000-aaaa-bbbb-cccc-123456789abc").ok(),
             agent: Some("reviewer".to_owned()),
             pid: None,
+            hosted: false,
         },
         suggested: Vec::new(),
         asked_at: 1_793_922_600_000,
@@ -94,6 +95,13 @@ pub(super) fn endings() -> Vec<Ending> {
         Ending::TimedOut,
         Ending::HookGone,
         Ending::Orphaned,
+        Ending::Dropped {
+            why: Dropped::Command,
+        },
+        Ending::Dropped { why: Dropped::Over },
+        Ending::Dropped {
+            why: Dropped::Restart,
+        },
         Ending::Undeliverable,
     ]
 }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::claude::launch;
 use crate::wording::Lang;
 
 /// Larger than any settings file a person writes.
@@ -125,6 +126,11 @@ impl Sources {
     pub fn claude_project(&self) -> Option<PathBuf> {
         let (path, _) = self.get("CLAUDE_PROJECT_DIR")?;
         Some(PathBuf::from(path))
+    }
+
+    /// What a Claude Code child inherits of this process' environment.
+    pub fn child_environment(&self) -> Vec<(OsString, OsString)> {
+        launch::environment(std::env::vars_os(), launch::INHERITED)
     }
 
     /// The working directory, for what a person asks from there.

@@ -35,6 +35,13 @@ fn every_wrong_value_is_reported_at_once_and_no_content_is_shown() {
         ("NOD_STATE_DIR", "relative/canary"),
         ("NOD_LANG", "fr"),
         ("NOD_LOG", "loud"),
+        ("NOD_PROJECTS", "shop=/no/such/canary"),
+        ("NOD_CLAUDE", "bin/canary"),
+        ("TOOL_APPROVAL_ENABLED", "canary"),
+        ("NOD_ALLOW_BYPASS", "yes"),
+        ("NOD_TOOL_TIMEOUT", "0"),
+        ("NOD_QUESTION_TIMEOUT", "x"),
+        ("NOD_TASK_TIMEOUT", "90000"),
     ];
     let problems = load(&wrong).unwrap_err();
     let text = problems.to_string();
@@ -125,4 +132,25 @@ fn the_written_tables_equal_the_one_in_the_code() {
         readme.contains(&readme_table()),
         "`nod settings --table` prints it"
     );
+}
+
+#[test]
+fn approvals_are_switched_off_by_two_settings_only() {
+    assert!(!load(&[]).unwrap().sessions.bypass);
+    let off = ("TOOL_APPROVAL_ENABLED", "false");
+    let alone = load(&[off]).unwrap_err().to_string();
+    assert!(alone.contains("`NOD_ALLOW_BYPASS` is not"), "{alone}");
+    let allowed = ("NOD_ALLOW_BYPASS", "true");
+    assert!(!load(&[allowed]).unwrap().sessions.bypass);
+    assert!(load(&[off, allowed]).unwrap().sessions.bypass);
+}
+
+#[test]
+fn projects_are_directories_that_exist() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("shop={}", dir.path().display());
+    let config = load(&[("NOD_PROJECTS", &text)]).unwrap();
+    let found = config.sessions.projects.find("Shop").unwrap();
+    assert_eq!(found.path, dir.path());
+    assert_eq!(config.sessions.claude, PathBuf::from("claude"));
 }

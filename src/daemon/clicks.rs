@@ -426,7 +426,8 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
-        | Ending::Undeliverable => Toast::HookGone,
+        | Ending::Undeliverable
+        | Ending::Dropped { .. } => Toast::HookGone,
     }
 }
 
@@ -465,6 +466,7 @@ fn late(ending: &Ending, ago: Millis) -> Toast {
             ago,
         },
         Ending::TimedOut => Toast::TimedOut { ago },
+        Ending::Dropped { .. } => Toast::Expired,
         Ending::HookGone | Ending::Orphaned | Ending::Undeliverable => Toast::HookGone,
     }
 }

@@ -131,6 +131,7 @@ async fn ask(
             session: input.common.session,
             agent: nod.agent.or(input.common.agent_type),
             pid: nod.pid.or(peer.pid.and_then(|pid| u32::try_from(pid).ok())),
+            hosted: false,
         },
         asked_at: now,
         deadline: now + millis(timeout),

@@ -26,7 +26,8 @@ pub(super) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
-        | Ending::Undeliverable => return Extras::default(),
+        | Ending::Undeliverable
+        | Ending::Dropped { .. } => return Extras::default(),
     };
     let (rules, to) = match reach {
         Reach::Once => return Extras::default(),

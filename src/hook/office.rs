@@ -168,6 +168,7 @@ fn take(desk: &Arc<Desk>, asked: &Registration, patience: Duration) -> Result<Wa
             session: asked.session(),
             agent: None,
             pid: None,
+            hosted: false,
         },
         suggested: Vec::new(),
         asked_at: now,

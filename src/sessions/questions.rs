@@ -301,7 +301,9 @@ impl Ask {
                 let edits = Tap::ApprovePlanAndEdits.as_name();
                 plan.approved(words.first() == Some(&edits))
             }
-            Asker::Claude(claude::Asked::Fields(_)) => return (Value::Null, Vec::new()),
+            Asker::Claude(claude::Asked::Fields(fields)) => {
+                return (Value::Object(claude::content(fields, words)), Vec::new());
+            }
         };
         match verdict {
             Verdict::Allow { input, permissions } => (input, permissions),

@@ -14,7 +14,9 @@ mod asks;
 mod effect;
 mod turn;
 
-pub use effect::{AskEnding, ChildNo, Effect, Fate, Finish, How, Input, Notice, Order, Text};
+pub use effect::{
+    AskEnding, ChildNo, Effect, Fate, Finish, How, Input, Notice, Order, Text, Unanswered,
+};
 
 use crate::claude::exit::Exit;
 use crate::claude::launch::Opening;
@@ -36,6 +38,8 @@ pub struct Limits {
     pub rest: Millis,
     /// The least time between two progress updates.
     pub progress: Millis,
+    /// How long an answer given in time may be on its way.
+    pub slack: Millis,
 }
 
 impl Default for Limits {
@@ -46,6 +50,7 @@ impl Default for Limits {
             quiet: 30 * 60_000,
             rest: 10 * 60_000,
             progress: 1_500,
+            slack: 0,
         }
     }
 }
@@ -174,7 +179,7 @@ impl Session {
             State::Running(run) => run
                 .asks
                 .iter()
-                .map(|open| open.deadline)
+                .map(|open| open.deadline + self.limits.slack)
                 .chain([run.seen + self.limits.quiet, run.progress.due_at()])
                 .min(),
         }
@@ -186,6 +191,7 @@ impl Session {
             Input::Text(text) => self.text(text, now, &mut out),
             Input::Reply { ask, reply } => self.reply(&ask, &reply, now, &mut out),
             Input::Decided { ask, verdict } => self.decided(&ask, verdict, now, &mut out),
+            Input::Unanswered { ask, why } => self.unanswered(&ask, why, &mut out),
             Input::Command(order) => self.command(order, &mut out),
             Input::Child { child, event } => self.child(child, event, now, &mut out),
             Input::Tick => self.tick(now, &mut out),

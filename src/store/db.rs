@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use super::schema::{self, SetAside};
-use super::{StoreError, audit, events, left_rules, outbox, requests};
+use super::{StoreError, audit, events, left_rules, outbox, requests, sessions};
 use crate::approvals::request::Millis;
 use crate::ids::BadId;
 
@@ -145,6 +145,7 @@ impl Db {
             events::prune(db, now)?;
             outbox::prune(db, now)?;
             left_rules::prune(db, now)?;
+            sessions::prune(db, now)?;
             audit::prune(db, now)?;
             db.trim()
         })
@@ -156,6 +157,7 @@ impl Db {
         events::trim(self)?;
         outbox::trim(self)?;
         left_rules::trim(self)?;
+        sessions::trim(self)?;
         audit::trim(self)
     }
 

@@ -2,7 +2,7 @@
 //! means.
 
 use super::{Text, span};
-use crate::approvals::request::Millis;
+use crate::approvals::request::{Dropped, Millis};
 
 pub static ANSWERED: Text = Text::new("已回答", "Answered");
 pub static ALLOWED: Text = Text::new("已批准", "Allowed");
@@ -17,12 +17,17 @@ pub static TIMED_OUT: Text = Text::new("已超时", "Timed out");
 pub static HOOK_GONE: Text = Text::new("请求已失效", "Void");
 pub static ORPHANED: Text = Text::new("连接已中断", "Connection lost");
 pub static UNDELIVERABLE: Text = Text::new("卡片无法送达", "Undeliverable");
+pub static DROPPED: Text = Text::new("已取消", "Cancelled");
 pub static UNDONE: Text = Text::new("规则已撤销", "Rule undone");
 pub static UNCONFIRMED: Text = Text::new("送达未确认", "Unconfirmed");
 
 pub static TIMED_OUT_TEXT: Text = Text::new(
     "在期限内没有人答复，已交回终端处理；这不算拒绝。",
     "Nobody answered in time, so the question went back to the terminal. This is not a denial.",
+);
+pub static UNANSWERED_TEXT: Text = Text::new(
+    "在期限内没有人答复，已按不允许处理。",
+    "Nobody answered in time, so it was not allowed.",
 );
 pub static HOOK_GONE_TEXT: Text = Text::new(
     "提问的进程已退出，请返回终端查看状态。",
@@ -53,6 +58,27 @@ pub static BY: Text = Text::new("操作人", "By");
 pub static REASON: Text = Text::new("理由", "Reason");
 pub static RULE: Text = Text::new("留下的规则", "The rule it left");
 pub static SESSION_RULE: Text = Text::new("本次会话的规则", "The rule for this session");
+
+/// Why a session of nod's own stopped waiting.
+pub fn dropped(why: Dropped) -> &'static Text {
+    static COMMAND: Text = Text::new(
+        "收到了新的命令，不再等待答复；这个操作没有执行。",
+        "A command came instead of an answer; nothing was run.",
+    );
+    static OVER: Text = Text::new(
+        "任务已结束，不再需要答复。",
+        "The task ended, so no answer is needed any more.",
+    );
+    static RESTART: Text = Text::new(
+        "nod 重启，任务已中断；这个操作没有执行。",
+        "nod restarted and the task was interrupted; nothing was run.",
+    );
+    match why {
+        Dropped::Command => &COMMAND,
+        Dropped::Over => &OVER,
+        Dropped::Restart => &RESTART,
+    }
+}
 
 /// When it ended, by the reader's clock, and how long it had waited.
 pub fn when(local_time: &str, waited: Millis) -> Text {

@@ -94,6 +94,12 @@ pub enum Toast {
     /// Remote approval is locked; only a refusal is possible.
     Locked,
     Processing,
+    /// The session that asked does not wait any more.
+    Expired,
+    Stopping,
+    NothingRuns,
+    /// Only the owner steers sessions.
+    NotTheOwner,
     /// A question has its answer.
     Answered,
     /// The person chose not to answer, or sent a plan back.
@@ -112,11 +118,13 @@ impl Toast {
             | Self::Interrupted
             | Self::Answered
             | Self::AnswerRefused
+            | Self::Stopping
             | Self::RuleUndone => Tone::Success,
             Self::Unknown
             | Self::HookGone
             | Self::Invalid
             | Self::NotAnApprover
+            | Self::NotTheOwner
             | Self::CallbackUnreachable
             | Self::UndoFailed { .. } => Tone::Error,
             Self::AlreadyHandled
@@ -128,6 +136,8 @@ impl Toast {
             | Self::RuleNotSaved { .. }
             | Self::AlwaysNotOffered
             | Self::NotOffered
+            | Self::Expired
+            | Self::NothingRuns
             | Self::BadAnswer(_)
             | Self::Locked => Tone::Warning,
             Self::SameAgain { .. }
@@ -162,6 +172,13 @@ impl Toast {
             Self::HookGone => Text::new(
                 "请求已失效，请返回终端查看状态",
                 "This request is void: look at the terminal",
+            ),
+            Self::Expired => super::session::EXPIRED,
+            Self::Stopping => Text::new("正在停止", "Stopping"),
+            Self::NothingRuns => Text::new("当前没有正在执行的任务", "Nothing is running here"),
+            Self::NotTheOwner => Text::new(
+                "抱歉，只有所有者可以使用会话命令，操作未生效",
+                "Sorry, only the owner can steer sessions: nothing was changed",
             ),
             Self::Invalid => Text::new("无效的回调请求", "Invalid callback"),
             Self::NotAnApprover => Text::new(

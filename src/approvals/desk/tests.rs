@@ -31,6 +31,7 @@ fn request(n: usize, timeout: Millis) -> Request {
             session: Some(SessionId::parse("s").unwrap()),
             agent: None,
             pid: None,
+            hosted: false,
         },
         suggested: Vec::new(),
         asked_at: T0,

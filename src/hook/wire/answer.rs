@@ -40,6 +40,8 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
         }
         Ending::HookGone => fallback(session, "hook_gone", "请求已失效，请在终端操作"),
         Ending::Orphaned => fallback(session, "daemon_restarted", "服务已重启，请在终端操作"),
+        // A session's own asks never wait behind a hook.
+        Ending::Dropped { .. } => fallback(session, "dropped", "请求已失效，请在终端操作"),
         Ending::Undeliverable => fallback(
             session,
             "card_undeliverable",

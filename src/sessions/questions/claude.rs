@@ -1,12 +1,16 @@
 //! Claude Code's three ways to ask, as questions of ours, and the answers back
 //! in its own form.
 
-use serde_json::{Map, Value};
+use serde::Deserialize as _;
+use serde_json::{Map, Value, json};
 
-use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Outcome, Question};
+use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Outcome, Question, Tap};
 use crate::claude::asking::{self, Field, FieldKind};
 use crate::claude::stream::Elicitation;
 use crate::claude::stream::say::{Elicited, Verdict};
+
+/// An MCP server's elicitation, as a call of our own.
+pub const ELICITATION: &str = "nod_elicitation";
 
 /// What the answer must be turned back into.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +50,7 @@ pub fn tool(name: &str, input: &Value) -> Option<(Ask, Asked)> {
             };
             Some((Ask::one(question), Asked::Plan(plan)))
         }
+        ELICITATION => elicitation(&Elicitation::deserialize(input).ok()?),
         _ => None,
     }
 }
@@ -61,6 +66,60 @@ pub fn elicitation(asked: &Elicitation) -> Option<(Ask, Asked)> {
         .map(|(i, field)| elicited(field, (i == 0).then_some(asked.message.as_str())))
         .collect();
     Some((Ask { questions }, Asked::Fields(fields)))
+}
+
+/// The input under which an elicitation reads back by [`tool`].
+pub fn elicited_input(asked: &Elicitation) -> Value {
+    json!({
+        "mcp_server_name": asked.server,
+        "message": asked.message,
+        "requested_schema": asked.schema,
+    })
+}
+
+/// An elicitation's form, filled in with kept words, one per field.
+pub fn content(fields: &[Field], words: &[String]) -> Map<String, Value> {
+    let mut content = Map::new();
+    for (field, words) in fields.iter().zip(words) {
+        let answer = match &field.kind {
+            _ if words.is_empty() => Answer::Skipped,
+            FieldKind::YesNo if *words == Tap::Yes.as_name() => Answer::Yes,
+            FieldKind::YesNo => Answer::No,
+            FieldKind::Choice { options, .. } => Answer::Picked {
+                options: picked(options, words),
+                other: None,
+            },
+            FieldKind::Text | FieldKind::Number | FieldKind::Integer => Answer::Text(words.clone()),
+        };
+        if let Some(value) = field_value(field, &answer) {
+            content.insert(field.name.clone(), value);
+        }
+    }
+    content
+}
+
+/// The options that `A, B` names; a label may hold a comma of its own.
+fn picked(options: &[(String, String)], words: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut rest = words;
+    while !rest.is_empty() {
+        let fits = |label: &str| {
+            let after = rest.strip_prefix(label)?;
+            after
+                .is_empty()
+                .then_some("")
+                .or_else(|| after.strip_prefix(", "))
+        };
+        let best = options
+            .iter()
+            .enumerate()
+            .filter_map(|(i, (_, label))| Some((label.len(), i, fits(label)?)))
+            .max();
+        let Some((_, i, after)) = best else { break };
+        found.push(i);
+        rest = after;
+    }
+    found
 }
 
 impl Asked {
@@ -202,9 +261,8 @@ fn field_value(field: &Field, answer: &Answer) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Reply, Tap};
+    use super::super::Reply;
     use super::*;
-    use serde_json::json;
 
     fn answered(name: &str, input: &Value, reply: &Reply) -> Back {
         let (ask, asked) = tool(name, input).expect("a question");
@@ -312,5 +370,29 @@ mod tests {
         assert!(tool("AskUserQuestion", &json!({"questions": many})).is_none());
         assert!(tool("AskUserQuestion", &json!({})).is_none());
         assert!(tool("Bash", &json!({"command":"ls"})).is_none());
+    }
+
+    #[test]
+    fn an_elicitation_is_filled_in_from_kept_words() {
+        let asked = Elicitation {
+            server: Some("files".to_owned()),
+            message: "More about it".to_owned(),
+            mode: None,
+            schema: json!({"type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"},
+                "age": {"type": "integer"},
+                "sure": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"enum": ["a", "b", "c"], "enumNames": ["A", "A, B", "C"]}},
+            }}),
+        };
+        let input = elicited_input(&asked);
+        let (ask, asked) = tool(ELICITATION, &input).expect("a question");
+        assert_eq!(ask.questions.len(), 4);
+        let Asked::Fields(fields) = asked else {
+            panic!("fields")
+        };
+        let words = ["lin", "", "yes", "A, B, C"].map(str::to_owned);
+        let expected = json!({"name": "lin", "sure": true, "tags": ["b", "c"]});
+        assert_eq!(Value::Object(content(&fields, &words)), expected);
     }
 }

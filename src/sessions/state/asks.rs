@@ -1,7 +1,9 @@
 //! What a session waits for: tool requests and questions, each open until it
 //! is answered, cancelled, withdrawn or out of time.
 
-use super::{AskEnding, ChildNo, Effect, Notice, Session, State};
+use serde_json::Value;
+
+use super::{AskEnding, ChildNo, Effect, Notice, Session, State, Unanswered};
 use crate::approvals::request::Millis;
 use crate::claude::stream::say::{Elicited, Say, Verdict};
 use crate::claude::stream::{Request, ToolRequest, Wanted};
@@ -88,8 +90,8 @@ impl Session {
                     return;
                 };
                 if needs_words(&tool) {
-                    if let Some((ask, asked)) = claude::tool(&tool.tool, &tool.input) {
-                        return self.put(id, ask, asked, now, out);
+                    if let Some(question) = claude::tool(&tool.tool, &tool.input) {
+                        return self.put(id, (tool.tool, tool.input), question, now, out);
                     }
                     let deny = Verdict::deny("This question could not be shown to the user.");
                     out.push(verdict(request.id, deny));
@@ -112,9 +114,13 @@ impl Session {
             }
             Wanted::Elicitation(asked) => {
                 if let Some(id) = id.filter(|_| room)
-                    && let Some((ask, asked)) = claude::elicitation(&asked)
+                    && let Some(question) = claude::elicitation(&asked)
                 {
-                    return self.put(id, ask, asked, now, out);
+                    let call = (
+                        claude::ELICITATION.to_owned(),
+                        claude::elicited_input(&asked),
+                    );
+                    return self.put(id, call, question, now, out);
                 }
                 out.push(write(Say::Elicited {
                     request: request.id,
@@ -129,7 +135,14 @@ impl Session {
         }
     }
 
-    fn put(&mut self, id: RequestId, ask: Ask, asked: Asked, now: Millis, out: &mut Vec<Effect>) {
+    fn put(
+        &mut self,
+        id: RequestId,
+        (tool, input): (String, Value),
+        (ask, asked): (Ask, Asked),
+        now: Millis,
+        out: &mut Vec<Effect>,
+    ) {
         let State::Running(run) = &mut self.state else {
             return;
         };
@@ -137,14 +150,12 @@ impl Session {
         run.asks.push(Open {
             id: id.clone(),
             deadline,
-            what: What::Question {
-                ask: ask.clone(),
-                asked,
-            },
+            what: What::Question { ask, asked },
         });
         out.push(Effect::AskQuestion {
             ask: id,
-            question: ask,
+            tool,
+            input,
             deadline,
         });
     }
@@ -194,22 +205,52 @@ impl Session {
         let State::Running(run) = &mut self.state else {
             return;
         };
-        let is_it = |open: &Open| open.id == *id && matches!(open.what, What::Tool { .. });
-        let Some(at) = run.asks.iter().position(is_it) else {
+        let Some(at) = run.asks.iter().position(|open| open.id == *id) else {
             return;
         };
         let open = run.asks.remove(at);
         run.seen = now;
         let child = run.child;
         self.remember(id.clone(), true);
+        let back = match (&open.what, verdict) {
+            (
+                What::Question {
+                    asked: Asked::Fields(_),
+                    ..
+                },
+                verdict,
+            ) => Back::Elicited(match verdict {
+                Verdict::Allow {
+                    input: Value::Object(content),
+                    ..
+                } => Elicited::Accept(content),
+                Verdict::Allow { .. } | Verdict::Deny { .. } => Elicited::Decline,
+            }),
+            (_, verdict) => Back::Verdict(verdict),
+        };
         out.push(Effect::Write {
             child,
-            say: open.back(Back::Verdict(verdict)),
+            say: open.back(back),
         });
         out.push(Effect::Settle {
             ask: open.id,
             ending: AskEnding::Decided,
         });
+    }
+
+    pub(super) fn unanswered(&mut self, id: &RequestId, why: Unanswered, out: &mut Vec<Effect>) {
+        match why {
+            Unanswered::TimedOut => self.time_out(|open| open.id == *id, out),
+            Unanswered::NotShown => self.end_asks(
+                |open| open.id == *id,
+                &AskEnding::Withdrawn,
+                out,
+                |open| {
+                    let because = "This could not be shown to the user, so nobody answered.";
+                    (open.refuse(because, false), Some(Notice::CannotAsk))
+                },
+            ),
+        }
     }
 
     /// A command came instead of an answer.
@@ -227,33 +268,33 @@ impl Session {
     }
 
     pub(super) fn expire_asks(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let slack = self.limits.slack;
+        self.time_out(|open| now >= open.deadline + slack, out);
+    }
+
+    fn time_out(&mut self, which: impl Fn(&Open) -> bool, out: &mut Vec<Effect>) {
         let limits = self.limits;
-        self.end_asks(
-            |open| now >= open.deadline,
-            &AskEnding::TimedOut,
-            out,
-            |open| match &open.what {
-                What::Tool { name } => {
-                    let because = format!(
-                        "Nobody answered within {} seconds, so this was not allowed. \
+        self.end_asks(which, &AskEnding::TimedOut, out, |open| match &open.what {
+            What::Tool { name } => {
+                let because = format!(
+                    "Nobody answered within {} seconds, so this was not allowed. \
                          The user may be away: do not try it again unasked.",
-                        limits.approval / 1_000
-                    );
-                    let tool = name.clone();
-                    (
-                        open.refuse(&because, false),
-                        Some(Notice::ApprovalTimedOut { tool }),
-                    )
-                }
-                What::Question { .. } => {
-                    let because = format!(
-                        "Nobody answered within {} seconds. The task stops here.",
-                        limits.question / 1_000
-                    );
-                    (open.refuse(&because, true), Some(Notice::QuestionTimedOut))
-                }
-            },
-        );
+                    limits.approval / 1_000
+                );
+                let tool = name.clone();
+                (
+                    open.refuse(&because, false),
+                    Some(Notice::ApprovalTimedOut { tool }),
+                )
+            }
+            What::Question { .. } => {
+                let because = format!(
+                    "Nobody answered within {} seconds. The task stops here.",
+                    limits.question / 1_000
+                );
+                (open.refuse(&because, true), Some(Notice::QuestionTimedOut))
+            }
+        });
     }
 
     fn end_asks(

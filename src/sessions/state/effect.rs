@@ -6,7 +6,8 @@ use crate::claude::stream::say::{Mode, Say, Verdict};
 use crate::claude::stream::{Event, ToolRequest};
 use crate::ids::RequestId;
 use crate::sessions::progress::View;
-use crate::sessions::questions::{Ask, Outcome, Problem, Reply};
+use crate::sessions::questions::{Outcome, Problem, Reply};
+use serde_json::Value;
 
 /// One child of a session; a later child has a higher number.
 pub type ChildNo = u32;
@@ -28,10 +29,16 @@ pub enum Input {
         ask: RequestId,
         reply: Reply,
     },
-    /// For a tool request, from wherever permissions are decided.
+    /// For a tool request or a question, from wherever it was put to a
+    /// person. A question's answers stand in the input of the allow.
     Decided {
         ask: RequestId,
         verdict: Verdict,
+    },
+    /// No answer will come from there.
+    Unanswered {
+        ask: RequestId,
+        why: Unanswered,
     },
     /// A command given where this session lives; cancels what it waits for.
     Command(Order),
@@ -40,6 +47,13 @@ pub enum Input {
         event: Event,
     },
     Tick,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unanswered {
+    TimedOut,
+    /// It could not be put to anybody.
+    NotShown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +84,11 @@ pub enum Effect {
         request: Box<ToolRequest>,
         deadline: Millis,
     },
+    /// The call reads back as the question by [`crate::sessions::questions::of`].
     AskQuestion {
         ask: RequestId,
-        question: Ask,
+        tool: String,
+        input: Value,
         deadline: Millis,
     },
     /// Follows every ask exactly once.

@@ -564,3 +564,82 @@ fn more_texts_than_anyone_reads_are_refused_aloud() {
         [fate("over", Fate::Lost), Effect::Tell(Notice::TooManyTexts)]
     );
 }
+
+#[test]
+fn a_question_decided_elsewhere_goes_back_in_its_own_form() {
+    let mut session = session();
+    session.on(text("t1"), 0);
+    session.on(line(1, &question("q1")), 1);
+    let schema = json!({"type":"object","properties":{"name":{"type":"string"}}});
+    let elicits = |id: &str| json!({"type":"control_request","request_id":id,"request":{"subtype":"elicitation","message":"Who?","requested_schema":schema}});
+    session.on(line(1, &elicits("e1")), 1);
+    session.on(line(1, &elicits("e2")), 1);
+    let allow = |input: Value| Verdict::Allow {
+        input,
+        permissions: Vec::new(),
+    };
+    let decided = |id: &str, verdict| Input::Decided {
+        ask: ask(id),
+        verdict,
+    };
+    let settled = |id: &str| Effect::Settle {
+        ask: ask(id),
+        ending: AskEnding::Decided,
+    };
+    let write = |say| Effect::Write { child: 1, say };
+    let answers = json!({"answers": {"Which?": "A"}});
+    let effects = essential(session.on(decided("q1", allow(answers.clone())), 2));
+    let say = Say::Verdict {
+        request: "q1".to_owned(),
+        verdict: allow(answers),
+    };
+    assert_eq!(effects, [write(say), settled("q1")]);
+    for (id, verdict, answer) in [
+        (
+            "e1",
+            allow(json!({"name": "lin"})),
+            Elicited::Accept(json!({"name": "lin"}).as_object().cloned().expect("a map")),
+        ),
+        ("e2", Verdict::deny("no"), Elicited::Decline),
+    ] {
+        let effects = essential(session.on(decided(id, verdict), 3));
+        let request = id.to_owned();
+        let say = Say::Elicited { request, answer };
+        assert_eq!(effects, [write(say), settled(id)]);
+    }
+}
+
+#[test]
+fn an_answer_that_will_not_come_is_refused_at_once_and_says_why() {
+    let limits = Limits {
+        slack: MINUTE,
+        ..Limits::default()
+    };
+    let id = SessionId::parse("6b5f").expect("an id");
+    let mut session = Session::new(id, Mode::Default, limits);
+    session.on(text("t1"), 0);
+    session.on(line(1, &wants("r1", "Bash", &json!({}))), 0);
+    session.on(line(1, &wants("r2", "Bash", &json!({}))), 0);
+    let late = essential(session.on(Input::Tick, limits.approval));
+    assert_eq!(late, [], "an answer may be on its way");
+    for (id, why, words) in [
+        ("r1", Unanswered::TimedOut, "within 120 seconds"),
+        ("r2", Unanswered::NotShown, "could not be shown"),
+    ] {
+        let ask = ask(id);
+        let effects = essential(session.on(Input::Unanswered { ask, why }, limits.approval));
+        let Some(Effect::Write {
+            say:
+                Say::Verdict {
+                    verdict: Verdict::Deny { message, .. },
+                    ..
+                },
+            ..
+        }) = effects.first()
+        else {
+            panic!("{effects:?}")
+        };
+        assert!(message.contains(words), "{message}");
+    }
+    assert_eq!(session.status(), Status::Executing);
+}

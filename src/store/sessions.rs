@@ -1,0 +1,225 @@
+//! Sessions started from a chat: where each lives, what resumes it, and
+//! whether it ran when the daemon last wrote.
+
+use rusqlite::types::Type;
+use rusqlite::{Row, named_params};
+
+use super::StoreError;
+use super::db::{DAY, Db, read_id, read_optional_id};
+use crate::approvals::request::Millis;
+use crate::claude::stream::say::Mode;
+use crate::ids::{ChatId, MessageId, RequestId, SessionId};
+use crate::sessions::route::Place;
+use crate::sessions::state::Saved;
+
+const KEPT: Millis = 30 * DAY;
+const MAX: i64 = 200;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptSession {
+    /// What a person calls it by; never used twice.
+    pub number: i64,
+    pub saved: Saved,
+    /// The project's name in the settings.
+    pub project: String,
+    pub title: String,
+    pub place: Place,
+    /// The message its own messages reply to.
+    pub anchor: MessageId,
+    /// The card that shows its task.
+    pub card: Option<MessageId>,
+    pub began_at: Millis,
+    pub used_at: Millis,
+}
+
+impl Db {
+    /// Keeps a new session and gives it its number.
+    pub fn add_session(&self, session: &KeptSession) -> Result<i64, StoreError> {
+        let number = self
+            .conn
+            .prepare_cached(
+                "INSERT INTO sessions (conversation, begun, mode, running, asks, project, title,
+                     chat_id, thread, anchor, card, began_at, used_at)
+                 VALUES (:conversation, :begun, :mode, :running, :asks, :project, :title,
+                     :chat, :thread, :anchor, :card, :began, :used) RETURNING number",
+            )?
+            .query_row(
+                named_params! {
+                    ":conversation": session.saved.conversation.as_str(),
+                    ":begun": session.saved.begun,
+                    ":mode": session.saved.mode.as_str(),
+                    ":running": session.saved.running,
+                    ":asks": asks_text(&session.saved.asks),
+                    ":project": session.project,
+                    ":title": session.title,
+                    ":chat": session.place.chat.as_str(),
+                    ":thread": session.place.thread,
+                    ":anchor": session.anchor.as_str(),
+                    ":card": session.card.as_ref().map(MessageId::as_str),
+                    ":began": session.began_at,
+                    ":used": session.used_at,
+                },
+                |row| row.get(0),
+            )?;
+        self.inserted()?;
+        Ok(number)
+    }
+
+    pub fn save_session(&self, session: &KeptSession) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached(
+                "UPDATE sessions SET conversation = :conversation, begun = :begun, mode = :mode,
+                     running = :running, asks = :asks, chat_id = :chat, thread = :thread,
+                     anchor = :anchor, card = :card, used_at = :used
+                 WHERE number = :number",
+            )?
+            .execute(named_params! {
+                ":number": session.number,
+                ":conversation": session.saved.conversation.as_str(),
+                ":begun": session.saved.begun,
+                ":mode": session.saved.mode.as_str(),
+                ":running": session.saved.running,
+                ":asks": asks_text(&session.saved.asks),
+                ":chat": session.place.chat.as_str(),
+                ":thread": session.place.thread,
+                ":anchor": session.anchor.as_str(),
+                ":card": session.card.as_ref().map(MessageId::as_str),
+                ":used": session.used_at,
+            })?;
+        Ok(())
+    }
+
+    /// The one used last stands last.
+    pub fn sessions(&self) -> Result<Vec<KeptSession>, StoreError> {
+        let mut query = self
+            .conn
+            .prepare_cached("SELECT * FROM sessions ORDER BY used_at, number")?;
+        let rows = query.query_map([], read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Ids hold no blanks.
+fn asks_text(asks: &[RequestId]) -> String {
+    let asks: Vec<_> = asks.iter().map(RequestId::as_str).collect();
+    asks.join(" ")
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<KeptSession> {
+    let asks: String = row.get("asks")?;
+    let asks = asks.split_whitespace().map(RequestId::parse);
+    let mode: String = row.get("mode")?;
+    Ok(KeptSession {
+        number: row.get("number")?,
+        saved: Saved {
+            conversation: read_id(row, "conversation", SessionId::parse)?,
+            begun: row.get("begun")?,
+            mode: Mode::parse(&mode).unwrap_or_default(),
+            running: row.get("running")?,
+            asks: asks.collect::<Result<_, _>>().map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
+            })?,
+        },
+        project: row.get("project")?,
+        title: row.get("title")?,
+        place: Place {
+            chat: read_id(row, "chat_id", ChatId::parse)?,
+            thread: row.get("thread")?,
+        },
+        anchor: read_id(row, "anchor", MessageId::parse)?,
+        card: read_optional_id(row, "card", MessageId::parse)?,
+        began_at: row.get("began_at")?,
+        used_at: row.get("used_at")?,
+    })
+}
+
+pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
+    db.conn.execute(
+        "DELETE FROM sessions WHERE used_at < ?1 AND NOT running",
+        [now - KEPT],
+    )?;
+    Ok(())
+}
+
+pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
+    db.conn.execute(
+        "DELETE FROM sessions WHERE number IN (
+             SELECT number FROM sessions ORDER BY used_at DESC, number DESC LIMIT -1 OFFSET ?1)",
+        [MAX],
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::samples::store;
+
+    fn session(used_at: Millis) -> KeptSession {
+        KeptSession {
+            number: 0,
+            saved: Saved {
+                conversation: SessionId::parse("c-1").unwrap(),
+                begun: false,
+                mode: Mode::Default,
+                running: true,
+                asks: Vec::new(),
+            },
+            project: "shop".to_owned(),
+            title: "修复登录".to_owned(),
+            place: Place {
+                chat: ChatId::parse("oc_1").unwrap(),
+                thread: None,
+            },
+            anchor: MessageId::parse("om_1").unwrap(),
+            card: None,
+            began_at: 1,
+            used_at,
+        }
+    }
+
+    #[test]
+    fn a_session_reads_back_as_it_was_saved_last() {
+        let db = store();
+        let mut kept = session(5);
+        kept.number = db.add_session(&kept).unwrap();
+        assert_eq!(db.sessions().unwrap(), [kept.clone()]);
+        kept.saved = Saved {
+            conversation: SessionId::parse("c-2").unwrap(),
+            begun: true,
+            mode: Mode::Plan,
+            running: false,
+            asks: ["a", "b"].map(|id| RequestId::parse(id).unwrap()).to_vec(),
+        };
+        kept.place.thread = Some("omt_1".to_owned());
+        kept.card = MessageId::parse("om_2").ok();
+        kept.used_at = 9;
+        db.save_session(&kept).unwrap();
+        assert_eq!(db.sessions().unwrap(), [kept]);
+    }
+
+    #[test]
+    fn old_sessions_go_and_numbers_never_come_back() {
+        let db = store();
+        let mut kept = session(5);
+        kept.saved.running = false;
+        let first = db.add_session(&kept).unwrap();
+        db.prune(5 + KEPT).unwrap();
+        assert_eq!(db.sessions().unwrap().len(), 1);
+        db.prune(6 + KEPT).unwrap();
+        assert!(db.sessions().unwrap().is_empty());
+        assert!(db.add_session(&session(9)).unwrap() > first);
+    }
+
+    #[test]
+    fn the_cap_keeps_the_ones_used_last() {
+        let db = store();
+        for used in 0..MAX + 3 {
+            db.add_session(&session(used)).unwrap();
+        }
+        db.prune(0).unwrap();
+        let left = db.sessions().unwrap();
+        assert_eq!(left.len(), usize::try_from(MAX).unwrap());
+        assert_eq!(left[0].used_at, 3);
+    }
+}
