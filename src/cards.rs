@@ -15,6 +15,7 @@ pub mod escape;
 pub mod markdown;
 pub mod notice;
 pub mod permission;
+pub mod progress;
 pub mod question;
 pub mod secrets;
 

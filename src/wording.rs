@@ -7,6 +7,7 @@ pub mod card;
 pub mod ending;
 pub mod question;
 pub mod session;
+pub mod task;
 pub mod toast;
 
 pub use toast::{Toast, toast_json};

@@ -262,7 +262,11 @@ pub(super) fn rendered(rules: &[Rule]) -> String {
 }
 
 pub(super) fn expiry(request: &Request, lang: Lang) -> Value {
-    let text = words::expires(&local_time(request.deadline));
+    let text = if request.origin.hosted {
+        words::expires_hosted(&local_time(request.deadline))
+    } else {
+        words::expires(&local_time(request.deadline))
+    };
     markdown(&format!("<font color='grey'>{}</font>", text.get(lang)))
 }
 

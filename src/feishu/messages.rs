@@ -79,6 +79,8 @@ impl Content {
 pub struct Sent {
     pub message_id: MessageId,
     pub chat_id: Option<ChatId>,
+    /// The topic it stands in.
+    pub thread: Option<String>,
 }
 
 /// What a message's attachment is.
@@ -330,6 +332,7 @@ fn sent(answer: &Value) -> Result<Sent, ApiError> {
     Ok(Sent {
         message_id,
         chat_id: chat_id.and_then(|id| ChatId::parse(id).ok()),
+        thread: text(&answer["data"]["thread_id"]),
     })
 }
 

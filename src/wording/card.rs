@@ -174,6 +174,16 @@ pub fn expires(local_time: &str) -> Text {
     )
 }
 
+/// The same where no terminal could answer.
+pub fn expires_hosted(local_time: &str) -> Text {
+    Text::made(
+        format!("{local_time} 前有效，之后按不允许处理。也可直接回复此卡片作答或拒绝。"),
+        format!(
+            "Valid until {local_time}, then it is not allowed. Reply to this card to answer or deny with a text."
+        ),
+    )
+}
+
 pub fn omitted(bytes: usize, lines: usize) -> Text {
     let (bytes, lines_text) = (grouped(bytes), grouped(lines));
     if lines == 0 {
