@@ -12,6 +12,7 @@ mod body;
 pub mod danger;
 pub mod ending;
 pub mod escape;
+pub mod linked;
 pub mod markdown;
 pub mod notice;
 pub mod permission;

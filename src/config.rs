@@ -10,6 +10,10 @@ pub(crate) use sources::parse as parse_env;
 pub use sources::{Origin, Sources};
 pub use table::{SETTINGS, Setting, env_example, readme_table};
 
+mod callback;
+
+pub use callback::{Callback, SendMode, Webhook};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,6 +32,10 @@ pub struct Config {
     pub owner: Option<UserId>,
     pub approvers: Vec<UserId>,
     pub chat: Option<ChatId>,
+    pub send_mode: SendMode,
+    /// Set in webhook mode only.
+    pub webhook: Option<Webhook>,
+    pub callback: Callback,
     pub sockets: SocketPaths,
     pub request_timeout: Duration,
     pub notify_delay: Duration,
@@ -116,6 +124,9 @@ impl Config {
             owner: read.optional("FEISHU_OWNER_ID", user),
             approvers: read.optional("FEISHU_APPROVERS", users).unwrap_or_default(),
             chat: read.optional("FEISHU_CHAT_ID", chat),
+            send_mode: read.send_mode(),
+            webhook: read.webhook(),
+            callback: read.callback(),
             sockets: SocketPaths {
                 own: PathBuf::new(),
                 private: true,

@@ -8,17 +8,21 @@ pub mod notify;
 mod chat;
 mod clicks;
 mod courier;
+mod decision;
 mod dispatch;
+mod edits;
 mod figures;
 mod flood;
 mod freshness;
 mod hardening;
 mod intake;
 mod journal;
+mod links;
 mod lock;
 mod machine;
 mod notices;
 mod parts;
+mod peers;
 mod recent;
 mod rivals;
 mod status;
@@ -34,8 +38,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::courier::{Courier, Edits};
+use self::courier::{Courier, Edits, Way};
 use self::parts::{Machine, Parts};
+use self::peers::Gate;
 use crate::approvals::desk::Desk;
 use crate::approvals::desk::expiry::run_expiry;
 use crate::approvals::request::Request;
@@ -48,7 +53,10 @@ use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Messages, Receiver};
 use crate::feishu::outbound::{Outbound, OutboundError};
-use crate::gateway::seal::Sealer;
+use crate::feishu::secret::Secret;
+use crate::feishu::webhook::Webhook;
+use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::server::{self, DoorError};
 use crate::hook::listen::{ListenError, Listening, listen};
 use crate::hook::server::{Intake, Limits, serve};
 use crate::hook::wire::Order;
@@ -73,6 +81,8 @@ pub enum DaemonError {
     #[error(transparent)]
     Outbound(#[from] OutboundError),
     #[error(transparent)]
+    Door(#[from] DoorError),
+    #[error(transparent)]
     Api(#[from] ApiError),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -85,8 +95,12 @@ pub async fn run(
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
     hardening::apply();
-    let (app_id, app_secret) = config.app()?;
-    let (app_id, app_secret) = (app_id.to_owned(), app_secret.clone());
+    let app = if config.webhook.is_some() {
+        None
+    } else {
+        let (id, secret) = config.app()?;
+        Some((id.to_owned(), secret.clone()))
+    };
     if let Some(file) = &config.exposed_file {
         warn!(
             "other users can read the app's secret: `chmod 600 {}`",
@@ -96,22 +110,39 @@ pub async fn run(
     let _instance = Instance::acquire(&config.state_dir)?;
     let listeners = listeners(&config)?;
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
-    let api = Api::new(&outbound, config.domain.base(), &app_id, app_secret.clone())?;
+    let terms = peers::terms(&config, app.as_ref().map(|(_, secret)| secret));
+    let door = match config.callback.listen {
+        Some(address) => Some(server::bind(address, &terms).await?),
+        None => None,
+    };
+    if config.callback.url.is_some() && door.is_none() {
+        warn!("others cannot call this machine: `CALLBACK_LISTEN` is not set");
+    }
     let (view, link) = watch::channel(connection::first_view());
-    let (parts, edits) = build(config, app_id, api, &app_secret, link).await?;
+    let (parts, edits) = build(config, app.as_ref(), &outbound, terms, link).await?;
     let unsent = restore(&parts).await;
-    let dialer = Dialer {
+    let dialer = app.map(|(app_id, app_secret)| Dialer {
         outbound,
         domain: parts.config.domain.clone(),
-        app_id: parts.app_id.clone(),
+        app_id,
         app_secret,
         limits: DialLimits::default(),
-    };
-    let tasks = Tasks::start(&parts, edits, listeners, dialer, view);
+    });
+    let mut tasks = Tasks::start(&parts, edits, listeners);
+    if let Some(dialer) = dialer {
+        tasks.connect(&parts, dialer, view);
+    }
+    if let Some(door) = door {
+        let (terms, inside) = (parts.gate.terms.clone(), peers::inside(&parts));
+        let stop = tasks.feishu.clone();
+        tasks
+            .connected
+            .spawn(server::serve(door, terms, inside, stop));
+    }
     for request in unsent {
         tokio::spawn(courier::send_now(Arc::clone(&parts), request));
     }
-    if parts.courier.receiver().is_none() {
+    if !parts.courier.has_receiver() {
         warn!("nobody is set to decide: set `FEISHU_OWNER_ID`; until then the terminal decides");
     }
     info!("ready");
@@ -135,9 +166,9 @@ fn listeners(config: &Config) -> Result<Vec<Listening>, DaemonError> {
 
 async fn build(
     config: Config,
-    app_id: String,
-    api: Api,
-    app_secret: &crate::feishu::secret::Secret,
+    app: Option<&(String, Secret)>,
+    outbound: &Outbound,
+    terms: server::Terms,
     link: watch::Receiver<View>,
 ) -> Result<(Arc<Parts>, Edits), DaemonError> {
     let clock = Clock::start();
@@ -151,13 +182,10 @@ async fn build(
         }
         None => {}
     }
-    let receiver = config
-        .chat
-        .clone()
-        .map(Receiver::Chat)
-        .or_else(|| config.owner.clone().map(Receiver::User));
-    let rate = usize::try_from(config.chat_rate).unwrap_or(usize::MAX);
-    let (courier, edits) = Courier::new(Messages::new(api, rate), receiver);
+    let (courier, edits) = Courier::new(way(&config, app, outbound)?);
+    let own_secret = own_secret(&store).await;
+    let secret = app.map_or(&own_secret, |(_, secret)| secret);
+    let gate = Gate::new(&config, outbound, terms, &own_secret)?;
     let machine = Machine {
         id: machine_id(&store).await,
         name: machine::host_name(),
@@ -165,7 +193,7 @@ async fn build(
     };
     let parts = Parts {
         desk: Desk::new(Arc::new(move || clock.now())),
-        sealer: Sealer::new(app_secret),
+        sealer: Sealer::new(secret, Purpose::Button),
         lock: lock::Lock::restore(&store).await,
         flood: flood::Flood::default(),
         recent: recent::Recent::default(),
@@ -174,29 +202,67 @@ async fn build(
         turns: turns::Turns::default(),
         figures: figures::Figures::default(),
         started: clock.now(),
+        app_id: app.map(|(id, _)| id.clone()).unwrap_or_default(),
         config,
-        app_id,
         clock,
         machine,
         store,
         courier,
+        gate,
         link,
     };
     Ok((Arc::new(parts), edits))
 }
 
+fn way(
+    config: &Config,
+    app: Option<&(String, Secret)>,
+    outbound: &Outbound,
+) -> Result<Way, DaemonError> {
+    if let Some(bot) = &config.webhook {
+        let webhook = Webhook::new(outbound, &bot.url, bot.secret.clone())?;
+        return Ok(Way::Webhook(webhook));
+    }
+    let (app_id, secret) = match app {
+        Some((id, secret)) => (id.as_str(), secret),
+        None => config.app()?,
+    };
+    let api = Api::new(outbound, config.domain.base(), app_id, secret.clone())?;
+    let receiver = config
+        .chat
+        .clone()
+        .map(Receiver::Chat)
+        .or_else(|| config.owner.clone().map(Receiver::User));
+    let rate = usize::try_from(config.chat_rate).unwrap_or(usize::MAX);
+    Ok(Way::App {
+        messages: Messages::new(api, rate),
+        receiver,
+    })
+}
+
+/// A word made once and kept; for this run only when it can't be.
+async fn kept(store: &Store, key: &'static str, fresh: String) -> String {
+    let made = fresh.clone();
+    let kept = store.run(move |db| {
+        if let Some(known) = db.meta(key)? {
+            return Ok(known);
+        }
+        db.set_meta(key, &made)?;
+        Ok(made)
+    });
+    kept.await.unwrap_or(fresh)
+}
+
+/// What this machine alone knows, for links nobody else has to verify.
+async fn own_secret(store: &Store) -> Secret {
+    let fresh = format!("{:032x}", rand::random::<u128>());
+    Secret::new(kept(store, "own_secret", fresh).await)
+}
+
 /// The machine's id, made once and kept.
 async fn machine_id(store: &Store) -> MachineId {
     let fresh = format!("{:016x}", rand::random::<u64>());
-    let made = fresh.clone();
-    let kept = store.run(move |db| {
-        if let Some(known) = db.meta("machine_id")? {
-            return Ok(known);
-        }
-        db.set_meta("machine_id", &made)?;
-        Ok(made)
-    });
-    let id = kept.await.unwrap_or_else(|_| fresh.clone());
+    let id = kept(store, "machine_id", fresh.clone()).await;
     MachineId::parse(&id)
         .or_else(|_| MachineId::parse(&fresh))
         .expect("sixteen hex digits")
@@ -248,13 +314,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn start(
-        parts: &Arc<Parts>,
-        edits: Edits,
-        listeners: Vec<Listening>,
-        dialer: Dialer,
-        view: watch::Sender<View>,
-    ) -> Self {
+    fn start(parts: &Arc<Parts>, edits: Edits, listeners: Vec<Listening>) -> Self {
         let mut tasks = Self {
             sockets: CancellationToken::new(),
             feishu: CancellationToken::new(),
@@ -263,12 +323,11 @@ impl Tasks {
             connected: JoinSet::new(),
             others: JoinSet::new(),
         };
-        tasks.connect(parts, dialer, view);
         tasks.serve(parts, listeners);
         let rest = &tasks.rest;
         tasks
             .others
-            .spawn(courier::run_edits(Arc::clone(parts), edits, rest.clone()));
+            .spawn(edits::run(Arc::clone(parts), edits, rest.clone()));
         tasks
             .others
             .spawn(courier::run_endings(Arc::clone(parts), rest.clone()));

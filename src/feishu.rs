@@ -20,3 +20,4 @@ pub mod registration;
 mod said;
 pub mod secret;
 pub mod token;
+pub mod webhook;

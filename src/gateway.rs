@@ -1,4 +1,11 @@
-//! Clicks and decisions that cross machines: whose they are, and proof that
-//! one of ours minted them.
+//! Clicks and decisions that cross machines: whose they are, proof that one of
+//! ours minted them, the way there and the door they come in by.
 
+pub mod call;
+pub mod forward;
+pub mod pages;
+pub mod rate;
+pub mod route;
 pub mod seal;
+pub mod server;
+pub mod tickets;

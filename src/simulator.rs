@@ -25,6 +25,7 @@ mod rest;
 mod shape;
 mod socket;
 mod state;
+mod webhook;
 mod ws;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -51,6 +52,7 @@ pub use options::{
 pub use person::{Clicked, Unwritable};
 pub use push::Pushed;
 pub use state::messages::Message;
+pub use webhook::{WEBHOOK_ID, WEBHOOK_SECRET};
 
 use self::core::Core;
 
@@ -102,6 +104,11 @@ impl Simulator {
 
     pub fn addresses(&self) -> Addresses {
         self.addresses
+    }
+
+    /// The address of the custom bot, which wants [`WEBHOOK_SECRET`].
+    pub fn webhook_url(&self) -> String {
+        format!("{}/open-apis/bot/v2/hook/{WEBHOOK_ID}", self.base_url())
     }
 
     /// What stands in for `https://open.feishu.cn`.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 pub mod card;
 pub mod ending;
+pub mod page;
 pub mod question;
 pub mod session;
 pub mod task;

@@ -172,6 +172,29 @@ pub struct Operator {
     pub id: UserId,
 }
 
+impl Operator {
+    /// Whoever held a link of the webhook mode.
+    pub const LINK: &str = "(link)";
+    /// A callback service that names nobody.
+    pub const CALLBACK: &str = "(callback)";
+
+    /// Somebody Feishu did not name.
+    pub fn unnamed(word: &'static str) -> Self {
+        Self {
+            id: UserId::Tenant(word.into()),
+        }
+    }
+
+    /// Where the decision came from, for the audit.
+    pub fn source(&self) -> &'static str {
+        match self.id.as_str() {
+            Self::LINK => "link",
+            Self::CALLBACK => "callback",
+            _ => "feishu",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

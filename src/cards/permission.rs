@@ -23,11 +23,11 @@ pub fn choices(request: &Request, offer: &Offer) -> Vec<Action> {
     buttons(&body(request, roomy, Lang::Zh), offer)
 }
 
-fn may_allow(body: &Body) -> bool {
+pub(super) fn may_allow(body: &Body) -> bool {
     body.hidden_hits == 0 && body.bytes <= MAX_ALLOWED
 }
 
-fn buttons(body: &Body, offer: &Offer) -> Vec<Action> {
+pub(super) fn buttons(body: &Body, offer: &Offer) -> Vec<Action> {
     let whole = !body.elided && !body.secret;
     let mut actions = Vec::with_capacity(5);
     if may_allow(body) {
@@ -125,7 +125,7 @@ pub fn minimal(request: &Request, values: &dyn Fn(Action) -> Value, lang: Lang) 
     card(&head, elements, lang)
 }
 
-fn warnings(body: &Body, denied_before: u32, lang: Lang) -> Vec<Value> {
+pub(super) fn warnings(body: &Body, denied_before: u32, lang: Lang) -> Vec<Value> {
     let mut nodes = Vec::new();
     if let Some(attention) = attention(body, lang) {
         nodes.push(coloured(&attention, "red"));
@@ -214,7 +214,7 @@ pub(super) fn origin(request: &Request, lang: Lang) -> String {
 }
 
 /// The exact rules a click would leave, or why there is none.
-fn rules(body: &Body, offer: &Offer, lang: Lang) -> Vec<Value> {
+pub(super) fn rules(body: &Body, offer: &Offer, lang: Lang) -> Vec<Value> {
     if body.elided || body.secret {
         let why = if body.secret {
             &words::SECRET_MASKED
@@ -342,7 +342,7 @@ fn form_of(columns: Vec<Value>, lang: Lang) -> Value {
     form
 }
 
-fn column(element: Value) -> Value {
+pub(super) fn column(element: Value) -> Value {
     let mut column = json!({
         "tag": "column",
         "width": "weighted",
@@ -353,20 +353,25 @@ fn column(element: Value) -> Value {
     column
 }
 
-fn button(
-    action: Action,
-    values: &dyn Fn(Action) -> Value,
-    ask: Option<Value>,
-    lang: Lang,
-) -> Value {
-    let (label, kind) = match action {
+/// A button's label and its looks.
+pub(super) fn button_words(action: Action) -> (&'static Text, &'static str) {
+    match action {
         Action::Allow => (&words::ALLOW, "primary_filled"),
         Action::Always => (&words::ALWAYS, "default"),
         Action::Session => (&words::SESSION, "default"),
         Action::Deny => (&words::DENY, "default"),
         Action::Interrupt => (&words::INTERRUPT, "danger"),
         Action::Undo => (&words::UNDO, "default"),
-    };
+    }
+}
+
+fn button(
+    action: Action,
+    values: &dyn Fn(Action) -> Value,
+    ask: Option<Value>,
+    lang: Lang,
+) -> Value {
+    let (label, kind) = button_words(action);
     let mut button = json!({
         "tag": "button",
         "element_id": format!("b_{}", action.as_str()),

@@ -102,9 +102,10 @@ fn failure(words: Words, why: &DaemonError) -> Failure {
         | DaemonError::Socket(ListenError::AlreadyRunning { .. }) => {
             (ALREADY_RUNNING, Some(words.running_hint()))
         }
-        DaemonError::Instance(_) | DaemonError::Socket(_) | DaemonError::Outbound(_) => {
-            (BAD_SETTINGS, None)
-        }
+        DaemonError::Instance(_)
+        | DaemonError::Socket(_)
+        | DaemonError::Outbound(_)
+        | DaemonError::Door(_) => (BAD_SETTINGS, None),
         DaemonError::Api(_) | DaemonError::Store(_) => (1, None),
     };
     Failure {

@@ -27,6 +27,14 @@ fn every_wrong_value_is_reported_at_once_and_no_content_is_shown() {
         ("FEISHU_OWNER_ID", "canary three"),
         ("FEISHU_APPROVERS", "ou_1, canary\u{202e}four"),
         ("FEISHU_CHAT_ID", "canary5"),
+        ("FEISHU_SEND_MODE", "canary"),
+        ("FEISHU_WEBHOOK_URL", "https://canary.example/hook"),
+        ("FEISHU_WEBHOOK_SECRET", "canary seven"),
+        ("CALLBACK_LISTEN", "canary:8080"),
+        ("CALLBACK_SERVER_URL", "http://user@canary.example"),
+        ("CALLBACK_PEERS", "http://10.0.0.1, http://canary/path"),
+        ("CALLBACK_SECRET", "canary"),
+        ("CALLBACK_ALLOW_UNSEALED", "canary"),
         ("PERMISSION_SOCKET_PATH", "canary/six"),
         ("PERMISSION_REQUEST_TIMEOUT", "0"),
         ("PERMISSION_NOTIFY_DELAY", "-1"),
@@ -153,4 +161,37 @@ fn projects_are_directories_that_exist() {
     let found = config.sessions.projects.find("Shop").unwrap();
     assert_eq!(found.path, dir.path());
     assert_eq!(config.sessions.claude, PathBuf::from("claude"));
+}
+
+#[test]
+fn webhook_mode_needs_an_address_to_post_to_and_one_to_be_reached_at() {
+    let problems = load(&[("FEISHU_SEND_MODE", "webhook")]).unwrap_err();
+    let text = problems.to_string();
+    for name in [
+        "FEISHU_WEBHOOK_URL",
+        "CALLBACK_LISTEN",
+        "CALLBACK_SERVER_URL",
+    ] {
+        assert!(text.contains(&format!("`{name}` is not set")), "{text}");
+    }
+    let hook = "https://open.feishu.cn/open-apis/bot/v2/hook/abc";
+    let config = load(&[
+        ("FEISHU_SEND_MODE", "webhook"),
+        ("FEISHU_WEBHOOK_URL", hook),
+        ("CALLBACK_LISTEN", "127.0.0.1:8080"),
+        ("CALLBACK_SERVER_URL", "http://10.0.0.1:8080/"),
+        (
+            "CALLBACK_PEERS",
+            "http://10.0.0.2:8080, https://desk.example",
+        ),
+    ])
+    .unwrap();
+    assert_eq!(config.send_mode, SendMode::Webhook);
+    assert_eq!(config.webhook.unwrap().url.expose(), hook);
+    assert_eq!(config.callback.peers.len(), 2);
+    let url = config.callback.url.unwrap();
+    assert_eq!(url.as_str(), "http://10.0.0.1:8080");
+    assert!(!config.callback.allow_unsealed);
+    let app = load(&[("FEISHU_WEBHOOK_URL", hook)]).unwrap();
+    assert!(app.webhook.is_none());
 }

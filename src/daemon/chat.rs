@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use super::parts::Parts;
-use super::{clicks, lock};
+use super::{clicks, decision, lock};
 use crate::approvals::action::Action;
 use crate::feishu::event::{Body, Message};
 use crate::feishu::messages::Content;
@@ -66,9 +66,9 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
             }
         },
     };
-    match clicks::claim(&parts, &request, action, operator).await {
+    match decision::claim(&parts, &request, action, operator).await {
         Ok(claim) => {
-            clicks::settle(&parts, claim, message.head.event_id.clone(), Duration::ZERO).await;
+            decision::settle(&parts, claim, message.head.event_id.clone(), Duration::ZERO).await;
         }
         Err(toast) => say(&parts, &message, &toast.text()).await,
     }
@@ -124,9 +124,10 @@ async fn say(parts: &Parts, to: &Message, text: &Text) {
     let Some(id) = &to.id else { return };
     let text = text.get(parts.config.lang).to_owned();
     let uuid = format!("re-{id}");
-    let sent = parts
-        .courier
-        .messages()
+    let Some(messages) = parts.courier.messages() else {
+        return;
+    };
+    let sent = messages
         .reply(id, to.chat.as_ref(), &Content::Text(text), false, &uuid)
         .await;
     if let Err(why) = sent {

@@ -1,32 +1,30 @@
-//! A tap on a card: who tapped, whether the button is ours, what became of it.
-//! Claim first; then the record; then the hook; then the toast.
+//! A tap on a card: who tapped, whether the button is ours and on which
+//! machine its request lives, and what the person sees.
 
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
-use tracing::{info, warn};
+use std::sync::Arc;
+use std::time::Instant;
+use tracing::warn;
 
-use super::courier::{self, AFTER_REPLY};
+use super::courier;
+use super::decision::{carry_out, claim, late};
 use super::dispatch::bare;
-use super::journal::{self, CardEdit};
 use super::parts::Parts;
-use super::{undo, verdict};
+use super::{journal, peers, undo};
 use crate::approvals::action::Action as Choice;
-use crate::approvals::desk::{Claim, Delivery};
-use crate::approvals::request::{Ending, Millis, Operator, Reach, Request};
-use crate::approvals::{Refusal, Settled, record};
+use crate::approvals::request::{Millis, Operator, Reach, Request};
 use crate::cards::{self, Action, REASON_FIELD};
-use crate::feishu::event::Click;
+use crate::feishu::event::{Click, Head, Person};
 use crate::feishu::messages::Content;
-use crate::ids::RequestId;
+use crate::gateway::route::{Route, route};
+use crate::ids::{EventId, RequestId};
 use crate::rules;
 use crate::sessions::questions::{self, Reply};
+use crate::wording::toast::Tone;
 use crate::wording::{Toast, toast_json};
 
 /// The action of every button on a question's card.
 pub(super) const ANSWER: &str = "answer";
-
-/// A hook that lost the daemon is back within this, or the tap is refused.
-const COMEBACK: Duration = Duration::from_millis(1_800);
 
 /// What the person sees at once.
 pub(super) enum Shown {
@@ -45,7 +43,7 @@ impl From<Toast> for Shown {
     }
 }
 
-pub(super) async fn answer(parts: &Parts, click: Click) -> Vec<u8> {
+pub(super) async fn answer(parts: &Arc<Parts>, click: Click) -> Vec<u8> {
     let Some(event) = click.head.event_id.clone() else {
         return work_out(parts, &click).await;
     };
@@ -53,7 +51,16 @@ pub(super) async fn answer(parts: &Parts, click: Click) -> Vec<u8> {
     slot.get_or_init(|| work_out(parts, &click)).await.clone()
 }
 
-async fn work_out(parts: &Parts, click: &Click) -> Vec<u8> {
+async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
+    let since = Instant::now();
+    let shown = judge(parts, click).await;
+    parts.figures.reply.note(since.elapsed());
+    rendered(parts, click, shown).await
+}
+
+/// What was shown, as the JSON Feishu takes. What a click changed is kept, so
+/// that the same event gets the same answer ever after.
+async fn rendered(parts: &Parts, click: &Click, shown: Shown) -> Vec<u8> {
     let lang = parts.config.lang;
     let with_card = |toast: &Toast, card: Value| {
         json!({
@@ -63,9 +70,6 @@ async fn work_out(parts: &Parts, click: &Click) -> Vec<u8> {
         .to_string()
         .into_bytes()
     };
-    let since = Instant::now();
-    let shown = judge(parts, click, since).await;
-    parts.figures.reply.note(since.elapsed());
     match shown {
         Shown::Toast(toast) => bare(&toast, lang),
         Shown::WithCard(toast, card) => with_card(&toast, card),
@@ -75,6 +79,28 @@ async fn work_out(parts: &Parts, click: &Click) -> Vec<u8> {
             answer
         }
         Shown::Again(answer) => answer,
+    }
+}
+
+impl Shown {
+    /// What was shown, for whoever shows it in our place. An answer given
+    /// before is taken apart again.
+    pub(super) fn into_parts(self) -> (Toast, Option<Value>) {
+        match self {
+            Self::Toast(toast) => (toast, None),
+            Self::WithCard(toast, card) | Self::Effect(toast, card) => (toast, Some(card)),
+            Self::Again(answer) => {
+                let mut said: Value = serde_json::from_slice(&answer).unwrap_or_default();
+                let card = said.pointer_mut("/card/data").map(Value::take);
+                let text = |at: &str| said.pointer(at).and_then(Value::as_str).unwrap_or_default();
+                let toast = Toast::Relayed {
+                    tone: Tone::parse(text("/toast/type")),
+                    zh: text("/toast/i18n/zh_cn").to_owned(),
+                    en: text("/toast/i18n/en_us").to_owned(),
+                };
+                (toast, card)
+            }
+        }
     }
 }
 
@@ -92,25 +118,49 @@ enum Wanted {
     Answer(Option<questions::Tap>),
 }
 
-async fn judge(parts: &Parts, click: &Click, since: Instant) -> Shown {
+async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
     if !is_ours(parts, click) {
         return Toast::Invalid.into();
     }
     let Some(tap) = read(parts, click) else {
         return Toast::Invalid.into();
     };
+    match route(&click.value, tap.sealed, parts.here()) {
+        Route::Ours => judge_here(parts, click, tap).await,
+        Route::Forward { .. } if is_stale(parts, click) => Toast::Stale.into(),
+        Route::Forward { to, sealed } => {
+            peers::forward(parts, click, &tap.request, to, sealed).await
+        }
+        Route::Elsewhere { machine } => Toast::OtherMachine { machine }.into(),
+        Route::Invalid => Toast::Invalid.into(),
+    }
+}
+
+/// A click another machine of ours received for a request of this one.
+pub(super) async fn judge_forwarded(parts: &Parts, click: &Click) -> Shown {
+    let Some(tap) = read(parts, click) else {
+        return Toast::Invalid.into();
+    };
+    let shown = judge_here(parts, click, tap).await;
+    if matches!(shown, Shown::Effect(..)) {
+        return Shown::Again(rendered(parts, click, shown).await);
+    }
+    shown
+}
+
+fn is_stale(parts: &Parts, click: &Click) -> bool {
+    let created = click.head.created_ms;
+    created.is_some_and(|created| parts.freshness.is_stale(created, parts.now()))
+}
+
+async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
     let operator = parts.approver(&click.by);
     let operator = operator.or_else(|| parts.addressee(&tap.request, &click.by));
     let Some(operator) = operator else {
         return stranger(parts, click, &tap).await;
     };
-    if let Some(machine) = other_machine(parts, &click.value) {
-        return Toast::OtherMachine { machine }.into();
-    }
     let now = parts.now();
-    if let Some(created) = click.head.created_ms
-        && parts.freshness.is_stale(created, now)
-    {
+    if is_stale(parts, click) {
         return Toast::Stale.into();
     }
     if tap.wanted == Wanted::Permission(Action::Undo) {
@@ -135,7 +185,7 @@ async fn judge(parts: &Parts, click: &Click, since: Instant) -> Shown {
         Err(toast) => return toast.into(),
     };
     match claim(parts, &tap.request, action, operator).await {
-        Ok(claim) => carry_out(parts, click, claim, since).await,
+        Ok(claim) => carry_out(parts, click, claim).await,
         Err(toast) => true_face(parts, click, &tap.request, toast),
     }
 }
@@ -191,15 +241,6 @@ fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         wanted: Wanted::Permission(action),
         sealed: true,
     })
-}
-
-fn other_machine(parts: &Parts, value: &Value) -> Option<String> {
-    let machine = value.get("machine")?.as_str()?;
-    if machine == parts.machine.id.as_str() || !parts.sealer.holds(value) {
-        return None;
-    }
-    let name = value.get("machine_name").and_then(Value::as_str);
-    Some(name.unwrap_or(machine).to_owned())
 }
 
 async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {
@@ -305,129 +346,72 @@ pub(super) fn answer_by(ask: &questions::Ask, reply: &Reply) -> Result<Choice, T
     })
 }
 
-/// One compare-and-set decides who wins. The one door for taps and replies, so
-/// the lock is here: an answer to a question or a plan lets work go on as much
-/// as an allow does, and only a refusal passes.
-pub(super) async fn claim(
+/// Decides without a card's button: by a page of this machine, or for a
+/// callback service that knows only ids. Takes the same way as a click.
+pub(super) async fn decide(
     parts: &Parts,
     id: &RequestId,
-    action: Choice,
-    operator: Operator,
-) -> Result<Claim, Toast> {
-    if parts.lock.is_closed() && !matches!(action, Choice::Deny { .. }) {
-        return Err(Toast::Locked);
-    }
-    let first = parts.desk.claim(id, action.clone(), operator.clone());
-    let refusal = match first {
-        Ok(claim) => return Ok(claim),
-        Err(Refusal::Reconnecting) => {
-            if !parts.desk.wait_attached(id, COMEBACK).await {
-                return Err(Toast::Reconnecting);
-            }
-            match parts.desk.claim(id, action, operator) {
-                Ok(claim) => return Ok(claim),
-                Err(refusal) => refusal,
-            }
-        }
-        Err(refusal) => refusal,
-    };
-    Err(match refusal {
-        Refusal::Unknown => Toast::Unknown,
-        Refusal::Reconnecting => Toast::Reconnecting,
-        Refusal::Settled { ending, at, .. } => late(&ending, parts.now() - at),
-    })
-}
-
-/// The claim is ours: write it down, tell the hook, leave the rule.
-async fn carry_out(parts: &Parts, click: &Click, claim: Claim, since: Instant) -> Shown {
-    let settled = claim.settled().clone();
-    let (delivery, card) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
-    if delivery == Delivery::Confirmed {
-        parts.figures.hook.note(since.elapsed());
-    }
-    let toast = match delivery {
-        Delivery::Lost => Toast::HookGone,
-        Delivery::Unconfirmed => Toast::StillChecking,
-        Delivery::Confirmed | Delivery::Written => after_delivery(parts, &settled, delivery).await,
-    };
-    Shown::Effect(toast, card)
-}
-
-/// Records a won claim, hands the answer over and queues the card's edit.
-pub(super) async fn settle(
-    parts: &Parts,
-    claim: Claim,
-    event: Option<crate::ids::EventId>,
-    wait: Duration,
-) -> (Delivery, Value) {
-    let settled = claim.settled().clone();
-    let card = courier::ended_card(parts, &settled, Delivery::Confirmed);
-    let message = courier::take_down(parts, &settled, &card);
-    let edit = message.map(|message| CardEdit {
-        message,
-        card: card.clone(),
-    });
-    let version = match journal::settle(parts, &settled, event, edit.as_ref()).await {
-        Ok(version) => version,
-        Err(why) => {
-            warn!("a decision was recorded before: {why}");
-            None
-        }
-    };
-    let request = &settled.request;
-    let extras = verdict::extras(&settled.ending, &request.tool, &request.input);
-    let delivery = claim.deliver(extras).await;
-    info!(
-        request = %settled.request.id,
-        decision = record::kind(&settled.ending),
-        ?delivery,
-        "decided"
-    );
-    let card = match delivery {
-        Delivery::Confirmed | Delivery::Written => card,
-        Delivery::Unconfirmed | Delivery::Lost => {
-            parts.courier.decide(settled.clone(), delivery);
-            courier::ended_card(parts, &settled, delivery)
-        }
-    };
-    if let Some(edit) = edit {
-        parts
-            .courier
-            .edit(edit.message, card.clone(), version, wait);
-    }
-    (delivery, card)
-}
-
-async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) -> Toast {
-    match &settled.ending {
-        Ending::Allowed { by, reach } => match reach {
-            Reach::Once => Toast::Allowed,
-            Reach::Session(_) => Toast::AllowedForSession,
-            Reach::Always { rules, .. } => {
-                let left = verdict::leave_rules(parts, &settled.request, by, rules, delivery).await;
-                match left {
-                    Ok(()) => Toast::AllowedAlways,
-                    Err(why) => Toast::RuleNotSaved { why },
-                }
-            }
+    action: Action,
+    by: Operator,
+    reason: Option<String>,
+    event: Option<EventId>,
+) -> Shown {
+    let reason = reason.map(|text| (REASON_FIELD.to_owned(), Value::String(text)));
+    let click = Click {
+        head: Head {
+            event_id: event,
+            ..Head::default()
         },
-        Ending::Answered { .. } => Toast::Answered,
-        Ending::Denied {
-            interrupt: true, ..
-        } => Toast::Interrupted,
-        Ending::Denied { .. } => {
-            let request = &settled.request;
-            match questions::of(&request.tool, &request.input) {
-                Some(_) => Toast::AnswerRefused,
-                None => Toast::Denied,
-            }
-        }
-        Ending::Terminal { .. }
-        | Ending::TimedOut
-        | Ending::HookGone
-        | Ending::Orphaned
-        | Ending::Undeliverable
-        | Ending::Dropped { .. } => Toast::HookGone,
+        form: reason.into_iter().collect(),
+        ..no_click()
+    };
+    let Some(request) = parts.desk.find(id) else {
+        return past(parts, &click, &known(id, action), parts.now()).await;
+    };
+    if questions::of(&request.tool, &request.input).is_some() {
+        return Toast::NotOffered.into();
+    }
+    let choice = match wanted(&request, action, &click) {
+        Ok(choice) => choice,
+        Err(toast) => return toast.into(),
+    };
+    if matches!(choice, Choice::Allow(_)) && parts.lock.is_closed() {
+        return Toast::Locked.into();
+    }
+    match claim(parts, id, choice, by).await {
+        Ok(claim) => carry_out(parts, &click, claim).await,
+        Err(toast) => true_face(parts, &click, id, toast),
+    }
+}
+
+/// What became of a request; changes nothing. `None` while it waits.
+pub(super) async fn became(parts: &Parts, id: &RequestId) -> Option<Shown> {
+    if parts.desk.find(id).is_some() {
+        return None;
+    }
+    let tap = known(id, Action::Deny);
+    Some(past(parts, &no_click(), &tap, parts.now()).await)
+}
+
+fn known(id: &RequestId, action: Action) -> Tap {
+    Tap {
+        request: id.clone(),
+        wanted: Wanted::Permission(action),
+        sealed: true,
+    }
+}
+
+fn no_click() -> Click {
+    Click {
+        head: Head::default(),
+        by: Person::default(),
+        value: Value::Null,
+        name: None,
+        form: serde_json::Map::new(),
+        message: None,
+        chat: None,
+        host: None,
+        delivery_type: None,
     }
 }
 
@@ -453,20 +437,5 @@ async fn past(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
             true_face(parts, click, &tap.request, toast)
         }
         None => Toast::Unknown.into(),
-    }
-}
-
-fn late(ending: &Ending, ago: Millis) -> Toast {
-    match ending {
-        Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. } => {
-            Toast::AlreadyHandled
-        }
-        Ending::Terminal { allowed } => Toast::SettledInTerminal {
-            allowed: *allowed,
-            ago,
-        },
-        Ending::TimedOut => Toast::TimedOut { ago },
-        Ending::Dropped { .. } => Toast::Expired,
-        Ending::HookGone | Ending::Orphaned | Ending::Undeliverable => Toast::HookGone,
     }
 }

@@ -5,45 +5,50 @@ use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::journal::{self, CardEdit};
+use super::links;
 use super::parts::Parts;
 use crate::approvals::request::Request;
 use crate::approvals::{Settled, desk, record};
 use crate::cards::{Action, ending, permission, question};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, Sent};
+use crate::feishu::webhook::Webhook;
 use crate::ids::{MessageId, RequestId};
 use crate::rules;
 use crate::sessions::questions;
 use crate::sessions::questions::script::{self, Wishes};
-use crate::store::{Card, Store};
+use crate::store::Card;
 
 /// Feishu reverts an edit that comes before its own reply has settled on the
 /// phone.
 pub(super) const AFTER_REPLY: Duration = Duration::from_secs(1);
 /// How long a reply waits for its card to be named.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
-const EDITS_AT_ONCE: usize = 8;
-const MAX_WAITING_EDITS: usize = 512;
 const MAX_QUEUED: usize = 16_384;
-const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_MOST: Duration = Duration::from_secs(60);
-/// Cards older than this can no longer be edited.
-const MAX_TRIES: u32 = 10_000;
 /// Ended requests whose cards can be drawn again, for an undo or a late tap.
 const MAX_DECIDED: usize = 256;
 
 pub(super) struct Courier {
-    messages: Arc<Messages>,
-    receiver: Option<Receiver>,
+    way: Way,
     book: Mutex<Book>,
     edits: mpsc::Sender<Edit>,
     named: Notify,
+}
+
+/// How cards leave.
+pub(super) enum Way {
+    /// As the app's bot, to whoever is set to decide.
+    App {
+        messages: Messages,
+        receiver: Option<Receiver>,
+    },
+    /// As a group's custom bot, which can only speak.
+    Webhook(Webhook),
 }
 
 /// Where each pending request's card is.
@@ -68,22 +73,21 @@ enum Place {
 /// One card that must be changed.
 #[derive(Debug, Clone)]
 pub(super) struct Edit {
-    message: MessageId,
-    card: Value,
-    version: Option<i64>,
-    not_before: tokio::time::Instant,
-    tries: u32,
+    pub(super) message: MessageId,
+    pub(super) card: Value,
+    pub(super) version: Option<i64>,
+    pub(super) not_before: tokio::time::Instant,
+    pub(super) tries: u32,
 }
 
-/// The queue's far end, for [`run_edits`].
-pub(super) struct Edits(mpsc::Receiver<Edit>);
+/// The queue's far end, for [`super::edits::run`].
+pub(super) struct Edits(pub(super) mpsc::Receiver<Edit>);
 
 impl Courier {
-    pub(super) fn new(messages: Messages, receiver: Option<Receiver>) -> (Self, Edits) {
+    pub(super) fn new(way: Way) -> (Self, Edits) {
         let (edits, queue) = mpsc::channel(MAX_QUEUED);
         let courier = Self {
-            messages: Arc::new(messages),
-            receiver,
+            way,
             book: Mutex::default(),
             edits,
             named: Notify::new(),
@@ -91,12 +95,36 @@ impl Courier {
         (courier, Edits(queue))
     }
 
-    pub(super) fn messages(&self) -> &Messages {
-        &self.messages
+    /// The app's own way, which alone can edit and reply.
+    pub(super) fn messages(&self) -> Option<&Messages> {
+        match &self.way {
+            Way::App { messages, .. } => Some(messages),
+            Way::Webhook(_) => None,
+        }
     }
 
     pub(super) fn receiver(&self) -> Option<&Receiver> {
-        self.receiver.as_ref()
+        match &self.way {
+            Way::App { receiver, .. } => receiver.as_ref(),
+            Way::Webhook(_) => None,
+        }
+    }
+
+    pub(super) fn webhook(&self) -> Option<&Webhook> {
+        match &self.way {
+            Way::App { .. } => None,
+            Way::Webhook(webhook) => Some(webhook),
+        }
+    }
+
+    /// Whether a card would have anywhere to go.
+    pub(super) fn has_receiver(&self) -> bool {
+        self.receiver().is_some() || self.webhook().is_some()
+    }
+
+    /// A card that can never be edited needs no place.
+    pub(super) fn forget(&self, id: &RequestId) {
+        self.lock().remove(id);
     }
 
     /// Puts back what was sent before a restart.
@@ -256,6 +284,10 @@ pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
         parts.courier.lock().remove(&request.id);
         return;
     }
+    if let Some(webhook) = parts.courier.webhook() {
+        links::send(&parts, webhook, &request).await;
+        return;
+    }
     let wished = Wishes::of(&request.tool, &request.input).to;
     let receiver = match wished {
         Some(script::Receiver::Chat(chat)) => Some(Receiver::Chat(chat)),
@@ -266,7 +298,10 @@ pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
         parts.desk.undeliverable(&request.id);
         return;
     };
-    match send_any(&parts, &receiver, &request).await {
+    let Some(messages) = parts.courier.messages() else {
+        return;
+    };
+    match send_any(&parts, messages, &receiver, &request).await {
         Ok(sent) => arrived(&parts, &request.id, sent).await,
         Err(why) => {
             warn!("a card could not be sent, the terminal decides: {why}");
@@ -276,14 +311,24 @@ pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
     }
 }
 
-async fn send_any(parts: &Parts, receiver: &Receiver, request: &Request) -> Result<Sent, ApiError> {
+/// How often this very call was denied before.
+pub(super) async fn denied_before(parts: &Parts, request: &Request) -> u32 {
     let digest = request.digest.hex();
     let denied = parts
         .store
         .run(move |db| db.times_ended(&digest, "deny"))
         .await
         .unwrap_or(0);
-    let denied = u32::try_from(denied).unwrap_or(u32::MAX);
+    u32::try_from(denied).unwrap_or(u32::MAX)
+}
+
+async fn send_any(
+    parts: &Parts,
+    messages: &Messages,
+    receiver: &Receiver,
+    request: &Request,
+) -> Result<Sent, ApiError> {
+    let denied = denied_before(parts, request).await;
     let card = if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
         let values = |tap| parts.answer_button(&request.id, Some(tap));
         let submit = parts.answer_button(&request.id, None);
@@ -293,7 +338,6 @@ async fn send_any(parts: &Parts, receiver: &Receiver, request: &Request) -> Resu
         let values = |action| parts.button(&request.id, action);
         permission::pending_again(request, &offer, denied, &values, parts.config.lang)
     };
-    let messages = parts.courier.messages();
     let uuid = format!("perm-{}", request.id);
     let sent = messages.send(receiver, &Content::Card(card), &uuid).await;
     let Err(ApiError::Content { .. }) = sent else {
@@ -377,6 +421,7 @@ pub(super) fn take_down(parts: &Parts, settled: &Settled, card: &Value) -> Optio
             parts.flood.spared(session, settled.request.asked_at);
             None
         }
+        Place::Unsent | Place::Ended(_) if parts.courier.webhook().is_some() => None,
         Place::Unsent | Place::Ended(_) => {
             book.put(id, Place::Ended(card.clone()));
             None
@@ -427,70 +472,19 @@ pub(super) async fn queue_edit(parts: &Parts, message: MessageId, card: Value, w
     parts.courier.edit(message, card, kept.ok(), wait);
 }
 
-/// Carries out edits until stopped: several at once, each again and again
-/// while Feishu is away.
-pub(super) async fn run_edits(parts: Arc<Parts>, mut queue: Edits, stop: CancellationToken) {
-    let mut running = JoinSet::new();
-    let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            Some(_) = running.join_next(), if !running.is_empty() => {}
-            edit = queue.0.recv(), if running.len() < MAX_WAITING_EDITS => {
-                let Some(edit) = edit else { break };
-                running.spawn(carry_out(Arc::clone(&parts), edit, Arc::clone(&slots)));
-            }
-        }
-    }
-}
-
-async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) {
-    loop {
-        tokio::time::sleep_until(edit.not_before).await;
-        let patched = {
-            let _slot = slots.acquire().await;
-            let messages = parts.courier.messages();
-            messages.patch(&edit.message, edit.card.clone()).await
-        };
-        match patched {
-            Ok(()) => break,
-            Err(why) if why.is_retryable() && edit.tries < MAX_TRIES => {
-                edit.tries += 1;
-                let grown = RETRY_FIRST * 2_u32.saturating_pow(edit.tries.min(6));
-                let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
-                debug!("a card is corrected later: {why}");
-                edit.not_before = tokio::time::Instant::now() + wait;
-            }
-            Err(why) => {
-                warn!("a card could not be corrected: {why}");
-                break;
-            }
-        }
-    }
-    done(&parts.store, edit).await;
-}
-
-async fn done(store: &Store, edit: Edit) {
-    let Some(version) = edit.version else { return };
-    let written = store
-        .run(move |db| db.edit_done(&edit.message, version))
-        .await;
-    if let Err(why) = written {
-        debug!("a finished edit was not struck off: {why}");
-    }
-}
-
 /// A plain card or text for the owner that nobody answers.
 pub(super) async fn tell(parts: &Parts, content: Content, uuid: &str) {
-    let Some(receiver) = parts.courier.receiver() else {
+    if let Some(webhook) = parts.courier.webhook() {
+        if let Err(why) = webhook.say(&content, || parts.now() / 1_000).await {
+            warn!("a notice could not be sent: {why}");
+        }
+        return;
+    }
+    let (Some(messages), Some(receiver)) = (parts.courier.messages(), parts.courier.receiver())
+    else {
         return;
     };
-    if let Err(why) = parts
-        .courier
-        .messages()
-        .send(receiver, &content, uuid)
-        .await
-    {
+    if let Err(why) = messages.send(receiver, &content, uuid).await {
         warn!("a notice could not be sent: {why}");
     }
 }

@@ -19,6 +19,7 @@ use crate::feishu::link::Phase;
 use crate::hook::server::{Peer, Refused};
 use crate::hook::wire::Registration;
 use crate::rules::Rule;
+use crate::sessions::questions;
 use crate::sessions::questions::script::{self, Wishes};
 
 /// How long a hook waits for a connection that is being dialled.
@@ -84,7 +85,7 @@ async fn ask(
         Ok(Err(why)) => return Err(refused("bad_project", why.to_string())),
         Err(_) => return Err(refused("bad_project", BadProject::Missing.to_string())),
     };
-    if parts.courier.receiver().is_none() {
+    if !parts.courier.has_receiver() {
         return Err(refused(
             "no_owner",
             "nobody is set to decide: set `FEISHU_OWNER_ID`".to_owned(),
@@ -93,6 +94,12 @@ async fn ask(
     wait_for_connection(&parts)
         .await
         .map_err(|why| refused("offline", why))?;
+    if parts.courier.webhook().is_some() && questions::of(&ask.tool, &ask.input).is_some() {
+        return Err(refused(
+            "unsupported",
+            "a custom bot cannot carry questions: answer in the terminal".to_owned(),
+        ));
+    }
     if ask.tool == script::TOOL && script::parse(&ask.input).is_none() {
         return Err(refused(
             "bad_request",
@@ -157,6 +164,9 @@ async fn ask(
 
 /// Lets a dial that is under way finish; says at once when there is none.
 async fn wait_for_connection(parts: &Parts) -> Result<(), String> {
+    if parts.courier.webhook().is_some() {
+        return Ok(());
+    }
     let hopeful = match &parts.link.borrow().phase {
         Phase::Up { .. } => return Ok(()),
         Phase::Dialing { .. } => true,

@@ -66,8 +66,8 @@ pub(super) async fn settle(
 fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
     let request = &settled.request;
     let (operator, rule, source) = match &settled.ending {
-        Ending::Allowed { by, reach } => (Some(by), rules_text(reach), "feishu"),
-        Ending::Denied { by, .. } | Ending::Answered { by, .. } => (Some(by), None, "feishu"),
+        Ending::Allowed { by, reach } => (Some(by), rules_text(reach), by.source()),
+        Ending::Denied { by, .. } | Ending::Answered { by, .. } => (Some(by), None, by.source()),
         Ending::Terminal { .. } => (None, None, "terminal"),
         Ending::TimedOut => (None, None, "clock"),
         Ending::HookGone | Ending::Orphaned => (None, None, "hook"),

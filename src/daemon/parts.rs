@@ -10,6 +10,7 @@ use super::figures::Figures;
 use super::flood::Flood;
 use super::freshness::Freshness;
 use super::lock::Lock;
+use super::peers::Gate;
 use super::recent::Recent;
 use super::strangers::Strangers;
 use super::turns::Turns;
@@ -21,6 +22,7 @@ use crate::config::Config;
 use crate::feishu::connection::View;
 use crate::feishu::event::Person;
 use crate::feishu::link::Phase;
+use crate::gateway::route::Here;
 use crate::gateway::seal::Sealer;
 use crate::ids::{MachineId, RequestId};
 use crate::sessions::questions::Tap;
@@ -36,6 +38,7 @@ pub(super) struct Parts {
     pub(super) store: Store,
     pub(super) sealer: Sealer,
     pub(super) courier: Courier,
+    pub(super) gate: Gate,
     pub(super) link: watch::Receiver<View>,
     pub(super) lock: Lock,
     pub(super) flood: Flood,
@@ -63,6 +66,9 @@ impl Parts {
     /// Whether a tap could reach us: the connection is up, or it dropped so
     /// lately that the redial is still under way.
     pub(super) fn reachable(&self) -> Result<(), String> {
+        if self.courier.webhook().is_some() {
+            return Ok(());
+        }
         match &self.link.borrow().phase {
             Phase::Up { .. } => Ok(()),
             Phase::Dialing { why: None } => Err("nod is still connecting to Feishu".to_owned()),
@@ -71,6 +77,17 @@ impl Parts {
             | Phase::Degraded { why, .. } => {
                 Err(format!("nod is not connected to Feishu: {}", why.en))
             }
+        }
+    }
+
+    /// What this machine is to the others.
+    pub(super) fn here(&self) -> Here<'_> {
+        let callback = &self.config.callback;
+        Here {
+            machine: &self.machine.id,
+            url: callback.url.as_ref(),
+            peers: &callback.peers,
+            allow_unsealed: callback.allow_unsealed,
         }
     }
 
@@ -109,10 +126,14 @@ impl Parts {
     }
 
     fn value(&self, request: &RequestId, action: &str) -> Value {
+        let url = match &self.config.callback.url {
+            Some(url) => url.to_string(),
+            None => format!("nod://{}", self.machine.id),
+        };
         json!({
             "action": action,
             "request_id": request.as_str(),
-            "callback_url": format!("nod://{}", self.machine.id),
+            "callback_url": url,
             "machine": self.machine.id.as_str(),
             "machine_name": self.machine.name,
         })

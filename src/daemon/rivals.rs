@@ -14,7 +14,7 @@ pub(super) async fn look(parts: Arc<Parts>, stop: CancellationToken) {
     let asked = async {
         let up = link.wait_for(|view| matches!(view.phase, Phase::Up { .. }));
         up.await.ok()?;
-        match parts.courier.messages().online_connections().await {
+        match parts.courier.messages()?.online_connections().await {
             Ok(count) => count,
             Err(why) => {
                 debug!("cannot tell whether other programs use this app: {why}");
@@ -26,7 +26,9 @@ pub(super) async fn look(parts: Arc<Parts>, stop: CancellationToken) {
         () = stop.cancelled() => return,
         count = asked => count,
     };
-    if let Some(count) = count.filter(|&count| count > 1) {
+    // Machines that can call each other share an app on purpose.
+    let alone = parts.config.callback.url.is_none();
+    if let Some(count) = count.filter(|&count| count > 1 && alone) {
         warn!(
             "this app has {count} connections open: a tap reaches only one of them, so stop the other programs or give nod an app of its own"
         );

@@ -37,6 +37,11 @@ pub(super) fn report(parts: &Parts) -> Value {
             Some(until_ms(*until, now)),
         ),
     };
+    let state = if parts.courier.webhook().is_some() {
+        "webhook"
+    } else {
+        state
+    };
     let last_event = view
         .counts
         .last_push
@@ -70,7 +75,11 @@ pub(super) fn report(parts: &Parts) -> Value {
             "tap_to_hook": latency(parts.figures.hook.summary()),
         },
         "locked": parts.lock.is_closed(),
-        "owner_set": parts.courier.receiver().is_some(),
+        "owner_set": parts.courier.has_receiver(),
+        "callback": {
+            "url": parts.config.callback.url.as_ref().map(ToString::to_string),
+            "listening": parts.config.callback.listen.map(|at| at.to_string()),
+        },
         "store": store,
     })
 }

@@ -7,6 +7,7 @@ mod error;
 mod proxy;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +93,33 @@ impl Outbound {
     /// before using it and every failure through [`Self::fault`].
     pub fn http_client(&self) -> reqwest::Client {
         self.http.clone()
+    }
+
+    /// An HTTP client for the machines beside this one: never by a proxy,
+    /// which would look names up in our place, and only to addresses that
+    /// `admit` takes. A name is looked up once per connection, and what was
+    /// judged is what is dialled.
+    pub fn direct_client(
+        &self,
+        admit: impl Fn(&str, IpAddr) -> bool + Send + Sync + 'static,
+        connect_within: Duration,
+        idle: Duration,
+    ) -> Result<reqwest::Client, OutboundError> {
+        reqwest::Client::builder()
+            .tls_backend_preconfigured((*self.tls).clone())
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .user_agent(USER_AGENT)
+            .dns_resolver(dial::Judged::new(admit))
+            .connect_timeout(connect_within)
+            .tcp_nodelay(true)
+            .pool_idle_timeout(idle)
+            .pool_max_idle_per_host(4)
+            .build()
+            .map_err(|error| OutboundError::NoTls {
+                reason: error.without_url().to_string(),
+            })
     }
 
     /// Refuses an address that would carry secrets unencrypted off this

@@ -1,6 +1,6 @@
-//! The seal on a button's value. Machines that share the app share its secret,
-//! so a sealed value was minted by one of ours and nobody else; a changed
-//! request, action, address or machine breaks it.
+//! Seals: on a button's value, on what machines tell each other, on a page's
+//! link. Machines that share the app share its secret, so what is sealed was
+//! minted by one of ours and nobody else; any change breaks it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,47 +16,75 @@ const FIELD: &str = "seal";
 /// share the card's 30 KB.
 const LENGTH: usize = 16;
 
+/// What a seal is for; each has a key of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Button,
+    /// Calls between machines and their answers.
+    Call,
+    /// Links to the webhook mode's pages.
+    Link,
+}
+
+impl Purpose {
+    const fn label(self) -> &'static [u8] {
+        match self {
+            Self::Button => b"nod button seal v1",
+            Self::Call => b"nod call seal v1",
+            Self::Link => b"nod link seal v1",
+        }
+    }
+}
+
 #[derive(Clone)]
 pub struct Sealer {
     key: Hmac<Sha256>,
 }
 
 impl Sealer {
-    pub fn new(app_secret: &Secret) -> Self {
-        let mut derive = keyed(app_secret.expose().as_bytes());
-        derive.update(b"nod button seal v1");
+    pub fn new(secret: &Secret, purpose: Purpose) -> Self {
+        let mut derive = keyed(secret.expose().as_bytes());
+        derive.update(purpose.label());
         Self {
             key: keyed(&derive.finalize().into_bytes()),
         }
     }
 
-    /// Adds the seal to an object; anything else is returned as it is.
-    pub fn seal(&self, mut value: Value) -> Value {
-        let tag = self.mac(&value).finalize().into_bytes();
-        if let Some(object) = value.as_object_mut() {
-            let text = URL_SAFE_NO_PAD.encode(&tag[..LENGTH]);
-            object.insert(FIELD.to_owned(), Value::String(text));
-        }
-        value
+    /// The seal of a value, as text that can stand in JSON and in a URL.
+    pub fn tag(&self, value: &Value) -> String {
+        let tag = self.mac(value).finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode(&tag[..LENGTH])
     }
 
     /// Whether one of ours sealed exactly this value. Takes the same time
     /// wherever a forged seal differs.
+    pub fn verifies(&self, value: &Value, tag: &str) -> bool {
+        let tag = URL_SAFE_NO_PAD.decode(tag).unwrap_or_default();
+        let whole = tag.len() == LENGTH;
+        let mac = self.mac(value);
+        mac.verify_truncated_left(&tag).is_ok() && whole
+    }
+
+    /// Adds the seal to an object; anything else is returned as it is.
+    pub fn seal(&self, mut value: Value) -> Value {
+        let tag = self.tag(&value);
+        if let Some(object) = value.as_object_mut() {
+            object.insert(FIELD.to_owned(), Value::String(tag));
+        }
+        value
+    }
+
+    /// Whether the object carries its own seal, unbroken.
     pub fn holds(&self, value: &Value) -> bool {
         let Some(object) = value.as_object() else {
             return false;
         };
-        let tag = object.get(FIELD).and_then(Value::as_str);
-        let Some(tag) = tag.and_then(|text| URL_SAFE_NO_PAD.decode(text).ok()) else {
+        let Some(tag) = object.get(FIELD).and_then(Value::as_str) else {
             return false;
         };
         let mut bare = object.clone();
         bare.shift_remove(FIELD);
-        tag.len() == LENGTH
-            && self
-                .mac(&Value::Object(bare))
-                .verify_truncated_left(&tag)
-                .is_ok()
+        self.verifies(&Value::Object(bare), tag)
     }
 
     fn mac(&self, value: &Value) -> Hmac<Sha256> {
@@ -76,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     fn sealer(secret: &str) -> Sealer {
-        Sealer::new(&Secret::new(secret))
+        Sealer::new(&Secret::new(secret), Purpose::Button)
     }
 
     #[test]
@@ -122,7 +150,17 @@ mod tests {
         ] {
             assert!(!sealer.holds(&value), "{value}");
         }
-        let other = Sealer::new(&Secret::new("t")).seal(json!({"a": 1}));
+        let other = Sealer::new(&Secret::new("t"), Purpose::Button).seal(json!({"a": 1}));
         assert!(!sealer.holds(&other));
+    }
+
+    #[test]
+    fn a_seal_for_one_purpose_is_none_for_another() {
+        let value = json!({"action": "allow"});
+        let secret = Secret::new("s");
+        let tag = Sealer::new(&secret, Purpose::Button).tag(&value);
+        assert!(Sealer::new(&secret, Purpose::Button).verifies(&value, &tag));
+        assert!(!Sealer::new(&secret, Purpose::Call).verifies(&value, &tag));
+        assert!(!Sealer::new(&secret, Purpose::Link).verifies(&value, &tag));
     }
 }

@@ -151,6 +151,10 @@ async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
     {
         return Ok(token(core, call));
     }
+    if let ("POST", ["bot", "v2", "hook", id]) = (call.method.as_str(), rest) {
+        let answer = super::webhook::post(core, id, &call.body)?;
+        return Ok(respond(core, 200, None, &answer));
+    }
     let now = core.now();
     let app = core.world().authorize(call.header("authorization"), now)?;
     let api = rest

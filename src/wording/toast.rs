@@ -24,6 +24,14 @@ impl Tone {
             Self::Info => "info",
         }
     }
+
+    /// The tone of this name; one nobody knows is a warning.
+    pub fn parse(text: &str) -> Self {
+        [Self::Success, Self::Error, Self::Warning, Self::Info]
+            .into_iter()
+            .find(|tone| tone.as_str() == text)
+            .unwrap_or(Self::Warning)
+    }
 }
 
 /// What was decided, for those who click afterwards.
@@ -86,6 +94,17 @@ pub enum Toast {
         why: String,
     },
     CallbackUnreachable,
+    /// The machine the request lives on was reached and took no call of ours.
+    CallbackRefused {
+        /// Whether it was for the clocks.
+        clock: bool,
+    },
+    /// The words of the machine the request lives on.
+    Relayed {
+        tone: Tone,
+        zh: String,
+        en: String,
+    },
     AlwaysNotOffered,
     /// The button isn't on the card that was shown.
     NotOffered,
@@ -126,7 +145,9 @@ impl Toast {
             | Self::NotAnApprover
             | Self::NotTheOwner
             | Self::CallbackUnreachable
+            | Self::CallbackRefused { .. }
             | Self::UndoFailed { .. } => Tone::Error,
+            Self::Relayed { tone, .. } => *tone,
             Self::AlreadyHandled
             | Self::Decided { .. }
             | Self::SettledInTerminal { .. }
@@ -247,6 +268,15 @@ impl Toast {
                 "回调服务不可达，请检查服务状态",
                 "The callback service can't be reached: check that it runs",
             ),
+            Self::CallbackRefused { clock: true } => Text::new(
+                "两台机器的时钟相差过大，点击未生效",
+                "The two machines' clocks differ too much: nothing was changed",
+            ),
+            Self::CallbackRefused { clock: false } => Text::new(
+                "请求所在的机器拒绝了转发，请检查两台机器的密钥",
+                "The request's machine refused the call: check that both have the same secret",
+            ),
+            Self::Relayed { zh, en, .. } => Text::made(zh.clone(), en.clone()),
             Self::AlwaysNotOffered => Text::new(
                 "该请求没有安全的规则，不能始终允许",
                 "No rule is safe for this request: it can't be always allowed",
@@ -267,6 +297,44 @@ impl Toast {
             Self::Answered => Text::new("已收到你的回复，继续执行...", "Got your reply, going on"),
             Self::AnswerRefused => Text::new("已转告，不再等待回答", "Told, no answer is awaited"),
             Self::BadAnswer(problem) => super::question::problem(*problem),
+        }
+    }
+}
+
+impl Toast {
+    /// What a callback service's bare answer stands for: one of the fixed
+    /// sentences where it is one, else the service's own words.
+    pub fn relayed(success: bool, decision: Option<&str>, message: String) -> Self {
+        let fixed = [
+            Self::Allowed,
+            Self::AllowedAlways,
+            Self::Denied,
+            Self::Interrupted,
+            Self::Unknown,
+            Self::AlreadyHandled,
+            Self::HookGone,
+            Self::Invalid,
+        ];
+        let same = |toast: &Self| {
+            toast.text().zh == message.as_str() && (toast.tone() == Tone::Success) == success
+        };
+        if let Some(known) = fixed.into_iter().find(same) {
+            return known;
+        }
+        match (success, decision, message.trim()) {
+            (true, Some("deny"), "") => Self::Denied,
+            (true, Some("allow"), "") => Self::Allowed,
+            (false, _, "") => Self::Unknown,
+            (true, _, _) => Self::Relayed {
+                tone: Tone::Success,
+                en: message.clone(),
+                zh: message,
+            },
+            (false, _, _) => Self::Relayed {
+                tone: Tone::Error,
+                en: message.clone(),
+                zh: message,
+            },
         }
     }
 }

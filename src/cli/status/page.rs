@@ -75,6 +75,12 @@ impl Page<'_> {
                     format!("connected to {platform} for {up}"),
                 )
             }
+            Some("webhook") => self
+                .pick(
+                    "自定义机器人模式，无长连接",
+                    "custom bot, no long connection",
+                )
+                .to_owned(),
             Some("connecting") => self.pick("正在连接", "connecting").to_owned(),
             Some("waiting") => {
                 let retry = self.time(&connection["retry_in_ms"]);

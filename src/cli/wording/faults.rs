@@ -10,6 +10,7 @@ use crate::claude::hooks_file::HooksError;
 use crate::config::{Problem, Problems, SETTINGS};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
+use crate::gateway::server::DoorError;
 use crate::hook::client::Unanswered;
 use crate::hook::connect::Unreachable;
 use crate::hook::listen::ListenError;
@@ -121,7 +122,20 @@ impl Words {
             DaemonError::Outbound(why) => why.text().get(self.0).to_owned(),
             DaemonError::Api(why) => why.text().get(self.0).to_owned(),
             DaemonError::Store(why) => self.store(why),
+            DaemonError::Door(why) => self.door(why),
         }
+    }
+
+    fn door(self, why: &DoorError) -> String {
+        let zh = match why {
+            DoorError::NoSecret(address) => format!(
+                "`CALLBACK_LISTEN` 为 `{address}`，其他机器可以访问，却没有可供验证的密钥：请设置 `CALLBACK_SECRET`，或改为监听 127.0.0.1"
+            ),
+            DoorError::Taken { address, why } => {
+                format!("无法监听 `{address}`：{}", why.kind())
+            }
+        };
+        self.made(zh, why.to_string())
     }
 
     fn instance(self, why: &InstanceError) -> String {

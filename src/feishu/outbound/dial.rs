@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -113,6 +114,36 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found = lookup(name.as_str(), 0).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// A lookup that keeps only the addresses its judge takes.
+pub(super) struct Judged {
+    admit: Arc<Judge>,
+}
+
+type Judge = dyn Fn(&str, IpAddr) -> bool + Send + Sync;
+
+impl Judged {
+    pub(super) fn new(admit: impl Fn(&str, IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            admit: Arc::new(admit),
+        }
+    }
+}
+
+impl Resolve for Judged {
+    fn resolve(&self, name: Name) -> Resolving {
+        let admit = Arc::clone(&self.admit);
+        Box::pin(async move {
+            let mut found = lookup(name.as_str(), 0).await?;
+            found.retain(|address| admit(name.as_str(), address.ip()));
+            if found.is_empty() {
+                let name = name.as_str().to_owned();
+                return Err(Box::new(LookupFailed { name }) as _);
+            }
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }

@@ -1,0 +1,469 @@
+//! What machines say to each other, as JSON: a decision asked for and its
+//! answer. The first three fields of each are the seeds' and stand alone for
+//! services that know nothing else; all of nod's own is under `nod`, sealed.
+
+use serde_json::{Map, Value, json};
+
+use super::seal::Sealer;
+use crate::approvals::request::Millis;
+use crate::feishu::event::Person;
+use crate::ids::{EventId, MessageId, RequestId};
+use crate::wording::Lang;
+use crate::wording::toast::{Toast, Tone};
+
+/// The one path decisions are posted to, and its short name.
+pub const PATH: &str = "/callback/decision";
+pub const SHORT_PATH: &str = "/cb/decision";
+pub const MAX_BODY: usize = 64 * 1024;
+/// How far two machines' clocks may be apart.
+pub const CLOCK_WINDOW: Millis = 30_000;
+/// Asks what became of a request and changes nothing.
+pub const QUERY: &str = "query";
+
+const MAX_NONCE: usize = 64;
+
+/// A decision somebody asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub action: String,
+    pub request: RequestId,
+    /// The seeds' field; the receiving machine knows better and ignores it.
+    pub project_dir: String,
+    /// What only nod sends.
+    pub click: Option<Click>,
+}
+
+/// The click behind a forwarded decision, as Feishu told it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Click {
+    pub by: Person,
+    pub event: Option<EventId>,
+    pub message: Option<MessageId>,
+    /// The button's value, with the seal of whoever made the card.
+    pub value: Value,
+    pub name: Option<String>,
+    /// What was typed and chosen, a refusal's reason among it.
+    pub form: Map<String, Value>,
+}
+
+/// Makes one sending of a call differ from every other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    pub sent_at: Millis,
+    pub nonce: String,
+}
+
+/// What a received call proves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    Sealed(Stamp),
+    /// Nobody vouches for it.
+    None,
+}
+
+/// Why a received body is no call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// No seal holds, and the body makes no sense either.
+    Unproven,
+    /// One of ours sealed something this version cannot read.
+    Malformed,
+}
+
+impl Call {
+    /// The body as posted; sealed for machines that share our secret.
+    pub fn to_json(&self, seal: Option<(&Sealer, &Stamp)>) -> Value {
+        let mut body = json!({
+            "action": self.action,
+            "request_id": self.request.as_str(),
+            "project_dir": self.project_dir,
+        });
+        let Some((sealer, stamp)) = seal else {
+            return body;
+        };
+        let click = self.click.clone().unwrap_or_default();
+        body["nod"] = json!({
+            "operator": {
+                "open_id": click.by.open,
+                "union_id": click.by.union,
+                "user_id": click.by.tenant,
+            },
+            "event_id": click.event.map(|id| id.to_string()),
+            "message_id": click.message.map(|id| id.to_string()),
+            "value": click.value,
+            "name": click.name,
+            "form": click.form,
+            "sent_at": stamp.sent_at,
+            "nonce": stamp.nonce,
+        });
+        let tag = sealer.tag(&sealed_call(&body));
+        body["nod"]["seal"] = json!(tag);
+        body
+    }
+
+    /// Reads a body. Costs the same whether the seal is right, wrong or
+    /// missing, and looks nothing up.
+    pub fn read(bytes: &[u8], sealer: Option<&Sealer>) -> Result<(Self, Proof), Unread> {
+        let mut body: Value = serde_json::from_slice(bytes).map_err(|_| Unread::Unproven)?;
+        let tag = body
+            .get_mut("nod")
+            .and_then(Value::as_object_mut)
+            .and_then(|nod| nod.shift_remove("seal"));
+        let tag = tag.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let holds = sealer.is_some_and(|sealer| sealer.verifies(&sealed_call(&body), tag));
+        let Value::Object(body) = body else {
+            return Err(Unread::Unproven);
+        };
+        let nod = body.get("nod").and_then(Value::as_object);
+        if !holds && nod.is_some() {
+            return Err(Unread::Unproven);
+        }
+        let problem = if holds {
+            Unread::Malformed
+        } else {
+            Unread::Unproven
+        };
+        let call = Self::of(&body, nod).ok_or(problem)?;
+        let proof = match nod {
+            Some(nod) => Proof::Sealed(stamp(nod).ok_or(problem)?),
+            None => Proof::None,
+        };
+        Ok((call, proof))
+    }
+
+    fn of(body: &Map<String, Value>, nod: Option<&Map<String, Value>>) -> Option<Self> {
+        let text = |field: &str| body.get(field).and_then(Value::as_str);
+        Some(Self {
+            action: text("action")?.to_owned(),
+            request: RequestId::parse(text("request_id")?).ok()?,
+            project_dir: text("project_dir").unwrap_or_default().to_owned(),
+            click: nod.map(click),
+        })
+    }
+}
+
+fn click(nod: &Map<String, Value>) -> Click {
+    let text = |field: &str| nod.get(field).and_then(Value::as_str);
+    let id = |field: &str| {
+        let id = nod.get("operator")?.get(field)?.as_str()?;
+        Some(id.to_owned())
+    };
+    Click {
+        by: Person {
+            open: id("open_id"),
+            union: id("union_id"),
+            tenant: id("user_id"),
+            tenant_key: None,
+        },
+        event: text("event_id").and_then(|id| EventId::parse(id).ok()),
+        message: text("message_id").and_then(|id| MessageId::parse(id).ok()),
+        value: nod.get("value").cloned().unwrap_or_default(),
+        name: text("name").map(str::to_owned),
+        form: nod
+            .get("form")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+    }
+}
+
+fn stamp(nod: &Map<String, Value>) -> Option<Stamp> {
+    let nonce = nod.get("nonce")?.as_str()?;
+    (8..=MAX_NONCE).contains(&nonce.len()).then_some(())?;
+    Some(Stamp {
+        sent_at: nod.get("sent_at")?.as_i64()?,
+        nonce: nonce.to_owned(),
+    })
+}
+
+fn sealed_call(body: &Value) -> Value {
+    json!({"to": format!("POST {PATH}"), "body": body})
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub success: bool,
+    /// `allow` or `deny`, as the hook was told.
+    pub decision: Option<&'static str>,
+    pub message: String,
+    pub seen: Option<Seen>,
+}
+
+/// What the person who clicked is to see.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    pub toast: Toast,
+    pub card: Option<Value>,
+}
+
+impl Answer {
+    /// The answer a toast stands for: the seeds' message is its Chinese text.
+    pub fn of(toast: Toast, card: Option<Value>) -> Self {
+        let toast = match toast {
+            Toast::Relayed { tone, zh, en } => {
+                let known = Toast::relayed(tone == Tone::Success, None, zh.clone());
+                match known {
+                    Toast::Relayed { .. } => Toast::Relayed { tone, zh, en },
+                    known => known,
+                }
+            }
+            toast => toast,
+        };
+        let (success, decision) = match toast {
+            Toast::Allowed
+            | Toast::AllowedAlways
+            | Toast::AllowedForSession
+            | Toast::RuleNotSaved { .. } => (true, Some("allow")),
+            Toast::Denied | Toast::Interrupted => (true, Some("deny")),
+            Toast::RuleUndone => (true, None),
+            _ => (false, None),
+        };
+        Self {
+            success,
+            decision,
+            message: toast.text().get(Lang::Zh).to_owned(),
+            seen: Some(Seen { toast, card }),
+        }
+    }
+
+    /// The body as answered. Only a sealed call gets more than the seeds'
+    /// three fields, and a seal that binds the answer to it.
+    pub fn to_json(&self, seal: Option<(&Sealer, &Stamp)>) -> Value {
+        let mut body = json!({
+            "success": self.success,
+            "decision": self.decision,
+            "message": self.message,
+        });
+        let Some((sealer, stamp)) = seal else {
+            return body;
+        };
+        body["nod"] = match &self.seen {
+            None => json!({}),
+            Some(seen) => {
+                let text = seen.toast.text();
+                json!({
+                    "toast": {"type": seen.toast.tone().as_str(), "zh": text.zh, "en": text.en},
+                    "card": seen.card,
+                })
+            }
+        };
+        let tag = sealer.tag(&sealed_answer(&body, stamp));
+        body["nod"]["seal"] = json!(tag);
+        body
+    }
+
+    /// Reads the answer of a service that knows only the seeds' fields.
+    pub fn read_plain(bytes: &[u8]) -> Option<Self> {
+        let body: Value = serde_json::from_slice(bytes).ok()?;
+        let success = body.get("success")?.as_bool()?;
+        let decision = match body.get("decision").and_then(Value::as_str) {
+            Some("allow") => Some("allow"),
+            Some("deny") => Some("deny"),
+            _ => None,
+        };
+        let message = body.get("message").and_then(Value::as_str);
+        Some(Self {
+            success,
+            decision,
+            message: message.unwrap_or_default().to_owned(),
+            seen: None,
+        })
+    }
+
+    /// Reads the answer of one of ours; `None` unless its seal binds it to
+    /// this very call.
+    pub fn read_sealed(bytes: &[u8], sealer: &Sealer, stamp: &Stamp) -> Option<Self> {
+        let mut body: Value = serde_json::from_slice(bytes).ok()?;
+        let tag = body.get_mut("nod")?.as_object_mut()?.shift_remove("seal")?;
+        if !sealer.verifies(&sealed_answer(&body, stamp), tag.as_str()?) {
+            return None;
+        }
+        let toast = &body["nod"]["toast"];
+        let text = |field: &str| toast[field].as_str().unwrap_or_default().to_owned();
+        let seen = toast.is_object().then(|| Seen {
+            toast: Toast::Relayed {
+                tone: Tone::parse(&text("type")),
+                zh: text("zh"),
+                en: text("en"),
+            },
+            card: Some(body["nod"]["card"].clone()).filter(Value::is_object),
+        });
+        Some(Self {
+            seen,
+            ..Self::read_plain(bytes)?
+        })
+    }
+
+    /// What the person sees: the peer's own words, or what its bare fields
+    /// stand for.
+    pub fn seen(self) -> Seen {
+        self.seen.unwrap_or_else(|| Seen {
+            toast: Toast::relayed(self.success, self.decision, self.message),
+            card: None,
+        })
+    }
+}
+
+fn sealed_answer(body: &Value, stamp: &Stamp) -> Value {
+    json!({"answer_to": stamp.nonce, "body": body})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::seal::Purpose;
+    use super::*;
+    use crate::feishu::secret::Secret;
+
+    fn sealer() -> Sealer {
+        Sealer::new(&Secret::new("s"), Purpose::Call)
+    }
+
+    fn stamp() -> Stamp {
+        Stamp {
+            sent_at: 1_000,
+            nonce: "nonce-one".to_owned(),
+        }
+    }
+
+    fn call() -> Call {
+        Call {
+            action: "deny".to_owned(),
+            request: RequestId::parse("r1").unwrap(),
+            project_dir: "/p".to_owned(),
+            click: Some(Click {
+                by: Person {
+                    open: Some("ou_1".to_owned()),
+                    ..Person::default()
+                },
+                event: EventId::parse("e1").ok(),
+                message: MessageId::parse("om_1").ok(),
+                value: json!({"action": "deny", "seal": "x"}),
+                name: None,
+                form: Map::from_iter([("reason".to_owned(), json!("not now"))]),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_sealed_call_reads_back_whole() {
+        let body = call().to_json(Some((&sealer(), &stamp()))).to_string();
+        let read = Call::read(body.as_bytes(), Some(&sealer()));
+        assert_eq!(read, Ok((call(), Proof::Sealed(stamp()))));
+    }
+
+    #[test]
+    fn the_seeds_call_has_three_fields_and_proves_nothing() {
+        let body = call().to_json(None);
+        assert_eq!(
+            body,
+            json!({"action": "deny", "request_id": "r1", "project_dir": "/p"})
+        );
+        let (read, proof) = Call::read(body.to_string().as_bytes(), Some(&sealer())).unwrap();
+        assert_eq!((read.action.as_str(), read.click), ("deny", None));
+        assert_eq!(proof, Proof::None);
+        let least = br#"{"action":"allow","request_id":"x"}"#;
+        assert!(Call::read(least, None).is_ok());
+    }
+
+    #[test]
+    fn any_change_to_a_sealed_call_is_refused() {
+        let body = call().to_json(Some((&sealer(), &stamp())));
+        for (pointer, change) in [
+            ("/action", json!("allow")),
+            ("/request_id", json!("r2")),
+            ("/project_dir", json!("/q")),
+            ("/nod/operator/open_id", json!("ou_2")),
+            ("/nod/form/reason", json!(null)),
+            ("/nod/sent_at", json!(2_000)),
+            ("/nod/nonce", json!("nonce-two")),
+            ("/nod/seal", json!("")),
+        ] {
+            let mut forged = body.clone();
+            *forged.pointer_mut(pointer).unwrap() = change;
+            let read = Call::read(forged.to_string().as_bytes(), Some(&sealer()));
+            assert_eq!(read, Err(Unread::Unproven), "{pointer}");
+        }
+        let other = Sealer::new(&Secret::new("t"), Purpose::Call);
+        let read = Call::read(body.to_string().as_bytes(), Some(&other));
+        assert_eq!(read, Err(Unread::Unproven));
+        assert_eq!(Call::read(b"{", Some(&sealer())), Err(Unread::Unproven));
+    }
+
+    #[test]
+    fn the_seeds_answers_are_exact() {
+        for (toast, body) in [
+            (
+                Toast::Allowed,
+                json!({"success": true, "decision": "allow", "message": "已批准运行"}),
+            ),
+            (
+                Toast::AllowedAlways,
+                json!({"success": true, "decision": "allow", "message": "已始终允许，后续相同操作将自动批准"}),
+            ),
+            (
+                Toast::Denied,
+                json!({"success": true, "decision": "deny", "message": "已拒绝运行"}),
+            ),
+            (
+                Toast::Interrupted,
+                json!({"success": true, "decision": "deny", "message": "已拒绝并中断"}),
+            ),
+            (
+                Toast::Unknown,
+                json!({"success": false, "decision": null, "message": "请求不存在或已过期"}),
+            ),
+            (
+                Toast::AlreadyHandled,
+                json!({"success": false, "decision": null, "message": "该请求已被处理，请勿重复操作"}),
+            ),
+        ] {
+            assert_eq!(Answer::of(toast, None).to_json(None), body);
+        }
+    }
+
+    #[test]
+    fn an_answer_is_bound_to_its_call() {
+        let card = json!({"schema": "2.0"});
+        let answer = Answer::of(Toast::Denied, Some(card.clone()));
+        let bytes = answer.to_json(Some((&sealer(), &stamp()))).to_string();
+        let read = Answer::read_sealed(bytes.as_bytes(), &sealer(), &stamp()).unwrap();
+        let seen = read.seen();
+        assert_eq!(seen.toast.text(), Toast::Denied.text());
+        assert_eq!(seen.toast.tone(), Tone::Success);
+        assert_eq!(seen.card, Some(card));
+        let other = Stamp {
+            nonce: "another-one".to_owned(),
+            ..stamp()
+        };
+        assert_eq!(
+            Answer::read_sealed(bytes.as_bytes(), &sealer(), &other),
+            None
+        );
+        let forged = bytes.replace("true", "false");
+        assert_eq!(
+            Answer::read_sealed(forged.as_bytes(), &sealer(), &stamp()),
+            None
+        );
+    }
+
+    #[test]
+    fn a_plain_answer_gives_the_toast_its_fields_stand_for() {
+        for (body, toast) in [
+            (
+                r#"{"success":true,"decision":"allow","message":"已批准运行"}"#,
+                Toast::Allowed,
+            ),
+            (
+                r#"{"success":false,"decision":null,"message":"请求不存在或已过期"}"#,
+                Toast::Unknown,
+            ),
+        ] {
+            let seen = Answer::read_plain(body.as_bytes()).unwrap().seen();
+            assert_eq!(seen.toast.text(), toast.text());
+            assert_eq!(seen.toast.tone(), toast.tone());
+        }
+        assert_eq!(Answer::read_plain(b"<html>"), None);
+        assert_eq!(Answer::read_plain(b"{}"), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! Carries a click to the machine its request lives on and brings back what
+//! became of it, within what Feishu leaves. Follows no redirect, goes by no
+//! proxy, and never calls "failed" what may have been done.
+
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::call::{Answer, Call, MAX_BODY, PATH, Stamp};
+use super::route::{CallbackUrl, may_dial};
+use super::seal::Sealer;
+use crate::approvals::request::Millis;
+use crate::feishu::outbound::{Outbound, OutboundError};
+
+pub const CONNECT_WITHIN: Duration = Duration::from_millis(500);
+/// What a forwarded click may take in all, of Feishu's three seconds.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Shorter than the other side keeps an idle connection, so that no call is
+/// written into one that is just being closed.
+const IDLE: Duration = Duration::from_secs(1);
+const BUSY_PAUSE: Duration = Duration::from_millis(60);
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Answered(Answer),
+    /// Reached, and not carried out.
+    Refused {
+        clock: bool,
+    },
+    /// Not reached: nothing was written.
+    Unreachable,
+    /// Written, and no answer that can be believed came back.
+    Unknown,
+}
+
+pub struct Forwarder {
+    http: reqwest::Client,
+    sealer: Option<Sealer>,
+}
+
+impl Forwarder {
+    /// `peers` are the services the owner listed, which may be on loopback.
+    pub fn new(
+        outbound: &Outbound,
+        peers: &[CallbackUrl],
+        sealer: Option<Sealer>,
+    ) -> Result<Self, OutboundError> {
+        let listed: HashSet<String> = peers
+            .iter()
+            .filter_map(|peer| peer.name().map(str::to_owned))
+            .collect();
+        let admit = move |name: &str, ip| may_dial(ip, listed.contains(name));
+        Ok(Self {
+            http: outbound.direct_client(admit, CONNECT_WITHIN, IDLE)?,
+            sealer,
+        })
+    }
+
+    /// Posts a call. `prove`: one of ours is there, so both sides seal.
+    /// A busy machine is asked again while there is time, because it has done
+    /// nothing yet.
+    pub async fn post(
+        &self,
+        to: &CallbackUrl,
+        call: &Call,
+        prove: bool,
+        now: impl Fn() -> Millis,
+        within: Duration,
+    ) -> Outcome {
+        let until = Instant::now() + within;
+        loop {
+            let stamp = Stamp {
+                sent_at: now(),
+                nonce: format!("{:032x}", rand::random::<u128>()),
+            };
+            match self.once(to, call, prove, &stamp, until).await {
+                Once::Busy if Instant::now() + BUSY_PAUSE < until => {
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                Once::Busy => return Outcome::Refused { clock: false },
+                Once::Done(outcome) => return outcome,
+            }
+        }
+    }
+
+    async fn once(
+        &self,
+        to: &CallbackUrl,
+        call: &Call,
+        prove: bool,
+        stamp: &Stamp,
+        until: Instant,
+    ) -> Once {
+        let sealer = match (&self.sealer, prove) {
+            (Some(sealer), true) => Some(sealer),
+            (None, true) => return Once::Done(Outcome::Refused { clock: false }),
+            (_, false) => None,
+        };
+        let body = call.to_json(sealer.map(|sealer| (sealer, stamp)));
+        let left = until.saturating_duration_since(Instant::now());
+        let sent = self
+            .http
+            .post(format!("{to}{PATH}"))
+            .timeout(left)
+            .header("content-type", "application/json")
+            .body(body.to_string())
+            .send()
+            .await;
+        let response = match sent {
+            Ok(response) => response,
+            Err(why) => {
+                let untouched = why.is_connect() || why.is_builder();
+                debug!(untouched, "a call was not answered: {}", why.without_url());
+                return Once::Done(if untouched {
+                    Outcome::Unreachable
+                } else {
+                    Outcome::Unknown
+                });
+            }
+        };
+        let status = response.status().as_u16();
+        let body = read(response).await;
+        Once::Done(match status {
+            200 => body
+                .and_then(|body| match sealer {
+                    Some(sealer) => Answer::read_sealed(&body, sealer, stamp),
+                    None => Answer::read_plain(&body),
+                })
+                .map_or(Outcome::Unknown, Outcome::Answered),
+            401 | 403 => Outcome::Refused {
+                clock: body.is_some_and(|body| says_clock(&body)),
+            },
+            429 => return Once::Busy,
+            // Somebody else's door, or one that sends us elsewhere.
+            300..=499 => Outcome::Unreachable,
+            _ => Outcome::Unknown,
+        })
+    }
+}
+
+enum Once {
+    Busy,
+    Done(Outcome),
+}
+
+fn says_clock(body: &[u8]) -> bool {
+    body.windows(5).any(|five| five == b"clock")
+}
+
+async fn read(mut response: reqwest::Response) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        if body.len() + chunk.len() > MAX_BODY {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Some(body)
+}
+
+#[cfg(test)]
+mod tests;

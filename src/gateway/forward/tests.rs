@@ -1,0 +1,204 @@
+use super::super::seal::Purpose;
+use super::*;
+use crate::feishu::outbound::Proxies;
+use crate::feishu::secret::Secret;
+use crate::ids::RequestId;
+use crate::wording::Toast;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+fn sealer() -> Sealer {
+    Sealer::new(&Secret::new("s"), Purpose::Call)
+}
+
+fn forwarder(peers: &[CallbackUrl]) -> Forwarder {
+    // A proxy that would be used for anything else; nobody is there.
+    let proxies = Proxies {
+        all: Some("http://127.0.0.1:1".to_owned()),
+        ..Proxies::default()
+    };
+    let outbound = Outbound::new(&proxies, None).expect("a way out");
+    Forwarder::new(&outbound, peers, Some(sealer())).expect("a client")
+}
+
+fn call() -> Call {
+    Call {
+        action: "allow".to_owned(),
+        request: RequestId::parse("r").expect("an id"),
+        project_dir: "/p".to_owned(),
+        click: None,
+    }
+}
+
+/// Takes connections, counts them, and answers each with what `say` makes of
+/// the request's body; nothing is a closed connection.
+async fn peer(
+    say: impl Fn(&[u8], usize) -> Option<String> + Send + Sync + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let n = counted.fetch_add(1, Ordering::SeqCst);
+            let mut bytes = Vec::new();
+            let mut chunk = [0; 4096];
+            let body = loop {
+                let read = stream.read(&mut chunk).await.unwrap_or(0);
+                bytes.extend_from_slice(&chunk[..read]);
+                let head = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+                let whole = bytes.ends_with(b"}") || read == 0;
+                if let (Some(head), true) = (head, whole) {
+                    break bytes[head + 4..].to_vec();
+                }
+                if read == 0 {
+                    break Vec::new();
+                }
+            };
+            if let Some(answer) = say(&body, n) {
+                // The other side may have given up.
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        }
+    });
+    (address, count)
+}
+
+fn http(status: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+async fn post(forwarder: &Forwarder, to: &str, sealed: bool) -> Outcome {
+    let to = CallbackUrl::parse(to).expect("an address");
+    forwarder
+        .post(&to, &call(), sealed, || 5, ANSWER_WITHIN)
+        .await
+}
+
+fn sealed_answer(body: &[u8]) -> String {
+    let sent: serde_json::Value = serde_json::from_slice(body).expect("a call");
+    let stamp = Stamp {
+        sent_at: 5,
+        nonce: sent["nod"]["nonce"].as_str().expect("a nonce").to_owned(),
+    };
+    let answer = Answer::of(Toast::Allowed, None).to_json(Some((&sealer(), &stamp)));
+    http("200 OK", "", &answer.to_string())
+}
+
+#[tokio::test]
+async fn an_answer_under_seal_is_believed() {
+    let (address, _) = peer(|body, _| Some(sealed_answer(body))).await;
+    let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
+    let Outcome::Answered(answer) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(answer.decision, Some("allow"));
+}
+
+#[tokio::test]
+async fn a_service_that_knows_only_the_seeds_fields_gets_and_gives_only_those() {
+    let (address, _) = peer(|body, _| {
+        assert_eq!(
+            body,
+            br#"{"action":"allow","request_id":"r","project_dir":"/p"}"#
+        );
+        let said = r#"{"success":true,"decision":"allow","message":"ok"}"#;
+        Some(http("200 OK", "", said))
+    })
+    .await;
+    let outcome = post(&forwarder(&[]), &format!("http://{address}"), false).await;
+    assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_may_have_been_done_is_never_called_failed() {
+    let unsealed = r#"{"success":false,"decision":null,"message":"no"}"#;
+    for (answer, expected) in [
+        (None, Outcome::Unknown),
+        (Some(http("200 OK", "", "<html>")), Outcome::Unknown),
+        (Some(http("200 OK", "", unsealed)), Outcome::Unknown),
+        (Some(http("500 Oops", "", "")), Outcome::Unknown),
+        (
+            Some(http("200 OK", "", &"x".repeat(MAX_BODY + 1))),
+            Outcome::Unknown,
+        ),
+        (
+            Some(http("401 No", "", r#"{"message":"unauthorized"}"#)),
+            Outcome::Refused { clock: false },
+        ),
+        (
+            Some(http("401 No", "", r#"{"message":"the clock is off"}"#)),
+            Outcome::Refused { clock: true },
+        ),
+        (Some(http("404 No", "", "")), Outcome::Unreachable),
+    ] {
+        let told = answer.clone();
+        let (address, _) = peer(move |_, _| told.clone()).await;
+        let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
+        assert_eq!(outcome, expected, "{answer:?}");
+    }
+    let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
+    assert_eq!(outcome, Outcome::Unreachable);
+}
+
+#[tokio::test]
+async fn a_busy_machine_is_asked_again_because_it_did_nothing() {
+    let (address, count) = peer(|body, n| {
+        Some(if n < 3 {
+            http("429 Slow", "", "{}")
+        } else {
+            sealed_answer(body)
+        })
+    })
+    .await;
+    let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
+    assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
+    assert_eq!(count.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test]
+async fn a_silent_machine_costs_two_seconds_and_is_unknown() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let began = Instant::now();
+    let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
+    assert_eq!(outcome, Outcome::Unknown);
+    assert!(began.elapsed() < ANSWER_WITHIN + Duration::from_millis(500));
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (trap, touched) = peer(|_, _| None).await;
+    let to = format!("location: http://{trap}/callback/decision\r\n");
+    for code in ["301 Moved", "302 Found", "307 Again", "308 Always"] {
+        let answer = http(code, &to, "");
+        let (address, _) = peer(move |_, _| Some(answer.clone())).await;
+        let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
+        assert_eq!(outcome, Outcome::Unreachable, "{code}");
+    }
+    assert_eq!(touched.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_this_machine_is_dialled_only_when_listed() {
+    let (trap, touched) = peer(|body, _| Some(sealed_answer(body))).await;
+    // `localhost` stands for any name whose answer changed to a forbidden one:
+    // what was looked up is judged, whatever the name was when it was listed.
+    let to = format!("http://localhost:{}", trap.port());
+    let outcome = post(&forwarder(&[]), &to, true).await;
+    assert_eq!(outcome, Outcome::Unreachable);
+    assert_eq!(touched.load(Ordering::SeqCst), 0);
+    let listed = CallbackUrl::parse(&to).expect("an address");
+    let outcome = post(&forwarder(&[listed]), &to, true).await;
+    assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
+}

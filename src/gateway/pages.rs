@@ -1,0 +1,272 @@
+//! The webhook mode's pages as HTML: a request in full with one button, or
+//! what became of it. No script, nothing from elsewhere, nothing an agent
+//! wrote taken for markup. Pure.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use crate::approvals::request::Request;
+use crate::cards::linked::{self, Paragraph};
+use crate::cards::{Action, REASON_FIELD};
+use crate::rules::{LOCAL_SETTINGS, Offer, Rule};
+use crate::wording::card::{self as words, Work};
+use crate::wording::toast::{Toast, Tone};
+use crate::wording::{Lang, Text, page as said};
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{margin:0 auto;max-width:42rem;padding:1rem;font:16px/1.5 system-ui,sans-serif}\
+h1{font-size:1.25rem;margin:.5rem 0}\
+pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.5rem 0;padding:.6rem;\
+border:1px solid #8884;border-radius:.5rem;font:14px/1.45 ui-monospace,monospace}\
+.alarm{color:#c22;font-weight:600}\
+.other{color:#777;font-size:.9rem}\
+label{display:block;margin-top:1rem}\
+textarea{width:100%;box-sizing:border-box;min-height:4rem;font:inherit}\
+button{width:100%;margin:1rem 0;padding:.9rem;font:600 1.1rem system-ui,sans-serif;\
+border:0;border-radius:.6rem;color:#fff;background:#36c}\
+button.danger{background:#c22}\
+.success{color:#183}.error{color:#c22}.warning{color:#a60}";
+
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = STANDARD.encode(Sha256::digest(STYLE));
+    format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
+});
+
+/// The content policy every page is served under.
+pub fn policy() -> &'static str {
+    &POLICY
+}
+
+/// What a page's form carries back.
+pub struct Slip<'a> {
+    pub action: Action,
+    pub token: &'a str,
+    pub ticket: &'a str,
+}
+
+/// The request in full, and the one button the link was for.
+pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> String {
+    let mut body = String::new();
+    for paragraph in linked::whole(request, offer, lang) {
+        let Paragraph { text, alarming } = paragraph;
+        let class = if alarming { " class=\"alarm\"" } else { "" };
+        let _ = write!(body, "<pre{class}>{}</pre>", escaped(&text));
+    }
+    let (label, class) = match slip.action {
+        Action::Allow => (&words::ALLOW, ""),
+        Action::Always => (&words::ALWAYS, ""),
+        Action::Session => (&words::SESSION, ""),
+        Action::Deny => (&words::DENY, " class=\"danger\""),
+        Action::Interrupt => (&words::INTERRUPT, " class=\"danger\""),
+        Action::Undo => (&words::UNDO, ""),
+    };
+    if let (Action::Always, Ok(rules)) = (slip.action, &offer.always) {
+        let rules: Vec<_> = rules.iter().map(Rule::render).collect();
+        let _ = write!(
+            body,
+            "<pre class=\"alarm\">{}: {}\n{}: {LOCAL_SETTINGS}</pre>",
+            words::RULE.get(lang),
+            escaped(&rules.join("  ")),
+            words::RULE_FILE.get(lang),
+        );
+    }
+    let _ = write!(body, "<p>{}</p>", both(&said::CONFIRM, lang));
+    let _ = write!(
+        body,
+        "<form method=\"post\" action=\"/{}\" autocomplete=\"off\">",
+        slip.action.as_str()
+    );
+    for (name, value) in [
+        ("id", request.id.as_str()),
+        ("t", slip.token),
+        ("ticket", slip.ticket),
+    ] {
+        let _ = write!(
+            body,
+            "<input type=\"hidden\" name=\"{name}\" value=\"{}\">",
+            escaped(value)
+        );
+    }
+    if matches!(slip.action, Action::Deny | Action::Interrupt) {
+        let _ = write!(
+            body,
+            "<label>{}<textarea name=\"{REASON_FIELD}\" maxlength=\"1000\" placeholder=\"{}\"></textarea></label>",
+            words::REASON.get(lang),
+            words::REASON_HINT.get(lang),
+        );
+    }
+    let _ = write!(
+        body,
+        "<button id=\"decide\"{class}>{}</button></form>",
+        both(label, lang)
+    );
+    document(&words::asks_to(Work::of(&request.tool)), "", &body, lang)
+}
+
+/// What became of a request, or of a link.
+pub fn outcome(toast: &Toast, lang: Lang) -> String {
+    let class = match toast.tone() {
+        Tone::Success => "success",
+        Tone::Error => "error",
+        Tone::Warning | Tone::Info => "warning",
+    };
+    let next = match toast {
+        Toast::Stale => &said::OPEN_CARD,
+        Toast::Reconnecting | Toast::StillChecking => &said::RETRY,
+        _ => &said::LEAVE,
+    };
+    let body = format!("<p id=\"outcome\">{}</p>", both(next, lang));
+    document(&toast.text(), class, &body, lang)
+}
+
+fn document(title: &Text, class: &str, body: &str, lang: Lang) -> String {
+    let code = match lang {
+        Lang::Zh => "zh-CN",
+        Lang::En => "en",
+    };
+    format!(
+        "<!doctype html><html lang=\"{code}\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"robots\" content=\"noindex\"><title>nod</title><style>{STYLE}</style></head>\
+         <body><h1 class=\"{class}\">{}</h1>{body}</body></html>\n",
+        both(title, lang)
+    )
+}
+
+/// A sentence in the page's language and, smaller, in the other.
+fn both(text: &Text, lang: Lang) -> String {
+    let other = match lang {
+        Lang::Zh => Lang::En,
+        Lang::En => Lang::Zh,
+    };
+    format!(
+        "{} <span class=\"other\">{}</span>",
+        escaped(text.get(lang)),
+        escaped(text.get(other))
+    )
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approvals::request::{Digest, Origin};
+    use crate::ids::RequestId;
+    use serde_json::json;
+
+    fn page(command: &str, action: Action) -> String {
+        let input = json!({"command": command});
+        let request = Request {
+            id: RequestId::parse("r\"><1").unwrap(),
+            tool: "Bash".to_owned(),
+            digest: Digest::of(&input),
+            input,
+            origin: Origin {
+                machine: "<b>desk</b>".to_owned(),
+                user: "dev".to_owned(),
+                project: "/p".into(),
+                cwd: "/p".into(),
+                branch: None,
+                session: None,
+                agent: None,
+                pid: None,
+                hosted: false,
+            },
+            suggested: Vec::new(),
+            asked_at: 0,
+            deadline: 1,
+        };
+        let slip = Slip {
+            action,
+            token: "tok",
+            ticket: "tick",
+        };
+        ask(&request, &crate::rules::offer(&request), &slip, Lang::Zh)
+    }
+
+    #[test]
+    fn nothing_an_agent_wrote_is_markup_and_nothing_is_hidden() {
+        let html = page(
+            "echo '</pre><script>alert(1)</script>' \u{202e}evil\u{200b}",
+            Action::Allow,
+        );
+        assert!(!html.contains("<script"), "{html}");
+        assert!(html.contains("&lt;script&gt;alert(1)"), "{html}");
+        assert!(!html.contains('\u{202e}') && !html.contains('\u{200b}'));
+        assert!(!html.contains("<b>desk"));
+        assert!(html.contains("value=\"r&quot;&gt;&lt;1\""));
+    }
+
+    #[test]
+    fn a_long_command_is_there_from_end_to_end() {
+        let command = (0..20_000).fold(String::new(), |mut text, n| {
+            let _ = writeln!(text, "echo line-{n}");
+            text
+        });
+        let html = page(&command, Action::Deny);
+        for n in [0, 9_999, 19_999] {
+            assert!(html.contains(&format!("echo line-{n}\n")), "{n}");
+        }
+    }
+
+    #[test]
+    fn each_page_has_its_own_button_and_both_languages() {
+        for (action, zh, en, reason) in [
+            (Action::Allow, "批准运行", "Allow once", false),
+            (Action::Always, "始终允许", "Always allow", false),
+            (Action::Deny, "拒绝运行", "Deny", true),
+            (Action::Interrupt, "拒绝并中断", "Deny and interrupt", true),
+        ] {
+            let html = page("ls", action);
+            let form = html.split("<form").nth(1).unwrap();
+            assert_eq!(html.matches("<button").count(), 1);
+            assert!(form.contains(zh) && form.contains(en), "{form}");
+            assert!(form.contains(&format!("action=\"/{}\"", action.as_str())));
+            assert_eq!(form.contains("<textarea"), reason);
+        }
+    }
+
+    #[test]
+    fn every_ending_has_its_page() {
+        for toast in [
+            Toast::Allowed,
+            Toast::Denied,
+            Toast::AlreadyHandled,
+            Toast::Unknown,
+            Toast::HookGone,
+            Toast::TimedOut { ago: 5_000 },
+            Toast::Stale,
+        ] {
+            let html = outcome(&toast, Lang::En);
+            let text = toast.text();
+            assert!(html.contains(text.zh.as_ref()) && html.contains(&escaped(&text.en)));
+            assert!(!html.contains("<form"));
+        }
+    }
+
+    #[test]
+    fn the_policy_lets_in_our_style_and_nothing_else() {
+        assert!(policy().starts_with("default-src 'none'; style-src 'sha256-"));
+        assert!(!policy().contains("unsafe") && !policy().contains("script-src"));
+    }
+}

@@ -1,0 +1,400 @@
+//! The HTTP door: decisions from other machines, the webhook mode's pages, and
+//! whether nod is there. Proof first: without it nothing is looked up, and
+//! every refusal looks the same.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::routing::{any, get, post};
+use futures::future::BoxFuture;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::call::{self, Answer, CLOCK_WINDOW, Call, MAX_BODY, Proof, Stamp, Unread};
+use super::pages;
+use super::rate::{Nonces, Rate};
+use super::seal::Sealer;
+use crate::approvals::request::Millis;
+use crate::cards::Action;
+use crate::wording::Toast;
+
+const READ_WITHIN: Duration = Duration::from_secs(2);
+const MAX_CONNECTIONS: usize = 256;
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    #[error(
+        "`CALLBACK_LISTEN` is `{0}`, which others can reach, and there is no secret they could prove themselves by: set `CALLBACK_SECRET`, or listen on 127.0.0.1"
+    )]
+    NoSecret(SocketAddr),
+    #[error("cannot listen on `{address}`: {why}")]
+    Taken {
+        address: SocketAddr,
+        why: std::io::Error,
+    },
+}
+
+/// What is behind the door. Pages are there in webhook mode only.
+pub struct Inside {
+    pub decide: Box<dyn Fn(Call, bool) -> BoxFuture<'static, Answer> + Send + Sync>,
+    pub pages: Option<Pages>,
+    pub now: Box<dyn Fn() -> Millis + Send + Sync>,
+}
+
+pub struct Pages {
+    /// Shows a request; changes nothing.
+    pub show: Box<dyn Fn(Visit) -> BoxFuture<'static, Page> + Send + Sync>,
+    /// A press on the page's button.
+    pub press: Box<dyn Fn(Press) -> BoxFuture<'static, Page> + Send + Sync>,
+}
+
+/// A link somebody opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit {
+    pub action: Action,
+    pub id: String,
+    pub token: String,
+}
+
+/// A button somebody pressed on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Press {
+    pub action: Action,
+    pub id: String,
+    pub token: String,
+    pub ticket: String,
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    pub status: u16,
+    pub html: String,
+}
+
+/// Who may speak without a seal.
+#[derive(Clone)]
+pub struct Terms {
+    pub sealer: Option<Sealer>,
+    pub allow_unsealed: bool,
+}
+
+/// Opens the door, or says why it must stay shut.
+pub async fn bind(address: SocketAddr, terms: &Terms) -> Result<TcpListener, DoorError> {
+    if !address.ip().to_canonical().is_loopback() && terms.sealer.is_none() {
+        return Err(DoorError::NoSecret(address));
+    }
+    TcpListener::bind(address)
+        .await
+        .map_err(|why| DoorError::Taken { address, why })
+}
+
+struct Door {
+    inside: Inside,
+    terms: Terms,
+    on_loopback: bool,
+    rate: Mutex<Rate>,
+    nonces: Mutex<Nonces>,
+}
+
+#[derive(Clone, Copy)]
+struct From(IpAddr);
+
+/// Serves until stopped; requests under way are answered first.
+pub async fn serve(listener: TcpListener, terms: Terms, inside: Inside, stop: CancellationToken) {
+    let on_loopback = listener
+        .local_addr()
+        .is_ok_and(|address| address.ip().to_canonical().is_loopback());
+    let router = router(Arc::new(Door {
+        inside,
+        terms,
+        on_loopback,
+        rate: Mutex::default(),
+        nonces: Mutex::default(),
+    }));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let slot = tokio::select! {
+            () = stop.cancelled() => break,
+            Ok(slot) = Arc::clone(&slots).acquire_owned() => slot,
+        };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, peer)) => {
+                let router = router
+                    .clone()
+                    .layer(Extension(From(peer.ip().to_canonical())));
+                let stop = stop.clone();
+                connections.spawn(async move {
+                    let _slot = slot;
+                    connection(stream, router, stop).await;
+                });
+            }
+            Err(why) => {
+                warn!("a connection could not be taken: {why}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(CLOSE_WITHIN, all).await.is_err() {
+        connections.abort_all();
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, stop: CancellationToken) {
+    let _ = stream.set_nodelay(true);
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(READ_WITHIN);
+    let service = TowerToHyperService::new(router);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(why) = served {
+        debug!("a connection ended early: {why}");
+    }
+}
+
+fn router(door: Arc<Door>) -> Router {
+    let page = || any(page);
+    Router::new()
+        .route(call::PATH, post(decision))
+        .route(call::SHORT_PATH, post(decision))
+        .route("/status", get(status))
+        .route("/allow", page())
+        .route("/always", page())
+        .route("/deny", page())
+        .route("/interrupt", page())
+        .fallback(|| async { nothing() })
+        .with_state(door)
+}
+
+impl Door {
+    fn now(&self) -> Millis {
+        (self.inside.now)()
+    }
+
+    fn admits(&self, from: From) -> bool {
+        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        rate.admits(from.0, self.now())
+    }
+
+    /// The seal's time and nonce, once each.
+    fn accepts(&self, stamp: &Stamp) -> Result<(), Refused> {
+        let now = self.now();
+        if (now - stamp.sent_at).abs() > CLOCK_WINDOW {
+            return Err(Refused::Clock);
+        }
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        if nonces.first(&stamp.nonce, now) {
+            Ok(())
+        } else {
+            Err(Refused::Unproven)
+        }
+    }
+
+    fn trusts_unsealed(&self, from: From) -> bool {
+        self.terms.allow_unsealed && self.on_loopback && from.0.is_loopback()
+    }
+}
+
+/// Why a call is not carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    Unproven,
+    /// The seal holds and the time does not.
+    Clock,
+}
+
+async fn decision(
+    State(door): State<Arc<Door>>,
+    Extension(from): Extension<From>,
+    request: Request,
+) -> Result<Response<Body>, Infallible> {
+    if !door.admits(from) {
+        return Ok(too_many());
+    }
+    let body = match read(request).await {
+        Ok(body) => body,
+        Err(status) => {
+            return Ok(answer(
+                status,
+                &refusal("the body is too large or too slow"),
+            ));
+        }
+    };
+    let read = Call::read(&body, door.terms.sealer.as_ref());
+    let refused = match &read {
+        Ok((_, Proof::Sealed(stamp))) => door.accepts(stamp).err(),
+        Ok((_, Proof::None)) | Err(Unread::Unproven) => {
+            (!door.trusts_unsealed(from)).then_some(Refused::Unproven)
+        }
+        Err(Unread::Malformed) => None,
+    };
+    match refused {
+        Some(Refused::Unproven) => {
+            return Ok(answer(StatusCode::UNAUTHORIZED, &refusal("unauthorized")));
+        }
+        Some(Refused::Clock) => {
+            let why = "the clock of one machine is off by more than 30 seconds";
+            return Ok(answer(StatusCode::UNAUTHORIZED, &refusal(why)));
+        }
+        None => {}
+    }
+    Ok(match read {
+        Ok((call, Proof::Sealed(stamp))) => {
+            let decided = (door.inside.decide)(call, true).await;
+            let sealer = door.terms.sealer.as_ref();
+            let seal = sealer.map(|sealer| (sealer, &stamp));
+            answer(StatusCode::OK, &decided.to_json(seal))
+        }
+        Ok((call, Proof::None)) => {
+            let decided = (door.inside.decide)(call, false).await;
+            answer(StatusCode::OK, &decided.to_json(None))
+        }
+        Err(_) => {
+            let invalid = Answer::of(Toast::Invalid, None);
+            answer(StatusCode::BAD_REQUEST, &invalid.to_json(None))
+        }
+    })
+}
+
+async fn status(State(door): State<Arc<Door>>, Extension(from): Extension<From>) -> Response<Body> {
+    if !door.admits(from) {
+        return too_many();
+    }
+    answer(StatusCode::OK, &json!({"status": "ok", "service": "nod"}))
+}
+
+async fn page(
+    State(door): State<Arc<Door>>,
+    Extension(from): Extension<From>,
+    request: Request,
+) -> Response<Body> {
+    if !door.admits(from) {
+        return too_many();
+    }
+    let Some(pages) = &door.inside.pages else {
+        return nothing();
+    };
+    let Some(action) = Action::parse(request.uri().path().trim_start_matches('/')) else {
+        return nothing();
+    };
+    let query = request.uri().query().unwrap_or_default();
+    let visit = Visit {
+        action,
+        id: field(query.as_bytes(), "id"),
+        token: field(query.as_bytes(), "t"),
+    };
+    let method = request.method().clone();
+    if matches!(method, Method::GET | Method::HEAD) {
+        return html((pages.show)(visit).await);
+    }
+    if method != Method::POST {
+        return nothing();
+    }
+    let body = match read(request).await {
+        Ok(body) => body,
+        Err(status) => return answer(status, &refusal("the body is too large or too slow")),
+    };
+    let press = Press {
+        action,
+        id: field(&body, "id"),
+        token: field(&body, "t"),
+        ticket: field(&body, "ticket"),
+        reason: Some(field(&body, "reason").trim().to_owned()).filter(|text| !text.is_empty()),
+    };
+    html((pages.press)(press).await)
+}
+
+fn field(form: &[u8], name: &str) -> String {
+    url::form_urlencoded::parse(form)
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}
+
+async fn read(request: Request) -> Result<Vec<u8>, StatusCode> {
+    let body = to_bytes(request.into_body(), MAX_BODY);
+    match tokio::time::timeout(READ_WITHIN, body).await {
+        Ok(Ok(bytes)) => Ok(bytes.to_vec()),
+        Ok(Err(_)) => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
+    }
+}
+
+fn refusal(message: &str) -> Value {
+    json!({"success": false, "decision": null, "message": message})
+}
+
+fn too_many() -> Response<Body> {
+    let mut response = answer(StatusCode::TOO_MANY_REQUESTS, &refusal("too many requests"));
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+fn nothing() -> Response<Body> {
+    answer(StatusCode::NOT_FOUND, &json!({"status": "not found"}))
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn html(page: Page) -> Response<Body> {
+    let mut response = Response::new(Body::from(page.html));
+    *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Ok(policy) = HeaderValue::from_str(pages::policy()) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+use super::super::call::Click;
+use super::super::seal::Purpose;
+use super::*;
+use crate::feishu::event::Person;
+use crate::feishu::secret::Secret;
+use crate::ids::RequestId;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+const NOW: Millis = 1_000_000;
+
+fn sealer(secret: &str) -> Sealer {
+    Sealer::new(&Secret::new(secret), Purpose::Call)
+}
+
+struct Running {
+    address: SocketAddr,
+    /// How often anything behind the door was asked.
+    asked: Arc<AtomicUsize>,
+    stop: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn open(allow_unsealed: bool, pages: bool) -> Running {
+    let terms = Terms {
+        sealer: Some(sealer("s")),
+        allow_unsealed,
+    };
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = bind(address, &terms).await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let count = move || counted.fetch_add(1, Ordering::SeqCst);
+    let shows = count.clone();
+    let presses = count.clone();
+    let page = |text: String| {
+        Box::pin(async move {
+            Page {
+                status: 200,
+                html: text,
+            }
+        })
+    };
+    let inside = Inside {
+        decide: Box::new(move |call, sealed| {
+            count();
+            assert_eq!(sealed, call.click.is_some());
+            Box::pin(async { Answer::of(Toast::Denied, None) })
+        }),
+        pages: pages.then(|| Pages {
+            show: Box::new(move |visit| {
+                shows();
+                page(format!("{visit:?}"))
+            }),
+            press: Box::new(move |press| {
+                presses();
+                page(format!("{press:?}"))
+            }),
+        }),
+        now: Box::new(|| NOW),
+    };
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(listener, terms, inside, stop.clone()));
+    Running {
+        address,
+        asked,
+        stop,
+    }
+}
+
+fn body(secret: &str, sent_at: Millis, nonce: &str) -> String {
+    let call = Call {
+        action: "deny".to_owned(),
+        request: RequestId::parse("r").expect("an id"),
+        project_dir: String::new(),
+        click: Some(Click {
+            by: Person::default(),
+            ..Click::default()
+        }),
+    };
+    let stamp = Stamp {
+        sent_at,
+        nonce: nonce.to_owned(),
+    };
+    call.to_json(Some((&sealer(secret), &stamp))).to_string()
+}
+
+const PLAIN: &str = r#"{"action":"deny","request_id":"r"}"#;
+
+async fn request(at: SocketAddr, line: &str, body: &str) -> (u16, String) {
+    let text = format!(
+        "{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    exchange(at, &text).await
+}
+
+async fn exchange(at: SocketAddr, text: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).await.expect("the door is open");
+    // The door may answer and close before it has read everything.
+    let _ = stream.write_all(text.as_bytes()).await;
+    let mut answer = Vec::new();
+    let limit = Duration::from_secs(20);
+    let read = tokio::time::timeout(limit, stream.read_to_end(&mut answer)).await;
+    let _ = read.expect("the connection ends in time");
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.get(9..12).and_then(|code| code.parse().ok());
+    (status.unwrap_or(0), answer)
+}
+
+fn content(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+#[tokio::test]
+async fn without_proof_everything_is_refused_alike_and_nothing_is_looked_up() {
+    let door = open(false, false).await;
+    let good = body("s", NOW, "used-nonce");
+    let (status, _) = request(door.address, "POST /callback/decision", &good).await;
+    assert_eq!(status, 200);
+    let mut answers = Vec::new();
+    for bad in [
+        PLAIN.to_owned(),
+        "{".to_owned(),
+        String::new(),
+        body("t", NOW, "nonce-1234"),
+        good.clone(),
+        good.replace("deny", "allow"),
+        r#"{"action":"deny","request_id":"r","nod":{}}"#.to_owned(),
+    ] {
+        for path in [call::PATH, call::SHORT_PATH] {
+            answers.push(request(door.address, &format!("POST {path}"), &bad).await);
+        }
+    }
+    for (status, answer) in &answers {
+        assert_eq!(*status, 401, "{answer}");
+        assert_eq!(
+            content(answer),
+            r#"{"success":false,"decision":null,"message":"unauthorized"}"#
+        );
+    }
+    assert_eq!(door.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_sealed_call_is_answered_under_seal_and_a_late_one_is_told_of_the_clock() {
+    let door = open(false, false).await;
+    for (sent_at, status) in [
+        (NOW - CLOCK_WINDOW, 200),
+        (NOW + CLOCK_WINDOW, 200),
+        (NOW - CLOCK_WINDOW - 1, 401),
+        (NOW + CLOCK_WINDOW + 1, 401),
+    ] {
+        let nonce = format!("nonce-{sent_at}");
+        let sealed = body("s", sent_at, &nonce);
+        let (code, answer) = request(door.address, "POST /cb/decision", &sealed).await;
+        assert_eq!(code, status, "{answer}");
+        let stamp = Stamp { sent_at, nonce };
+        let read = Answer::read_sealed(content(&answer).as_bytes(), &sealer("s"), &stamp);
+        assert_eq!(read.is_some(), status == 200);
+        assert_eq!(answer.contains("clock"), status == 401);
+    }
+}
+
+#[tokio::test]
+async fn the_seeds_calls_are_for_loopback_and_who_opted_in() {
+    let door = open(true, false).await;
+    let (status, answer) = request(door.address, "POST /callback/decision", PLAIN).await;
+    assert_eq!(status, 200);
+    assert_eq!(
+        content(&answer),
+        r#"{"success":true,"decision":"deny","message":"已拒绝运行"}"#
+    );
+    let nothing = r#"{"action":"deny"}"#;
+    let (status, answer) = request(door.address, "POST /callback/decision", nothing).await;
+    assert_eq!(status, 400);
+    assert_eq!(
+        content(&answer),
+        r#"{"success":false,"decision":null,"message":"无效的回调请求"}"#
+    );
+}
+
+#[tokio::test]
+async fn sizes_rates_and_slow_heads_are_bounded() {
+    let door = open(false, false).await;
+    let large = "x".repeat(MAX_BODY + 1);
+    let (status, _) = request(door.address, "POST /callback/decision", &large).await;
+    assert!(matches!(status, 413 | 0), "{status}");
+    // The clock stands still, so all of these are within one second.
+    let mut codes = Vec::new();
+    for _ in 0..30 {
+        codes.push(request(door.address, "GET /status", "").await.0);
+    }
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 19);
+    assert_eq!(codes.iter().filter(|code| **code == 429).count(), 11);
+    let slow = "POST /callback/decision HTTP/1.1\r\nhost: x";
+    let (status, _) = exchange(door.address, slow).await;
+    assert!(matches!(status, 0 | 408), "{status}");
+}
+
+#[tokio::test]
+async fn pages_are_there_in_webhook_mode_only_and_leak_nothing() {
+    let door = open(false, true).await;
+    let (status, answer) = request(door.address, "GET /allow?id=r%201&t=tok", "").await;
+    assert_eq!(status, 200);
+    assert!(answer.contains(r#"id: "r 1", token: "tok""#), "{answer}");
+    for header in [
+        "cache-control: no-store",
+        "referrer-policy: no-referrer",
+        "content-security-policy: default-src 'none'",
+        "x-frame-options: DENY",
+    ] {
+        assert!(answer.contains(header), "{header}: {answer}");
+    }
+    let form = "id=r&t=tok&ticket=tick&reason=+no+";
+    let (_, answer) = request(door.address, "POST /deny", form).await;
+    assert!(
+        answer.contains(r#"ticket: "tick", reason: Some("no")"#),
+        "{answer}"
+    );
+    let (status, _) = request(door.address, "DELETE /deny", "").await;
+    assert_eq!(status, 404);
+    let plain = open(false, false).await;
+    let (status, _) = request(plain.address, "GET /allow?id=r&t=tok", "").await;
+    assert_eq!(status, 404);
+    assert_eq!(plain.asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_door_others_can_reach_needs_a_secret() {
+    let everyone = SocketAddr::from(([0, 0, 0, 0], 0));
+    let mut terms = Terms {
+        sealer: None,
+        allow_unsealed: true,
+    };
+    let refused = bind(everyone, &terms).await.expect_err("no secret");
+    assert!(
+        refused.to_string().contains("`CALLBACK_SECRET`"),
+        "{refused}"
+    );
+    let here = SocketAddr::from(([127, 0, 0, 1], 0));
+    assert!(bind(here, &terms).await.is_ok());
+    terms.sealer = Some(sealer("s"));
+    assert!(bind(everyone, &terms).await.is_ok());
+}
