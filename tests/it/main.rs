@@ -21,5 +21,6 @@ mod security;
 mod settings;
 mod setup;
 mod support;
+mod gateway;
 mod tidy;
 mod tls;

@@ -1,0 +1,275 @@
+//! Real daemons beside an in-process Feishu, and the least hook there can be.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Simulator};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
+
+pub(super) async fn feishu() -> Simulator {
+    let options = Options {
+        chat_per_second: None,
+        patch_per_second: None,
+        api_per_second: None,
+        history: 200_000,
+        ..Options::default()
+    };
+    Simulator::start(options).await.unwrap()
+}
+
+/// An address nobody listens on.
+pub(super) fn free(ip: [u8; 4]) -> SocketAddr {
+    let listener = TcpListener::bind((IpAddr::from(ip), 0)).unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// A daemon of its own, ended when dropped.
+pub(super) struct Machine {
+    pub(super) dir: tempfile::TempDir,
+    settings: Vec<(String, String)>,
+    child: Child,
+}
+
+impl Machine {
+    /// One of the app's machines.
+    pub(super) fn of_app(feishu: &Simulator, at: SocketAddr, peers: &str) -> Self {
+        Self::start(
+            at,
+            &[
+                ("FEISHU_APP_ID", APP_ID),
+                ("FEISHU_APP_SECRET", APP_SECRET),
+                ("FEISHU_DOMAIN", &feishu.base_url()),
+                ("FEISHU_OWNER_ID", OWNER),
+                ("NOD_CHAT_RATE", "1000"),
+                ("CALLBACK_PEERS", peers),
+            ],
+        )
+    }
+
+    pub(super) fn start(at: SocketAddr, settings: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings: Vec<_> = settings
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let home = dir.path().to_string_lossy().into_owned();
+        for (name, value) in [
+            ("HOME", home.clone()),
+            ("NOD_STATE_DIR", format!("{home}/state")),
+            ("PERMISSION_SOCKET_PATH", format!("{home}/nod.sock")),
+            ("CALLBACK_LISTEN", at.to_string()),
+            ("CALLBACK_SERVER_URL", format!("http://{at}")),
+        ] {
+            settings.push((name.to_owned(), value));
+        }
+        let child = spawn(&dir.path().join("log"), &settings);
+        Self {
+            dir,
+            settings,
+            child,
+        }
+    }
+
+    pub(super) fn socket(&self) -> PathBuf {
+        self.dir.path().join("nod.sock")
+    }
+
+    pub(super) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    /// As a power cut ends it.
+    pub(super) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// The exit code of a daemon that ends by itself.
+    pub(super) fn ended(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    pub(super) fn again(&mut self) {
+        self.child = spawn(&self.dir.path().join("log"), &self.settings);
+    }
+
+    /// How many decisions the audit holds for each request.
+    pub(super) fn decisions(&self) -> HashMap<String, usize> {
+        let db = nod::store::Db::open_read_only(&self.dir.path().join("state")).unwrap();
+        let mut counts = HashMap::new();
+        let mut before = None;
+        loop {
+            let page = db.audit(before, 500).unwrap();
+            let Some(last) = page.last() else {
+                return counts;
+            };
+            before = Some(last.seq);
+            for line in page {
+                if let (Some(id), Some(_)) = (line.entry.request, line.entry.decision) {
+                    *counts.entry(id).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+fn spawn(log: &std::path::Path, settings: &[(String, String)]) -> Child {
+    let log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .unwrap();
+    Command::new(env!("CARGO_BIN_EXE_nod"))
+        .arg("daemon")
+        .env_clear()
+        .envs(settings.iter().cloned())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client of the socket's plain first version.
+pub(super) struct Hook {
+    stream: UnixStream,
+}
+
+impl Hook {
+    /// Asks for a command and comes back with the place it waits at.
+    pub(super) async fn ask(machine: &Machine, id: &str, command: &str) -> Self {
+        let input = json!({
+            "hook_event_name": "PermissionRequest",
+            "session_id": "s-1",
+            "cwd": machine.dir.path(),
+            "tool_name": "Bash",
+            "tool_input": {"command": command},
+        });
+        let request = json!({
+            "request_id": id,
+            "project_dir": machine.dir.path(),
+            "raw_input_encoded": STANDARD.encode(input.to_string()),
+        });
+        let mut stream = connect(machine).await;
+        stream
+            .write_all(request.to_string().as_bytes())
+            .await
+            .unwrap();
+        let mut ack = Vec::new();
+        loop {
+            ack.push(within(stream.read_u8()).await.unwrap());
+            if let Ok(ack) = serde_json::from_slice::<Value>(&ack) {
+                assert_eq!(ack["success"], true, "{ack}");
+                return Self { stream };
+            }
+        }
+    }
+
+    /// The decision, or `None` if the daemon went away without one.
+    pub(super) async fn decision(mut self) -> Option<Value> {
+        let length = within(self.stream.read_u32()).await.ok()?;
+        let mut bytes = vec![0; length as usize];
+        within(self.stream.read_exact(&mut bytes)).await.unwrap();
+        Some(serde_json::from_slice(&bytes).unwrap())
+    }
+}
+
+/// The socket is there once the daemon is.
+async fn connect(machine: &Machine) -> UnixStream {
+    let path = machine.socket();
+    let dial = async {
+        loop {
+            match UnixStream::connect(&path).await {
+                Ok(stream) => return stream,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, dial)
+        .await
+        .unwrap_or_else(|_| panic!("no daemon:\n{}", machine.log()))
+}
+
+pub(super) async fn within<T>(wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, wait)
+        .await
+        .expect("it comes in time")
+}
+
+/// Where each request's card is, read from the history as it grows.
+#[derive(Default)]
+pub(super) struct Cards {
+    seen: u64,
+    pub(super) of: HashMap<String, String>,
+    /// The value of each card's button to allow.
+    pub(super) allows: HashMap<String, Value>,
+}
+
+impl Cards {
+    /// Waits until this many requests have their card.
+    pub(super) async fn wait(&mut self, feishu: &Simulator, count: usize) {
+        let arrived = feishu.wait_for(LIMIT, |feishu| {
+            for entry in feishu.history(self.seen) {
+                self.seen = entry.seq;
+                if let (Some(id), Some(card)) =
+                    (entry.detail.get("message_id"), entry.detail.get("card"))
+                    && let Some(value) = allow_value(card)
+                {
+                    let request = value["request_id"].as_str().unwrap();
+                    let message = id.as_str().unwrap().to_owned();
+                    self.of.insert(request.to_owned(), message);
+                    self.allows.insert(request.to_owned(), value.clone());
+                }
+            }
+            (self.of.len() >= count).then_some(())
+        });
+        assert!(
+            arrived.await.is_some(),
+            "{} of {count} cards",
+            self.of.len()
+        );
+    }
+}
+
+fn allow_value(card: &Value) -> Option<&Value> {
+    match card {
+        Value::Object(map) if map.get("action").is_some_and(|it| it == "allow") => Some(card),
+        Value::Object(map) => map.values().find_map(allow_value),
+        Value::Array(list) => list.iter().find_map(allow_value),
+        _ => None,
+    }
+}
+
+/// One HTTP exchange by hand: status, head, body.
+pub(super) async fn http(at: SocketAddr, line: &str, body: &str) -> (u16, String, String) {
+    let mut stream = within(TcpStream::connect(at)).await.unwrap();
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\n\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    within(stream.read_to_string(&mut answer)).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head[9..12].parse().unwrap();
+    (status, head.to_owned(), body.to_owned())
+}

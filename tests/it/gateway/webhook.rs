@@ -1,0 +1,177 @@
+//! The mode without an app: a custom bot's card, its pages, and every way a
+//! press can end.
+
+use std::net::SocketAddr;
+
+use nod::simulator::{Simulator, WEBHOOK_SECRET};
+use serde_json::Value;
+
+use super::rig::{Hook, LIMIT, Machine, feishu, free, http};
+
+fn machine(feishu: &Simulator, at: SocketAddr, timeout: &str) -> Machine {
+    Machine::start(
+        at,
+        &[
+            ("FEISHU_SEND_MODE", "webhook"),
+            ("FEISHU_WEBHOOK_URL", &feishu.webhook_url()),
+            ("FEISHU_WEBHOOK_SECRET", WEBHOOK_SECRET),
+            ("PERMISSION_REQUEST_TIMEOUT", timeout),
+        ],
+    )
+}
+
+/// The links of the card for this request, by action.
+async fn links(feishu: &Simulator, request: &str) -> Vec<String> {
+    let needle = format!("id={request}&");
+    let said = feishu.wait_for(LIMIT, |feishu| {
+        let said = feishu.history(0);
+        let said = said.iter().filter(|entry| entry.kind == "webhook");
+        said.map(|entry| addresses(&entry.detail["said"]))
+            .find(|all| all.iter().any(|url| url.contains(&needle)))
+    });
+    said.await.expect("a card from the custom bot")
+}
+
+fn addresses(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(map) => match map.get("default_url") {
+            Some(url) => vec![url.as_str().unwrap().to_owned()],
+            None => map.values().flat_map(addresses).collect(),
+        },
+        Value::Array(list) => list.iter().flat_map(addresses).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn path(url: &str) -> &str {
+    let rest = url.strip_prefix("http://").unwrap();
+    &rest[rest.find('/').unwrap()..]
+}
+
+/// The form of a page as its button would post it.
+fn form(page: &str) -> String {
+    page.split("<input type=\"hidden\" name=\"")
+        .skip(1)
+        .map(|input| {
+            let (name, rest) = input.split_once("\" value=\"").unwrap();
+            format!("{name}={}", rest.split('"').next().unwrap())
+        })
+        .collect::<Vec<_>>()
+        .join("&")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_decides_once_and_opening_it_decides_nothing() {
+    let feishu = feishu().await;
+    let at = free([127, 0, 0, 1]);
+    let machine = machine(&feishu, at, "300");
+    let hook = Hook::ask(&machine, "req-allow", "echo '<b>hi</b>'").await;
+    let urls = links(&feishu, "req-allow").await;
+    let names: Vec<_> = urls
+        .iter()
+        .map(|url| path(url).split('?').next().unwrap())
+        .collect();
+    assert_eq!(names, ["/allow", "/always", "/deny", "/interrupt"]);
+    // A crawler or a curious colleague opens everything, again and again.
+    let mut pages = Vec::new();
+    for url in urls.iter().chain(&urls) {
+        let (status, _, page) = http(at, &format!("GET {}", path(url)), "").await;
+        assert_eq!(status, 200);
+        assert!(
+            page.contains("&lt;b&gt;hi&lt;/b&gt;") && page.contains("<form"),
+            "{page}"
+        );
+        pages.push(page);
+    }
+    let forged = path(&urls[0]).replace("t=", "t=A");
+    let (status, _, page) = http(at, &format!("GET {forged}"), "").await;
+    assert!(
+        status == 404 && page.contains("请求不存在或已过期"),
+        "{page}"
+    );
+    // A ticket of the page to deny does not allow.
+    let crossed = form(&pages[2]).replace(
+        path(&urls[2]).split("t=").nth(1).unwrap(),
+        path(&urls[0]).split("t=").nth(1).unwrap(),
+    );
+    let (_, _, page) = http(at, "POST /allow", &crossed).await;
+    assert!(page.contains("点击送达过晚"), "{page}");
+    let (_, _, page) = http(at, "POST /allow", &form(&pages[0])).await;
+    assert!(
+        page.contains("已批准运行") && page.contains("Allowed once"),
+        "{page}"
+    );
+    let decision = hook.decision().await.expect("a decision").to_string();
+    assert!(decision.contains(r#""allow""#), "{decision}");
+    // Back and again, a page opened before, and the link once more.
+    for page in [&pages[0], &pages[4], &pages[6]] {
+        let action = if page.contains("action=\"/allow\"") {
+            "/allow"
+        } else {
+            "/deny"
+        };
+        let (_, _, page) = http(at, &format!("POST {action}"), &form(page)).await;
+        assert!(page.contains("该请求已被处理，请勿重复操作"), "{page}");
+    }
+    let (_, _, page) = http(at, &format!("GET {}", path(&urls[3])), "").await;
+    assert!(
+        page.contains("该请求已被处理") && !page.contains("<form"),
+        "{page}"
+    );
+    let decisions = machine.decisions();
+    assert_eq!(decisions.get("req-allow"), Some(&1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_other_ending_has_its_page() {
+    let feishu = feishu().await;
+    let at = free([127, 0, 0, 1]);
+    let machine = machine(&feishu, at, "2");
+    let denied = Hook::ask(&machine, "req-deny", "rm x").await;
+    let urls = links(&feishu, "req-deny").await;
+    let (_, _, page) = http(at, &format!("GET {}", path(&urls[2])), "").await;
+    let filled = format!("{}&reason=not+on+Friday", form(&page));
+    let (_, _, page) = http(at, "POST /deny", &filled).await;
+    assert!(page.contains("已拒绝运行"), "{page}");
+    let decision = denied.decision().await.expect("a decision").to_string();
+    assert!(decision.contains("not on Friday"), "{decision}");
+
+    let gone = Hook::ask(&machine, "req-gone", "ls").await;
+    let urls = links(&feishu, "req-gone").await;
+    let (_, _, page) = http(at, &format!("GET {}", path(&urls[0])), "").await;
+    drop(gone);
+    // The page was opened while the hook was there; its end is noticed soon.
+    let outcome = super::rig::within(async {
+        loop {
+            let (_, _, now) = http(at, &format!("GET {}", path(&urls[0])), "").await;
+            if !now.contains("<form") {
+                break http(at, "POST /allow", &form(&page)).await.2;
+            }
+        }
+    });
+    let page = outcome.await;
+    assert!(page.contains("请求已失效，请返回终端查看状态"), "{page}");
+
+    let late = Hook::ask(&machine, "req-late", "ls").await;
+    let urls = links(&feishu, "req-late").await;
+    let (_, _, page) = http(at, &format!("GET {}", path(&urls[0])), "").await;
+    late.decision().await;
+    let (_, _, page) = http(at, "POST /allow", &form(&page)).await;
+    assert!(page.contains("超时"), "{page}");
+    let (_, _, state) = http(at, "GET /status", "").await;
+    assert_eq!(state, r#"{"status":"ok","service":"nod"}"#);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_door_others_can_reach_stays_shut_without_a_secret() {
+    let feishu = feishu().await;
+    let at = SocketAddr::from(([0, 0, 0, 0], free([127, 0, 0, 1]).port()));
+    let mut machine = machine(&feishu, at, "2");
+    let code = machine.ended();
+    assert_eq!(code, Some(78));
+    assert!(
+        machine.log().contains("set `CALLBACK_SECRET`"),
+        "{}",
+        machine.log()
+    );
+}
