@@ -2,6 +2,7 @@
 //! `hook` is told apart before anything else is set up, because Claude Code
 //! waits for it and takes an exit code of 2 for a meaning of its own.
 
+mod announce;
 mod ask;
 mod audit;
 mod daemon;
@@ -66,6 +67,9 @@ enum Command {
     Unlock,
     /// Run a local Feishu for tests and demonstrations
     Simulator(simulator::Arguments),
+    /// Tell the group of a request that found no daemon
+    #[command(hide = true)]
+    Announce,
     /// Print the settings nod knows, for its own documents
     #[command(hide = true)]
     Settings(settings::Arguments),
@@ -129,6 +133,7 @@ pub fn main() -> ExitCode {
             Ok(())
         }
         Command::Ask(arguments) => ask::run(&arguments),
+        Command::Announce => announce::run(),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Lock => lock::run(Order::Lock),

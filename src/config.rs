@@ -197,6 +197,7 @@ impl Config {
 pub struct HookConfig {
     pub sockets: SocketPaths,
     pub request_timeout: Duration,
+    pub send_mode: SendMode,
 }
 
 impl HookConfig {
@@ -209,6 +210,7 @@ impl HookConfig {
         let config = Self {
             request_timeout: read.seconds("PERMISSION_REQUEST_TIMEOUT", 1, 86_400),
             sockets: read.sockets(state_dir.as_ref()),
+            send_mode: read.send_mode(),
         };
         if read.problems.is_empty() {
             Ok(config)

@@ -1,6 +1,7 @@
 //! The daemon: builds the parts, starts the tasks, stops them in order. Only
 //! here does everything meet.
 
+pub mod announce;
 pub mod instance;
 pub mod metrics;
 pub mod notify;

@@ -5,14 +5,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::output;
 use super::wording::Words;
 use crate::approvals::request::Digest;
 use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
-use crate::config::{HookConfig, Sources};
+use crate::config::{HookConfig, SendMode, Sources};
 use crate::hook::client::{self, Patience, Question, Unanswered};
 use crate::hook::wire::MAX_REQUEST;
 use crate::hook::wire::answer::{ANSWERED_IN_TERMINAL, Decision};
@@ -93,10 +96,36 @@ fn permission(
         Ok(Decision::Terminal { error, .. }) if error == ANSWERED_IN_TERMINAL => return Ok(()),
         Ok(Decision::Terminal { message, .. }) => return Err(message),
         Err(Unanswered::ListenerGone) => return Ok(()),
-        Err(why) => return Err(words.unanswered(&why)),
+        Err(why) => {
+            let unreachable = matches!(why, Unanswered::Unreachable(_));
+            if unreachable && config.send_mode == SendMode::Webhook {
+                announce(&question.raw_input);
+            }
+            return Err(words.unanswered(&why));
+        }
     };
     output::text(&answer.to_stdout());
     Ok(())
+}
+
+/// Leaves a process behind that tells the group; the hook itself makes no
+/// network call and waits for nothing.
+fn announce(raw_input: &[u8]) {
+    let Ok(nod) = std::env::current_exe() else {
+        return;
+    };
+    let left = Command::new(nod)
+        .arg("announce")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn();
+    let stdin = left.ok().and_then(|child| child.stdin);
+    if let Some(mut stdin) = stdin {
+        // A notice that cannot be sent changes nothing: the terminal decides.
+        let _ = stdin.write_all(raw_input);
+    }
 }
 
 /// Claude Code's start directory; the working directory follows `cd` inside

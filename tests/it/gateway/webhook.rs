@@ -175,3 +175,48 @@ async fn a_door_others_can_reach_stays_shut_without_a_secret() {
         machine.log()
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_without_a_daemon_says_nothing_and_the_group_hears_of_it() {
+    let feishu = feishu().await;
+    let home = tempfile::tempdir().unwrap();
+    let input = serde_json::json!({
+        "hook_event_name": "PermissionRequest",
+        "session_id": "s-1",
+        "cwd": home.path(),
+        "tool_name": "Bash",
+        "tool_input": {"command": "make announced"},
+    });
+    let mut hook = std::process::Command::new(env!("CARGO_BIN_EXE_nod"))
+        .arg("hook")
+        .env_clear()
+        .env("HOME", home.path())
+        .env("NOD_STATE_DIR", home.path().join("state"))
+        .env("FEISHU_SEND_MODE", "webhook")
+        .env("FEISHU_WEBHOOK_URL", feishu.webhook_url())
+        .env("FEISHU_WEBHOOK_SECRET", WEBHOOK_SECRET)
+        .env("CALLBACK_LISTEN", "127.0.0.1:8080")
+        .env("CALLBACK_SERVER_URL", "http://127.0.0.1:8080")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = hook.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, input.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    let done = tokio::task::spawn_blocking(move || hook.wait_with_output());
+    let done = super::rig::within(done).await.unwrap().unwrap();
+    assert!(done.status.success() && done.stdout.is_empty(), "{done:?}");
+    let said = feishu.wait_for(LIMIT, |feishu| {
+        let said = feishu.history(0);
+        let said = said.iter().find(|entry| entry.kind == "webhook")?;
+        Some(said.detail["said"].to_string())
+    });
+    let said = said.await.expect("a card from the custom bot");
+    assert!(
+        said.contains("make announced") && said.contains("请在终端处理"),
+        "{said}"
+    );
+    assert!(!said.contains("open_url"), "{said}");
+}

@@ -1,0 +1,15 @@
+//! `nod announce`: what `nod hook` leaves behind in webhook mode when no
+//! daemon runs. Reads the hook's JSON on stdin and tells the group.
+
+use super::{Failure, Outcome, output};
+use crate::config::{Config, Sources};
+use crate::daemon::announce;
+use crate::hook::wire::MAX_REQUEST;
+
+pub(super) fn run() -> Outcome {
+    let config = Config::load(&Sources::for_person()).map_err(|why| Failure::new(78, why))?;
+    let raw = output::read_stdin(MAX_REQUEST).map_err(|why| Failure::new(1, why))?;
+    super::runtime(1)?
+        .block_on(announce::announce(&config, &raw))
+        .map_err(|why| Failure::new(1, why))
+}
