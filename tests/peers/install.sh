@@ -77,6 +77,16 @@ install_browser() {
     once "playwright-$PLAYWRIGHT" playwright
     export NOD_PEERS_BROWSER NOD_PEERS_PLAYWRIGHT=$cache/playwright-$PLAYWRIGHT/node_modules
     NOD_PEERS_BROWSER=$(command -v chromium)
+# A driver without browsers of its own: Debian's Chromium is the browser.
+playwright() {
+    PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 \
+        retry npm install --silent --no-audit --no-fund --prefix "$1" "playwright-core@$PLAYWRIGHT"
+}
+
+install_browser() {
+    need_command chromium chromium
+    once "playwright-$PLAYWRIGHT" playwright
+    export NOD_PEERS_PLAYWRIGHT=$cache/playwright-$PLAYWRIGHT/node_modules
 }
 
 install_peers() {

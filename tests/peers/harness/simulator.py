@@ -106,6 +106,10 @@ class Simulator:
     def connections(self):
         return self._call("connections")["connections"]
 
+    def history(self, kind):
+        """What happened of this kind, oldest first."""
+        return self._call(f"history?kind={kind}")["entries"]
+
     def violations(self):
         return self._call("violations")["violations"]
 
