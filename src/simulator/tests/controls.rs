@@ -247,3 +247,42 @@ fn every_documented_fault_can_be_read() {
         assert!(Armed::from_json(value).is_ok(), "{body}");
     }
 }
+
+#[tokio::test]
+async fn the_page_is_served_to_this_machine_only() {
+    let sim = start().await;
+    let address = sim.addresses().control;
+    let local = raw(address, "GET / HTTP/1.1", &address.to_string()).await;
+    assert!(local.starts_with("HTTP/1.1 200"), "{local}");
+    assert!(local.contains("frame-ancestors 'none'"), "{local}");
+    for path in ["/", "/control/people"] {
+        let request = format!("GET {path} HTTP/1.1");
+        let elsewhere = raw(address, &request, "evil.example:80").await;
+        assert!(elsewhere.starts_with("HTTP/1.1 403"), "{elsewhere}");
+    }
+}
+
+async fn raw(address: std::net::SocketAddr, request: &str, host: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("{request}\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_note_goes_into_the_history() {
+    let simulator = start().await;
+    simulator.note(json!({"from": "inside"}));
+    let outside = json!({"from": "outside"});
+    assert_eq!(post(&simulator, "note", &outside).await.status, 200);
+    let history = get(&simulator, "history?kind=note").await.json();
+    let entries = history["entries"].as_array().unwrap();
+    let from: Vec<&Value> = entries.iter().map(|note| &note["from"]).collect();
+    assert_eq!(from, ["inside", "outside"]);
+    let long = json!({"text": "x".repeat(70_000)});
+    assert_eq!(post(&simulator, "note", &long).await.status, 413);
+    assert_eq!(post(&simulator, "note", &json!(["x"])).await.status, 400);
+}
