@@ -50,6 +50,7 @@ pub async fn announce(config: &Config, raw_input: &[u8]) -> Result<(), AnnounceE
             session: input.common.session,
             agent: input.common.agent_type,
             pid: None,
+            hosted: false,
         },
         suggested: Vec::new(),
         asked_at: clock.now(),
