@@ -28,7 +28,8 @@ pub(super) fn may_allow(body: &Body) -> bool {
 }
 
 pub(super) fn buttons(body: &Body, offer: &Offer) -> Vec<Action> {
-    let whole = !body.elided && !body.secret;
+    // What deserves a second look is looked at each time.
+    let whole = !body.elided && !body.secret && body.attention.is_empty();
     let mut actions = Vec::with_capacity(5);
     if may_allow(body) {
         actions.push(Action::Allow);
@@ -226,6 +227,10 @@ pub(super) fn rules(body: &Body, offer: &Offer, lang: Lang) -> Vec<Value> {
             words::NO_ALWAYS.get(lang),
             why.get(lang)
         ))];
+    }
+    if let Some(attention) = attention(body, lang) {
+        let text = format!("{}: {attention}", words::NO_ALWAYS.get(lang));
+        return vec![note(&text)];
     }
     let mut nodes = Vec::new();
     match &offer.always {

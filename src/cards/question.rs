@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::escape::{self, Budget, Shape};
-use super::permission::{expiry, origin};
-use super::{Head, card, cut, div, fitting, note, place, plain, short};
+use super::permission::origin;
+use super::{Head, card, cut, div, fitting, local_time, markdown, note, place, plain, short};
 use crate::approvals::request::Request;
 use crate::sessions::questions::{
     Ask, Choice, Kind, Question, Tap, field, option_value, other_field,
@@ -30,7 +30,11 @@ pub fn pending(
         let mut elements = asked(ask, budget, lang);
         elements.extend(ways(ask, values, submit, lang));
         elements.push(note(&origin(request, lang)));
-        elements.push(expiry(request, lang));
+        let until = words::expires(&local_time(request.deadline));
+        elements.push(markdown(&format!(
+            "<font color='grey'>{}</font>",
+            until.get(lang)
+        )));
         let title = ask
             .questions
             .first()

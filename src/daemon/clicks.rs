@@ -164,7 +164,14 @@ async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
         return Toast::Stale.into();
     }
     if tap.wanted == Wanted::Permission(Action::Undo) {
-        return undo::undo(parts, &tap.request, tap.sealed, &operator).await;
+        return undo::undo(
+            parts,
+            &tap.request,
+            tap.sealed,
+            &operator,
+            click.message.as_ref(),
+        )
+        .await;
     }
     let Some(request) = parts.desk.find(&tap.request) else {
         return past(parts, click, &tap, now).await;

@@ -3,15 +3,21 @@
 use tracing::warn;
 
 use super::clicks::Shown;
-use super::courier;
+use super::courier::{self, AFTER_REPLY};
 use super::parts::Parts;
 use crate::approvals::request::{Ending, Operator, Reach};
 use crate::claude::settings_file;
-use crate::ids::RequestId;
+use crate::ids::{MessageId, RequestId};
 use crate::store::ListedRule;
 use crate::wording::Toast;
 
-pub(super) async fn undo(parts: &Parts, id: &RequestId, sealed: bool, by: &Operator) -> Shown {
+pub(super) async fn undo(
+    parts: &Parts,
+    id: &RequestId,
+    sealed: bool,
+    by: &Operator,
+    message: Option<&MessageId>,
+) -> Shown {
     if !sealed {
         return Toast::Invalid.into();
     }
@@ -41,10 +47,14 @@ pub(super) async fn undo(parts: &Parts, id: &RequestId, sealed: bool, by: &Opera
         warn!("an undo was not written down: {why}");
     }
     super::journal::refused(parts, "rule_undone", Some(id), Some(by.id.as_str()), None).await;
-    match redraw(parts, id) {
-        Some(card) => Shown::Effect(Toast::RuleUndone, card),
-        None => Toast::RuleUndone.into(),
+    let Some(card) = redraw(parts, id) else {
+        return Toast::RuleUndone.into();
+    };
+    // The decision's own edit may still be on its way; this one comes after it.
+    if let Some(message) = message {
+        courier::queue_edit(parts, message.clone(), card.clone(), 2 * AFTER_REPLY).await;
     }
+    Shown::Effect(Toast::RuleUndone, card)
 }
 
 /// Removes the rules from the project's settings and strikes them off the list.

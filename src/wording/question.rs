@@ -55,6 +55,13 @@ pub fn title(kind: &Kind) -> Text {
     }
 }
 
+pub fn expires(local_time: &str) -> Text {
+    Text::made(
+        format!("{local_time} 前有效。"),
+        format!("Valid until {local_time}."),
+    )
+}
+
 /// Several questions wait in one chat, so a plain text could answer any.
 pub fn which_question(waiting: usize) -> Text {
     Text::made(

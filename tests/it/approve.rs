@@ -488,3 +488,37 @@ fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_right_behind_the_tap_is_what_the_card_shows_in_the_end() {
+    let mut stage = Stage::new().await;
+    let (hook, card) = stage.ask_bash("npm test").await;
+    stage.tap(&card, "always").await;
+    hook.ended().await;
+    let undone = stage.tap(&card, "undo").await;
+    assert_eq!(toast(&undone).0, "success");
+    // The decision's own edit comes a second later and must not win.
+    let edits = |sim: &nod::simulator::Simulator| {
+        let history = sim.history(0);
+        let edits = history.iter().filter(|entry| entry.kind == "card");
+        (edits.count() >= 2).then_some(())
+    };
+    stage.sim.wait_for(crate::hooks::LIMIT, edits).await;
+    stage.shows(&card, "规则已撤销").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_deserves_a_second_look_is_never_always_allowed() {
+    let mut stage = Stage::new().await;
+    for command in ["git push --force origin main", "rm -rf src/legacy"] {
+        let (hook, card) = stage.ask_bash(command).await;
+        let shown = stage.sim.message(&card).unwrap().card.unwrap();
+        let offers = offered(&shown);
+        assert!(
+            !offers.iter().any(|o| o == "always" || o == "session"),
+            "{offers:?}"
+        );
+        stage.tap(&card, "deny").await;
+        hook.ended().await;
+    }
+}
