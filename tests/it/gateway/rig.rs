@@ -158,7 +158,7 @@ impl Hook {
     pub(super) async fn ask(machine: &Machine, id: &str, command: &str) -> Self {
         let input = json!({
             "hook_event_name": "PermissionRequest",
-            "session_id": "s-1",
+            "session_id": format!("session-of-{id}"),
             "cwd": machine.dir.path(),
             "tool_name": "Bash",
             "tool_input": {"command": command},
