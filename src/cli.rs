@@ -7,6 +7,7 @@ mod ask;
 mod audit;
 mod daemon;
 mod demo;
+mod doctor;
 mod hook;
 mod lock;
 mod output;
@@ -49,6 +50,8 @@ enum Command {
     Service(service::Arguments),
     /// See nod work: a local Feishu with a web page, no account needed
     Demo(demo::Arguments),
+    /// Check every link from Claude Code to a tap, and name what is missing
+    Doctor(doctor::Arguments),
     /// Run the daemon in the foreground
     Daemon,
     /// Show whether the daemon runs, is connected, and what waits
@@ -126,6 +129,7 @@ pub fn main() -> ExitCode {
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Service(arguments) => service::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Daemon => daemon::run(),
         Command::Status(arguments) => status::run(&arguments),
         Command::Hook => {

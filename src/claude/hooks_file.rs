@@ -140,9 +140,16 @@ impl Draft {
         text::asking(self.after.as_deref()).map_err(|refused| self.untouchable(refused))
     }
 
+    /// Commands of nod's entries, whichever nod they start.
+    pub fn own_commands(&self) -> Result<Vec<String>, HooksError> {
+        text::commands(self.after.as_deref(), text::is_ours)
+            .map_err(|refused| self.untouchable(refused))
+    }
+
     /// Commands of hooks that are not nod's.
     pub fn foreign_commands(&self) -> Result<Vec<String>, HooksError> {
-        text::foreign_commands(self.after.as_deref()).map_err(|refused| self.untouchable(refused))
+        text::commands(self.after.as_deref(), |command| !text::is_ours(command))
+            .map_err(|refused| self.untouchable(refused))
     }
 
     pub fn file(&self) -> &Path {

@@ -17,6 +17,7 @@ mod undo;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::manifest::Manifest;
 use self::plan::{Facts, Wishes};
@@ -32,6 +33,7 @@ use crate::files;
 use crate::ids::UserId;
 
 pub(super) use self::plan::Step;
+pub(super) use self::tap::TapError;
 
 const MAX_SECRET: usize = 4096;
 
@@ -155,9 +157,6 @@ impl<'a> Setup<'a> {
         let words = Words(config.lang);
         let no_home = || Failure::new(78, words.problem(&crate::config::Problem::NoHome));
         let home = home.ok_or_else(no_home)?;
-        let claude_dir = sources
-            .get("CLAUDE_CONFIG_DIR")
-            .map_or_else(|| home.join(".claude"), |(dir, _)| PathBuf::from(dir));
         let program = std::env::current_exe().map_err(|error| fail(&error))?;
         Ok(Self {
             words: Words(config.lang),
@@ -187,7 +186,7 @@ impl<'a> Setup<'a> {
             ),
             paths: Paths {
                 own: sources.own_file().ok_or_else(no_home)?,
-                claude: claude_dir.join("settings.json"),
+                claude: sources.claude_settings().ok_or_else(no_home)?,
                 home,
             },
             hooks: Hooks::new(&program, config.request_timeout)
@@ -355,6 +354,27 @@ impl<'a> Setup<'a> {
             .agrees(question)
             .map_err(|error| broken_off(words, &error))
     }
+}
+
+/// Sends the owner a test card and waits `limit` for the tap, over a
+/// connection of its own.
+pub(super) async fn prove_tap(
+    config: &Config,
+    owner: &UserId,
+    words: Words,
+    limit: Duration,
+    sent: impl FnOnce(),
+) -> Result<Duration, TapError> {
+    let (Some(id), Some(secret)) = (&config.app_id, &config.app_secret) else {
+        return Err(TapError::Silence);
+    };
+    let app = App {
+        domain: config.domain.clone(),
+        id: id.clone(),
+        secret: secret.clone(),
+    };
+    let network = Network::new(config).map_err(|error| TapError::Api(error.into()))?;
+    tap::prove(&network, &app, owner, words, limit, sent).await
 }
 
 fn broken_off(words: Words, error: &std::io::Error) -> Failure {

@@ -84,6 +84,15 @@ impl Sources {
         Some(config.join("nod").join(".env"))
     }
 
+    /// Claude Code's user settings.
+    pub fn claude_settings(&self) -> Option<PathBuf> {
+        let dir = match self.get("CLAUDE_CONFIG_DIR") {
+            Some((dir, _)) => PathBuf::from(dir),
+            None => self.home.as_ref()?.join(".claude"),
+        };
+        Some(dir.join("settings.json"))
+    }
+
     fn add_file(&mut self, path: &Path) {
         let text = match std::fs::metadata(path) {
             Err(_) => return,

@@ -15,6 +15,7 @@ mod demo;
 mod discovery;
 mod gateway;
 mod hook_alone;
+mod doctor;
 mod hooks;
 mod proxies;
 mod secrets;

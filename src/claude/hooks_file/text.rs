@@ -215,7 +215,11 @@ pub(super) fn asking(text: Option<&[u8]>) -> Result<Asking, Untouchable> {
     })
 }
 
-pub(super) fn foreign_commands(text: Option<&[u8]>) -> Result<Vec<String>, Untouchable> {
+/// The commands of hooks that `fit`, each once.
+pub(super) fn commands(
+    text: Option<&[u8]>,
+    fit: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, Untouchable> {
     let settings = Parsed::read(text)?.value;
     let lists = settings["hooks"].as_object();
     let handlers = lists
@@ -225,7 +229,7 @@ pub(super) fn foreign_commands(text: Option<&[u8]>) -> Result<Vec<String>, Untou
         .flat_map(|entry| entry["hooks"].as_array().into_iter().flatten());
     let mut commands: Vec<String> = handlers
         .filter_map(|handler| handler["command"].as_str())
-        .filter(|command| !is_ours(command))
+        .filter(|command| fit(command))
         .map(str::to_owned)
         .collect();
     commands.dedup();

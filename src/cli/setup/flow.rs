@@ -132,7 +132,7 @@ impl Setup<'_> {
             return Ok(());
         };
         let sent = || output::line(&words.card_sent(tap::TAP_WITHIN.as_secs()));
-        match tap::prove(&self.network, app, owner, words, sent).await {
+        match tap::prove(&self.network, app, owner, words, tap::TAP_WITHIN, sent).await {
             Ok(took) => {
                 output::line(&words.tapped(took.as_micros()));
                 self.seen.tapped = true;

@@ -32,7 +32,7 @@ pub(super) const TAP_WITHIN: Duration = Duration::from_mins(3);
 const ACTION: &str = "setup-test";
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TapError {
+pub(in crate::cli) enum TapError {
     #[error("no long connection: {}", .0.en)]
     Connection(Text),
     #[error(transparent)]
@@ -49,6 +49,7 @@ pub(super) async fn prove(
     app: &App,
     owner: &UserId,
     words: Words,
+    limit: Duration,
     sent: impl FnOnce(),
 ) -> Result<Duration, TapError> {
     let nonce = format!("{:016x}", rand::random::<u64>());
@@ -92,7 +93,7 @@ pub(super) async fn prove(
             }
         }
     };
-    let _ = tokio::time::timeout(TAP_WITHIN, tap).await;
+    let _ = tokio::time::timeout(limit, tap).await;
     if let Some(took) = took.get() {
         return Ok(*took);
     }

@@ -93,6 +93,13 @@ impl Words {
         self.pick("问题为空或过长", "the question is empty or too long")
     }
 
+    pub(in crate::cli) fn doctor_question(self) -> &'static str {
+        self.pick(
+            "nod doctor 测试：点任意一个按钮，证明这台机器能收到你的点击",
+            "nod doctor: tap either button to prove that your taps reach this machine",
+        )
+    }
+
     pub(in crate::cli) fn unanswered(self, why: &Unanswered) -> String {
         let zh = match why {
             Unanswered::Unreachable(why) => match why {

@@ -1,0 +1,133 @@
+//! `nod doctor`: looks at every link of the chain from Claude Code to a tap
+//! and says what to do about each one that is broken. Changes nothing; its
+//! report holds no secret and may be pasted anywhere.
+
+mod click;
+mod feishu;
+mod finding;
+mod gather;
+mod machine;
+
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use self::finding::{Finding, Level};
+use self::gather::Gathered;
+use super::wording::Words;
+use super::{Failure, Outcome, output};
+use crate::config::{self, Origin, Shown, Sources};
+use crate::wording::Lang;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Send a test card, wait for your tap and measure it
+    #[arg(long)]
+    click: bool,
+    /// How many seconds to wait for the tap
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "click",
+          value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    wait: u64,
+    /// The report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let sources = Sources::for_person();
+    let words = Words(sources.lang());
+    let gathered = Gathered::from(&sources);
+    let runtime = super::runtime(2)?;
+    let remote = runtime.block_on(gathered.ask_feishu());
+    let mut findings = machine::check(&gathered.machine);
+    if let Some(remote) = &remote {
+        findings.extend(feishu::check(remote));
+    }
+    let settings: Vec<Shown> = config::shown(&sources)
+        .into_iter()
+        .filter(|shown| shown.value.is_some())
+        .collect();
+    if !arguments.json {
+        output::text(&heading(&settings, &gathered, words.0));
+        for finding in &findings {
+            output::text(&finding.page(words.0));
+        }
+    }
+    if arguments.click {
+        let limit = Duration::from_secs(arguments.wait);
+        let sent = || {
+            let text = words.card_sent(arguments.wait);
+            if arguments.json {
+                output::hint(&text);
+            } else {
+                output::line(&text);
+            }
+        };
+        let tapped = runtime.block_on(click::prove(&gathered, &findings, words, limit, sent));
+        if !arguments.json {
+            output::text(&tapped.page(words.0));
+        }
+        findings.push(tapped);
+    }
+    runtime.shutdown_background();
+    if arguments.json {
+        output::json(&as_json(&settings, &gathered, &findings, words.0));
+    }
+    verdict(&findings, words.0)
+}
+
+fn verdict(findings: &[Finding], lang: Lang) -> Outcome {
+    let count = |level| findings.iter().filter(|one| one.level == level).count();
+    let (problems, warnings) = (count(Level::Problem), count(Level::Warning));
+    if problems == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(
+        1,
+        match lang {
+            Lang::Zh => format!("{problems} 个问题，{warnings} 个警告"),
+            Lang::En => format!("problems: {problems}, warnings: {warnings}"),
+        },
+    ))
+}
+
+fn heading(settings: &[Shown], gathered: &Gathered, lang: Lang) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut out = format!(
+        "nod {version}, {} {}\n",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    );
+    let longest = settings.iter().map(|one| one.name.len()).max();
+    for one in settings {
+        let value = one.value.as_deref().unwrap_or_default();
+        let room = " ".repeat(longest.unwrap_or_default() - one.name.len());
+        let origin = origin(one, gathered, lang);
+        let _ = writeln!(out, "  {}{room}  {value}  ({origin})", one.name);
+    }
+    out
+}
+
+fn origin(one: &Shown, gathered: &Gathered, lang: Lang) -> String {
+    match (&one.origin, lang) {
+        (Some(Origin::File(path)), _) => gathered.shown(path),
+        (_, Lang::Zh) => "环境变量".to_owned(),
+        (_, Lang::En) => "environment".to_owned(),
+    }
+}
+
+fn as_json(settings: &[Shown], gathered: &Gathered, findings: &[Finding], lang: Lang) -> Value {
+    let settings: Vec<Value> = settings
+        .iter()
+        .map(|one| {
+            let origin = origin(one, gathered, Lang::En);
+            json!({"name": one.name, "value": one.value, "origin": origin})
+        })
+        .collect();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "ok": findings.iter().all(|one| one.level != Level::Problem),
+        "settings": settings,
+        "checks": findings.iter().map(|one| one.as_json(lang)).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,114 @@
+//! One thing the doctor looked at: how it is, and what to do about it. Pure.
+
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::wording::{Lang, Text};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Ok,
+    /// Works, but look.
+    Warning,
+    /// A tap will not get through, or somebody could listen.
+    Problem,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Ok => "✓",
+            Self::Warning => "!",
+            Self::Problem => "✗",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// A name that stays, for scripts.
+    pub(super) check: &'static str,
+    pub(super) level: Level,
+    pub(super) text: Text,
+    /// What to do, step by step.
+    pub(super) fix: Vec<Text>,
+    /// How long the tap took, in microseconds.
+    pub(super) took: Option<Took>,
+}
+
+/// The way of a tap, as the daemon or the test itself measured it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Took {
+    pub(super) reply_us: u64,
+    pub(super) hook_us: Option<u64>,
+}
+
+type Words = Cow<'static, str>;
+
+pub(super) fn ok(check: &'static str, zh: impl Into<Words>, en: impl Into<Words>) -> Finding {
+    Finding::new(check, Level::Ok, zh, en)
+}
+
+pub(super) fn warning(check: &'static str, zh: impl Into<Words>, en: impl Into<Words>) -> Finding {
+    Finding::new(check, Level::Warning, zh, en)
+}
+
+pub(super) fn problem(check: &'static str, zh: impl Into<Words>, en: impl Into<Words>) -> Finding {
+    Finding::new(check, Level::Problem, zh, en)
+}
+
+impl Finding {
+    fn new(check: &'static str, level: Level, zh: impl Into<Words>, en: impl Into<Words>) -> Self {
+        Self {
+            check,
+            level,
+            text: Text {
+                zh: zh.into(),
+                en: en.into(),
+            },
+            fix: Vec::new(),
+            took: None,
+        }
+    }
+
+    /// Adds one thing to do.
+    pub(super) fn fix(mut self, zh: impl Into<Words>, en: impl Into<Words>) -> Self {
+        self.fix.push(Text {
+            zh: zh.into(),
+            en: en.into(),
+        });
+        self
+    }
+
+    /// The lines a person reads.
+    pub(super) fn page(&self, lang: Lang) -> String {
+        let mut out = format!("{} {}\n", self.level.mark(), self.text.get(lang));
+        for step in &self.fix {
+            let _ = writeln!(out, "    → {}", step.get(lang));
+        }
+        out
+    }
+
+    pub(super) fn as_json(&self, lang: Lang) -> Value {
+        let mut value = json!({
+            "check": self.check,
+            "level": self.level.name(),
+            "text": self.text.get(lang),
+            "fix": self.fix.iter().map(|step| step.get(lang)).collect::<Vec<_>>(),
+        });
+        if let Some(took) = self.took {
+            value["tap_to_reply_us"] = json!(took.reply_us);
+            value["tap_to_hook_us"] = json!(took.hook_us);
+        }
+        value
+    }
+}

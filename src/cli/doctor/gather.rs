@@ -1,0 +1,297 @@
+//! Looks at this machine and asks Feishu, every wait limited. Judges nothing
+//! and changes nothing.
+
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::super::service;
+use super::super::wording::Words;
+use super::feishu::{App, Remote};
+use super::machine::{Claude, Hooks, Known, Machine, Place, PlaceKind, Service, Socket};
+use crate::claude::hooks_file::{self, Draft};
+use crate::clock;
+use crate::config::{Config, HookConfig, Problems, Sources};
+use crate::feishu::api::Api;
+use crate::feishu::error::ApiError;
+use crate::feishu::messages::Messages;
+use crate::feishu::outbound::Outbound;
+use crate::feishu::pace::PER_SECOND;
+use crate::hook::client::{self, Unanswered};
+use crate::hook::connect::Unreachable;
+use crate::hook::wire::Order;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const CALL_WITHIN: Duration = Duration::from_secs(5);
+const CLAUDE_WITHIN: Duration = Duration::from_secs(3);
+const STORE: &str = "nod.db";
+
+pub(super) struct Gathered {
+    pub(super) machine: Machine,
+    pub(super) config: Option<Config>,
+    pub(super) hook: Option<HookConfig>,
+    /// The working directory, for what is asked from here.
+    pub(super) here: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl Gathered {
+    pub(super) fn from(sources: &Sources) -> Self {
+        let words = Words(sources.lang());
+        let home = sources.home.clone();
+        let shown = |path: &Path| shown(path, home.as_deref());
+        let config = Config::load(sources);
+        let hook = HookConfig::load(sources).ok();
+        let socket = hook.as_ref().map(|hook| hook.sockets.own.clone());
+        let claude_file = sources.claude_settings();
+        let draft = claude_file.as_deref().map(Draft::open);
+        let machine = Machine {
+            settings: known(&config),
+            places: places(sources, config.as_ref().ok(), &shown),
+            socket: socket.as_deref().map_or(Socket::Absent, ask_daemon),
+            socket_path: socket.as_deref().map(shown).unwrap_or_default(),
+            hooks: match &draft {
+                Some(Ok(draft)) => hooks(draft, hook.as_ref(), words),
+                Some(Err(why)) => Hooks::Unreadable(words.hooks_error(why)),
+                None => Hooks::Missing,
+            },
+            hooks_file: claude_file.as_deref().map(shown).unwrap_or_default(),
+            asking: draft
+                .and_then(Result::ok)
+                .and_then(|draft| draft.asking().ok()),
+            claude: claude(),
+            service: config
+                .as_ref()
+                .map_or(Service::NoManager, |config| manager(sources, config)),
+        };
+        Self {
+            machine,
+            config: config.ok(),
+            hook,
+            here: sources.here(),
+            home,
+        }
+    }
+
+    /// A path without the name of its user.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        shown(path, self.home.as_deref())
+    }
+
+    pub(super) fn daemon_connected(&self) -> bool {
+        match &self.machine.socket {
+            Socket::Answers(report) => report["connection"]["state"] == "connected",
+            Socket::Absent | Socket::Stale | Socket::Foreign | Socket::Silent => false,
+        }
+    }
+
+    /// What Feishu says of the app, where the settings name one.
+    pub(super) async fn ask_feishu(&self) -> Option<Remote> {
+        let config = self.config.as_ref()?;
+        let (id, secret) = config.app().ok()?;
+        let base = config.domain.base();
+        let refused = |token: ApiError| Remote {
+            console: base.to_string(),
+            app_id: id.to_owned(),
+            proxy: None,
+            ahead: None,
+            token: Err(token),
+            app: None,
+            daemon_connected: self.daemon_connected(),
+        };
+        let outbound = match Outbound::new(&config.proxies, config.ca_file.as_deref()) {
+            Ok(outbound) => outbound,
+            Err(error) => return Some(refused(error.into())),
+        };
+        let api = match Api::new(&outbound, base.clone(), id, secret.clone()) {
+            Ok(api) => api.within(CALL_WITHIN),
+            Err(error) => return Some(refused(error)),
+        };
+        let (token, ahead) = tokio::join!(api.login(), ahead(&outbound, &base));
+        let app = match &token {
+            Ok(()) => Some(app(&Messages::new(api, PER_SECOND)).await),
+            Err(_) => None,
+        };
+        Some(Remote {
+            proxy: outbound.proxy_for(&base),
+            ahead,
+            token,
+            app,
+            ..refused(ApiError::Crowded {
+                after: Duration::ZERO,
+            })
+        })
+    }
+}
+
+async fn app(messages: &Messages) -> App {
+    let (bot, application, versions, connections) = tokio::join!(
+        messages.bot(),
+        messages.application(),
+        messages.app_versions(),
+        messages.online_connections()
+    );
+    App {
+        bot,
+        application,
+        versions,
+        connections,
+    }
+}
+
+/// How many seconds the other side's clock is ahead, by the date any web
+/// server puts into its answers.
+async fn ahead(outbound: &Outbound, base: &url::Url) -> Option<i64> {
+    Outbound::check(base).ok()?;
+    let asked = outbound
+        .http_client()
+        .get(base.clone())
+        .timeout(CALL_WITHIN)
+        .send();
+    let before = clock::wall_ms();
+    let answer = asked.await.ok()?;
+    let date = answer.headers().get("date")?.to_str().ok()?;
+    let theirs = jiff::fmt::rfc2822::parse(date)
+        .ok()?
+        .timestamp()
+        .as_second();
+    let between = i64::midpoint(before, clock::wall_ms()) / 1_000;
+    Some(theirs - between)
+}
+
+fn shown(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => Path::new("~").join(rest).display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
+fn known(config: &Result<Config, Problems>) -> Result<Known, Problems> {
+    config.as_ref().map_err(Clone::clone).map(|config| Known {
+        app: config.app().map(drop),
+        has_owner: config.owner.is_some(),
+        has_receiver: config.owner.is_some() || config.chat.is_some(),
+    })
+}
+
+fn places(
+    sources: &Sources,
+    config: Option<&Config>,
+    shown: &impl Fn(&Path) -> String,
+) -> Vec<Place> {
+    let secret = match sources.get("FEISHU_APP_SECRET") {
+        Some((_, crate::config::Origin::File(path))) => Some(path.clone()),
+        _ => None,
+    };
+    let state = config.map(|config| config.state_dir.clone());
+    let store = state.as_ref().map(|dir| dir.join(STORE));
+    let own = crate::hook::connect::own_uid();
+    [
+        (PlaceKind::Settings, secret),
+        (PlaceKind::State, state),
+        (PlaceKind::Store, store),
+    ]
+    .into_iter()
+    .filter_map(|(kind, path)| {
+        let path = path?;
+        let is = std::fs::metadata(&path).ok()?;
+        Some(Place {
+            kind,
+            path: shown(&path),
+            mode: is.mode() & 0o7777,
+            is_own: is.uid() == own,
+        })
+    })
+    .collect()
+}
+
+fn ask_daemon(socket: &Path) -> Socket {
+    match client::order(socket, Order::Status, ANSWER_WITHIN) {
+        Ok(report) => Socket::Answers(Box::new(report)),
+        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) if socket.exists() => Socket::Stale,
+        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) => Socket::Absent,
+        Err(Unanswered::Unreachable(Unreachable::Foreign(_))) => Socket::Foreign,
+        Err(_) => Socket::Silent,
+    }
+}
+
+fn hooks(draft: &Draft, hook: Option<&HookConfig>, words: Words) -> Hooks {
+    let unreadable = |why| Hooks::Unreadable(words.hooks_error(&why));
+    let commands = match draft.own_commands() {
+        Ok(commands) => commands,
+        Err(why) => return unreadable(why),
+    };
+    if commands.is_empty() {
+        return Hooks::Missing;
+    }
+    let Ok(program) = std::env::current_exe() else {
+        return Hooks::Outdated;
+    };
+    let timeout = hook.map_or(Duration::ZERO, |hook| hook.request_timeout);
+    let wanted = match hooks_file::Hooks::new(&program, timeout) {
+        Ok(wanted) => wanted,
+        Err(why) => return unreadable(why),
+    };
+    if let Some(other) = commands.iter().find(|command| *command != wanted.command()) {
+        return Hooks::Elsewhere(other.clone());
+    }
+    let mut ideal = draft.clone();
+    match ideal.install(&wanted) {
+        Ok(()) if !ideal.is_changed() => Hooks::Installed,
+        Ok(()) => Hooks::Outdated,
+        Err(why) => unreadable(why),
+    }
+}
+
+fn manager(sources: &Sources, config: &Config) -> Service {
+    let Ok(manager) = service::Manager::find() else {
+        return Service::NoManager;
+    };
+    match service::places(sources, config) {
+        Some(places) if manager.is_installed(&places) => Service::Installed {
+            runs: manager.status().is_ok_and(|status| status.runs),
+        },
+        _ => Service::Absent,
+    }
+}
+
+/// Asks the `claude` a person would start.
+fn claude() -> Claude {
+    let child = Command::new("claude")
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else {
+        return Claude::Absent;
+    };
+    let until = Instant::now() + CLAUDE_WITHIN;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) | Err(_) => {
+                // It may have ended by itself just now.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Claude::Silent;
+            }
+        }
+    }
+    let mut said = String::new();
+    let stdout = child.stdout.take();
+    let read = stdout.map(|out| out.take(4_096).read_to_string(&mut said));
+    let version = said.split_whitespace().next().unwrap_or_default();
+    let version: String = version
+        .chars()
+        .filter(char::is_ascii_graphic)
+        .take(40)
+        .collect();
+    match read {
+        Some(Ok(_)) if !version.is_empty() => Claude::Version(version),
+        _ => Claude::Silent,
+    }
+}

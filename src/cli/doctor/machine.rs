@@ -1,0 +1,460 @@
+//! What was found on this machine, judged: settings, files, the daemon, Claude
+//! Code, the service. Pure.
+
+use serde_json::Value;
+
+use super::super::wording::Words;
+use super::finding::{Finding, ok, problem, warning};
+use crate::claude::hooks_file::Asking;
+use crate::config::{Problem, Problems};
+use crate::wording::Lang;
+
+/// The first version whose print mode asks hooks for permission.
+const ASKS_IN_PRINT_MODE: [u32; 3] = [2, 1, 268];
+const OTHERS: u32 = 0o077;
+
+pub(super) struct Machine {
+    pub(super) settings: Result<Known, Problems>,
+    pub(super) places: Vec<Place>,
+    pub(super) socket: Socket,
+    /// The socket's path, as it may be shown.
+    pub(super) socket_path: String,
+    pub(super) hooks: Hooks,
+    /// Claude Code's user settings, as they may be shown.
+    pub(super) hooks_file: String,
+    pub(super) asking: Option<Asking>,
+    pub(super) claude: Claude,
+    pub(super) service: Service,
+}
+
+/// What the settings give, once they can be read.
+pub(super) struct Known {
+    pub(super) app: Result<(), Problems>,
+    pub(super) has_owner: bool,
+    pub(super) has_receiver: bool,
+}
+
+/// A file or directory that must be closed to others.
+pub(super) struct Place {
+    pub(super) kind: PlaceKind,
+    pub(super) path: String,
+    pub(super) mode: u32,
+    pub(super) is_own: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlaceKind {
+    Settings,
+    State,
+    Store,
+}
+
+pub(super) enum Socket {
+    Absent,
+    /// Left behind by a daemon that was killed.
+    Stale,
+    /// Somebody else's.
+    Foreign,
+    /// Something listens and says nothing that can be used.
+    Silent,
+    /// With the daemon's report.
+    Answers(Box<Value>),
+}
+
+pub(super) enum Hooks {
+    Installed,
+    Missing,
+    /// Another program is started.
+    Elsewhere(String),
+    /// This program, but not as it should be.
+    Outdated,
+    Unreadable(String),
+}
+
+pub(super) enum Claude {
+    Absent,
+    Silent,
+    Version(String),
+}
+
+pub(super) enum Service {
+    NoManager,
+    Absent,
+    Installed { runs: bool },
+}
+
+pub(super) fn check(machine: &Machine) -> Vec<Finding> {
+    let mut findings = settings(&machine.settings);
+    findings.extend(machine.places.iter().map(place));
+    findings.extend(socket(machine));
+    findings.extend(hooks(machine));
+    findings.push(claude(&machine.claude));
+    findings.push(service(&machine.service));
+    findings
+}
+
+fn settings(settings: &Result<Known, Problems>) -> Vec<Finding> {
+    let wrong = |problems: &Problems| problems.0.iter().map(setting).collect();
+    let known = match settings {
+        Ok(known) => known,
+        Err(problems) => return wrong(problems),
+    };
+    let mut findings = match &known.app {
+        Ok(()) => vec![ok("settings", "设置可用", "the settings can be used")],
+        Err(problems) => wrong(problems),
+    };
+    if !known.has_receiver {
+        findings.push(
+            problem(
+                "owner",
+                "没有设置谁来决定，请求只会留在终端",
+                "nobody is set to decide: requests stay in the terminal",
+            )
+            .fix(
+                "运行 `nod setup`，或设置 `FEISHU_OWNER_ID`",
+                "run `nod setup`, or set `FEISHU_OWNER_ID`",
+            ),
+        );
+    } else if !known.has_owner {
+        findings.push(warning(
+            "owner",
+            "没有设置 `FEISHU_OWNER_ID`：卡片会发到群里，但没有所有者可以决定",
+            "`FEISHU_OWNER_ID` is not set: cards go to the group, and there is no owner to decide",
+        ));
+    }
+    findings
+}
+
+fn setting(wrong: &Problem) -> Finding {
+    let said = |words: Words| words.problem(wrong);
+    problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En))).fix(
+        "运行 `nod setup`，或按 `.env.example` 修改",
+        "run `nod setup`, or correct it as `.env.example` describes",
+    )
+}
+
+fn place(place: &Place) -> Finding {
+    let Place {
+        kind,
+        path,
+        mode,
+        is_own,
+    } = place;
+    let (check, wanted) = match kind {
+        PlaceKind::Settings => ("settings-file", "600"),
+        PlaceKind::State => ("state-directory", "700"),
+        PlaceKind::Store => ("store-file", "600"),
+    };
+    if !is_own {
+        return problem(
+            check,
+            format!("`{path}` 不归本人所有"),
+            format!("`{path}` belongs to somebody else"),
+        )
+        .fix(
+            "以你自己的用户运行 nod，或让它归你所有",
+            "run nod as yourself, or make it yours",
+        );
+    }
+    if mode & OTHERS != 0 {
+        return problem(
+            check,
+            format!("`{path}` 对其他用户开放（权限 {mode:04o}）"),
+            format!("`{path}` is open to other users (mode {mode:04o})"),
+        )
+        .fix(
+            format!("`chmod {wanted} {path}`"),
+            format!("`chmod {wanted} {path}`"),
+        );
+    }
+    ok(
+        check,
+        format!("`{path}` 仅本人可读（{mode:04o}）"),
+        format!("`{path}` is yours alone ({mode:04o})"),
+    )
+}
+
+fn socket(machine: &Machine) -> Vec<Finding> {
+    let path = &machine.socket_path;
+    let start = |finding: Finding| {
+        finding.fix(
+            "用 `nod daemon` 启动，或用 `nod service install` 让它一直运行",
+            "start it with `nod daemon`, or keep it running with `nod service install`",
+        )
+    };
+    let report = match &machine.socket {
+        Socket::Answers(report) => report,
+        Socket::Absent => {
+            return vec![start(problem(
+                "daemon",
+                "守护进程没有运行",
+                "no daemon is running",
+            ))];
+        }
+        Socket::Stale => {
+            return vec![start(problem(
+                "daemon",
+                format!("守护进程没有运行；`{path}` 是被强行结束的那个留下的，启动时会自动替换"),
+                format!(
+                    "no daemon is running; `{path}` was left behind by one that was killed, and the next one replaces it"
+                ),
+            ))];
+        }
+        Socket::Foreign => {
+            return vec![
+                problem(
+                    "daemon",
+                    format!("在 `{path}` 监听的不是本人的守护进程"),
+                    format!("whoever listens on `{path}` is not your daemon"),
+                )
+                .fix(
+                    "删除它或另设 `PERMISSION_SOCKET_PATH`；nod 不会向它发送任何内容",
+                    "remove it or choose another `PERMISSION_SOCKET_PATH`; nod sends nothing to it",
+                ),
+            ];
+        }
+        Socket::Silent => {
+            return vec![
+                problem(
+                    "daemon",
+                    format!("`{path}` 上的守护进程没有应答"),
+                    format!("the daemon on `{path}` does not answer"),
+                )
+                .fix("重启它", "restart it"),
+            ];
+        }
+    };
+    let mut findings = vec![version(report)];
+    findings.push(connection(report));
+    if report["locked"] == true {
+        findings.push(
+            warning(
+                "lock",
+                "远程批准已锁定：在飞书中只能拒绝",
+                "remote approval is locked: Feishu can only deny",
+            )
+            .fix("`nod unlock`", "`nod unlock`"),
+        );
+    }
+    if report["store"]["ok"] != true {
+        let cause = report["store"]["cause"].as_str().unwrap_or_default();
+        findings.push(problem(
+            "store",
+            format!("守护进程无法写入数据库：{cause}"),
+            format!("the daemon can't write its store: {cause}"),
+        ));
+    }
+    findings
+}
+
+fn version(report: &Value) -> Finding {
+    let own = env!("CARGO_PKG_VERSION");
+    let version = report["version"].as_str().unwrap_or("?");
+    let pid = &report["pid"];
+    if version == own {
+        return ok(
+            "daemon",
+            format!("守护进程在运行（{version}，进程 {pid}）"),
+            format!("the daemon is running ({version}, process {pid})"),
+        );
+    }
+    warning(
+        "daemon",
+        format!("守护进程是 {version}，这个 nod 是 {own}"),
+        format!("the daemon is {version}, this nod is {own}"),
+    )
+    .fix("重启守护进程", "restart the daemon")
+}
+
+fn connection(report: &Value) -> Finding {
+    let connection = &report["connection"];
+    let platform = report["platform"].as_str().unwrap_or("Feishu");
+    if connection["state"] == "connected" {
+        return ok(
+            "connection",
+            format!("守护进程已连接 {platform}"),
+            format!("the daemon is connected to {platform}"),
+        );
+    }
+    let cause = |field: &str, unless: &str| connection[field].as_str().unwrap_or(unless).to_owned();
+    problem(
+        "connection",
+        format!("守护进程未连接：{}", cause("cause_zh", "正在连接")),
+        format!(
+            "the daemon is not connected: {}",
+            cause("cause", "connecting")
+        ),
+    )
+}
+
+fn hooks(machine: &Machine) -> Vec<Finding> {
+    let file = &machine.hooks_file;
+    let set_up = |finding: Finding| finding.fix("运行 `nod setup`", "run `nod setup`");
+    let mut findings = vec![match &machine.hooks {
+        Hooks::Installed => ok(
+            "hooks",
+            "Claude Code 的 hook 已安装，指向这个 nod",
+            "Claude Code's hooks are installed and start this very nod",
+        ),
+        Hooks::Missing => set_up(problem(
+            "hooks",
+            format!("`{file}` 里没有 nod 的 hook：Claude Code 不会询问 nod"),
+            format!("`{file}` has no hook of nod's: Claude Code never asks nod"),
+        )),
+        Hooks::Elsewhere(command) => set_up(problem(
+            "hooks",
+            format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
+            format!("Claude Code's hooks start another program: `{command}`"),
+        )),
+        Hooks::Outdated => set_up(warning(
+            "hooks",
+            "Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
+            "Claude Code's hooks start this nod, but their events or limits differ from today's settings",
+        )),
+        Hooks::Unreadable(why) => problem("hooks", why.clone(), why.clone()),
+    }];
+    let mode = match &machine.asking {
+        None => return findings,
+        Some(Asking::Asks) => ok(
+            "mode",
+            "Claude Code 会为每个操作询问权限",
+            "Claude Code asks for permission",
+        ),
+        Some(Asking::HooksOff) => problem(
+            "mode",
+            Words(Lang::Zh).hooks_off(),
+            Words(Lang::En).hooks_off(),
+        ),
+        Some(Asking::Unset) => set_up(warning(
+            "mode",
+            Words(Lang::Zh).mode_unset(),
+            Words(Lang::En).mode_unset(),
+        )),
+        Some(Asking::Mode(mode)) => set_up(warning(
+            "mode",
+            Words(Lang::Zh).mode_silent(mode),
+            Words(Lang::En).mode_silent(mode),
+        )),
+    };
+    findings.push(mode);
+    findings
+}
+
+fn claude(claude: &Claude) -> Finding {
+    match claude {
+        Claude::Absent => warning(
+            "claude",
+            "没有找到 `claude` 命令",
+            "no `claude` command was found",
+        ),
+        Claude::Silent => warning(
+            "claude",
+            "`claude --version` 没有在 3 秒内回答",
+            "`claude --version` did not answer within 3 s",
+        ),
+        Claude::Version(version) if parsed(version).is_some_and(|v| v < ASKS_IN_PRINT_MODE) => {
+            warning(
+                "claude",
+                format!("Claude Code {version}：`claude -p` 从 2.1.268 起才会询问 nod"),
+                format!("Claude Code {version}: `claude -p` asks nod only since 2.1.268"),
+            )
+            .fix("`claude update`", "`claude update`")
+        }
+        Claude::Version(version) => ok(
+            "claude",
+            format!("Claude Code {version}"),
+            format!("Claude Code {version}"),
+        ),
+    }
+}
+
+fn parsed(version: &str) -> Option<[u32; 3]> {
+    let mut parts = version.split('.').map(|part| part.parse().ok());
+    let version = [parts.next()??, parts.next()??, parts.next()??];
+    Some(version)
+}
+
+fn service(service: &Service) -> Finding {
+    match service {
+        Service::NoManager => ok(
+            "service",
+            "这里没有用户服务管理器；守护进程由你自己运行",
+            "there is no user service manager here; you run the daemon yourself",
+        ),
+        Service::Absent => ok(
+            "service",
+            "未安装后台服务（`nod service install`）",
+            "no service is installed (`nod service install`)",
+        ),
+        Service::Installed { runs: true } => {
+            ok("service", "后台服务在运行", "the service is running")
+        }
+        Service::Installed { runs: false } => warning(
+            "service",
+            "后台服务已安装但没有运行",
+            "the service is installed and does not run",
+        )
+        .fix(
+            "用 `nod service logs` 查看原因",
+            "`nod service logs` shows why",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn versions_before_the_one_that_asks_in_print_mode_are_named() {
+        for (version, level) in [
+            ("2.1.267", Level::Warning),
+            ("2.1.268", Level::Ok),
+            ("2.2.0", Level::Ok),
+            ("3.0.0", Level::Ok),
+            ("1.9.999", Level::Warning),
+            ("next", Level::Ok),
+        ] {
+            let finding = claude(&Claude::Version(version.to_owned()));
+            assert_eq!(finding.level, level, "{version}");
+        }
+    }
+
+    #[test]
+    fn another_daemon_version_a_lock_and_a_full_disk_are_told() {
+        let report = json!({
+            "version": "0.0.1", "pid": 7, "platform": "Feishu", "locked": true,
+            "connection": {"state": "waiting", "cause": "no route", "cause_zh": "不通"},
+            "store": {"ok": false, "cause": "the disk is full"},
+        });
+        let machine = Machine {
+            settings: Err(Problems(vec![Problem::NoHome])),
+            places: Vec::new(),
+            socket: Socket::Answers(Box::new(report)),
+            socket_path: "~/s".to_owned(),
+            hooks: Hooks::Outdated,
+            hooks_file: "~/c".to_owned(),
+            asking: Some(Asking::HooksOff),
+            claude: Claude::Silent,
+            service: Service::Installed { runs: false },
+        };
+        let found = check(&machine);
+        let levels: Vec<_> = found.iter().map(|one| (one.check, one.level)).collect();
+        assert_eq!(
+            levels,
+            [
+                ("settings", Level::Problem),
+                ("daemon", Level::Warning),
+                ("connection", Level::Problem),
+                ("lock", Level::Warning),
+                ("store", Level::Problem),
+                ("hooks", Level::Warning),
+                ("mode", Level::Problem),
+                ("claude", Level::Warning),
+                ("service", Level::Warning),
+            ]
+        );
+    }
+}
