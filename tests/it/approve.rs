@@ -500,9 +500,11 @@ async fn an_undo_right_behind_the_tap_is_what_the_card_shows_in_the_end() {
     // The decision's own edit comes a second later and must not win.
     let edits = |sim: &nod::simulator::Simulator| {
         let history = sim.history(0);
-        let edits = history
-            .iter()
-            .filter(|entry| entry.kind == "rest" && entry.detail["method"] == "PATCH");
+        let calls = history.iter().filter(|entry| entry.kind == "rest");
+        let edits = calls.filter(|entry| {
+            let call = entry.detail["call"].as_str();
+            call.is_some_and(|call| call.starts_with("PATCH "))
+        });
         (edits.count() >= 2).then_some(())
     };
     stage.sim.wait_for(crate::hooks::LIMIT, edits).await;
