@@ -170,7 +170,7 @@ async fn a_door_others_can_reach_stays_shut_without_a_secret() {
     let code = machine.ended();
     assert_eq!(code, Some(78));
     assert!(
-        machine.log().contains("set `CALLBACK_SECRET`"),
+        machine.log().contains("`CALLBACK_SECRET`"),
         "{}",
         machine.log()
     );
