@@ -12,7 +12,7 @@ use futures::stream;
 use nod::feishu::secret::Secret;
 use nod::gateway::call::{Answer, Call, Proof, Stamp};
 use nod::gateway::seal::{Purpose, Sealer};
-use nod::simulator::{APP_ID, APP_SECRET, Clicked, OWNER, Press, Simulator};
+use nod::simulator::{APP_ID, APP_SECRET, Clicked, OWNER, Press, STRANGER, Simulator};
 use nod::wording::Toast;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -186,6 +186,60 @@ fn push(value: &Value, event: &str) -> String {
         },
     })
     .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_machine_of_the_request_asks_its_own_approvers() {
+    let feishu = feishu().await;
+    let (a, b) = (free([127, 0, 0, 1]), free([127, 0, 0, 2]));
+    let peers = format!("http://{a},http://{b}");
+    let domain = feishu.base_url();
+    let trusting = Machine::start(
+        a,
+        &[
+            ("FEISHU_APP_ID", APP_ID),
+            ("FEISHU_APP_SECRET", APP_SECRET),
+            ("FEISHU_DOMAIN", &domain),
+            ("FEISHU_OWNER_ID", OWNER),
+            ("FEISHU_APPROVERS", STRANGER),
+            ("CALLBACK_PEERS", &peers),
+        ],
+    );
+    assert!(
+        feishu.wait_connections(1, LIMIT).await,
+        "{}",
+        trusting.log()
+    );
+    let gateway = feishu.connections()[0].id;
+    let strict = Machine::of_app(&feishu, b, &peers);
+    assert!(feishu.wait_connections(2, LIMIT).await, "{}", strict.log());
+    let hook = Hook::ask(&strict, "guarded", "ls").await;
+    let mut cards = Cards::default();
+    cards.wait(&feishu, 1).await;
+    let click = async |who: &str, n: usize| {
+        let payload = push(&cards.allows["guarded"], &format!("{who}-{n}"))
+            .replace(OWNER, who)
+            .replace("om_elsewhere", &cards.of["guarded"]);
+        let (pushed, outcome) = feishu.push_click_raw(payload).await;
+        (pushed.connection, outcome.toast.expect("a toast").content)
+    };
+    let mut forwarded = 0;
+    for n in 0..40 {
+        let (connection, toast) = click(STRANGER, n).await;
+        assert_eq!(toast, "你不在审批人名单中，操作未生效");
+        forwarded += usize::from(connection == Some(gateway));
+        if forwarded == 3 {
+            break;
+        }
+    }
+    assert_eq!(
+        forwarded, 3,
+        "some came by the machine that would have let them"
+    );
+    assert!(strict.decisions().is_empty() && trusting.decisions().is_empty());
+    assert_eq!(click(OWNER, 0).await.1, "已批准运行");
+    let decision = hook.decision().await.expect("a decision");
+    assert!(decision.to_string().contains(r#""allow""#), "{decision}");
 }
 
 fn elsewhere(callback_url: &str) -> Value {
