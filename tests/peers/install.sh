@@ -65,11 +65,13 @@ claude_cli() {
     HOME=$1 "$1/claude" --version
 }
 
+# A driver without browsers of its own: Debian's Chromium is the browser.
 playwright() {
-    retry npm install --silent --no-audit --no-fund --prefix "$1" "playwright-core@$PLAYWRIGHT"
+    PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 \
+        retry npm install --silent --no-audit --no-fund --prefix "$1" "playwright-core@$PLAYWRIGHT"
 }
 
-# A browser to look at the demo's page with, and letters for its Chinese.
+# A browser to look at pages with, and letters for their Chinese.
 install_browser() {
     need_command chromium chromium
     dpkg -s fonts-noto-cjk >/dev/null 2>&1 || debian fonts-noto-cjk
@@ -77,16 +79,6 @@ install_browser() {
     once "playwright-$PLAYWRIGHT" playwright
     export NOD_PEERS_BROWSER NOD_PEERS_PLAYWRIGHT=$cache/playwright-$PLAYWRIGHT/node_modules
     NOD_PEERS_BROWSER=$(command -v chromium)
-# A driver without browsers of its own: Debian's Chromium is the browser.
-playwright() {
-    PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 \
-        retry npm install --silent --no-audit --no-fund --prefix "$1" "playwright-core@$PLAYWRIGHT"
-}
-
-install_browser() {
-    need_command chromium chromium
-    once "playwright-$PLAYWRIGHT" playwright
-    export NOD_PEERS_PLAYWRIGHT=$cache/playwright-$PLAYWRIGHT/node_modules
 }
 
 install_peers() {
