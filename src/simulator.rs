@@ -20,6 +20,7 @@ mod pace;
 mod page;
 mod person;
 mod push;
+mod registration;
 mod repush;
 mod rest;
 mod shape;
@@ -51,6 +52,7 @@ pub use options::{
 };
 pub use person::{Clicked, Unwritable};
 pub use push::Pushed;
+pub use registration::{Brand, Decision, Offer, Scan};
 pub use state::messages::Message;
 pub use webhook::{WEBHOOK_ID, WEBHOOK_SECRET};
 
@@ -209,6 +211,17 @@ impl Simulator {
         let mut world = self.core.world();
         let app = world.apps.iter_mut().find(|app| app.id == id);
         app.map(change).is_some()
+    }
+
+    /// The links the registration service handed out, oldest first.
+    pub fn registrations(&self) -> Vec<Offer> {
+        let now = self.core.now();
+        self.core.registrations().all(now)
+    }
+
+    /// Scans a link and agrees, or declines.
+    pub fn scan(&self, decision: &Decision) -> Result<Offer, String> {
+        registration::decide(&self.core, decision)
     }
 
     /// Waits until `ready` gives something, looking again at every change.

@@ -303,8 +303,15 @@ impl Words {
 
     pub(super) fn prove_hint(self) -> &'static str {
         self.pick(
-            "完成控制台步骤后再运行 `nod setup`",
-            "finish the console steps, then run `nod setup` again",
+            "完成控制台步骤后再运行 `nod setup`；`nod doctor` 会指出缺哪一步",
+            "finish the console steps, then run `nod setup` again; `nod doctor` names the missing one",
+        )
+    }
+
+    pub(super) fn test_card_skipped(self) -> &'static str {
+        self.pick(
+            "守护进程正在运行，因此没有发送测试卡片；用 `nod doctor --click` 证明点击能到达",
+            "a daemon is running, so no test card was sent; `nod doctor --click` proves that a tap gets through",
         )
     }
 

@@ -19,6 +19,7 @@ use super::click::Press;
 use super::core::Core;
 use super::event::Text;
 use super::faults::Armed;
+use super::registration::{self, Decision};
 use super::rest::built;
 use super::state::p2p;
 use super::{Addresses, page, unhex};
@@ -146,6 +147,10 @@ async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
         ["connections"] => json!({"connections": core.lines().all()}),
         ["violations"] => json!({"violations": core.history.violations()}),
         ["faults"] => json!({"faults": core.faults()}),
+        ["registrations"] => {
+            let now = core.now();
+            json!({"registrations": core.registrations().all(now)})
+        }
         ["people"] => {
             let world = core.world();
             let users: Vec<Value> = world
@@ -323,6 +328,10 @@ async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {
                 .app(event.app_id.as_deref())
                 .ok_or_else(|| bad("there is no such app"))?;
             json!(core.emit(app, &event.event_type, event.event, None).await)
+        }
+        ["registration"] => {
+            let decision: Decision = parse(body)?;
+            json!(registration::decide(core, &decision).map_err(|why| (409, why))?)
         }
         ["fault"] => {
             let armed = Armed::from_json(parse(body)?).map_err(bad)?;

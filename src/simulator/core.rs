@@ -16,6 +16,7 @@ use super::history::History;
 use super::line::{Lines, Order};
 use super::options::Options;
 use super::push::Pushes;
+use super::registration::Registrations;
 use super::repush::Ladder;
 use super::state::World;
 
@@ -31,6 +32,7 @@ pub(super) struct Core {
     lines: Mutex<Lines>,
     pushes: Mutex<Pushes>,
     ladder: Mutex<Ladder>,
+    registrations: Mutex<Registrations>,
     faults: Mutex<Faults>,
     any_fault: AtomicBool,
     clock_ahead: AtomicU64,
@@ -53,6 +55,7 @@ impl Core {
             lines: Mutex::default(),
             pushes: Mutex::default(),
             ladder: Mutex::default(),
+            registrations: Mutex::default(),
             faults: Mutex::default(),
             any_fault: AtomicBool::new(false),
             clock_ahead: AtomicU64::new(0),
@@ -71,6 +74,11 @@ impl Core {
 
     pub(super) fn pushes(&self) -> MutexGuard<'_, Pushes> {
         lock(&self.pushes)
+    }
+
+    /// Lock it before the world, never after.
+    pub(super) fn registrations(&self) -> MutexGuard<'_, Registrations> {
+        lock(&self.registrations)
     }
 
     pub(super) fn ladder(&self) -> MutexGuard<'_, Ladder> {

@@ -33,6 +33,8 @@ pub struct Options {
     pub api_per_second: Option<u32>,
     /// How long Feishu waits for the answer to a push.
     pub answer_limit: Duration,
+    /// How often a client may ask whether somebody has scanned.
+    pub scan_interval: Duration,
     /// When an unacknowledged event is pushed again.
     pub repush: Vec<Duration>,
     /// How many history entries are kept.
@@ -61,6 +63,7 @@ impl Default for Options {
             patch_per_second: Some(5),
             api_per_second: Some(50),
             answer_limit: Duration::from_secs(3),
+            scan_interval: Duration::from_secs(5),
             repush: [15, 5 * 60, 60 * 60, 6 * 60 * 60]
                 .map(Duration::from_secs)
                 .to_vec(),

@@ -89,6 +89,8 @@ async fn serve(
     };
     let answer = if call.path == "/callback/ws/endpoint" {
         super::discovery::answer(&core, &call.method, &call.headers, &call.body).await
+    } else if call.path == super::registration::PATH {
+        super::registration::answer(&core, &call.method, &call.headers, &call.body)
     } else {
         open_api(&core, &call).await
     };

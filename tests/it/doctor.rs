@@ -72,7 +72,6 @@ impl Healthy {
             "setup",
             "--yes",
             "--no-service",
-            "--no-test-card",
             "--domain",
             &base,
             "--app-id",
@@ -84,6 +83,7 @@ impl Healthy {
         ];
         let (code, out, err) = home.run(&flags, &[]).await;
         assert_eq!(code, Some(0), "{out}{err}");
+        assert!(out.contains("`nod doctor --click` proves"), "{out}");
         Self { feishu, daemon }
     }
 

@@ -18,6 +18,7 @@ mod gateway;
 mod hook_alone;
 mod hooks;
 mod proxies;
+mod registration;
 mod secrets;
 mod security;
 mod settings;

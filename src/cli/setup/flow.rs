@@ -274,6 +274,9 @@ impl Setup<'_> {
                 ..Failure::new(UNPROVEN, self.words.unproven())
             });
         }
+        if facts.daemon_runs && self.wishes.test_card && !self.seen.tapped {
+            output::line(self.words.test_card_skipped());
+        }
         output::line(self.words.ready());
         Ok(())
     }

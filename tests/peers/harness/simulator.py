@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import time
 import urllib.error
@@ -141,6 +142,17 @@ class Simulator:
     def say(self, text, reply_to=None, user=OWNER):
         """Writes to the bot as a person, as a reply to a card if one is given."""
         return self._call("text", {"user": user, "text": text, "parent_id": reply_to.id if reply_to else None})
+
+    def scan(self, approve=True, user=OWNER):
+        """Scans the newest registration link; the app's id, if one was made."""
+        code = self._call("registrations")["registrations"][-1]["user_code"]
+        return self._call("registration", {"user_code": code, "approve": approve, "user": user})["app_id"]
+
+    def pairing_code(self):
+        """The digits of the newest text the app has sent, if there is one."""
+        texts = [message for message in self._call("messages")["messages"] if message["sender_type"] == "app"]
+        digits = re.search(r"\b\d{6}\b", json.dumps(texts[-1])) if texts else None
+        return digits and digits.group()
 
     def fault(self, fault):
         self._call("fault", fault)

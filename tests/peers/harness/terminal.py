@@ -180,6 +180,7 @@ class Terminal:
                 os._exit(127)
         self.exit_code = None
         self._screen = Screen()
+        self._written = ""
         self._lock = threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -193,8 +194,10 @@ class Terminal:
                 return
             if not chunk:
                 return
+            text = decoder.decode(chunk)
             with self._lock:
-                self._screen.feed(decoder.decode(chunk))
+                self._screen.feed(text)
+                self._written += text
 
     def screen(self):
         with self._lock:
@@ -204,6 +207,15 @@ class Terminal:
         """Waits until `text` (a string, or a regular expression) is on the screen."""
         pattern = text if isinstance(text, re.Pattern) else re.compile(re.escape(text))
         wait_until(f"screen shows {pattern.pattern!r}", lambda: pattern.search(self.screen()), limit, self.screen)
+
+    def written(self):
+        """Everything it wrote so far, what has scrolled away included, without escape sequences."""
+        with self._lock:
+            return ESCAPE.sub("", self._written)
+
+    def writes(self, text, limit=30.0):
+        """Waits until it has written `text`."""
+        wait_until(f"terminal wrote {text!r}", lambda: text in self.written(), limit, self.screen)
 
     def hides(self, text, limit=30.0):
         """Waits until `text` is gone from the screen."""
