@@ -4,9 +4,6 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The content type that goes with [`text`].
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// The page a scraper reads, of a status report.
 pub fn text(report: &Value) -> String {
     let connection = &report["connection"];

@@ -9,6 +9,7 @@ use super::clicks::{self, Shown};
 use super::courier::{self, AFTER_REPLY};
 use super::links::{self, Links};
 use super::parts::Parts;
+use super::{metrics, status};
 use crate::approvals::request::Operator;
 use crate::cards::Action;
 use crate::config::Config;
@@ -75,7 +76,7 @@ pub(super) fn terms(config: &Config, app_secret: Option<&Secret>) -> Terms {
 
 /// What the HTTP door leads to.
 pub(super) fn inside(parts: &Arc<Parts>) -> Inside {
-    let (calls, clock) = (Arc::clone(parts), Arc::clone(parts));
+    let (calls, clock, figures) = (Arc::clone(parts), Arc::clone(parts), Arc::clone(parts));
     let pages = parts.gate.links.is_some().then(|| {
         let (shows, presses) = (Arc::clone(parts), Arc::clone(parts));
         Pages {
@@ -89,6 +90,7 @@ pub(super) fn inside(parts: &Arc<Parts>) -> Inside {
             Box::pin(async move { receive(&parts, call, sealed).await })
         }),
         pages,
+        metrics: Box::new(move || metrics::text(&status::report(&figures))),
         now: Box::new(move || clock.now()),
     }
 }

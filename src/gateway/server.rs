@@ -52,6 +52,8 @@ pub enum DoorError {
 pub struct Inside {
     pub decide: Box<dyn Fn(Call, bool) -> BoxFuture<'static, Answer> + Send + Sync>,
     pub pages: Option<Pages>,
+    /// The figures a scraper on this machine reads.
+    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
     pub now: Box<dyn Fn() -> Millis + Send + Sync>,
 }
 
@@ -110,6 +112,9 @@ struct Door {
     rate: Mutex<Rate>,
     nonces: Mutex<Nonces>,
 }
+
+/// Prometheus' text format.
+pub const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy)]
 struct From(IpAddr);
@@ -188,6 +193,7 @@ fn router(door: Arc<Door>) -> Router {
         .route(call::PATH, post(decision))
         .route(call::SHORT_PATH, post(decision))
         .route("/status", get(status))
+        .route("/metrics", get(metrics))
         .route("/allow", page())
         .route("/always", page())
         .route("/deny", page())
@@ -291,6 +297,23 @@ async fn status(State(door): State<Arc<Door>>, Extension(from): Extension<From>)
         return too_many();
     }
     answer(StatusCode::OK, &json!({"status": "ok", "service": "nod"}))
+}
+
+/// Figures tell what somebody is working on, so they stay on this machine.
+async fn metrics(
+    State(door): State<Arc<Door>>,
+    Extension(from): Extension<From>,
+) -> Response<Body> {
+    if !door.admits(from) {
+        return too_many();
+    }
+    if !from.0.to_canonical().is_loopback() {
+        return nothing();
+    }
+    let mut response = Response::new(Body::from((door.inside.metrics)()));
+    let kind = HeaderValue::from_static(METRICS_TYPE);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
 }
 
 async fn page(

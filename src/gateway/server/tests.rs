@@ -63,6 +63,7 @@ async fn open(allow_unsealed: bool, pages: bool) -> Running {
                 page(format!("{press:?}"))
             }),
         }),
+        metrics: Box::new(|| "nod_info 1\n".to_owned()),
         now: Box::new(|| NOW),
     };
     let stop = CancellationToken::new();
@@ -184,6 +185,15 @@ async fn the_seeds_calls_are_for_loopback_and_who_opted_in() {
         content(&answer),
         r#"{"success":false,"decision":null,"message":"无效的回调请求"}"#
     );
+}
+
+#[tokio::test]
+async fn figures_are_for_a_scraper_on_this_machine() {
+    let door = open(false, false).await;
+    let (status, answer) = request(door.address, "GET /metrics", "").await;
+    assert_eq!(status, 200);
+    assert!(answer.contains("nod_info 1"), "{answer}");
+    assert!(answer.contains("version=0.0.4"), "{answer}");
 }
 
 #[tokio::test]
