@@ -26,6 +26,7 @@ mod parts;
 mod peers;
 mod recent;
 mod rivals;
+mod sessions;
 mod status;
 mod strangers;
 mod turns;
@@ -42,9 +43,10 @@ use tracing::{info, warn};
 use self::courier::{Courier, Edits, Way};
 use self::parts::{Machine, Parts};
 use self::peers::Gate;
+use crate::approvals::Settled;
 use crate::approvals::desk::Desk;
 use crate::approvals::desk::expiry::run_expiry;
-use crate::approvals::request::Request;
+use crate::approvals::request::{Dropped, Ending, Request};
 use crate::approvals::token::TokenHash;
 use crate::clock::Clock;
 use crate::config::{Config, Problems};
@@ -140,8 +142,14 @@ pub async fn run(
             .connected
             .spawn(server::serve(door, terms, inside, stop));
     }
+    sessions::restore(&parts).await;
     for request in unsent {
-        tokio::spawn(courier::send_now(Arc::clone(&parts), request));
+        let parts = Arc::clone(&parts);
+        if request.origin.hosted {
+            tokio::spawn(sessions::recall(parts, request));
+        } else {
+            tokio::spawn(courier::send_now(parts, request));
+        }
     }
     if !parts.courier.has_receiver() {
         warn!("nobody is set to decide: set `FEISHU_OWNER_ID`; until then the terminal decides");
@@ -201,6 +209,9 @@ async fn build(
         freshness: freshness::Freshness::default(),
         strangers: strangers::Strangers::default(),
         turns: turns::Turns::default(),
+        sessions: sessions::Sessions::default(),
+        files: sessions::files::Noted::default(),
+        bot: tokio::sync::OnceCell::new(),
         figures: figures::Figures::default(),
         started: clock.now(),
         app_id: app.map(|(id, _)| id.clone()).unwrap_or_default(),
@@ -281,6 +292,19 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
     for (row, request) in pending {
         let request = Arc::new(request);
         parts.courier.restore(&request.id, row.card.as_ref());
+        if request.origin.hosted {
+            let why = Dropped::Restart;
+            let settled = Settled {
+                request,
+                ending: Ending::Dropped { why },
+                at: parts.now(),
+            };
+            if row.card.is_none() {
+                unsent.push(Arc::clone(&settled.request));
+            }
+            courier::close(parts, &settled).await;
+            continue;
+        }
         if row.card.is_none() {
             unsent.push(Arc::clone(&request));
         }
@@ -379,9 +403,10 @@ impl Tasks {
         }
     }
 
-    /// Hooks first, which come back to the next daemon; then Feishu, with its
+    /// Sessions first, which say why they end; then hooks, which come back to the next daemon; then Feishu, with its
     /// goodbye; then the card corrections under way.
     async fn stop(mut self, parts: &Parts) {
+        parts.sessions.stop().await;
         parts.desk.detach_all(COMEBACK);
         self.sockets.cancel();
         drain(&mut self.serving).await;

@@ -59,9 +59,9 @@ impl End {
 pub fn running(task: &Task<'_>, stop: &Value, lang: Lang) -> Value {
     let mut elements = Vec::new();
     match task.view.and_then(|view| view.step.as_ref()) {
-        Some(step) => {
-            let step = format!("{} · {}", step.tool, step.summary);
-            elements.push(labelled(&words::STEP, &step, MAX_STEP, lang));
+        Some(now) => {
+            let now = format!("{} · {}", now.tool, now.summary);
+            elements.push(labelled(&words::STEP, &now, MAX_STEP, lang));
         }
         None if task.view.is_none() => elements.push(note(words::STARTING.get(lang))),
         None => {}

@@ -10,7 +10,7 @@ use super::courier;
 use super::decision::{carry_out, claim, late};
 use super::dispatch::bare;
 use super::parts::Parts;
-use super::{journal, peers, undo};
+use super::{journal, peers, sessions, undo};
 use crate::approvals::action::Action as Choice;
 use crate::approvals::request::{Millis, Operator, Reach, Request};
 use crate::cards::{self, Action, REASON_FIELD};
@@ -25,6 +25,9 @@ use crate::wording::{Toast, toast_json};
 
 /// The action of every button on a question's card.
 pub(super) const ANSWER: &str = "answer";
+
+/// The action of the button that stops a session's task.
+pub(super) const STOP: &str = "stop";
 
 /// What the person sees at once.
 pub(super) enum Shown {
@@ -121,6 +124,13 @@ enum Wanted {
 async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
     if !is_ours(parts, click) {
         return Toast::Invalid.into();
+    }
+    if click
+        .value
+        .get("action")
+        .is_some_and(|action| action == STOP)
+    {
+        return sessions::stop_by_tap(parts, click).await.into();
     }
     let Some(tap) = read(parts, click) else {
         return Toast::Invalid.into();
@@ -248,6 +258,15 @@ fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         wanted: Wanted::Permission(action),
         sealed: true,
     })
+}
+
+pub(super) fn other_machine(parts: &Parts, value: &Value) -> Option<String> {
+    let machine = value.get("machine")?.as_str()?;
+    if machine == parts.machine.id.as_str() || !parts.sealer.holds(value) {
+        return None;
+    }
+    let name = value.get("machine_name").and_then(Value::as_str);
+    Some(name.unwrap_or(machine).to_owned())
 }
 
 async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {

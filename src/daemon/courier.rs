@@ -1,27 +1,29 @@
 //! Carries cards to Feishu and keeps them true: sends one for each request,
 //! and edits it when the request ends, however long Feishu is away.
 
+mod endings;
+
+pub(super) use self::endings::{close, decided_card, ended_card, run_endings, take_down};
+
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
-use super::journal::{self, CardEdit};
 use super::links;
 use super::parts::Parts;
 use crate::approvals::request::Request;
-use crate::approvals::{Settled, desk, record};
-use crate::cards::{Action, ending, permission, question};
+use crate::approvals::{Settled, desk};
+use crate::cards::{permission, question};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, Sent};
 use crate::feishu::webhook::Webhook;
 use crate::ids::{MessageId, RequestId};
 use crate::rules;
-use crate::sessions::questions;
 use crate::sessions::questions::script::{self, Wishes};
+use crate::sessions::{questions, route};
 use crate::store::Card;
 
 /// Feishu reverts an edit that comes before its own reply has settled on the
@@ -51,11 +53,23 @@ pub(super) enum Way {
     Webhook(Webhook),
 }
 
+/// Where a card is to stand.
+pub(super) enum Target {
+    Receiver(Receiver),
+    /// With a session's other messages.
+    Thread {
+        anchor: MessageId,
+        place: route::Place,
+    },
+}
+
 /// Where each pending request's card is.
 #[derive(Default)]
 struct Book {
     places: HashMap<RequestId, Place>,
     requests: HashMap<MessageId, RequestId>,
+    /// The chats and threads the cards stand in.
+    stands: HashMap<RequestId, route::Place>,
     decided: VecDeque<(Settled, desk::Delivery)>,
     faces: VecDeque<(MessageId, Value)>,
 }
@@ -130,7 +144,20 @@ impl Courier {
     /// Puts back what was sent before a restart.
     pub(super) fn restore(&self, id: &RequestId, card: Option<&Card>) {
         let place = card.map_or(Place::Unsent, |card| Place::Sent(card.message.clone()));
-        self.lock().put(id, place);
+        let mut book = self.lock();
+        book.put(id, place);
+        if let Some(card) = card {
+            let stands = route::Place {
+                chat: card.chat.clone(),
+                thread: None,
+            };
+            book.stands.insert(id.clone(), stands);
+        }
+    }
+
+    /// Where this request's card stands, once that is known.
+    pub(super) fn place_of(&self, id: &RequestId) -> Option<route::Place> {
+        self.lock().stands.get(id).cloned()
     }
 
     /// The message that carries this request's card, once Feishu named it.
@@ -250,6 +277,7 @@ impl Book {
     }
 
     fn remove(&mut self, id: &RequestId) -> Option<Place> {
+        self.stands.remove(id);
         let place = self.places.remove(id);
         if let Some(Place::Sent(message)) = &place {
             self.requests.remove(message);
@@ -298,14 +326,45 @@ pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
         parts.desk.undeliverable(&request.id);
         return;
     };
+    send_to(parts, request, Target::Receiver(receiver)).await;
+}
+
+/// Sends a request's card at once.
+pub(super) async fn send_to(parts: Arc<Parts>, request: Arc<Request>, target: Target) {
+    {
+        let mut book = parts.courier.lock();
+        book.put(&request.id, Place::Unsent);
+        if let Target::Thread { place, .. } = &target {
+            book.stands.insert(request.id.clone(), place.clone());
+        }
+    }
+    if parts.desk.find(&request.id).is_none() {
+        parts.courier.lock().remove(&request.id);
+        return;
+    }
     let Some(messages) = parts.courier.messages() else {
         return;
     };
-    match send_any(&parts, messages, &receiver, &request).await {
+    match send_any(&parts, messages, &target, &request).await {
         Ok(sent) => arrived(&parts, &request.id, sent).await,
         Err(why) => {
             warn!("a card could not be sent, the terminal decides: {why}");
             parts.desk.undeliverable(&request.id);
+            parts.courier.lock().remove(&request.id);
+        }
+    }
+}
+
+/// Finds out which message carries the card of a request that has ended: the
+/// same key never makes a second one. The edit that waits for it goes out.
+pub(super) async fn recall(parts: &Parts, request: &Request, target: &Target) {
+    let Some(messages) = parts.courier.messages() else {
+        return;
+    };
+    match send_any(parts, messages, target, request).await {
+        Ok(sent) => arrived(parts, &request.id, sent).await,
+        Err(why) => {
+            warn!("a card of the last run cannot be found: {why}");
             parts.courier.lock().remove(&request.id);
         }
     }
@@ -325,7 +384,7 @@ pub(super) async fn denied_before(parts: &Parts, request: &Request) -> u32 {
 async fn send_any(
     parts: &Parts,
     messages: &Messages,
-    receiver: &Receiver,
+    target: &Target,
     request: &Request,
 ) -> Result<Sent, ApiError> {
     let denied = denied_before(parts, request).await;
@@ -339,7 +398,7 @@ async fn send_any(
         permission::pending_again(request, &offer, denied, &values, parts.config.lang)
     };
     let uuid = format!("perm-{}", request.id);
-    let sent = messages.send(receiver, &Content::Card(card), &uuid).await;
+    let sent = send(messages, target, Content::Card(card), &uuid).await;
     let Err(ApiError::Content { .. }) = sent else {
         return sent;
     };
@@ -349,7 +408,24 @@ async fn send_any(
         parts.config.lang,
     );
     let uuid = format!("bare-{}", request.id);
-    messages.send(receiver, &Content::Card(card), &uuid).await
+    send(messages, target, Content::Card(card), &uuid).await
+}
+
+async fn send(
+    messages: &Messages,
+    target: &Target,
+    content: Content,
+    uuid: &str,
+) -> Result<Sent, ApiError> {
+    match target {
+        Target::Receiver(receiver) => messages.send(receiver, &content, uuid).await,
+        Target::Thread { anchor, place } => {
+            let in_thread = place.thread.is_some();
+            messages
+                .reply(anchor, Some(&place.chat), &content, in_thread, uuid)
+                .await
+        }
+    }
 }
 
 async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
@@ -360,6 +436,11 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
             Some(Place::Ended(card)) => Some(card),
             Some(Place::Held | Place::Unsent | Place::Sent(_)) => {
                 book.put(id, place);
+                if let Some(chat) = sent.chat_id.clone() {
+                    let thread = sent.thread.clone();
+                    book.stands
+                        .insert(id.clone(), route::Place { chat, thread });
+                }
                 None
             }
             // Ended and fully dealt with by a click that named its message.
@@ -381,84 +462,6 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
     }
     if let Some(card) = ended {
         queue_edit(parts, sent.message_id, card, Duration::ZERO).await;
-    }
-}
-
-/// The card of a request that has ended.
-pub(super) fn ended_card(parts: &Parts, settled: &Settled, delivery: desk::Delivery) -> Value {
-    let shown = match delivery {
-        desk::Delivery::Confirmed | desk::Delivery::Written => ending::Delivery::Confirmed,
-        desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Delivery::Unconfirmed,
-    };
-    let undo = parts.button(&settled.request.id, Action::Undo);
-    ending::ended(
-        &settled.request,
-        &settled.ending,
-        settled.at,
-        shown,
-        Some(&undo),
-        parts.config.lang,
-    )
-}
-
-/// The card of a request that ended lately.
-pub(super) fn decided_card(parts: &Parts, id: &RequestId) -> Option<Value> {
-    let (settled, delivery) = parts.courier.decided(id)?;
-    Some(ended_card(parts, &settled, delivery))
-}
-
-/// Takes a request's card off the book: the message to edit, if Feishu has
-/// named it. One that is still on its way is edited when it arrives.
-pub(super) fn take_down(parts: &Parts, settled: &Settled, card: &Value) -> Option<MessageId> {
-    let id = &settled.request.id;
-    let known = settled.clone();
-    parts.courier.decide(known, desk::Delivery::Confirmed);
-    let mut book = parts.courier.lock();
-    match book.remove(id)? {
-        Place::Sent(message) => Some(message),
-        Place::Held => {
-            let session = &settled.request.origin.session;
-            parts.flood.spared(session, settled.request.asked_at);
-            None
-        }
-        Place::Unsent | Place::Ended(_) if parts.courier.webhook().is_some() => None,
-        Place::Unsent | Place::Ended(_) => {
-            book.put(id, Place::Ended(card.clone()));
-            None
-        }
-    }
-}
-
-/// Makes the card of a request that ended without a click true.
-pub(super) async fn close(parts: &Parts, settled: &Settled) {
-    let card = ended_card(parts, settled, desk::Delivery::Confirmed);
-    let edit = take_down(parts, settled, &card).map(|message| CardEdit { message, card });
-    match journal::settle(parts, settled, None, edit.as_ref()).await {
-        Ok(version) => {
-            if let Some(edit) = edit {
-                parts
-                    .courier
-                    .edit(edit.message, edit.card, version, Duration::ZERO);
-            }
-        }
-        Err(why) => debug!("an ending came twice: {why}"),
-    }
-}
-
-/// Closes what ends by time, by the terminal or by a hook's death.
-pub(super) async fn run_endings(parts: Arc<Parts>, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            settled = parts.desk.next_settled() => {
-                info!(
-                    request = %settled.request.id,
-                    ending = record::kind(&settled.ending),
-                    "a request ended without a tap"
-                );
-                close(&parts, &settled).await;
-            }
-        }
     }
 }
 

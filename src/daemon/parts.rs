@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
 use super::clicks;
 use super::courier::Courier;
@@ -12,6 +12,8 @@ use super::freshness::Freshness;
 use super::lock::Lock;
 use super::peers::Gate;
 use super::recent::Recent;
+use super::sessions::Sessions;
+use super::sessions::files::Noted;
 use super::strangers::Strangers;
 use super::turns::Turns;
 use crate::approvals::desk::Desk;
@@ -47,6 +49,10 @@ pub(super) struct Parts {
     pub(super) strangers: Strangers,
     pub(super) turns: Turns,
     pub(super) figures: Figures,
+    pub(super) sessions: Sessions,
+    pub(super) files: Noted,
+    /// The bot's own id, once Feishu has told it.
+    pub(super) bot: OnceCell<String>,
     pub(super) started: Millis,
 }
 
@@ -103,6 +109,12 @@ impl Parts {
         listed.then(|| person.id().map(|id| Operator { id }))?
     }
 
+    /// The owner, who alone steers sessions.
+    pub(super) fn owner(&self, person: &Person) -> Option<Operator> {
+        let owner = self.config.owner.as_ref()?;
+        person.is(owner).then(|| Operator { id: owner.clone() })
+    }
+
     /// The person a script put its question to: they may answer that question,
     /// and nothing else.
     pub(super) fn addressee(&self, request: &RequestId, person: &Person) -> Option<Operator> {
@@ -125,17 +137,27 @@ impl Parts {
         self.sealer.seal(value)
     }
 
+    /// The value of the button that stops a session's task.
+    pub(super) fn stop_button(&self, session: i64) -> Value {
+        let mut value = json!({"action": clicks::STOP, "session": session});
+        self.sign(&mut value);
+        self.sealer.seal(value)
+    }
+
     fn value(&self, request: &RequestId, action: &str) -> Value {
+        let mut value = json!({"action": action, "request_id": request.as_str()});
+        self.sign(&mut value);
+        value
+    }
+
+    /// Says which machine a button belongs to, and where the others reach it.
+    fn sign(&self, value: &mut Value) {
         let url = match &self.config.callback.url {
             Some(url) => url.to_string(),
             None => format!("nod://{}", self.machine.id),
         };
-        json!({
-            "action": action,
-            "request_id": request.as_str(),
-            "callback_url": url,
-            "machine": self.machine.id.as_str(),
-            "machine_name": self.machine.name,
-        })
+        value["callback_url"] = json!(url);
+        value["machine"] = json!(self.machine.id.as_str());
+        value["machine_name"] = json!(self.machine.name);
     }
 }

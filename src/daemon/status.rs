@@ -8,6 +8,7 @@ use super::figures::Summary;
 use super::parts::Parts;
 use crate::approvals::request::{Millis, Request};
 use crate::feishu::link::Phase;
+use crate::sessions::state::Status;
 use crate::store::Health;
 use crate::wording::Lang;
 
@@ -75,6 +76,7 @@ pub(super) fn report(parts: &Parts) -> Value {
             "tap_to_hook": latency(parts.figures.hook.summary()),
         },
         "locked": parts.lock.is_closed(),
+        "sessions": sessions(parts),
         "owner_set": parts.courier.has_receiver(),
         "callback": {
             "url": parts.config.callback.url.as_ref().map(ToString::to_string),
@@ -112,6 +114,28 @@ fn latency(summary: Summary) -> Value {
         "p50_us": micros(summary.p50),
         "p99_us": micros(summary.p99),
     })
+}
+
+fn sessions(parts: &Parts) -> Vec<Value> {
+    let now = parts.now();
+    let all = parts.sessions.list().into_iter();
+    all.map(|one| {
+        json!({
+            "number": one.kept.number,
+            "project": one.kept.project,
+            "state": match one.status {
+                Status::Idle => "idle",
+                Status::Executing => "executing",
+                Status::WaitingForInput => "waiting_input",
+                Status::WaitingForConfirmation => "waiting_confirm",
+                Status::Stopping => "stopping",
+            },
+            "age_ms": now - one.kept.began_at,
+            "unused_ms": now - one.kept.used_at,
+            "conversation": one.kept.saved.conversation.as_str(),
+        })
+    })
+    .collect()
 }
 
 fn until_ms(until: Instant, now: Instant) -> u64 {

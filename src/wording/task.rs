@@ -70,51 +70,51 @@ pub fn session_line(
     )
 }
 
-pub static NO_SESSIONS: Text = Text::new(
+pub const NO_SESSIONS: Text = Text::new(
     "还没有会话。用 /new [项目] 任务 开始一个。",
     "There are no sessions yet. Start one with /new [project] task.",
 );
-pub static NO_SESSION_HERE: Text = Text::new(
+pub const NO_SESSION_HERE: Text = Text::new(
     "这里没有会话。用 /new [项目] 任务 开始一个。",
     "There is no session here. Start one with /new [project] task.",
 );
-pub static WHICH_SESSION: Text = Text::new(
+pub const WHICH_SESSION: Text = Text::new(
     "有多个会话正在执行，请在对应的话题中回复。",
     "Several sessions are running: write in the thread you mean.",
 );
-pub static NO_PROJECTS: Text = Text::new(
+pub const NO_PROJECTS: Text = Text::new(
     "尚未配置项目：请在 nod 的设置中填写 NOD_PROJECTS（名称=路径）。",
     "No projects are set: fill in NOD_PROJECTS (name=path) in nod's settings.",
 );
-pub static PROJECT_UNKNOWN: Text = Text::new(
+pub const PROJECT_UNKNOWN: Text = Text::new(
     "该会话的项目已不在设置中。",
     "The session's project is not in the settings any more.",
 );
-pub static FEISHU_FAILED: Text = Text::new(
+pub const FEISHU_FAILED: Text = Text::new(
     "无法在这里开始会话，请稍后再试。",
     "A session could not be started here. Try again later.",
 );
-pub static TOO_MANY_SESSIONS: Text = Text::new(
+pub const TOO_MANY_SESSIONS: Text = Text::new(
     "同时执行的会话太多，请先停止一个。",
     "Too many sessions are running: stop one first.",
 );
-pub static BUSY: Text = Text::new(
+pub const BUSY: Text = Text::new(
     "会话太忙，这条消息没有送达，请稍后再发。",
     "The session is too busy and did not get this message: send it again later.",
 );
-pub static NO_SUCH_SESSION: Text = Text::new(
+pub const NO_SUCH_SESSION: Text = Text::new(
     "没有这个编号的会话，见 /sessions。",
     "There is no session of this number, see /sessions.",
 );
-pub static KEPT_FILE: Text = Text::new(
+pub const KEPT_FILE: Text = Text::new(
     "已收到文件，将随你的下一条消息交给 Claude。",
     "Got the file: it goes to Claude with your next message.",
 );
-pub static TOO_MANY_FILES: Text = Text::new(
+pub const TOO_MANY_FILES: Text = Text::new(
     "等待发送的文件太多，这一个没有保留。",
     "Too many files are waiting; this one was not kept.",
 );
-pub static UNREADABLE_KIND: Text = Text::new(
+pub const UNREADABLE_KIND: Text = Text::new(
     "暂不支持这种消息，请发送文字、图片或文件。",
     "This kind of message is not supported: send text, an image or a file.",
 );

@@ -294,6 +294,8 @@ async fn a_lock_leaves_only_refusals() {
         .push_text(&Text::new("/lock").by(nod::simulator::STRANGER))
         .await
         .unwrap();
+    let refused = stage.sent().await;
+    assert!(refused.content.contains("名单"), "{}", refused.content);
     stage.sim.push_text(&text).await.unwrap();
     let reply = stage.sent().await;
     assert!(reply.content.contains("nod unlock"), "{}", reply.content);

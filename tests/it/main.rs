@@ -21,6 +21,7 @@ mod proxies;
 mod registration;
 mod secrets;
 mod security;
+mod sessions;
 mod settings;
 mod setup;
 mod support;

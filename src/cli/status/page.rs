@@ -142,8 +142,14 @@ impl Page<'_> {
         let mut lines = vec![sessions.len().to_string()];
         lines.extend(sessions.iter().map(|one| {
             let parts = ["project", "state"].map(|field| plain(&one[field]));
-            let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            known.join(" · ")
+            let mut known: Vec<String> =
+                parts.into_iter().filter(|part| !part.is_empty()).collect();
+            if one["age_ms"].is_i64() {
+                let age = self.time(&one["age_ms"]);
+                known.push(self.made(format!("已 {age}"), format!("for {age}")));
+            }
+            let number = one["number"].as_i64().map(|number| format!("#{number} "));
+            number.unwrap_or_default() + &known.join(" · ")
         }));
         lines
     }

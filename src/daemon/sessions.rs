@@ -1,0 +1,526 @@
+//! The sessions started from chat: where each lives, who owns it while it is
+//! awake, and what is kept of it. One owner task per session that is awake;
+//! an order to one that sleeps wakes it.
+
+mod asks;
+pub(super) mod files;
+mod owner;
+mod voice;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info, warn};
+
+use self::owner::Owner;
+use self::voice::Voice;
+use super::parts::Parts;
+use super::{clicks, courier, journal};
+use crate::approvals::request::{Millis, Request};
+use crate::cards::progress;
+use crate::claude::stream::say::Mode;
+use crate::feishu::event::Click;
+use crate::feishu::messages::{Content, Sent};
+use crate::ids::{ChatId, MessageId, SessionId};
+use crate::sessions::command::Project;
+use crate::sessions::route::{self, Place, Written};
+use crate::sessions::state::{self, Limits, Saved, Session, Status};
+use crate::store::KeptSession;
+use crate::wording::{Text, Toast, task as words};
+
+/// Orders that wait for one owner.
+const MAX_ORDERS: usize = 64;
+/// Children at the same time; each is a whole Claude Code.
+const MAX_AWAKE: usize = 16;
+const MAX_KNOWN: usize = 256;
+const MAX_TITLE: usize = 60;
+/// An answer given in time may be on its way this long.
+const SLACK: Millis = 5_000;
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// What a person wants of a session.
+#[derive(Debug)]
+pub(super) enum Order {
+    Text(String),
+    Command(state::Order),
+}
+
+#[derive(Default)]
+pub(super) struct Sessions {
+    book: Mutex<HashMap<i64, Entry>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+struct Entry {
+    kept: KeptSession,
+    status: Status,
+    /// `None` while it sleeps.
+    owner: Option<mpsc::Sender<Order>>,
+}
+
+/// The session that words written somewhere are for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Here {
+    One(i64),
+    /// Several run, and the words could be for any.
+    Several,
+    None,
+}
+
+/// One session, for lists.
+pub(super) struct Listed {
+    pub(super) kept: KeptSession,
+    pub(super) status: Status,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Entry>> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one used last stands first.
+    pub(super) fn list(&self) -> Vec<Listed> {
+        let mut all: Vec<_> = self
+            .lock()
+            .values()
+            .map(|entry| Listed {
+                kept: entry.kept.clone(),
+                status: entry.status,
+            })
+            .collect();
+        all.sort_by_key(|one| std::cmp::Reverse((one.kept.used_at, one.kept.number)));
+        all
+    }
+
+    pub(super) fn find(&self, number: i64) -> Option<Listed> {
+        let book = self.lock();
+        let entry = book.get(&number)?;
+        Some(Listed {
+            kept: entry.kept.clone(),
+            status: entry.status,
+        })
+    }
+
+    /// The session of this thread; outside of threads, the one that runs in
+    /// this chat, else the one used last there.
+    pub(super) fn here(&self, written: &Written) -> Here {
+        let mut all = self.list();
+        all.reverse();
+        all.retain(|one| one.kept.place.chat == written.place.chat);
+        let open: Vec<_> = all
+            .iter()
+            .map(|one| route::Open {
+                session: one.kept.number,
+                place: one.kept.place.clone(),
+                messages: vec![one.kept.anchor.clone()]
+                    .into_iter()
+                    .chain(one.kept.card.clone())
+                    .collect(),
+            })
+            .collect();
+        if let route::Route::Session(number) = route::route(written, &[], &open) {
+            return Here::One(number);
+        }
+        if written.place.thread.is_some() {
+            return Here::None;
+        }
+        let running: Vec<_> = all
+            .iter()
+            .filter(|one| one.status != Status::Idle)
+            .collect();
+        match (running.as_slice(), all.last()) {
+            ([one], _) => Here::One(one.kept.number),
+            ([], Some(last)) => Here::One(last.kept.number),
+            ([], None) => Here::None,
+            _ => Here::Several,
+        }
+    }
+
+    /// Whether a session that waits lives exactly here, for commands that are
+    /// carried out elsewhere and cancel its wait.
+    pub(super) fn awake_at(&self, place: &Place) -> Option<i64> {
+        let book = self.lock();
+        let found = book
+            .values()
+            .find(|entry| entry.owner.is_some() && entry.kept.place == *place);
+        found.map(|entry| entry.kept.number)
+    }
+
+    /// The project of the session used last.
+    pub(super) fn last_project(&self) -> Option<String> {
+        self.list().into_iter().next().map(|one| one.kept.project)
+    }
+
+    fn change(&self, number: i64, change: impl FnOnce(&mut Entry)) -> Option<KeptSession> {
+        let mut book = self.lock();
+        let entry = book.get_mut(&number)?;
+        change(entry);
+        Some(entry.kept.clone())
+    }
+
+    /// Lets an owner go, unless an order came meanwhile.
+    fn retire(&self, number: i64, orders: &mpsc::Receiver<Order>) -> bool {
+        let mut book = self.lock();
+        let quiet = orders.is_empty();
+        if quiet && let Some(entry) = book.get_mut(&number) {
+            entry.owner = None;
+            entry.status = Status::Idle;
+        }
+        quiet
+    }
+
+    fn add(&self, kept: KeptSession) {
+        let mut book = self.lock();
+        if book.len() >= MAX_KNOWN {
+            let oldest = book
+                .values()
+                .filter(|entry| entry.owner.is_none())
+                .min_by_key(|entry| entry.kept.used_at)
+                .map(|entry| entry.kept.number);
+            if let Some(oldest) = oldest {
+                book.remove(&oldest);
+            }
+        }
+        let entry = Entry {
+            status: Status::Idle,
+            owner: None,
+            kept,
+        };
+        book.insert(entry.kept.number, entry);
+    }
+
+    /// Ends every task so that its card says why, in bounded time.
+    pub(super) async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(STOP_WITHIN, self.tasks.wait())
+            .await
+            .is_err()
+        {
+            warn!("sessions were still being ended when time was up");
+        }
+    }
+}
+
+/// Takes up the sessions of the last run. Those that ran then get their ending.
+pub(super) async fn restore(parts: &Arc<Parts>) {
+    let kept = match parts.store.run(crate::store::Db::sessions).await {
+        Ok(kept) => kept,
+        Err(why) => {
+            warn!("the sessions of the last run cannot be read: {why}");
+            return;
+        }
+    };
+    for mut kept in kept {
+        let number = kept.number;
+        let card = kept.card.take();
+        let ran = kept.saved.running || card.is_some();
+        kept.saved.running = false;
+        kept.saved.asks.clear();
+        parts.sessions.add(kept.clone());
+        if !ran {
+            continue;
+        }
+        keep(parts, kept).await;
+        if let Some(project) = project(parts, number) {
+            files::remove(&project, number).await;
+        }
+        let voice = Voice::start(parts, number, card);
+        voice.ended(progress::End::Restarted, None);
+        let text = crate::wording::session::notice(&state::Notice::Restarted);
+        voice.text(text.get(parts.config.lang).to_owned());
+        info!(session = number, "a task was cut off by the last stop");
+    }
+}
+
+/// Makes the card of an ask true that the last run may have sent without
+/// learning where it is.
+pub(super) async fn recall(parts: Arc<Parts>, request: Arc<Request>) {
+    let all = parts.sessions.list();
+    let mut of_session = all
+        .into_iter()
+        .filter(|one| request.origin.session.as_ref() == Some(&one.kept.saved.conversation));
+    if let Some(Listed { kept, .. }) = of_session.next() {
+        let target = courier::Target::Thread {
+            anchor: kept.anchor,
+            place: kept.place,
+        };
+        courier::recall(&parts, &request, &target).await;
+    }
+}
+
+fn limits(parts: &Parts) -> Limits {
+    let millis = |limit: Duration| Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
+    let settings = &parts.config.sessions;
+    Limits {
+        question: millis(settings.question_timeout),
+        approval: millis(settings.tool_timeout),
+        quiet: millis(settings.task_timeout),
+        slack: SLACK,
+        ..Limits::default()
+    }
+}
+
+/// The project of a session, as the settings name it now.
+fn project(parts: &Parts, number: i64) -> Option<Project> {
+    let name = parts.sessions.find(number)?.kept.project;
+    parts.config.sessions.projects.find(&name).cloned()
+}
+
+/// Where a new session begins.
+pub(super) struct Birthplace {
+    pub(super) chat: ChatId,
+    pub(super) thread: Option<String>,
+    /// The message that asked for it.
+    pub(super) message: MessageId,
+}
+
+/// Starts a session: keeps it, shows its card, and gives it its first words.
+pub(super) async fn begin(
+    parts: &Arc<Parts>,
+    project: &Project,
+    birthplace: Birthplace,
+    prompt: &str,
+    files: &[files::Sent],
+) -> Result<i64, Text> {
+    let now = parts.now();
+    let conversation = SessionId::parse(&uuid()).expect("a uuid is an id");
+    let mut kept = KeptSession {
+        number: 0,
+        saved: Saved {
+            conversation,
+            begun: false,
+            mode: Mode::Default,
+            running: false,
+            asks: Vec::new(),
+        },
+        project: project.name.clone(),
+        title: crate::claude::stream::clean(prompt, MAX_TITLE),
+        place: Place {
+            chat: birthplace.chat,
+            thread: birthplace.thread,
+        },
+        anchor: birthplace.message,
+        card: None,
+        began_at: now,
+        used_at: now,
+    };
+    let row = kept.clone();
+    kept.number = match parts.store.run(move |db| db.add_session(&row)).await {
+        Ok(number) => number,
+        Err(why) => {
+            warn!("a session could not be kept: {why}");
+            return Err(words::FEISHU_FAILED);
+        }
+    };
+    let folder = files::folder(kept.number);
+    let prompt = files::attach(parts, project, &folder, files, prompt).await?;
+    let sent = first_card(parts, &kept)
+        .await
+        .map_err(|()| words::FEISHU_FAILED)?;
+    kept.place.thread = sent.thread.or(kept.place.thread);
+    kept.anchor = sent.message_id.clone();
+    kept.card = Some(sent.message_id);
+    let number = kept.number;
+    parts.sessions.add(kept.clone());
+    keep(parts, kept).await;
+    info!(session = number, project = %project.name, "a session begins");
+    order(parts, number, Order::Text(prompt))?;
+    Ok(number)
+}
+
+/// In a thread of its own where the chat has threads.
+async fn first_card(parts: &Parts, kept: &KeptSession) -> Result<Sent, ()> {
+    let card = Content::Card(voice::running_card(parts, kept, None));
+    let messages = parts.courier.messages().ok_or(())?;
+    let (anchor, chat) = (&kept.anchor, Some(&kept.place.chat));
+    let uuid = format!("new-{anchor}");
+    match messages.reply(anchor, chat, &card, true, &uuid).await {
+        Ok(sent) => return Ok(sent),
+        Err(why) => debug!("no thread for a session: {why}"),
+    }
+    let uuid = format!("bare-{anchor}");
+    let plain = messages.reply(anchor, chat, &card, false, &uuid).await;
+    plain.map_err(|why| warn!("a session's card could not be sent: {why}"))
+}
+
+/// Hands an order to a session's owner, waking it if it sleeps.
+pub(super) fn order(parts: &Arc<Parts>, number: i64, order: Order) -> Result<(), Text> {
+    let Some(project) = project(parts, number) else {
+        return Err(words::PROJECT_UNKNOWN);
+    };
+    let mut book = parts.sessions.lock();
+    let awake = book.values().filter(|entry| entry.owner.is_some()).count();
+    let entry = book.get_mut(&number).ok_or(words::NO_SUCH_SESSION)?;
+    entry.kept.used_at = parts.now();
+    if let Some(owner) = &entry.owner {
+        return owner.try_send(order).map_err(|_| words::BUSY);
+    }
+    if awake >= MAX_AWAKE {
+        return Err(words::TOO_MANY_SESSIONS);
+    }
+    let (orders, inbox) = mpsc::channel(MAX_ORDERS);
+    orders.try_send(order).map_err(|_| words::BUSY)?;
+    entry.owner = Some(orders);
+    let (session, _) = Session::restored(entry.kept.saved.clone(), limits(parts));
+    let card = entry.kept.card.clone();
+    drop(book);
+    let voice = Voice::start(parts, number, card);
+    let owner = Owner::new(Arc::clone(parts), number, project, session, inbox, voice);
+    let stop = parts.sessions.stop.clone();
+    parts.sessions.tasks.spawn(owner.run(stop));
+    Ok(())
+}
+
+/// The stop button on a session's card.
+pub(super) async fn stop_by_tap(parts: &Arc<Parts>, click: &Click) -> Toast {
+    if parts.owner(&click.by).is_none() {
+        let who = click.by.id().map(|id| id.to_string());
+        let event = click.head.event_id.as_ref();
+        journal::refused(parts, "not_the_owner", None, who.as_deref(), event).await;
+        return Toast::NotTheOwner;
+    }
+    if let Some(machine) = clicks::other_machine(parts, &click.value) {
+        return Toast::OtherMachine { machine };
+    }
+    let made = click.head.created_ms;
+    if made.is_some_and(|at| parts.freshness.is_stale(at, parts.now())) {
+        return Toast::Stale;
+    }
+    let sealed = parts.sealer.holds(&click.value);
+    let Some(number) = click.value["session"].as_i64().filter(|_| sealed) else {
+        return Toast::Invalid;
+    };
+    match parts.sessions.find(number).map(|one| one.status) {
+        None => Toast::Expired,
+        Some(Status::Idle) => Toast::NothingRuns,
+        Some(_) => match order(parts, number, Order::Command(state::Order::Stop)) {
+            Ok(()) => Toast::Stopping,
+            Err(_) => Toast::NothingRuns,
+        },
+    }
+}
+
+/// Gives a session a new place: the thread of the message that asked for it.
+pub(super) async fn move_to(parts: &Parts, number: i64, place: Place, anchor: MessageId) {
+    let now = parts.now();
+    let moved = parts.sessions.change(number, |entry| {
+        entry.kept.place = place;
+        entry.kept.anchor = anchor;
+        entry.kept.used_at = now;
+    });
+    if let Some(kept) = moved {
+        keep(parts, kept).await;
+    }
+}
+
+async fn keep(parts: &Parts, kept: KeptSession) {
+    if let Err(why) = parts.store.run(move |db| db.save_session(&kept)).await {
+        warn!("a session was not kept, a restart would lose it: {why}");
+    }
+}
+
+/// A random id in the form Claude Code takes for a session.
+fn uuid() -> String {
+    let bits: u128 = rand::random();
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    parts.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(thread: Option<&str>) -> Place {
+        Place {
+            chat: ChatId::parse("oc_1").unwrap(),
+            thread: thread.map(str::to_owned),
+        }
+    }
+
+    fn written(thread: Option<&str>) -> Written {
+        Written {
+            place: place(thread),
+            parent: None,
+            root: None,
+        }
+    }
+
+    fn kept(number: i64, thread: Option<&str>) -> KeptSession {
+        KeptSession {
+            number,
+            saved: Saved {
+                conversation: SessionId::parse(&uuid()).unwrap(),
+                begun: false,
+                mode: Mode::Default,
+                running: false,
+                asks: Vec::new(),
+            },
+            project: "shop".to_owned(),
+            title: String::new(),
+            place: place(thread),
+            anchor: MessageId::parse(&format!("om_{number}")).unwrap(),
+            card: None,
+            began_at: number,
+            used_at: number,
+        }
+    }
+
+    #[test]
+    fn words_find_the_session_of_their_thread_or_the_one_that_matters_in_the_chat() {
+        let sessions = Sessions::default();
+        assert_eq!(sessions.here(&written(None)), Here::None);
+        sessions.add(kept(1, Some("a")));
+        sessions.add(kept(2, Some("b")));
+        assert_eq!(sessions.here(&written(Some("a"))), Here::One(1));
+        assert_eq!(sessions.here(&written(Some("c"))), Here::None);
+        assert_eq!(sessions.here(&written(None)), Here::One(2), "the last used");
+        sessions.change(1, |entry| entry.status = Status::Executing);
+        assert_eq!(
+            sessions.here(&written(None)),
+            Here::One(1),
+            "the one that runs"
+        );
+        sessions.change(2, |entry| entry.status = Status::WaitingForInput);
+        assert_eq!(sessions.here(&written(None)), Here::Several);
+        let mut reply = written(None);
+        reply.parent = MessageId::parse("om_2").ok();
+        assert_eq!(
+            sessions.here(&reply),
+            Here::One(2),
+            "a reply names its session"
+        );
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_sleeper_goes() {
+        let sessions = Sessions::default();
+        for number in 0..300 {
+            sessions.add(kept(number, None));
+        }
+        assert_eq!(sessions.list().len(), MAX_KNOWN);
+        assert!(sessions.find(0).is_none() && sessions.find(299).is_some());
+    }
+
+    #[test]
+    fn a_uuid_has_the_form_that_is_asked_for() {
+        let made = uuid();
+        assert_eq!(made.len(), 36);
+        assert_eq!(&made[14..15], "4");
+        assert!(matches!(&made[19..20], "8" | "9" | "a" | "b"), "{made}");
+        assert_ne!(made, uuid());
+    }
+}

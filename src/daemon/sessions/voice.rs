@@ -1,0 +1,231 @@
+//! What a session says in its chat, in order: its progress card, its notices,
+//! its answer. A slow Feishu delays the words, never the session.
+
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use super::keep;
+use crate::cards::markdown;
+use crate::cards::progress::{self, End, Task};
+use crate::daemon::courier;
+use crate::daemon::parts::Parts;
+use crate::feishu::error::ApiError;
+use crate::feishu::messages::{Content, Sent};
+use crate::ids::MessageId;
+use crate::sessions::progress::View;
+use crate::store::KeptSession;
+
+/// Things to say that may wait; progress is left out before anything else.
+const MAX_WAITING: usize = 256;
+const TRIES: u32 = 6;
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(30);
+
+/// The way to say something; the words end with the last of them.
+#[derive(Clone)]
+pub(super) struct Voice(mpsc::Sender<Said>);
+
+enum Said {
+    Progress(View),
+    Ended(End, Option<View>),
+    Answer(String),
+    Text(String),
+}
+
+impl Voice {
+    /// `card` shows the task that is about to run, or ran last.
+    pub(super) fn start(parts: &Arc<Parts>, number: i64, card: Option<MessageId>) -> Self {
+        let (voice, said) = mpsc::channel(MAX_WAITING);
+        let speaker = Speaker {
+            parts: Arc::clone(parts),
+            number,
+            card,
+            view: None,
+        };
+        parts.sessions.tasks.spawn(speaker.run(said));
+        Self(voice)
+    }
+
+    pub(super) fn progress(&self, view: View) {
+        // The next one says more.
+        let _ = self.0.try_send(Said::Progress(view));
+    }
+
+    pub(super) fn ended(&self, end: End, view: Option<View>) {
+        self.say(Said::Ended(end, view));
+    }
+
+    pub(super) fn answer(&self, text: String) {
+        self.say(Said::Answer(text));
+    }
+
+    pub(super) fn text(&self, text: String) {
+        self.say(Said::Text(text));
+    }
+
+    fn say(&self, said: Said) {
+        if self.0.try_send(said).is_err() {
+            warn!("a session's words were lost: too many wait");
+        }
+    }
+}
+
+struct Speaker {
+    parts: Arc<Parts>,
+    number: i64,
+    card: Option<MessageId>,
+    view: Option<View>,
+}
+
+impl Speaker {
+    async fn run(mut self, mut said: mpsc::Receiver<Said>) {
+        while let Some(next) = said.recv().await {
+            match next {
+                // Whatever waits behind it is newer.
+                Said::Progress(view) if self.card.is_some() && !said.is_empty() => {
+                    self.view = Some(view);
+                }
+                Said::Progress(view) => self.show(view).await,
+                Said::Ended(end, view) => self.end(end, view).await,
+                Said::Answer(text) => self.answer(&text).await,
+                Said::Text(text) => {
+                    self.send(Content::Text(text)).await;
+                }
+            }
+        }
+    }
+
+    fn kept(&self) -> Option<KeptSession> {
+        Some(self.parts.sessions.find(self.number)?.kept)
+    }
+
+    async fn show(&mut self, view: View) {
+        let Some(kept) = self.kept() else { return };
+        let card = running_card(&self.parts, &kept, Some(&view));
+        self.view = Some(view);
+        if let Some(message) = self.card.clone() {
+            if let Some(messages) = self.parts.courier.messages()
+                && let Err(why) = messages.patch(&message, card).await
+            {
+                debug!("progress was not shown: {why}");
+            }
+        } else {
+            let sent = self.send(Content::Card(card)).await;
+            self.adopt(sent.map(|sent| sent.message_id)).await;
+        }
+    }
+
+    async fn end(&mut self, end: End, view: Option<View>) {
+        let view = view.or_else(|| self.view.take());
+        self.view = None;
+        let (Some(message), Some(kept)) = (self.card.take(), self.kept()) else {
+            return;
+        };
+        let lang = self.parts.config.lang;
+        let card = with_task(&self.parts, &kept, view.as_ref(), |task| {
+            progress::ended(task, end, lang)
+        });
+        if self.parts.sessions.stop.is_cancelled() {
+            // The daemon stops; what is only queued waits for the next one.
+            if let Some(messages) = self.parts.courier.messages()
+                && let Err(why) = messages.patch(&message, card.clone()).await
+            {
+                debug!("a task's ending is shown at the next start: {why}");
+            }
+        }
+        courier::queue_edit(&self.parts, message, card, Duration::ZERO).await;
+        self.adopt(None).await;
+    }
+
+    /// Remembers which card shows the task, also over a restart.
+    async fn adopt(&mut self, card: Option<MessageId>) {
+        self.card.clone_from(&card);
+        let changed = self
+            .parts
+            .sessions
+            .change(self.number, |entry| entry.kept.card = card);
+        if let Some(kept) = changed {
+            keep(&self.parts, kept).await;
+        }
+    }
+
+    async fn answer(&mut self, text: &str) {
+        let Some(kept) = self.kept() else { return };
+        let lang = self.parts.config.lang;
+        let markdown::Answer { pieces, left_out } =
+            markdown::answer(text, markdown::Limits::default());
+        let last = pieces.len().saturating_sub(1);
+        for (n, piece) in pieces.iter().enumerate() {
+            let left_out = if n == last { left_out } else { 0 };
+            let card = with_task(&self.parts, &kept, None, |task| {
+                progress::answer(task, piece, left_out, lang)
+            });
+            self.send(Content::Card(card)).await;
+        }
+    }
+
+    /// Into the session's thread, however long Feishu is busy, within reason.
+    async fn send(&self, content: Content) -> Option<Sent> {
+        let kept = self.kept()?;
+        let uuid = format!("s{}-{:016x}", self.number, rand::random::<u64>());
+        let in_thread = kept.place.thread.is_some();
+        let messages = self.parts.courier.messages()?;
+        for attempt in 0..TRIES {
+            let sent = messages
+                .reply(
+                    &kept.anchor,
+                    Some(&kept.place.chat),
+                    &content,
+                    in_thread,
+                    &uuid,
+                )
+                .await;
+            match sent {
+                Ok(sent) => return Some(sent),
+                Err(why) if may_pass(&why) => {
+                    let grown = RETRY_FIRST * 2_u32.saturating_pow(attempt);
+                    let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
+                    debug!("a session speaks later: {why}");
+                    tokio::time::sleep(wait).await;
+                }
+                Err(why) => {
+                    warn!("a session could not speak: {why}");
+                    return None;
+                }
+            }
+        }
+        warn!("a session could not speak: Feishu stayed away");
+        None
+    }
+}
+
+fn may_pass(why: &ApiError) -> bool {
+    why.is_retryable()
+}
+
+pub(super) fn running_card(parts: &Parts, kept: &KeptSession, view: Option<&View>) -> Value {
+    let stop = parts.stop_button(kept.number);
+    with_task(parts, kept, view, |task| {
+        progress::running(task, &stop, parts.config.lang)
+    })
+}
+
+fn with_task(
+    parts: &Parts,
+    kept: &KeptSession,
+    view: Option<&View>,
+    show: impl FnOnce(&Task<'_>) -> Value,
+) -> Value {
+    show(&Task {
+        number: kept.number,
+        project: &kept.project,
+        machine: &parts.machine.name,
+        conversation: &kept.saved.conversation,
+        mode: kept.saved.mode.as_str(),
+        unguarded: parts.config.sessions.bypass,
+        view,
+    })
+}
