@@ -44,6 +44,7 @@ class Card:
     def __init__(self, message):
         self.id = message["message_id"]
         self.chat = message["chat_id"]
+        self.thread = message.get("thread_id")
         self._json = message["card"]
         self.text = "\n".join(_strings(self._json))
 
@@ -118,6 +119,21 @@ class Simulator:
         """Taps the button with this action on the card as it is now."""
         press = {"message_id": card.id, "user": operator, "value": {"action": action}, "form_value": form or {}}
         return Outcome(self._call("click", press))
+
+    def press(self, card, text, form=None):
+        """Taps the button that says `text`."""
+        press = {"message_id": card.id, "user": OWNER, "text": text, "form_value": form or {}}
+        return Outcome(self._call("click", press))
+
+    def texts(self):
+        """Every plain text the app has sent, oldest first."""
+        messages = self._call("messages")["messages"]
+        own = [message for message in messages if message["msg_type"] == "text" and message["sender_type"] == "app"]
+        return [json.loads(message["content"])["text"] for message in own]
+
+    def say_in_thread(self, card, text):
+        """Writes into the thread that `card` stands in."""
+        return self._call("text", {"user": OWNER, "text": text, "thread_id": card.thread})
 
     def click_stale(self, card, action, operator=OWNER):
         """Taps a button on a screen that still shows the card as it was."""
