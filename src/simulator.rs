@@ -87,7 +87,9 @@ impl Simulator {
             socket: socket.local_addr()?,
             control: control.local_addr()?,
         };
-        let core = Arc::new(Core::new(options, addresses.socket.port()));
+        let advertised = options.advertised_socket_port;
+        let socket_port = advertised.unwrap_or(addresses.socket.port());
+        let core = Arc::new(Core::new(options, socket_port));
         core.tasks.spawn(socket::listen(core.clone(), socket));
         core.tasks.spawn(core.clone().climb());
         for (listener, router) in [

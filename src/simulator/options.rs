@@ -19,6 +19,9 @@ pub struct Options {
     pub port: u16,
     pub socket_port: u16,
     pub control_port: u16,
+    /// The port discovery names for the long connection, where something
+    /// stands in front of it; `None` is the real one.
+    pub advertised_socket_port: Option<u16>,
     pub apps: Vec<App>,
     pub users: Vec<User>,
     pub groups: Vec<Group>,
@@ -50,6 +53,7 @@ impl Default for Options {
             port: 0,
             socket_port: 0,
             control_port: 0,
+            advertised_socket_port: None,
             apps: vec![App::default()],
             users: vec![User::new("owner", OWNER), User::new("stranger", STRANGER)],
             groups: vec![Group {
