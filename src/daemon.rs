@@ -21,6 +21,7 @@ mod journal;
 mod links;
 mod lock;
 mod machine;
+mod nameless;
 mod notices;
 mod parts;
 mod peers;
@@ -30,6 +31,7 @@ mod sessions;
 mod status;
 mod strangers;
 mod turns;
+mod under_way;
 mod undo;
 mod verdict;
 
@@ -316,10 +318,14 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         Ok(edits) => {
             for edit in edits {
                 if let Ok(card) = serde_json::from_str(&edit.card) {
+                    if nameless::is_stand_in(&edit.message) {
+                        tokio::spawn(nameless::find(Arc::clone(parts), edit, card));
+                        continue;
+                    }
                     let version = Some(edit.version);
                     parts
                         .courier
-                        .edit(edit.message, card, version, Duration::ZERO);
+                        .edit(edit.message, card, version, courier::AFTER_REPLY);
                 }
             }
         }

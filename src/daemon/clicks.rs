@@ -47,6 +47,9 @@ impl From<Toast> for Shown {
 }
 
 pub(super) async fn answer(parts: &Arc<Parts>, click: Click) -> Vec<u8> {
+    if let Some(message) = &click.message {
+        parts.courier.under_way.began(message);
+    }
     let Some(event) = click.head.event_id.clone() else {
         return work_out(parts, &click).await;
     };

@@ -13,7 +13,9 @@ use tokio::sync::{Notify, mpsc};
 use tracing::{debug, warn};
 
 use super::links;
+use super::nameless;
 use super::parts::Parts;
+use super::under_way::{OVER_AFTER, UnderWay};
 use crate::approvals::request::Request;
 use crate::approvals::{Settled, desk};
 use crate::cards::{permission, question};
@@ -26,9 +28,8 @@ use crate::sessions::questions::script::{self, Wishes};
 use crate::sessions::{questions, route};
 use crate::store::Card;
 
-/// Feishu reverts an edit that comes before its own reply has settled on the
-/// phone.
-pub(super) const AFTER_REPLY: Duration = Duration::from_secs(1);
+/// When an edit may follow a tap.
+pub(super) const AFTER_REPLY: Duration = OVER_AFTER;
 /// How long a reply waits for its card to be named.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
 const MAX_QUEUED: usize = 16_384;
@@ -40,6 +41,7 @@ pub(super) struct Courier {
     book: Mutex<Book>,
     edits: mpsc::Sender<Edit>,
     named: Notify,
+    pub(super) under_way: UnderWay,
 }
 
 /// How cards leave.
@@ -105,6 +107,7 @@ impl Courier {
             book: Mutex::default(),
             edits,
             named: Notify::new(),
+            under_way: UnderWay::default(),
         };
         (courier, Edits(queue))
     }
@@ -238,6 +241,9 @@ impl Courier {
         version: Option<i64>,
         wait: Duration,
     ) {
+        if nameless::is_stand_in(&message) {
+            return;
+        }
         {
             let mut book = self.lock();
             book.faces.push_back((message.clone(), card.clone()));
@@ -246,10 +252,13 @@ impl Courier {
             }
         }
         let edit = Edit {
+            not_before: self
+                .under_way
+                .over_at(&message)
+                .max(tokio::time::Instant::now() + wait),
             message,
             card,
             version,
-            not_before: tokio::time::Instant::now() + wait,
             tries: 0,
         };
         if self.edits.try_send(edit).is_err() {
@@ -349,8 +358,8 @@ pub(super) async fn send_to(parts: Arc<Parts>, request: Arc<Request>, target: Ta
         Ok(sent) => arrived(&parts, &request.id, sent).await,
         Err(why) => {
             warn!("a card could not be sent, the terminal decides: {why}");
-            parts.desk.undeliverable(&request.id);
             parts.courier.lock().remove(&request.id);
+            parts.desk.undeliverable(&request.id);
         }
     }
 }
@@ -397,7 +406,7 @@ async fn send_any(
         let values = |action| parts.button(&request.id, action);
         permission::pending_again(request, &offer, denied, &values, parts.config.lang)
     };
-    let uuid = format!("perm-{}", request.id);
+    let uuid = nameless::uuid(&request.id);
     let sent = send(messages, target, Content::Card(card), &uuid).await;
     let Err(ApiError::Content { .. }) = sent else {
         return sent;
@@ -462,6 +471,7 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
     }
     if let Some(card) = ended {
         queue_edit(parts, sent.message_id, card, Duration::ZERO).await;
+        nameless::named(parts, id).await;
     }
 }
 

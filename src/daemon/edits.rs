@@ -9,10 +9,11 @@ use tracing::{debug, warn};
 
 use super::courier::{Edit, Edits};
 use super::parts::Parts;
+use crate::feishu::error::ApiError;
 use crate::store::Store;
 
 const EDITS_AT_ONCE: usize = 8;
-const MAX_WAITING_EDITS: usize = 512;
+const MAX_WAITING_EDITS: usize = 2_048;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(60);
 /// Cards older than this can no longer be edited.
@@ -37,7 +38,7 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
 
 async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) {
     loop {
-        tokio::time::sleep_until(edit.not_before).await;
+        wait_for_turn(&parts, &edit).await;
         let Some(messages) = parts.courier.messages() else {
             break;
         };
@@ -47,7 +48,7 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) {
         };
         match patched {
             Ok(()) => break,
-            Err(why) if why.is_retryable() && edit.tries < MAX_TRIES => {
+            Err(why) if may_pass(&why) && edit.tries < MAX_TRIES => {
                 edit.tries += 1;
                 let grown = RETRY_FIRST * 2_u32.saturating_pow(edit.tries.min(6));
                 let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
@@ -61,6 +62,31 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) {
         }
     }
     done(&parts.store, edit).await;
+}
+
+/// Until it is time, or, for one that failed, until Feishu is back.
+async fn wait_for_turn(parts: &Parts, edit: &Edit) {
+    let mut link = parts.link.clone();
+    let connects = link.borrow().counts.connects;
+    let back = async {
+        let up = link.wait_for(|view| view.counts.connects > connects);
+        if edit.tries == 0 || up.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = tokio::time::sleep_until(edit.not_before) => {}
+        () = back => {}
+    }
+}
+
+/// A card must become true however long Feishu does not let us in.
+fn may_pass(why: &ApiError) -> bool {
+    let shut_out = matches!(
+        why,
+        ApiError::StaleToken(_) | ApiError::BadCredentials(_) | ApiError::Setup { .. }
+    );
+    shut_out || why.is_retryable()
 }
 
 async fn done(store: &Store, edit: Edit) {

@@ -64,6 +64,14 @@ impl Db {
             .execute(named_params! {":message": message.as_str(), ":version": version})?;
         Ok(removed > 0)
     }
+
+    /// Forgets whatever edit of this message is kept.
+    pub fn drop_edit(&self, message: &MessageId) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached("DELETE FROM outbox WHERE message_id = :message")?
+            .execute(named_params! {":message": message.as_str()})?;
+        Ok(())
+    }
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {

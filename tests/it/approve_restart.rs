@@ -49,6 +49,23 @@ async fn a_card_whose_sending_was_cut_short_is_sent_and_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_card_that_was_never_named_and_whose_request_is_over_is_corrected() {
+    let mut stage = Stage::new().await;
+    let lost = Armed::always(Fault::SendCreatedButReplyLost);
+    stage.sim.set_fault(lost).unwrap();
+    let hook = stage.home.hook(&bash("s1", "make nameless"));
+    let card = stage.sent().await.message_id;
+    hook.signal("-KILL");
+    assert_eq!(hook.ended().await.stdout, "");
+    stage.until_status(|status| status["pending"] == 0).await;
+    stage.kill().await;
+    stage.sim.clear_faults();
+    stage.start().await;
+    stage.shows(&card, "请求已失效").await;
+    assert_eq!(stage.count(), 1, "no second card");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_died_with_the_daemon_is_not_waited_for_twice() {
     let mut stage = Stage::with(|_, home| home.set("PERMISSION_REQUEST_TIMEOUT", "3")).await;
     let (hook, card) = stage.ask_bash("make orphan").await;

@@ -11,6 +11,7 @@ use super::Place;
 use crate::approvals::{Settled, desk, record};
 use crate::cards::{Action, ending};
 use crate::daemon::journal::{self, CardEdit};
+use crate::daemon::nameless;
 use crate::daemon::parts::Parts;
 use crate::ids::{MessageId, RequestId};
 
@@ -41,8 +42,8 @@ pub(in crate::daemon) fn decided_card(parts: &Parts, id: &RequestId) -> Option<V
     Some(ended_card(parts, &settled, delivery))
 }
 
-/// Takes a request's card off the book: the message to edit, if Feishu has
-/// named it. One that is still on its way is edited when it arrives.
+/// Takes a request's card off the book: the message to edit, or a stand-in
+/// while it is still on its way; such a card is edited when it arrives.
 pub(in crate::daemon) fn take_down(
     parts: &Parts,
     settled: &Settled,
@@ -62,7 +63,7 @@ pub(in crate::daemon) fn take_down(
         Place::Unsent | Place::Ended(_) if parts.courier.webhook().is_some() => None,
         Place::Unsent | Place::Ended(_) => {
             book.put(id, Place::Ended(card.clone()));
-            None
+            nameless::stand_in(&settled.request)
         }
     }
 }
