@@ -15,6 +15,7 @@ mod demo;
 mod discovery;
 mod doctor;
 mod gateway;
+mod faults;
 mod hook_alone;
 mod hooks;
 mod proxies;

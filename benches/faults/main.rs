@@ -1,0 +1,433 @@
+//! Taps under injected faults, with real processes on loopback: a local Feishu,
+//! a proxy that breaks connections, hooks of three kinds, people who tap, and a
+//! daemon that is killed every few seconds. Afterwards a checker reads what
+//! Feishu, the store, the hooks and the settings files remember, and counts
+//! what was lost, doubled or invented.
+//!
+//! `cargo bench --bench faults -- --taps 100000 --seed 1`
+
+#![allow(clippy::print_stdout, reason = "the report is what this is for")]
+
+mod chaos;
+mod checker;
+mod hooks;
+mod people;
+mod proxy;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use nod::simulator::{OWNER, Options, Simulator};
+use nod::store::Db;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use chaos::Troubles;
+use checker::{Ending, Fault, Histories, Sabotage, Verdict};
+use people::Crowd;
+use proxy::Proxy;
+use stage::{Daemon, Home, PROJECTS, REQUEST_TIMEOUT};
+
+/// Beyond the time-out a hook of ours gives a lost daemon this long.
+const GRACE: Duration = Duration::from_secs(31);
+/// Longer than any card takes to become true once the line is good.
+const SETTLE_WITHIN: Duration = Duration::from_secs(90);
+const AUDIT_PAGE: u32 = 5_000;
+const SHOWN: usize = 20;
+
+struct Settings {
+    taps: u64,
+    seed: u64,
+    hooks: usize,
+    sabotage: Option<Sabotage>,
+    calm: bool,
+}
+
+impl Settings {
+    fn parse(arguments: impl Iterator<Item = String>) -> anyhow::Result<Self> {
+        let mut settings = Self {
+            taps: 1_000,
+            seed: 1,
+            hooks: 96,
+            sabotage: None,
+            calm: false,
+        };
+        let mut arguments = arguments;
+        while let Some(name) = arguments.next() {
+            let mut value = || arguments.next().context(format!("`{name}` needs a value"));
+            match name.as_str() {
+                "--taps" => settings.taps = value()?.parse()?,
+                "--seed" => settings.seed = value()?.parse()?,
+                "--hooks" => settings.hooks = value()?.parse()?,
+                "--calm" => settings.calm = true,
+                "--sabotage" => {
+                    let one = value()?;
+                    let known = Sabotage::parse(&one);
+                    settings.sabotage = Some(known.context("lost, doubled or invented")?);
+                }
+                // What `cargo bench` itself adds.
+                "--bench" => {}
+                other => {
+                    bail!("there is no `{other}`: --taps, --seed, --hooks, --calm, --sabotage")
+                }
+            }
+        }
+        Ok(settings)
+    }
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let settings = Settings::parse(std::env::args().skip(1))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(4_096)
+        .build()?;
+    runtime.block_on(run(&settings))
+}
+
+/// What became of a run.
+struct Run {
+    histories: Histories,
+    latencies: Vec<u64>,
+    troubles: Troubles,
+    elapsed: Duration,
+    most_kib: u64,
+    most_files: usize,
+    carried: u64,
+    violations: Vec<String>,
+}
+
+async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
+    println!(
+        "faults: {} taps, {} hooks at a time, seed {}",
+        settings.taps, settings.hooks, settings.seed
+    );
+    let (mut ran, home) = rehearse(settings).await?;
+    if let Some(sabotage) = settings.sabotage {
+        let done = sabotage.commit(&mut ran.histories);
+        done.context("nothing in this run to sabotage")?;
+        println!("one entry was altered: {}", sabotage.name());
+    }
+    let verdict = checker::check(&ran.histories);
+    report(&ran, &verdict);
+    let caught = show_that_the_checker_can_fail(&ran.histories)?;
+    if verdict.findings.is_empty() && caught {
+        println!("faults: ok");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let shown = verdict.findings.iter().take(SHOWN);
+    shown.for_each(|finding| println!("{:?}: {}", finding.fault, finding.what));
+    match Arc::into_inner(home) {
+        Some(home) => println!("faults: FAILED, the state is in {}", home.keep().display()),
+        None => println!("faults: FAILED"),
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
+    let long = TcpListener::bind("127.0.0.1:0").await?;
+    let calls = TcpListener::bind("127.0.0.1:0").await?;
+    let options = Options {
+        advertised_socket_port: Some(long.local_addr()?.port()),
+        chat_per_second: None,
+        patch_per_second: None,
+        api_per_second: None,
+        seed: settings.seed,
+        ..Options::default()
+    };
+    let sim = Simulator::start(options).await?;
+    let home = Arc::new(Home::new(&format!("http://{}", calls.local_addr()?))?);
+    let wires = (
+        Proxy::start(long, sim.addresses().socket),
+        Proxy::start(calls, sim.addresses().feishu),
+    );
+    let crowd = Crowd::new(sim, Arc::clone(&home), wires, settings.seed, settings.taps);
+    let crowd = Arc::new(crowd);
+    let daemon = Arc::new(Daemon::none());
+    daemon.start(&home)?;
+    connected(&home).await?;
+    let watched = Arc::new(Watched::default());
+    let mut tasks = JoinSet::new();
+    let follower = Arc::clone(&crowd);
+    tasks.spawn(async move { follower.deliver_cards().await });
+    let mut watchers = JoinSet::new();
+    watchers.spawn(watch(
+        Arc::clone(&crowd),
+        Arc::clone(&daemon),
+        Arc::clone(&watched),
+    ));
+    let mut trouble = JoinSet::new();
+    if !settings.calm {
+        let chance = |salt: u64| StdRng::seed_from_u64(settings.seed ^ salt << 32);
+        let (sky, shared) = (Arc::clone(&crowd), Arc::clone(&watched));
+        let random = chance(1);
+        trouble.spawn(async move { chaos::storm(sky, random, &shared.troubles).await });
+        let (sky, shared, victim) = (
+            Arc::clone(&crowd),
+            Arc::clone(&watched),
+            Arc::clone(&daemon),
+        );
+        let random = chance(2);
+        trouble.spawn(async move { chaos::reaper(sky, victim, random, &shared.troubles).await });
+    }
+    let started = Instant::now();
+    let mut workers = JoinSet::new();
+    for _ in 0..settings.hooks {
+        workers.spawn(Arc::clone(&crowd).work());
+    }
+    workers.join_all().await;
+    let elapsed = started.elapsed();
+    trouble.shutdown().await;
+    watchers.shutdown().await;
+    calm_down(&crowd, &daemon).await?;
+    tasks.shutdown().await;
+    watched.follow_audit(&home)?;
+    daemon.end(Signal::TERM).await;
+    let run = collect(&crowd, &watched, elapsed)?;
+    drop(crowd);
+    Ok((run, home))
+}
+
+async fn connected(home: &Home) -> anyhow::Result<()> {
+    wait_until("the daemon connects", || {
+        let status = stage::status(&home.socket());
+        status.is_some_and(|status| status["connection"]["state"] == "connected")
+    })
+    .await
+}
+
+async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<()> {
+    let started = Instant::now();
+    while !holds() {
+        if started.elapsed() > SETTLE_WITHIN {
+            bail!("{what}: not within {SETTLE_WITHIN:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+/// The faults are over: everything that waits must end and every card must
+/// become true.
+async fn calm_down(crowd: &Crowd, daemon: &Daemon) -> anyhow::Result<()> {
+    crowd.sim.clear_faults();
+    crowd.long_connection.calm();
+    crowd.calls.calm();
+    if daemon.pid().is_none() {
+        daemon.start(&crowd.home)?;
+    }
+    connected(&crowd.home).await?;
+    wait_until("nothing is pending", || {
+        let status = stage::status(&crowd.home.socket());
+        status.is_some_and(|status| status["pending"] == 0)
+    })
+    .await?;
+    let started = Instant::now();
+    while crowd.look_at_cards(false) > 0 && started.elapsed() < SETTLE_WITHIN {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    crowd.look_at_cards(true);
+    Ok(())
+}
+
+/// What is noted beside the people while they tap.
+#[derive(Default)]
+struct Watched {
+    troubles: Mutex<Troubles>,
+    endings: Mutex<(i64, Vec<Ending>)>,
+    most: Mutex<(u64, usize)>,
+}
+
+impl Watched {
+    /// Reads what the audit has grown by.
+    fn follow_audit(&self, home: &Home) -> anyhow::Result<()> {
+        let Ok(db) = Db::open_read_only(&home.state()) else {
+            return Ok(());
+        };
+        let mut known = self.endings.lock().expect("nobody panics with it");
+        let (mut before, mut fresh) = (None, Vec::new());
+        loop {
+            let page = db.audit(before, AUDIT_PAGE)?;
+            let end = page.last().is_none_or(|row| row.seq <= known.0);
+            before = page.last().map(|row| row.seq);
+            fresh.extend(page.into_iter().filter(|row| row.seq > known.0));
+            if end {
+                break;
+            }
+        }
+        known.0 = fresh.first().map_or(known.0, |row| row.seq);
+        fresh.reverse();
+        let settled = fresh.into_iter().filter(|row| row.entry.kind == "settled");
+        known.1.extend(settled.map(|row| Ending {
+            request: row.entry.request.unwrap_or_default(),
+            decision: row.entry.decision.unwrap_or_default(),
+            operator: row.entry.operator,
+            event: row.entry.event,
+            digest: row.entry.digest.unwrap_or_default(),
+            rule: row.entry.rule,
+        }));
+        Ok(())
+    }
+}
+
+/// Follows audit, cards and the daemon's size, and says how far it is.
+async fn watch(crowd: Arc<Crowd>, daemon: Arc<Daemon>, watched: Arc<Watched>) {
+    let started = Instant::now();
+    let mut round = 0_u64;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        round += 1;
+        if let Some((kib, files)) = daemon.pid().and_then(stage::footprint)
+            && let Ok(mut most) = watched.most.lock()
+        {
+            *most = (most.0.max(kib), most.1.max(files));
+        }
+        if round.is_multiple_of(3) {
+            let (crowd, watched) = (Arc::clone(&crowd), Arc::clone(&watched));
+            let looked = tokio::task::spawn_blocking(move || {
+                crowd.look_at_cards(false);
+                watched.follow_audit(&crowd.home)
+            });
+            // The final look reads everything that this one missed.
+            let _ = looked.await;
+        }
+        if round.is_multiple_of(20) {
+            println!(
+                "  {:>4} s  {} taps",
+                started.elapsed().as_secs(),
+                crowd.taps()
+            );
+        }
+    }
+}
+
+fn collect(crowd: &Crowd, watched: &Watched, elapsed: Duration) -> anyhow::Result<Run> {
+    let seen = crowd.seen();
+    let mut rules = Vec::new();
+    for number in 0..PROJECTS {
+        let file = crowd
+            .home
+            .project(number)
+            .join(".claude/settings.local.json");
+        if let Ok(text) = std::fs::read_to_string(file) {
+            let settings: Value = serde_json::from_str(&text).context("a settings file")?;
+            let allowed = settings["permissions"]["allow"].as_array();
+            let texts = allowed.into_iter().flatten().filter_map(Value::as_str);
+            rules.extend(texts.map(str::to_owned));
+        }
+    }
+    let patience = REQUEST_TIMEOUT + GRACE;
+    let most = *watched.most.lock().expect("nobody panics with it");
+    Ok(Run {
+        histories: Histories {
+            owner: OWNER.to_owned(),
+            patience_ms: u64::try_from(patience.as_millis())?,
+            asked: seen.asked,
+            taps: seen.taps,
+            endings: std::mem::take(&mut watched.endings.lock().expect("nobody panics").1),
+            faces: seen.faces,
+            rules,
+        },
+        latencies: seen.latencies,
+        troubles: watched.troubles.lock().expect("nobody panics").clone(),
+        elapsed,
+        most_kib: most.0,
+        most_files: most.1,
+        carried: crowd.long_connection.carried() + crowd.calls.carried(),
+        violations: broken_rules(&crowd.sim),
+    })
+}
+
+/// What the client did that Feishu's protocol does not allow, by kind.
+fn broken_rules(sim: &Simulator) -> Vec<String> {
+    let mut kinds = BTreeMap::<&str, usize>::new();
+    for violation in sim.violations() {
+        *kinds.entry(violation.rule).or_default() += 1;
+    }
+    let shown = kinds.iter().map(|(rule, count)| format!("{rule} {count}"));
+    shown.collect()
+}
+
+fn report(run: &Run, verdict: &Verdict) {
+    let histories = &run.histories;
+    let mut endings = BTreeMap::<&str, u64>::new();
+    for ending in &histories.endings {
+        *endings.entry(&ending.decision).or_default() += 1;
+    }
+    let taps = histories.taps.len();
+    println!(
+        "\n{taps} taps on {} requests in {:.0?}",
+        endings.values().sum::<u64>(),
+        run.elapsed
+    );
+    let line = |what: &str, value: String| println!("  {what:<34} {value}");
+    line("applied", verdict.applied.to_string());
+    for (why, count) in &verdict.refused {
+        line(&format!("refused: {why}"), count.to_string());
+    }
+    line(
+        "not confirmed (the person saw it)",
+        verdict.unconfirmed.to_string(),
+    );
+    line("hooks started", histories.asked.len().to_string());
+    line("endings", format!("{endings:?}"));
+    line("cards Feishu took back", verdict.taken_back.to_string());
+    line("rules in settings files", histories.rules.len().to_string());
+    line("longest hook", format!("{} ms", verdict.longest_hook_ms));
+    let mut latencies = run.latencies.clone();
+    latencies.sort_unstable();
+    let at = |part: usize| {
+        latencies
+            .get(latencies.len() * part / 1000)
+            .copied()
+            .unwrap_or(0)
+    };
+    line(
+        "confirmed within, p50 / p99 / p99.9",
+        format!("{} / {} / {} µs", at(500), at(990), at(999)),
+    );
+    line(
+        "daemon at most",
+        format!("{} KiB, {} files", run.most_kib, run.most_files),
+    );
+    line("carried by the proxy", format!("{} MiB", run.carried >> 20));
+    line("protocol rules broken", format!("{:?}", run.violations));
+    println!("troubles:");
+    for (name, count) in &run.troubles {
+        line(name, count.to_string());
+    }
+    println!(
+        "\nlost {}, doubled {}, invented {}; untrue {}, hung {}, rules {}, unfinished {}",
+        verdict.count(Fault::Lost),
+        verdict.count(Fault::Doubled),
+        verdict.count(Fault::Invented),
+        verdict.count(Fault::Untrue),
+        verdict.count(Fault::Hung),
+        verdict.count(Fault::Rule),
+        verdict.count(Fault::Unfinished),
+    );
+}
+
+/// Alters one entry of these very histories at a time and sees it noticed.
+fn show_that_the_checker_can_fail(histories: &Histories) -> anyhow::Result<bool> {
+    for sabotage in Sabotage::ALL {
+        let before = checker::check(histories).count(sabotage.fault());
+        let mut altered = histories.clone();
+        let done = sabotage.commit(&mut altered);
+        done.context("too few taps to show that the checker can fail")?;
+        if checker::check(&altered).count(sabotage.fault()) <= before {
+            println!("the checker did not notice: {}", sabotage.name());
+            return Ok(false);
+        }
+    }
+    println!("the checker notices one altered entry: lost, doubled, invented");
+    Ok(true)
+}
