@@ -5,11 +5,13 @@
 mod announce;
 mod ask;
 mod audit;
+mod completions;
 mod daemon;
 mod demo;
 mod doctor;
 mod hook;
 mod lock;
+mod man;
 mod output;
 mod qr;
 mod rules;
@@ -20,7 +22,7 @@ mod simulator;
 mod status;
 mod wording;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -70,6 +72,10 @@ enum Command {
     Unlock,
     /// Run a local Feishu for tests and demonstrations
     Simulator(simulator::Arguments),
+    /// Print what a shell needs to complete nod's commands
+    Completions(completions::Arguments),
+    /// Print the manual page, for `man -l -`
+    Man,
     /// Tell the group of a request that found no daemon
     #[command(hide = true)]
     Announce,
@@ -143,6 +149,8 @@ pub fn main() -> ExitCode {
         Command::Lock => lock::run(Order::Lock),
         Command::Unlock => lock::run(Order::Unlock),
         Command::Simulator(arguments) => simulator::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
+        Command::Man => man::run(Cli::command()),
         Command::Settings(arguments) => settings::run(&arguments),
     };
     match outcome {

@@ -226,6 +226,8 @@ impl HookConfig {
 pub struct Shown {
     pub name: &'static str,
     pub value: Option<String>,
+    /// How long a value is that is not shown.
+    pub hidden: Option<usize>,
     pub origin: Option<Origin>,
 }
 
@@ -247,6 +249,9 @@ pub fn shown(sources: &Sources) -> Vec<Shown> {
                             .collect()
                     }
                 }),
+                hidden: found
+                    .filter(|_| setting.secret)
+                    .map(|(value, _)| value.chars().count()),
                 origin: found.map(|(_, origin)| origin.clone()),
             }
         })

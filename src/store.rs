@@ -28,7 +28,7 @@ pub use error::StoreError;
 pub use left_rules::{LeftRule, ListedRule};
 pub use outbox::CardEdit;
 pub use requests::{Card, Pending, Settled, Settlement, Subject};
-pub use schema::{SetAside, Unusable};
+pub use schema::{FILE, SetAside, Unusable};
 pub use sessions::KeptSession;
 
 use crate::approvals::request::Millis;

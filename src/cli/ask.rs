@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let to = arguments.to.as_deref().map(Receiver::parse).transpose();
     let wishes = Wishes {
         timeout: arguments.timeout.map(Duration::from_secs),
-        to: to.map_err(|why| Failure::new(2, format!("`--to`: {why}")))?,
+        to: to.map_err(|why| Failure::new(2, words.bad_flag("--to", &why)))?,
     };
     let question = question(&arguments.kind);
     let mut input = script::input(&question);
@@ -147,10 +147,12 @@ fn report(arguments: &Arguments, decision: Result<Decision, Unanswered>, words: 
         }
         Ok(Decision::Deny { .. }) => Failure::new(DECLINED, words.declined()),
         Ok(Decision::Terminal { error, message }) if error == "server_timeout" => {
-            Failure::new(TIMED_OUT, message)
+            Failure::new(TIMED_OUT, words.terminal(&error, &message))
         }
         Err(why @ Unanswered::OutOfTime) => Failure::new(TIMED_OUT, words.unanswered(&why)),
-        Ok(Decision::Terminal { message, .. }) => Failure::new(UNAVAILABLE, message),
+        Ok(Decision::Terminal { error, message }) => {
+            Failure::new(UNAVAILABLE, words.terminal(&error, &message))
+        }
         Err(why) => Failure {
             hint: Some(words.status_hint().to_owned()),
             ..Failure::new(UNAVAILABLE, words.unanswered(&why))

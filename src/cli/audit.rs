@@ -6,7 +6,7 @@ use serde_json::json;
 use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::{Config, Sources};
-use crate::store::{Chain, Db, Recorded, StoreError};
+use crate::store::{self, Chain, Db, Recorded, StoreError};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -31,6 +31,10 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let words = Words(sources.lang());
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let failed = |why: StoreError| Failure::new(1, words.no_audit(&why));
+    if !config.state_dir.join(store::FILE).exists() {
+        output::hint(words.nothing_recorded());
+        return Ok(());
+    }
     let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
     match arguments.command {
         Some(Command::Verify) => verify(&db, arguments.json, words).map_err(failed)?,

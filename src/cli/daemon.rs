@@ -12,7 +12,7 @@ use tracing_subscriber::{Layer as _, fmt};
 
 use super::wording::Words;
 use super::{BAD_SETTINGS, Failure, Outcome, output};
-use crate::config::{Config, Sources};
+use crate::config::{Config, Problem, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::notify::{self, Manager};
 use crate::daemon::{self, DaemonError};
@@ -97,7 +97,11 @@ async fn stop_on_signal(mut signals: super::StopSignals, stop: CancellationToken
 
 fn failure(words: Words, why: &DaemonError) -> Failure {
     let (code, hint) = match why {
-        DaemonError::Settings(_) => (BAD_SETTINGS, Some(words.credentials_hint())),
+        DaemonError::Settings(problems) => {
+            let missing = |problem: &Problem| matches!(problem, Problem::Missing { .. });
+            let hint = problems.0.iter().any(missing);
+            (BAD_SETTINGS, hint.then(|| words.credentials_hint()))
+        }
         DaemonError::Instance(InstanceError::AlreadyRunning { .. })
         | DaemonError::Socket(ListenError::AlreadyRunning { .. }) => {
             (ALREADY_RUNNING, Some(words.running_hint()))

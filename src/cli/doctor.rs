@@ -100,7 +100,11 @@ fn heading(settings: &[Shown], gathered: &Gathered, lang: Lang) -> String {
     );
     let longest = settings.iter().map(|one| one.name.len()).max();
     for one in settings {
-        let value = one.value.as_deref().unwrap_or_default();
+        let value = match (one.hidden, lang) {
+            (None, _) => one.value.clone().unwrap_or_default(),
+            (Some(length), Lang::Zh) => format!("{length} 个字符，不显示"),
+            (Some(length), Lang::En) => format!("{length} characters, not shown"),
+        };
         let room = " ".repeat(longest.unwrap_or_default() - one.name.len());
         let origin = origin(one, gathered, lang);
         let _ = writeln!(out, "  {}{room}  {value}  ({origin})", one.name);

@@ -38,7 +38,7 @@ fn serve(sources: &Sources) -> Result<(), String> {
     let words = Words(sources.lang());
     let config = HookConfig::load(sources).map_err(|why| words.problems(&why))?;
     let raw = output::read_stdin(MAX_REQUEST).map_err(|why| why.to_string())?;
-    let input = HookInput::parse(&raw).map_err(|why| why.to_string())?;
+    let input = HookInput::parse(&raw).map_err(|why| words.bad_hook(&why))?;
     let project = project(sources, &input.common);
     match input.event {
         Event::PermissionRequest(ask) => {
@@ -94,7 +94,9 @@ fn permission(
             }
         }
         Ok(Decision::Terminal { error, .. }) if error == ANSWERED_IN_TERMINAL => return Ok(()),
-        Ok(Decision::Terminal { message, .. }) => return Err(message),
+        Ok(Decision::Terminal { error, message }) => {
+            return Err(words.terminal(&error, &message));
+        }
         Err(Unanswered::ListenerGone) => return Ok(()),
         Err(why) => {
             let unreachable = matches!(why, Unanswered::Unreachable(_));

@@ -7,7 +7,7 @@ use super::{Failure, Outcome, audit, output};
 use crate::claude::settings_file;
 use crate::clock;
 use crate::config::{Config, Sources};
-use crate::store::{Db, ListedRule, StoreError};
+use crate::store::{self, Db, ListedRule, StoreError};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -32,6 +32,10 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let failed = |why: StoreError| Failure::new(1, words.no_rules(&why));
     match &arguments.command {
         None => {
+            if !config.state_dir.join(store::FILE).exists() {
+                output::hint(words.nothing_recorded());
+                return Ok(());
+            }
             let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
             for rule in db.rules_left().map_err(failed)? {
                 output::line(&show(&rule, arguments.json));

@@ -207,9 +207,9 @@ impl<'a> Setup<'a> {
     }
 
     fn take_flags(&mut self, arguments: &Arguments) -> Result<(), Failure> {
-        let bad = |name: &str, why: &dyn std::fmt::Display| {
-            Failure::new(2, format!("`{name}` can't be used: {why}"))
-        };
+        let words = self.words;
+        let bad =
+            |name: &str, why: &dyn std::fmt::Display| Failure::new(2, words.bad_flag(name, why));
         if let Some(text) = &arguments.domain {
             let domain = Domain::parse(text).map_err(|why| bad("--domain", &why))?;
             if let Some(app) = &mut self.app {

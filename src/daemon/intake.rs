@@ -21,6 +21,7 @@ use crate::hook::wire::Registration;
 use crate::rules::Rule;
 use crate::sessions::questions;
 use crate::sessions::questions::script::{self, Wishes};
+use crate::wording::Text;
 
 /// How long a hook waits for a connection that is being dialled.
 const CONNECTING: Duration = Duration::from_millis(800);
@@ -85,10 +86,11 @@ async fn ask(
         Ok(Err(why)) => return Err(refused("bad_project", why.to_string())),
         Err(_) => return Err(refused("bad_project", BadProject::Missing.to_string())),
     };
+    let said = |zh, en| Text::new(zh, en).get(parts.config.lang).to_owned();
     if !parts.courier.has_receiver() {
         return Err(refused(
             "no_owner",
-            "nobody is set to decide: set `FEISHU_OWNER_ID`".to_owned(),
+            NO_OWNER.get(parts.config.lang).to_owned(),
         ));
     }
     wait_for_connection(&parts)
@@ -97,13 +99,16 @@ async fn ask(
     if parts.courier.webhook().is_some() && questions::of(&ask.tool, &ask.input).is_some() {
         return Err(refused(
             "unsupported",
-            "a custom bot cannot carry questions: answer in the terminal".to_owned(),
+            said(
+                "自定义机器人不能承载提问：请在终端回答",
+                "a custom bot cannot carry questions: answer in the terminal",
+            ),
         ));
     }
     if ask.tool == script::TOOL && script::parse(&ask.input).is_none() {
         return Err(refused(
             "bad_request",
-            "the question cannot be put on a card".to_owned(),
+            said("问题无法放进卡片", "the question cannot be put on a card"),
         ));
     }
     let wishes = Wishes::of(&ask.tool, &ask.input);
@@ -212,6 +217,11 @@ fn ended(past: Past, asked_at: Millis, raw_input: &[u8]) -> Waiting {
         past.at,
     )
 }
+
+static NO_OWNER: Text = Text::new(
+    "没有设置谁来决定：请设置 `FEISHU_OWNER_ID`",
+    "nobody is set to decide: set `FEISHU_OWNER_ID`",
+);
 
 fn refused(error: &'static str, message: String) -> Refused {
     Refused { error, message }

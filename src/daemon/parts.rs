@@ -30,6 +30,7 @@ use crate::ids::{MachineId, RequestId};
 use crate::sessions::questions::Tap;
 use crate::sessions::questions::script::{self, Wishes};
 use crate::store::Store;
+use crate::wording::Text;
 
 pub(super) struct Parts {
     pub(super) config: Config,
@@ -75,15 +76,20 @@ impl Parts {
         if self.courier.webhook().is_some() {
             return Ok(());
         }
-        match &self.link.borrow().phase {
-            Phase::Up { .. } => Ok(()),
-            Phase::Dialing { why: None } => Err("nod is still connecting to Feishu".to_owned()),
+        let lang = self.config.lang;
+        let text = match &self.link.borrow().phase {
+            Phase::Up { .. } => return Ok(()),
+            Phase::Dialing { why: None } => {
+                Text::new("nod 正在连接飞书", "nod is still connecting to Feishu")
+            }
             Phase::Dialing { why: Some(why) }
             | Phase::Waiting { why, .. }
-            | Phase::Degraded { why, .. } => {
-                Err(format!("nod is not connected to Feishu: {}", why.en))
-            }
-        }
+            | Phase::Degraded { why, .. } => Text::made(
+                format!("nod 未连接飞书：{}", why.zh),
+                format!("nod is not connected to Feishu: {}", why.en),
+            ),
+        };
+        Err(text.get(lang).to_owned())
     }
 
     /// What this machine is to the others.

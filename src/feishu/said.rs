@@ -41,7 +41,7 @@ impl OutboundError {
             }
             Self::Lost { peer, reason } => format!("与{}的连接中断：{reason}", peer_zh(peer)),
         };
-        Text::made(zh, self.to_string())
+        Text::made(zh.trim_start().to_owned(), self.to_string())
     }
 }
 

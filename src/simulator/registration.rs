@@ -190,8 +190,8 @@ pub(super) fn answer(
             let now = core.now();
             let interval = core.options.scan_interval.as_millis();
             let interval = u64::try_from(interval).unwrap_or(u64::MAX);
-            let code = field("device_code").unwrap_or_default();
-            core.registrations().poll(code, interval, now)
+            let device = field("device_code").unwrap_or_default();
+            core.registrations().poll(device, interval, now)
         }
         _ => {
             let what = "the body is no form with a known `action` and its fields";

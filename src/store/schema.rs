@@ -15,7 +15,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::StoreError;
 use crate::approvals::request::Millis;
 
-pub(super) const FILE: &str = "nod.db";
+/// The store's name in its directory.
+pub const FILE: &str = "nod.db";
 
 /// What `SQLite` may put beside the file.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];

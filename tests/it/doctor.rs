@@ -100,6 +100,16 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// What is changed in the console; the check, level and words that tell; the
+/// exit code.
+type Fault = (
+    fn(&mut App),
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<i32>,
+);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_nod_passes_and_each_fault_of_the_app_is_named() {
     let nod = Healthy::new().await;
@@ -112,13 +122,6 @@ async fn a_healthy_nod_passes_and_each_fault_of_the_app_is_named() {
     let settings = report.json["settings"].to_string();
     assert!(settings.contains("~/.config/nod/.env"), "{settings}");
 
-    type Fault = (
-        fn(&mut App),
-        &'static str,
-        &'static str,
-        &'static str,
-        Option<i32>,
-    );
     let faults: [Fault; 9] = [
         (
             |app| app.scopes.retain(|scope| scope != "im:message:send_as_bot"),
@@ -130,7 +133,7 @@ async fn a_healthy_nod_passes_and_each_fault_of_the_app_is_named() {
         (
             |app| {
                 app.scopes
-                    .retain(|s| s != "application:application:self_manage")
+                    .retain(|s| s != "application:application:self_manage");
             },
             "scopes",
             "warning",

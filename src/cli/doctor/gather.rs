@@ -22,11 +22,11 @@ use crate::feishu::pace::PER_SECOND;
 use crate::hook::client::{self, Unanswered};
 use crate::hook::connect::Unreachable;
 use crate::hook::wire::Order;
+use crate::store;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const CALL_WITHIN: Duration = Duration::from_secs(5);
 const CLAUDE_WITHIN: Duration = Duration::from_secs(3);
-const STORE: &str = "nod.db";
 
 pub(super) struct Gathered {
     pub(super) machine: Machine,
@@ -186,7 +186,7 @@ fn places(
         _ => None,
     };
     let state = config.map(|config| config.state_dir.clone());
-    let store = state.as_ref().map(|dir| dir.join(STORE));
+    let store = state.as_ref().map(|dir| dir.join(store::FILE));
     let own = crate::hook::connect::own_uid();
     [
         (PlaceKind::Settings, secret),

@@ -117,7 +117,7 @@ impl Manager {
             Ok(_) => Ok(()),
             Err(ServiceError::Refused { words, .. }) => Err(ServiceError::NoManager { why: words }),
             Err(ServiceError::Io { source, .. }) => Err(ServiceError::NoManager {
-                why: format!("`{}`: {source}", self.command[0].to_string_lossy()),
+                why: format!("`{}`: {}", self.command[0].to_string_lossy(), source.kind()),
             }),
             Err(other) => Err(other),
         }

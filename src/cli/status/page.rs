@@ -71,7 +71,7 @@ impl Page<'_> {
             Some("connected") => {
                 let up = self.time(&connection["up_ms"]);
                 self.made(
-                    format!("已连接{platform}，持续 {up}"),
+                    format!("已连接 {platform}，持续 {up}"),
                     format!("connected to {platform} for {up}"),
                 )
             }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn report(connection: Value) -> Value {
+    fn report(connection: &Value) -> Value {
         json!({
             "version": "0.1.0", "pid": 7, "up_ms": 61_000, "platform": "Feishu",
             "connection": connection, "pending": 2, "owner_set": true,
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn each_state_is_told_in_both_languages() {
-        let up = report(json!({
+        let up = report(&json!({
             "state": "connected", "up_ms": 5_000, "events": 3, "last_event_ms_ago": 1_500,
         }));
         assert_eq!(
@@ -255,7 +255,7 @@ mod tests {
         let mut locked = up.clone();
         locked["locked"] = json!(true);
         assert!(of(&locked, Lang::En).ends_with("`nod unlock` opens it\n"));
-        let down = report(json!({
+        let down = report(&json!({
             "state": "degraded", "last_event_ms_ago": null,
             "cause": "the app secret is wrong", "cause_zh": "密钥不对",
         }));
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_listed_with_its_age_and_nothing_can_move_the_cursor() {
-        let mut all = report(json!({"state": "connecting", "last_event_ms_ago": null}));
+        let mut all = report(&json!({"state": "connecting", "last_event_ms_ago": null}));
         all["pending"] = json!(3);
         all["waiting"] = json!([
             {"tool": "Bash", "project": "shop\u{1b}[2J", "age_ms": 61_000, "left_ms": 9_000},

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::super::service::ServiceError;
 use super::Words;
 use crate::claude::hooks_file::HooksError;
+use crate::claude::permission::BadHook;
 use crate::config::{Problem, Problems, SETTINGS};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
@@ -91,6 +92,42 @@ impl Words {
 
     pub(in crate::cli) fn bad_question(self) -> &'static str {
         self.pick("问题为空或过长", "the question is empty or too long")
+    }
+
+    /// Why the terminal decides after all. The socket's own words are the
+    /// seeds' and Chinese only.
+    pub(in crate::cli) fn terminal(self, error: &str, message: &str) -> String {
+        let (zh, en) = match error {
+            "server_timeout" => ("没有人及时回答", "nobody answered in time"),
+            "hook_gone" => ("请求已失效", "the request is void"),
+            "daemon_restarted" => ("服务已重启", "the daemon was restarted"),
+            "card_undeliverable" => ("飞书卡片无法送达", "no card could be delivered"),
+            "digest_mismatch" => (
+                "收到的决定属于另一次调用，未采用",
+                "the decision was made for another call and is not used",
+            ),
+            _ => return message.to_owned(),
+        };
+        self.pick(zh, en).to_owned()
+    }
+
+    pub(in crate::cli) fn bad_hook(self, why: &BadHook) -> String {
+        let zh = match why {
+            BadHook::NotJson(_) => "hook 的输入不是预期的 JSON".to_owned(),
+            BadHook::Missing(field) => format!("hook 的输入缺少 `{field}`"),
+        };
+        self.made(zh, why.to_string())
+    }
+
+    pub(in crate::cli) fn bad_flag(self, name: &str, why: &dyn Display) -> String {
+        self.made(
+            format!("`{name}` 的值不可用"),
+            format!("`{name}` can't be used: {why}"),
+        )
+    }
+
+    pub(in crate::cli) fn nothing_recorded(self) -> &'static str {
+        self.pick("尚无记录", "nothing is recorded yet")
     }
 
     pub(in crate::cli) fn doctor_question(self) -> &'static str {

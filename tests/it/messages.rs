@@ -1,0 +1,352 @@
+//! What every command says, good and bad, in both languages, compared with
+//! `tests/data/messages/`. `NOD_UPDATE_MESSAGES=1 cargo test --test it
+//! messages` writes those files anew, for a person to read in the diff.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+
+use super::support::{Daemon, Home, LIMIT, is_connected, settings, within};
+
+/// What each run was told and said.
+struct Transcript {
+    lang: &'static str,
+    text: String,
+}
+
+impl Transcript {
+    fn new(lang: &'static str) -> Self {
+        let text = String::new();
+        Self { lang, text }
+    }
+
+    async fn run(&mut self, home: &Home, about: &str, arguments: &[&str], given: &[(&str, &str)]) {
+        self.run_with(home, about, arguments, given, b"").await;
+    }
+
+    async fn run_with(
+        &mut self,
+        home: &Home,
+        about: &str,
+        arguments: &[&str],
+        given: &[(&str, &str)],
+        input: &[u8],
+    ) {
+        let mut child = home
+            .nod(arguments, given)
+            .env("NOD_LANG", self.lang)
+            .env("NOD_LOG", "off")
+            .env("RUST_BACKTRACE", "1")
+            .env("PATH", "/nonexistent")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A command that reads nothing may be gone already.
+        let _ = stdin.write_all(input).await;
+        drop(stdin);
+        let output = within(about, child.wait_with_output()).await.unwrap();
+        let [out, err] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        let code = output.status.code().unwrap();
+        let said = format!("{out}{err}");
+        for unfit in [
+            "panicked",
+            "backtrace",
+            "Some(",
+            "None",
+            "Err(",
+            "Ok(",
+            "Os {",
+            "kind:",
+            "src/",
+            APP_SECRET,
+        ] {
+            assert!(!said.contains(unfit), "{about}: `{unfit}` in\n{said}");
+        }
+        let said = filtered(&said, home, given);
+        let line = arguments.join(" ");
+        let line = filtered(&line, home, given);
+        let _ = writeln!(self.text, "== {about}\n$ nod {line}\n{said}[{code}]\n");
+    }
+
+    fn compare(&self) {
+        let name = format!("tests/data/messages/{}.txt", self.lang);
+        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(&name);
+        if std::env::var_os("NOD_UPDATE_MESSAGES").is_some() {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &self.text).unwrap();
+            return;
+        }
+        let known = fs::read_to_string(&file).unwrap_or_default();
+        let parts = |text: &str| text.split("== ").map(str::to_owned).collect::<Vec<_>>();
+        let (known, said) = (parts(&known), parts(&self.text));
+        for (known, said) in known.iter().zip(&said) {
+            assert_eq!(known, said, "{name}; NOD_UPDATE_MESSAGES=1 writes it anew");
+        }
+        assert_eq!(known.len(), said.len(), "{name}");
+    }
+}
+
+/// Replaces what differs from run to run.
+fn filtered(text: &str, home: &Home, given: &[(&str, &str)]) -> String {
+    let home = home.path().to_str().unwrap();
+    let mut text = text.replace(home, "HOME");
+    text = text.replace(env!("CARGO_BIN_EXE_nod"), "NOD");
+    text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    if let Some((_, base)) = given.iter().find(|(name, _)| *name == "FEISHU_DOMAIN") {
+        text = text.replace(base, "FEISHU");
+    }
+    for before in ["pid ", "process ", "（进程 ", "，进程 ", "log id "] {
+        text = masked(&text, before, |rest| {
+            rest.chars().take_while(char::is_ascii_alphanumeric).count()
+        });
+    }
+    let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+    text = text.replace(&os, "SYSTEM");
+    let units = [" min", " s", " ms", " µs", " 分", " 秒", " 毫秒", " 微秒"];
+    for unit in units {
+        let parts: Vec<&str> = text.split(unit).collect();
+        let last = parts.len() - 1;
+        let spans = parts.iter().enumerate().map(|(n, part)| {
+            let bare = part.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+            if n < last && bare.len() < part.len() {
+                format!("{bare}N")
+            } else {
+                (*part).to_owned()
+            }
+        });
+        text = spans.collect::<Vec<_>>().join(unit);
+    }
+    text
+}
+
+/// Replaces what follows `before`, as long as `length` says.
+fn masked(text: &str, before: &str, length: impl Fn(&str) -> usize) -> String {
+    let mut parts = text.split(before);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = length(part);
+        out.push_str(before);
+        out.push_str(if end > 0 { "N" } else { "" });
+        out.push_str(&part[end..]);
+    }
+    out
+}
+
+fn request(tool: &str) -> Vec<u8> {
+    json!({
+        "session_id": "s", "cwd": "/", "hook_event_name": "PermissionRequest",
+        "tool_name": tool, "tool_input": {"command": "ls"},
+    })
+    .to_string()
+    .into_bytes()
+}
+
+async fn without_a_daemon(said: &mut Transcript) {
+    let home = Home::new();
+    let wrong = [
+        ("FEISHU_APP_ID", "one"),
+        ("FEISHU_APP_SECRET", "t w o"),
+        ("FEISHU_DOMAIN", "http://example.com"),
+        ("FEISHU_OWNER_ID", "three three"),
+        ("PERMISSION_REQUEST_TIMEOUT", "0"),
+        ("NOD_STATE_DIR", "relative"),
+        ("NOD_CHAT_RATE", "fast"),
+    ];
+    said.run(&home, "nothing set", &["daemon"], &[]).await;
+    said.run(&home, "everything wrong", &["daemon"], &wrong)
+        .await;
+    let proxied = [&settings("feishu")[..], &[("HTTPS_PROXY", "ftp://h:1")]].concat();
+    said.run(&home, "no such proxy", &["daemon"], &proxied)
+        .await;
+    for arguments in [
+        &["status"][..],
+        &["lock"],
+        &["unlock"],
+        &["ask", "confirm", "Deploy?"],
+    ] {
+        said.run(&home, "no daemon", arguments, &[]).await;
+    }
+    said.run(&home, "no question", &["ask", "confirm", ""], &[])
+        .await;
+    let bash = request("Bash");
+    said.run_with(&home, "a hook without a daemon", &["hook"], &[], &bash)
+        .await;
+    said.run_with(&home, "a hook without JSON", &["hook"], &[], b"nonsense")
+        .await;
+    said.run(&home, "no audit yet", &["audit"], &[]).await;
+    said.run(&home, "no rules yet", &["rules"], &[]).await;
+    said.run(&home, "no such rule", &["rules", "undo", "7"], &[])
+        .await;
+    said.run(&home, "no service manager", &["service", "status"], &[])
+        .await;
+    said.run(&home, "no service manager", &["service", "install"], &[])
+        .await;
+    said.run(&home, "a doctor for nothing", &["doctor"], &[])
+        .await;
+    said.run(
+        &home,
+        "a set-up by nobody",
+        &["setup", "--yes"],
+        &[("FEISHU_DOMAIN", "http://127.0.0.1:1")],
+    )
+    .await;
+    said.run(&home, "a bad flag", &["setup", "--owner", "a b"], &[])
+        .await;
+    said.run(&home, "a preview", &["setup", "--yes", "--dry-run"], &[])
+        .await;
+    said.run(
+        &home,
+        "nothing to take back",
+        &["setup", "--uninstall"],
+        &[],
+    )
+    .await;
+    let claude = home.path().join(".claude");
+    fs::create_dir(&claude).unwrap();
+    fs::write(claude.join("settings.json"), "{ oops").unwrap();
+    said.run(
+        &home,
+        "broken Claude settings",
+        &["setup", "--yes", "--dry-run"],
+        &[],
+    )
+    .await;
+    let own = home.path().join(".config/nod");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(
+        own.join(".env"),
+        format!("FEISHU_APP_ID={APP_ID}\nFEISHU_APP_SECRET={APP_SECRET}\n"),
+    )
+    .unwrap();
+    fs::set_permissions(own.join(".env"), fs::Permissions::from_mode(0o644)).unwrap();
+    said.run(&home, "a secret open to all", &["daemon"], &[])
+        .await;
+    fs::write(own.join(".env"), "FEISHU_APP_ID cli\n").unwrap();
+    said.run(&home, "a broken settings file", &["daemon"], &[])
+        .await;
+    fs::remove_file(own.join(".env")).unwrap();
+    fs::create_dir(home.state()).ok();
+    fs::set_permissions(home.state(), fs::Permissions::from_mode(0o755)).unwrap();
+    said.run(
+        &home,
+        "a state directory open to all",
+        &["daemon"],
+        &settings("feishu"),
+    )
+    .await;
+}
+
+async fn with_a_daemon(said: &mut Transcript) {
+    let feishu = Simulator::start(Options::default()).await.unwrap();
+    let base = feishu.base_url();
+    let given = [&settings(&base)[..], &[("NOD_LANG", said.lang)]].concat();
+    let daemon = Daemon::start(&given);
+    daemon.status_where("connected", is_connected).await;
+    let home = &daemon.home;
+    said.run(home, "connected", &["status"], &given).await;
+    said.run(home, "a second daemon", &["daemon"], &given).await;
+    said.run(home, "locked", &["lock"], &given).await;
+    said.run(home, "a locked daemon", &["status"], &given).await;
+    said.run(home, "unlocked", &["unlock"], &given).await;
+    said.run(
+        home,
+        "nobody answers",
+        &["ask", "--timeout", "1", "confirm", "Deploy?"],
+        &given,
+    )
+    .await;
+    let before = feishu.messages().len();
+    let tapping = async {
+        let messages = feishu.wait_messages(before + 1, LIMIT).await.unwrap();
+        let card = &messages[before].message_id;
+        let press = Press {
+            value: Some(json!({"tap": "no"})),
+            ..Press::text(card, "")
+        };
+        let press = Press {
+            text: None,
+            ..press
+        }
+        .by(OWNER);
+        feishu.click(press).await.unwrap();
+    };
+    tokio::join!(
+        said.run(
+            home,
+            "somebody says no",
+            &["ask", "confirm", "Deploy?"],
+            &given
+        ),
+        tapping
+    );
+    said.run(home, "an audit that is whole", &["audit", "verify"], &given)
+        .await;
+    said.run(home, "a doctor with a daemon", &["doctor"], &given)
+        .await;
+}
+
+async fn with_a_lost_daemon(said: &mut Transcript) {
+    let feishu = Simulator::start(Options::default()).await.unwrap();
+    let base = feishu.base_url();
+    let mut given = settings(&base);
+    given.retain(|(name, _)| *name != "FEISHU_OWNER_ID");
+    given.extend([
+        ("FEISHU_APP_SECRET", "not-the-secret"),
+        ("NOD_LANG", said.lang),
+    ]);
+    let daemon = Daemon::start(&given);
+    let degraded = |status: &serde_json::Value| status["connection"]["state"] == "degraded";
+    daemon.status_where("degraded", degraded).await;
+    said.run(
+        &daemon.home,
+        "a secret Feishu does not know",
+        &["status"],
+        &given,
+    )
+    .await;
+    let asks = request("Bash");
+    said.run_with(
+        &daemon.home,
+        "a hook nobody can answer",
+        &["hook"],
+        &given,
+        &asks,
+    )
+    .await;
+    let nobody = settings("http://127.0.0.1:1");
+    let daemon = Daemon::start(&nobody);
+    // Long enough for the next command to find it waiting still.
+    let waiting = |status: &serde_json::Value| {
+        let connection = &status["connection"];
+        connection["state"] == "waiting" && connection["retry_in_ms"].as_u64() > Some(1_500)
+    };
+    daemon.status_where("waiting", waiting).await;
+    said.run(&daemon.home, "no network", &["status"], &nobody)
+        .await;
+}
+
+async fn everything(lang: &'static str) {
+    let mut said = Transcript::new(lang);
+    without_a_daemon(&mut said).await;
+    with_a_daemon(&mut said).await;
+    with_a_lost_daemon(&mut said).await;
+    said.compare();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_speaks_chinese() {
+    everything("zh").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_speaks_english() {
+    everything("en").await;
+}

@@ -1,0 +1,86 @@
+//! What a shell offers after `nod`, and the manual page: nothing that exists
+//! is missing, and a real bash takes it.
+
+use tokio::process::Command;
+
+use super::support::{Home, within};
+
+async fn printed(arguments: &[&str]) -> String {
+    let (code, out, err) = Home::new().run(arguments, &[]).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    out
+}
+
+/// The commands `nod --help` shows.
+async fn commands() -> Vec<String> {
+    let help = printed(&["--help"]).await;
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let words = listed.take_while(|line| line.starts_with("  "));
+    let words: Vec<String> = words
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
+    assert!(words.len() > 10, "{help}");
+    words
+}
+
+#[tokio::test]
+async fn bash_completes_commands_subcommands_and_flags() {
+    let script = printed(&["completions", "bash"]).await;
+    let ask = async |line: &[&str]| {
+        let words: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
+        let script = format!(
+            "{script}\nCOMP_WORDS=({}); COMP_CWORD={}; _nod; echo \"${{COMPREPLY[*]}}\"",
+            words.join(" "),
+            line.len() - 1
+        );
+        let run = Command::new("bash").args(["-euc", &script]).output();
+        let output = within("bash", run).await.unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && err.is_empty(), "{err}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let all = ask(&["nod", ""]).await;
+    for command in commands().await {
+        assert!(
+            all.split(' ').any(|word| word == command),
+            "{command}: {all}"
+        );
+    }
+    assert_eq!(ask(&["nod", "doc"]).await, "doctor");
+    assert_eq!(ask(&["nod", "service", "ins"]).await, "install");
+    assert_eq!(ask(&["nod", "doctor", "--cl"]).await, "--click");
+    assert_eq!(ask(&["nod", "ask", "--json", "cho"]).await, "choice");
+    assert_eq!(ask(&["nod", "completions", "z"]).await, "zsh");
+}
+
+#[tokio::test]
+async fn zsh_fish_and_the_manual_know_every_command() {
+    let [zsh, fish, man] = [
+        printed(&["completions", "zsh"]).await,
+        printed(&["completions", "fish"]).await,
+        printed(&["man"]).await,
+    ];
+    assert!(zsh.starts_with("#compdef nod\n"), "{zsh}");
+    assert!(man.starts_with(".TH NOD 1 "), "{man}");
+    for command in commands().await {
+        if command == "help" {
+            continue;
+        }
+        assert!(zsh.contains(&format!("'{command}:")), "{command}: {zsh}");
+        assert!(
+            fish.contains(&format!(" -a {command} ")),
+            "{command}: {fish}"
+        );
+        assert!(
+            man.contains(&format!(".SS nod {command}\n")),
+            "{command}: {man}"
+        );
+    }
+    assert!(man.contains(".B FEISHU_APP_ID\n"), "{man}");
+    for line in man.lines().filter(|line| line.starts_with('.')) {
+        let request = line.split(' ').next().unwrap();
+        let known = [".TH", ".SH", ".SS", ".TP", ".B", ".I", ".PP"];
+        assert!(known.contains(&request), "{line}");
+    }
+}
