@@ -112,9 +112,11 @@ impl Failure {
 }
 
 pub fn main() -> ExitCode {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|verb| verb == "hook")
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|verb| verb == "hook")
+        && !arguments
+            .next()
+            .is_some_and(|flag| flag == "--help" || flag == "-h")
     {
         hook::run();
         return ExitCode::SUCCESS;
@@ -124,7 +126,7 @@ pub fn main() -> ExitCode {
         Err(why) => {
             let code = u8::try_from(why.exit_code()).unwrap_or(1);
             if why.use_stderr() {
-                output::problem(&why.to_string());
+                output::usage(&why.to_string());
             } else {
                 output::text(&why.to_string());
             }

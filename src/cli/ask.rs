@@ -154,7 +154,7 @@ fn report(arguments: &Arguments, decision: Result<Decision, Unanswered>, words: 
             Failure::new(UNAVAILABLE, words.terminal(&error, &message))
         }
         Err(why) => Failure {
-            hint: Some(words.status_hint().to_owned()),
+            hint: Some(words.start_daemon_hint().to_owned()),
             ..Failure::new(UNAVAILABLE, words.unanswered(&why))
         },
     };

@@ -18,7 +18,7 @@ use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
 use crate::config::{HookConfig, SendMode, Sources};
 use crate::hook::client::{self, Patience, Question, Unanswered};
 use crate::hook::wire::MAX_REQUEST;
-use crate::hook::wire::answer::{ANSWERED_IN_TERMINAL, Decision};
+use crate::hook::wire::answer::{ANSWERED_IN_TERMINAL, DENIED, Decision};
 use crate::ids::RequestId;
 
 /// The other events cost Claude Code at most this much.
@@ -86,7 +86,11 @@ fn permission(
             },
         },
         Ok(Decision::Deny { message, interrupt }) => {
-            let message = Some(message);
+            let message = Some(if message == DENIED {
+                words.denied_from_feishu().to_owned()
+            } else {
+                message
+            });
             if interrupt {
                 Answer::DenyAndInterrupt { message }
             } else {

@@ -43,6 +43,11 @@ pub(super) fn problem(text: &str) {
     }
 }
 
+/// How the command is used, laid out already.
+pub(super) fn usage(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// What the person can do about it.
 pub(super) fn hint(text: &str) {
     let _ = writeln!(io::stderr().lock(), "hint: {text}");

@@ -65,7 +65,11 @@ pub(super) async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Sho
     }
     let toast = match delivery {
         Delivery::Lost => Toast::HookGone,
-        Delivery::Unconfirmed => Toast::StillChecking,
+        Delivery::Unconfirmed => {
+            // The hook may well have it, and then Claude Code leaves the rule.
+            after_delivery(parts, &settled, delivery).await;
+            Toast::StillChecking
+        }
         Delivery::Confirmed | Delivery::Written => after_delivery(parts, &settled, delivery).await,
     };
     Shown::Effect(toast, card)

@@ -2,7 +2,7 @@
 //! it, and the rule it leaves in the project's settings.
 
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracing::warn;
 
 use super::parts::Parts;
@@ -15,8 +15,8 @@ use crate::rules::Rule;
 use crate::sessions::questions;
 use crate::store::LeftRule;
 
-/// What the hook is told besides allow or deny. `asked` is the tool call that
-/// ended this way: a question's answers go back inside its own input.
+/// What the hook is told besides allow or deny. A question's answers go back
+/// inside the input of the call that asked it.
 pub(super) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
     let reach = match ending {
         Ending::Allowed { reach, .. } => reach,
@@ -67,25 +67,13 @@ pub(super) async fn leave_rules(
 ) -> Result<(), String> {
     let texts: Vec<_> = rules.iter().map(Rule::render).collect();
     let project = request.origin.project.clone();
-    let written_by_claude = match delivery {
-        Delivery::Confirmed | Delivery::Unconfirmed => true,
-        Delivery::Written => false,
-        Delivery::Lost => return Err("the hook is gone".to_owned()),
-    };
-    let to_write = texts.clone();
     let place = project.clone();
-    let file = tokio::task::spawn_blocking(move || -> Result<PathBuf, String> {
-        let file = settings_file::rules_file(&place).map_err(|e| e.to_string())?;
-        if !written_by_claude {
-            for rule in &to_write {
-                settings_file::add_allow_rule(&place, rule).map_err(|e| e.to_string())?;
-            }
-        }
-        Ok(file)
-    })
-    .await
-    .map_err(|_| "the settings file could not be reached".to_owned())??;
-    let left: Vec<_> = texts
+    let by_claude = delivery != Delivery::Written;
+    let work = move || write_rules(&place, texts, by_claude);
+    let (file, written, failed) = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| "the settings file could not be reached".to_owned())??;
+    let left: Vec<_> = written
         .into_iter()
         .map(|rule| LeftRule {
             request: request.id.clone(),
@@ -105,5 +93,25 @@ pub(super) async fn leave_rules(
     if let Err(why) = kept.await {
         warn!("a rule was left but not listed: {why}");
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+/// The file, the rules that are in it or will be, and why the rest is not.
+fn write_rules(
+    project: &Path,
+    rules: Vec<String>,
+    by_claude: bool,
+) -> Result<(PathBuf, Vec<String>, Option<String>), String> {
+    let file = settings_file::rules_file(project).map_err(|e| e.to_string())?;
+    if by_claude {
+        return Ok((file, rules, None));
+    }
+    let mut written = Vec::new();
+    for rule in rules {
+        if let Err(why) = settings_file::add_allow_rule(project, &rule) {
+            return Ok((file, written, Some(why.to_string())));
+        }
+        written.push(rule);
+    }
+    Ok((file, written, None))
 }

@@ -15,6 +15,7 @@ use crate::gateway::server::DoorError;
 use crate::hook::client::Unanswered;
 use crate::hook::connect::Unreachable;
 use crate::hook::listen::ListenError;
+use crate::hook::wire::answer::DENIED;
 use crate::store::StoreError;
 use crate::wording::Lang;
 
@@ -79,11 +80,9 @@ impl Words {
         self.pick("守护进程没有照做", "the daemon did not do it")
     }
 
-    pub(in crate::cli) fn status_hint(self) -> &'static str {
-        self.pick(
-            "`nod status` 显示守护进程的状态",
-            "`nod status` shows how the daemon is",
-        )
+    /// What the model reads when the person gave no reason.
+    pub(in crate::cli) fn denied_from_feishu(self) -> &'static str {
+        self.pick(DENIED, "The user denied this from Feishu")
     }
 
     pub(in crate::cli) fn declined(self) -> &'static str {

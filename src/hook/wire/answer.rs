@@ -11,7 +11,7 @@ use crate::approvals::request::{Digest, Ending};
 /// The person answered Claude Code's own dialog: there is nothing to say.
 pub const ANSWERED_IN_TERMINAL: &str = "answered_in_terminal";
 /// What the model reads when the person gave no reason.
-const DENIED: &str = "用户通过飞书拒绝";
+pub const DENIED: &str = "用户通过飞书拒绝";
 /// A reason is one person's sentence; more would not fit the reply.
 const MAX_REASON_CHARS: usize = 4000;
 
