@@ -106,7 +106,7 @@ fn root(project: &Project) -> PathBuf {
     project.path.join(".claude").join("nod-files")
 }
 
-/// The folder of a session, named before the session has its number.
+/// What the folder of a session is called.
 pub(in crate::daemon) fn folder(number: i64) -> String {
     number.to_string()
 }

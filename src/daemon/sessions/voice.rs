@@ -12,7 +12,6 @@ use crate::cards::markdown;
 use crate::cards::progress::{self, End, Task};
 use crate::daemon::courier;
 use crate::daemon::parts::Parts;
-use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Sent};
 use crate::ids::MessageId;
 use crate::sessions::progress::View;
@@ -185,7 +184,7 @@ impl Speaker {
                 .await;
             match sent {
                 Ok(sent) => return Some(sent),
-                Err(why) if may_pass(&why) => {
+                Err(why) if why.is_retryable() => {
                     let grown = RETRY_FIRST * 2_u32.saturating_pow(attempt);
                     let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
                     debug!("a session speaks later: {why}");
@@ -200,10 +199,6 @@ impl Speaker {
         warn!("a session could not speak: Feishu stayed away");
         None
     }
-}
-
-fn may_pass(why: &ApiError) -> bool {
-    why.is_retryable()
 }
 
 pub(super) fn running_card(parts: &Parts, kept: &KeptSession, view: Option<&View>) -> Value {
