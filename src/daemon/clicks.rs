@@ -10,7 +10,7 @@ use super::courier;
 use super::decision::{carry_out, claim, late};
 use super::dispatch::bare;
 use super::parts::Parts;
-use super::{journal, peers, sessions, undo};
+use super::{journal, peers, undo};
 use crate::approvals::action::Action as Choice;
 use crate::approvals::request::{Millis, Operator, Reach, Request};
 use crate::cards::{self, Action, REASON_FIELD};
@@ -122,18 +122,13 @@ enum Wanted {
     Permission(Action),
     /// A question's button; a form's submit names none.
     Answer(Option<questions::Tap>),
+    /// The task of this session is to stop.
+    Stop(i64),
 }
 
 async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
     if !is_ours(parts, click) {
         return Toast::Invalid.into();
-    }
-    if click
-        .value
-        .get("action")
-        .is_some_and(|action| action == STOP)
-    {
-        return sessions::stop_by_tap(parts, click).await.into();
     }
     let Some(tap) = read(parts, click) else {
         return Toast::Invalid.into();
@@ -167,6 +162,9 @@ fn is_stale(parts: &Parts, click: &Click) -> bool {
 }
 
 async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
+    if let Wanted::Stop(session) = tap.wanted {
+        return stop(parts, click, session, tap.sealed).await.into();
+    }
     let operator = parts.approver(&click.by);
     let operator = operator.or_else(|| parts.addressee(&tap.request, &click.by));
     let Some(operator) = operator else {
@@ -198,7 +196,9 @@ async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
         // A card without the question's words still takes a refusal.
         (_, Wanted::Permission(action @ (Action::Deny | Action::Interrupt)))
         | (None, Wanted::Permission(action)) => wanted(&request, action, click),
-        (Some(_), Wanted::Permission(_)) | (None, Wanted::Answer(_)) => Err(Toast::Invalid),
+        (Some(_), Wanted::Permission(_)) | (None, Wanted::Answer(_)) | (_, Wanted::Stop(_)) => {
+            Err(Toast::Invalid)
+        }
     };
     let action = match chosen {
         Ok(action) => action,
@@ -207,6 +207,27 @@ async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
     match claim(parts, &tap.request, action, operator).await {
         Ok(claim) => carry_out(parts, click, claim).await,
         Err(toast) => true_face(parts, click, &tap.request, toast),
+    }
+}
+
+/// The stop button of a session's card, which is the owner's alone.
+async fn stop(parts: &Parts, click: &Click, session: i64, sealed: bool) -> Toast {
+    if parts.owner(&click.by).is_none() {
+        let who = click.by.id().map(|id| id.to_string());
+        let event = click.head.event_id.as_ref();
+        journal::refused(parts, "not_the_owner", None, who.as_deref(), event).await;
+        return Toast::NotTheOwner;
+    }
+    if !sealed {
+        return Toast::Invalid;
+    }
+    if is_stale(parts, click) {
+        return Toast::Stale;
+    }
+    match parts.sessions.find(session) {
+        None => Toast::Expired,
+        Some(_) if parts.sessions.stop_task(session) => Toast::Stopping,
+        Some(_) => Toast::NothingRuns,
     }
 }
 
@@ -239,6 +260,8 @@ fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
         let wanted = if action == ANSWER {
             Wanted::Answer(text("tap").and_then(questions::Tap::parse))
+        } else if action == STOP {
+            Wanted::Stop(click.value.get("session")?.as_i64()?)
         } else {
             Wanted::Permission(Action::parse(action)?)
         };
@@ -261,15 +284,6 @@ fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         wanted: Wanted::Permission(action),
         sealed: true,
     })
-}
-
-pub(super) fn other_machine(parts: &Parts, value: &Value) -> Option<String> {
-    let machine = value.get("machine")?.as_str()?;
-    if machine == parts.machine.id.as_str() || !parts.sealer.holds(value) {
-        return None;
-    }
-    let name = value.get("machine_name").and_then(Value::as_str);
-    Some(name.unwrap_or(machine).to_owned())
 }
 
 async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {

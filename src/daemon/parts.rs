@@ -145,7 +145,8 @@ impl Parts {
 
     /// The value of the button that stops a session's task.
     pub(super) fn stop_button(&self, session: i64) -> Value {
-        let mut value = json!({"action": clicks::STOP, "session": session});
+        let request = format!("s{session}.stop");
+        let mut value = json!({"action": clicks::STOP, "request_id": request, "session": session});
         self.sign(&mut value);
         self.sealer.seal(value)
     }

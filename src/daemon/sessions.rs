@@ -18,19 +18,18 @@ use tracing::{debug, info, warn};
 
 use self::owner::Owner;
 use self::voice::Voice;
+use super::courier;
 use super::parts::Parts;
-use super::{clicks, courier, journal};
 use crate::approvals::request::{Millis, Request};
 use crate::cards::progress;
 use crate::claude::stream::say::Mode;
-use crate::feishu::event::Click;
 use crate::feishu::messages::{Content, Sent};
 use crate::ids::{ChatId, MessageId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::route::{self, Place, Written};
 use crate::sessions::state::{self, Limits, Saved, Session, Status};
 use crate::store::KeptSession;
-use crate::wording::{Text, Toast, task as words};
+use crate::wording::{Text, task as words};
 
 /// Orders that wait for one owner.
 const MAX_ORDERS: usize = 64;
@@ -149,6 +148,20 @@ impl Sessions {
             .values()
             .find(|entry| entry.owner.is_some() && entry.kept.place == *place);
         found.map(|entry| entry.kept.number)
+    }
+
+    /// Tells a session to stop what it does; false when it does nothing.
+    pub(super) fn stop_task(&self, number: i64) -> bool {
+        let book = self.lock();
+        let Some(entry) = book.get(&number) else {
+            return false;
+        };
+        let owner = entry
+            .owner
+            .as_ref()
+            .filter(|_| entry.status != Status::Idle);
+        let order = Order::Command(state::Order::Stop);
+        owner.is_some_and(|owner| owner.try_send(order).is_ok())
     }
 
     /// The project of the session used last.
@@ -375,35 +388,6 @@ pub(super) fn order(parts: &Arc<Parts>, number: i64, order: Order) -> Result<(),
     let stop = parts.sessions.stop.clone();
     parts.sessions.tasks.spawn(owner.run(stop));
     Ok(())
-}
-
-/// The stop button on a session's card.
-pub(super) async fn stop_by_tap(parts: &Arc<Parts>, click: &Click) -> Toast {
-    if parts.owner(&click.by).is_none() {
-        let who = click.by.id().map(|id| id.to_string());
-        let event = click.head.event_id.as_ref();
-        journal::refused(parts, "not_the_owner", None, who.as_deref(), event).await;
-        return Toast::NotTheOwner;
-    }
-    if let Some(machine) = clicks::other_machine(parts, &click.value) {
-        return Toast::OtherMachine { machine };
-    }
-    let made = click.head.created_ms;
-    if made.is_some_and(|at| parts.freshness.is_stale(at, parts.now())) {
-        return Toast::Stale;
-    }
-    let sealed = parts.sealer.holds(&click.value);
-    let Some(number) = click.value["session"].as_i64().filter(|_| sealed) else {
-        return Toast::Invalid;
-    };
-    match parts.sessions.find(number).map(|one| one.status) {
-        None => Toast::Expired,
-        Some(Status::Idle) => Toast::NothingRuns,
-        Some(_) => match order(parts, number, Order::Command(state::Order::Stop)) {
-            Ok(()) => Toast::Stopping,
-            Err(_) => Toast::NothingRuns,
-        },
-    }
 }
 
 /// Gives a session a new place: the thread of the message that asked for it.
