@@ -174,7 +174,7 @@ async fn without_feishu_the_terminal_decides_at_once() {
     let ended = stage.home.hook(&bash("s1", "make offline")).ended().await;
     ended.left_to_the_terminal();
     assert!(asked_at.elapsed() < Duration::from_secs(5));
-    assert!(ended.stderr.contains("not connected"), "{ended:?}");
+    assert!(ended.stderr.contains("nod 未连接飞书"), "{ended:?}");
     assert_eq!(stage.count(), 1, "no card for it");
 
     let refuse = Fault::RestHttp {

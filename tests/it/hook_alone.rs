@@ -16,7 +16,8 @@ const NOBODY: u32 = 65_534;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_daemon_it_is_gone_at_once() {
-    let home = Home::new("feishu");
+    let mut home = Home::new("feishu");
+    home.set("NOD_LANG", "en");
     let mut quickest = Duration::MAX;
     for _ in 0..10 {
         let started = Instant::now();
@@ -35,7 +36,8 @@ async fn without_a_daemon_it_is_gone_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_ours_hears_nothing() {
-    let home = Home::new("feishu");
+    let mut home = Home::new("feishu");
+    home.set("NOD_LANG", "en");
     let run = home.socket().parent().unwrap().to_owned();
     std::fs::create_dir(&run).unwrap();
     let listener = UnixListener::bind(home.socket()).unwrap();
@@ -56,7 +58,8 @@ async fn a_server_that_is_not_ours_hears_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_hangs_is_not_waited_for() {
-    let home = Home::new("feishu");
+    let mut home = Home::new("feishu");
+    home.set("NOD_LANG", "en");
     std::fs::create_dir(home.socket().parent().unwrap()).unwrap();
     chmod(home.socket().parent().unwrap(), 0o700);
     let _silent = UnixListener::bind(home.socket()).unwrap();
@@ -138,6 +141,7 @@ async fn decisions_flow_without_a_store_and_status_says_so() {
 async fn a_secret_others_can_read_is_refused_or_warned_of() {
     let sim = Simulator::start(Options::default()).await.unwrap();
     let mut home = Home::new(&sim.base_url());
+    home.set("NOD_LANG", "en");
     home.unset("FEISHU_APP_SECRET");
     let own = home.path().join("home/.config/nod/.env");
     std::fs::create_dir_all(own.parent().unwrap()).unwrap();

@@ -94,20 +94,24 @@ impl Words {
     }
 
     /// Why the terminal decides after all. The socket's own words are the
-    /// seeds' and Chinese only.
+    /// seeds' and Chinese.
     pub(in crate::cli) fn terminal(self, error: &str, message: &str) -> String {
-        let (zh, en) = match error {
-            "server_timeout" => ("没有人及时回答", "nobody answered in time"),
-            "hook_gone" => ("请求已失效", "the request is void"),
-            "daemon_restarted" => ("服务已重启", "the daemon was restarted"),
-            "card_undeliverable" => ("飞书卡片无法送达", "no card could be delivered"),
-            "digest_mismatch" => (
-                "收到的决定属于另一次调用，未采用",
-                "the decision was made for another call and is not used",
-            ),
-            _ => return message.to_owned(),
+        let en = match error {
+            "server_timeout" => "nobody answered in time",
+            "hook_gone" => "the request is void",
+            "daemon_restarted" => "the daemon was restarted",
+            "card_undeliverable" => "no card could be delivered",
+            "digest_mismatch" => {
+                return self
+                    .pick(
+                        "收到的决定属于另一次调用，未采用",
+                        "the decision was made for another call and is not used",
+                    )
+                    .to_owned();
+            }
+            _ => message,
         };
-        self.pick(zh, en).to_owned()
+        self.made(message.to_owned(), en.to_owned())
     }
 
     pub(in crate::cli) fn bad_hook(self, why: &BadHook) -> String {
