@@ -28,6 +28,7 @@ mod settings;
 mod setup;
 mod shells;
 mod status;
+mod simulation;
 mod support;
 mod tidy;
 mod tls;
