@@ -8,7 +8,7 @@ use super::super::service::ServiceError;
 use super::Words;
 use crate::claude::hooks_file::HooksError;
 use crate::claude::permission::BadHook;
-use crate::config::{Problem, Problems, SETTINGS};
+use crate::config::{Problem, Problems};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
 use crate::gateway::server::DoorError;
@@ -359,8 +359,22 @@ fn accepts_zh(name: &str) -> &'static str {
         "FEISHU_OWNER_ID" => "open id（`ou_…`）、union id（`on_…`）或 user id",
         "FEISHU_APPROVERS" => "以逗号分隔的用户 id",
         "FEISHU_CHAT_ID" => "会话 id（`oc_…`）",
+        "FEISHU_SEND_MODE" => "`app` 或 `webhook`",
+        "FEISHU_WEBHOOK_URL" => "自定义机器人的地址，以 `/open-apis/bot/v2/hook/…` 结尾",
+        "FEISHU_WEBHOOK_SECRET" => "机器人页面显示的签名密钥，不含空格",
+        "CALLBACK_LISTEN" => "IP 地址与端口，如 `127.0.0.1:8080`",
+        "CALLBACK_SERVER_URL" => "`http://` 或 `https://` 加主机，可带端口，不带路径",
+        "CALLBACK_PEERS" => "与 `CALLBACK_SERVER_URL` 同样的地址，以逗号分隔",
+        "CALLBACK_SECRET" => "16 到 128 个不含空格的字符，各机器相同",
+        "CALLBACK_ALLOW_UNSEALED" | "NOD_ALLOW_BYPASS" => "`true` 或 `false`",
+        "NOD_PROJECTS" => "`名称=/路径`，以逗号分隔，路径须是已有的目录",
+        "NOD_CLAUDE" => "程序名或绝对路径",
+        "TOOL_APPROVAL_ENABLED" => "`true`，或与 `NOD_ALLOW_BYPASS=true` 一起用的 `false`",
         "PERMISSION_SOCKET_PATH" => "不超过 107 字节的绝对路径",
-        "PERMISSION_REQUEST_TIMEOUT" => "1 到 86400 秒",
+        "PERMISSION_REQUEST_TIMEOUT"
+        | "NOD_TOOL_TIMEOUT"
+        | "NOD_QUESTION_TIMEOUT"
+        | "NOD_TASK_TIMEOUT" => "1 到 86400 秒",
         "PERMISSION_NOTIFY_DELAY" => "0 到 3600 秒",
         "NOD_NOTIFY_STOP_AFTER" => "0 到 86400 秒，或 `off`",
         "NOD_CHAT_RATE" => "1 到 1000 的数",
@@ -369,9 +383,20 @@ fn accepts_zh(name: &str) -> &'static str {
         "NOD_LOG" => "`off`、`error`、`warn`、`info`、`debug` 或 `trace`",
         "NOD_CA_FILE" => "PEM 文件的路径",
         "HTTPS_PROXY" => "`http://`、`https://`、`socks5://` 或 `socks5h://` 加主机与端口",
-        other => SETTINGS
-            .iter()
-            .find(|setting| setting.name == other)
-            .map_or("", |setting| setting.accepts),
+        _ => "见 `.env.example`",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SETTINGS;
+
+    #[test]
+    fn what_each_setting_accepts_is_told_in_chinese() {
+        for setting in SETTINGS {
+            let told = accepts_zh(setting.name);
+            assert_ne!(told, accepts_zh(""), "{}", setting.name);
+        }
     }
 }
