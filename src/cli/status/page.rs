@@ -141,15 +141,19 @@ impl Page<'_> {
         };
         let mut lines = vec![sessions.len().to_string()];
         lines.extend(sessions.iter().map(|one| {
-            let parts = ["project", "state"].map(|field| plain(&one[field]));
-            let mut known: Vec<String> =
-                parts.into_iter().filter(|part| !part.is_empty()).collect();
-            if one["age_ms"].is_i64() {
-                let age = self.time(&one["age_ms"]);
-                known.push(self.made(format!("已 {age}"), format!("for {age}")));
-            }
-            let number = one["number"].as_i64().map(|number| format!("#{number} "));
-            number.unwrap_or_default() + &known.join(" · ")
+            let (number, project) = (&one["number"], plain(&one["project"]));
+            let state = match text(&one["state"]) {
+                "idle" => self.pick("空闲", "idle"),
+                "executing" => self.pick("执行中", "working"),
+                "waiting_input" => self.pick("等待回答", "waits for an answer"),
+                "waiting_confirm" => self.pick("等待批准", "waits for approval"),
+                _ => self.pick("正在停止", "stopping"),
+            };
+            let age = self.time(&one["age_ms"]);
+            self.made(
+                format!("#{number} {project}，{state}，已 {age}"),
+                format!("#{number} {project}, {state}, for {age}"),
+            )
         }));
         lines
     }
@@ -276,7 +280,9 @@ mod tests {
         all["waiting"] = json!([
             {"tool": "Bash", "project": "shop\u{1b}[2J", "age_ms": 61_000, "left_ms": 9_000},
         ]);
-        all["sessions"] = json!([{"project": "shop", "state": "running"}]);
+        all["sessions"] = json!([
+            {"number": 3, "project": "shop", "state": "executing", "age_ms": 5_000},
+        ]);
         all["latency"] = json!({
             "tap_to_reply": {"count": 4, "p50_us": 180, "p99_us": 2_340},
             "tap_to_hook": {"count": 0},
@@ -290,7 +296,7 @@ mod tests {
              \x20           Bash · shop[2J, waits 1 min 1 s, 9 s left\n\
              \x20           and 2 more\n\
              sessions    1\n\
-             \x20           shop · running\n\
+             \x20           #3 shop, working, for 5 s\n\
              latency     tap → reply p50 180 µs, p99 2.3 ms (4)\n\
              store       ok\n"
         );
