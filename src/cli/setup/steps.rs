@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::Config;
@@ -97,7 +98,7 @@ impl Network {
             app_secret: app.secret.clone(),
             limits: DialLimits::default(),
         };
-        tokio::spawn(connection::run(
+        let task = tokio::spawn(connection::run(
             dialer,
             Wiring {
                 handler,
@@ -112,7 +113,8 @@ impl Network {
             pushes,
             view,
             _hot: hot_sender,
-            _stop: stop.drop_guard(),
+            stop: stop.drop_guard(),
+            task,
         }
     }
 
@@ -127,7 +129,8 @@ pub(super) struct Listener {
     pushes: mpsc::Receiver<Push>,
     view: watch::Receiver<View>,
     _hot: watch::Sender<bool>,
-    _stop: DropGuard,
+    stop: DropGuard,
+    task: JoinHandle<()>,
 }
 
 impl Listener {
@@ -143,6 +146,14 @@ impl Listener {
             Phase::Dialing { why } => {
                 Err(why.unwrap_or(Text::new("没有及时回应", "no answer in time")))
             }
+        }
+    }
+
+    /// Says goodbye once every push is answered: whoever tapped must see it.
+    pub(super) async fn close(self) {
+        self.stop.disarm().cancel();
+        if self.task.await.is_err() {
+            tracing::debug!("the connection ended by itself");
         }
     }
 

@@ -94,6 +94,7 @@ pub(super) async fn prove(
         }
     };
     let _ = tokio::time::timeout(limit, tap).await;
+    listener.close().await;
     if let Some(took) = took.get() {
         return Ok(*took);
     }
