@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tracing::{debug, warn};
 
-use super::links;
 use super::nameless;
 use super::parts::Parts;
 use super::under_way::{OVER_AFTER, UnderWay};
+use super::{journal, links};
 use crate::approvals::request::Request;
 use crate::approvals::{Settled, desk};
 use crate::cards::{permission, question};
@@ -379,24 +379,13 @@ pub(super) async fn recall(parts: &Parts, request: &Request, target: &Target) {
     }
 }
 
-/// How often this very call was denied before.
-pub(super) async fn denied_before(parts: &Parts, request: &Request) -> u32 {
-    let digest = request.digest.hex();
-    let denied = parts
-        .store
-        .run(move |db| db.times_ended(&digest, "deny"))
-        .await
-        .unwrap_or(0);
-    u32::try_from(denied).unwrap_or(u32::MAX)
-}
-
 async fn send_any(
     parts: &Parts,
     messages: &Messages,
     target: &Target,
     request: &Request,
 ) -> Result<Sent, ApiError> {
-    let denied = denied_before(parts, request).await;
+    let denied = journal::denied_before(parts, request).await;
     let card = if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
         let values = |tap| parts.answer_button(&request.id, Some(tap));
         let submit = parts.answer_button(&request.id, None);

@@ -217,3 +217,14 @@ async fn append(parts: &Parts, entry: Entry) {
         debug!("an audit line was not written: {why}");
     }
 }
+
+/// How often this very call was denied before.
+pub(super) async fn denied_before(parts: &Parts, request: &Request) -> u32 {
+    let digest = request.digest.hex();
+    let denied = parts
+        .store
+        .run(move |db| db.times_ended(&digest, "deny"))
+        .await
+        .unwrap_or(0);
+    u32::try_from(denied).unwrap_or(u32::MAX)
+}

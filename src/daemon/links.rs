@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::parts::Parts;
-use super::{clicks, courier};
+use super::{clicks, journal};
 use crate::approvals::request::{Operator, Request};
 use crate::cards::Action;
 use crate::cards::linked::{self, LINKED};
@@ -67,7 +67,7 @@ fn claim(request: &RequestId, action: Action) -> serde_json::Value {
 pub(super) async fn send(parts: &Parts, webhook: &Webhook, request: &Request) {
     let sent = match &parts.gate.links {
         Some(links) => {
-            let denied = courier::denied_before(parts, request).await;
+            let denied = journal::denied_before(parts, request).await;
             let offer = rules::offer(request);
             let link = |action| links.link(&request.id, action);
             let card = linked::waiting(request, &offer, denied, &link, parts.config.lang);

@@ -9,6 +9,8 @@ use tokio::process::Child;
 
 use crate::hooks::{Stage, permission, toast, within};
 
+type Case<'a> = (&'a [&'a str], &'a dyn Fn(&str) -> Press, i32, &'a str);
+
 const TAKEN: (&str, &str) = ("success", "已收到你的回复，继续执行...");
 
 fn questions() -> Value {
@@ -166,7 +168,6 @@ async fn script(stage: &mut Stage, arguments: &[&str]) -> (Child, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_script_gets_its_answer_and_an_exit_code_that_tells() {
     let mut stage = Stage::new().await;
-    type Case<'a> = (&'a [&'a str], &'a dyn Fn(&str) -> Press, i32, &'a str);
     let cases: [Case<'_>; 6] = [
         (
             &["ask", "confirm", "go?"],
