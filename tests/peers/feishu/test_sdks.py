@@ -46,6 +46,8 @@ class Sdk:
         self.peer = Peer(self.enterContext(child))
         self.card = self.feishu.card(self.peer.told("card")["card"])
         wait_until("client is connected", self.feishu.connections, 30, child.everything)
+        # The Node SDK loses what comes right behind the handshake; its first ping shows that it listens.
+        wait_until("client listens", lambda: self.feishu.history("ping_in"), 30, child.everything)
 
     def tearDown(self):
         strange = [found for found in self.feishu.violations() if found["rule"] not in self.quirks]
