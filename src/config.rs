@@ -100,6 +100,15 @@ impl std::error::Error for Problems {}
 
 impl Config {
     pub fn load(sources: &Sources) -> Result<Self, Problems> {
+        match Self::read(sources) {
+            (config, problems) if problems.0.is_empty() => Ok(config),
+            (_, problems) => Err(problems),
+        }
+    }
+
+    /// The settings with the default in place of each one that can't be used,
+    /// and what is wrong with those. For looking only: nothing runs with them.
+    pub fn read(sources: &Sources) -> (Self, Problems) {
         let mut read = Reader {
             sources,
             problems: sources
@@ -154,14 +163,12 @@ impl Config {
         };
         let state_dir = read.state_dir();
         let sockets = read.sockets(state_dir.as_ref());
-        if !read.problems.is_empty() {
-            return Err(Problems(read.problems));
-        }
-        Ok(Self {
+        let config = Self {
             state_dir: state_dir.unwrap_or_default(),
             sockets,
             ..config
-        })
+        };
+        (config, Problems(read.problems))
     }
 
     /// The app's credentials, which only some commands need.

@@ -73,13 +73,21 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     if arguments.json {
         output::json(&as_json(&settings, &gathered, &findings, words.0));
     }
-    verdict(&findings, words.0)
+    verdict(&findings, words.0, arguments.json)
 }
 
-fn verdict(findings: &[Finding], lang: Lang) -> Outcome {
+fn verdict(findings: &[Finding], lang: Lang, quiet: bool) -> Outcome {
     let count = |level| findings.iter().filter(|one| one.level == level).count();
     let (problems, warnings) = (count(Level::Problem), count(Level::Warning));
     if problems == 0 {
+        if !quiet {
+            output::line(&match (warnings, lang) {
+                (0, Lang::Zh) => "一切正常".to_owned(),
+                (0, Lang::En) => "everything is in order".to_owned(),
+                (_, Lang::Zh) => format!("可以使用，有 {warnings} 个警告"),
+                (_, Lang::En) => format!("it works; warnings: {warnings}"),
+            });
+        }
         return Ok(());
     }
     Err(Failure::new(

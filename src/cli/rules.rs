@@ -43,15 +43,26 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             Ok(())
         }
         Some(Command::Undo { number }) => {
+            let unknown = || Failure {
+                hint: Some(words.rules_hint().to_owned()),
+                ..Failure::new(1, words.no_such_rule(*number))
+            };
+            if !config.state_dir.join(store::FILE).exists() {
+                return Err(Failure {
+                    hint: None,
+                    ..unknown()
+                });
+            }
             let (db, _) = Db::open(&config.state_dir, now).map_err(failed)?;
             let rules = db.rules_left().map_err(failed)?;
             let rule = rules
                 .into_iter()
                 .find(|rule| rule.number == *number)
-                .ok_or_else(|| Failure {
-                    hint: Some(words.rules_hint().to_owned()),
-                    ..Failure::new(1, words.no_such_rule(*number))
-                })?;
+                .ok_or_else(unknown)?;
+            if let Some(at) = rule.undone_at {
+                output::line(&words.rule_undone_before(&rule.left.rule, &audit::time(at)));
+                return Ok(());
+            }
             let removed = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
                 .map_err(|why| Failure::new(1, why))?;
             db.rule_undone(*number, now).map_err(failed)?;

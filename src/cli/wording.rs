@@ -354,10 +354,10 @@ impl Words {
         )
     }
 
-    pub(super) fn mode_unset(self) -> &'static str {
-        self.pick(
-            "Claude Code 的默认模式是 auto：多数操作由分类器决定，不会询问你",
-            "Claude Code's default mode is auto: a classifier decides most things without asking you",
+    pub(super) fn mode_unset(self, file: &str) -> String {
+        self.made(
+            format!("`{file}` 没有设置 `permissions.defaultMode`：新版 Claude Code 此时以 auto 模式启动，多数操作由分类器决定，不会询问你"),
+            format!("`{file}` sets no `permissions.defaultMode`: recent Claude Code then starts in auto mode, where a classifier decides most things without asking you"),
         )
     }
 

@@ -25,6 +25,18 @@ pub(super) struct Remote {
     pub(super) app: Option<App>,
     /// Whether the daemon here says that it is connected.
     pub(super) daemon_connected: bool,
+    pub(super) sharing: Sharing,
+}
+
+/// What happens to a tap that another of the app's connections got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// It is lost on the other one.
+    Alone,
+    /// The machines know this one's address.
+    Passed,
+    /// Only others' taps are passed on from here.
+    OneWay,
 }
 
 pub(super) struct App {
@@ -63,7 +75,7 @@ pub(super) fn check(remote: &Remote) -> Vec<Finding> {
         Err(error) => findings.push(failed("scopes", error)),
     }
     findings.extend(match &app.connections {
-        Ok(Some(count)) => Some(connections(*count, remote.daemon_connected)),
+        Ok(Some(count)) => Some(connections(*count, remote.daemon_connected, remote.sharing)),
         Ok(None) => None,
         Err(error) => Some(failed("connections", error)),
     });
@@ -316,38 +328,56 @@ fn callbacks(remote: &Remote, application: &Application) -> Finding {
     }
 }
 
-fn connections(count: u64, daemon_connected: bool) -> Finding {
+fn connections(count: u64, daemon_connected: bool, sharing: Sharing) -> Finding {
     let stop_others = |finding: Finding| {
         finding.fix(
             "停止其他机器上使用同一应用的程序，或用 `nod setup` 为这台机器单独建一个应用",
             "stop the other programs that use this app, or give this machine an app of its own with `nod setup`",
         )
     };
-    match (count, daemon_connected) {
-        (0, true) => problem(
+    match (count, daemon_connected, sharing) {
+        (0, true, _) => problem(
             "connections",
             "守护进程以为已连接，飞书却说没有连接在线",
             "the daemon believes it is connected, but Feishu sees no connection",
         )
         .fix("重启守护进程", "restart the daemon"),
-        (0, false) => ok(
+        (0, false, _) => ok(
             "connections",
             "没有别的程序使用此应用",
             "no other program uses this app",
         ),
-        (1, true) => ok(
+        (1, true, _) => ok(
             "connections",
             "此应用只有这一个连接",
             "this app has this one connection",
         ),
-        (_, true) => stop_others(problem(
+        (_, _, Sharing::Passed) => ok(
+            "connections",
+            format!("此应用有 {count} 个连接在线；到达别处的点击会按 `CALLBACK_SERVER_URL` 转回这里"),
+            format!(
+                "this app has {count} connections online; taps that reach another are passed on to `CALLBACK_SERVER_URL`"
+            ),
+        ),
+        (_, _, Sharing::OneWay) => warning(
+            "connections",
+            format!("此应用有 {count} 个连接在线；设置了 `CALLBACK_PEERS`，但到达别处的点击无法转回这里"),
+            format!(
+                "this app has {count} connections online; `CALLBACK_PEERS` is set, but taps that reach another can't come back here"
+            ),
+        )
+        .fix(
+            "设置 `CALLBACK_LISTEN` 和 `CALLBACK_SERVER_URL`",
+            "set `CALLBACK_LISTEN` and `CALLBACK_SERVER_URL`",
+        ),
+        (_, true, Sharing::Alone) => stop_others(problem(
             "connections",
             format!("此应用有 {count} 个连接在线：每次点击只会到达其中随机的一个"),
             format!(
                 "this app has {count} connections online: each tap reaches one of them by chance"
             ),
         )),
-        (_, false) => stop_others(warning(
+        (_, false, Sharing::Alone) => stop_others(warning(
             "connections",
             format!("别的程序正以此应用在线（{count} 个连接），会拿走点击"),
             format!("other programs are online with this app ({count}) and would take taps"),
@@ -379,6 +409,7 @@ mod tests {
             token: Ok(()),
             app: None,
             daemon_connected: true,
+            sharing: Sharing::Alone,
         }
     }
 
@@ -436,18 +467,19 @@ mod tests {
 
     #[test]
     fn connections_are_compared_with_what_the_daemon_says() {
-        for (count, connected, level) in [
-            (0, true, Level::Problem),
-            (1, true, Level::Ok),
-            (2, true, Level::Problem),
-            (0, false, Level::Ok),
-            (1, false, Level::Warning),
+        for (count, connected, sharing, level) in [
+            (0, true, Sharing::Alone, Level::Problem),
+            (0, true, Sharing::Passed, Level::Problem),
+            (1, true, Sharing::Alone, Level::Ok),
+            (2, true, Sharing::Alone, Level::Problem),
+            (2, true, Sharing::OneWay, Level::Warning),
+            (2, true, Sharing::Passed, Level::Ok),
+            (0, false, Sharing::Alone, Level::Ok),
+            (1, false, Sharing::Alone, Level::Warning),
+            (1, false, Sharing::Passed, Level::Ok),
         ] {
-            assert_eq!(
-                connections(count, connected).level,
-                level,
-                "{count} {connected}"
-            );
+            let found = connections(count, connected, sharing);
+            assert_eq!(found.level, level, "{count} {connected} {sharing:?}");
         }
     }
 }

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::super::service;
 use super::super::wording::Words;
-use super::feishu::{App, Remote};
-use super::machine::{Claude, Hooks, Known, Machine, Place, PlaceKind, Service, Socket};
+use super::feishu::{App, Remote, Sharing};
+use super::machine::{
+    Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Wrong,
+};
 use crate::claude::hooks_file::{self, Draft};
 use crate::clock;
-use crate::config::{Config, HookConfig, Problems, Sources};
+use crate::config::{Config, HookConfig, Origin, Problem, SendMode, Sources};
 use crate::feishu::api::Api;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::Messages;
@@ -23,6 +25,7 @@ use crate::hook::client::{self, Unanswered};
 use crate::hook::connect::Unreachable;
 use crate::hook::wire::Order;
 use crate::store;
+use crate::wording::Text;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const CALL_WITHIN: Duration = Duration::from_secs(5);
@@ -30,6 +33,7 @@ const CLAUDE_WITHIN: Duration = Duration::from_secs(3);
 
 pub(super) struct Gathered {
     pub(super) machine: Machine,
+    /// Where the settings that lead to Feishu can be used.
     pub(super) config: Option<Config>,
     pub(super) hook: Option<HookConfig>,
     /// The working directory, for what is asked from here.
@@ -42,14 +46,17 @@ impl Gathered {
         let words = Words(sources.lang());
         let home = sources.home.clone();
         let shown = |path: &Path| shown(path, home.as_deref());
-        let config = Config::load(sources);
+        let (config, mut problems) = Config::read(sources);
+        let reaches = !problems.0.iter().any(is_in_the_way);
+        problems.0.extend(missing(sources, &config));
         let hook = HookConfig::load(sources).ok();
         let socket = hook.as_ref().map(|hook| hook.sockets.own.clone());
         let claude_file = sources.claude_settings();
         let draft = claude_file.as_deref().map(Draft::open);
+        let claude = claude();
         let machine = Machine {
-            settings: known(&config),
-            places: places(sources, config.as_ref().ok(), &shown),
+            settings: settings(sources, &config, problems.0, &shown),
+            places: places(sources, &config, &shown),
             socket: socket.as_deref().map_or(Socket::Absent, ask_daemon),
             socket_path: socket.as_deref().map(shown).unwrap_or_default(),
             hooks: match &draft {
@@ -60,15 +67,14 @@ impl Gathered {
             hooks_file: claude_file.as_deref().map(shown).unwrap_or_default(),
             asking: draft
                 .and_then(Result::ok)
+                .filter(|draft| claude != Claude::Absent || draft.before().is_some())
                 .and_then(|draft| draft.asking().ok()),
-            claude: claude(),
-            service: config
-                .as_ref()
-                .map_or(Service::NoManager, |config| manager(sources, config)),
+            claude,
+            service: manager(sources, &config),
         };
         Self {
             machine,
-            config: config.ok(),
+            config: reaches.then_some(config),
             hook,
             here: sources.here(),
             home,
@@ -100,6 +106,11 @@ impl Gathered {
             token: Err(token),
             app: None,
             daemon_connected: self.daemon_connected(),
+            sharing: match &config.callback {
+                callback if callback.url.is_some() => Sharing::Passed,
+                callback if !callback.peers.is_empty() => Sharing::OneWay,
+                _ => Sharing::Alone,
+            },
         };
         let outbound = match Outbound::new(&config.proxies, config.ca_file.as_deref()) {
             Ok(outbound) => outbound,
@@ -168,24 +179,79 @@ fn shown(path: &Path, home: Option<&Path>) -> String {
     }
 }
 
-fn known(config: &Result<Config, Problems>) -> Result<Known, Problems> {
-    config.as_ref().map_err(Clone::clone).map(|config| Known {
-        app: config.app().map(drop),
-        has_owner: config.owner.is_some(),
-        has_receiver: config.owner.is_some() || config.chat.is_some(),
-    })
+/// Whether Feishu would be asked elsewhere, or as somebody else, than the
+/// person meant.
+fn is_in_the_way(problem: &Problem) -> bool {
+    match problem {
+        Problem::Wrong { name, .. } | Problem::Missing { name, .. } => {
+            name.starts_with("FEISHU_") || ["HTTPS_PROXY", "NOD_CA_FILE"].contains(name)
+        }
+        Problem::BrokenFile(_) | Problem::Exposed(_) => true,
+        Problem::NoHome => false,
+    }
+}
+
+/// What keeps the app's credentials from being used, where they are needed. One
+/// that is set and wrong is told already.
+fn missing(sources: &Sources, config: &Config) -> Vec<Problem> {
+    if config.send_mode == SendMode::Webhook {
+        return Vec::new();
+    }
+    let missing = config.app().err().map_or_else(Vec::new, |all| all.0);
+    let is_told = |problem: &Problem| match problem {
+        Problem::Missing { name, .. } => sources.get(name).is_some(),
+        _ => false,
+    };
+    missing.into_iter().filter(|one| !is_told(one)).collect()
+}
+
+fn settings(
+    sources: &Sources,
+    config: &Config,
+    problems: Vec<Problem>,
+    shown: &impl Fn(&Path) -> String,
+) -> Settings {
+    let place = |problem: &Problem| {
+        let Problem::Wrong { name, .. } = problem else {
+            return None;
+        };
+        Some(match sources.get(name)?.1 {
+            Origin::Environment => Text::new("环境变量中", "the environment"),
+            Origin::File(path) => {
+                let path = shown(path);
+                Text::made(format!(" `{path}` 中"), format!("`{path}`"))
+            }
+        })
+    };
+    let is_set = |name| sources.get(name).is_some();
+    Settings {
+        wrong: problems
+            .into_iter()
+            .map(|problem| Wrong {
+                place: place(&problem),
+                problem,
+            })
+            .collect(),
+        mode: config.send_mode,
+        has_owner: is_set("FEISHU_OWNER_ID"),
+        has_chat: is_set("FEISHU_CHAT_ID"),
+    }
 }
 
 fn places(
     sources: &Sources,
-    config: Option<&Config>,
+    config: &Config,
     shown: &impl Fn(&Path) -> String,
 ) -> Vec<Place> {
+    let refused = config.app().is_err_and(|all| {
+        let is_open = |problem: &Problem| matches!(problem, Problem::Exposed(_));
+        all.0.iter().any(is_open)
+    });
     let secret = match sources.get("FEISHU_APP_SECRET") {
-        Some((_, crate::config::Origin::File(path))) => Some(path.clone()),
+        Some((_, Origin::File(path))) if !refused => Some(path.clone()),
         _ => None,
     };
-    let state = config.map(|config| config.state_dir.clone());
+    let state = Some(config.state_dir.clone()).filter(|dir| dir.is_absolute());
     let store = state.as_ref().map(|dir| dir.join(store::FILE));
     let own = crate::hook::connect::own_uid();
     [

@@ -6,15 +6,17 @@ use serde_json::Value;
 use super::super::wording::Words;
 use super::finding::{Finding, ok, problem, warning};
 use crate::claude::hooks_file::Asking;
-use crate::config::{Problem, Problems};
-use crate::wording::Lang;
+use crate::config::{Problem, SendMode};
+use crate::wording::{Lang, Text};
 
 /// The first version whose print mode asks hooks for permission.
 const ASKS_IN_PRINT_MODE: [u32; 3] = [2, 1, 268];
 const OTHERS: u32 = 0o077;
+/// What the set-up asks for.
+const APP: [&str; 2] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
 
 pub(super) struct Machine {
-    pub(super) settings: Result<Known, Problems>,
+    pub(super) settings: Settings,
     pub(super) places: Vec<Place>,
     pub(super) socket: Socket,
     /// The socket's path, as it may be shown.
@@ -22,16 +24,24 @@ pub(super) struct Machine {
     pub(super) hooks: Hooks,
     /// Claude Code's user settings, as they may be shown.
     pub(super) hooks_file: String,
+    /// `None` where nothing of Claude Code is to be seen.
     pub(super) asking: Option<Asking>,
     pub(super) claude: Claude,
     pub(super) service: Service,
 }
 
-/// What the settings give, once they can be read.
-pub(super) struct Known {
-    pub(super) app: Result<(), Problems>,
+/// What the settings give.
+pub(super) struct Settings {
+    pub(super) wrong: Vec<Wrong>,
+    pub(super) mode: SendMode,
     pub(super) has_owner: bool,
-    pub(super) has_receiver: bool,
+    pub(super) has_chat: bool,
+}
+
+pub(super) struct Wrong {
+    pub(super) problem: Problem,
+    /// Where it is set, as it may be shown.
+    pub(super) place: Option<Text>,
 }
 
 /// A file or directory that must be closed to others.
@@ -71,6 +81,7 @@ pub(super) enum Hooks {
     Unreadable(String),
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Claude {
     Absent,
     Silent,
@@ -93,44 +104,49 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-fn settings(settings: &Result<Known, Problems>) -> Vec<Finding> {
-    let wrong = |problems: &Problems| problems.0.iter().map(setting).collect();
-    let known = match settings {
-        Ok(known) => known,
-        Err(problems) => return wrong(problems),
-    };
-    let mut findings = match &known.app {
-        Ok(()) => vec![ok("settings", "设置可用", "the settings can be used")],
-        Err(problems) => wrong(problems),
-    };
-    if !known.has_receiver {
-        findings.push(
-            problem(
-                "owner",
-                "没有设置谁来决定，请求只会留在终端",
-                "nobody is set to decide: requests stay in the terminal",
-            )
-            .fix(
-                "运行 `nod setup`，或设置 `FEISHU_OWNER_ID`",
-                "run `nod setup`, or set `FEISHU_OWNER_ID`",
-            ),
-        );
-    } else if !known.has_owner {
-        findings.push(warning(
+fn settings(settings: &Settings) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = settings.wrong.iter().map(setting).collect();
+    if findings.is_empty() {
+        findings.push(ok("settings", "设置可用", "the settings can be used"));
+    }
+    // In webhook mode whoever holds a link decides.
+    if settings.mode == SendMode::Webhook || settings.has_owner {
+        return findings;
+    }
+    findings.push(if settings.has_chat {
+        warning(
             "owner",
             "没有设置 `FEISHU_OWNER_ID`：卡片会发到群里，但没有所有者可以决定",
             "`FEISHU_OWNER_ID` is not set: cards go to the group, and there is no owner to decide",
-        ));
-    }
+        )
+    } else {
+        problem(
+            "owner",
+            "没有设置谁来决定，请求只会留在终端",
+            "nobody is set to decide: requests stay in the terminal",
+        )
+        .fix(
+            "运行 `nod setup`，或设置 `FEISHU_OWNER_ID`",
+            "run `nod setup`, or set `FEISHU_OWNER_ID`",
+        )
+    });
     findings
 }
 
-fn setting(wrong: &Problem) -> Finding {
-    let said = |words: Words| words.problem(wrong);
-    problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En))).fix(
-        "运行 `nod setup`，或按 `.env.example` 修改",
-        "run `nod setup`, or correct it as `.env.example` describes",
-    )
+fn setting(wrong: &Wrong) -> Finding {
+    let said = |words: Words| words.problem(&wrong.problem);
+    let finding = problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En)));
+    match (&wrong.problem, &wrong.place) {
+        (_, Some(Text { zh, en })) => {
+            finding.fix(format!("在{zh}改正"), format!("correct it in {en}"))
+        }
+        (Problem::Missing { name, .. }, None) if !APP.contains(name) => finding.fix(
+            "写入 `~/.config/nod/.env`",
+            "put it into `~/.config/nod/.env`",
+        ),
+        (Problem::Missing { .. }, None) => finding.fix("运行 `nod setup`", "run `nod setup`"),
+        _ => finding,
+    }
 }
 
 fn place(place: &Place) -> Finding {
@@ -276,6 +292,13 @@ fn connection(report: &Value) -> Finding {
             format!("the daemon is connected to {platform}"),
         );
     }
+    if connection["state"] == "webhook" {
+        return ok(
+            "connection",
+            "Webhook 模式：守护进程经自定义机器人发卡片，没有长连接",
+            "webhook mode: the daemon posts through a custom bot and holds no connection",
+        );
+    }
     let cause = |field: &str, unless: &str| connection[field].as_str().unwrap_or(unless).to_owned();
     problem(
         "connection",
@@ -327,8 +350,8 @@ fn hooks(machine: &Machine) -> Vec<Finding> {
         ),
         Some(Asking::Unset) => set_up(warning(
             "mode",
-            Words(Lang::Zh).mode_unset(),
-            Words(Lang::En).mode_unset(),
+            Words(Lang::Zh).mode_unset(file),
+            Words(Lang::En).mode_unset(file),
         )),
         Some(Asking::Mode(mode)) => set_up(warning(
             "mode",
@@ -346,6 +369,10 @@ fn claude(claude: &Claude) -> Finding {
             "claude",
             "没有找到 `claude` 命令",
             "no `claude` command was found",
+        )
+        .fix(
+            "安装 Claude Code，或把它的目录加入 `PATH`",
+            "install Claude Code, or add its directory to `PATH`",
         ),
         Claude::Silent => warning(
             "claude",
@@ -430,7 +457,15 @@ mod tests {
             "store": {"ok": false, "cause": "the disk is full"},
         });
         let machine = Machine {
-            settings: Err(Problems(vec![Problem::NoHome])),
+            settings: Settings {
+                wrong: vec![Wrong {
+                    problem: Problem::NoHome,
+                    place: None,
+                }],
+                mode: SendMode::App,
+                has_owner: true,
+                has_chat: false,
+            },
             places: Vec::new(),
             socket: Socket::Answers(Box::new(report)),
             socket_path: "~/s".to_owned(),

@@ -186,7 +186,10 @@ impl Setup<'_> {
         let (warning, before) = match &asking {
             Asking::Asks => return Ok(()),
             Asking::HooksOff => (words.hooks_off().to_owned(), None),
-            Asking::Unset => (words.mode_unset().to_owned(), None),
+            Asking::Unset => (
+                words.mode_unset(&self.paths.claude.display().to_string()),
+                None,
+            ),
             Asking::Mode(mode) => (words.mode_silent(mode), Some(mode.as_str())),
         };
         output::line(&warning);

@@ -288,6 +288,13 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn rule_undone_before(self, rule: &str, at: &str) -> String {
+        self.made(
+            format!("`{rule}` 已于 {at} 撤销，没有改动"),
+            format!("`{rule}` was undone at {at} already; nothing was changed"),
+        )
+    }
+
     pub(in crate::cli) fn rules_hint(self) -> &'static str {
         self.pick("`nod rules` 列出它们", "`nod rules` lists them")
     }
