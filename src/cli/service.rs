@@ -7,7 +7,7 @@ mod unit;
 
 use super::wording::Words;
 use super::{Failure, Outcome, output};
-use crate::config::{Config, Origin, Sources};
+use crate::config::{Config, Origin, SETTINGS, SendMode, Sources};
 
 pub(super) use manager::{Kind as ManagerKind, Manager, Places, ServiceError};
 pub(super) use unit::{Sandbox, Start};
@@ -15,13 +15,18 @@ pub(super) use unit::{Sandbox, Start};
 /// Where the daemon must look for the same things as the person's shell.
 /// Proxies are not among them: they may hold a password, and belong into the
 /// settings file.
-const CARRIED: [&str; 5] = [
+const CARRIED: [&str; 7] = [
     "XDG_CONFIG_HOME",
     "XDG_STATE_HOME",
     "NOD_STATE_DIR",
     "PERMISSION_SOCKET_PATH",
     "CLAUDE_CONFIG_DIR",
+    "NOD_LANG",
+    "NOD_LOG",
 ];
+
+/// Without these the daemon cannot start.
+const VITAL: [&str; 3] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET", "FEISHU_WEBHOOK_URL"];
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -76,9 +81,28 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let manager = Manager::find().map_err(say)?;
     match arguments.what {
         What::Install { sandbox, .. } => {
+            if config.send_mode == SendMode::App {
+                config.app().map_err(|why| Failure {
+                    hint: Some(words.credentials_hint().to_owned()),
+                    ..Failure::settings(words, &why)
+                })?;
+            }
             let start = start(&sources, &config, sandbox).map_err(say)?;
+            let own = sources.own_file().unwrap_or_default();
+            let hint = words.service_unseen_hint(&own.display().to_string());
+            let unseen = unseen(&sources, &start);
+            if unseen.iter().any(|name| VITAL.contains(name)) {
+                return Err(Failure {
+                    hint: Some(hint),
+                    ..Failure::new(1, words.service_unseen(&unseen.join(", ")))
+                });
+            }
             let installed = manager.install(&start, &places).map_err(say)?;
             output::line(&words.service_installed(&installed.file.display().to_string()));
+            if !unseen.is_empty() {
+                output::hint(&words.service_unseen(&unseen.join(", ")));
+                output::hint(&hint);
+            }
             if let Some(hint) = words.service_linger(manager.kind()) {
                 output::hint(hint);
             }
@@ -90,22 +114,46 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             Ok(())
         }
         What::Status => {
+            if !manager.is_installed(&places) {
+                return Err(absent(words, NOT_RUNNING));
+            }
             let status = manager.status().map_err(say)?;
-            for line in &status.lines {
-                output::line(line);
+            if !status.runs {
+                return Err(Failure {
+                    hint: Some(words.service_logs_hint().to_owned()),
+                    ..Failure::new(NOT_RUNNING, words.service_not_running(&status.state))
+                });
             }
-            if status.runs {
-                Ok(())
-            } else {
-                Err(Failure {
-                    code: NOT_RUNNING,
-                    why: words.service_not_running().to_owned(),
-                    hint: Some(words.service_install_hint().to_owned()),
-                })
-            }
+            output::line(&words.service_runs(status.pid, status.says.as_deref()));
+            Ok(())
         }
+        What::Logs { .. } if !manager.is_installed(&places) => Err(absent(words, 1)),
         What::Logs { follow, lines } => manager.logs(&places, follow, lines).map_err(say),
     }
+}
+
+fn absent(words: Words, code: u8) -> Failure {
+    Failure {
+        hint: Some(words.service_install_hint().to_owned()),
+        ..Failure::new(code, words.service_removed(false))
+    }
+}
+
+/// Settings that count here and not for a daemon the manager starts: it sees
+/// neither this shell's environment nor the `.env` of this directory.
+pub(super) fn unseen(sources: &Sources, start: &Start) -> Vec<&'static str> {
+    let own = sources.own_file();
+    let counts = |origin: &Origin, name: &str| match origin {
+        Origin::Environment => start.environment.iter().any(|(carried, _)| carried == name),
+        Origin::File(path) => Some(path) == own.as_ref(),
+    };
+    let names = SETTINGS.iter().map(|setting| setting.name);
+    names
+        .filter(|name| {
+            let found = sources.get(name);
+            found.is_some_and(|(_, origin)| !counts(origin, name))
+        })
+        .collect()
 }
 
 /// Where the definition goes and the log lies.

@@ -26,7 +26,7 @@ use self::terminal::Terminal;
 use super::wording::Words;
 use super::{Failure, Outcome, output, service};
 use crate::claude::hooks_file::{Draft, Hooks};
-use crate::config::{Config, Sources};
+use crate::config::{Config, Origin, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::secret::Secret;
 use crate::files;
@@ -305,6 +305,10 @@ impl<'a> Setup<'a> {
         }
         if let Some(owner) = &self.owner {
             values.push(("FEISHU_OWNER_ID", owner.to_string()));
+        }
+        // Cards and hooks shall speak the language this set-up speaks.
+        if let Some((lang, Origin::Environment)) = self.sources.get("NOD_LANG") {
+            values.push(("NOD_LANG", lang.to_owned()));
         }
         values
     }

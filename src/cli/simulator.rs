@@ -3,7 +3,9 @@
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::wording::Words;
 use super::{Failure, Outcome, output};
+use crate::config::Sources;
 use crate::simulator::{self, APP_ID, APP_SECRET, OWNER, Options};
 
 #[derive(clap::Args)]
@@ -17,6 +19,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
+    let words = Words(Sources::for_person().lang());
     let options = Options {
         port: arguments.port,
         control_port: arguments.control_port,
@@ -42,6 +45,11 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 })
                 .to_string(),
             );
+            let feishu = format!("http://{}", at.feishu);
+            output::hint(&words.simulator_daemon(&format!(
+                "FEISHU_DOMAIN={feishu} FEISHU_APP_ID={APP_ID} FEISHU_APP_SECRET={APP_SECRET} FEISHU_OWNER_ID={OWNER} nod daemon"
+            )));
+            output::hint(&words.simulator_page(&format!("http://{}/", at.control)));
         };
         simulator::run(options, stop, ready)
             .await

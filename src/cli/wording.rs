@@ -1,9 +1,9 @@
-//! What the set-up and service commands say to the person at the terminal, in
+//! What the set-up says to the person at the terminal, in
 //! Chinese and English. Holds words only.
 
 mod faults;
+mod service;
 
-use super::service::ManagerKind;
 use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};
 use crate::wording::Lang;
@@ -25,56 +25,6 @@ impl Words {
             Lang::Zh => zh,
             Lang::En => en,
         }
-    }
-
-    pub(super) fn service_installed(self, file: &str) -> String {
-        self.made(
-            format!("后台服务已安装并启动（{file}）"),
-            format!("the service is installed and running ({file})"),
-        )
-    }
-
-    pub(super) fn service_linger(self, kind: ManagerKind) -> Option<&'static str> {
-        match kind {
-            ManagerKind::Systemd => Some(self.pick(
-                "如需在未登录时也运行：`loginctl enable-linger`",
-                "to keep it running while you are logged out: `loginctl enable-linger`",
-            )),
-            ManagerKind::Launchd => None,
-        }
-    }
-
-    pub(super) fn service_removed(self, was_there: bool) -> &'static str {
-        if was_there {
-            self.pick("后台服务已停止并移除", "the service is stopped and removed")
-        } else {
-            self.pick("未安装后台服务", "no service was installed")
-        }
-    }
-
-    pub(super) fn service_not_running(self) -> &'static str {
-        self.pick("后台服务未在运行", "the service does not run")
-    }
-
-    pub(super) fn service_install_hint(self) -> &'static str {
-        self.pick(
-            "用 `nod service install` 安装并启动",
-            "`nod service install` installs and starts it",
-        )
-    }
-
-    pub(super) fn service_logs_hint(self) -> &'static str {
-        self.pick(
-            "用 `nod service logs` 查看原因",
-            "`nod service logs` shows why",
-        )
-    }
-
-    pub(super) fn service_instead(self) -> &'static str {
-        self.pick(
-            "容器或没有会话总线的 root 下没有用户服务；可改为在后台运行 `nod daemon`，例如 `nohup nod daemon >nod.log 2>&1 &`，或交给容器自己的进程管理",
-            "a container, or root without a session bus, has no user services; run `nod daemon` in the background instead, such as `nohup nod daemon >nod.log 2>&1 &`, or let the container's own supervisor do it",
-        )
     }
 
     pub(super) fn no_terminal(self) -> &'static str {
@@ -418,6 +368,14 @@ impl Words {
         self.pick("仅预览，不做任何改动：", "a preview; nothing is changed:")
     }
 
+    /// What the marks of a preview mean.
+    pub(super) fn marks(self) -> &'static str {
+        self.pick(
+            "✓ 已完成　· 待做　- 不需要，或这里做不到",
+            "✓ done   · to do   - not wanted, or not possible here",
+        )
+    }
+
     pub(super) fn would_write(self, file: &str, names: &str) -> String {
         self.made(
             format!("将写入 {file}：{names}"),
@@ -441,6 +399,20 @@ impl Words {
         self.made(
             format!("{file} 之后被改过：只移除了 nod 的部分"),
             format!("{file} was changed since: took out only nod's part"),
+        )
+    }
+
+    pub(super) fn nothing_to_take_back(self) -> &'static str {
+        self.pick(
+            "没有发现 nod 的设置，没有改动",
+            "nothing of nod's set-up was found; nothing was changed",
+        )
+    }
+
+    pub(super) fn records_stay(self, dir: &str) -> String {
+        self.made(
+            format!("守护进程的记录（审计、规则）还在 {dir}，不需要时可删除"),
+            format!("the daemon's records (audit, rules) are still in {dir}; delete it if you don't want them"),
         )
     }
 

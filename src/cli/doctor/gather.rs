@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use super::super::service;
 use super::super::wording::Words;
 use super::feishu::{App, Remote, Sharing};
-use super::machine::{
-    Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Wrong,
-};
+use super::machine::{Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Wrong};
 use crate::claude::hooks_file::{self, Draft};
 use crate::clock;
 use crate::config::{Config, HookConfig, Origin, Problem, SendMode, Sources};
@@ -238,11 +236,7 @@ fn settings(
     }
 }
 
-fn places(
-    sources: &Sources,
-    config: &Config,
-    shown: &impl Fn(&Path) -> String,
-) -> Vec<Place> {
+fn places(sources: &Sources, config: &Config, shown: &impl Fn(&Path) -> String) -> Vec<Place> {
     let refused = config.app().is_err_and(|all| {
         let is_open = |problem: &Problem| matches!(problem, Problem::Exposed(_));
         all.0.iter().any(is_open)

@@ -49,7 +49,11 @@ pub(crate) struct Installed {
 
 pub(crate) struct Status {
     pub(crate) runs: bool,
-    pub(crate) lines: Vec<String>,
+    /// In the manager's own words: `activating/auto-restart`, `exited`.
+    pub(crate) state: String,
+    pub(crate) pid: Option<u32>,
+    /// What the daemon said of itself, where the manager passes it on.
+    pub(crate) says: Option<String>,
 }
 
 /// This user's service manager.
@@ -198,33 +202,39 @@ impl Manager {
     pub(crate) fn status(&self) -> Result<Status, ServiceError> {
         match self.kind {
             Kind::Systemd => {
-                let shown = "--property=ActiveState,SubState,MainPID,NRestarts,StatusText";
-                let output = self.call(&["show", UNIT, shown])?;
-                let lines = lines(&output);
+                let shown = "--property=ActiveState,SubState,MainPID,StatusText";
+                let told = lines(&self.call(&["show", UNIT, shown])?);
+                let value = |name| value(&told, name);
+                let active = value("ActiveState=").unwrap_or("unknown");
                 Ok(Status {
-                    runs: lines.iter().any(|line| line == "ActiveState=active"),
-                    lines,
+                    runs: active == "active",
+                    state: match value("SubState=") {
+                        Some(sub) => format!("{active}/{sub}"),
+                        None => active.to_owned(),
+                    },
+                    pid: value("MainPID=").and_then(|pid| pid.parse().ok()),
+                    says: value("StatusText=").map(str::to_owned),
                 })
             }
-            Kind::Launchd => match self.call(&["print", &target()]) {
-                Ok(output) => {
-                    let told = |line: &String| {
-                        ["state = ", "pid = ", "runs = ", "last exit code = "]
-                            .iter()
-                            .any(|name| line.starts_with(name))
-                    };
-                    let lines: Vec<String> = lines(&output).into_iter().filter(told).collect();
-                    Ok(Status {
-                        runs: lines.iter().any(|line| line == "state = running"),
-                        lines,
-                    })
-                }
-                Err(ServiceError::Refused { .. }) => Ok(Status {
-                    runs: false,
-                    lines: Vec::new(),
-                }),
-                Err(other) => Err(other),
-            },
+            Kind::Launchd => {
+                let told = match self.call(&["print", &target()]) {
+                    Ok(output) => lines(&output),
+                    Err(ServiceError::Refused { .. }) => Vec::new(),
+                    Err(other) => return Err(other),
+                };
+                let state = value(&told, "state = ").unwrap_or("not loaded");
+                Ok(Status {
+                    runs: state == "running",
+                    state: match value(&told, "last exit code = ") {
+                        Some(code) if state != "running" => {
+                            format!("{state}, last exit code {code}")
+                        }
+                        _ => state.to_owned(),
+                    },
+                    pid: value(&told, "pid = ").and_then(|pid| pid.parse().ok()),
+                    says: None,
+                })
+            }
         }
     }
 
@@ -308,6 +318,12 @@ fn lines(output: &Output) -> Vec<String> {
         .lines()
         .map(|line| line.trim().to_owned())
         .collect()
+}
+
+/// What stands behind `name` in the first line that begins with it.
+fn value<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
+    let mut found = lines.iter().filter_map(|line| line.strip_prefix(name));
+    found.next().filter(|value| !value.is_empty())
 }
 
 /// launchd's name for this user's session.
@@ -397,7 +413,15 @@ mod tests {
             ["daemon-reload", "enable nod.service", "restart nod.service"]
         );
 
-        fake.put("answer", "ActiveState=active\nSubState=running\n");
+        fake.put(
+            "answer",
+            "MainPID=42\nActiveState=active\nSubState=running\nStatusText=connected\n",
+        );
+        let status = fake.manager.status().unwrap();
+        assert!(status.runs && status.state == "active/running");
+        assert_eq!(status.pid, Some(42));
+        assert_eq!(status.says.as_deref(), Some("connected"));
+        fake.told();
         let again = fake.manager.install(&fake.start(), &fake.places()).unwrap();
         assert_eq!(again.made, Vec::<PathBuf>::new());
         assert!(!fake.told().contains(&"restart nod.service".to_owned()));
@@ -426,7 +450,14 @@ mod tests {
         fake.put("answer", "x = {\n\tstate = running\n\tpid = 7\n\todd = 1\n");
         let status = fake.manager.status().unwrap();
         assert!(status.runs);
-        assert_eq!(status.lines, ["state = running", "pid = 7"]);
+        assert_eq!((status.state.as_str(), status.pid), ("running", Some(7)));
+        fake.put(
+            "answer",
+            "\tstate = not running\n\tlast exit code = 78: EX_CONFIG\n",
+        );
+        let status = fake.manager.status().unwrap();
+        assert!(!status.runs);
+        assert_eq!(status.state, "not running, last exit code 78: EX_CONFIG");
         assert!(fake.manager.uninstall(&fake.places()).unwrap());
     }
 

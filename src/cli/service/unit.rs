@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 /// How much the daemon may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Sandbox {
-    /// Relay approvals; start no program that needs more
+    /// Everything nod does: Claude Code, started from chat, keeps your rights
     #[default]
+    Sessions,
+    /// Relay approvals only: a session from chat could not work
     Approvals,
     /// The same with a read-only file system; needs user namespaces
     Strict,
-    /// Start Claude Code for tasks from chat, with the user's own rights
-    Sessions,
 }
 
 /// What the daemon is started with.

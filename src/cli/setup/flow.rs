@@ -250,12 +250,21 @@ impl Setup<'_> {
             let places =
                 service::places(self.sources, self.config).ok_or(service::ServiceError::NoHome)?;
             let start = service::start(self.sources, self.config, service::Sandbox::default())?;
-            manager.install(&start, &places)
+            let saved = self.values();
+            let unseen: Vec<_> = service::unseen(self.sources, &start)
+                .into_iter()
+                .filter(|name| saved.iter().all(|(known, _)| known != name))
+                .collect();
+            Ok((manager.install(&start, &places)?, unseen))
         });
-        let installed = installed.map_err(|error| Failure {
+        let (installed, unseen) = installed.map_err(|error| Failure {
             hint: Some(words.service_logs_hint().to_owned()),
-            ..Failure::new(1, error)
+            ..Failure::new(1, words.service_error(&error))
         })?;
+        if !unseen.is_empty() {
+            output::hint(&words.service_unseen(&unseen.join(", ")));
+            output::hint(&words.service_unseen_hint(&self.paths.own.display().to_string()));
+        }
         self.manifest
             .note_service(installed.made)
             .map_err(|error| Failure::new(1, error))?;
@@ -362,6 +371,7 @@ impl Setup<'_> {
             };
             output::line(&format!("  {mark} {}", words.step(step)));
         }
+        output::line(words.marks());
         let values = self.values();
         if !facts.saved && !values.is_empty() {
             let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();

@@ -10,6 +10,10 @@ impl Setup<'_> {
     pub(super) fn undo(&mut self, dry_run: bool) -> Outcome {
         let words = self.words;
         let entries = self.manifest.entries();
+        if entries.is_empty() && !self.manifest.has_service() && !self.has_hooks()? {
+            output::line(words.nothing_to_take_back());
+            return self.manifest.forget().map_err(|e| Failure::new(1, e));
+        }
         if dry_run {
             output::line(words.dry_run());
             if self.manifest.has_service() {
@@ -17,6 +21,9 @@ impl Setup<'_> {
             }
             for entry in &entries {
                 output::line(&words.would_restore(&entry.path.display().to_string()));
+            }
+            if entries.iter().all(|entry| entry.path != self.paths.claude) && self.has_hooks()? {
+                output::line(&words.would_restore(&self.paths.claude.display().to_string()));
             }
             return Ok(());
         }
@@ -46,7 +53,17 @@ impl Setup<'_> {
             .forget()
             .map_err(|error| Failure::new(1, error))?;
         output::line(words.uninstalled());
+        if self.config.state_dir.is_dir() {
+            output::line(&words.records_stay(&self.config.state_dir.display().to_string()));
+        }
         Ok(())
+    }
+
+    /// Whether Claude Code calls a nod.
+    fn has_hooks(&self) -> Result<bool, Failure> {
+        let failed = |why| Failure::new(1, self.words.hooks_error(&why));
+        let draft = Draft::open(&self.paths.claude).map_err(failed)?;
+        Ok(!draft.own_commands().map_err(failed)?.is_empty())
     }
 
     fn remove_service(&self) -> Outcome {
@@ -61,10 +78,11 @@ impl Setup<'_> {
 
     /// Hooks that were put there by hand, or by a set-up whose record is lost.
     fn remove_unrecorded_hooks(&self) -> Outcome {
-        let mut draft = Draft::open(&self.paths.claude).map_err(|error| Failure::new(1, error))?;
-        draft.remove().map_err(|error| Failure::new(1, error))?;
+        let failed = |why| Failure::new(1, self.words.hooks_error(&why));
+        let mut draft = Draft::open(&self.paths.claude).map_err(failed)?;
+        draft.remove().map_err(failed)?;
         if draft.is_changed() {
-            draft.save().map_err(|error| Failure::new(1, error))?;
+            draft.save().map_err(failed)?;
             let file = self.paths.claude.display().to_string();
             output::line(&self.words.edited(&file));
         }
