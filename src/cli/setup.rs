@@ -72,6 +72,9 @@ pub(super) struct Arguments {
     /// Leave Claude Code's permission mode as it is
     #[arg(long)]
     keep_mode: bool,
+    /// Set Claude Code's permission mode to `default`, whatever it is
+    #[arg(long, conflicts_with = "keep_mode")]
+    set_mode: bool,
     /// Install no service
     #[arg(long)]
     no_service: bool,
@@ -114,7 +117,7 @@ struct Setup<'a> {
     config: &'a Config,
     terminal: Option<Terminal>,
     yes: bool,
-    keep_mode: bool,
+    set_mode: bool,
     wishes: Wishes,
     manifest: Manifest,
     network: Arc<Network>,
@@ -168,7 +171,7 @@ impl<'a> Setup<'a> {
                 Terminal::open()
             },
             yes: arguments.yes,
-            keep_mode: arguments.keep_mode,
+            set_mode: arguments.set_mode,
             wishes: Wishes {
                 test_card: !arguments.no_test_card,
                 hooks: true,

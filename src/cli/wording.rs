@@ -341,13 +341,21 @@ impl Words {
 
     pub(super) fn migrate_left(self, names: &str) -> String {
         self.made(
-            format!("nod 不需要：{names}"),
-            format!("nod has no use for {names}"),
+            format!("未沿用：{names}（nod 仅在 Webhook 模式或多台机器时需要，见 README）"),
+            format!("not taken over: {names} (nod needs them only in webhook mode or for several machines, see the README)"),
         )
     }
 
     pub(super) fn migrate(self) -> &'static str {
         self.pick("沿用这些设置？", "Take them over?")
+    }
+
+    /// The first line a person at the terminal reads.
+    pub(super) fn intro(self) -> &'static str {
+        self.pick(
+            "将依次：准备飞书应用、证明一次点击、安装 Claude Code 的 hook、设置后台服务。随时可按 Ctrl-C；再次运行会接着做。",
+            "This gets a Feishu app, proves a tap, installs Claude Code's hooks and offers a service. Ctrl-C stops it anywhere; run it again to go on.",
+        )
     }
 
     pub(super) fn ready(self) -> &'static str {
@@ -357,11 +365,19 @@ impl Words {
         )
     }
 
-    pub(super) fn start_daemon(self) -> &'static str {
-        self.pick(
-            "守护进程需要一直运行：`nod daemon`，或 `nod service install`",
-            "the daemon has to run: `nod daemon`, or `nod service install`",
-        )
+    /// As above, where no daemon runs yet.
+    pub(super) fn ready_to_start(self, can_serve: bool) -> &'static str {
+        if can_serve {
+            self.pick(
+                "完成。最后一步：用 `nod daemon` 启动守护进程，或用 `nod service install` 让它一直运行；此后的权限请求就会出现在飞书里。",
+                "Done. One step is left: start the daemon with `nod daemon`, or keep it running with `nod service install`; from then on permission requests of Claude Code appear in Feishu.",
+            )
+        } else {
+            self.pick(
+                "完成。最后一步：用 `nod daemon` 启动守护进程并让它一直运行；此后的权限请求就会出现在飞书里。",
+                "Done. One step is left: start the daemon with `nod daemon` and keep it running; from then on permission requests of Claude Code appear in Feishu.",
+            )
+        }
     }
 
     pub(super) fn dry_run(self) -> &'static str {
@@ -389,6 +405,10 @@ impl Words {
 
     pub(super) fn would_remove_service(self) -> &'static str {
         self.pick("将移除后台服务", "would remove the service")
+    }
+
+    pub(super) fn removed(self, file: &str) -> String {
+        self.made(format!("已删除 {file}"), format!("removed {file}"))
     }
 
     pub(super) fn restored(self, file: &str) -> String {

@@ -19,6 +19,9 @@ const UNPROVEN: u8 = 4;
 
 impl Setup<'_> {
     pub(super) async fn go(&mut self) -> Outcome {
+        if self.terminal.is_some() && !self.facts().saved {
+            output::line(self.words.intro());
+        }
         let mut last = None;
         while let Some(step) = plan::next(&self.facts(), self.wishes) {
             if last == Some(step) {
@@ -195,7 +198,8 @@ impl Setup<'_> {
         output::line(&warning);
         // A mode that somebody chose is changed only when a person says so.
         let chosen = matches!(asking, Asking::Mode(_)) && self.yes;
-        let wanted = asking != Asking::HooksOff && !chosen && self.agrees(words.mode_change())?;
+        let wanted = asking != Asking::HooksOff
+            && (self.set_mode || (!chosen && self.agrees(words.mode_change())?));
         if !wanted {
             self.wishes.mode = false;
             return Ok(());
@@ -274,11 +278,9 @@ impl Setup<'_> {
 
     fn finish(&self) -> Outcome {
         let facts = self.facts();
-        if !facts.service_installed && !facts.daemon_runs {
-            output::line(self.words.start_daemon());
-            if !facts.can_serve && self.wishes.service {
-                output::hint(self.words.service_instead());
-            }
+        let runs = facts.service_installed || facts.daemon_runs;
+        if !runs && !facts.can_serve && self.wishes.service {
+            output::hint(self.words.service_instead());
         }
         if self.seen.unproven {
             return Err(Failure {
@@ -289,7 +291,11 @@ impl Setup<'_> {
         if facts.daemon_runs && self.wishes.test_card && !self.seen.tapped {
             output::line(self.words.test_card_skipped());
         }
-        output::line(self.words.ready());
+        output::line(if runs {
+            self.words.ready()
+        } else {
+            self.words.ready_to_start(facts.can_serve)
+        });
         Ok(())
     }
 
@@ -382,7 +388,12 @@ impl Setup<'_> {
         draft
             .install(&self.hooks)
             .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
-        if !self.keep_mode && draft.asking().is_ok_and(|asking| asking == Asking::Unset) {
+        let sets_mode = match draft.asking() {
+            Ok(Asking::Unset) => self.wishes.mode,
+            Ok(Asking::Mode(_)) => self.set_mode,
+            Ok(Asking::Asks | Asking::HooksOff) | Err(_) => false,
+        };
+        if sets_mode {
             draft
                 .set_mode(Some("default"))
                 .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;

@@ -77,6 +77,8 @@ pub(super) struct Change<'a> {
 pub(super) enum Undone {
     /// Exactly what stood there before.
     Restored,
+    /// There was no such file before.
+    Removed,
     /// Somebody changed it; this is it without our part.
     Edited,
     /// It was gone, or nothing of ours was left in it.
@@ -215,13 +217,12 @@ impl Manifest {
         };
         let original = self.original(entry)?;
         if digest(&now) == entry.wrote {
-            match original {
-                Some(bytes) => {
-                    files::replace(&entry.path, &bytes, entry.mode)?;
-                    restore_mode(&entry.path, entry.mode)?;
-                }
-                None => files::remove(&files::resolve(&entry.path)?)?,
-            }
+            let Some(bytes) = original else {
+                files::remove(&files::resolve(&entry.path)?)?;
+                return Ok(Undone::Removed);
+            };
+            files::replace(&entry.path, &bytes, entry.mode)?;
+            restore_mode(&entry.path, entry.mode)?;
             return Ok(Undone::Restored);
         }
         match undo(entry, &now, original.as_deref()) {

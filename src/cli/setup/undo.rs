@@ -43,6 +43,7 @@ impl Setup<'_> {
                 })?;
             let file = entry.path.display().to_string();
             match undone {
+                Undone::Removed => output::line(&words.removed(&file)),
                 Undone::Restored => output::line(&words.restored(&file)),
                 Undone::Edited => output::line(&words.edited(&file)),
                 Undone::Nothing => {}

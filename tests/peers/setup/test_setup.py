@@ -14,7 +14,7 @@ from harness.processes import Child
 from harness.terminal import Terminal
 from harness.waiting import wait_until
 
-DONE = "Done. The next permission request"
+DONE = "Done. One step is left: start the daemon with `nod daemon` and keep it running"
 
 
 def picture(root):
