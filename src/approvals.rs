@@ -153,6 +153,12 @@ impl Approvals {
         self.pending.values().map(|pending| &pending.request)
     }
 
+    /// Those that end by themselves soonest, first.
+    pub fn soonest(&self) -> impl Iterator<Item = &Arc<Request>> {
+        let pending = self.due.iter().filter_map(|(_, id)| self.pending.get(id));
+        pending.map(|pending| &pending.request)
+    }
+
     pub fn token_of(&self, id: &RequestId) -> Option<TokenHash> {
         self.pending.get(id).map(|pending| pending.token)
     }

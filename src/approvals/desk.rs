@@ -113,6 +113,12 @@ impl Desk {
         self.lock().approvals.all_pending().cloned().collect()
     }
 
+    /// At most so many of those that end by themselves soonest.
+    pub fn soonest(&self, most: usize) -> Vec<Arc<Request>> {
+        let state = self.lock();
+        state.approvals.soonest().take(most).cloned().collect()
+    }
+
     /// What the store keeps of a pending request's token.
     pub fn token_of(&self, id: &RequestId) -> Option<TokenHash> {
         self.lock().approvals.token_of(id)

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tracing::{debug, warn};
 
 use super::nameless;
@@ -32,6 +32,7 @@ use crate::store::Card;
 pub(super) const AFTER_REPLY: Duration = OVER_AFTER;
 /// How long a reply waits for its card to be named.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
+const SENDS_AT_ONCE: usize = 64;
 const MAX_QUEUED: usize = 16_384;
 /// Ended requests whose cards can be drawn again, for an undo or a late tap.
 const MAX_DECIDED: usize = 256;
@@ -41,6 +42,8 @@ pub(super) struct Courier {
     book: Mutex<Book>,
     edits: mpsc::Sender<Edit>,
     named: Notify,
+    /// A card is drawn when it is its turn, not before.
+    sends: Semaphore,
     pub(super) under_way: UnderWay,
 }
 
@@ -107,6 +110,7 @@ impl Courier {
             book: Mutex::default(),
             edits,
             named: Notify::new(),
+            sends: Semaphore::new(SENDS_AT_ONCE),
             under_way: UnderWay::default(),
         };
         (courier, Edits(queue))
@@ -385,6 +389,7 @@ async fn send_any(
     target: &Target,
     request: &Request,
 ) -> Result<Sent, ApiError> {
+    let _turn = parts.courier.sends.acquire().await;
     let denied = journal::denied_before(parts, request).await;
     let card = if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
         let values = |tap| parts.answer_button(&request.id, Some(tap));

@@ -86,13 +86,11 @@ pub(super) fn report(parts: &Parts) -> Value {
     })
 }
 
-/// The oldest of those that wait, and no more than a person reads.
+/// Those with the least time left, and no more than a person reads.
 fn waiting(parts: &Parts) -> Vec<Value> {
     let now = parts.now();
-    let mut all = parts.desk.all_pending();
-    all.sort_by_key(|request| request.asked_at);
-    all.truncate(MAX_LISTED);
-    all.iter().map(|request| listed(request, now)).collect()
+    let first = parts.desk.soonest(MAX_LISTED);
+    first.iter().map(|request| listed(request, now)).collect()
 }
 
 fn listed(request: &Request, now: Millis) -> Value {

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::WebSocketStream;
@@ -143,7 +144,7 @@ where
                 }
                 Step::Send(bytes) => self.write(Message::Binary(bytes)).await,
                 Step::Ping => self.write(Message::Ping(Bytes::new())).await,
-                Step::Deliver(delivery) => self.deliver(delivery),
+                Step::Deliver(delivery) => self.deliver(delivery).await,
                 Step::HangUp => self.hang_up(),
                 Step::Note(note) => warn!("{note}"),
             }
@@ -152,20 +153,28 @@ where
         self.publish();
     }
 
-    fn deliver(&self, delivery: Delivery) {
+    /// Hands a push out. Most handlers have nothing to wait for: they are
+    /// answered from here, and only the others cost a task of their own.
+    async fn deliver(&mut self, delivery: Delivery) {
         let handler = Arc::clone(&self.handler);
-        let answers = self.answers.clone();
         let failed = Arc::clone(&self.failed_answer);
-        tokio::spawn(async move {
-            let ticket = delivery.ticket;
+        let ticket = delivery.ticket;
+        let mut work = Box::pin(async move {
             let work = AssertUnwindSafe(async move { handler(delivery).await });
-            let answer = work.catch_unwind().await.unwrap_or_else(|_| {
+            work.catch_unwind().await.unwrap_or_else(|_| {
                 error!("a handler panicked; its push was answered so that it is not repeated");
                 Answer::Show(failed.to_vec())
-            });
+            })
+        });
+        if let Poll::Ready(answer) = futures::poll!(&mut work) {
+            self.link.answer(ticket, &answer, clock::both());
+            return;
+        }
+        let answers = self.answers.clone();
+        tokio::spawn(async move {
             // The receiver lives as long as the connection; after that nobody
             // can be answered any more.
-            let _ = answers.send((ticket, answer)).await;
+            let _ = answers.send((ticket, work.await)).await;
         });
     }
 

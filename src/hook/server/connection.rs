@@ -125,7 +125,9 @@ impl Line {
         let session = session.as_ref().map_or("", |session| session.as_str());
         let for_nod = registration.nod.is_some();
         let presented = registration.nod.as_ref().and_then(|nod| nod.resume.clone());
-        let registered = timeout(self.limits.register_within, register(registration, peer)).await;
+        // On the heap, to be gone while the hook waits: there may be thousands.
+        let registering = Box::pin(register(registration, peer));
+        let registered = timeout(self.limits.register_within, registering).await;
         let mut waiting = match registered {
             Ok(Ok(waiting)) => waiting,
             Ok(Err(Refused { error, message })) => {
