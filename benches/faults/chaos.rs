@@ -130,6 +130,8 @@ fn feishu(crowd: &Crowd, chance: &mut StdRng, times: u32) -> &'static str {
             ("garbage", Fault::Garbage { hex })
         }
     };
+    let once = matches!(fault, Fault::Close { .. } | Fault::Garbage { .. });
+    let times = if once { 1 } else { times };
     match crowd.sim.set_fault(Armed::times(fault, times)) {
         Ok(()) => name,
         Err(_) => "too many faults at once",
