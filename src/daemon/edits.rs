@@ -1,67 +1,185 @@
 //! Carries out the edits that make cards true, however long Feishu is away.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::courier::{Edit, Edits};
 use super::parts::Parts;
+use super::under_way::OVER_AFTER;
+use crate::feishu::connection::View;
 use crate::feishu::error::ApiError;
+use crate::feishu::link::Phase;
+use crate::ids::MessageId;
 use crate::store::Store;
 
 const EDITS_AT_ONCE: usize = 8;
 const MAX_WAITING_EDITS: usize = 2_048;
+const MAX_SHOWN: usize = 4_096;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(60);
 /// Cards older than this can no longer be edited.
 const MAX_TRIES: u32 = 10_000;
+/// A connection that dies is noticed within six seconds, and a tap that was
+/// lost with it is over three seconds later: after this an edit stays.
+const STAYS_AFTER: Duration = Duration::from_secs(10);
+/// Lines that break again and again hold an edit up for so many times.
+const MAX_HOLDS: usize = 3;
+
+/// An edit that Feishu took, and may take back: a tap that never reached nod
+/// puts its card back when it runs out of time.
+struct Shown {
+    message: MessageId,
+    version: i64,
+    at: Instant,
+}
 
 /// Carries out edits until stopped: several at once, each again and again
-/// while Feishu is away.
+/// while Feishu is away, and once more when a connection was lost meanwhile.
+/// What is left at the end is on disk, for the next daemon.
 pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationToken) {
     let mut running = JoinSet::new();
+    let mut shown = VecDeque::<Shown>::new();
     let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
+    let mut link = parts.link.clone();
+    let mut line = Line::of(&link.borrow_and_update());
     loop {
+        let oldest = shown.front().map(|shown| shown.at + STAYS_AFTER);
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(_) = running.join_next(), if !running.is_empty() => {}
+            Some(done) = running.join_next(), if !running.is_empty() => {
+                if let Ok(Some(done)) = done {
+                    shown.push_back(done);
+                }
+                if shown.len() > MAX_SHOWN && let Some(oldest) = shown.pop_front() {
+                    strike_off(&parts.store, oldest).await;
+                }
+            }
             edit = queue.0.recv(), if running.len() < MAX_WAITING_EDITS => {
                 let Some(edit) = edit else { break };
                 running.spawn(carry_out(Arc::clone(&parts), edit, Arc::clone(&slots)));
+            }
+            () = at(oldest) => {
+                if let Some(oldest) = shown.pop_front() {
+                    strike_off(&parts.store, oldest).await;
+                }
+            }
+            Ok(()) = link.changed() => {
+                let Some(since) = line.lost(&link.borrow_and_update()) else { continue };
+                parts.courier.under_way.line_lost();
+                let sure = shown.partition_point(|shown| shown.at + OVER_AFTER < since);
+                for shown in shown.split_off(sure) {
+                    running.spawn(again(Arc::clone(&parts), shown, Arc::clone(&slots)));
+                }
             }
         }
     }
 }
 
-async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) {
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The connection as it was seen last.
+struct Line {
+    connects: u64,
+    up: bool,
+}
+
+impl Line {
+    fn of(view: &View) -> Self {
+        Self {
+            connects: view.counts.connects,
+            up: matches!(view.phase, Phase::Up { .. }),
+        }
+    }
+
+    /// Since when taps may have been lost with a connection; `None` when none
+    /// was lost.
+    fn lost(&mut self, view: &View) -> Option<Instant> {
+        let before = std::mem::replace(self, Self::of(view));
+        let lines = self.connects - before.connects;
+        let lost = u64::from(before.up) + lines - u64::from(self.up);
+        let heard = view.counts.lost_heard.map(Instant::from_std);
+        match lost {
+            0 => None,
+            1 => heard,
+            // Each was heard at some time of its own.
+            _ => Some(heard? - STAYS_AFTER),
+        }
+    }
+}
+
+/// Makes an edit once more, unless a newer one has taken its place.
+async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option<Shown> {
+    let (message, version) = (shown.message.clone(), shown.version);
+    let kept = parts.store.run(move |db| db.edit(&message, version)).await;
+    let edit = Edit {
+        card: serde_json::from_str(&kept.ok()??).ok()?,
+        not_before: parts.courier.under_way.losses_over_at(),
+        message: shown.message,
+        version: Some(shown.version),
+        tries: 0,
+    };
+    carry_out(parts, edit, slots).await
+}
+
+/// Makes an edit, however long that takes.
+async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> Option<Shown> {
+    let mut holds = 0;
     loop {
         wait_for_turn(&parts, &edit).await;
-        let Some(messages) = parts.courier.messages() else {
-            break;
-        };
+        let over = parts.courier.under_way.losses_over_at();
+        if over > Instant::now() && holds < MAX_HOLDS {
+            holds += 1;
+            edit.not_before = over;
+            continue;
+        }
+        let messages = parts.courier.messages()?;
+        let losses = parts.courier.under_way.losses();
         let patched = {
             let _slot = slots.acquire().await;
             messages.patch(&edit.message, edit.card.clone()).await
         };
         match patched {
-            Ok(()) => break,
+            Ok(()) if parts.courier.under_way.losses() != losses && holds < MAX_HOLDS => {}
+            Ok(()) => {
+                return Some(Shown {
+                    message: edit.message,
+                    version: edit.version?,
+                    at: Instant::now(),
+                });
+            }
             Err(why) if may_pass(&why) && edit.tries < MAX_TRIES => {
                 edit.tries += 1;
                 let grown = RETRY_FIRST * 2_u32.saturating_pow(edit.tries.min(6));
                 let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
                 debug!("a card is corrected later: {why}");
-                edit.not_before = tokio::time::Instant::now() + wait;
+                edit.not_before = Instant::now() + wait;
             }
             Err(why) => {
                 warn!("a card could not be corrected: {why}");
-                break;
+                let message = edit.message;
+                let given_up = edit.version.map(|version| Shown {
+                    message,
+                    version,
+                    at: Instant::now(),
+                });
+                if let Some(given_up) = given_up {
+                    strike_off(&parts.store, given_up).await;
+                }
+                return None;
             }
         }
     }
-    done(&parts.store, edit).await;
 }
 
 /// Until it is time, or, for one that failed, until Feishu is back.
@@ -89,12 +207,43 @@ fn may_pass(why: &ApiError) -> bool {
     shut_out || why.is_retryable()
 }
 
-async fn done(store: &Store, edit: Edit) {
-    let Some(version) = edit.version else { return };
+async fn strike_off(store: &Store, shown: Shown) {
     let written = store
-        .run(move |db| db.edit_done(&edit.message, version))
+        .run(move |db| db.edit_done(&shown.message, shown.version))
         .await;
     if let Err(why) = written {
         debug!("a finished edit was not struck off: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feishu::connection;
+
+    fn view(connects: u64, up: bool, heard: Option<Instant>) -> View {
+        let mut view = connection::first_view();
+        view.counts.connects = connects;
+        view.counts.lost_heard = heard.map(Instant::into_std);
+        if up {
+            let since = Instant::now().into_std();
+            view.phase = Phase::Up { since };
+        }
+        view
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_loss_of_a_connection_is_seen_once_with_what_it_may_have_lost() {
+        let heard = Instant::now() + Duration::from_secs(60);
+        let mut line = Line::of(&view(0, false, None));
+        assert_eq!(line.lost(&view(1, true, None)), None, "the first connect");
+        assert_eq!(line.lost(&view(1, false, Some(heard))), Some(heard));
+        assert_eq!(line.lost(&view(1, false, Some(heard))), None, "redialing");
+        assert_eq!(line.lost(&view(2, true, Some(heard))), None, "back");
+        // Lost and back between two looks.
+        assert_eq!(line.lost(&view(3, true, Some(heard))), Some(heard));
+        let longest_ago = Some(heard - STAYS_AFTER);
+        assert_eq!(line.lost(&view(5, true, Some(heard))), longest_ago);
+        assert_eq!(line.lost(&view(6, false, Some(heard))), longest_ago);
     }
 }

@@ -119,6 +119,9 @@ pub enum Phase {
 const IDLE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
 const HOT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(2));
 const PROBES: u8 = 2;
+/// So long after the last waiting request a dead peer is still noticed as soon:
+/// a tap it swallowed may undo the correction of that request's card.
+const COOLS_AFTER: Duration = Duration::from_secs(15);
 /// The ticks that compare the clocks.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// A wall clock that ran ahead by this much means sleep, not drift.
@@ -140,6 +143,7 @@ pub struct Link {
     chunks: Chunks,
     parked: Parked,
     hot: bool,
+    cools_at: Option<Instant>,
     overdue_answer: Vec<u8>,
     steps: VecDeque<Step>,
     last: Now,
@@ -154,6 +158,8 @@ pub struct Counts {
     pub pushes: u64,
     pub dropped: u64,
     pub last_push: Option<Instant>,
+    /// When the connection that was lost last had been heard last.
+    pub lost_heard: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -183,6 +189,7 @@ impl Link {
             chunks: Chunks::default(),
             parked: Parked::default(),
             hot: false,
+            cools_at: None,
             overdue_answer,
             steps,
             last: now,
@@ -245,6 +252,7 @@ impl Link {
     /// The connection is gone, whoever ended it.
     pub fn lost(&mut self, why: Text, now: Now) {
         let Some(peer) = self.peer.take() else { return };
+        self.counts.lost_heard = Some(peer.heard);
         if now.mono.saturating_duration_since(peer.since) >= HEALTHY_AFTER {
             self.failures = 0;
         }
@@ -281,6 +289,9 @@ impl Link {
 
     /// While somebody waits for a tap, a dead peer must be noticed sooner.
     pub fn set_hot(&mut self, hot: bool, now: Now) {
+        if self.hot && !hot {
+            self.cools_at = Some(now.mono + COOLS_AFTER);
+        }
         self.hot = hot;
         self.tick(now);
     }
@@ -350,7 +361,8 @@ impl Link {
             self.steps
                 .push_back(Step::Send(Frame::ping(peer.service).to_bytes()));
         }
-        let (ask_after, grace) = if self.hot || peer.doubted { HOT } else { IDLE };
+        let hot = self.hot || self.cools_at.is_some_and(|at| now_mono < at);
+        let (ask_after, grace) = if hot || peer.doubted { HOT } else { IDLE };
         let due = if peer.probes == 0 {
             peer.doubted || since(peer.heard) >= ask_after
         } else {

@@ -1,7 +1,7 @@
 //! Card edits that Feishu has not accepted yet. Only the newest per message
 //! matters: it is the truth, whatever an older one said.
 
-use rusqlite::named_params;
+use rusqlite::{OptionalExtension as _, named_params};
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
@@ -52,6 +52,21 @@ impl Db {
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The card of this edit, unless a newer one has taken its place.
+    pub fn edit(&self, message: &MessageId, version: i64) -> Result<Option<String>, StoreError> {
+        let card = self
+            .conn
+            .prepare_cached(
+                "SELECT card FROM outbox WHERE message_id = :message AND version = :version",
+            )?
+            .query_row(
+                named_params! {":message": message.as_str(), ":version": version},
+                |row| row.get(0),
+            )
+            .optional()?;
+        Ok(card)
     }
 
     /// `false` when a newer edit has taken its place meanwhile.
@@ -105,6 +120,8 @@ mod tests {
 
         let cards: Vec<_> = db.edits().unwrap().into_iter().map(|e| e.card).collect();
         assert_eq!(cards, ["other", "new"]);
+        assert_eq!(db.edit(&message, old).unwrap(), None);
+        assert_eq!(db.edit(&message, new).unwrap().as_deref(), Some("new"));
         assert!(!db.edit_done(&message, old).unwrap());
         assert!(db.edit_done(&message, new).unwrap());
         assert_eq!(db.edits().unwrap().len(), 1);
