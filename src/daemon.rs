@@ -53,6 +53,7 @@ use crate::approvals::token::TokenHash;
 use crate::clock::Clock;
 use crate::config::{Config, Problems};
 use crate::feishu::api::Api;
+use crate::feishu::clock::TheirClock;
 use crate::feishu::connection::{self, View, Wiring};
 use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
@@ -132,6 +133,7 @@ pub async fn run(
         app_id,
         app_secret,
         limits: DialLimits::default(),
+        clock: parts.their_clock.clone(),
     });
     let mut tasks = Tasks::start(&parts, edits, listeners);
     if let Some(dialer) = dialer {
@@ -218,6 +220,7 @@ async fn build(
         started: clock.now(),
         app_id: app.map(|(id, _)| id.clone()).unwrap_or_default(),
         config,
+        their_clock: TheirClock::new(clock),
         clock,
         machine,
         store,

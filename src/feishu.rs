@@ -4,6 +4,7 @@
 pub mod api;
 pub mod backoff;
 pub mod chunks;
+pub mod clock;
 pub mod connection;
 pub mod domain;
 pub mod endpoint;

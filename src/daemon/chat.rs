@@ -57,7 +57,7 @@ pub(super) async fn take(parts: Arc<Parts>, message: Message) {
         say(&parts, &message, &Toast::NotTheOwner.text()).await;
         return;
     };
-    let age = message.sent_ms.map_or(0, |sent| parts.now() - sent);
+    let age = message.sent_ms.map_or(0, |sent| parts.their_clock.now() - sent);
     if age > MAX_AGE {
         say(&parts, &message, &words::too_old(age)).await;
         return;

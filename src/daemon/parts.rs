@@ -21,6 +21,7 @@ use crate::approvals::request::{Millis, Operator};
 use crate::cards::Action;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::feishu::clock::TheirClock;
 use crate::feishu::connection::View;
 use crate::feishu::event::Person;
 use crate::feishu::link::Phase;
@@ -36,6 +37,7 @@ pub(super) struct Parts {
     pub(super) config: Config,
     pub(super) app_id: String,
     pub(super) clock: Clock,
+    pub(super) their_clock: TheirClock,
     pub(super) machine: Machine,
     pub(super) desk: Arc<Desk>,
     pub(super) store: Store,

@@ -76,7 +76,11 @@ pub(super) fn terms(config: &Config, app_secret: Option<&Secret>) -> Terms {
 
 /// What the HTTP door leads to.
 pub(super) fn inside(parts: &Arc<Parts>) -> Inside {
-    let (calls, clock, figures) = (Arc::clone(parts), Arc::clone(parts), Arc::clone(parts));
+    let (calls, clock, figures) = (
+        Arc::clone(parts),
+        parts.their_clock.clone(),
+        Arc::clone(parts),
+    );
     let pages = parts.gate.links.is_some().then(|| {
         let (shows, presses) = (Arc::clone(parts), Arc::clone(parts));
         Pages {
@@ -120,7 +124,13 @@ pub(super) async fn forward(
     let outcome = parts
         .gate
         .forwarder
-        .post(&to, &call, sealed, || parts.now(), ANSWER_WITHIN)
+        .post(
+            &to,
+            &call,
+            sealed,
+            || parts.their_clock.now(),
+            ANSWER_WITHIN,
+        )
         .await;
     match outcome {
         Outcome::Answered(answer) => {
@@ -159,7 +169,7 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
         let asked = parts
             .gate
             .forwarder
-            .post(&to, &call, true, || parts.now(), ANSWER_WITHIN)
+            .post(&to, &call, true, || parts.their_clock.now(), ANSWER_WITHIN)
             .await;
         if let Outcome::Answered(answer) = asked {
             let card = answer.seen().card;

@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use url::Url;
 
+use super::clock::TheirClock;
 use super::domain::{Domain, is_this_machine};
 use super::link::{Retry, ServerSettings};
 use super::outbound::{OPEN_WITHIN, Outbound, OutboundError, Stream};
@@ -38,6 +39,8 @@ pub struct Dialer {
     pub app_id: String,
     pub app_secret: Secret,
     pub limits: DialLimits,
+    /// Learns what time it is at Feishu.
+    pub clock: TheirClock,
 }
 
 /// How long each step of a dial may take.
@@ -176,7 +179,9 @@ impl Dialer {
             }
             body.extend_from_slice(&chunk);
         }
-        self.read_answer(status, &body)
+        let read = self.read_answer(status, &body)?;
+        self.clock.learn(response.headers());
+        Ok(read)
     }
 
     fn read_answer(&self, status: u16, body: &[u8]) -> Result<(Url, ServerSettings), DialError> {
@@ -350,6 +355,7 @@ struct AnswerData {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
     use crate::feishu::outbound::Proxies;
 
     fn dialer(domain: &str) -> Dialer {
@@ -359,6 +365,7 @@ mod tests {
             app_id: "cli_x".to_owned(),
             app_secret: Secret::new("canary"),
             limits: DialLimits::default(),
+            clock: TheirClock::new(Clock::start()),
         }
     }
 

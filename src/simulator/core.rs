@@ -1,7 +1,7 @@
 //! What every part of a running simulator shares: the world, the armed
 //! faults, the live connections, the pushes in flight, the history.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +35,7 @@ pub(super) struct Core {
     registrations: Mutex<Registrations>,
     faults: Mutex<Faults>,
     any_fault: AtomicBool,
-    clock_ahead: AtomicU64,
+    clock_ahead: AtomicI64,
     answers: AtomicU64,
 }
 
@@ -58,7 +58,7 @@ impl Core {
             registrations: Mutex::default(),
             faults: Mutex::default(),
             any_fault: AtomicBool::new(false),
-            clock_ahead: AtomicU64::new(0),
+            clock_ahead: AtomicI64::new(options.clock_ahead_ms),
             answers: AtomicU64::new(0),
             options,
         }
@@ -91,12 +91,22 @@ impl Core {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let real = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        real.saturating_add(self.clock_ahead.load(Ordering::Relaxed))
+        real.saturating_add_signed(self.clock_ahead.load(Ordering::Relaxed))
     }
 
     pub(super) fn advance_clock(&self, ms: u64) {
-        self.clock_ahead.fetch_add(ms, Ordering::Relaxed);
+        let by = i64::try_from(ms).unwrap_or(i64::MAX);
+        self.clock_ahead.fetch_add(by, Ordering::Relaxed);
         self.record("clock", None, || json!({"advanced_ms": ms}));
+    }
+
+    /// What `Date` carries.
+    pub(super) fn http_date(&self) -> String {
+        let now = i64::try_from(self.now()).unwrap_or(i64::MAX);
+        let now = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
+        let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
+        let date = printer.timestamp_to_rfc9110_string(&now);
+        date.expect("a year of four digits")
     }
 
     /// What `X-Tt-Logid` carries. Takes no lock, because answers are written

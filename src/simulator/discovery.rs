@@ -104,6 +104,7 @@ fn written(core: &Core, http: u16, answer: &Value) -> Response<Body> {
             .status(http)
             .header("content-type", "application/json; charset=utf-8")
             .header("x-tt-logid", core.log_id())
+            .header("date", core.http_date())
             .body(Body::from(answer.to_string())),
     )
 }

@@ -44,6 +44,8 @@ pub struct Options {
     pub history: usize,
     /// Keeps no history at all; states and waits still work.
     pub quiet: bool,
+    /// How far Feishu's clock is ahead of this machine's at the start.
+    pub clock_ahead_ms: i64,
     pub seed: u64,
 }
 
@@ -73,6 +75,7 @@ impl Default for Options {
                 .to_vec(),
             history: 10_000,
             quiet: false,
+            clock_ahead_ms: 0,
             seed: 1,
         }
     }

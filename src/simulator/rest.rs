@@ -435,7 +435,8 @@ fn respond(core: &Core, http: u16, reset: Option<u64>, answer: &Value) -> Respon
     let mut builder = Response::builder()
         .status(http)
         .header("content-type", "application/json; charset=utf-8")
-        .header("x-tt-logid", core.log_id());
+        .header("x-tt-logid", core.log_id())
+        .header("date", core.http_date());
     if let Some(reset) = reset {
         builder = builder
             .header("x-ogw-ratelimit-limit", "50")
@@ -447,7 +448,8 @@ fn respond(core: &Core, http: u16, reset: Option<u64>, answer: &Value) -> Respon
 fn binary(core: &Core, bytes: Bytes) -> Response<Body> {
     let builder = Response::builder()
         .header("content-type", "application/octet-stream")
-        .header("x-tt-logid", core.log_id());
+        .header("x-tt-logid", core.log_id())
+        .header("date", core.http_date());
     built(builder.body(Body::from(bytes)))
 }
 

@@ -526,6 +526,28 @@ async fn a_message_counts_once_and_an_old_one_never() {
     assert_eq!(log(&stage, "shop").matches("args ").count(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_clock_here_makes_no_message_old_or_young() {
+    for ahead in [-20 * 60_000, 20 * 60_000] {
+        let stage = Stage::with(|options, home| {
+            options.clock_ahead_ms = ahead;
+            cast(home, &shop(&["eof"]));
+        });
+        let mut stage = Play {
+            stage: stage.await,
+            used: HashSet::new(),
+        };
+        let old = Text {
+            age_ms: 6 * 60_000,
+            ..Text::new("/projects")
+        };
+        write(&stage, old).await;
+        stage.told("没有执行，请重新发送").await;
+        says_owner(&stage, "/projects").await;
+        assert_eq!(words(&stage.told("shop").await), "shop");
+    }
+}
+
 /// The event of a message, as it would be pushed again.
 fn received(sim: &Simulator, message: &str) -> Value {
     let message = sim.message(message).unwrap();

@@ -9,6 +9,8 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use nod::clock::Clock;
+use nod::feishu::clock::TheirClock;
 use nod::feishu::connection::{self, View, Wiring};
 use nod::feishu::domain::Domain;
 use nod::feishu::endpoint::{DialLimits, Dialer};
@@ -314,6 +316,7 @@ pub(crate) fn dialer_to(base: &str) -> Dialer {
         app_id: APP_ID.to_owned(),
         app_secret: Secret::new(APP_SECRET),
         limits: DialLimits::default(),
+        clock: TheirClock::new(Clock::start()),
     }
 }
 

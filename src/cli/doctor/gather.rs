@@ -15,6 +15,7 @@ use crate::claude::hooks_file::{self, Draft};
 use crate::clock;
 use crate::config::{Config, HookConfig, Origin, Problem, SendMode, Sources};
 use crate::feishu::api::Api;
+use crate::feishu::clock::date;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::Messages;
 use crate::feishu::outbound::Outbound;
@@ -161,13 +162,9 @@ async fn ahead(outbound: &Outbound, base: &url::Url) -> Option<i64> {
         .send();
     let before = clock::wall_ms();
     let answer = asked.await.ok()?;
-    let date = answer.headers().get("date")?.to_str().ok()?;
-    let theirs = jiff::fmt::rfc2822::parse(date)
-        .ok()?
-        .timestamp()
-        .as_second();
-    let between = i64::midpoint(before, clock::wall_ms()) / 1_000;
-    Some(theirs - between)
+    let theirs = date(answer.headers())?;
+    let between = i64::midpoint(before, clock::wall_ms());
+    Some((theirs - between) / 1_000)
 }
 
 fn shown(path: &Path, home: Option<&Path>) -> String {

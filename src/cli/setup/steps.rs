@@ -9,8 +9,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::feishu::api::Api;
+use crate::feishu::clock::TheirClock;
 use crate::feishu::connection::{self, View, Wiring};
 use crate::feishu::domain::Domain;
 use crate::feishu::endpoint::{DialLimits, Dialer};
@@ -97,6 +99,7 @@ impl Network {
             app_id: app.id.clone(),
             app_secret: app.secret.clone(),
             limits: DialLimits::default(),
+            clock: TheirClock::new(Clock::start()),
         };
         let task = tokio::spawn(connection::run(
             dialer,
