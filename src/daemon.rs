@@ -16,6 +16,7 @@ mod figures;
 mod flood;
 mod freshness;
 mod hardening;
+mod inbox;
 mod intake;
 mod journal;
 mod links;
@@ -147,6 +148,7 @@ pub async fn run(
             .spawn(server::serve(door, terms, inside, stop));
     }
     sessions::restore(&parts).await;
+    inbox::restore(&parts).await;
     for request in unsent {
         let parts = Arc::clone(&parts);
         if request.origin.hosted {

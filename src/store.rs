@@ -1,4 +1,4 @@
-//! The one durable file: requests, decisions, seen events, the card outbox.
+//! The one durable file: requests, decisions, messages, the card outbox.
 //! [`Db`] is the store as plain functions; [`Store`] is a handle to the one
 //! thread that owns it. When the disk fails, calls return errors and the
 //! daemon goes on from memory: nothing here ever decides a request.
@@ -7,6 +7,7 @@ mod audit;
 mod db;
 mod error;
 mod events;
+mod inbox;
 mod left_rules;
 mod outbox;
 mod requests;
@@ -25,6 +26,7 @@ use tokio::sync::{Semaphore, oneshot};
 pub use audit::{Chain, Entry, Recorded};
 pub use db::Db;
 pub use error::StoreError;
+pub use inbox::Received;
 pub use left_rules::{LeftRule, ListedRule};
 pub use outbox::CardEdit;
 pub use requests::{Card, Pending, Settled, Settlement, Subject};
@@ -293,7 +295,6 @@ impl Owner {
 mod tests {
     use super::samples::{SECRET, id, pending, settlement};
     use super::*;
-    use crate::ids::EventId;
     use std::fs;
     use std::time::Instant;
 
@@ -424,13 +425,11 @@ mod tests {
         fs::write(&file, "").unwrap();
         let (store, notice) = Store::open(&file, 1).unwrap();
         assert!(matches!(notice, Some(Notice::MemoryOnly(_))), "{notice:?}");
-        let event = EventId::parse("e1").unwrap();
-        assert!(
-            store
-                .run(move |db| db.first_sight(&event, 1))
-                .await
-                .unwrap()
-        );
+        store
+            .run(|db| db.save_pending(&pending("r1")))
+            .await
+            .unwrap();
+        assert_eq!(store.run(Db::pending_all).await.unwrap().len(), 1);
         assert!(matches!(store.health(), Health::Failing(_)));
     }
 

@@ -10,12 +10,12 @@ use tracing::{debug, warn};
 
 use super::parts::Parts;
 use super::sessions::files;
-use super::{clicks, decision, journal, lock};
+use super::{COMEBACK, clicks, decision, journal, lock};
 use crate::approvals::action::Action;
 use crate::approvals::request::{Millis, Operator};
 use crate::feishu::event::{Body, Message};
 use crate::feishu::messages::{Attachment, Content};
-use crate::ids::{EventId, MessageId, RequestId};
+use crate::ids::{MessageId, RequestId};
 use crate::sessions::command::{self, Spoken};
 use crate::sessions::questions::{self, Reply};
 use crate::sessions::route::{self, Place, Route, Written};
@@ -26,43 +26,42 @@ const MAX_REASON: usize = 4_000;
 /// An older message starts nothing: its sender has moved on.
 const MAX_AGE: Millis = 5 * 60_000;
 
-pub(super) async fn take(parts: Arc<Parts>, message: Message) {
-    let Some(id) = &message.id else { return };
-    if !message.from_user || !first_time(&parts, id).await {
-        return;
-    }
-    if asks_to_lock(&message) {
-        lock_up(&parts, &message).await;
+/// Sees to one message of a person's.
+pub(super) async fn take(parts: &Arc<Parts>, message: &Message) {
+    if asks_to_lock(message) {
+        lock_up(parts, message).await;
         return;
     }
     if let Some(parent) = &message.parent {
         if let Some(request) = parts.courier.request_soon(parent).await {
-            reply_to_card(&parts, &message, &request).await;
+            reply_to_card(parts, message, &request).await;
             return;
         }
-        if is_settled(&parts, parent).await {
+        if is_settled(parts, parent).await {
             if parts.approver(&message.by).is_some() {
-                say(&parts, &message, &Toast::AlreadyHandled.text()).await;
+                say(parts, message, &Toast::AlreadyHandled.text()).await;
             }
             return;
         }
     }
-    if !is_for_the_bot(&parts, &message).await {
+    if !is_for_the_bot(parts, message).await {
         return;
     }
     let Some(owner) = parts.owner(&message.by) else {
         let who = message.by.id().map(|id| id.to_string());
         let event = message.head.event_id.as_ref();
-        journal::refused(&parts, "not_the_owner", None, who.as_deref(), event).await;
-        say(&parts, &message, &Toast::NotTheOwner.text()).await;
+        journal::refused(parts, "not_the_owner", None, who.as_deref(), event).await;
+        say(parts, message, &Toast::NotTheOwner.text()).await;
         return;
     };
-    let age = message.sent_ms.map_or(0, |sent| parts.their_clock.now() - sent);
+    let age = message
+        .sent_ms
+        .map_or(0, |sent| parts.their_clock.now() - sent);
     if age > MAX_AGE {
-        say(&parts, &message, &words::too_old(age)).await;
+        say(parts, message, &words::too_old(age)).await;
         return;
     }
-    listen(&parts, &message, owner).await;
+    listen(parts, message, owner).await;
 }
 
 /// The owner says something.
@@ -192,6 +191,8 @@ async fn answer(
             }
         },
     };
+    // Nobody waits for a toast: a hook that lost the daemon may take its time.
+    parts.desk.wait_attached(request, COMEBACK).await;
     match decision::claim(parts, request, action, operator).await {
         Ok(claim) => {
             decision::settle(parts, claim, message.head.event_id.clone(), Duration::ZERO).await;
@@ -216,21 +217,6 @@ async fn lock_up(parts: &Parts, message: &Message) {
     };
     lock::set(parts, true, Some(operator.id.as_str())).await;
     say(parts, message, &LOCKED).await;
-}
-
-/// Feishu delivers a message at least once, for hours; it counts once.
-async fn first_time(parts: &Parts, id: &MessageId) -> bool {
-    let Ok(key) = EventId::parse(id.as_str()) else {
-        return false;
-    };
-    let now = parts.now();
-    match parts.store.run(move |db| db.first_sight(&key, now)).await {
-        Ok(first) => first,
-        Err(why) => {
-            warn!("cannot tell whether a message came before: {why}");
-            true
-        }
-    }
 }
 
 async fn is_settled(parts: &Parts, card: &MessageId) -> bool {
@@ -281,7 +267,7 @@ fn without_mentions(text: &str, message: &Message) -> String {
     text.trim().chars().take(MAX_REASON).collect()
 }
 
-async fn say(parts: &Parts, to: &Message, text: &Text) {
+pub(super) async fn say(parts: &Parts, to: &Message, text: &Text) {
     let Some(id) = &to.id else { return };
     let text = text.get(parts.config.lang).to_owned();
     let uuid = format!("re-{id}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::{debug, warn};
 
 use super::parts::Parts;
-use super::{chat, clicks};
+use super::{clicks, inbox};
 use crate::feishu::event::{self, Push};
 use crate::feishu::link::{Answer, Delivery};
 use crate::wording::{Lang, Toast, toast_json};
@@ -15,8 +15,7 @@ pub(super) async fn answer(parts: Arc<Parts>, delivery: Delivery) -> Answer {
     match event::parse(&delivery.payload) {
         Push::Click(click) => Answer::Show(clicks::answer(&parts, *click).await),
         Push::Message(message) => {
-            // A chat message needs no toast; what it causes takes its time.
-            tokio::spawn(chat::take(parts, *message));
+            inbox::receive(&parts, *message, &delivery.payload).await;
             Answer::Done
         }
         Push::Other { kind } => {

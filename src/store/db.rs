@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use super::schema::{self, SetAside};
-use super::{StoreError, audit, events, left_rules, outbox, requests, sessions};
+use super::{StoreError, audit, events, inbox, left_rules, outbox, requests, sessions};
 use crate::approvals::request::Millis;
 use crate::ids::BadId;
 
@@ -143,6 +143,7 @@ impl Db {
         self.atomically(|db| {
             requests::prune(db, now)?;
             events::prune(db, now)?;
+            inbox::prune(db, now)?;
             outbox::prune(db, now)?;
             left_rules::prune(db, now)?;
             sessions::prune(db, now)?;
@@ -155,6 +156,7 @@ impl Db {
     fn trim(&self) -> Result<(), StoreError> {
         requests::trim(self)?;
         events::trim(self)?;
+        inbox::trim(self)?;
         outbox::trim(self)?;
         left_rules::trim(self)?;
         sessions::trim(self)?;

@@ -1,37 +1,18 @@
-//! Pushes of Feishu's that were seen, and what was answered to them: an event
-//! has one effect, and its repetition gets the same answer.
+//! What was answered to taps: the repetition of an event gets the same answer.
 
 use rusqlite::{OptionalExtension as _, named_params};
 
 use super::StoreError;
-use super::db::{DAY, Db, HOUR};
+use super::db::{Db, HOUR};
 use crate::approvals::request::Millis;
 use crate::ids::EventId;
 
-/// Feishu's last re-push comes 7 h 20 min after the first.
-const SEEN_KEPT: Millis = DAY;
-const SEEN_MAX: i64 = 100_000;
 const ANSWERS_KEPT: Millis = HOUR;
 const ANSWERS_MAX: i64 = 2_000;
 /// A card is at most 30 KB; a longer answer is not worth repeating.
 const ANSWER_MAX: usize = 48 * 1024;
 
 impl Db {
-    /// `true` exactly once per event.
-    pub fn first_sight(&self, event: &EventId, at: Millis) -> Result<bool, StoreError> {
-        let inserted = self
-            .conn
-            .prepare_cached(
-                "INSERT INTO seen (event_id, at) VALUES (:event, :at)
-                 ON CONFLICT (event_id) DO NOTHING",
-            )?
-            .execute(named_params! {":event": event.as_str(), ":at": at})?;
-        if inserted > 0 {
-            self.inserted()?;
-        }
-        Ok(inserted > 0)
-    }
-
     /// Keeps the first answer; an overlong one is not kept.
     pub fn remember_answer(
         &self,
@@ -62,20 +43,16 @@ impl Db {
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
     db.conn
-        .execute("DELETE FROM seen WHERE at < ?1", [now - SEEN_KEPT])?;
-    db.conn
         .execute("DELETE FROM answers WHERE at < ?1", [now - ANSWERS_KEPT])?;
     Ok(())
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    for (table, max) in [("seen", SEEN_MAX), ("answers", ANSWERS_MAX)] {
-        let sql = format!(
-            "DELETE FROM {table} WHERE event_id IN (
-                 SELECT event_id FROM {table} ORDER BY at DESC, event_id LIMIT -1 OFFSET ?1)"
-        );
-        db.conn.execute(&sql, [max])?;
-    }
+    db.conn.execute(
+        "DELETE FROM answers WHERE event_id IN (
+             SELECT event_id FROM answers ORDER BY at DESC, event_id LIMIT -1 OFFSET ?1)",
+        [ANSWERS_MAX],
+    )?;
     Ok(())
 }
 
@@ -86,17 +63,6 @@ mod tests {
 
     fn event(text: &str) -> EventId {
         EventId::parse(text).unwrap()
-    }
-
-    #[test]
-    fn an_event_is_new_once_in_a_day() {
-        let db = store();
-        assert!(db.first_sight(&event("e1"), 5).unwrap());
-        assert!(!db.first_sight(&event("e1"), 6).unwrap());
-        db.prune(5 + SEEN_KEPT).unwrap();
-        assert!(!db.first_sight(&event("e1"), 7).unwrap());
-        db.prune(5 + SEEN_KEPT + 1).unwrap();
-        assert!(db.first_sight(&event("e1"), 8).unwrap());
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use rusqlite::{OptionalExtension as _, Row, named_params};
 use serde_json::Value;
 
-use super::StoreError;
 use super::audit::Entry;
 use super::db::{DAY, Db, read_id, read_optional_id};
+use super::{StoreError, inbox};
 use crate::approvals::request::Millis;
 use crate::ids::{ChatId, EventId, MessageId, RequestId, SessionId, UserId};
 
@@ -197,6 +197,9 @@ impl Db {
                 })?;
             if settled == 0 {
                 return Err(StoreError::AlreadySettled);
+            }
+            if let Some(event) = &end.event {
+                inbox::had_effect(db, event)?;
             }
             db.append_audit(&Entry {
                 at: end.at,

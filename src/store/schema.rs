@@ -28,7 +28,11 @@ pub(super) const BUSY: Duration = Duration::from_millis(500);
 const SET_ASIDE_KEPT: usize = 5;
 
 /// Step `n` brings format `n` to `n + 1`; a step is never edited once released.
-const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+const STEPS: &[&str] = &[
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// A file that could not be used, and where it lies for a person to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]

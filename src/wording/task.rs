@@ -135,6 +135,12 @@ pub fn which_project(names: &str) -> Text {
     )
 }
 
+/// Carrying it out again could do it twice.
+pub const CUT_OFF: Text = Text::new(
+    "nod 在处理这条消息时重启了。请查看任务是否已开始，必要时重新发送。",
+    "nod was restarted while it carried this out. See whether it took effect, and send it again if not.",
+);
+
 pub fn too_old(age: Millis) -> Text {
     let age = span(age);
     Text::made(

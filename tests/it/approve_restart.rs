@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use nod::simulator::{Armed, Fault, Press};
+use nod::simulator::{Armed, Fault, Press, Text};
 use serde_json::Value;
 
 use crate::hooks::{Stage, bash, report, toast, values, within};
@@ -84,6 +84,78 @@ async fn a_hook_that_died_with_the_daemon_is_not_waited_for_twice() {
         audit.iter().all(|line| line["decision"] != "allow"),
         "{audit:?}"
     );
+}
+
+/// A reply to a card that was acknowledged and waits for its hook survives a
+/// crash; Feishu would not push it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acknowledged_reply_takes_effect_after_a_crash() {
+    let mut stage = Stage::new().await;
+    let (hook, card) = stage.ask_bash("make reply").await;
+    hook.signal("-STOP");
+    stage.kill().await;
+    stage.start().await;
+    let pushed = within(stage.sim.push_text(&reply(&card, "not on a Friday"))).await;
+    assert!(pushed.unwrap().acknowledged());
+    stage.kill().await;
+    assert_eq!(stage.sim.unacknowledged(), 0, "Feishu is done with it");
+    stage.start().await;
+    hook.signal("-CONT");
+    let decision = hook.ended().await.decision();
+    assert_eq!(decision["behavior"], "deny");
+    assert_eq!(decision["message"], "not on a Friday");
+    stage.shows(&card, "not on a Friday").await;
+    assert_eq!(stage.home.audit().await.len(), 1);
+}
+
+fn reply(card: &str, text: &str) -> Text {
+    Text {
+        parent_id: Some(card.to_owned()),
+        ..Text::new(text)
+    }
+}
+
+/// A crash at any moment around a reply: whether or not Feishu pushes it again,
+/// it takes effect once, and nobody is told that they were too late.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_at_any_moment_around_a_reply_neither_loses_nor_repeats_it() {
+    const ROUNDS: u64 = 12;
+    let mut stage = Stage::with(|options, _| {
+        options.answer_limit = Duration::from_millis(300);
+    })
+    .await;
+    let mut acknowledged = 0;
+    for round in 0..ROUNDS {
+        let (hook, card) = stage.ask_bash(&format!("make reply{round}")).await;
+        let daemon = stage.take_daemon();
+        let crash = async {
+            let moment = Duration::from_micros(round * round * 60);
+            tokio::time::sleep(moment).await;
+            daemon.kill().await;
+        };
+        let why = format!("because of {round}");
+        let text = reply(&card, &why);
+        let (pushed, ()) = tokio::join!(stage.sim.push_text(&text), crash);
+        let pushed = pushed.unwrap();
+        acknowledged += u64::from(pushed.acknowledged());
+        assert!(stage.sim.wait_connections(0, crate::hooks::LIMIT).await);
+        stage.start().await;
+        let again = within(stage.sim.advance_repush()).await;
+        assert_eq!(again.len(), usize::from(!pushed.acknowledged()));
+        assert!(again.iter().all(nod::simulator::Pushed::acknowledged));
+        let decision = hook.ended().await.decision();
+        assert_eq!(decision["message"], why, "round {round}");
+        stage.shows(&card, &why).await;
+    }
+    let audit = stage.home.audit().await;
+    let rounds = usize::try_from(ROUNDS).unwrap();
+    assert_eq!(audit.len(), rounds, "one ending for each");
+    let said = stage.sim.messages().into_iter();
+    let said = said.filter(|m| m.sender_type == "app" && m.msg_type == "text");
+    assert_eq!(said.count(), 0, "nobody was told anything but by the card");
+    report(&format!(
+        "{acknowledged} of {ROUNDS} replies were acknowledged before the crash"
+    ));
 }
 
 /// A crash at any moment around a tap: what the hook printed is what the store

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::say;
-use crate::daemon::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::sessions::{self, Birthplace, Here, Listed, Order, files};
+use crate::daemon::{inbox, journal};
 use crate::feishu::event::Message;
 use crate::feishu::messages::Content;
 use crate::sessions::command::{Command, Project};
@@ -48,7 +48,10 @@ pub(super) async fn obey(
 /// Words for the session of this place.
 pub(super) async fn go_on(parts: &Arc<Parts>, message: &Message, written: &Written, text: &str) {
     let done = match one(parts, written) {
-        Ok(found) => carry_on(parts, written, &found, text).await,
+        Ok(found) => {
+            inbox::begin(parts, message).await;
+            carry_on(parts, written, &found, text).await
+        }
         Err(why) => Err(why),
     };
     if let Err(why) = done {
@@ -117,6 +120,7 @@ async fn begin(
         Ok(project) => project,
         Err(why) => return Some(why),
     };
+    inbox::begin(parts, message).await;
     cancel_waits(parts, &written.place);
     let birthplace = Birthplace {
         chat: written.place.chat.clone(),
