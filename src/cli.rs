@@ -9,6 +9,7 @@ mod completions;
 mod daemon;
 mod demo;
 mod doctor;
+mod help;
 mod hook;
 mod lock;
 mod man;
@@ -20,18 +21,22 @@ mod settings;
 mod setup;
 mod simulator;
 mod status;
+mod usage;
 mod wording;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::wording::Words;
-use crate::config::Problems;
+use crate::config::{Problems, Sources};
 use crate::hook::wire::Order;
 
 /// What sysexits.h calls a configuration error.
 const BAD_SETTINGS: u8 = 78;
+/// What shells and clap return for a command line that is wrong.
+const WRONG_LINE: u8 = 2;
 
 #[derive(Parser)]
 #[command(
@@ -121,48 +126,87 @@ pub fn main() -> ExitCode {
         hook::run();
         return ExitCode::SUCCESS;
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(why) => {
-            let code = u8::try_from(why.exit_code()).unwrap_or(1);
-            if why.use_stderr() {
-                output::usage(&why.to_string());
-            } else {
-                output::text(&why.to_string());
-            }
-            return ExitCode::from(code);
-        }
-    };
-    let outcome = match cli.command {
-        Command::Setup(arguments) => setup::run(&arguments),
-        Command::Service(arguments) => service::run(&arguments),
-        Command::Demo(arguments) => demo::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Daemon => daemon::run(),
-        Command::Status(arguments) => status::run(&arguments),
-        Command::Hook => {
-            hook::run();
-            Ok(())
-        }
-        Command::Ask(arguments) => ask::run(&arguments),
-        Command::Announce => announce::run(),
-        Command::Audit(arguments) => audit::run(&arguments),
-        Command::Rules(arguments) => rules::run(&arguments),
-        Command::Lock => lock::run(Order::Lock),
-        Command::Unlock => lock::run(Order::Unlock),
-        Command::Simulator(arguments) => simulator::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
-        Command::Man => man::run(Cli::command()),
-        Command::Settings(arguments) => settings::run(&arguments),
+    let sources = Sources::for_person();
+    let words = Words(sources.lang());
+    let mut nod = help::told(Cli::command(), words);
+    let parsed = nod
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let reads_settings = parsed
+        .as_ref()
+        .is_ok_and(|cli| cli.command.reads_settings());
+    if !reads_settings && sources.knows_lang().is_err() {
+        output::hint(words, words.unknown_language());
+    }
+    let outcome = match parsed {
+        Ok(cli) => cli.command.run(&nod, words),
+        Err(error) => return not_run(&nod, &error, words),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::problem(&failure.why);
             if let Some(hint) = failure.hint {
-                output::hint(&hint);
+                output::hint(words, &hint);
             }
             ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Help that was asked for, or a command line that is wrong.
+fn not_run(nod: &clap::Command, error: &clap::Error, words: Words) -> ExitCode {
+    if !error.use_stderr() {
+        output::text(&error.to_string());
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        output::usage(&error.to_string());
+    } else {
+        let wrong = usage::wrong(nod, error, words);
+        output::problem(&wrong.why);
+        output::hint(words, &wrong.hint);
+    }
+    ExitCode::from(WRONG_LINE)
+}
+
+impl Command {
+    /// Whether every setting is looked at, so that a wrong one is told.
+    const fn reads_settings(&self) -> bool {
+        matches!(
+            self,
+            Self::Setup(_)
+                | Self::Service(_)
+                | Self::Doctor(_)
+                | Self::Daemon
+                | Self::Audit(_)
+                | Self::Rules(_)
+                | Self::Announce
+        )
+    }
+
+    fn run(self, nod: &clap::Command, words: Words) -> Outcome {
+        match self {
+            Self::Setup(arguments) => setup::run(&arguments),
+            Self::Service(arguments) => service::run(&arguments),
+            Self::Demo(arguments) => demo::run(&arguments),
+            Self::Doctor(arguments) => doctor::run(&arguments),
+            Self::Daemon => daemon::run(),
+            Self::Status(arguments) => status::run(&arguments),
+            Self::Hook => {
+                hook::run();
+                Ok(())
+            }
+            Self::Ask(arguments) => ask::run(&arguments),
+            Self::Announce => announce::run(),
+            Self::Audit(arguments) => audit::run(&arguments),
+            Self::Rules(arguments) => rules::run(&arguments),
+            Self::Lock => lock::run(Order::Lock),
+            Self::Unlock => lock::run(Order::Unlock),
+            Self::Simulator(arguments) => simulator::run(&arguments),
+            Self::Completions(arguments) => completions::run(&arguments, nod),
+            Self::Man => man::run(nod, words),
+            Self::Settings(arguments) => settings::run(&arguments),
         }
     }
 }

@@ -7,7 +7,7 @@ mod table;
 
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
-pub use sources::{Origin, Sources};
+pub use sources::{Origin, Sources, UnknownLang};
 pub use table::{SETTINGS, Setting, env_example, readme_table};
 
 mod callback;

@@ -103,6 +103,12 @@ pub static UNLOCKED: Text = Text::new(
     "Unlocked: Feishu can allow again.",
 );
 
+/// How many columns of a terminal the text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    let wide = |c: char| matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{1f300}'..='\u{1faff}');
+    text.chars().map(|c| if wide(c) { 2 } else { 1 }).sum()
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();

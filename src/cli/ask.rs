@@ -23,14 +23,15 @@ const UNAVAILABLE: u8 = 4;
                         3 nobody answered in time, 4 nobody can be asked."
 )]
 pub(super) struct Arguments {
-    /// How many seconds to wait
-    #[arg(long, global = true, value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    /// How many seconds to wait, 1 to 604800
+    #[arg(long, global = true, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     timeout: Option<u64>,
     /// What to print when there is no answer; the exit code stays
-    #[arg(long, global = true)]
+    #[arg(long, global = true, value_name = "TEXT")]
     default: Option<String>,
     /// Ask this chat (`oc_…`) or person (`ou_…`) instead of the owner
-    #[arg(long, global = true)]
+    #[arg(long, global = true, value_name = "ID")]
     to: Option<String>,
     /// Print the answer as JSON
     #[arg(long, global = true)]
@@ -42,12 +43,16 @@ pub(super) struct Arguments {
 #[derive(clap::Subcommand)]
 enum Asked {
     /// Yes or no
-    Confirm { question: String },
+    Confirm {
+        /// What to ask
+        question: String,
+    },
     /// One of several, or any of them
     Choice {
+        /// What to ask
         question: String,
-        /// Two or more
-        #[arg(required = true, num_args = 2..=50)]
+        /// What can be chosen, 2 to 50
+        #[arg(required = true, num_args = 2..=50, value_name = "OPTION")]
         options: Vec<String>,
         /// Any number of them
         #[arg(long)]
@@ -57,7 +62,10 @@ enum Asked {
         other: bool,
     },
     /// Words
-    Text { question: String },
+    Text {
+        /// What to ask
+        question: String,
+    },
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {

@@ -14,7 +14,7 @@ pub(super) struct Arguments {
     #[arg(long, global = true)]
     json: bool,
     /// How many of the newest lines
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
     last: u32,
     #[command(subcommand)]
     command: Option<Command>,
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let failed = |why: StoreError| Failure::new(1, words.no_audit(&why));
     if !config.state_dir.join(store::FILE).exists() {
-        output::hint(words.nothing_recorded());
+        output::hint(words, words.nothing_recorded());
         return Ok(());
     }
     let db = Db::open_read_only(&config.state_dir).map_err(failed)?;

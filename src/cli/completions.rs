@@ -8,6 +8,7 @@ use super::{Outcome, output};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
+    /// Which shell it is for
     shell: Shell,
 }
 
@@ -22,9 +23,8 @@ enum Shell {
     clippy::unnecessary_wraps,
     reason = "every command has one outcome type"
 )]
-pub(super) fn run(arguments: &Arguments, mut nod: Command) -> Outcome {
-    nod.build();
-    let places = places(&nod);
+pub(super) fn run(arguments: &Arguments, nod: &Command) -> Outcome {
+    let places = places(nod);
     output::text(&match arguments.shell {
         Shell::Bash => bash(&places),
         Shell::Zsh => zsh(&places),

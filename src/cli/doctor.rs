@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// Send a test card, wait for your tap and measure it
     #[arg(long)]
     click: bool,
-    /// How many seconds to wait for the tap
+    /// How many seconds to wait for the tap, 1 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "click",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
     wait: u64,
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         let sent = || {
             let text = words.card_sent(arguments.wait);
             if arguments.json {
-                output::hint(&text);
+                output::hint(words, &text);
             } else {
                 output::line(&text);
             }

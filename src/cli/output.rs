@@ -6,6 +6,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::wording::Words;
+
 /// One line of the answer.
 pub(super) fn line(text: &str) {
     let mut out = io::stdout().lock();
@@ -49,8 +51,8 @@ pub(super) fn usage(text: &str) {
 }
 
 /// What the person can do about it.
-pub(super) fn hint(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "hint: {text}");
+pub(super) fn hint(words: Words, text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", words.hint(text));
 }
 
 /// Whether a person sees the answer, not a pipe.

@@ -21,7 +21,10 @@ pub(super) struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Take the rule with this number out of its project's settings
-    Undo { number: i64 },
+    Undo {
+        /// The number that `nod rules` shows
+        number: i64,
+    },
 }
 
 pub(super) fn run(arguments: &Arguments) -> Outcome {
@@ -33,7 +36,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     match &arguments.command {
         None => {
             if !config.state_dir.join(store::FILE).exists() {
-                output::hint(words.nothing_recorded());
+                output::hint(words, words.nothing_recorded());
                 return Ok(());
             }
             let db = Db::open_read_only(&config.state_dir).map_err(failed)?;

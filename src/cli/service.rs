@@ -42,7 +42,7 @@ enum What {
         #[arg(long)]
         print: bool,
         /// How much the daemon may do
-        #[arg(long, value_enum, default_value_t)]
+        #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
         sandbox: Sandbox,
     },
     /// Stop the daemon and remove the definition
@@ -55,7 +55,7 @@ enum What {
         #[arg(short, long)]
         follow: bool,
         /// How many lines
-        #[arg(short = 'n', long, default_value_t = 100)]
+        #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100)]
         lines: u32,
     },
 }
@@ -100,11 +100,11 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             let installed = manager.install(&start, &places).map_err(say)?;
             output::line(&words.service_installed(&installed.file.display().to_string()));
             if !unseen.is_empty() {
-                output::hint(&words.service_unseen(&unseen.join(", ")));
-                output::hint(&hint);
+                output::hint(words, &words.service_unseen(&unseen.join(", ")));
+                output::hint(words, &hint);
             }
             if let Some(hint) = words.service_linger(manager.kind()) {
-                output::hint(hint);
+                output::hint(words, hint);
             }
             Ok(())
         }

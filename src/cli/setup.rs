@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     domain: Option<String>,
     /// An app that exists already
-    #[arg(long, value_name = "CLI_ID")]
+    #[arg(long, value_name = "APP_ID")]
     app_id: Option<String>,
     /// A file that holds the app's secret
     #[arg(

@@ -14,7 +14,7 @@ pub(super) struct Arguments {
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Where the control interface listens; 0 picks a free port
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
     control_port: u16,
 }
 
@@ -46,10 +46,10 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 .to_string(),
             );
             let feishu = format!("http://{}", at.feishu);
-            output::hint(&words.simulator_daemon(&format!(
+            output::hint(words, &words.simulator_daemon(&format!(
                 "FEISHU_DOMAIN={feishu} FEISHU_APP_ID={APP_ID} FEISHU_APP_SECRET={APP_SECRET} FEISHU_OWNER_ID={OWNER} nod daemon"
             )));
-            output::hint(&words.simulator_page(&format!("http://{}/", at.control)));
+            output::hint(words, &words.simulator_page(&format!("http://{}/", at.control)));
         };
         simulator::run(options, stop, ready)
             .await

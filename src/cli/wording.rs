@@ -2,7 +2,9 @@
 //! Chinese and English. Holds words only.
 
 mod faults;
+pub(super) mod help;
 mod service;
+mod usage;
 
 use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};

@@ -20,6 +20,10 @@ pub enum Origin {
     File(PathBuf),
 }
 
+/// `NOD_LANG` names a language nod does not speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownLang;
+
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     layers: Vec<(Origin, HashMap<String, String>)>,
@@ -152,9 +156,15 @@ impl Sources {
 
     /// The language, where a wrong one shall not stop a command.
     pub fn lang(&self) -> Lang {
+        self.knows_lang().unwrap_or_default()
+    }
+
+    /// The language, or that it is one nod does not speak.
+    pub fn knows_lang(&self) -> Result<Lang, UnknownLang> {
         match self.get("NOD_LANG") {
-            Some(("en", _)) => Lang::En,
-            _ => Lang::Zh,
+            Some(("en", _)) => Ok(Lang::En),
+            None | Some(("zh", _)) => Ok(Lang::Zh),
+            Some(_) => Err(UnknownLang),
         }
     }
 

@@ -266,8 +266,11 @@ impl Setup<'_> {
             ..Failure::new(1, words.service_error(&error))
         })?;
         if !unseen.is_empty() {
-            output::hint(&words.service_unseen(&unseen.join(", ")));
-            output::hint(&words.service_unseen_hint(&self.paths.own.display().to_string()));
+            output::hint(words, &words.service_unseen(&unseen.join(", ")));
+            output::hint(
+                words,
+                &words.service_unseen_hint(&self.paths.own.display().to_string()),
+            );
         }
         self.manifest
             .note_service(installed.made)
@@ -280,7 +283,7 @@ impl Setup<'_> {
         let facts = self.facts();
         let runs = facts.service_installed || facts.daemon_runs;
         if !runs && !facts.can_serve && self.wishes.service {
-            output::hint(self.words.service_instead());
+            output::hint(self.words, self.words.service_instead());
         }
         if self.seen.unproven {
             return Err(Failure {

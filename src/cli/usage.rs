@@ -1,0 +1,204 @@
+//! A command line that cannot be carried out, told in the reader's language
+//! and nod's own form. Pure.
+
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{Arg, Command};
+
+use super::help;
+use super::wording::Words;
+
+/// What is wrong, and what would be right.
+pub(super) struct Wrong {
+    pub(super) why: String,
+    pub(super) hint: String,
+}
+
+pub(super) fn wrong(nod: &Command, error: &Error, words: Words) -> Wrong {
+    let named = text(error, ContextKind::InvalidArg);
+    let arg = find(nod, &named).map_or_else(|| named.clone(), shown);
+    let value = text(error, ContextKind::InvalidValue);
+    let why = match error.kind() {
+        ErrorKind::UnknownArgument => words.unknown_argument(&arg),
+        ErrorKind::InvalidSubcommand => {
+            words.unknown_command(&text(error, ContextKind::InvalidSubcommand))
+        }
+        ErrorKind::InvalidValue if value.is_empty() => words.value_missing(&arg),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => words.value_wrong(&arg, &value),
+        ErrorKind::NoEquals => words.value_missing(&arg),
+        ErrorKind::TooManyValues => words.value_too_many(&arg, &value),
+        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => words.values_too_few(&arg),
+        ErrorKind::ArgumentConflict => {
+            words.not_together(&arg, &text(error, ContextKind::PriorArg))
+        }
+        ErrorKind::MissingRequiredArgument => words.argument_missing(&arg),
+        ErrorKind::MissingSubcommand => words.command_missing().to_owned(),
+        ErrorKind::InvalidUtf8 => words.not_text().to_owned(),
+        _ => words.not_understood().to_owned(),
+    };
+    let accepted = match error.kind() {
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::TooFewValues => {
+            accepted(nod, &named, words)
+        }
+        _ => None,
+    };
+    let hint = accepted.unwrap_or_else(|| match usage(error, words) {
+        Some(usage) => words.used_so(&usage),
+        None => words.help_hint().to_owned(),
+    });
+    Wrong { why, hint }
+}
+
+/// What the error says about one thing, without what could move the cursor.
+fn text(error: &Error, kind: ContextKind) -> String {
+    let text = match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(" "),
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        _ => String::new(),
+    };
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+fn usage(error: &Error, words: Words) -> Option<String> {
+    let usage = text(error, ContextKind::Usage);
+    let usage = usage.trim_start_matches("Usage:").trim();
+    (!usage.is_empty()).then(|| words.and_help(usage))
+}
+
+/// The help of the argument clap names, which says what it takes.
+fn accepted(nod: &Command, named: &str, words: Words) -> Option<String> {
+    let arg = find(nod, named)?;
+    let lines = help::lines(arg, "nod", words);
+    let first = lines.into_iter().next()?;
+    Some(words.takes(&shown(arg), &first))
+}
+
+/// An argument as its help shows it, without the short flag.
+fn shown(arg: &Arg) -> String {
+    let shown = help::shown(arg);
+    match shown.find("--") {
+        Some(long) => shown[long..].to_owned(),
+        None => shown,
+    }
+}
+
+fn find<'a>(command: &'a Command, named: &str) -> Option<&'a Arg> {
+    let mut args = command.get_arguments();
+    let below = || command.get_subcommands().find_map(|sub| find(sub, named));
+    args.find(|arg| arg.to_string() == named).or_else(below)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::Cli;
+    use super::*;
+    use crate::wording::Lang;
+
+    fn refused(line: &str, lang: Lang) -> (String, String) {
+        let words = Words(lang);
+        let mut nod = help::told(Cli::command(), words);
+        let error = nod
+            .try_get_matches_from_mut(line.split(' '))
+            .expect_err("the line is wrong");
+        let wrong = wrong(&nod, &error, words);
+        (wrong.why, wrong.hint)
+    }
+
+    #[test]
+    fn each_mistake_is_told_in_both_languages_with_what_would_be_right() {
+        for (line, en, zh) in [
+            (
+                "nod frob",
+                (
+                    "no such command: `frob`",
+                    "usage: nod <COMMAND>; `--help` tells more",
+                ),
+                (
+                    "没有 `frob` 这个命令",
+                    "用法：nod <命令>；加 `--help` 查看说明",
+                ),
+            ),
+            (
+                "nod status --foo",
+                (
+                    "no such argument: `--foo`",
+                    "usage: nod status [OPTIONS]; `--help` tells more",
+                ),
+                (
+                    "没有 `--foo` 这个参数",
+                    "用法：nod status [选项]；加 `--help` 查看说明",
+                ),
+            ),
+            (
+                "nod completions ksh",
+                (
+                    "`<SHELL>` cannot be `ksh`",
+                    "`<SHELL>`: Which shell it is for (`bash`, `zsh` or `fish`)",
+                ),
+                (
+                    "`<shell>` 不能是 `ksh`",
+                    "`<shell>`：为哪个 shell 输出（`bash`、`zsh` 或 `fish`）",
+                ),
+            ),
+            (
+                "nod ask --timeout 0 confirm q",
+                (
+                    "`--timeout <SECONDS>` cannot be `0`",
+                    "`--timeout <SECONDS>`: How many seconds to wait, 1 to 604800",
+                ),
+                (
+                    "`--timeout <秒>` 不能是 `0`",
+                    "`--timeout <秒>`：等待的秒数，1 到 604800",
+                ),
+            ),
+            (
+                "nod audit --last",
+                (
+                    "`--last <COUNT>` needs a value",
+                    "`--last <COUNT>`: How many of the newest lines (50 unless given)",
+                ),
+                (
+                    "`--last <数量>` 后面缺少值",
+                    "`--last <数量>`：显示最近多少条（默认 50）",
+                ),
+            ),
+            (
+                "nod status --json --watch",
+                (
+                    "`--json` cannot be used together with `--watch`",
+                    "usage: nod status [OPTIONS]; `--help` tells more",
+                ),
+                (
+                    "`--json` 不能与 `--watch` 同时使用",
+                    "用法：nod status [选项]；加 `--help` 查看说明",
+                ),
+            ),
+            (
+                "nod rules undo",
+                (
+                    "`<NUMBER>` is missing",
+                    "usage: nod rules undo [OPTIONS] <NUMBER>; `--help` tells more",
+                ),
+                (
+                    "缺少 `<编号>`",
+                    "用法：nod rules undo [选项] <编号>；加 `--help` 查看说明",
+                ),
+            ),
+            (
+                "nod ask choice q a",
+                (
+                    "`<OPTION>…` needs more values",
+                    "`<OPTION>…`: What can be chosen, 2 to 50",
+                ),
+                ("`<选项>…` 的数量不够", "`<选项>…`：选项，2 到 50 个"),
+            ),
+        ] {
+            for (lang, (why, hint)) in [(Lang::En, en), (Lang::Zh, zh)] {
+                let told = refused(line, lang);
+                assert_eq!(told, (why.to_owned(), hint.to_owned()), "{line}");
+            }
+        }
+    }
+}
