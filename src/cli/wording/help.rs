@@ -20,6 +20,10 @@ const ABOUT: &[(&str, &str)] = &[
     ("nod setup --migrate", "沿用 claude-notify 的这个 `.env`"),
     ("nod setup --yes", "接受所有建议，不再询问"),
     ("nod setup --keep-mode", "不改 Claude Code 的权限模式"),
+    (
+        "nod setup --set-mode",
+        "把 Claude Code 的权限模式设为 `default`，不论现在是什么",
+    ),
     ("nod setup --no-service", "不安装后台服务"),
     ("nod setup --no-test-card", "不发送测试卡片"),
     ("nod setup --dry-run", "只显示将要做什么，不做任何改动"),
