@@ -26,6 +26,8 @@ mod wording;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -117,7 +119,12 @@ impl Failure {
 }
 
 pub fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().map(PathBuf::from);
+    if program.is_some_and(|program| program.ends_with(demo::stand_in::NAME)) {
+        demo::stand_in::run();
+        return ExitCode::SUCCESS;
+    }
     if arguments.next().is_some_and(|verb| verb == "hook")
         && !arguments
             .next()

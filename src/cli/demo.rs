@@ -7,6 +7,7 @@ mod claude;
 mod guide;
 mod scenes;
 mod stage;
+pub(super) mod stand_in;
 mod tour;
 mod transcript;
 

@@ -348,6 +348,7 @@ fn send(
             "sender": shown["sender"]["id"],
             "msg_type": shown["msg_type"],
             "repeated": created != now,
+            "content": card.is_none().then(|| &shown["body"]["content"]),
             "card": card,
         })
     });

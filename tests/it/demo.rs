@@ -25,13 +25,14 @@ fn left_behind(home: &Path) -> Vec<String> {
 }
 
 /// Each scene's title, and what must stand under it.
-const SCENES: [(&str, &[&str]); 12] = [
+const SCENES: [(&str, &[&str]); 14] = [
     (
         "1. Allow once",
         &[
             "you tap        [Allow once]",
-            "Allowed once  (success)",
-            r#""decision":{"behavior":"allow"}"#,
+            "✓ Allowed once",
+            r#"hook prints    {"behavior":"allow"}"#,
+            "Claude Code    runs it",
             "card becomes   Allowed",
         ],
     ),
@@ -39,9 +40,10 @@ const SCENES: [(&str, &[&str]); 12] = [
         "2. Always allow",
         &[
             r#""ruleContent":"npm run build""#,
+            "writes the rule into .claude/settings.local.json: Bash(npm run build)",
             "passes by its rule, no card: Bash(npm run build)",
-            "Rule removed",
-            "the rule is gone, so it would ask",
+            "✓ Rule removed",
+            "would ask: the rule is gone",
         ],
     ),
     (
@@ -49,6 +51,7 @@ const SCENES: [(&str, &[&str]); 12] = [
         &[
             "[Deny]  “Open a pull request first”",
             r#""message":"Open a pull request first""#,
+            "reads why",
             "card becomes   Denied",
         ],
     ),
@@ -63,6 +66,7 @@ const SCENES: [(&str, &[&str]); 12] = [
     (
         "5. Claude has questions",
         &[
+            "[Submit]  SQLite  Metrics + Tests",
             r#""SQLite""#,
             r#""Metrics, Tests""#,
             "card becomes   Answered",
@@ -80,14 +84,15 @@ const SCENES: [(&str, &[&str]); 12] = [
         "7. Deny and interrupt",
         &[
             r#""interrupt":true"#,
+            "its turn stops at once",
             "card becomes   Denied and interrupted",
         ],
     ),
     (
-        "8. A stranger in the group",
+        "8. A colleague who may not decide",
         &[
             "colleague taps [Allow once]",
-            "You are not an approver: nothing was changed  (error)",
+            "✗ You are not an approver: nothing was changed",
             "card becomes   Allowed",
         ],
     ),
@@ -102,19 +107,49 @@ const SCENES: [(&str, &[&str]); 12] = [
     (
         "10. Answered in the terminal",
         &[
-            "(nothing: the terminal decides)",
+            "hook prints    (nothing)",
+            "nod allowed nothing",
             "card becomes   Allowed in the terminal",
         ],
     ),
     (
-        "11. The one who asked has left",
-        &["(nothing: the terminal decides)", "card becomes   Void"],
+        "11. Cancelled in the terminal",
+        &[
+            "the card is void at once",
+            "hook prints    (nothing)",
+            "card becomes   Void",
+        ],
     ),
     (
         "12. Nobody answers",
         &[
-            "(nothing: the terminal decides)",
+            "nobody taps",
+            "hook prints    (nothing)",
             "card becomes   Timed out",
+        ],
+    ),
+    (
+        "13. A whole task from the chat",
+        &[
+            "you write      “/new Charge prices in cents”",
+            "card           Task running · shop",
+            "you tap        [Half up]",
+            "card becomes   Answered",
+            "you tap        [Allow once]",
+            "card           Answer · shop",
+            "rounded as you chose: **Half up**. All 42 tests pass.",
+            "card becomes   Task done",
+        ],
+    ),
+    (
+        "14. Stop it",
+        &[
+            "you write      “/new Review the whole shop, file by file”",
+            "progress       Read · src/",
+            "you tap        [Stop]",
+            "✓ Stopping",
+            "nod says       Stopped.",
+            "card becomes   Task stopped",
         ],
     ),
 ];
@@ -131,9 +166,9 @@ fn the_tour_by_itself_shows_every_ending_and_leaves_nothing() {
     assert_eq!(complained, "");
     let mut rest = told.as_str();
     for (i, (title, lines)) in SCENES.iter().enumerate() {
-        let (_, after) = rest.split_once(title).expect(title);
+        let (_, after) = rest.split_once(&format!("\n{title}\n")).expect(title);
         let scene = match SCENES.get(i + 1) {
-            Some((next, _)) => after.split_once(next).expect(next).0,
+            Some((next, _)) => after.split_once(&format!("\n{next}\n")).expect(next).0,
             None => after,
         };
         for line in *lines {
@@ -142,7 +177,7 @@ fn the_tour_by_itself_shows_every_ending_and_leaves_nothing() {
         rest = after;
     }
     assert!(
-        rest.contains("12 scenes, each ended as it should"),
+        rest.contains("14 scenes, each ended as it should"),
         "{rest}"
     );
     assert_eq!(left_behind(home.path()), Vec::<String>::new());
@@ -160,6 +195,8 @@ fn it_speaks_chinese_unless_told_otherwise() {
         "已拒绝运行",
         "已拒绝并中断",
         "你不在审批人名单中，操作未生效",
+        "任务已完成",
+        "任务已停止",
     ] {
         assert!(told.contains(toast), "{toast}");
     }

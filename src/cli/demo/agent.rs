@@ -25,12 +25,17 @@ pub(super) struct Call {
 impl Call {
     /// The call on one line, as a person would say it.
     pub(super) fn brief(&self) -> String {
-        let named = ["command", "file_path", "plan"]
-            .iter()
-            .find_map(|key| self.input[*key].as_str())
-            .or_else(|| self.input["questions"][0]["question"].as_str());
-        let first = named.and_then(|text| text.lines().next());
-        format!("{}: {}", self.tool, first.unwrap_or_default())
+        let text = |key: &str| self.input[key].as_str();
+        if let Some(questions) = self.input["questions"].as_array() {
+            let asked = questions.iter().filter_map(|one| one["question"].as_str());
+            return asked.collect::<Vec<_>>().join(" · ");
+        }
+        if let Some(plan) = text("plan") {
+            return plan.lines().next().unwrap_or_default().to_owned() + " …";
+        }
+        let file = text("file_path").and_then(|path| path.rsplit('/').next());
+        let named = text("command").or(file).unwrap_or_default();
+        format!("{}: {named}", self.tool)
     }
 
     /// The rule Claude Code would write for exactly this call.
@@ -203,4 +208,25 @@ async fn printed(child: Child, since: Instant) -> io::Result<Printed> {
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         took: since.elapsed(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_on_one_line() {
+        for (tool, input, told) in [
+            ("Bash", json!({"command": "npm test"}), "Bash: npm test"),
+            ("Edit", json!({"file_path": "/a/b/c.ts"}), "Edit: c.ts"),
+            ("ExitPlanMode", json!({"plan": "1. x\n2. y"}), "1. x …"),
+            (
+                "AskUserQuestion",
+                json!({"questions": [{"question": "A?"}, {"question": "B?"}]}),
+                "A? · B?",
+            ),
+        ] {
+            assert_eq!(Call { tool, input }.brief(), told);
+        }
+    }
 }

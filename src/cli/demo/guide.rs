@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agent::{Asked, Printed};
-use super::scenes::{Prints, Scene, Step};
+use super::scenes::{Opening, Prints, Scene, Step};
 use crate::simulator::{Entry, Simulator};
 use crate::wording::{Lang, Text};
 
@@ -90,6 +90,10 @@ pub(super) fn programme(scenes: &[Scene]) -> Value {
 }
 
 pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
+    let (call, write) = match &scene.opening {
+        Opening::Call(call) => (Some(call.brief()), None),
+        Opening::Words(words) => (None, Some(both(words))),
+    };
     json!({
         "note": "scene",
         "number": number,
@@ -97,7 +101,8 @@ pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
         "title": both(&scene.title),
         "story": both(&scene.story),
         "hint": both(&scene.hint),
-        "call": scene.call.brief(),
+        "call": call,
+        "write": write,
         "chat_id": chat,
         "dialog": scene.dialog,
     })
@@ -148,7 +153,7 @@ pub(super) fn fits(prints: &Prints, printed: &Printed) -> Result<(), String> {
         Prints::Answers(answers) => {
             let given = decision["updatedInput"]["answers"].as_object();
             let given = given.into_iter().flat_map(|given| given.values());
-            decision["behavior"] == "allow" && given.eq(answers.iter())
+            decision["behavior"] == "allow" && given.eq(answers)
         }
         Prints::Plan => {
             decision["behavior"] == "allow" && decision["updatedInput"]["plan"].is_string()
@@ -234,7 +239,10 @@ mod tests {
         let plan = printed(json!({"behavior": "allow", "updatedInput": {"plan": "1. x"}}));
         let reason = Some(Text::new("分", "use cents"));
         let plans = [
-            (Prints::Answers(vec!["A", "B, C"]), &chosen),
+            (
+                Prints::Answers(vec!["A".to_owned(), "B, C".to_owned()]),
+                &chosen,
+            ),
             (Prints::Plan, &plan),
             (Prints::Allow, &allow),
             (Prints::AllowWithRule("ls"), &rule),

@@ -2,6 +2,7 @@
 //! temporary directory and on loopback. When it is struck nothing is left.
 
 use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use super::Broken;
+use super::{Broken, stand_in};
 use crate::simulator::{APP_ID, APP_SECRET, GROUP, OWNER, Options, Simulator};
 use crate::wording::Lang;
 
@@ -63,6 +64,9 @@ impl Stage {
         let git = stage.project().join(".git");
         fs::create_dir_all(&git)?;
         fs::write(git.join("HEAD"), "ref: refs/heads/checkout\n")?;
+        // A link and not a script: it works where the directory is mounted
+        // without leave to run programs.
+        symlink(&stage.nod, stage.stand_in())?;
         Ok(stage)
     }
 
@@ -82,6 +86,11 @@ impl Stage {
     /// A file beside the project, gone with everything else.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// The program sessions run as Claude Code.
+    fn stand_in(&self) -> PathBuf {
+        self.beside(stand_in::NAME)
     }
 
     fn log(&self) -> PathBuf {
@@ -142,6 +151,8 @@ impl Stage {
             .env("FEISHU_DOMAIN", self.simulator.base_url())
             .env("FEISHU_OWNER_ID", OWNER)
             .env("NOD_LANG", lang)
+            .env("NOD_CLAUDE", self.stand_in())
+            .env("NOD_PROJECTS", format!("shop={}", self.project().display()))
             .env(
                 "PERMISSION_REQUEST_TIMEOUT",
                 staging.answer_within.as_secs().to_string(),

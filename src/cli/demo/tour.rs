@@ -1,22 +1,20 @@
 //! Walks through the scenes: by itself, playing every person and holding each
 //! ending against the plan, or with a visitor who taps in the page.
 
+mod act;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use super::agent::{Agent, Asked, Printed};
+use super::agent::{Agent, Printed};
 use super::guide::{self, Reader, Wish, wish};
-use super::scenes::{self, Person, Scene, Step};
+use super::scenes::{self, Opening, Scene, Step};
 use super::stage::Stage;
 use super::transcript::Transcript;
 use super::{Broken, output};
-use crate::cards::{Action, REASON_FIELD};
-use crate::simulator::{
-    Clicked, Entry, GROUP, Message, OWNER, Press, STRANGER, Simulator, Text as Chat,
-};
-use crate::wording::{Text, Toast};
+use crate::simulator::{Entry, GROUP, Text as Chat};
+use act::Act;
 
 /// Nothing in a scene takes this long on a machine that works.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -24,29 +22,12 @@ const LIMIT: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_secs(2);
 const WATCHED: Duration = Duration::from_secs(10);
 
-/// How long a person reads before they reply, and until they say it again.
-const READING: Duration = Duration::from_millis(300);
-const HEARD_WITHIN: Duration = Duration::from_secs(2);
-const REPLIES: usize = 5;
-
 pub(super) struct Tour<'a> {
     stage: &'a mut Stage,
     agent: Agent,
     transcript: Transcript,
     reader: Reader,
 }
-
-/// A scene that is being played.
-struct Act<'s> {
-    number: usize,
-    scene: &'s Scene,
-    asked: Asked,
-    /// The card's message.
-    card: String,
-}
-
-/// What went other than planned.
-type Done = Result<(), String>;
 
 impl<'a> Tour<'a> {
     pub(super) fn new(stage: &'a mut Stage) -> Self {
@@ -61,9 +42,15 @@ impl<'a> Tour<'a> {
     /// Plays every person and fails where a scene ends differently.
     pub(super) async fn by_itself(mut self) -> Result<(), Broken> {
         let started = Instant::now();
-        let scenes = scenes::all(SHORT, &self.stage.project());
+        let scenes = scenes::all(SHORT, &self.stage.project(), self.stage.lang);
         for (number, scene) in (1..).zip(&scenes) {
-            let mut act = self.open(number, scene).await?;
+            let known = self.set(number, scene).await?;
+            if let Opening::Words(words) = &scene.opening {
+                let words = Chat::new(words.get(self.stage.lang));
+                let pushed = self.stage.simulator.push_text(&words).await;
+                pushed.map_err(|why| self.broken(number, why.to_string()))?;
+            }
+            let mut act = self.begin(number, scene, known).await?;
             for step in &scene.steps {
                 let done = self.step(&mut act, step).await;
                 self.tell();
@@ -84,10 +71,11 @@ impl<'a> Tour<'a> {
 
     /// Shows the scenes one after the other, or as the page asks for them.
     pub(super) async fn with_a_visitor(mut self) -> Result<(), Broken> {
-        let scenes = scenes::all(WATCHED, &self.stage.project());
-        self.stage.simulator.note(guide::programme(&scenes));
         let mut number = 1;
+        self.stage.simulator.note(guide::programme(&self.scenes()));
         loop {
+            // Built anew each time: the visitor may have changed the language.
+            let scenes = self.scenes();
             let Some(scene) = scenes.get(number - 1) else {
                 self.stage.simulator.note(json!({"note": "tour_end"}));
                 self.transcript.all_seen();
@@ -99,6 +87,10 @@ impl<'a> Tour<'a> {
                 _ => number + 1,
             };
         }
+    }
+
+    fn scenes(&self) -> Vec<Scene> {
+        scenes::all(WATCHED, &self.stage.project(), self.stage.lang)
     }
 
     /// The scene the visitor picks once all were shown.
@@ -117,35 +109,16 @@ impl<'a> Tour<'a> {
 
     /// Plays one scene with the visitor deciding; what they want next.
     async fn host(&mut self, number: usize, scene: &Scene) -> Result<Wish, Broken> {
-        let mut act = self.open(number, scene).await?;
+        let known = self.set(number, scene).await?;
         self.transcript.hint(&scene.hint);
-        if scene.steps.iter().any(|step| matches!(step, Step::Crash)) {
-            self.stage.crash().await?;
-        }
-        let printed = loop {
-            let entries = tokio::select! {
-                printed = act.asked.end() => break printed?,
-                entries = self.reader.wait(&self.stage.simulator) => entries,
-            };
-            for wanted in self.hear(&entries) {
-                match wanted {
-                    Wish::TerminalYes => self.agent.ran(self.stage, &scene.call).await?,
-                    Wish::TerminalEsc => act.asked.give_up(),
-                    Wish::Speak(_) => {}
-                    Wish::Next | Wish::Play(_) => {
-                        act.asked.give_up();
-                        act.asked.end().await?;
-                        return Ok(wanted);
-                    }
-                }
-            }
+        let ended = match &scene.opening {
+            Opening::Call(_) => self.host_call(number, scene, known).await?,
+            Opening::Words(_) => self.host_session(scene, known).await,
         };
-        self.tell();
-        self.printed(number, &printed)?;
-        if let Some(rule) = self.agent.passes(&scene.call) {
-            self.passed(number, &rule);
-        }
-        let as_planned = guide::as_planned(scene, &printed);
+        let as_planned = match ended {
+            Ended::AsPlanned(as_planned) => as_planned,
+            Ended::Left(wanted) => return Ok(wanted),
+        };
         self.stage
             .simulator
             .note(guide::scene_end(number, as_planned));
@@ -160,169 +133,94 @@ impl<'a> Tour<'a> {
         }
     }
 
-    /// Sets the scene, starts the hook and waits for its card.
-    async fn open<'s>(&mut self, number: usize, scene: &'s Scene) -> Result<Act<'s>, Broken> {
+    async fn host_call(
+        &mut self,
+        number: usize,
+        scene: &Scene,
+        known: usize,
+    ) -> Result<Ended, Broken> {
+        let mut act = self.begin(number, scene, known).await?;
+        let (Some(call), Some(asked)) = (scene.call(), act.asked.as_mut()) else {
+            return Ok(Ended::AsPlanned(false));
+        };
+        if scene.steps.iter().any(|step| matches!(step, Step::Crash)) {
+            self.stage.crash().await?;
+        }
+        let printed = loop {
+            let entries = tokio::select! {
+                printed = asked.end() => break printed?,
+                entries = self.reader.wait(&self.stage.simulator) => entries,
+            };
+            for wanted in self.hear(&entries) {
+                match wanted {
+                    Wish::TerminalYes => self.agent.ran(self.stage, call).await?,
+                    Wish::TerminalEsc => asked.give_up(),
+                    Wish::Speak(_) => {}
+                    Wish::Next | Wish::Play(_) => {
+                        asked.give_up();
+                        asked.end().await?;
+                        return Ok(Ended::Left(wanted));
+                    }
+                }
+            }
+        };
+        self.tell();
+        self.printed(number, &printed)?;
+        if let Some(rule) = self.agent.passes(call) {
+            self.passed(number, &rule);
+        }
+        Ok(Ended::AsPlanned(guide::as_planned(scene, &printed)))
+    }
+
+    /// The visitor writes, and a session runs until its card says it is over.
+    async fn host_session(&mut self, scene: &Scene, known: usize) -> Ended {
+        loop {
+            let entries = self.reader.wait(&self.stage.simulator).await;
+            let wishes = self.hear(&entries);
+            if let Some(ending) = act::task_ending(&self.stage.simulator, known) {
+                let planned =
+                    |step: &Step| matches!(step, Step::TaskEnds(title) if *title == ending);
+                return Ended::AsPlanned(scene.steps.iter().any(planned));
+            }
+            let leaves = |wish: &Wish| matches!(wish, Wish::Next | Wish::Play(_));
+            if let Some(wanted) = wishes.into_iter().find(leaves) {
+                self.stop_tasks(known).await;
+                return Ended::Left(wanted);
+            }
+        }
+    }
+
+    /// Sets the scene; how many messages there were before it.
+    async fn set(&mut self, number: usize, scene: &Scene) -> Result<usize, Broken> {
         self.stage.play(scene.staging).await?;
         self.tell();
-        let simulator = &self.stage.simulator;
-        let chat = if scene.staging.group { GROUP } else { "" };
         self.transcript.scene(number, scene);
-        simulator.note(guide::scene(number, scene, chat));
-        let known = simulator.messages().len();
-        let asked = self.agent.ask(self.stage, &scene.call).await?;
-        simulator.note(guide::hook_in(number, &asked));
-        let fresh = |simulator: &Simulator| {
-            let messages = simulator.messages();
-            let card = |message: &&Message| message.card.is_some();
-            let found = messages.iter().skip(known).find(card);
-            found.map(|message| message.message_id.clone())
-        };
-        let card = simulator.wait_for(LIMIT, fresh).await;
-        self.tell();
-        let card = card.ok_or_else(|| self.broken(number, "no card came".to_owned()))?;
-        Ok(Act {
-            number,
-            scene,
-            asked,
-            card,
-        })
-    }
-
-    async fn step(&mut self, act: &mut Act<'_>, step: &Step) -> Done {
-        let lang = self.stage.lang;
-        match step {
-            Step::Tap(person, action, toast) => self.tap(act, *person, *action, None, toast).await,
-            Step::DenyWith(reason) => {
-                let reason = Some(reason.get(lang));
-                self.tap(act, Person::Owner, Action::Deny, reason, &Toast::Denied)
-                    .await
-            }
-            Step::Answer(button, fields) => {
-                let mut press = Press::named(&act.card, button).by(OWNER);
-                for (name, value) in fields {
-                    press = press.fill(name, value.clone());
-                }
-                self.press(press, &Toast::Answered).await
-            }
-            Step::Reply(text) => self.reply(&act.card, text.get(lang)).await,
-            Step::TerminalYes => {
-                self.transcript.terminal("1. Yes");
-                let ran = self.agent.ran(self.stage, &act.scene.call).await;
-                ran.map_err(|why| why.to_string())
-            }
-            Step::TerminalEsc => {
-                self.transcript.terminal("Esc");
-                act.asked.give_up();
-                Ok(())
-            }
-            Step::Crash => {
-                self.transcript.crash();
-                self.stage.crash().await.map_err(|why| why.to_string())
-            }
-            Step::Nobody => {
-                self.transcript.nobody();
-                Ok(())
-            }
-            Step::Prints(prints) => {
-                let ended = timeout(LIMIT, act.asked.end()).await;
-                let printed = ended
-                    .map_err(|_| "the hook did not end".to_owned())?
-                    .map_err(|why| why.to_string())?;
-                self.tell();
-                self.printed(act.number, &printed)
-                    .map_err(|why| why.to_string())?;
-                guide::fits(prints, &printed)
-            }
-            Step::Edited(title) => self.edited(&act.card, title).await,
-            Step::Ends(title) => self.ends(&act.card, title).await,
-            Step::PassesByRule => {
-                let rule = self.agent.passes(&act.scene.call);
-                let rule = rule.ok_or("no rule lets the same call pass")?;
-                self.passed(act.number, &rule);
-                Ok(())
-            }
-            Step::AsksAgain => match self.agent.passes(&act.scene.call) {
-                None => {
-                    self.transcript.asks_again();
-                    Ok(())
-                }
-                Some(rule) => Err(format!("the rule `{rule}` is still there")),
-            },
-        }
-    }
-
-    async fn tap(
-        &mut self,
-        act: &Act<'_>,
-        person: Person,
-        action: Action,
-        reason: Option<&str>,
-        toast: &Toast,
-    ) -> Done {
-        let user = match person {
-            Person::Owner => OWNER,
-            Person::Stranger => STRANGER,
-        };
-        let mut press = Press::action(&act.card, action.as_str()).by(user);
-        if let Some(reason) = reason {
-            press = press.fill(REASON_FIELD, reason);
-        }
-        self.press(press, toast).await
-    }
-
-    async fn press(&mut self, press: Press, toast: &Toast) -> Done {
-        let clicked = self.stage.simulator.click(press).await;
-        let clicked = clicked.map_err(|why| why.to_string())?;
-        saw(&clicked, toast.text().get(self.stage.lang))
-    }
-
-    /// Replies until the card shows that it was heard: a person would, too.
-    async fn reply(&mut self, card: &str, text: &str) -> Done {
+        let chat = if scene.staging.group { GROUP } else { "" };
         let simulator = &self.stage.simulator;
-        let title = |simulator: &Simulator| {
-            let message = simulator.message(card)?;
-            Some(headline(message.card.as_ref()?).to_owned())
-        };
-        let before = title(simulator);
-        for _ in 0..REPLIES {
-            tokio::time::sleep(READING).await;
-            let text = Chat::new(text).replying_to(card);
-            let pushed = simulator.push_text(&text).await;
-            pushed.map_err(|why| why.to_string())?;
-            let heard = |simulator: &Simulator| (title(simulator) != before).then_some(());
-            if simulator.wait_for(HEARD_WITHIN, heard).await.is_some() {
-                return Ok(());
+        simulator.note(guide::scene(number, scene, chat));
+        Ok(simulator.messages().len())
+    }
+
+    /// Starts the hook, if the scene has one, and waits for the first card.
+    async fn begin<'s>(
+        &mut self,
+        number: usize,
+        scene: &'s Scene,
+        known: usize,
+    ) -> Result<Act<'s>, Broken> {
+        let asked = match scene.call() {
+            Some(call) => {
+                let asked = self.agent.ask(self.stage, call).await?;
+                self.stage.simulator.note(guide::hook_in(number, &asked));
+                Some(asked)
             }
-        }
-        Err("the reply was not heard".to_owned())
-    }
-
-    async fn edited(&mut self, card: &str, title: &Text) -> Done {
-        let title = title.get(self.stage.lang);
-        let edited = |simulator: &Simulator| {
-            let all = simulator.history(0);
-            all.iter()
-                .any(|entry| {
-                    entry.kind == "card"
-                        && entry.detail["message_id"] == card
-                        && entry.detail["why"] == "patched"
-                        && headline(&entry.detail["card"]) == title
-                })
-                .then_some(())
+            None => None,
         };
-        let done = self.stage.simulator.wait_for(LIMIT, edited).await;
-        done.ok_or_else(|| format!("the card was never edited to `{title}`"))
-    }
-
-    async fn ends(&mut self, card: &str, title: &Text) -> Done {
-        let title = title.get(self.stage.lang);
-        let shown = |simulator: &Simulator| {
-            let message = simulator.message(card)?;
-            (headline(message.card.as_ref()?) == title).then_some(())
-        };
-        let ended = self.stage.simulator.wait_for(LIMIT, shown).await;
+        let mut act = Act::new(number, scene, asked, known);
+        let shown = act.next_card(&self.stage.simulator).await;
         self.tell();
-        ended.ok_or_else(|| format!("the card never said `{title}`"))
+        shown.map_err(|what| self.broken(number, what))?;
+        Ok(act)
     }
 
     /// The agent does what a hook printed, and everybody hears of it.
@@ -365,23 +263,17 @@ impl<'a> Tour<'a> {
     }
 }
 
+/// How a hosted scene came to its end.
+enum Ended {
+    /// It was played out, as the scene is meant to show or otherwise.
+    AsPlanned(bool),
+    /// The visitor wants something else.
+    Left(Wish),
+}
+
 /// A card's title.
 pub(super) fn headline(card: &Value) -> &str {
     card["header"]["title"]["content"]
         .as_str()
         .unwrap_or_default()
-}
-
-fn saw(clicked: &Clicked, expected: &str) -> Done {
-    match &clicked.toast {
-        Some(toast) if toast.content == expected && clicked.popup.is_none() => Ok(()),
-        Some(toast) => Err(format!(
-            "the toast should have been `{expected}` and was `{}`",
-            toast.content
-        )),
-        None => Err(format!(
-            "no toast came but code {}",
-            clicked.popup.unwrap_or_default()
-        )),
-    }
 }

@@ -2,10 +2,12 @@
 //! showed, who tapped, what they saw, what the hook printed. Told from what
 //! the local Feishu recorded, not from the script.
 
+pub(super) mod look;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::agent::Printed;
 use super::output;
@@ -30,23 +32,49 @@ static TAPS: [Text; 2] = [
     Text::new("你点击", "you tap"),
     Text::new("同事点击", "colleague taps"),
 ];
+static WRITES: [Text; 2] = [
+    Text::new("你发消息", "you write"),
+    Text::new("同事发消息", "colleague says"),
+];
 static REPLIES: [Text; 2] = [
-    Text::new("你回复", "you reply"),
+    Text::new("你回复卡片", "you reply"),
     Text::new("同事回复", "colleague says"),
 ];
+static SAYS: Text = Text::new("nod 回复", "nod says");
+static PROGRESS: Text = Text::new("进度", "progress");
 static TOAST: Text = Text::new("提示", "toast");
 static ERROR: Text = Text::new("错误码", "error code");
 static TERMINAL: Text = Text::new("终端", "terminal");
 static HOOK: Text = Text::new("钩子输出", "hook prints");
-static NOTHING: Text = Text::new("（无：由终端决定）", "(nothing: the terminal decides)");
-static SAME: Text = Text::new("再次请求", "asked again");
-static BY_RULE: Text = Text::new("由规则放行，不再询问：", "passes by its rule, no card: ");
-static NO_RULE: Text = Text::new(
-    "规则已撤销，会再次询问",
-    "the rule is gone, so it would ask",
+static NOTHING: Text = Text::new("（什么都不输出）", "(nothing)");
+static CLAUDE: Text = Text::new("Claude Code", "Claude Code");
+static RUNS: Text = Text::new("运行它", "runs it");
+static KEEPS: Text = Text::new(
+    "运行它，并把规则写入 .claude/settings.local.json：",
+    "runs it, and writes the rule into .claude/settings.local.json: ",
 );
+static HAS_ANSWERS: Text = Text::new("拿到回答，继续执行", "has its answers and goes on");
+static HAS_PLAN: Text = Text::new("按计划动手", "sets to work on the plan");
+static READS: Text = Text::new(
+    "不运行，读到理由后换个办法",
+    "does not run it, reads why, and finds another way",
+);
+static STOPS: Text = Text::new(
+    "不运行，这一轮立即停止",
+    "does not run it; its turn stops at once",
+);
+static DIALOG: Text = Text::new(
+    "以它自己的对话框为准；nod 什么也没批准",
+    "goes by its own dialog; nod allowed nothing",
+);
+static SAME: Text = Text::new("同样的命令", "the same again");
+static BY_RULE: Text = Text::new("由规则放行，没有卡片：", "passes by its rule, no card: ");
+static NO_RULE: Text = Text::new("规则已撤销，会再次询问", "would ask: the rule is gone");
 static DAEMON: Text = Text::new("守护进程", "daemon");
-static CRASHED: Text = Text::new("kill -9 后重新启动", "killed with -9, then started again");
+static CRASHED: Text = Text::new(
+    "kill -9 后重新启动，请求还在等",
+    "killed with -9 and started again; the request still waits",
+);
 static NOBODY: Text = Text::new("没有人点击……", "nobody taps …");
 static TURN: Text = Text::new("请你", "your turn");
 static GO_ON: Text = Text::new(
@@ -68,8 +96,17 @@ pub(super) struct Transcript {
     taps: HashMap<String, String>,
     /// The text of each button seen, by the value a tap on it sends.
     buttons: HashMap<String, String>,
-    /// The last headline told of each card.
-    told: HashMap<String, String>,
+    /// The text of each option seen, by its field's name and its value.
+    options: HashMap<(String, String), String>,
+    /// What was told last of each card.
+    told: HashMap<(String, Part), String>,
+}
+
+/// What is told of a card each time it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Part {
+    Title,
+    Step,
 }
 
 impl Transcript {
@@ -78,6 +115,7 @@ impl Transcript {
             lang,
             taps: HashMap::new(),
             buttons: HashMap::new(),
+            options: HashMap::new(),
             told: HashMap::new(),
         }
     }
@@ -91,19 +129,50 @@ impl Transcript {
 
     pub(super) fn scene(&self, number: usize, scene: &Scene) {
         output::line(&format!("\n{number}. {}", scene.title.get(self.lang)));
-        say(self.word(&ASKS), &scene.call.brief());
+        output::line(&format!("   {}", scene.story.get(self.lang)));
+        if let Some(call) = scene.call() {
+            say(self.word(&ASKS), &call.brief());
+        }
     }
 
     pub(super) fn hint(&self, hint: &Text) {
         say(self.word(&TURN), hint.get(self.lang));
     }
 
+    /// What a hook printed, and what that comes to.
     pub(super) fn prints(&self, printed: &Printed) {
-        let text = match printed.stdout.as_str() {
-            "" => self.word(&NOTHING),
-            stdout => stdout,
+        let mut decision = printed.decision();
+        let meaning = self.meaning(&decision);
+        if let Some(questions) = decision.pointer_mut("/updatedInput/questions") {
+            *questions = json!("…");
+        }
+        let text = if decision.is_null() && printed.stdout.is_empty() {
+            self.word(&NOTHING).to_owned()
+        } else if decision.is_null() {
+            printed.stdout.clone()
+        } else {
+            decision.to_string()
         };
-        say(self.word(&HOOK), text);
+        say(self.word(&HOOK), &text);
+        say(self.word(&CLAUDE), &meaning);
+    }
+
+    fn meaning(&self, decision: &Value) -> String {
+        let rule = &decision["updatedPermissions"][0]["rules"][0];
+        let text = match decision["behavior"].as_str() {
+            Some("allow") if rule.is_object() => {
+                let tool = rule["toolName"].as_str().unwrap_or_default();
+                let content = rule["ruleContent"].as_str().unwrap_or_default();
+                return format!("{}{tool}({content})", self.word(&KEEPS));
+            }
+            Some("allow") if decision["updatedInput"]["answers"].is_object() => &HAS_ANSWERS,
+            Some("allow") if decision["updatedInput"]["plan"].is_string() => &HAS_PLAN,
+            Some("allow") => &RUNS,
+            Some("deny") if decision["interrupt"] == true => &STOPS,
+            Some("deny") => &READS,
+            _ => &DIALOG,
+        };
+        self.word(text).to_owned()
     }
 
     pub(super) fn passes(&self, rule: &str) {
@@ -165,50 +234,72 @@ impl Transcript {
         }
     }
 
+    /// A message of nod's; one that Feishu knew already is no news.
     fn message(&mut self, detail: &Map<String, Value>) {
+        if detail.get("repeated") == Some(&Value::Bool(true)) {
+            return;
+        }
         let Some(card) = detail.get("card").filter(|card| card.is_object()) else {
+            if let Some(words) = detail.get("content").and_then(look::words) {
+                say(self.word(&SAYS), &words);
+            }
             return;
         };
-        let mut labels = Vec::new();
-        buttons(card, &mut labels);
-        let shown: Vec<String> = labels
-            .iter()
-            .map(|(_, label)| format!("[{label}]"))
-            .collect();
-        let tag = &card["header"]["text_tag_list"][0]["text"]["content"];
-        let line = format!(
-            "{} · {} · {}",
-            headline(card),
-            card["header"]["subtitle"]["content"]
-                .as_str()
-                .unwrap_or_default(),
-            tag.as_str().unwrap_or_default(),
-        );
-        say(self.word(&CARD), &line);
-        if !shown.is_empty() {
+        self.learn(card);
+        let header = &card["header"];
+        let parts = [
+            &header["title"]["content"],
+            &header["subtitle"]["content"],
+            &header["text_tag_list"][0]["text"]["content"],
+        ];
+        let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
+        say(self.word(&CARD), &parts.join(" · "));
+        let labels = look::buttons(card);
+        if labels.is_empty() {
+            for line in look::markdown(card).lines().filter(|line| !line.is_empty()) {
+                say("", line);
+            }
+        } else {
+            let shown: Vec<String> = labels.iter().map(|(_, l)| format!("[{l}]")).collect();
             say("", &shown.join(" "));
         }
-        self.buttons = labels.into_iter().collect();
-        if self.told.len() >= MAX_KEPT {
-            self.told.clear();
-        }
-        self.told
-            .insert(text(detail, "message_id"), headline(card).to_owned());
+        let id = text(detail, "message_id");
+        self.is_news(&id, Part::Title, headline(card));
     }
 
     fn card(&mut self, detail: &Map<String, Value>) {
         let card = &detail["card"];
-        let mut labels = Vec::new();
-        buttons(card, &mut labels);
-        self.buttons.extend(labels);
-        let (id, title) = (text(detail, "message_id"), headline(card).to_owned());
+        self.learn(card);
+        let (id, title) = (text(detail, "message_id"), headline(card));
+        if self.is_news(&id, Part::Title, title) {
+            say(self.word(&CARD_ENDS), title);
+        }
+        if let Some(step) = look::step(card)
+            && self.is_news(&id, Part::Step, &step)
+        {
+            say(self.word(&PROGRESS), &step);
+        }
+    }
+
+    /// Keeps what the card's buttons and options are called.
+    fn learn(&mut self, card: &Value) {
         if self.buttons.len() >= MAX_KEPT {
             self.buttons.clear();
         }
-        if self.told.get(&id) != Some(&title) {
-            say(self.word(&CARD_ENDS), &title);
-            self.told.insert(id, title);
+        self.buttons.extend(look::buttons(card));
+        if self.options.len() >= MAX_KEPT {
+            self.options.clear();
         }
+        self.options.extend(look::options(card));
+    }
+
+    /// Whether this part of the card reads differently from when it was told.
+    fn is_news(&mut self, card: &str, part: Part, now: &str) -> bool {
+        if self.told.len() >= MAX_KEPT {
+            self.told.clear();
+        }
+        let told = self.told.insert((card.to_owned(), part), now.to_owned());
+        told.as_deref() != Some(now)
     }
 
     /// A tap or a text on its way to nod.
@@ -220,17 +311,33 @@ impl Transcript {
             let value = event["action"]["value"].to_string();
             let label = self.buttons.get(&value).map_or("", String::as_str);
             let fields = event["action"]["form_value"].as_object();
-            let typed = fields.into_iter().flat_map(Map::values).map(typed);
-            let label = format!("[{label}]{}", typed.collect::<String>());
+            let given = fields.into_iter().flatten();
+            let given = given.map(|(name, value)| format!("  {}", self.given(name, value)));
+            let label = format!("[{label}]{}", given.collect::<String>());
             say(self.by(user, &TAPS), &label);
-        } else if let Some(content) = event["message"]["content"].as_str() {
-            let content: Value = serde_json::from_str(content).unwrap_or_default();
-            let text = content["text"].as_str().unwrap_or_default();
+        } else if let Some(words) = look::words(&event["message"]["content"]) {
             let user = event["sender"]["sender_id"]["open_id"]
                 .as_str()
                 .unwrap_or_default();
-            say(self.by(user, &REPLIES), &format!("“{text}”"));
+            let is_reply = event["message"]["parent_id"].is_string();
+            let label = self.by(user, if is_reply { &REPLIES } else { &WRITES });
+            say(label, &format!("“{words}”"));
         }
+    }
+
+    /// What was put into one field of a form: the texts of the options that
+    /// were chosen, or what was typed.
+    fn given(&self, name: &str, value: &Value) -> String {
+        let option = |value: &Value| {
+            let value = value.as_str()?;
+            let key = (name.to_owned(), value.to_owned());
+            self.options.get(&key).cloned()
+        };
+        if let Some(values) = value.as_array() {
+            let chosen: Vec<String> = values.iter().filter_map(option).collect();
+            return chosen.join(" + ");
+        }
+        option(value).unwrap_or_else(|| format!("“{}”", value.as_str().unwrap_or_default()))
     }
 
     /// The words for the owner, or for anybody else.
@@ -243,13 +350,21 @@ impl Transcript {
     fn clicked(&mut self, detail: &Map<String, Value>) {
         self.taps.remove(&text(detail, "event_id"));
         if let Some(toast) = detail["toast"]["content"].as_str() {
-            let tone = detail["toast"]["type"].as_str().unwrap_or_default();
+            let mark = match detail["toast"]["type"].as_str() {
+                Some("success") => "✓",
+                Some("error") => "✗",
+                _ => "!",
+            };
             let took = detail["latency_us"]
                 .as_u64()
                 .map_or_else(String::new, |us| {
-                    format!("  {}.{} ms", us / 1_000, us % 1_000 / 100)
+                    let ms = format!("{}.{} ms", us / 1_000, us % 1_000 / 100);
+                    match self.lang {
+                        Lang::Zh => format!("（{ms} 后）"),
+                        Lang::En => format!("  (after {ms})"),
+                    }
                 });
-            say(self.word(&TOAST), &format!("{toast}  ({tone}){took}"));
+            say(self.word(&TOAST), &format!("{mark} {toast}{took}"));
         } else if let Some(code) = detail["popup"].as_i64() {
             say(self.word(&ERROR), &code.to_string());
         }
@@ -259,31 +374,6 @@ impl Transcript {
 fn text(detail: &Map<String, Value>, key: &str) -> String {
     let value = detail.get(key).and_then(Value::as_str);
     value.unwrap_or_default().to_owned()
-}
-
-/// What was put into one field of a form.
-fn typed(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("  “{text}”"),
-        other => format!("  {other}"),
-    }
-}
-
-/// Every button of a card: the value it sends and its text.
-fn buttons(node: &Value, found: &mut Vec<(String, String)>) {
-    match node {
-        Value::Array(nodes) => nodes.iter().for_each(|node| buttons(node, found)),
-        Value::Object(map) => {
-            if node["tag"] == "button"
-                && let Some(value) = node["behaviors"][0].get("value")
-                && let Some(label) = node["text"]["content"].as_str()
-            {
-                found.push((value.to_string(), label.to_owned()));
-            }
-            map.values().for_each(|node| buttons(node, found));
-        }
-        _ => {}
-    }
 }
 
 fn say(label: &str, text: &str) {
