@@ -92,10 +92,12 @@ fn missing_required(bytes: &[u8]) -> Option<&'static str> {
     const REQUIRED: [&str; 4] = ["SeqID", "LogID", "service", "method"];
     let mut seen = [false; 4];
     let mut rest = bytes;
+    // What stands in a group is not the frame's own.
+    let mut groups = 0_usize;
     while !rest.is_empty() {
         let tag = varint(&mut rest)?;
         match tag {
-            0x08 | 0x10 | 0x18 | 0x20 => {
+            0x08 | 0x10 | 0x18 | 0x20 if groups == 0 => {
                 varint(&mut rest)?;
                 seen[usize::try_from(tag / 8 - 1).unwrap_or(0)] = true;
             }
@@ -108,6 +110,8 @@ fn missing_required(bytes: &[u8]) -> Option<&'static str> {
                     let length = usize::try_from(varint(&mut rest)?).ok()?;
                     rest = rest.get(length..)?;
                 }
+                3 => groups += 1,
+                4 => groups = groups.checked_sub(1)?,
                 5 => rest = rest.get(4..)?,
                 _ => return None,
             },
@@ -209,6 +213,13 @@ mod tests {
             Frame::parse(bytes("080010001801")),
             Err(BadFrame::Missing("method"))
         );
+        for group in ["7b7c", "7b08001000180020007c"] {
+            assert_eq!(
+                Frame::parse(bytes(group)),
+                Err(BadFrame::Missing("SeqID")),
+                "{group}"
+            );
+        }
     }
 
     #[test]
