@@ -65,8 +65,12 @@ impl Sealer {
         mac.verify_truncated_left(&tag).is_ok() && whole
     }
 
-    /// Adds the seal to an object; anything else is returned as it is.
+    /// Adds the seal to an object, in the place of any other; anything else is
+    /// returned as it is.
     pub fn seal(&self, mut value: Value) -> Value {
+        if let Some(object) = value.as_object_mut() {
+            object.shift_remove(FIELD);
+        }
         let tag = self.tag(&value);
         if let Some(object) = value.as_object_mut() {
             object.insert(FIELD.to_owned(), Value::String(tag));
@@ -135,6 +139,12 @@ mod tests {
             forged[field] = change;
             assert!(!ours.holds(&forged), "{forged}");
         }
+    }
+
+    #[test]
+    fn a_value_that_came_with_a_seal_gets_ours() {
+        let theirs = sealer("t").seal(json!({"action": "allow"}));
+        assert!(sealer("s").holds(&sealer("s").seal(theirs)));
     }
 
     #[test]
