@@ -43,6 +43,8 @@ const TAGS: &[&str] = &[
     "hr",
     "a",
 ];
+/// Those of them that call people.
+const CALLS: &[&str] = &["at", "person"];
 /// A longer info string is not a language.
 const MAX_INFO: usize = 40;
 
@@ -100,7 +102,7 @@ fn blocks(text: &str) -> Vec<Block> {
                 if fence.is_closed_by(line) {
                     break;
                 }
-                block.lines.push(line.to_owned());
+                block.lines.push(tame_code(line));
             }
             blocks.push(block);
         } else if is_table {
@@ -192,7 +194,7 @@ fn tame(line: &str) -> String {
             out.push_str(&rest[..at]);
             let after = &rest[at + 1..];
             if rest[at..].starts_with('<') {
-                let escape = !is_code || names_a_tag(after);
+                let escape = !is_code || names_one_of(TAGS, after);
                 out.push_str(if escape { "&#60;" } else { "<" });
             } else if is_code || !after.starts_with('[') {
                 out.push('!');
@@ -204,12 +206,26 @@ fn tame(line: &str) -> String {
     out
 }
 
-fn names_a_tag(after: &str) -> bool {
+/// Code stays as it is, except that it calls nobody: readers differ on where a
+/// block begins, in a list or behind much indentation.
+fn tame_code(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('<') {
+        out.push_str(before);
+        let calls = names_one_of(CALLS, after);
+        out.push_str(if calls { "&#60;" } else { "<" });
+        rest = after;
+    }
+    out + rest
+}
+
+fn names_one_of(tags: &[&str], after: &str) -> bool {
     let after = after.strip_prefix('/').unwrap_or(after);
     let end = after
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .unwrap_or(after.len());
-    TAGS.contains(&after[..end].to_ascii_lowercase().as_str())
+    tags.contains(&after[..end].to_ascii_lowercase().as_str())
 }
 
 #[derive(Default)]
@@ -359,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_short_answer_is_one_piece_as_it_is() {
-        let text = "# Done\n\n- one\n- two\n\n```rust\nlet x = \"<at id=all></at>\";\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |";
+        let text = "# Done\n\n- one\n- two\n\n```rust\nlet x = Vec::<a>::new();\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |";
         assert_eq!(pieces(text, 20 << 10), [text]);
         assert!(pieces("  \n\n", 100).is_empty());
     }
@@ -422,6 +438,21 @@ mod tests {
         ] {
             assert_eq!(tame(line), expected);
         }
+    }
+
+    #[test]
+    fn code_calls_nobody_whoever_takes_it_for_prose() {
+        for text in [
+            "```\n<at id=all></at>\n```",
+            "- ```\n  code\n  ```\n<AT id=all></at>",
+            "text\n        ```\n<person id='x'></person>",
+        ] {
+            let pieces = pieces(text, 1_000).concat().to_ascii_lowercase();
+            assert!(!pieces.contains("<at"), "{pieces}");
+            assert!(!pieces.contains("<person"), "{pieces}");
+        }
+        let code = "```html\n<a href='x'><br></a> <attr>\n```";
+        assert_eq!(pieces(code, 1_000), [code]);
     }
 
     #[test]
