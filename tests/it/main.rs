@@ -15,6 +15,7 @@ mod demo;
 mod discovery;
 mod doctor;
 mod faults;
+mod fuzz;
 mod gateway;
 mod hook_alone;
 mod hooks;

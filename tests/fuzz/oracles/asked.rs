@@ -1,0 +1,31 @@
+//! A permission request around an input, as if a person in a project asked it.
+
+use nod::approvals::request::{Digest, Origin, Request};
+use nod::ids::RequestId;
+use nod::rules::Rule;
+use serde_json::Value;
+
+pub(crate) const PROJECT: &str = "/home/lin/shop";
+
+pub(crate) fn request(tool: &str, input: Value, suggested: Vec<Rule>) -> Request {
+    Request {
+        id: RequestId::parse("r-1").expect("an id"),
+        tool: tool.to_owned(),
+        digest: Digest::of(&input),
+        input,
+        suggested,
+        origin: Origin {
+            machine: "mbp".to_owned(),
+            user: "lin".to_owned(),
+            project: PROJECT.into(),
+            cwd: format!("{PROJECT}/src").into(),
+            branch: None,
+            session: None,
+            agent: None,
+            pid: None,
+            hosted: false,
+        },
+        asked_at: 1_000,
+        deadline: 61_000,
+    }
+}

@@ -1,0 +1,249 @@
+//! Any tool input, answer or reason on a card: it fits, its markdown is ours
+//! alone, nothing in it is hidden, and it has no button that was not offered.
+
+use nod::approvals::request::{Ending, Operator, Request};
+use nod::cards::escape::{self, Budget, Shape};
+use nod::cards::{
+    Action, MAX_CARD, ending, linked, markdown, notice, permission, progress, question,
+};
+use nod::ids::{SessionId, UserId};
+use nod::rules;
+use nod::sessions::questions::{self, Tap};
+use nod::wording::Lang;
+use serde_json::{Value, json};
+use std::path::Path;
+
+mod asked;
+
+const TOOLS: [&str; 10] = [
+    "Bash",
+    "Write",
+    "Edit",
+    "MultiEdit",
+    "WebFetch",
+    "Read",
+    "mcp__a__b",
+    "Unheard",
+    "AskUserQuestion",
+    "ExitPlanMode",
+];
+
+pub(crate) fn check(bytes: &[u8]) {
+    let Some((kind, rest)) = bytes.split_first() else {
+        return;
+    };
+    let text = String::from_utf8_lossy(rest).into_owned();
+    let tool = TOOLS[usize::from(*kind >> 1) % TOOLS.len()];
+    let lang = if kind & 1 == 0 { Lang::Zh } else { Lang::En };
+    let input = serde_json::from_slice(rest).unwrap_or_else(|_| whole_of(&text));
+    let mut request = asked::request(tool, input, Vec::new());
+    request.origin.branch = Some(text.clone());
+    request.origin.agent = Some(text.clone());
+    escapes(&text);
+    waits(&request, lang);
+    ends(&request, &text, lang);
+    tells(&text, lang);
+    answers(&text, lang);
+}
+
+fn whole_of(text: &str) -> Value {
+    json!({
+        "command": text, "file_path": text, "content": text, "old_string": text,
+        "new_string": text, "url": text, "description": text, "plan": text, "header": text,
+        "edits": [{"old_string": "a", "new_string": text}],
+        "questions": [{"question": text, "header": text, "options": [
+            {"label": text, "description": text}, {"label": "b", "description": text},
+        ]}],
+    })
+}
+
+fn escapes(text: &str) {
+    for shape in [Shape::Line, Shape::Lines, Shape::Code, Shape::Diff] {
+        let seen = escape::visible(text, shape);
+        is_all_visible(&seen);
+        assert!(shape != Shape::Line || !seen.contains('\n'));
+        assert_eq!(seen.matches('⟦').count(), seen.matches('⟧').count());
+        let budget = Budget {
+            bytes: 90,
+            lines: 3,
+        };
+        let shown = escape::fit(text, shape, &[], budget);
+        let size = |text: &str| json!(text).to_string().len() - 2;
+        assert!(size(&shown.head) + size(&shown.tail) <= budget.bytes);
+        is_all_visible(&shown.head);
+        is_all_visible(&shown.tail);
+        match shown.hidden {
+            None => assert_eq!(shown.head, seen),
+            Some(hidden) => assert!(text.get(hidden.range).is_some_and(|text| !text.is_empty())),
+        }
+    }
+    if escape::is_plain(text) {
+        assert_eq!(escape::excerpt(text, 0..text.len(), &[]), text);
+    }
+}
+
+fn waits(request: &Request, lang: Lang) {
+    let offer = rules::offer(request);
+    let values = |action: Action| json!({"action": action.as_str()});
+    let card = permission::pending(request, &offer, &values, lang);
+    let harmless = asked::request(&request.tool, json!({}), Vec::new());
+    let plain = permission::pending(&harmless, &rules::offer(&harmless), &values, lang);
+    is_sound(&card, MAX_CARD, &markdown_of(&plain));
+    let offered = permission::choices(request, &offer);
+    let buttons = buttons_of(&card);
+    assert!(buttons.contains(&"deny".to_owned()));
+    for button in &buttons {
+        let action = Action::parse(button).expect("an action of ours");
+        assert!(offered.contains(&action), "{button} was not offered");
+    }
+    let links = |action: Action| format!("https://nod.example/{}", action.as_str());
+    let linked_card = linked::waiting(request, &offer, 1, &links, lang);
+    is_sound(&linked_card, linked::MAX_LINKED, &markdown_of(&plain));
+    let minimal = permission::minimal(request, &values, lang);
+    assert_eq!(buttons_of(&minimal), ["deny", "interrupt"]);
+    is_sound(&minimal, MAX_CARD, &markdown_of(&plain));
+
+    if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
+        let values = |tap: Tap| json!({"action": tap.as_name()});
+        let card = question::pending(request, &ask, &values, &json!({"action": "answer"}), lang);
+        let ours = markdown_of(&card);
+        assert!(ours.len() == 1 && ours[0].len() < 400, "{ours:?}");
+        is_sound(&card, MAX_CARD, &ours);
+    }
+}
+
+fn ends(request: &Request, text: &str, lang: Lang) {
+    let by = || Operator {
+        id: UserId::parse("ou_1").expect("an id"),
+    };
+    let denied = |reason: &str| Ending::Denied {
+        by: by(),
+        reason: Some(reason.to_owned()),
+        interrupt: false,
+    };
+    let card = |request: &Request, ending: &Ending| {
+        ending::ended(
+            request,
+            ending,
+            2_000,
+            ending::Delivery::Confirmed,
+            None,
+            lang,
+        )
+    };
+    let harmless = asked::request(&request.tool, json!({}), Vec::new());
+    let ours = markdown_of(&card(&harmless, &denied("no")));
+    let made = card(request, &denied(text));
+    is_sound(&made, MAX_CARD, &ours);
+    assert!(buttons_of(&made).is_empty());
+    let answered = Ending::Answered {
+        by: by(),
+        answers: vec![text.to_owned()],
+    };
+    let ours = markdown_of(&card(&harmless, &answered));
+    is_sound(&card(request, &answered), MAX_CARD, &ours);
+}
+
+fn tells(text: &str, lang: Lang) {
+    let card = notice::notice(
+        &notice::Notice {
+            why: notice::Why::Finished,
+            machine: text,
+            project: Path::new(text),
+            session: None,
+            took: Some(1_000),
+            message: Some(text),
+        },
+        lang,
+    );
+    is_sound(&card, MAX_CARD, &[]);
+    assert!(buttons_of(&card).is_empty());
+}
+
+/// A final answer keeps its markdown, but calls nobody.
+fn answers(text: &str, lang: Lang) {
+    let conversation = SessionId::parse("s-1").expect("an id");
+    let task = progress::Task {
+        number: 1,
+        project: text,
+        machine: text,
+        conversation: &conversation,
+        mode: "default",
+        unguarded: false,
+        view: None,
+    };
+    let answer = markdown::answer(text, markdown::Limits::default());
+    assert!(answer.pieces.len() <= 8);
+    for piece in &answer.pieces {
+        let piece_lower = piece.to_ascii_lowercase();
+        for tag in ["<at", "<person", "</at", "</person"] {
+            for (at, _) in piece_lower.match_indices(tag) {
+                let after = piece_lower[at + tag.len()..].chars().next();
+                let named = after.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_');
+                assert!(!named, "it calls somebody: {piece}");
+            }
+        }
+        let card = progress::answer(&task, piece, 0, lang);
+        assert!(card.to_string().len() <= MAX_CARD);
+        assert_eq!(markdown_of(&card), [piece.as_str()]);
+    }
+}
+
+fn is_sound(card: &Value, most: usize, ours: &[String]) {
+    assert!(card.to_string().len() <= most, "larger than Feishu takes");
+    assert_eq!(markdown_of(card), ours, "somebody else's markdown");
+    each(card, &mut |node| {
+        let content = node.get("content").and_then(Value::as_str);
+        match node.get("tag").and_then(Value::as_str) {
+            Some("plain_text") => is_all_visible(content.unwrap_or_default()),
+            Some("lark_md") => panic!("a node that is parsed"),
+            _ => {}
+        }
+    });
+}
+
+fn is_all_visible(text: &str) {
+    for c in text.chars() {
+        let hidden = matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}');
+        assert!(!hidden && (c == '\n' || !c.is_control()), "{c:?} hides");
+    }
+    let blank = " ".repeat(25);
+    assert!(!text.contains(&blank), "text pushed out of sight");
+    assert!(!text.contains("\n\n\n\n\n"), "text pushed out of sight");
+}
+
+fn each(node: &Value, see: &mut dyn FnMut(&serde_json::Map<String, Value>)) {
+    match node {
+        Value::Object(map) => {
+            see(map);
+            map.values().for_each(|inner| each(inner, see));
+        }
+        Value::Array(all) => all.iter().for_each(|inner| each(inner, see)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn markdown_of(card: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    each(card, &mut |node| {
+        if node.get("tag").is_some_and(|tag| tag == "markdown") {
+            found.extend(node["content"].as_str().map(str::to_owned));
+        }
+    });
+    found
+}
+
+/// What the buttons of a card ask for, in their order.
+fn buttons_of(card: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    each(card, &mut |node| {
+        if node.get("tag").is_some_and(|tag| tag == "button") {
+            let value = &node["behaviors"][0]["value"]["action"];
+            found.extend(value.as_str().map(str::to_owned));
+        }
+    });
+    found
+}

@@ -1,0 +1,99 @@
+//! Any bytes as what Claude Code writes to a hook: only what asks is asked
+//! about, word for word, and no text becomes another answer than was meant.
+
+use nod::claude::permission::{
+    Answer, Ask, Destination, Event, HookInput, Suggestions, allow_rules,
+};
+use serde_json::{Value, json};
+
+pub(crate) fn check(bytes: &[u8]) {
+    answers_stay_what_they_are(&String::from_utf8_lossy(bytes));
+    let Ok(input) = HookInput::parse(bytes) else {
+        return;
+    };
+    let Event::PermissionRequest(ask) = input.event else {
+        return;
+    };
+    // A list of the fields has no names to look up.
+    if let Ok(value @ Value::Object(_)) = serde_json::from_slice(bytes) {
+        stands_there(&ask, &value);
+        let session = input.common.session.as_ref().map(|id| id.as_str());
+        assert!(session.is_none() || session == value["session_id"].as_str());
+    }
+    only_rules_are_granted(&ask.suggestions);
+}
+
+fn stands_there(ask: &Ask, value: &Value) {
+    let name = &value["hook_event_name"];
+    assert!(name == "PermissionRequest" || name.is_null());
+    assert_eq!(value["tool_name"], ask.tool.as_str());
+    assert_eq!(value["tool_input"], ask.input);
+    match value["permission_suggestions"].as_array() {
+        Some(all) => assert_eq!(ask.suggestions.as_json(), all.as_slice()),
+        None => assert!(ask.suggestions.as_json().is_empty()),
+    }
+}
+
+fn only_rules_are_granted(offered: &Suggestions) {
+    let Some(rules) = offered.local_rules() else {
+        assert_eq!(offered.grant(Destination::LocalSettings), None);
+        assert_eq!(offered.grant(Destination::Session), None);
+        return;
+    };
+    let full = |text: &Option<String>| text.as_ref().is_none_or(|text| !text.is_empty());
+    assert!(!rules.is_empty());
+    assert!(
+        rules
+            .iter()
+            .all(|(tool, content)| !tool.is_empty() && full(content))
+    );
+    for (to, name) in [
+        (Destination::LocalSettings, "localSettings"),
+        (Destination::Session, "session"),
+    ] {
+        for granted in [offered.grant(to), allow_rules(&rules, to)] {
+            let mut granted = granted.expect("what is offered can be granted");
+            assert_eq!(granted["destination"], name);
+            assert_eq!(
+                (&granted["type"], &granted["behavior"]),
+                (&json!("addRules"), &json!("allow"))
+            );
+            granted["destination"] = json!("localSettings");
+            let again = Suggestions::from_json(vec![granted]);
+            assert_eq!(again.local_rules().as_ref(), Some(&rules));
+        }
+    }
+}
+
+fn answers_stay_what_they_are(text: &str) {
+    let message = Some(text.to_owned());
+    for (answer, behavior, interrupt) in [
+        (
+            Answer::Deny {
+                message: message.clone(),
+            },
+            "deny",
+            Value::Null,
+        ),
+        (Answer::DenyAndInterrupt { message }, "deny", json!(true)),
+        (
+            Answer::Allow {
+                input: Some(json!({"command": text})),
+                updates: Vec::new(),
+            },
+            "allow",
+            Value::Null,
+        ),
+    ] {
+        let printed: Value = serde_json::from_str(&answer.to_stdout()).expect("one JSON object");
+        let decision = &printed["hookSpecificOutput"]["decision"];
+        assert_eq!(decision["behavior"], behavior);
+        assert_eq!(decision["interrupt"], interrupt);
+        if behavior == "deny" {
+            assert_eq!(decision["message"], text);
+            assert_eq!(decision.get("updatedInput"), None);
+        } else {
+            assert_eq!(decision["updatedInput"]["command"], text);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! See the oracle: this only hands it what libFuzzer makes up.
+#![no_main]
+
+#[path = "../oracles/settings_edit.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| oracle::check(bytes));
