@@ -154,7 +154,7 @@ pub async fn run(
         if request.origin.hosted {
             tokio::spawn(sessions::recall(parts, request));
         } else {
-            tokio::spawn(courier::send_now(parts, request));
+            tokio::spawn(courier::resend(parts, request));
         }
     }
     if !parts.courier.has_receiver() {
@@ -323,10 +323,6 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         Ok(edits) => {
             for edit in edits {
                 if let Ok(card) = serde_json::from_str(&edit.card) {
-                    if nameless::is_stand_in(&edit.message) {
-                        tokio::spawn(nameless::find(Arc::clone(parts), edit, card));
-                        continue;
-                    }
                     let version = Some(edit.version);
                     parts
                         .courier
@@ -364,6 +360,9 @@ impl Tasks {
         tasks
             .others
             .spawn(edits::run(Arc::clone(parts), edits, rest.clone()));
+        tasks
+            .others
+            .spawn(nameless::run(Arc::clone(parts), rest.clone()));
         tasks
             .others
             .spawn(courier::run_endings(Arc::clone(parts), rest.clone()));

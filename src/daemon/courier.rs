@@ -329,17 +329,31 @@ pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
         links::send(&parts, webhook, &request).await;
         return;
     }
-    let wished = Wishes::of(&request.tool, &request.input).to;
-    let receiver = match wished {
-        Some(script::Receiver::Chat(chat)) => Some(Receiver::Chat(chat)),
-        Some(script::Receiver::User(user)) => Some(Receiver::User(user)),
-        None => parts.courier.receiver().cloned(),
-    };
-    let Some(receiver) = receiver else {
+    let Some(receiver) = receiver_for(&parts, &request) else {
         parts.desk.undeliverable(&request.id);
         return;
     };
     send_to(parts, request, Target::Receiver(receiver)).await;
+}
+
+fn receiver_for(parts: &Parts, request: &Request) -> Option<Receiver> {
+    match Wishes::of(&request.tool, &request.input).to {
+        Some(script::Receiver::Chat(chat)) => Some(Receiver::Chat(chat)),
+        Some(script::Receiver::User(user)) => Some(Receiver::User(user)),
+        None => parts.courier.receiver().cloned(),
+    }
+}
+
+/// Sends the card of a request that the last run may have sent already. The
+/// card of one that has ended by now is left to [`nameless::run`].
+pub(super) async fn resend(parts: Arc<Parts>, request: Arc<Request>) {
+    let receiver = receiver_for(&parts, &request);
+    let (Some(receiver), Some(_)) = (receiver, parts.courier.messages()) else {
+        return send_now(parts, request).await;
+    };
+    if parts.desk.find(&request.id).is_some() {
+        post(&parts, &request, &Target::Receiver(receiver), true).await;
+    }
 }
 
 /// Sends a request's card at once.
@@ -355,14 +369,22 @@ pub(super) async fn send_to(parts: Arc<Parts>, request: Arc<Request>, target: Ta
         parts.courier.lock().remove(&request.id);
         return;
     }
+    post(&parts, &request, &target, false).await;
+}
+
+/// Sends a card. One that may be there without our knowing how it is called
+/// keeps its place, so that its ending is shown when it is found.
+async fn post(parts: &Parts, request: &Request, target: &Target, sent_before: bool) {
     let Some(messages) = parts.courier.messages() else {
         return;
     };
-    match send_any(&parts, messages, &target, &request).await {
-        Ok(sent) => arrived(&parts, &request.id, sent).await,
+    match send_any(parts, messages, target, request).await {
+        Ok(sent) => arrived(parts, &request.id, sent).await,
         Err(why) => {
             warn!("a card could not be sent, the terminal decides: {why}");
-            parts.courier.lock().remove(&request.id);
+            if !sent_before && !why.is_in_doubt() {
+                parts.courier.lock().remove(&request.id);
+            }
             parts.desk.undeliverable(&request.id);
         }
     }

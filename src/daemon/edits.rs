@@ -199,7 +199,7 @@ async fn wait_for_turn(parts: &Parts, edit: &Edit) {
 }
 
 /// A card must become true however long Feishu does not let us in.
-fn may_pass(why: &ApiError) -> bool {
+pub(super) fn may_pass(why: &ApiError) -> bool {
     let shut_out = matches!(
         why,
         ApiError::StaleToken(_) | ApiError::BadCredentials(_) | ApiError::Setup { .. }

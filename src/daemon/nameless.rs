@@ -1,14 +1,16 @@
-//! Cards whose request ended before Feishu had named their message. If the
-//! daemon dies then, nobody could correct them: the edit is kept under the
-//! uuid of the sending, and the next daemon asks Feishu for the name by
-//! sending once more under it.
+//! Cards whose request ended before Feishu had named their message, because
+//! its answer is missing or the daemon died. The edit is kept under the uuid of
+//! the sending, and Feishu is asked for the name by sending once more under it.
 
 use serde_json::Value;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::courier;
 use super::parts::Parts;
+use super::{courier, edits};
 use crate::approvals::request::{Millis, Request};
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
@@ -18,6 +20,8 @@ use crate::store::{Card, CardEdit};
 const PREFIX: &str = "perm-";
 /// Feishu knows a uuid for an hour; later it would make a second card.
 const KNOWN_FOR: Millis = 55 * 60 * 1_000;
+const EVERY: Duration = Duration::from_secs(2);
+const FRESH: Millis = 5_000;
 
 /// What Feishu knows the sending of a request's card by.
 pub(super) fn uuid(id: &RequestId) -> String {
@@ -40,22 +44,42 @@ pub(super) fn is_stand_in(message: &MessageId) -> bool {
 
 /// Feishu has named the message, and its edit is kept under that name.
 pub(super) async fn named(parts: &Parts, id: &RequestId) {
-    let Ok(message) = MessageId::parse(&uuid(id)) else {
-        return;
-    };
-    if let Err(why) = parts.store.run(move |db| db.drop_edit(&message)).await {
-        debug!("an edit under a stand-in was not struck off: {why}");
+    if let Ok(message) = MessageId::parse(&uuid(id)) {
+        strike_off(parts, message).await;
     }
 }
 
-/// After a restart: learns the name and edits. Where the first sending never
-/// arrived, this one does, with the ending on it.
-pub(super) async fn find(parts: Arc<Parts>, edit: CardEdit, card: Value) {
+/// Asks for missing names until stopped, one card after the other.
+pub(super) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let kept = parts.store.run(|db| db.edits_of(PREFIX)).await;
+        for edit in kept.unwrap_or_default() {
+            let age = parts.now() - edit.at;
+            // The sending itself may be under way and bring the name.
+            if (0..FRESH).contains(&age) {
+                continue;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                found = find(&parts, edit, age) => if found.is_break() { break },
+            }
+        }
+    }
+}
+
+/// Learns the name and edits. Where the first sending never arrived, this one
+/// does, with the ending on it. Breaks while Feishu is away.
+async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
     let id = edit.message.as_str().strip_prefix(PREFIX);
-    let Some(id) = id.and_then(|id| RequestId::parse(id).ok()) else {
-        return;
-    };
-    if parts.now() - edit.at < KNOWN_FOR
+    let id = id.and_then(|id| RequestId::parse(id).ok());
+    let card = serde_json::from_str::<Value>(&edit.card).ok();
+    if let Some(id) = id
+        && let Some(card) = card
+        && age < KNOWN_FOR
         && let Some(receiver) = parts.courier.receiver()
         && let Some(messages) = parts.courier.messages()
     {
@@ -64,19 +88,27 @@ pub(super) async fn find(parts: Arc<Parts>, edit: CardEdit, card: Value) {
             Ok(sent) => {
                 let message = sent.message_id.clone();
                 if let Some(chat) = sent.chat_id {
-                    let (id, card) = (id.clone(), Card { message, chat });
+                    let card = Card { message, chat };
                     let noted = parts.store.run(move |db| db.card_sent(&id, &card));
                     if let Err(why) = noted.await {
                         debug!("where a card is was not kept: {why}");
                     }
                 }
-                courier::queue_edit(&parts, sent.message_id, card, courier::AFTER_REPLY).await;
+                courier::queue_edit(parts, sent.message_id, card, courier::AFTER_REPLY).await;
             }
-            Err(why) => {
-                warn!("a card stays uncorrected until the next start: {why}");
-                return;
+            Err(why) if edits::may_pass(&why) => {
+                debug!("a card is looked for again later: {why}");
+                return ControlFlow::Break(());
             }
+            Err(why) => warn!("a card stays as it is: {why}"),
         }
     }
-    named(&parts, &id).await;
+    strike_off(parts, edit.message).await;
+    ControlFlow::Continue(())
+}
+
+async fn strike_off(parts: &Parts, message: MessageId) {
+    if let Err(why) = parts.store.run(move |db| db.drop_edit(&message)).await {
+        debug!("an edit under a stand-in was not struck off: {why}");
+    }
 }

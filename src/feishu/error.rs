@@ -170,6 +170,27 @@ impl ApiError {
         }
     }
 
+    /// Whether the call, or an earlier try of it, may have been carried out
+    /// all the same.
+    pub fn is_in_doubt(&self) -> bool {
+        match self {
+            Self::Retry { .. } | Self::StaleToken(_) | Self::Malformed { .. } => true,
+            Self::Network(error) => matches!(
+                error,
+                OutboundError::Lost { .. } | OutboundError::TimedOut { .. }
+            ),
+            Self::BadCredentials(_)
+            | Self::Setup { .. }
+            | Self::Recipient { .. }
+            | Self::Content { .. }
+            | Self::Gone(_)
+            | Self::Quota(_)
+            | Self::Rejected(_)
+            | Self::TooLarge { .. }
+            | Self::Crowded { .. } => false,
+        }
+    }
+
     /// Feishu's own code, where Feishu answered.
     pub fn code(&self) -> Option<i64> {
         match self {
@@ -371,6 +392,8 @@ mod tests {
                 assert_eq!(kind(&error), expected, "code {code}");
                 assert_eq!(error.code(), Some(code));
                 assert_eq!(error.is_retryable(), expected == "retry", "code {code}");
+                let in_doubt = ["retry", "stale token"].contains(&expected);
+                assert_eq!(error.is_in_doubt(), in_doubt, "code {code}");
             }
         }
     }

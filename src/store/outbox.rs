@@ -1,7 +1,7 @@
 //! Card edits that Feishu has not accepted yet. Only the newest per message
 //! matters: it is the truth, whatever an older one said.
 
-use rusqlite::{OptionalExtension as _, named_params};
+use rusqlite::{OptionalExtension as _, Row, named_params};
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
@@ -43,14 +43,18 @@ impl Db {
         let mut query = self
             .conn
             .prepare_cached("SELECT * FROM outbox ORDER BY version")?;
-        let rows = query.query_map([], |row| {
-            Ok(CardEdit {
-                message: read_id(row, "message_id", MessageId::parse)?,
-                version: row.get("version")?,
-                card: row.get("card")?,
-                at: row.get("at")?,
-            })
-        })?;
+        let rows = query.query_map([], read)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Those of messages whose id begins so, oldest first.
+    pub fn edits_of(&self, prefix: &str) -> Result<Vec<CardEdit>, StoreError> {
+        let mut query = self.conn.prepare_cached(
+            "SELECT * FROM outbox
+             WHERE message_id >= :prefix AND message_id < :prefix || char(0x10FFFF)
+             ORDER BY version",
+        )?;
+        let rows = query.query_map(named_params! {":prefix": prefix}, read)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -89,6 +93,15 @@ impl Db {
     }
 }
 
+fn read(row: &Row<'_>) -> rusqlite::Result<CardEdit> {
+    Ok(CardEdit {
+        message: read_id(row, "message_id", MessageId::parse)?,
+        version: row.get("version")?,
+        card: row.get("card")?,
+        at: row.get("at")?,
+    })
+}
+
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
     db.conn
         .execute("DELETE FROM outbox WHERE at < ?1", [now - KEPT])?;
@@ -125,6 +138,18 @@ mod tests {
         assert!(!db.edit_done(&message, old).unwrap());
         assert!(db.edit_done(&message, new).unwrap());
         assert_eq!(db.edits().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn edits_are_found_by_how_their_message_begins() {
+        let db = store();
+        for message in ["om_1", "perm-2", "perm-1", "pern"] {
+            let message = MessageId::parse(message).unwrap();
+            db.put_edit(&message, "card", 1).unwrap();
+        }
+        let found = db.edits_of("perm-").unwrap();
+        let found: Vec<_> = found.iter().map(|edit| edit.message.as_str()).collect();
+        assert_eq!(found, ["perm-2", "perm-1"]);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! it prints is what the store says a person decided.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nod::simulator::{Armed, Fault, Press, Text};
+use nod::simulator::{Armed, Fault, Press, Simulator, Text};
 use serde_json::Value;
 
 use crate::hooks::{Stage, bash, report, toast, values, within};
@@ -63,6 +63,53 @@ async fn a_card_that_was_never_named_and_whose_request_is_over_is_corrected() {
     stage.start().await;
     stage.shows(&card, "请求已失效").await;
     assert_eq!(stage.count(), 1, "no second card");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cards_that_were_never_named_are_corrected_when_their_time_ran_out_meanwhile() {
+    const TIMEOUT: Duration = Duration::from_secs(4);
+    let mut stage = Stage::with(|_, home| home.set("PERMISSION_REQUEST_TIMEOUT", "4")).await;
+    let lost = Armed::always(Fault::SendCreatedButReplyLost);
+    stage.sim.set_fault(lost).unwrap();
+    let mut cards = Vec::new();
+    let mut hooks = Vec::new();
+    for number in 0..8 {
+        hooks.push(stage.home.hook(&bash("s1", &format!("make late{number}"))));
+        cards.push(stage.sent().await.message_id);
+    }
+    let asked = Instant::now();
+    stage.kill().await;
+    stage.sim.clear_faults();
+    // The time of each runs out while no daemon is there.
+    tokio::time::sleep_until((asked + TIMEOUT).into()).await;
+    stage.start().await;
+    for card in &cards {
+        stage.shows(card, "已超时").await;
+    }
+    for hook in hooks {
+        hook.ended().await.left_to_the_terminal();
+    }
+    assert_eq!(stage.count(), cards.len(), "no second card");
+}
+
+/// A tap that a dead line swallowed puts the card back as it was when it runs
+/// out of time; nod never heard of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_that_a_lost_tap_put_back_is_corrected_again() {
+    let mut stage = Stage::new().await;
+    let (hook, card) = stage.ask_bash("make back").await;
+    let dead = Fault::HalfOpen { ghost: true };
+    stage.sim.set_fault(Armed::once(dead)).unwrap();
+    let frozen = |sim: &Simulator| sim.connections().iter().any(|one| one.frozen).then_some(());
+    within(stage.sim.wait_for(Duration::from_secs(30), frozen)).await;
+    let corrected = async {
+        hook.signal("-KILL");
+        hook.ended().await;
+        stage.shows(&card, "请求已失效").await;
+    };
+    let (clicked, ()) = tokio::join!(stage.tap(&card, "allow"), corrected);
+    assert!(clicked.reverted && clicked.toast.is_none(), "{clicked:?}");
+    stage.shows(&card, "请求已失效").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
