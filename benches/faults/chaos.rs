@@ -15,6 +15,9 @@ use crate::people::Crowd;
 use crate::proxy::{End, Trouble, Way};
 use crate::stage::Daemon;
 
+const MOST_SHIFT: i64 = 20 * 60 * 1_000;
+const SMALL_SHIFT: i64 = 10_000;
+
 /// How often each trouble struck.
 pub(crate) type Troubles = BTreeMap<&'static str, u64>;
 
@@ -135,6 +138,29 @@ fn feishu(crowd: &Crowd, chance: &mut StdRng, times: u32) -> &'static str {
     match crowd.sim.set_fault(Armed::times(fault, times)) {
         Ok(()) => name,
         Err(_) => "too many faults at once",
+    }
+}
+
+/// Moves nod's wall clock every few seconds, back and forth. Not by an hour: a
+/// card whose name is unknown that long can't be found any more.
+pub(crate) async fn clocks(
+    crowd: Arc<Crowd>,
+    mut chance: StdRng,
+    struck: &std::sync::Mutex<Troubles>,
+) {
+    loop {
+        sleep(Duration::from_millis(chance.random_range(2_000..15_000))).await;
+        let most = if chance.random_bool(0.3) {
+            MOST_SHIFT
+        } else {
+            SMALL_SHIFT
+        };
+        let shift = chance.random_range(-most..most);
+        if crowd.home.set_clock(shift).is_ok()
+            && let Ok(mut struck) = struck.lock()
+        {
+            *struck.entry("the clock jumped").or_default() += 1;
+        }
     }
 }
 

@@ -1,104 +1,68 @@
-//! Reads the histories of a run and says what must not have happened: a tap
-//! that was confirmed and lost, one that counted twice, a decision nobody made,
-//! a reason that was not true. Pure: knows nothing of processes or sockets.
+//! Reads the histories of a run and holds them against ten invariants, each by
+//! its name in docs/reliability.md: how often it was judged, and what broke it.
+//! Pure: knows nothing of processes or sockets.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What a hook gave Claude Code to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
-    Allow,
-    Deny { interrupt: bool },
-}
+use super::histories::{Asked, Ending, Histories, Said, Seen, Tap};
 
-/// One hook, from its start to its end.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) number: u64,
-    /// Known from its card, or because the harness chose it.
-    pub(crate) request: Option<String>,
-    /// Of the tool input the hook was started with.
-    pub(crate) digest: String,
-    pub(crate) printed: Vec<Said>,
-    /// The harness ended the process before it could print.
-    pub(crate) killed: bool,
-    /// An old client: nod itself leaves its rules.
-    pub(crate) old: bool,
-    pub(crate) took_ms: u64,
-    pub(crate) cards: u32,
-}
-
-/// What the person who tapped saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
-    Toast {
-        kind: String,
-        content: String,
-    },
-    /// An error of Feishu's own: the tap was not confirmed.
-    Nothing,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Tap {
-    pub(crate) request: String,
-    pub(crate) event: String,
-    pub(crate) action: &'static str,
-    pub(crate) by_owner: bool,
-    pub(crate) seen: Seen,
-    /// Bytes on the way to nod were altered while this tap was under way, so
-    /// that nod may have read other words than were sent.
-    pub(crate) blurred: bool,
-}
-
-/// A row of the audit that ended a request.
-#[derive(Debug, Clone)]
-pub(crate) struct Ending {
-    pub(crate) request: String,
-    pub(crate) decision: String,
-    pub(crate) operator: Option<String>,
-    pub(crate) event: Option<String>,
-    pub(crate) digest: String,
-    pub(crate) rule: Option<String>,
-}
-
-/// What a card showed in the end.
-#[derive(Debug, Clone)]
-pub(crate) struct Face {
-    pub(crate) request: String,
-    pub(crate) title: String,
-    pub(crate) can_be_tapped: bool,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Histories {
-    pub(crate) owner: String,
-    /// The longest a hook may take, its own time-out included.
-    pub(crate) patience_ms: u64,
-    pub(crate) asked: Vec<Asked>,
-    pub(crate) taps: Vec<Tap>,
-    pub(crate) endings: Vec<Ending>,
-    pub(crate) faces: Vec<Face>,
-    /// Every rule in every project's settings file, as often as it is there.
-    pub(crate) rules: Vec<String>,
-}
-
+/// What must hold whatever goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Invariant {
+    NoInvention,
+    OneOutcome,
+    NoFalseSuccess,
+    NoHang,
+    TrueCards,
+    RulesOfTheWinner,
+    SameInput,
+    Bounded,
+    MessagesOnce,
+    FailToTerminal,
+}
+
+impl Invariant {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::NoInvention,
+        Self::OneOutcome,
+        Self::NoFalseSuccess,
+        Self::NoHang,
+        Self::TrueCards,
+        Self::RulesOfTheWinner,
+        Self::SameInput,
+        Self::Bounded,
+        Self::MessagesOnce,
+        Self::FailToTerminal,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NoInvention => "I1 no invention",
+            Self::OneOutcome => "I2 one outcome",
+            Self::NoFalseSuccess => "I3 no false success",
+            Self::NoHang => "I4 no hang",
+            Self::TrueCards => "I5 true reasons, true cards",
+            Self::RulesOfTheWinner => "I6 a rule by the winner, once",
+            Self::SameInput => "I7 the digest shown is the one that ran",
+            Self::Bounded => "I8 bounded",
+            Self::MessagesOnce => "I9 a message runs once",
+            Self::FailToTerminal => "I10 fail to the terminal",
+        }
+    }
+}
+
+/// How a broken invariant counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Lost,
     Doubled,
     Invented,
-    /// A reason or a card that is not true.
-    Untrue,
-    Hung,
-    /// A rule without its decision, or twice, or missing after it was
-    /// confirmed.
-    Rule,
-    Unfinished,
+    Other,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
+    pub(crate) invariant: Invariant,
     pub(crate) fault: Fault,
     pub(crate) what: String,
 }
@@ -106,13 +70,15 @@ pub(crate) struct Finding {
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) findings: Vec<Finding>,
+    /// How many times each invariant was looked at.
+    pub(crate) judged: BTreeMap<Invariant, u64>,
     pub(crate) applied: u64,
     /// By what the person was told.
     pub(crate) refused: BTreeMap<&'static str, u64>,
     pub(crate) unconfirmed: u64,
-    pub(crate) unsure: u64,
-    /// Cards that show their question again because Feishu took an edit back
-    /// when a tap that nod never saw ran out of time. The next tap mends them.
+    /// Cards that show their question again because of a tap that could not
+    /// reach nod and left no trace there: Feishu never sent it, or a byte of
+    /// it was altered. The next tap mends them.
     pub(crate) taken_back: u64,
     pub(crate) longest_hook_ms: u64,
 }
@@ -123,8 +89,30 @@ impl Verdict {
         of_it.count()
     }
 
-    fn find(&mut self, fault: Fault, what: String) {
-        self.findings.push(Finding { fault, what });
+    pub(crate) fn broken(&self, invariant: Invariant) -> usize {
+        let of_it = self.findings.iter();
+        of_it.filter(|found| found.invariant == invariant).count()
+    }
+
+    pub(crate) fn times(&self, invariant: Invariant) -> u64 {
+        self.judged.get(&invariant).copied().unwrap_or(0)
+    }
+
+    fn judge(
+        &mut self,
+        invariant: Invariant,
+        holds: bool,
+        fault: Fault,
+        what: impl FnOnce() -> String,
+    ) {
+        *self.judged.entry(invariant).or_default() += 1;
+        if !holds {
+            self.findings.push(Finding {
+                invariant,
+                fault,
+                what: what(),
+            });
+        }
     }
 }
 
@@ -233,6 +221,10 @@ impl<'a> Books<'a> {
         self.endings.get(request)?.first().copied()
     }
 
+    fn ending_of(&self, asked: &Asked) -> Option<&'a Ending> {
+        self.ending(asked.request.as_deref()?)
+    }
+
     fn taps_on(&self, request: &str) -> &[&'a Tap] {
         self.taps.get(request).map_or(&[], Vec::as_slice)
     }
@@ -250,11 +242,26 @@ pub(crate) fn check(histories: &Histories) -> Verdict {
     check_endings(&books, &mut verdict);
     check_faces(&books, &mut verdict);
     check_rules(&books, &mut verdict);
+    check_written(&books, &mut verdict);
+    check_bounds(histories, &mut verdict);
+    for invariant in Invariant::ALL {
+        if verdict.times(invariant) == 0 {
+            verdict.findings.push(Finding {
+                invariant,
+                fault: Fault::Other,
+                what: "never judged: the run was too short for it".to_owned(),
+            });
+        }
+    }
     verdict
 }
 
 /// A confirmed tap was applied, or refused for a reason that is true.
 fn check_tap(books: &Books<'_>, tap: &Tap, verdict: &mut Verdict) {
+    use Invariant::{NoFalseSuccess, TrueCards};
+    if tap.written {
+        return;
+    }
     let Seen::Toast { kind, content } = &tap.seen else {
         verdict.unconfirmed += 1;
         return;
@@ -268,22 +275,17 @@ fn check_tap(books: &Books<'_>, tap: &Tap, verdict: &mut Verdict) {
             let counted = ending.is_some_and(|ending| {
                 ending.event.as_ref() == Some(&tap.event) || (blurred && ending.event.is_some())
             });
-            if !counted {
-                verdict.find(
-                    Fault::Lost,
-                    format!("confirmed, but not recorded: {}", describe()),
-                );
-                return;
-            }
+            verdict.judge(NoFalseSuccess, counted, Fault::Lost, || {
+                format!("confirmed, but not recorded: {}", describe())
+            });
             let expected = ending.and_then(|ending| said_by(&ending.decision));
             let hook = books.asked.get(tap.request.as_str());
             let told = hook.is_some_and(|hook| {
                 hook.killed || expected.is_some_and(|said| hook.printed.contains(&said))
             });
-            if !told {
-                let what = format!("confirmed, but {hook:?} did not print it: {}", describe());
-                verdict.find(Fault::Lost, what);
-            }
+            verdict.judge(NoFalseSuccess, told, Fault::Lost, || {
+                format!("confirmed, but {hook:?} did not print it: {}", describe())
+            });
         }
         Word::Over(name, decisions) => {
             *verdict.refused.entry(name).or_default() += 1;
@@ -291,56 +293,66 @@ fn check_tap(books: &Books<'_>, tap: &Tap, verdict: &mut Verdict) {
             let is_true = ending.is_some_and(|it| decisions.contains(&it.decision.as_str()));
             // The tap that won, and whose hook was gone when it was told.
             let came_too_late = mine && name == "hook gone";
-            if !is_true && !came_too_late && !blurred {
-                verdict.find(Fault::Untrue, describe());
-            }
+            let fine = is_true || came_too_late || blurred;
+            verdict.judge(TrueCards, fine, Fault::Other, describe);
         }
         Word::NotAnApprover => {
             *verdict.refused.entry("not an approver").or_default() += 1;
-            if tap.by_owner && !blurred {
-                verdict.find(Fault::Untrue, describe());
+            let fine = !tap.by_owner || blurred;
+            verdict.judge(TrueCards, fine, Fault::Other, describe);
+        }
+        Word::Open(name) => *verdict.refused.entry(name).or_default() += 1,
+        Word::Never => {
+            if blurred {
+                *verdict.refused.entry("garbled on the way").or_default() += 1;
             }
+            verdict.judge(TrueCards, blurred, Fault::Other, describe);
         }
-        Word::Open(name) => {
-            *verdict.refused.entry(name).or_default() += 1;
-            verdict.unsure += 1;
-        }
-        Word::Never if blurred => *verdict.refused.entry("garbled on the way").or_default() += 1,
-        Word::Never => verdict.find(Fault::Untrue, describe()),
     }
 }
 
 /// A hook printed at most once, in time, and only what an approver decided for
 /// exactly its input.
 fn check_hook(books: &Books<'_>, asked: &Asked, verdict: &mut Verdict) {
+    use Invariant::{FailToTerminal, NoHang, NoInvention, OneOutcome, SameInput};
+    let ending = books.ending_of(asked);
+    let describe = || format!("hook {}: {asked:?} from {ending:?}", asked.number);
     verdict.longest_hook_ms = verdict.longest_hook_ms.max(asked.took_ms);
-    if asked.took_ms > books.histories.patience_ms {
-        verdict.find(Fault::Hung, format!("hook {}: {asked:?}", asked.number));
+    let in_time = asked.took_ms <= books.histories.patience_ms;
+    verdict.judge(NoHang, in_time, Fault::Other, describe);
+    let once = asked.printed.len() <= 1 && asked.cards <= 1;
+    verdict.judge(OneOutcome, once, Fault::Doubled, describe);
+    if asked.cards > 0 {
+        let shown = asked.card_shows_digest;
+        verdict.judge(SameInput, shown, Fault::Other, describe);
+        let over = ending.is_some();
+        verdict.judge(OneOutcome, over, Fault::Other, || {
+            format!("never ended: {asked:?}")
+        });
     }
-    if asked.printed.len() > 1 || asked.cards > 1 {
-        verdict.find(Fault::Doubled, format!("{asked:?}"));
+    let decided = ending.and_then(|ending| said_by(&ending.decision));
+    if decided.is_none() {
+        let silent = asked.printed.is_empty();
+        verdict.judge(FailToTerminal, silent, Fault::Invented, describe);
     }
     let Some(said) = asked.printed.first() else {
         return;
     };
-    let ending = asked.request.as_deref().and_then(|id| books.ending(id));
-    let Some(ending) = ending else {
-        verdict.find(Fault::Invented, format!("nobody decided {asked:?}"));
-        return;
-    };
-    let by_owner = ending.operator.as_deref() == Some(books.histories.owner.as_str());
-    if said_by(&ending.decision) != Some(*said) || !by_owner || ending.digest != asked.digest {
-        verdict.find(Fault::Invented, format!("{asked:?} from {ending:?}"));
-    }
+    let by_owner = |it: &Ending| it.operator.as_deref() == Some(books.histories.owner.as_str());
+    let meant = decided == Some(*said) && ending.is_some_and(by_owner);
+    verdict.judge(NoInvention, meant, Fault::Invented, describe);
+    let same = ending.is_some_and(|ending| ending.digest == asked.digest);
+    verdict.judge(SameInput, same, Fault::Invented, describe);
 }
 
 /// One ending each, and behind every decision a tap of the owner's on that
 /// request for that action.
 fn check_endings(books: &Books<'_>, verdict: &mut Verdict) {
     for (request, endings) in &books.endings {
-        if endings.len() > 1 {
-            verdict.find(Fault::Doubled, format!("{endings:?}"));
-        }
+        let one = endings.len() == 1;
+        verdict.judge(Invariant::OneOutcome, one, Fault::Doubled, || {
+            format!("{endings:?}")
+        });
         let ending = endings[0];
         if said_by(&ending.decision).is_none() {
             continue;
@@ -350,17 +362,11 @@ fn check_endings(books: &Books<'_>, verdict: &mut Verdict) {
             let same = tap.event == event || (tap.blurred && one_byte_apart(&tap.event, event));
             same && tap.by_owner && tap.action == ending.decision
         };
-        if !books.taps_on(request).iter().any(meant) {
-            let taps = books.taps_on(request);
-            verdict.find(Fault::Invented, format!("{ending:?} by none of {taps:?}"));
-        }
-    }
-    for asked in &books.histories.asked {
-        let had_card = asked.cards > 0;
-        let over = asked.request.as_deref().and_then(|id| books.ending(id));
-        if had_card && over.is_none() {
-            verdict.find(Fault::Unfinished, format!("never ended: {asked:?}"));
-        }
+        let taps = books.taps_on(request);
+        let tapped = taps.iter().any(meant);
+        verdict.judge(Invariant::NoInvention, tapped, Fault::Invented, || {
+            format!("{ending:?} by none of {taps:?}")
+        });
     }
 }
 
@@ -370,113 +376,101 @@ fn check_faces(books: &Books<'_>, verdict: &mut Verdict) {
         let Some(ending) = books.ending(&face.request) else {
             continue;
         };
-        let title = title_of(&ending.decision);
-        let unanswered = |tap: &&Tap| tap.seen == Seen::Nothing;
-        if face.can_be_tapped && books.taps_on(&face.request).iter().any(unanswered) {
+        let without_a_trace = |tap: &&Tap| tap.took_back && (tap.swallowed || tap.blurred);
+        let taps = books.taps_on(&face.request);
+        if face.can_be_tapped && taps.iter().any(without_a_trace) {
             verdict.taken_back += 1;
             continue;
         }
-        if face.can_be_tapped || !face.title.starts_with(title) {
-            verdict.find(Fault::Untrue, format!("{face:?} shows {ending:?}"));
-        }
+        let is_true = !face.can_be_tapped && face.title.starts_with(title_of(&ending.decision));
+        verdict.judge(Invariant::TrueCards, is_true, Fault::Other, || {
+            format!("{face:?} shows {ending:?} after {taps:?}")
+        });
     }
+    let (took, may_take) = (
+        books.histories.true_after_ms,
+        books.histories.true_within_ms,
+    );
+    verdict.judge(Invariant::TrueCards, took <= may_take, Fault::Other, || {
+        format!("cards were true only {took} ms after the last trouble")
+    });
 }
 
-/// In the settings stand exactly the rules that an "always" left there.
+/// In the settings stand exactly the rules that an "always" left there, and a
+/// hook hands on exactly those of its own decision.
 fn check_rules(books: &Books<'_>, verdict: &mut Verdict) {
+    use Invariant::RulesOfTheWinner;
     let mut seen = HashSet::new();
     for rule in &books.histories.rules {
-        if !seen.insert(rule.as_str()) {
-            verdict.find(Fault::Rule, format!("twice: {rule}"));
-        }
+        let first = seen.insert(rule.as_str());
+        verdict.judge(RulesOfTheWinner, first, Fault::Doubled, || {
+            format!("twice: {rule}")
+        });
     }
-    let always = books.histories.endings.iter();
-    let always = always.filter(|ending| ending.decision == "always");
     let mut left = HashSet::new();
-    for ending in always {
+    for ending in &books.histories.endings {
         let Some(asked) = books.asked.get(ending.request.as_str()) else {
             continue;
         };
+        let rule = ending.rule.as_deref().unwrap_or_default();
         if !asked.old {
+            let own: &[String] = &asked.handed;
+            let fits = own.is_empty() || own.join(", ") == rule;
+            let owed = !rule.is_empty() && asked.printed == [Said::Allow];
+            let handed = fits && (!owed || !own.is_empty());
+            if owed || !own.is_empty() {
+                verdict.judge(RulesOfTheWinner, handed, Fault::Other, || {
+                    format!("{asked:?} handed on other rules than {ending:?}")
+                });
+            }
             continue;
         }
-        let rule = ending.rule.as_deref().unwrap_or_default();
+        if ending.decision != "always" {
+            continue;
+        }
         left.insert(rule);
         let confirmed = books.taps_on(&ending.request).iter().any(|tap| {
             matches!(&tap.seen, Seen::Toast { content, .. } if content.starts_with("已始终允许"))
         });
-        if confirmed && !seen.contains(rule) {
-            verdict.find(Fault::Rule, format!("confirmed, but not saved: {ending:?}"));
-        }
+        let saved = !confirmed || seen.contains(rule);
+        verdict.judge(RulesOfTheWinner, saved, Fault::Lost, || {
+            format!("confirmed, but not saved: {ending:?}")
+        });
     }
     for rule in seen {
-        if !left.contains(rule) {
-            verdict.find(Fault::Rule, format!("nobody left it: {rule}"));
-        }
+        let known = left.contains(rule);
+        verdict.judge(RulesOfTheWinner, known, Fault::Invented, || {
+            format!("nobody left it: {rule}")
+        });
     }
 }
 
-/// What a broken nod would have left behind, so that the checker can be seen
-/// to notice it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sabotage {
-    Lost,
-    Doubled,
-    Invented,
+/// A written text ended one request at most, however often it was pushed.
+fn check_written(books: &Books<'_>, verdict: &mut Verdict) {
+    let mut ended = HashMap::<&str, u32>::new();
+    for event in books
+        .histories
+        .endings
+        .iter()
+        .filter_map(|it| it.event.as_deref())
+    {
+        *ended.entry(event).or_default() += 1;
+    }
+    for tap in books.histories.taps.iter().filter(|tap| tap.written) {
+        let times = ended.get(tap.event.as_str()).copied().unwrap_or(0);
+        verdict.judge(Invariant::MessagesOnce, times <= 1, Fault::Doubled, || {
+            format!("{tap:?} ended {times} requests")
+        });
+    }
 }
 
-impl Sabotage {
-    pub(crate) const ALL: [Self; 3] = [Self::Lost, Self::Doubled, Self::Invented];
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == text)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Lost => "lost",
-            Self::Doubled => "doubled",
-            Self::Invented => "invented",
-        }
-    }
-
-    pub(crate) fn fault(self) -> Fault {
-        match self {
-            Self::Lost => Fault::Lost,
-            Self::Doubled => Fault::Doubled,
-            Self::Invented => Fault::Invented,
-        }
-    }
-
-    /// Alters one entry; `None` when the run holds nothing to alter.
-    pub(crate) fn commit(self, histories: &mut Histories) -> Option<()> {
-        match self {
-            Self::Lost => {
-                let applied: HashSet<_> = histories
-                    .taps
-                    .iter()
-                    .filter(
-                        |tap| matches!(&tap.seen, Seen::Toast { kind, .. } if kind == "success"),
-                    )
-                    .map(|tap| tap.request.clone())
-                    .collect();
-                let mut hooks = histories.asked.iter_mut();
-                let hook = hooks.find(|asked| {
-                    let its = asked.request.as_ref();
-                    !asked.killed && its.is_some_and(|id| applied.contains(id))
-                })?;
-                hook.printed.clear();
-            }
-            Self::Doubled => {
-                let ending = histories.endings.last()?.clone();
-                histories.endings.push(ending);
-            }
-            Self::Invented => {
-                let mut hooks = histories.asked.iter_mut();
-                let hook = hooks.find(|asked| asked.printed.is_empty())?;
-                hook.printed.push(Said::Allow);
-            }
-        }
-        Some(())
+fn check_bounds(histories: &Histories, verdict: &mut Verdict) {
+    let most = histories.most;
+    for held in &histories.held {
+        let fits =
+            held.kib <= most.kib && held.files <= most.files && held.disk_kib <= most.disk_kib;
+        verdict.judge(Invariant::Bounded, fits, Fault::Other, || {
+            format!("the daemon held {held:?}, more than {most:?}")
+        });
     }
 }

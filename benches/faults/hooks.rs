@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::oneshot;
 
-use crate::checker::Said;
+use crate::histories::Said;
 use crate::stage::{Home, REQUEST_TIMEOUT};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,11 @@ fn command(number: u64) -> String {
     format!("make target-{number}-end")
 }
 
+/// What the tool input of this hook comes to.
+pub(crate) fn digest_of(number: u64) -> Digest {
+    Digest::of(&json!({"command": command(number)}))
+}
+
 /// Which hook a card is about.
 pub(crate) fn number_on(card: &Value) -> Option<u64> {
     let text = card.to_string();
@@ -87,6 +92,8 @@ pub(crate) fn number_on(card: &Value) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) printed: Vec<Said>,
+    /// The rules that went with it.
+    pub(crate) handed: Vec<String>,
     pub(crate) killed: bool,
     pub(crate) took: Duration,
 }
@@ -115,26 +122,23 @@ pub(crate) async fn run(home: &Home, ask: Ask, stop: oneshot::Receiver<()>) -> E
 async fn in_thread(
     ask: Ask,
     stop: oneshot::Receiver<()>,
-    work: impl FnOnce(&Ask, &std::io::PipeWriter) -> Vec<Said> + Send + 'static,
+    work: impl FnOnce(&Ask, &std::io::PipeWriter) -> Ended + Send + 'static,
 ) -> Ended {
     let Ok((reader, writer)) = std::io::pipe() else {
         return Ended::default();
     };
     let mut waiting = tokio::task::spawn_blocking(move || work(&ask, &writer));
-    let printed = tokio::select! {
-        printed = &mut waiting => printed,
+    let ended = tokio::select! {
+        ended = &mut waiting => ended,
         Ok(()) = stop => {
             drop(reader);
             waiting.await
         }
     };
-    Ended {
-        printed: printed.unwrap_or_default(),
-        ..Ended::default()
-    }
+    ended.unwrap_or_default()
 }
 
-fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter) -> Vec<Said> {
+fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter) -> Ended {
     let question = Question {
         id: ask.id.clone(),
         project: ask.project.clone(),
@@ -147,17 +151,38 @@ fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter)
     };
     let patience = Patience::for_timeout(REQUEST_TIMEOUT);
     match client::ask(socket, &question, &patience, Some(alive.as_fd())) {
-        Ok(Decision::Allow(_)) => vec![Said::Allow],
-        Ok(Decision::Deny { interrupt, .. }) => vec![Said::Deny { interrupt }],
-        Ok(Decision::Terminal { .. }) | Err(_) => Vec::new(),
+        Ok(Decision::Allow(extras)) => Ended {
+            printed: vec![Said::Allow],
+            handed: rules_in(&extras.updated_permissions.unwrap_or_default()),
+            ..Ended::default()
+        },
+        Ok(Decision::Deny { interrupt, .. }) => Ended {
+            printed: vec![Said::Deny { interrupt }],
+            ..Ended::default()
+        },
+        Ok(Decision::Terminal { .. }) | Err(_) => Ended::default(),
     }
 }
 
 /// As the seeds' clients do it: one write, one read for the ack, then a length
 /// and the decision. The listener is not watched: they never did.
-fn old_asks(socket: &std::path::Path, ask: &Ask, _: &std::io::PipeWriter) -> Vec<Said> {
+fn old_asks(socket: &std::path::Path, ask: &Ask, _: &std::io::PipeWriter) -> Ended {
     let told = old_conversation(socket, ask).unwrap_or_default();
-    told.iter().filter_map(said).collect()
+    Ended {
+        printed: told.iter().filter_map(said).collect(),
+        ..Ended::default()
+    }
+}
+
+/// The rules of Claude Code's permission updates, as its settings spell them.
+fn rules_in(updates: &Value) -> Vec<String> {
+    let updates = updates.as_array().into_iter().flatten();
+    let rules = updates.filter_map(|update| update["rules"].as_array());
+    let spelled = |rule: &Value| {
+        let (tool, content) = (rule["toolName"].as_str()?, rule["ruleContent"].as_str());
+        Some(content.map_or_else(|| tool.to_owned(), |content| format!("{tool}({content})")))
+    };
+    rules.flatten().filter_map(spelled).collect()
 }
 
 fn old_conversation(socket: &std::path::Path, ask: &Ask) -> std::io::Result<Vec<Value>> {
@@ -221,12 +246,14 @@ async fn process(home: &Home, ask: &Ask, stop: oneshot::Receiver<()>) -> Ended {
     let Ok(output) = child.wait_with_output().await else {
         return Ended::default();
     };
-    let printed = serde_json::Deserializer::from_slice(&output.stdout)
+    let printed: Vec<Value> = serde_json::Deserializer::from_slice(&output.stdout)
         .into_iter::<Value>()
-        .filter_map(|object| said(&object.ok()?["hookSpecificOutput"]))
+        .filter_map(|object| Some(object.ok()?["hookSpecificOutput"].take()))
         .collect();
+    let updates = |told: &Value| rules_in(&told["decision"]["updatedPermissions"]);
     Ended {
-        printed,
+        handed: printed.iter().flat_map(updates).collect(),
+        printed: printed.iter().filter_map(said).collect(),
         killed,
         took: Duration::ZERO,
     }

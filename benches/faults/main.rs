@@ -10,9 +10,13 @@
 
 mod chaos;
 mod checker;
+mod histories;
 mod hooks;
 mod people;
+mod person;
 mod proxy;
+mod report;
+mod sabotage;
 mod stage;
 
 use std::collections::BTreeMap;
@@ -31,15 +35,25 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use chaos::Troubles;
-use checker::{Ending, Fault, Histories, Sabotage, Verdict};
+use histories::{Ending, Held, Histories};
 use people::Crowd;
 use proxy::Proxy;
+use sabotage::Sabotage;
 use stage::{Daemon, Home, PROJECTS, REQUEST_TIMEOUT};
 
 /// Beyond the time-out a hook of ours gives a lost daemon this long.
 const GRACE: Duration = Duration::from_secs(31);
 /// Longer than any card takes to become true once the line is good.
 const SETTLE_WITHIN: Duration = Duration::from_secs(90);
+/// A card is true so soon after the last trouble, with its retries.
+const TRUE_WITHIN: Duration = Duration::from_secs(15);
+/// Seconds until an event that nobody acknowledged comes again.
+const REPUSH: [u64; 4] = [1, 4, 10, 20];
+/// What the daemon may hold besides two files for each hook: one that waits and
+/// one whose end it has not read yet.
+const MOST_KIB: u64 = 128 * 1024;
+const MOST_FILES: usize = 128;
+const MOST_DISK_KIB: u64 = 1024 * 1024;
 const AUDIT_PAGE: u32 = 5_000;
 const SHOWN: usize = 20;
 
@@ -71,7 +85,7 @@ impl Settings {
                 "--sabotage" => {
                     let one = value()?;
                     let known = Sabotage::parse(&one);
-                    settings.sabotage = Some(known.context("lost, doubled or invented")?);
+                    settings.sabotage = Some(known.with_context(Sabotage::names)?);
                 }
                 // What `cargo bench` itself adds.
                 "--bench" => {}
@@ -99,8 +113,6 @@ struct Run {
     latencies: Vec<u64>,
     troubles: Troubles,
     elapsed: Duration,
-    most_kib: u64,
-    most_files: usize,
     carried: u64,
     violations: Vec<String>,
 }
@@ -117,14 +129,14 @@ async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         println!("one entry was altered: {}", sabotage.name());
     }
     let verdict = checker::check(&ran.histories);
-    report(&ran, &verdict);
-    let caught = show_that_the_checker_can_fail(&ran.histories)?;
+    report::print(settings, &ran, &verdict);
+    let caught = report::show_that_the_checker_can_fail(&ran.histories)?;
     if verdict.findings.is_empty() && caught {
         println!("faults: ok");
         return Ok(ExitCode::SUCCESS);
     }
     let shown = verdict.findings.iter().take(SHOWN);
-    shown.for_each(|finding| println!("{:?}: {}", finding.fault, finding.what));
+    shown.for_each(|finding| println!("{}: {}", finding.invariant.name(), finding.what));
     match Arc::into_inner(home) {
         Some(home) => println!("faults: FAILED, the state is in {}", home.keep().display()),
         None => println!("faults: FAILED"),
@@ -140,6 +152,7 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
         chat_per_second: None,
         patch_per_second: None,
         api_per_second: None,
+        repush: REPUSH.map(Duration::from_secs).to_vec(),
         seed: settings.seed,
         ..Options::default()
     };
@@ -177,6 +190,9 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
         );
         let random = chance(2);
         trouble.spawn(async move { chaos::reaper(sky, victim, random, &shared.troubles).await });
+        let (sky, shared) = (Arc::clone(&crowd), Arc::clone(&watched));
+        let random = chance(3);
+        trouble.spawn(async move { chaos::clocks(sky, random, &shared.troubles).await });
     }
     let started = Instant::now();
     let mut workers = JoinSet::new();
@@ -187,11 +203,13 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
     let elapsed = started.elapsed();
     trouble.shutdown().await;
     watchers.shutdown().await;
-    calm_down(&crowd, &daemon).await?;
+    let true_after = calm_down(&crowd, &daemon).await?;
     tasks.shutdown().await;
     watched.follow_audit(&home)?;
     daemon.end(Signal::TERM).await;
-    let run = collect(&crowd, &watched, elapsed)?;
+    let mut run = collect(&crowd, &watched, elapsed)?;
+    run.histories.most.files += 2 * settings.hooks;
+    run.histories.true_after_ms = u64::try_from(true_after.as_millis())?;
     drop(crowd);
     Ok((run, home))
 }
@@ -216,8 +234,8 @@ async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Resu
 }
 
 /// The faults are over: everything that waits must end and every card must
-/// become true.
-async fn calm_down(crowd: &Crowd, daemon: &Daemon) -> anyhow::Result<()> {
+/// become true. Says how long the last card took once nothing was pending.
+async fn calm_down(crowd: &Crowd, daemon: &Daemon) -> anyhow::Result<Duration> {
     crowd.sim.clear_faults();
     crowd.long_connection.calm();
     crowd.calls.calm();
@@ -234,8 +252,9 @@ async fn calm_down(crowd: &Crowd, daemon: &Daemon) -> anyhow::Result<()> {
     while crowd.look_at_cards(false) > 0 && started.elapsed() < SETTLE_WITHIN {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    let true_after = started.elapsed();
     crowd.look_at_cards(true);
-    Ok(())
+    Ok(true_after)
 }
 
 /// What is noted beside the people while they tap.
@@ -243,7 +262,7 @@ async fn calm_down(crowd: &Crowd, daemon: &Daemon) -> anyhow::Result<()> {
 struct Watched {
     troubles: Mutex<Troubles>,
     endings: Mutex<(i64, Vec<Ending>)>,
-    most: Mutex<(u64, usize)>,
+    held: Mutex<Vec<Held>>,
 }
 
 impl Watched {
@@ -286,9 +305,14 @@ async fn watch(crowd: Arc<Crowd>, daemon: Arc<Daemon>, watched: Arc<Watched>) {
         tokio::time::sleep(Duration::from_secs(1)).await;
         round += 1;
         if let Some((kib, files)) = daemon.pid().and_then(stage::footprint)
-            && let Ok(mut most) = watched.most.lock()
+            && let Ok(mut held) = watched.held.lock()
         {
-            *most = (most.0.max(kib), most.1.max(files));
+            let disk_kib = crowd.home.disk_kib();
+            held.push(Held {
+                kib,
+                files,
+                disk_kib,
+            });
         }
         if round.is_multiple_of(3) {
             let (crowd, watched) = (Arc::clone(&crowd), Arc::clone(&watched));
@@ -325,11 +349,19 @@ fn collect(crowd: &Crowd, watched: &Watched, elapsed: Duration) -> anyhow::Resul
         }
     }
     let patience = REQUEST_TIMEOUT + GRACE;
-    let most = *watched.most.lock().expect("nobody panics with it");
+    let held = std::mem::take(&mut *watched.held.lock().expect("nobody panics with it"));
     Ok(Run {
         histories: Histories {
             owner: OWNER.to_owned(),
             patience_ms: u64::try_from(patience.as_millis())?,
+            most: Held {
+                kib: MOST_KIB,
+                files: MOST_FILES,
+                disk_kib: MOST_DISK_KIB,
+            },
+            true_after_ms: 0,
+            true_within_ms: u64::try_from(TRUE_WITHIN.as_millis())?,
+            held,
             asked: seen.asked,
             taps: seen.taps,
             endings: std::mem::take(&mut watched.endings.lock().expect("nobody panics").1),
@@ -339,8 +371,6 @@ fn collect(crowd: &Crowd, watched: &Watched, elapsed: Duration) -> anyhow::Resul
         latencies: seen.latencies,
         troubles: watched.troubles.lock().expect("nobody panics").clone(),
         elapsed,
-        most_kib: most.0,
-        most_files: most.1,
         carried: crowd.long_connection.carried() + crowd.calls.carried(),
         violations: broken_rules(&crowd.sim),
     })
@@ -354,80 +384,4 @@ fn broken_rules(sim: &Simulator) -> Vec<String> {
     }
     let shown = kinds.iter().map(|(rule, count)| format!("{rule} {count}"));
     shown.collect()
-}
-
-fn report(run: &Run, verdict: &Verdict) {
-    let histories = &run.histories;
-    let mut endings = BTreeMap::<&str, u64>::new();
-    for ending in &histories.endings {
-        *endings.entry(&ending.decision).or_default() += 1;
-    }
-    let taps = histories.taps.len();
-    println!(
-        "\n{taps} taps on {} requests in {:.0?}",
-        endings.values().sum::<u64>(),
-        run.elapsed
-    );
-    let line = |what: &str, value: String| println!("  {what:<34} {value}");
-    line("applied", verdict.applied.to_string());
-    for (why, count) in &verdict.refused {
-        line(&format!("refused: {why}"), count.to_string());
-    }
-    line(
-        "not confirmed (the person saw it)",
-        verdict.unconfirmed.to_string(),
-    );
-    line("hooks started", histories.asked.len().to_string());
-    line("endings", format!("{endings:?}"));
-    line("cards Feishu took back", verdict.taken_back.to_string());
-    line("rules in settings files", histories.rules.len().to_string());
-    line("longest hook", format!("{} ms", verdict.longest_hook_ms));
-    let mut latencies = run.latencies.clone();
-    latencies.sort_unstable();
-    let at = |part: usize| {
-        latencies
-            .get(latencies.len() * part / 1000)
-            .copied()
-            .unwrap_or(0)
-    };
-    line(
-        "confirmed within, p50 / p99 / p99.9",
-        format!("{} / {} / {} µs", at(500), at(990), at(999)),
-    );
-    line(
-        "daemon at most",
-        format!("{} KiB, {} files", run.most_kib, run.most_files),
-    );
-    line("carried by the proxy", format!("{} MiB", run.carried >> 20));
-    line("protocol rules broken", format!("{:?}", run.violations));
-    println!("troubles:");
-    for (name, count) in &run.troubles {
-        line(name, count.to_string());
-    }
-    println!(
-        "\nlost {}, doubled {}, invented {}; untrue {}, hung {}, rules {}, unfinished {}",
-        verdict.count(Fault::Lost),
-        verdict.count(Fault::Doubled),
-        verdict.count(Fault::Invented),
-        verdict.count(Fault::Untrue),
-        verdict.count(Fault::Hung),
-        verdict.count(Fault::Rule),
-        verdict.count(Fault::Unfinished),
-    );
-}
-
-/// Alters one entry of these very histories at a time and sees it noticed.
-fn show_that_the_checker_can_fail(histories: &Histories) -> anyhow::Result<bool> {
-    for sabotage in Sabotage::ALL {
-        let before = checker::check(histories).count(sabotage.fault());
-        let mut altered = histories.clone();
-        let done = sabotage.commit(&mut altered);
-        done.context("too few taps to show that the checker can fail")?;
-        if checker::check(&altered).count(sabotage.fault()) <= before {
-            println!("the checker did not notice: {}", sabotage.name());
-            return Ok(false);
-        }
-    }
-    println!("the checker notices one altered entry: lost, doubled, invented");
-    Ok(true)
 }

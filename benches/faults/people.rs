@@ -1,44 +1,41 @@
-//! The people of a run: for each hook somebody who taps once, twice, against
-//! somebody else, too late, from a stale screen, or not at all; and who taps
-//! again when Feishu showed an error.
+//! The people of a run, one for each hook, and what they all see: which card
+//! belongs to which hook, and what it showed in the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use nod::hook::client;
-use nod::simulator::{APP_ID, Clicked, OWNER, Outcome, Press, STRANGER, Simulator, TENANT};
+use nod::simulator::{OWNER, Simulator};
 use rand::rngs::StdRng;
-use rand::{Rng as _, RngExt as _, SeedableRng as _};
-use serde_json::{Value, json};
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::Value;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-use crate::checker::{Asked, Face, Seen, Tap};
+use crate::histories::{Asked, Face, Tap};
 use crate::hooks::{self, Ask, Ended, Kind};
+use crate::person::Person;
 use crate::proxy::Proxy;
 use crate::stage::Home;
 
-const ACTIONS: [&str; 5] = ["allow", "always", "session", "deny", "interrupt"];
-/// Somebody who sees errors gives up in the end.
-const PERSISTENCE: usize = 20;
+pub(crate) const ACTIONS: [&str; 5] = ["allow", "always", "session", "deny", "interrupt"];
 /// A card that has changed is looked at once more, this much later.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
 
 /// A card as it was when it was new.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
-    message: String,
-    chat: String,
-    request: String,
-    values: HashMap<&'static str, Value>,
+    pub(crate) message: String,
+    pub(crate) chat: String,
+    pub(crate) request: String,
+    pub(crate) values: HashMap<&'static str, Value>,
 }
 
 struct Posted {
     message: String,
     request: String,
     count: u32,
+    shows_digest: bool,
 }
 
 /// A card somebody may still look at.
@@ -49,14 +46,16 @@ struct Open {
 }
 
 #[derive(Default)]
-struct Books {
+pub(crate) struct Books {
     asked: Vec<Asked>,
-    taps: Vec<Tap>,
+    pub(crate) taps: Vec<Tap>,
+    /// Events that Feishu never put on the line.
+    swallowed: HashSet<String>,
     posted: HashMap<u64, Posted>,
     waiting: HashMap<u64, oneshot::Sender<Card>>,
     open: Vec<Open>,
     faces: Vec<Face>,
-    latencies: Vec<u64>,
+    pub(crate) latencies: Vec<u64>,
 }
 
 pub(crate) struct Crowd {
@@ -64,11 +63,11 @@ pub(crate) struct Crowd {
     pub(crate) home: Arc<Home>,
     pub(crate) long_connection: Proxy,
     pub(crate) calls: Proxy,
-    seed: u64,
+    pub(crate) seed: u64,
     target: u64,
     next: AtomicU64,
-    taps: AtomicU64,
-    events: AtomicU64,
+    pub(crate) taps: AtomicU64,
+    pub(crate) events: AtomicU64,
     books: Mutex<Books>,
 }
 
@@ -107,7 +106,7 @@ impl Crowd {
         self.taps.load(Ordering::Relaxed)
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,8 +123,13 @@ impl Crowd {
             };
             last = entries.last().map_or(last, |entry| entry.seq);
             for entry in entries {
-                if entry.kind == "message" {
-                    self.post(&entry.detail.into());
+                match entry.kind {
+                    "message" => self.post(&entry.detail.into()),
+                    "event_out" if entry.detail["swallowed"] == true => {
+                        let event = text(&entry.detail["payload"]["header"]["event_id"]);
+                        self.books().swallowed.insert(event);
+                    }
+                    _ => {}
                 }
             }
         }
@@ -149,6 +153,7 @@ impl Crowd {
             message: id.clone(),
             request: request.to_owned(),
             count: 1,
+            shows_digest: card.to_string().contains(&hooks::digest_of(number).short()),
         });
         if posted.message != id {
             posted.count += 1;
@@ -193,13 +198,7 @@ impl Crowd {
         let home = Arc::clone(&self.home);
         let asking = ask.clone();
         let hook = tokio::spawn(async move { hooks::run(&home, asking, stopped).await });
-        let mut person = Person {
-            crowd: self,
-            ask: &ask,
-            hook,
-            stop: Some(stop),
-            ended: None,
-        };
+        let mut person = Person::new(self, &ask, hook, stop);
         let card = tokio::select! {
             card = card => card.ok(),
             () = person.hook_ends() => None,
@@ -232,10 +231,11 @@ impl Crowd {
             request: own,
             digest: ask.digest().hex(),
             printed: ended.printed,
+            handed: ended.handed,
             killed: ended.killed,
             old: ask.kind == Kind::Old,
             took_ms: u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX),
-            cards: 0,
+            ..Asked::default()
         });
     }
 
@@ -248,7 +248,10 @@ impl Crowd {
             let shown = shown.unwrap_or_default();
             let values = buttons(&shown);
             let can_be_tapped = ACTIONS.iter().any(|action| values.contains_key(action));
-            if !can_be_tapped && card.changed.is_none() {
+            if can_be_tapped {
+                // Not yet, or no longer: what it shows in the end counts.
+                card.changed = None;
+            } else if card.changed.is_none() {
                 card.changed = Some(Instant::now());
             }
             let sure = card.changed.is_some_and(|at| at.elapsed() >= SECOND_LOOK);
@@ -274,8 +277,12 @@ impl Crowd {
         for asked in &mut books.asked {
             if let Some(posted) = books.posted.get(&asked.number) {
                 asked.cards = posted.count;
+                asked.card_shows_digest = posted.shows_digest;
                 asked.request.get_or_insert_with(|| posted.request.clone());
             }
+        }
+        for tap in &mut books.taps {
+            tap.swallowed = books.swallowed.contains(&tap.event);
         }
         Witnessed {
             asked: books.asked,
@@ -283,204 +290,6 @@ impl Crowd {
             faces: books.faces,
             latencies: books.latencies,
         }
-    }
-}
-
-/// Everybody who has to do with one hook.
-struct Person<'a> {
-    crowd: &'a Crowd,
-    ask: &'a Ask,
-    hook: JoinHandle<Ended>,
-    stop: Option<oneshot::Sender<()>>,
-    ended: Option<Ended>,
-}
-
-impl Person<'_> {
-    async fn hook_ends(&mut self) {
-        if self.ended.is_none() {
-            self.ended = Some((&mut self.hook).await.unwrap_or_default());
-        }
-    }
-
-    fn hook_waits(&self) -> bool {
-        self.ended.is_none() && !self.hook.is_finished()
-    }
-
-    async fn act(&mut self, card: &Card, chance: &mut StdRng) {
-        let action = choose(card, chance);
-        let pause = Duration::from_millis(chance.random_range(0..40));
-        match chance.random_range(0..100) {
-            0..55 => self.insist(card, action, chance).await,
-            55..65 => {
-                let (one, other) = (self.tap(card, action, OWNER), self.tap(card, action, OWNER));
-                tokio::join!(one, other);
-                self.insist(card, action, chance).await;
-            }
-            65..72 => {
-                let other = choose(card, chance);
-                let stale = self.stale_tap(card, other, None, OWNER);
-                tokio::join!(self.tap(card, action, OWNER), stale);
-                self.insist(card, action, chance).await;
-            }
-            72..80 => {
-                self.stale_tap(card, action, None, STRANGER).await;
-                self.insist(card, action, chance).await;
-            }
-            80..90 => {
-                let event = self.stale_tap(card, action, None, OWNER).await;
-                tokio::time::sleep(pause).await;
-                self.stale_tap(card, action, event, OWNER).await;
-                self.insist(card, action, chance).await;
-            }
-            90..94 => {
-                let stop = self.stop.take();
-                let goes = async move {
-                    tokio::time::sleep(pause).await;
-                    stop.map(|stop| stop.send(()))
-                };
-                tokio::join!(self.tap(card, action, OWNER), goes);
-            }
-            94..98 => {
-                let (socket, project) = (self.crowd.home.socket(), self.ask.project.clone());
-                let event = self.ask.ran_anyway().to_string();
-                let told = tokio::task::spawn_blocking(move || {
-                    client::notify(&socket, &project, event.as_bytes(), Duration::from_secs(1))
-                });
-                let (_, told) = tokio::join!(self.tap(card, action, OWNER), told);
-                if !told.is_ok_and(|told| told.is_ok()) {
-                    self.insist(card, action, chance).await;
-                }
-            }
-            _ if self.ask.number.is_multiple_of(8) => {}
-            _ => self.insist(card, action, chance).await,
-        }
-    }
-
-    /// Taps until somebody confirmed something or the hook has ended.
-    async fn insist(&self, card: &Card, action: &'static str, chance: &mut StdRng) {
-        for _ in 0..PERSISTENCE {
-            if !self.hook_waits() || self.tap(card, action, OWNER).await {
-                return;
-            }
-            let pause = chance.random_range(50..500);
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-        }
-    }
-
-    /// One tap on the card as it is now; true when it need not be repeated.
-    async fn tap(&self, card: &Card, action: &'static str, user: &str) -> bool {
-        let started = Instant::now();
-        let press = Press::action(&card.message, action).by(user);
-        match self.crowd.sim.click(press).await {
-            Err(_) => true,
-            Ok(Clicked {
-                connection: None, ..
-            }) => false,
-            Ok(clicked) => {
-                let outcome = Outcome {
-                    popup: clicked.popup,
-                    problem: clicked.problem,
-                    toast: clicked.toast,
-                    card: None,
-                };
-                let seen = seen(&outcome);
-                let settled = matches!(&seen, Seen::Toast { kind, .. } if kind != "info");
-                self.record(card, clicked.event_id, action, user, seen, started);
-                self.crowd.books().latencies.extend(clicked.latency_us);
-                settled
-            }
-        }
-    }
-
-    /// A tap from a screen that still shows the first card; with an event, that
-    /// very push once more.
-    async fn stale_tap(
-        &self,
-        card: &Card,
-        action: &'static str,
-        event: Option<String>,
-        user: &str,
-    ) -> Option<String> {
-        let started = Instant::now();
-        let value = card.values.get(action)?;
-        let number = self.crowd.events.fetch_add(1, Ordering::Relaxed);
-        let event = event.unwrap_or_else(|| format!("stale-{:x}-{number:x}", self.crowd.seed));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-        let payload = json!({
-            "schema": "2.0",
-            "header": {
-                "event_id": event, "token": "t", "create_time": now.as_micros().to_string(),
-                "event_type": "card.action.trigger", "tenant_key": TENANT, "app_id": APP_ID,
-            },
-            "event": {
-                "operator": {"open_id": user}, "token": "c-1", "host": "im_message",
-                "action": {"value": value, "tag": "button"},
-                "context": {"open_message_id": card.message, "open_chat_id": card.chat},
-            },
-        });
-        let pushed = self.crowd.sim.push_click_raw(payload.to_string()).await;
-        let (pushed, outcome) = pushed;
-        pushed.connection?;
-        self.record(card, event.clone(), action, user, seen(&outcome), started);
-        Some(event)
-    }
-
-    fn record(
-        &self,
-        card: &Card,
-        event: String,
-        action: &'static str,
-        user: &str,
-        seen: Seen,
-        started: Instant,
-    ) {
-        self.crowd.taps.fetch_add(1, Ordering::Relaxed);
-        self.crowd.books().taps.push(Tap {
-            request: card.request.clone(),
-            event,
-            action,
-            by_owner: user == OWNER,
-            seen,
-            blurred: self.crowd.long_connection.altered_since(started),
-        });
-    }
-}
-
-fn seen(outcome: &Outcome) -> Seen {
-    match (outcome.popup, &outcome.toast) {
-        (None, Some(toast)) => Seen::Toast {
-            kind: toast.kind.clone(),
-            content: toast.content.clone(),
-        },
-        (Some(popup), _) if !is_silence(popup) => Seen::Toast {
-            kind: "popup".to_owned(),
-            content: format!("{popup}: {:?}", outcome.problem),
-        },
-        _ => Seen::Nothing,
-    }
-}
-
-/// Feishu's own words for "your app did not answer".
-fn is_silence(popup: i64) -> bool {
-    [
-        nod::simulator::popup::NO_ANSWER,
-        nod::simulator::popup::NOT_SUBSCRIBED,
-    ]
-    .contains(&popup)
-}
-
-fn choose(card: &Card, chance: &mut StdRng) -> &'static str {
-    let action = match chance.next_u32() % 100 {
-        0..50 => "allow",
-        50..58 => "always",
-        58..64 => "session",
-        64..90 => "deny",
-        _ => "interrupt",
-    };
-    if card.values.contains_key(action) {
-        action
-    } else {
-        "allow"
     }
 }
 
@@ -508,6 +317,6 @@ fn collect(node: &Value, found: &mut HashMap<&'static str, Value>) {
     }
 }
 
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -2,7 +2,7 @@
 //! killed, started again. What it writes goes to a file beside it.
 
 use std::fs::File;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
@@ -51,8 +51,40 @@ impl Home {
             ("FEISHU_APP_ID", APP_ID.to_owned()),
             ("FEISHU_APP_SECRET", APP_SECRET.to_owned()),
             ("FEISHU_OWNER_ID", OWNER.to_owned()),
+            ("LD_PRELOAD", place("clock.so")),
+            ("FAULTS_CLOCK", place("clock")),
         ];
-        Ok(Self { dir, settings })
+        let home = Self { dir, settings };
+        home.set_clock(0)?;
+        home.build_clock()?;
+        Ok(home)
+    }
+
+    /// Moves nod's wall clock to so far from the true one, at once.
+    pub(crate) fn set_clock(&self, ms: i64) -> std::io::Result<()> {
+        let mut file = File::options();
+        let file = file.create(true).truncate(false).write(true);
+        let file = file.open(self.dir.path().join("clock"))?;
+        file.write_all_at(&ms.to_ne_bytes(), 0)
+    }
+
+    fn build_clock(&self) -> anyhow::Result<()> {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/faults/clock.c");
+        let built = std::process::Command::new("cc")
+            .args(["-O1", "-shared", "-fPIC", "-o"])
+            .arg(self.dir.path().join("clock.so"))
+            .args([source, "-ldl"])
+            .status()
+            .context("the movable clock needs `cc`")?;
+        anyhow::ensure!(built.success(), "the movable clock cannot be built");
+        Ok(())
+    }
+
+    /// KiB in all files of the state directory.
+    pub(crate) fn disk_kib(&self) -> u64 {
+        let files = std::fs::read_dir(self.state()).into_iter().flatten();
+        let sizes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+        sizes.sum::<u64>() >> 10
     }
 
     pub(crate) fn state(&self) -> PathBuf {
