@@ -2,6 +2,7 @@
 //! everything else is for the owner's sessions: an answer to the one question
 //! that waits, a command, or words for a session. Nobody else has any effect.
 
+pub(super) mod claim;
 mod commands;
 
 use std::sync::Arc;
@@ -66,16 +67,8 @@ pub(super) async fn take(parts: &Arc<Parts>, message: &Message) {
 
 /// The owner says something.
 async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
-    let (Some(id), Some(chat)) = (message.id.clone(), message.chat.clone()) else {
+    let (Some(id), Some(written)) = (message.id.clone(), written(message)) else {
         return;
-    };
-    let written = Written {
-        place: Place {
-            chat,
-            thread: message.thread.clone(),
-        },
-        parent: message.parent.clone(),
-        root: message.root.clone(),
     };
     let (key, name, kind) = match &message.body {
         Body::Text(text) => return hear(parts, message, &written, owner, text).await,
@@ -126,6 +119,17 @@ async fn hear(
             }
         },
     }
+}
+
+fn written(message: &Message) -> Option<Written> {
+    Some(Written {
+        place: Place {
+            chat: message.chat.clone()?,
+            thread: message.thread.clone(),
+        },
+        parent: message.parent.clone(),
+        root: message.root.clone(),
+    })
 }
 
 /// The questions that plain words here could answer. Outside of threads those
@@ -205,7 +209,7 @@ async fn answer(
 }
 
 /// `/lock`, alone or as a reply; never taken for a reason.
-fn asks_to_lock(message: &Message) -> bool {
+pub(super) fn asks_to_lock(message: &Message) -> bool {
     matches!(&message.body, Body::Text(text) if without_mentions(text, message) == "/lock")
 }
 
@@ -226,6 +230,11 @@ async fn is_settled(parts: &Parts, card: &MessageId) -> bool {
         .run(move |db| db.settled_by_message(&card))
         .await;
     found.is_ok_and(|row| row.is_some())
+}
+
+/// Whether it is polite to answer: they speak to the bot, and may.
+pub(super) async fn may_be_told(parts: &Parts, message: &Message) -> bool {
+    parts.approver(&message.by).is_some() && is_for_the_bot(parts, message).await
 }
 
 /// In private, or in the configured group when the bot is mentioned.

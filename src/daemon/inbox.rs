@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use tracing::warn;
 
-use super::chat;
 use super::parts::Parts;
+use super::{chat, peers};
 use crate::feishu::event::{self, Message, Push};
 use crate::ids::MessageId;
 use crate::store::{Db, Received};
@@ -14,19 +14,31 @@ use crate::wording::task as words;
 
 /// Returns once the message may be acknowledged; what it causes takes its time.
 pub(super) async fn receive(parts: &Arc<Parts>, message: Message, push: &[u8]) {
+    if keep(parts, &message, push).await {
+        tokio::spawn(deal_with(Arc::clone(parts), message, push.to_vec()));
+    }
+}
+
+/// As [`receive`], from a machine that has asked around.
+pub(super) async fn receive_from_peer(parts: &Arc<Parts>, message: Message, push: &[u8]) {
+    if keep(parts, &message, push).await {
+        tokio::spawn(carry_out(Arc::clone(parts), message));
+    }
+}
+
+/// Writes a message down. False for one that came before, and for a bot's.
+async fn keep(parts: &Parts, message: &Message, push: &[u8]) -> bool {
     let Some(id) = message.id.clone().filter(|_| message.from_user) else {
-        return;
+        return false;
     };
     let (event, push, now) = (message.head.event_id.clone(), push.to_vec(), parts.now());
     let kept = parts
         .store
         .run(move |db| db.receive(&id, event.as_ref(), &push, now));
-    match kept.await {
-        Ok(false) => return,
-        Ok(true) => {}
-        Err(why) => warn!("cannot tell whether a message came before: {why}"),
-    }
-    tokio::spawn(deal_with(Arc::clone(parts), message));
+    kept.await.unwrap_or_else(|why| {
+        warn!("cannot tell whether a message came before: {why}");
+        true
+    })
 }
 
 /// What follows must not happen twice, so a crash leaves it half done and the
@@ -53,14 +65,24 @@ pub(super) async fn restore(parts: &Arc<Parts>) {
 
 async fn take_up(parts: Arc<Parts>, left: Received) {
     match event::parse(&left.push) {
-        Push::Message(message) if !left.begun => return deal_with(parts, *message).await,
+        Push::Message(message) if !left.begun => {
+            return deal_with(parts, *message, left.push).await;
+        }
         Push::Message(message) => chat::say(&parts, &message, &words::CUT_OFF).await,
         Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => {}
     }
     cross_out(&parts, left.message).await;
 }
 
-async fn deal_with(parts: Arc<Parts>, message: Message) {
+async fn deal_with(parts: Arc<Parts>, message: Message, push: Vec<u8>) {
+    if peers::messages::is_for_us(&parts, &message, &push).await {
+        carry_out(parts, message).await;
+    } else if let Some(id) = message.id {
+        cross_out(&parts, id).await;
+    }
+}
+
+async fn carry_out(parts: Arc<Parts>, message: Message) {
     chat::take(&parts, &message).await;
     if let Some(id) = message.id {
         cross_out(&parts, id).await;

@@ -1,5 +1,8 @@
 //! The other machines of this app: clicks of theirs that came here go to
 //! them, and ours that came to them are decided here, by our own approvers.
+//! Chat messages have their own room.
+
+pub(super) mod messages;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +19,7 @@ use crate::config::Config;
 use crate::feishu::event::{Click, Head};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
-use crate::gateway::call::{self, Answer, Call, QUERY};
+use crate::gateway::call::{self, Answer, Call, QUERY, TAKE, WHOSE};
 use crate::gateway::forward::{ANSWER_WITHIN, Forwarder, Outcome};
 use crate::gateway::route::CallbackUrl;
 use crate::gateway::seal::{Purpose, Sealer};
@@ -120,6 +123,7 @@ pub(super) async fn forward(
             name: click.name.clone(),
             form: click.form.clone(),
         }),
+        push: None,
     };
     let outcome = parts
         .gate
@@ -183,11 +187,15 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
 }
 
 /// Decides what another machine, or a foreign callback service, asks for.
-async fn receive(parts: &Parts, call: Call, sealed: bool) -> Answer {
+async fn receive(parts: &Arc<Parts>, call: Call, sealed: bool) -> Answer {
     let shown = if !sealed {
         unsealed(parts, &call).await
     } else if call.action == QUERY {
         return became(parts, &call.request).await;
+    } else if call.action == WHOSE {
+        return messages::whose(parts, &call).await;
+    } else if call.action == TAKE {
+        return messages::take(parts, &call).await;
     } else {
         let click = call.click.unwrap_or_default();
         let click = Click {

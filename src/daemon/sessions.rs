@@ -140,6 +140,18 @@ impl Sessions {
         }
     }
 
+    /// Whether a session lives in this very thread, or this replies to what it
+    /// shows.
+    pub(super) fn is_about_one(&self, written: &Written) -> bool {
+        let replied = [&written.parent, &written.root];
+        let is_reply_to = |id: &MessageId| replied.contains(&&Some(id.clone()));
+        self.lock().values().map(|entry| &entry.kept).any(|kept| {
+            (written.place.thread.is_some() && kept.place == written.place)
+                || is_reply_to(&kept.anchor)
+                || kept.card.as_ref().is_some_and(is_reply_to)
+        })
+    }
+
     /// Whether a session that waits lives exactly here, for commands that are
     /// carried out elsewhere and cancel its wait.
     pub(super) fn awake_at(&self, place: &Place) -> Option<i64> {

@@ -1,5 +1,5 @@
-//! What machines say to each other, as JSON: a decision asked for and its
-//! answer. The first three fields of each are the seeds' and stand alone for
+//! What machines say to each other, as JSON: a decision asked for, or a chat
+//! message brought, and the answer. The first three fields of each are the seeds' and stand alone for
 //! services that know nothing else; all of nod's own is under `nod`, sealed.
 
 use serde_json::{Map, Value, json};
@@ -19,6 +19,10 @@ pub const MAX_BODY: usize = 64 * 1024;
 pub const CLOCK_WINDOW: Millis = 30_000;
 /// Asks what became of a request and changes nothing.
 pub const QUERY: &str = "query";
+/// Asks whether a chat message is for the machine asked.
+pub const WHOSE: &str = "whose";
+/// Brings a chat message to the machine it is for.
+pub const TAKE: &str = "take";
 
 const MAX_NONCE: usize = 64;
 
@@ -31,6 +35,8 @@ pub struct Call {
     pub project_dir: String,
     /// What only nod sends.
     pub click: Option<Click>,
+    /// A chat message as Feishu pushed it; never without a seal.
+    pub push: Option<String>,
 }
 
 /// The click behind a forwarded decision, as Feishu told it.
@@ -93,6 +99,7 @@ impl Call {
             "value": click.value,
             "name": click.name,
             "form": click.form,
+            "push": self.push,
             "sent_at": stamp.sent_at,
             "nonce": stamp.nonce,
         });
@@ -138,6 +145,7 @@ impl Call {
             request: RequestId::parse(text("request_id")?).ok()?,
             project_dir: text("project_dir").unwrap_or_default().to_owned(),
             click: nod.map(click),
+            push: nod.and_then(|nod| Some(nod.get("push")?.as_str()?.to_owned())),
         })
     }
 }
@@ -224,6 +232,16 @@ impl Answer {
             decision,
             message: toast.text().get(Lang::Zh).to_owned(),
             seen: Some(Seen { toast, card }),
+        }
+    }
+
+    /// An answer for a machine, not for a person.
+    pub fn bare(success: bool, message: &str) -> Self {
+        Self {
+            success,
+            decision: None,
+            message: message.to_owned(),
+            seen: None,
         }
     }
 
@@ -342,6 +360,7 @@ mod tests {
                 name: None,
                 form: Map::from_iter([("reason".to_owned(), json!("not now"))]),
             }),
+            push: Some("{}".to_owned()),
         }
     }
 
@@ -375,6 +394,7 @@ mod tests {
             ("/project_dir", json!("/q")),
             ("/nod/operator/open_id", json!("ou_2")),
             ("/nod/form/reason", json!(null)),
+            ("/nod/push", json!("{ }")),
             ("/nod/sent_at", json!(2_000)),
             ("/nod/nonce", json!("nonce-two")),
             ("/nod/seal", json!("")),

@@ -135,6 +135,25 @@ pub fn which_project(names: &str) -> Text {
     )
 }
 
+/// Several machines share the app, and the words could be for any.
+pub const WHICH_MACHINE: Text = Text::new(
+    "有多台机器可能是这条消息的对象。请直接回复对应的卡片，或在任务的话题中发送。",
+    "Several machines could be meant. Reply to the card itself, or write in the task's thread.",
+);
+
+pub const MACHINE_UNREACHABLE: Text = Text::new(
+    "这条消息所属的机器当前无法联系，没有执行。请在该机器上处理，或稍后重新发送。",
+    "The machine this message is for cannot be reached; nothing was done. Answer there, or send it again later.",
+);
+
+/// `/lock` is meant for every machine.
+pub fn not_locked(machines: &str) -> Text {
+    Text::made(
+        format!("以下机器无法联系，没有锁定：{machines}"),
+        format!("These machines could not be reached and are not locked: {machines}"),
+    )
+}
+
 /// Carrying it out again could do it twice.
 pub const CUT_OFF: Text = Text::new(
     "nod 在处理这条消息时重启了。请查看任务是否已开始，必要时重新发送。",

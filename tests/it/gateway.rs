@@ -1,6 +1,7 @@
 //! Several machines behind one app, and the mode without an app: real daemons
 //! on two loopback addresses, Feishu's random routing, forged addresses.
 
+mod chat;
 mod rig;
 mod webhook;
 

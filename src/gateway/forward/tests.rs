@@ -30,6 +30,7 @@ fn call() -> Call {
         request: RequestId::parse("r").expect("an id"),
         project_dir: "/p".to_owned(),
         click: None,
+        push: None,
     }
 }
 

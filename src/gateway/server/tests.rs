@@ -84,6 +84,7 @@ fn body(secret: &str, sent_at: Millis, nonce: &str) -> String {
             by: Person::default(),
             ..Click::default()
         }),
+        push: None,
     };
     let stamp = Stamp {
         sent_at,
