@@ -13,6 +13,7 @@ mod connection;
 mod daemon;
 mod demo;
 mod discovery;
+mod docs;
 mod doctor;
 mod faults;
 mod fuzz;
