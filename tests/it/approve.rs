@@ -391,6 +391,13 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(written["permissions"]["allow"], json!([]));
     assert!(stage.home.run(&["rules"]).await.stdout.contains("undone"));
+    // A rule that somebody wrote again by hand is theirs.
+    let by_hand = json!({"permissions": {"allow": ["Bash(cargo check)"]}}).to_string();
+    std::fs::write(&file, &by_hand).unwrap();
+    let again = stage.home.run(&["rules", "undo", "1"]).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stdout.contains("没有改动"), "{again:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), by_hand);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,11 +51,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "tests/it/simulation.rs",
         "NOD_SIMULATION_SEEDS",
     ),
-    (
-        "claude --resume",
-        "tests/peers/sessions/test_sessions.py",
-        "--resume",
-    ),
+    ("claude --resume", "tests/it/sessions.rs", "--resume {id}"),
     ("nod announce", "tests/it/gateway/webhook.rs", "announce"),
     ("nod ask", "tests/it/ask.rs", "\"ask\""),
     ("nod ask choice", "tests/it/ask.rs", "\"choice\""),
@@ -361,5 +357,5 @@ fn every_link_leads_somewhere() {
             seen += 1;
         }
     }
-    assert!(seen > 20, "{seen}");
+    assert!(seen > 15, "{seen}");
 }

@@ -133,6 +133,82 @@ type ConsoleFault = (
     Option<i32>,
 );
 
+const CONSOLE_FAULTS: [ConsoleFault; 10] = [
+    (
+        |app| app.scopes.retain(|scope| scope != "im:message:send_as_bot"),
+        "scopes",
+        "problem",
+        "/auth?q=im:message:send_as_bot",
+        Some(1),
+    ),
+    (
+        |app| {
+            app.scopes
+                .retain(|s| s != "application:application:self_manage");
+        },
+        "scopes",
+        "warning",
+        "self_manage",
+        Some(0),
+    ),
+    (
+        |app| app.callbacks.clear(),
+        "callbacks",
+        "problem",
+        "200340",
+        Some(1),
+    ),
+    (
+        |app| app.callback_mode = Some("webhook".to_owned()),
+        "callbacks",
+        "problem",
+        "Callback Configuration",
+        Some(1),
+    ),
+    (
+        |app| app.callback_mode = None,
+        "callbacks",
+        "warning",
+        "nod doctor --click",
+        Some(0),
+    ),
+    (
+        |app| app.event_mode = Some("webhook".to_owned()),
+        "events",
+        "problem",
+        "Event Configuration",
+        Some(1),
+    ),
+    (
+        |app| app.event_mode = None,
+        "events",
+        "warning",
+        "does not say how events",
+        Some(0),
+    ),
+    (
+        |app| app.events.clear(),
+        "events",
+        "problem",
+        "im.message.receive_v1 is not subscribed",
+        Some(1),
+    ),
+    (
+        |app| app.published = false,
+        "version",
+        "problem",
+        "Version Management",
+        Some(1),
+    ),
+    (
+        |app| "another".clone_into(&mut app.secret),
+        "token",
+        "problem",
+        "FEISHU_APP_SECRET",
+        Some(1),
+    ),
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_nod_passes_and_each_fault_of_the_app_is_named() {
     PLAYED[0].get_or_init(faults_of_the_app).await;
@@ -149,82 +225,7 @@ async fn faults_of_the_app() {
     let settings = report.json["settings"].to_string();
     assert!(settings.contains("~/.config/nod/.env"), "{settings}");
 
-    let faults: [ConsoleFault; 10] = [
-        (
-            |app| app.scopes.retain(|scope| scope != "im:message:send_as_bot"),
-            "scopes",
-            "problem",
-            "/auth?q=im:message:send_as_bot",
-            Some(1),
-        ),
-        (
-            |app| {
-                app.scopes
-                    .retain(|s| s != "application:application:self_manage");
-            },
-            "scopes",
-            "warning",
-            "self_manage",
-            Some(0),
-        ),
-        (
-            |app| app.callbacks.clear(),
-            "callbacks",
-            "problem",
-            "200340",
-            Some(1),
-        ),
-        (
-            |app| app.callback_mode = Some("webhook".to_owned()),
-            "callbacks",
-            "problem",
-            "Callback Configuration",
-            Some(1),
-        ),
-        (
-            |app| app.callback_mode = None,
-            "callbacks",
-            "warning",
-            "nod doctor --click",
-            Some(0),
-        ),
-        (
-            |app| app.event_mode = Some("webhook".to_owned()),
-            "events",
-            "problem",
-            "Event Configuration",
-            Some(1),
-        ),
-        (
-            |app| app.event_mode = None,
-            "events",
-            "warning",
-            "does not say how events",
-            Some(0),
-        ),
-        (
-            |app| app.events.clear(),
-            "events",
-            "problem",
-            "im.message.receive_v1 is not subscribed",
-            Some(1),
-        ),
-        (
-            |app| app.published = false,
-            "version",
-            "problem",
-            "Version Management",
-            Some(1),
-        ),
-        (
-            |app| app.secret = "another".to_owned(),
-            "token",
-            "problem",
-            "FEISHU_APP_SECRET",
-            Some(1),
-        ),
-    ];
-    for (fault, check, level, words, code) in faults {
+    for (fault, check, level, words, code) in CONSOLE_FAULTS {
         assert!(nod.feishu.edit_app(APP_ID, fault));
         let report = nod.doctor().await;
         report.says(check, level, words);

@@ -102,6 +102,8 @@ async fn flags_alone_lead_to_a_proven_tap_and_back() {
     assert_eq!(*mode, 0o600);
     let env = std::str::from_utf8(env).unwrap();
     assert!(env.contains(APP_SECRET) && env.contains(OWNER), "{env}");
+    // The daemon that a service starts shall speak it too.
+    assert!(env.contains("NOD_LANG=en\n"), "{env}");
     let settings = &after[".claude/settings.json"].1;
     let settings = std::str::from_utf8(settings).unwrap();
     assert!(settings.contains("// mine") && settings.contains("PermissionRequest"));
@@ -130,6 +132,11 @@ fn a_preview_changes_nothing() {
         .unwrap();
     assert!(preview.status.success(), "{}", text(&preview));
     assert!(text(&preview).contains("+  \"hooks\": {"));
+    assert!(
+        text(&preview).contains("✓ done   · to do"),
+        "{}",
+        text(&preview)
+    );
     assert_eq!(picture(home.path()), before);
 }
 
@@ -148,6 +155,195 @@ fn unreadable_claude_settings_are_named_by_line_and_left_alone() {
         text(&preview)
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), "{\n  oops\n}");
+}
+
+#[test]
+fn commands_that_find_nothing_say_so_and_leave_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    for (arguments, code, words) in [
+        (&["setup", "--uninstall"][..], 0, "nothing was changed"),
+        (
+            &["setup", "--uninstall", "--dry-run"],
+            0,
+            "nothing was changed",
+        ),
+        (&["rules"], 0, "nothing is recorded"),
+        (&["rules", "undo", "1"], 1, "no rule has the number 1"),
+        (&["audit"], 0, "nothing is recorded"),
+        (&["doctor"], 1, "`FEISHU_APP_ID` is not set"),
+    ] {
+        let run = nod(home.path(), arguments).output().unwrap();
+        let said = text(&run);
+        assert_eq!(run.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+        assert!(picture(home.path()).is_empty(), "{arguments:?}");
+    }
+}
+
+/// What claude-notify leaves: its settings, and hooks that start it.
+fn with_claude_notify(home: &Path, base: &str) {
+    let root = home.join("tools/claude-notify");
+    fs::create_dir_all(&root).unwrap();
+    fs::write(
+        root.join(".env"),
+        format!(
+            "# claude-notify\nFEISHU_APP_ID={APP_ID}\nFEISHU_APP_SECRET=\"{APP_SECRET}\"\n\
+             FEISHU_OWNER_ID={OWNER}\nPERMISSION_REQUEST_TIMEOUT=120\n\
+             PERMISSION_SOCKET_PATH=/tmp/claude-permission.sock\nCALLBACK_SERVER_URL={base}\n"
+        ),
+    )
+    .unwrap();
+    let hook = root.join("src/hook-router.sh");
+    let settings = format!(
+        "{{\n  \"permissions\": {{\"defaultMode\": \"dontAsk\"}},\n  \"hooks\": {{\n    \
+         \"PermissionRequest\": [{{\"hooks\": [{{\"type\": \"command\", \"command\": \"{}\"}}]}}]\n  }}\n}}\n",
+        hook.display()
+    );
+    fs::write(home.join(".claude/settings.json"), settings).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claude_notify_is_taken_over_and_its_hooks_stay() {
+    let feishu = Simulator::start(Options::default()).await.unwrap();
+    let base = feishu.base_url();
+    let home = home();
+    with_claude_notify(home.path(), &base);
+    let before = picture(home.path());
+    let flags = ["setup", "--yes", "--domain", &base, "--no-test-card"];
+    let run = |more: &[&str]| {
+        let mut all = flags.to_vec();
+        all.extend(more);
+        let output = nod(home.path(), &all).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        text(&output)
+    };
+    let said = run(&[]);
+    for words in [
+        "found claude-notify's settings",
+        "not taken over: CALLBACK_SERVER_URL",
+        "each request makes two cards",
+        "Claude Code's mode is `dontAsk`",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let after = picture(home.path());
+    let env = String::from_utf8(after[".config/nod/.env"].1.clone()).unwrap();
+    for line in [
+        format!("FEISHU_APP_SECRET={APP_SECRET}\n"),
+        format!("FEISHU_OWNER_ID={OWNER}\n"),
+        "PERMISSION_REQUEST_TIMEOUT=120\n".to_owned(),
+    ] {
+        assert!(env.contains(&line), "{line}: {env}");
+    }
+    assert!(!env.contains("SOCKET"), "{env}");
+    let settings = || fs::read_to_string(home.path().join(".claude/settings.json")).unwrap();
+    assert!(settings().contains("hook-router.sh"), "{}", settings());
+    // nod's own limit stays below Claude Code's.
+    assert!(settings().contains("\"timeout\": 180"), "{}", settings());
+    assert!(settings().contains("dontAsk"), "a chosen mode stays");
+    run(&["--set-mode"]);
+    assert!(!settings().contains("dontAsk"), "{}", settings());
+
+    let back = nod(home.path(), &["setup", "--uninstall"])
+        .output()
+        .unwrap();
+    assert!(back.status.success(), "{}", text(&back));
+    assert_eq!(picture(home.path()), before);
+    feishu.shutdown().await;
+}
+
+/// A home where a service manager answers, from a script that writes down what
+/// it is told.
+struct Managed(tempfile::TempDir);
+
+impl Managed {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let bin = home.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        for name in ["systemctl", "launchctl", "journalctl", "tail"] {
+            let script = "#!/bin/sh\necho \"${0##*/} $*\" >> \"$HOME/told\"\n\
+                          case \"$*\" in *show*|*print*) /bin/cat \"$HOME/state\" 2>/dev/null;; esac\n\
+                          exit 0\n";
+            fs::write(bin.join(name), script).unwrap();
+            let open = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(bin.join(name), open).unwrap();
+        }
+        Self(home)
+    }
+
+    fn run(&self, arguments: &[&str], given: &[(&str, &str)]) -> (Option<i32>, String) {
+        let output = nod(self.0.path(), arguments)
+            .env("PATH", self.0.path().join("bin"))
+            .envs(given.iter().copied())
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output))
+    }
+
+    fn told(&self) -> String {
+        fs::read_to_string(self.0.path().join("told")).unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_service_is_installed_watched_and_removed() {
+    let home = Managed::new();
+    for verb in ["status", "logs"] {
+        let (code, said) = home.run(&["service", verb], &[]);
+        assert_eq!(code, Some(if verb == "status" { 3 } else { 1 }), "{said}");
+        assert!(said.contains("no service was installed"), "{said}");
+        assert!(said.contains("hint: `nod service install`"), "{said}");
+    }
+    let (code, said) = home.run(&["service", "install"], &[]);
+    assert_eq!(code, Some(78), "{said}");
+    assert!(said.contains("`FEISHU_APP_ID` is not set"), "{said}");
+    let by_shell = [("FEISHU_APP_ID", APP_ID), ("FEISHU_APP_SECRET", APP_SECRET)];
+    let (code, said) = home.run(&["service", "install"], &by_shell);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("would not see FEISHU_APP_ID"), "{said}");
+
+    let own = home.0.path().join(".config/nod/.env");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let [id, secret] = by_shell.map(|(name, value)| format!("{name}={value}\n"));
+    fs::write(&own, id + &secret).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o600)).unwrap();
+    let proxied = [("HTTPS_PROXY", "http://127.0.0.1:1")];
+    let (code, said) = home.run(&["service", "install"], &proxied);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("would not see HTTPS_PROXY"), "{said}");
+    if cfg!(target_os = "macos") {
+        assert!(home.told().contains("bootstrap"), "{}", home.told());
+        return;
+    }
+    assert!(
+        home.told().contains("enable nod.service"),
+        "{}",
+        home.told()
+    );
+    let unit = home.0.path().join(".config/systemd/user/nod.service");
+    let unit = fs::read_to_string(unit).unwrap();
+    // Sessions from chat need what the person has.
+    for line in ["Environment=\"PATH=", "Environment=\"NOD_LANG=en\""] {
+        assert!(unit.contains(line), "{unit}");
+    }
+    assert!(!unit.contains("SystemCallFilter"), "{unit}");
+
+    let (code, said) = home.run(&["service", "status"], &[]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("is installed and does not run"), "{said}");
+    let running = "ActiveState=active\nSubState=running\nMainPID=7\nStatusText=connected\n";
+    fs::write(home.0.path().join("state"), running).unwrap();
+    let (code, said) = home.run(&["service", "status"], &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said, "the service is running (process 7): connected\n");
+    let (code, said) = home.run(&["service", "logs", "-n", "5"], &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let shown = "journalctl --user --unit nod.service --lines 5";
+    assert!(home.told().contains(shown), "{}", home.told());
+    let (code, said) = home.run(&["service", "uninstall"], &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("stopped and removed"), "{said}");
 }
 
 #[test]
