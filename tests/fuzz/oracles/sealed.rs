@@ -73,6 +73,7 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
             value,
             ..Click::default()
         }),
+        push: text("push"),
     };
     let stamp = stamp("a-nonce-of-ours");
     let sent = call.to_json(Some((calls, &stamp)));
