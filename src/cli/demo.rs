@@ -13,14 +13,19 @@ mod transcript;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, Outcome, output};
 use crate::config::Sources;
 use crate::wording::{Lang, Text};
-use stage::{Stage, Staging};
+use stage::{Stage, Staging, word};
 use tour::Tour;
+
+/// How soon a reader that went away is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -62,14 +67,15 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_hook();
     let lang = arguments.lang.unwrap_or_else(|| sources.lang());
     super::runtime(2)?.block_on(async {
-        let staging = tokio::select! {
+        let mut over = std::pin::pin!(over());
+        let staged = tokio::select! {
             staged = Stage::set(lang) => staged,
-            () = super::stop_signal() => return Ok(()),
+            () = &mut over => return Ok(()),
         };
-        let mut stage = staging.map_err(|why| Failure::new(1, why))?;
+        let mut stage = staged.map_err(|why| Failure::new(1, why))?;
         let shown = tokio::select! {
             shown = show(&mut stage, arguments, &sources) => shown,
-            () = super::stop_signal() => {
+            () = &mut over => {
                 output::line(say(&ENDED, lang));
                 Ok(())
             }
@@ -77,6 +83,27 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         stage.strike().await;
         shown.map_err(|why| Failure::new(1, why))
     })
+}
+
+/// Returns when nobody wants the demo any more: they said so, closed its
+/// terminal, or stopped reading what it prints.
+async fn over() {
+    let closed = async {
+        match signal(SignalKind::hangup()) {
+            Ok(mut closed) => drop(closed.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let unread = async {
+        while output::is_read() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = super::stop_signal() => {}
+        () = closed => {}
+        () = unread => {}
+    }
 }
 
 static ENDED: Text = Text::new(
@@ -100,11 +127,7 @@ async fn show(stage: &mut Stage, arguments: &Arguments, sources: &Sources) -> Re
     if arguments.auto {
         return Tour::new(stage).by_itself().await;
     }
-    let word = match lang {
-        Lang::Zh => "zh",
-        Lang::En => "en",
-    };
-    let page = format!("{}/?lang={word}", stage.simulator.control_url());
+    let page = format!("{}/?lang={}", stage.simulator.control_url(), word(lang));
     output::line(say(&OPENED, lang));
     output::line(&format!("\n    {page}\n"));
     output::line(say(&STOP, lang));
@@ -113,6 +136,7 @@ async fn show(stage: &mut Stage, arguments: &Arguments, sources: &Sources) -> Re
         output::line("");
         output::line(say(&claude::HINT, lang));
         output::line(&format!("\n    {command}\n"));
+        output::line(say(&claude::THEN, lang));
         stage
             .simulator
             .note(json!({"note": "claude", "command": command}));

@@ -1,6 +1,7 @@
 //! The only place that prints. What was asked for goes to stdout, everything
 //! else to stderr; a reader that went away is no error.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::mpsc;
@@ -58,6 +59,18 @@ pub(super) fn hint(words: Words, text: &str) {
 /// Whether a person sees the answer, not a pipe.
 pub(super) fn is_terminal() -> bool {
     io::IsTerminal::is_terminal(&io::stdout())
+}
+
+/// Whether anybody could still read what is printed: false once the other end
+/// of a pipe is closed.
+pub(super) fn is_read() -> bool {
+    let out = io::stdout();
+    let mut watched = [PollFd::new(&out, PollFlags::empty())];
+    let at_once = Timespec::default();
+    poll(&mut watched, Some(&at_once)).is_err()
+        || !watched[0]
+            .revents()
+            .intersects(PollFlags::ERR | PollFlags::NVAL)
 }
 
 /// Reads stdin to its end, or fails past `most` bytes.

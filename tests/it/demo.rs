@@ -1,8 +1,10 @@
 //! `nod demo` as a newcomer runs it: the real binary, an empty home, nothing
 //! set, nothing left behind.
 
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 fn demo(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nod"));
@@ -203,69 +205,167 @@ fn it_speaks_chinese_unless_told_otherwise() {
 }
 
 /// The demo with its page, ended when dropped.
-struct Running(std::process::Child);
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-#[test]
-fn a_visitor_gets_a_page_and_one_signal_ends_it_all() {
-    use std::io::BufRead as _;
+impl Running {
+    fn start(home: &Path, arguments: &[&str]) -> Self {
+        let mut child = demo(home, arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
 
-    let home = tempfile::tempdir().unwrap();
-    let child = demo(home.path(), &["--no-browser", "--lang", "en"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut running = Running(child);
-    let mut lines = std::io::BufReader::new(running.0.stdout.take().unwrap()).lines();
-    let mut until = |part: &str| {
-        lines
+    /// The next line it prints that holds this.
+    fn until(&mut self, part: &str) -> String {
+        self.lines
             .by_ref()
             .map_while(Result::ok)
             .find(|line| line.contains(part))
             .unwrap_or_else(|| panic!("no line with `{part}`"))
-    };
-    let page = until("http://127.0.0.1:").trim().to_owned();
-    until("your turn");
-    let body = fetch(&page);
-    assert!(
-        body.contains("content-security-policy: default-src 'none'"),
-        "{body}"
-    );
-    assert!(
-        body.contains("<script type=\"module\" src=\"/app.js\">"),
-        "{body}"
-    );
+    }
 
-    let pid = rustix::process::Pid::from_child(&running.0);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    until("The demo is over");
-    assert!(running.0.wait().unwrap().success());
-    assert_eq!(left_behind(home.path()), Vec::<String>::new());
+    /// Where its page is.
+    fn address(&mut self) -> String {
+        let page = self.until("http://127.0.0.1:");
+        let page = page.trim().trim_start_matches("http://");
+        page.split('/').next().unwrap().to_owned()
+    }
+
+    fn interrupt(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+
+    fn complaints(&mut self) -> String {
+        let mut text = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut text).unwrap();
+        text
+    }
 }
 
-/// The page, headers and all, by the plainest HTTP there is.
-fn fetch(page: &str) -> String {
-    use std::io::{Read as _, Write as _};
+/// The processes that belong to a demo in this home: their ids and their
+/// command lines. Only where the kernel tells.
+fn processes(home: &Path) -> Vec<(i32, String)> {
+    let Ok(all) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let of_home = |entry: std::fs::DirEntry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let read = |file: &str| std::fs::read(entry.path().join(file)).ok();
+        let environment = String::from_utf8_lossy(&read("environ")?).into_owned();
+        let command = String::from_utf8_lossy(&read("cmdline")?).replace('\0', " ");
+        let own = environment.contains(home.to_str()?) && !command.is_empty();
+        own.then_some((pid, command))
+    };
+    all.flatten().filter_map(of_home).collect()
+}
 
-    let address = page
-        .trim_start_matches("http://")
-        .split('/')
-        .next()
-        .unwrap();
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
+/// An answer of the page's server, headers and all, by the plainest HTTP there is.
+fn http(address: &str, request: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
     write!(
         stream,
-        "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+#[test]
+fn a_visitor_gets_a_page_plays_and_one_signal_ends_it_all() {
+    let home = tempfile::tempdir().unwrap();
+    let arguments = ["--no-browser", "--lang", "en"];
+    let mut running = Running::start(home.path(), &arguments);
+    let mut beside = Running::start(home.path(), &arguments);
+    let page = running.address();
+    assert_ne!(page, beside.address(), "two demos do not meet");
+    beside.until("your turn");
+    running.until("your turn");
+    let body = http(&page, "GET /", "");
+    for part in [
+        "content-security-policy: default-src 'none'",
+        r#"<script type="module" src="/app.js">"#,
+    ] {
+        assert!(body.contains(part), "{body}");
+    }
+
+    let stop = r#"{"ask": "play", "scene": 14}"#;
+    let review = r#"{"text": "/new Review the whole shop, file by file"}"#;
+    http(&page, "POST /control/note", stop);
+    running.until("14. Stop it");
+    http(&page, "POST /control/text", review);
+    running.until("progress       Read · ");
+    http(&page, "POST /control/note", r#"{"ask": "next"}"#);
+    running.until("card becomes   Task stopped");
+    running.until("That was all.");
+
+    http(&page, "POST /control/note", stop);
+    running.until("14. Stop it");
+    http(&page, "POST /control/text", review);
+    running.until("progress       Read · ");
+    running.interrupt();
+    running.until("The demo is over");
+    assert!(running.child.wait().unwrap().success());
+    assert!(TcpStream::connect(&page).is_err(), "its port is free again");
+
+    beside.interrupt();
+    beside.until("The demo is over");
+    assert!(beside.child.wait().unwrap().success());
+    assert_eq!(left_behind(home.path()), Vec::<String>::new());
+    assert_eq!(processes(home.path()), []);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_tour_quietly() {
+    let home = tempfile::tempdir().unwrap();
+    let mut child = demo(home.path(), &["--auto", "--lang", "en"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    reader.read_line(&mut first).unwrap();
+    assert!(first.starts_with("nod demo: "), "{first}");
+    drop(reader);
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success());
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert_eq!(left_behind(home.path()), Vec::<String>::new());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_scene_that_fails_is_named_and_fails_the_tour() {
+    let home = tempfile::tempdir().unwrap();
+    let mut running = Running::start(home.path(), &["--auto", "--lang", "en"]);
+    running.until("2. Always allow");
+    let all = processes(home.path());
+    let daemon = all.iter().find(|(_, command)| command.contains(" daemon"));
+    let pid = rustix::process::Pid::from_raw(daemon.expect("a daemon").0).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let rest: Vec<String> = running.lines.by_ref().map_while(Result::ok).collect();
+    assert_eq!(running.child.wait().unwrap().code(), Some(1), "{rest:?}");
+    let told = running.complaints();
+    assert!(told.contains("nod: scene "), "{told}");
+    assert_eq!(left_behind(home.path()), Vec::<String>::new());
+    assert_eq!(processes(home.path()), []);
 }

@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 
-use super::stage::{Stage, terminate};
+use super::stage::{Stage, terminate, word};
 
 /// One tool call the agent wants to make.
 #[derive(Debug, Clone)]
@@ -127,6 +127,7 @@ impl Agent {
     async fn hook(&self, stage: &Stage, input: &Value) -> io::Result<Child> {
         let mut child = stage
             .command("hook")
+            .env("NOD_LANG", word(stage.lang))
             .env("CLAUDE_PROJECT_DIR", &self.project)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -15,6 +15,11 @@ pub(super) static HINT: Text = Text::new(
     "You have Claude Code. To let it ask here, run this in another terminal:",
 );
 
+pub(super) static THEN: Text = Text::new(
+    "再让它做一件要请求权限的事，例如新建一个文件。你自己的设置不变；演示一结束，它就不再向这里请求。",
+    "Then have it do something it must ask for, such as making a file. Your own settings stay as they are, and it stops asking here when the demo ends.",
+);
+
 /// Every event nod listens to.
 const EVENTS: [&str; 7] = [
     "PermissionRequest",
@@ -50,7 +55,13 @@ fn settings(nod: &Path, state: &Path) -> Value {
         .iter()
         .map(|event| ((*event).to_owned(), entry.clone()))
         .collect();
-    json!({"env": {"NOD_STATE_DIR": state}, "hooks": hooks})
+    json!({
+        // Both, because a person's own settings may name another socket.
+        "env": {"NOD_STATE_DIR": state, "PERMISSION_SOCKET_PATH": state.join("run/nod.sock")},
+        // In the mode `auto` a classifier decides, and no hook is asked.
+        "permissions": {"defaultMode": "default"},
+        "hooks": hooks,
+    })
 }
 
 /// A path as one word of a shell's command line.
@@ -83,6 +94,9 @@ mod tests {
     fn every_event_reaches_this_nod_and_its_state() {
         let settings = settings(Path::new("/opt/nod"), Path::new("/tmp/s"));
         assert_eq!(settings["env"]["NOD_STATE_DIR"], "/tmp/s");
+        let socket = &settings["env"]["PERMISSION_SOCKET_PATH"];
+        assert_eq!(socket, "/tmp/s/run/nod.sock");
+        assert_eq!(settings["permissions"]["defaultMode"], "default");
         for event in EVENTS {
             let hook = &settings["hooks"][event][0]["hooks"][0];
             assert_eq!(hook["command"], "/opt/nod hook");

@@ -25,6 +25,13 @@ pub(super) enum Wish {
     Speak(Lang),
 }
 
+impl Wish {
+    /// Whether it ends the scene that plays.
+    pub(super) fn leaves(self) -> bool {
+        matches!(self, Self::Next | Self::Play(_))
+    }
+}
+
 /// The wish a note holds, if it holds one.
 pub(super) fn wish(entry: &Entry) -> Option<Wish> {
     if entry.kind != "note" {

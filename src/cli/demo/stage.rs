@@ -140,17 +140,13 @@ impl Stage {
     async fn start_daemon(&mut self) -> Result<(), Broken> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let (staging, lang) = self.playing;
-        let lang = match lang {
-            Lang::Zh => "zh",
-            Lang::En => "en",
-        };
         let mut command = self.command("daemon");
         command
             .env("FEISHU_APP_ID", APP_ID)
             .env("FEISHU_APP_SECRET", APP_SECRET)
             .env("FEISHU_DOMAIN", self.simulator.base_url())
             .env("FEISHU_OWNER_ID", OWNER)
-            .env("NOD_LANG", lang)
+            .env("NOD_LANG", word(lang))
             .env("NOD_CLAUDE", self.stand_in())
             .env("NOD_PROJECTS", format!("shop={}", self.project().display()))
             .env(
@@ -203,6 +199,14 @@ fn tail(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let from = text.ceil_char_boundary(text.len().saturating_sub(LOG_TAIL));
     text[from..].to_owned()
+}
+
+/// A language as the settings name it.
+pub(super) fn word(lang: Lang) -> &'static str {
+    match lang {
+        Lang::Zh => "zh",
+        Lang::En => "en",
+    }
 }
 
 /// Asks a child to end, as a service manager or Claude Code would.

@@ -36,6 +36,7 @@ static TESTING: Text = Text::new(
     "价格改好了，再跑一遍测试。",
     "The prices are done; now the tests.",
 );
+static TEST_CALL: Text = Text::new("运行单元测试", "Run the unit tests");
 static NO_ANSWER: Text = Text::new("（没有回答）", "(no answer)");
 static NO_SCRIPT: Text = Text::new(
     "我只是演示里的替身，照着剧本说话，这件事做不了。换成真正的 Claude Code，它已经动手了。",
@@ -220,7 +221,7 @@ impl<S: FnMut(Value)> StandIn<S> {
             "Read",
             &json!({"file_path": "package.json"}),
         )?;
-        let command = json!({"command": "npm test", "description": "Run the unit tests"});
+        let command = json!({"command": "npm test", "description": TEST_CALL.get(lang)});
         let verdict = self.ask("Bash", &command)?;
         if verdict["behavior"] == "allow" {
             self.uses("", "Bash", &command)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Printed};
+use super::agent::{Agent, Call, Printed};
 use super::guide::{self, Reader, Wish, wish};
 use super::scenes::{self, Opening, Scene, Step};
 use super::stage::Stage;
@@ -22,11 +22,16 @@ const LIMIT: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_secs(2);
 const WATCHED: Duration = Duration::from_secs(10);
 
+/// More than a person presses before the tour looks.
+const MAX_WISHES: usize = 16;
+
 pub(super) struct Tour<'a> {
     stage: &'a mut Stage,
     agent: Agent,
     transcript: Transcript,
     reader: Reader,
+    /// What the visitor asked for and nobody has looked at yet.
+    wishes: Vec<Wish>,
 }
 
 impl<'a> Tour<'a> {
@@ -35,6 +40,7 @@ impl<'a> Tour<'a> {
             agent: Agent::new(stage),
             transcript: Transcript::new(stage.lang),
             reader: Reader::default(),
+            wishes: Vec::new(),
             stage,
         }
     }
@@ -96,23 +102,30 @@ impl<'a> Tour<'a> {
     /// The scene the visitor picks once all were shown.
     async fn chosen(&mut self, scenes: usize) -> usize {
         loop {
-            let entries = self.reader.wait(&self.stage.simulator).await;
-            for wanted in self.hear(&entries) {
-                match wanted {
-                    Wish::Play(number) if (1..=scenes).contains(&number) => return number,
-                    Wish::Next => return 1,
-                    _ => {}
-                }
+            match self.leaving().await {
+                Wish::Play(number) if (1..=scenes).contains(&number) => return number,
+                Wish::Next => return 1,
+                _ => {}
             }
+        }
+    }
+
+    /// Waits until the visitor wants to see something else.
+    async fn leaving(&mut self) -> Wish {
+        loop {
+            let mut wishes = std::mem::take(&mut self.wishes).into_iter();
+            if let Some(wanted) = wishes.find(|wish| wish.leaves()) {
+                return wanted;
+            }
+            self.listen().await;
         }
     }
 
     /// Plays one scene with the visitor deciding; what they want next.
     async fn host(&mut self, number: usize, scene: &Scene) -> Result<Wish, Broken> {
         let known = self.set(number, scene).await?;
-        self.transcript.hint(&scene.hint);
         let ended = match &scene.opening {
-            Opening::Call(_) => self.host_call(number, scene, known).await?,
+            Opening::Call(call) => self.host_call(number, scene, call, known).await?,
             Opening::Words(_) => self.host_session(scene, known).await,
         };
         let as_planned = match ended {
@@ -123,35 +136,26 @@ impl<'a> Tour<'a> {
             .simulator
             .note(guide::scene_end(number, as_planned));
         self.transcript.go_on();
-        loop {
-            let entries = self.reader.wait(&self.stage.simulator).await;
-            let wanted = self.hear(&entries).into_iter();
-            let mut wanted = wanted.filter(|wish| matches!(wish, Wish::Next | Wish::Play(_)));
-            if let Some(wanted) = wanted.next() {
-                return Ok(wanted);
-            }
-        }
+        Ok(self.leaving().await)
     }
 
     async fn host_call(
         &mut self,
         number: usize,
         scene: &Scene,
+        call: &Call,
         known: usize,
     ) -> Result<Ended, Broken> {
         let mut act = self.begin(number, scene, known).await?;
-        let (Some(call), Some(asked)) = (scene.call(), act.asked.as_mut()) else {
+        let Some(asked) = act.asked.as_mut() else {
             return Ok(Ended::AsPlanned(false));
         };
+        self.transcript.hint(&scene.hint);
         if scene.steps.iter().any(|step| matches!(step, Step::Crash)) {
             self.stage.crash().await?;
         }
         let printed = loop {
-            let entries = tokio::select! {
-                printed = asked.end() => break printed?,
-                entries = self.reader.wait(&self.stage.simulator) => entries,
-            };
-            for wanted in self.hear(&entries) {
+            for wanted in std::mem::take(&mut self.wishes) {
                 match wanted {
                     Wish::TerminalYes => self.agent.ran(self.stage, call).await?,
                     Wish::TerminalEsc => asked.give_up(),
@@ -162,6 +166,10 @@ impl<'a> Tour<'a> {
                         return Ok(Ended::Left(wanted));
                     }
                 }
+            }
+            tokio::select! {
+                printed = asked.end() => break printed?,
+                () = self.listen() => {}
             }
         };
         self.tell();
@@ -174,19 +182,19 @@ impl<'a> Tour<'a> {
 
     /// The visitor writes, and a session runs until its card says it is over.
     async fn host_session(&mut self, scene: &Scene, known: usize) -> Ended {
+        self.transcript.hint(&scene.hint);
         loop {
-            let entries = self.reader.wait(&self.stage.simulator).await;
-            let wishes = self.hear(&entries);
             if let Some(ending) = act::task_ending(&self.stage.simulator, known) {
                 let planned =
                     |step: &Step| matches!(step, Step::TaskEnds(title) if *title == ending);
                 return Ended::AsPlanned(scene.steps.iter().any(planned));
             }
-            let leaves = |wish: &Wish| matches!(wish, Wish::Next | Wish::Play(_));
-            if let Some(wanted) = wishes.into_iter().find(leaves) {
+            let mut wishes = std::mem::take(&mut self.wishes).into_iter();
+            if let Some(wanted) = wishes.find(|wish| wish.leaves()) {
                 self.stop_tasks(known).await;
                 return Ended::Left(wanted);
             }
+            self.listen().await;
         }
     }
 
@@ -194,6 +202,7 @@ impl<'a> Tour<'a> {
     async fn set(&mut self, number: usize, scene: &Scene) -> Result<usize, Broken> {
         self.stage.play(scene.staging).await?;
         self.tell();
+        self.wishes.clear();
         self.transcript.scene(number, scene);
         let chat = if scene.staging.group { GROUP } else { "" };
         let simulator = &self.stage.simulator;
@@ -240,17 +249,23 @@ impl<'a> Tour<'a> {
         self.hear(&entries);
     }
 
-    /// Tells what happened and takes up a change of language; what else the
-    /// visitor wants.
-    fn hear(&mut self, entries: &[Entry]) -> Vec<Wish> {
+    /// As [`Self::tell`], once something happens.
+    async fn listen(&mut self) {
+        let entries = self.reader.wait(&self.stage.simulator).await;
+        self.hear(&entries);
+    }
+
+    /// Tells what happened, takes up a change of language, and keeps what
+    /// else the visitor wants until somebody looks.
+    fn hear(&mut self, entries: &[Entry]) {
         self.transcript.tell(entries);
-        let wishes: Vec<Wish> = entries.iter().filter_map(wish).collect();
-        for wanted in &wishes {
+        for wanted in entries.iter().filter_map(wish) {
             if let Wish::Speak(lang) = wanted {
-                self.stage.lang = *lang;
+                self.stage.lang = lang;
+            } else if self.wishes.len() < MAX_WISHES {
+                self.wishes.push(wanted);
             }
         }
-        wishes
     }
 
     fn broken(&self, number: usize, what: String) -> Broken {

@@ -1,14 +1,19 @@
 // The page: chats, messages, who acts, and the feed that keeps it live.
 
 import { drawCard } from "./card.js";
-import { failure, toast } from "./dialog.js";
+import { announce, failure, toast } from "./dialog.js";
 import { byId, call, clock, el } from "./dom.js";
-import { drawGuide, drawOver, note, sceneNow } from "./guide.js";
+import { drawGuide, drawOver, note, sceneNow, wrote } from "./guide.js";
 import { drawTravel, travelled } from "./travel.js";
 import { language, localised, say, setLanguage } from "./words.js";
 
 const FEED_WAIT_MS = 25000;
-const state = { users: [], groups: [], me: null, chat: null, parent: null, seen: 0 };
+/** A laptop that slept, or a busy machine, is not the end: the page asks this often before it says so. */
+const TRIES = 4;
+const TRY_AGAIN_MS = 1000;
+const REVEAL_MARGIN = 8;
+const NEAR_END = 40;
+const state = { users: [], groups: [], me: null, chat: null, parent: null, seen: 0, over: false };
 const messages = new Map();
 const drafts = new Map();
 const unread = new Map();
@@ -58,7 +63,7 @@ function drawChats() {
     el("span", { class: "chat-line" },
       el("span", { class: "chat-title" }, chatName(chat)),
       el("span", { class: "chat-last" }, last ? summary(last) : "")),
-    count ? el("span", { class: "badge" }, String(count)) : null);
+    count ? el("span", { class: "badge", "aria-label": say("unread", { n: count }) }, String(count)) : null);
     return el("li", {}, button);
   }));
 }
@@ -66,7 +71,7 @@ function drawChats() {
 function drawPeople() {
   byId("people").replaceChildren(...state.users.map((user) => el("button", {
     type: "button", role: "radio", class: "person-pick", "data-person": user === owner() ? "owner" : "stranger",
-    "aria-checked": user === state.me ? "true" : "false", onclick: () => become(user),
+    "aria-checked": user === state.me ? "true" : "false", tabindex: user === state.me ? "0" : "-1", onclick: () => become(user),
   }, name(user.open_id))));
 }
 
@@ -91,7 +96,14 @@ function drawMessages() {
   const list = byId("messages");
   list.replaceChildren(...shown.map(drawMessage));
   if (!shown.length) list.append(el("li", { class: "empty" }, say("empty")));
-  list.scrollTop = list.scrollHeight;
+  reveal(list.lastElementChild);
+}
+
+/** Scrolls to a message: to its end, or to its beginning if it is taller than the chat. */
+function reveal(item) {
+  const list = byId("messages");
+  const top = item.offsetTop - list.offsetTop - REVEAL_MARGIN;
+  list.scrollTop = Math.min(list.scrollHeight - list.clientHeight, top);
 }
 
 function drawMessage(message) {
@@ -122,6 +134,10 @@ function card(message) {
 }
 
 async function tap(messageId, press) {
+  if (state.over) {
+    toast("info", say("over"));
+    return;
+  }
   try {
     const seen = await call("/control/click", { message_id: messageId, user: state.me.open_id, ...press });
     if (seen.popup) failure(seen.popup, seen.problem);
@@ -143,14 +159,26 @@ function quote(message) {
   if (message) byId("text").focus();
 }
 
+/** Puts words into the text box, in the owner's chat with the bot; sending is left to the visitor. */
+function write(text) {
+  if (state.me !== owner() || state.chat !== owner().chat_id) {
+    state.me = owner();
+    drawPeople();
+    show(owner().chat_id);
+  }
+  byId("text").value = text;
+  byId("text").focus();
+}
+
 async function send() {
   const box = byId("text");
   const text = box.value.trim();
-  if (!text) return;
+  if (!text || state.over) return;
   const written = { user: state.me.open_id, chat_id: state.chat, text, mention_bot: isGroup(state.chat) };
   if (state.parent) written.parent_id = state.parent;
   box.value = "";
   quote(null);
+  wrote();
   try {
     await call("/control/text", written);
   } catch (why) {
@@ -174,13 +202,20 @@ async function refresh(id) {
     const list = byId("messages");
     list.querySelector(".empty")?.remove();
     list.append(drawMessage(message));
-    list.scrollTop = list.scrollHeight;
+    reveal(list.lastElementChild);
+    if (message.sender !== state.me.open_id) announce(`${name(message.sender)}: ${summary(message)}`);
     return;
   }
+  const list = byId("messages");
+  const atEnd = list.scrollHeight - list.clientHeight - list.scrollTop < NEAR_END;
+  const before = old.querySelector("h3")?.textContent;
   const hadFocus = old.contains(document.activeElement);
   const fresh = drawMessage(message);
   old.replaceWith(fresh);
+  if (atEnd && fresh === list.lastElementChild) reveal(fresh);
   if (hadFocus) fresh.focus({ preventScroll: true });
+  const after = fresh.querySelector("h3")?.textContent;
+  if (after && after !== before) announce(say("nowSays", { title: after }));
 }
 
 async function take(entries, live) {
@@ -198,6 +233,7 @@ async function take(entries, live) {
 /** A new scene plays before its owner, in its chat. */
 function openScene() {
   const scene = sceneNow();
+  quote(null);
   if (state.me !== owner()) {
     state.me = owner();
     drawPeople();
@@ -207,13 +243,31 @@ function openScene() {
 }
 
 async function follow() {
-  for (;;) {
-    const feed = await call(`/control/feed?after=${state.seen}&timeout_ms=${FEED_WAIT_MS}`);
+  let failed = 0;
+  while (failed < TRIES) {
     const first = state.seen === 0;
+    let feed;
+    try {
+      feed = await call(`/control/feed?after=${state.seen}&timeout_ms=${FEED_WAIT_MS}`);
+    } catch {
+      failed += 1;
+      await new Promise((later) => { setTimeout(later, TRY_AGAIN_MS); });
+      continue;
+    }
+    failed = 0;
     state.seen = feed.last;
-    await take(feed.entries, !first);
+    await take(feed.entries, !first).catch(() => {});
     if (first && sceneNow()) openScene();
   }
+}
+
+/** The demo has ended: what was said can still be read, nothing can be done. */
+function end() {
+  state.over = true;
+  drawOver();
+  byId("text").disabled = true;
+  byId("send").disabled = true;
+  announce(say("over"));
 }
 
 function words() {
@@ -242,8 +296,10 @@ function drawAll() {
   drawTravel(name);
 }
 
+/** On narrow screens what travels is a sheet above everything else. */
 function travelSheet(open) {
   byId("travel").classList.toggle("open", open);
+  for (const id of ["side", "chat", "guide"]) byId(id).inert = open;
   byId("travel-open").setAttribute("aria-expanded", String(open));
   (open ? byId("travel-close") : byId("travel-open")).focus();
 }
@@ -273,6 +329,7 @@ function wire() {
     }
     if (event.key === "Escape") quote(null);
   });
+  byId("guide").addEventListener("write", (event) => write(event.detail));
   byId("people").addEventListener("keydown", (event) => {
     if (!event.key.startsWith("Arrow")) return;
     event.preventDefault();
@@ -293,11 +350,8 @@ async function start() {
   state.chat = owner().chat_id;
   wire();
   drawAll();
-  try {
-    await follow();
-  } catch {
-    drawOver();
-  }
+  await follow();
+  end();
 }
 
 start();

@@ -1,6 +1,6 @@
 // A card's JSON 2.0 as DOM. Agent text stands in plain_text and is shown as it is.
 
-import { ask, failure } from "./dialog.js";
+import { ask, toast } from "./dialog.js";
 import { el } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { localised, say } from "./words.js";
@@ -205,10 +205,12 @@ async function tap(node, context, button) {
     for (const [name, field] of context.fields) {
       const value = field.read();
       const empty = value === "" || (Array.isArray(value) && !value.length);
-      field.control.classList.toggle("missing", Boolean(empty && field.required));
-      if (empty && field.required) {
-        field.control.focus?.();
-        failure(null, say("required"));
+      const missing = Boolean(empty && field.required);
+      field.control.classList.toggle("missing", missing);
+      field.control.toggleAttribute("aria-invalid", missing);
+      if (missing) {
+        (field.control.querySelector("input") ?? field.control).focus();
+        toast("error", say("required"));
         return;
       }
       if (!empty) values[name] = value;

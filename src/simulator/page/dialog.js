@@ -5,6 +5,11 @@ import { say } from "./words.js";
 
 const TOAST_MS = 4000;
 
+/** Says it to those who listen to the page instead of looking at it. */
+export function announce(text) {
+  byId("news").replaceChildren(el("p", {}, text));
+}
+
 /** Asks with the browser's modal dialog, which keeps the focus inside; true if confirmed. */
 export function ask(title, text) {
   return new Promise((answer) => {

@@ -42,7 +42,9 @@ function describe(entry, people) {
   switch (entry.kind) {
     case "note": return describeNote(entry);
     case "message":
-      if (entry.repeated || !entry.card) return null;
+      if (entry.repeated) return null;
+      if (entry.content) return { way: "nod → 飞书", text: say("textSent"), aside: textOf(entry.content) };
+      if (!entry.card) return null;
       return { way: "nod → 飞书", text: say("cardSent"), aside: entry.card.header?.title?.content, raw: entry.card };
     case "event_out": {
       const event = entry.payload?.event ?? {};
@@ -82,6 +84,14 @@ function rawOutput(entry) {
     return JSON.parse(entry.stdout);
   } catch {
     return { stdout: entry.stdout, stderr: entry.stderr };
+  }
+}
+
+function textOf(content) {
+  try {
+    return JSON.parse(content).text;
+  } catch {
+    return null;
   }
 }
 

@@ -24,6 +24,7 @@ const WORDS = {
   terminal: say("已在终端批准", "Allowed in the terminal"),
   gone: say("请求已失效", "Void"),
   timeout: say("已超时", "Timed out"),
+  chosen: say("四舍五入", "Half up"),
 };
 
 async function main() {
@@ -124,9 +125,15 @@ async function tour(context) {
   await next();
 
   await scene("question");
+  await card().locator("[data-name=submit_answer]").waitFor();
+  const fits = await card().evaluate((shown) => {
+    const list = document.querySelector("#messages").getBoundingClientRect();
+    return shown.querySelector("h3").getBoundingClientRect().top >= list.top;
+  });
+  assert.ok(fits, "a new card is shown from its beginning");
   await card().locator("select").selectOption("o1");
-  await card().getByText("Metrics", { exact: true }).click();
-  await card().getByText("Tests", { exact: true }).click();
+  await card().getByText(say("监控指标", "Metrics"), { exact: true }).click();
+  await card().getByText(say("测试", "Tests"), { exact: true }).click();
   await shot("5-question");
   await card().locator("[data-name=submit_answer]").click();
   await toast("success");
@@ -189,23 +196,78 @@ async function tour(context) {
   await shot("12-timeout");
   await next();
 
+  await scene("session");
+  await page.locator("[data-write]").click();
+  await shot("13-write");
+  await page.keyboard.press("Enter");
+  const choice = page.locator("#messages .card button", { hasText: WORDS.chosen }).last();
+  await choice.waitFor();
+  await shot("13-question");
+  await choice.click();
+  const allowTests = page.locator("#messages .card [data-action=allow]").last();
+  await allowTests.waitFor();
+  await allowTests.click();
+  await page.locator("#messages .card strong", { hasText: WORDS.chosen }).last().waitFor();
+  await planned();
+  await shot("13-answer");
+  await next();
+
+  await scene("stop");
+  await page.locator("[data-write]").click();
+  await page.keyboard.press("Enter");
+  await page.locator("#messages .card", { hasText: "Read · src/" }).last().waitFor();
+  await shot("14-works");
+  const stop = page.locator("#messages [data-action=stop]").last();
+  await stop.focus();
+  await page.keyboard.press("Enter");
+  await page.locator("dialog").waitFor();
+  const first = await page.evaluate(() => document.activeElement.dataset.confirm ?? "no");
+  assert.strictEqual(first, "no", "a dialog does not begin on its dangerous button");
+  await page.keyboard.press("Tab");
+  await shot("14-confirm");
+  await page.keyboard.press("Enter");
+  await planned();
+  await shot("14-stopped");
+  await next();
+
   await scene("end");
   if (await page.locator("#travel-open").isVisible()) await page.locator("#travel-open").click();
   const raw = page.locator(".raw summary").last();
   await raw.click();
   await page.locator(".raw[open] pre").last().waitFor();
-  await shot("13-travel");
+  await shot("15-travel");
   for (const step of ["hook_in", "message", "event_out", "reply_in", "card", "hook_out"]) {
     assert.ok(await page.locator(`[data-step=${step}]`).count(), `what travels shows ${step}`);
   }
+  await accessible(page);
   if (await page.locator("#travel-close").isVisible()) await page.keyboard.press("Escape");
   await page.locator("#language").click();
   await page.locator("#theme").click();
   await page.locator("#guide .btn-primary_filled").click();
   await scene("allow");
   await page.waitForFunction(([wanted]) => [...document.querySelectorAll("#messages .card")].at(-1)?.querySelector("[data-action=allow]")?.textContent === wanted, [say("Allow once", "批准运行")], { timeout: LIMIT });
-  await shot("14-switched");
+  await shot("16-switched");
   assert.deepStrictEqual(problems, []);
+
+  // The demo ends, and the page says so instead of pretending.
+  console.log("ready to end");
+  await page.locator("#guide [data-scene=over]").waitFor();
+  assert.ok(await page.locator("#text").isDisabled(), "nothing can be written any more");
+  await button("allow").click();
+  await toast("info");
+  await shot("17-over");
+}
+
+/** Everything that can be pressed or filled in has a name, and the live regions are there. */
+async function accessible(page) {
+  const nameless = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, summary")]
+    .filter((node) => !(node.textContent.trim() || node.getAttribute("aria-label") || node.labels?.length))
+    .map((node) => node.outerHTML.slice(0, 120)));
+  assert.deepStrictEqual(nameless, [], "every control has a name");
+  assert.ok((await page.locator("#news[role=status]").textContent()).trim(), "news is announced");
+  assert.strictEqual(await page.locator("#toasts").getAttribute("role"), "alert");
+  const chosen = page.locator("#people [role=radio][tabindex='0']");
+  assert.strictEqual(await chosen.count(), 1, "one stop for Tab among the people");
 }
 
 main().then(() => console.log("toured"), (error) => {

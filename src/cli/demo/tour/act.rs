@@ -266,6 +266,7 @@ impl Tour<'_> {
                 let _ = simulator.wait_for(LIMIT, over).await;
             }
         }
+        self.tell();
     }
 }
 
