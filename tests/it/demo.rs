@@ -219,7 +219,11 @@ impl Drop for Running {
 
 impl Running {
     fn start(home: &Path, arguments: &[&str]) -> Self {
-        let mut child = demo(home, arguments)
+        Self::of(demo(home, arguments))
+    }
+
+    fn of(mut demo: Command) -> Self {
+        let mut child = demo
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -294,7 +298,10 @@ fn a_visitor_gets_a_page_plays_and_one_signal_ends_it_all() {
     let home = tempfile::tempdir().unwrap();
     let arguments = ["--no-browser", "--lang", "en"];
     let mut running = Running::start(home.path(), &arguments);
-    let mut beside = Running::start(home.path(), &arguments);
+    // A screen, but nothing that could open a browser on it.
+    let mut headless = demo(home.path(), &["--lang", "en"]);
+    headless.env("DISPLAY", ":0").env("PATH", home.path());
+    let mut beside = Running::of(headless);
     let page = running.address();
     assert_ne!(page, beside.address(), "two demos do not meet");
     beside.until("your turn");
