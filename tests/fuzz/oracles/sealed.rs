@@ -59,6 +59,7 @@ fn changed(sealed: &Value, (at, other): (usize, u8)) -> Option<Value> {
 /// A call with this value from machine to machine, and its answer.
 fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
     let text = |field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
+    let push = text("push");
     let call = Call {
         action: text("action").unwrap_or_else(|| "allow".to_owned()),
         request: RequestId::parse("r-1").expect("an id"),
@@ -73,7 +74,7 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
             value,
             ..Click::default()
         }),
-        push: text("push"),
+        push,
     };
     let stamp = stamp("a-nonce-of-ours");
     let sent = call.to_json(Some((calls, &stamp)));
