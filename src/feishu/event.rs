@@ -104,7 +104,7 @@ impl Person {
         [&self.open, &self.union, &self.tenant]
             .into_iter()
             .flatten()
-            .find_map(|id| UserId::parse(id).ok())
+            .find_map(|id| UserId::parse(id).ok().filter(|id| self.is(id)))
     }
 }
 
@@ -410,6 +410,18 @@ mod tests {
         }
         assert!(!click.by.is(&UserId::parse("ou_2").unwrap()));
         assert!(!Person::default().is(&UserId::parse("u").unwrap()));
+    }
+
+    #[test]
+    fn an_id_that_looks_like_another_kind_names_nobody() {
+        for (open, tenant) in [(Some("oq_1"), None), (None, Some("ou_1"))] {
+            let person = Person {
+                open: open.map(str::to_owned),
+                tenant: tenant.map(str::to_owned),
+                ..Person::default()
+            };
+            assert_eq!(person.id(), None);
+        }
     }
 
     #[test]
