@@ -199,14 +199,15 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(text: &'a str, range: Range<usize>, shape: Shape, secrets: &'a [Secret]) -> Self {
         let first = secrets.partition_point(|secret| secret.range.end <= range.start);
+        let line_start = range.start == 0 || text[..range.start].ends_with('\n');
         Self {
             text,
             at: range.start,
             end: range.end,
             shape,
             secrets: &secrets[first..],
-            line_start: true,
-            sign: shape == Shape::Diff,
+            line_start,
+            sign: line_start && shape == Shape::Diff,
             marks: MAX_MARKS,
         }
     }
@@ -463,6 +464,18 @@ mod tests {
     }
 
     #[test]
+    fn a_tail_that_begins_inside_a_line_is_not_indented() {
+        let text = format!("{}\t\tend", "x".repeat(70));
+        let budget = Budget {
+            bytes: 80,
+            lines: 3,
+        };
+        let shown = fit(&text, Shape::Code, &[], budget);
+        assert!(!shown.hidden.unwrap().range.is_empty());
+        assert!(!shown.tail.contains('⇥'), "{}", shown.tail);
+    }
+
+    #[test]
     fn a_secret_never_shows_in_part() {
         let token = format!("ghp_{}", "a1B2".repeat(9));
         for pad in 0..80 {
@@ -502,6 +515,11 @@ mod tests {
             let seen = format!("{}{}", shown.head, shown.tail);
             prop_assert!(cost(&seen).0 <= bytes);
             prop_assert!(cost(&seen).1 <= lines);
+            for shape in [Shape::Line, Shape::Code, Shape::Diff] {
+                let other = fit(&text, shape, &[], Budget { bytes, lines });
+                prop_assert!(cost(&other.head).0 + cost(&other.tail).0 <= bytes);
+                prop_assert!(other.hidden.is_none_or(|hidden| !hidden.range.is_empty()));
+            }
             match shown.hidden {
                 None => prop_assert_eq!(seen, visible(&text, Shape::Lines)),
                 Some(hidden) => {
