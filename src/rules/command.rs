@@ -286,6 +286,11 @@ fn is_interpreter(name: &str) -> bool {
 fn runs_others(words: &[String]) -> bool {
     let (name, rest) = program(words);
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    // `a+=1`, `a[0]=1`: an assignment to some shells, with the program behind it.
+    let unclear = words.iter().find(|word| !is_assignment(word));
+    if unclear.is_some_and(|word| word.contains('=')) {
+        return true;
+    }
     if name.is_empty() || RUNNERS.contains(&&*name) || RUNNERS.contains(&stem) {
         return true;
     }
