@@ -212,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn the_digest_outlives_a_way_through_text() {
+        for number in [
+            "98446744073709551616",
+            "0.1",
+            "5e-324",
+            "1.7976931348623157e308",
+        ] {
+            let input: Value = serde_json::from_str(number).unwrap();
+            let again: Value = serde_json::from_str(&input.to_string()).unwrap();
+            assert_eq!(Digest::of(&input), Digest::of(&again), "{number}");
+        }
+    }
+
+    #[test]
     fn the_digest_reads_back_from_its_hex() {
         let digest = Digest::of(&json!({"command": "ls"}));
         assert_eq!(Digest::parse_hex(&digest.hex()), Some(digest));
