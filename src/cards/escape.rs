@@ -54,6 +54,8 @@ pub struct Hidden {
 const MAX_INDENT: usize = 24;
 /// Letters of real languages carry fewer marks than this on one base.
 const MAX_MARKS: usize = 4;
+/// Asks for the coloured picture of the character before it.
+const EMOJI_STYLE: char = '\u{fe0f}';
 /// Plain text is taken in pieces of at most this, so that a budget can cut it.
 const PIECE: usize = 24;
 
@@ -170,6 +172,13 @@ fn tail(
             cuts[kept..].iter().find(|&&(_, len)| len > cut + line)
     {
         (start, cut) = (line_start, line_cut);
+    }
+    // A mark without its base would settle on whatever the card puts before it.
+    let settles = |c| is_mark(c) || c == EMOJI_STYLE;
+    while out[cut..].starts_with(settles)
+        && let Some(&next) = cuts.iter().find(|&&(_, len)| len > cut)
+    {
+        (start, cut) = next;
     }
     (out.split_off(cut), start)
 }
@@ -322,7 +331,7 @@ impl<'a> Reader<'a> {
             self.settle(false, MAX_MARKS);
             return len;
         }
-        let emoji_style = first == '\u{fe0f}'
+        let emoji_style = first == EMOJI_STYLE
             && self.text[..self.at]
                 .chars()
                 .next_back()
@@ -473,6 +482,22 @@ mod tests {
         let shown = fit(&text, Shape::Code, &[], budget);
         assert!(!shown.hidden.unwrap().range.is_empty());
         assert!(!shown.tail.contains('⇥'), "{}", shown.tail);
+    }
+
+    #[test]
+    fn a_tail_never_begins_with_a_mark_that_lost_its_base() {
+        for pad in 0..40 {
+            for marked in ["e\u{301}", "☎\u{fe0f}", "\"\u{20d0}\u{20d0}"] {
+                let text = format!("{}{}", "x".repeat(100 + pad), marked.repeat(40));
+                let budget = Budget {
+                    bytes: 90,
+                    lines: 3,
+                };
+                let shown = fit(&text, Shape::Lines, &[], budget);
+                let hidden = shown.hidden.unwrap();
+                assert_eq!(shown.tail, visible(&text[hidden.range.end..], Shape::Lines));
+            }
+        }
     }
 
     #[test]
