@@ -496,13 +496,16 @@ mod tests {
             ("echo 'x", NoRule::Unpaired),
             ("echo )x", NoRule::Unpaired),
             ("echo $X", NoRule::Expansion),
+            ("cat {/etc,/opt}/x", NoRule::Expansion),
+            ("/bin/s[h] x", NoRule::Expansion),
+            ("/bin/s? x", NoRule::Expansion),
             ("a && b", NoRule::Compound),
             ("a > b", NoRule::Compound),
             ("bash -c ls", NoRule::Runner),
             ("ls && sudo x", NoRule::Runner),
             ("A=1 sudo x", NoRule::Runner),
             ("A+=1 sudo x", NoRule::Runner),
-            ("A[0]=1/2 sudo x", NoRule::Runner),
+            ("A[0]=1/2 sudo x", NoRule::Expansion),
             ("=sudo x", NoRule::Runner),
             ("cat .git/config", NoRule::Sensitive),
             ("cp x --to=.claude/settings.json", NoRule::Sensitive),
@@ -517,6 +520,7 @@ mod tests {
             assert_eq!(wide.always, Err(why), "{command:?}");
         }
         assert!(bash("cat ../Cargo.toml", &[]).always.is_ok());
+        assert!(bash("jq '.[0] | {a}?' x", &[]).always.is_ok());
         assert!(bash("cat /home/lin/shop/x", &[]).always.is_ok());
     }
 

@@ -150,7 +150,7 @@ pub(super) fn parts(command: &str) -> Result<Vec<Part<'_>>, NoRule> {
                 let (_, escaped) = chars.next().ok_or(NoRule::Unpaired)?;
                 word.get_or_insert_default().push(escaped);
             }
-            '$' | '`' => return Err(NoRule::Expansion),
+            '$' | '`' | '{' | '[' | '?' => return Err(NoRule::Expansion),
             '(' | ')' | '<' => return Err(NoRule::Compound),
             '#' if word.is_none() => return Err(NoRule::Compound),
             '>' => {

@@ -97,7 +97,7 @@ fn segments(command: &str) -> Vec<&str> {
             (None | Some('"'), '\\') => escaped = true,
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), c) if c == open => quote = None,
-            (None, '`' | '$' | '<' | '\n') | (Some('"'), '`' | '$') => {
+            (None, '`' | '$' | '<' | '{' | '[' | '?' | '\n') | (Some('"'), '`' | '$') => {
                 panic!("a rule for what the shell would still work out");
             }
             (None, ';' | '|') => {
