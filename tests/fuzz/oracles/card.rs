@@ -12,6 +12,7 @@ use nod::sessions::questions::{self, Tap};
 use nod::wording::Lang;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::LazyLock;
 
 mod asked;
 
@@ -86,9 +87,8 @@ fn waits(request: &Request, lang: Lang) {
     let offer = rules::offer(request);
     let values = |action: Action| json!({"action": action.as_str()});
     let card = permission::pending(request, &offer, &values, lang);
-    let harmless = asked::request(&request.tool, json!({}), Vec::new());
-    let plain = permission::pending(&harmless, &rules::offer(&harmless), &values, lang);
-    is_sound(&card, MAX_CARD, &markdown_of(&plain));
+    let ours = &ours(lang).waiting;
+    is_sound(&card, MAX_CARD, ours);
     let offered = permission::choices(request, &offer);
     let buttons = buttons_of(&card);
     assert!(buttons.contains(&"deny".to_owned()));
@@ -98,10 +98,10 @@ fn waits(request: &Request, lang: Lang) {
     }
     let links = |action: Action| format!("https://nod.example/{}", action.as_str());
     let linked_card = linked::waiting(request, &offer, 1, &links, lang);
-    is_sound(&linked_card, linked::MAX_LINKED, &markdown_of(&plain));
+    is_sound(&linked_card, linked::MAX_LINKED, ours);
     let minimal = permission::minimal(request, &values, lang);
     assert_eq!(buttons_of(&minimal), ["deny", "interrupt"]);
-    is_sound(&minimal, MAX_CARD, &markdown_of(&plain));
+    is_sound(&minimal, MAX_CARD, ours);
 
     if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
         let values = |tap: Tap| json!({"action": tap.as_name()});
@@ -113,35 +113,66 @@ fn waits(request: &Request, lang: Lang) {
 }
 
 fn ends(request: &Request, text: &str, lang: Lang) {
-    let by = || Operator {
+    let made = ended(request, &denied(text), lang);
+    is_sound(&made, MAX_CARD, &ours(lang).denied);
+    assert!(buttons_of(&made).is_empty());
+    let made = ended(request, &answered(text), lang);
+    is_sound(&made, MAX_CARD, &ours(lang).answered);
+}
+
+fn ended(request: &Request, ending: &Ending, lang: Lang) -> Value {
+    let delivery = ending::Delivery::Confirmed;
+    ending::ended(request, ending, 2_000, delivery, None, lang)
+}
+
+fn lin() -> Operator {
+    Operator {
         id: UserId::parse("ou_1").expect("an id"),
-    };
-    let denied = |reason: &str| Ending::Denied {
-        by: by(),
+    }
+}
+
+fn denied(reason: &str) -> Ending {
+    Ending::Denied {
+        by: lin(),
         reason: Some(reason.to_owned()),
         interrupt: false,
-    };
-    let card = |request: &Request, ending: &Ending| {
-        ending::ended(
-            request,
-            ending,
-            2_000,
-            ending::Delivery::Confirmed,
-            None,
-            lang,
-        )
-    };
-    let harmless = asked::request(&request.tool, json!({}), Vec::new());
-    let ours = markdown_of(&card(&harmless, &denied("no")));
-    let made = card(request, &denied(text));
-    is_sound(&made, MAX_CARD, &ours);
-    assert!(buttons_of(&made).is_empty());
-    let answered = Ending::Answered {
-        by: by(),
-        answers: vec![text.to_owned()],
-    };
-    let ours = markdown_of(&card(&harmless, &answered));
-    is_sound(&card(request, &answered), MAX_CARD, &ours);
+    }
+}
+
+fn answered(words: &str) -> Ending {
+    Ending::Answered {
+        by: lin(),
+        answers: vec![words.to_owned()],
+    }
+}
+
+/// The markdown of a card whose request says nothing, so it is all nod's own.
+struct Ours {
+    waiting: Vec<String>,
+    denied: Vec<String>,
+    answered: Vec<String>,
+}
+
+impl Ours {
+    fn of(lang: Lang) -> Self {
+        let request = asked::request("Bash", json!({"command": "ls"}), Vec::new());
+        let offer = rules::offer(&request);
+        let pending = permission::pending(&request, &offer, &|_| Value::Null, lang);
+        Self {
+            waiting: markdown_of(&pending),
+            denied: markdown_of(&ended(&request, &denied("no"), lang)),
+            answered: markdown_of(&ended(&request, &answered("a"), lang)),
+        }
+    }
+}
+
+fn ours(lang: Lang) -> &'static Ours {
+    static ZH: LazyLock<Ours> = LazyLock::new(|| Ours::of(Lang::Zh));
+    static EN: LazyLock<Ours> = LazyLock::new(|| Ours::of(Lang::En));
+    match lang {
+        Lang::Zh => &ZH,
+        Lang::En => &EN,
+    }
 }
 
 fn tells(text: &str, lang: Lang) {
