@@ -550,6 +550,7 @@ mod tests {
                 ok("Edit(//home/lin/shop/a.txt)"),
             ),
             ("Edit", file("b.txt"), ok("Edit(//home/lin/shop/src/b.txt)")),
+            ("Read", file("b.txt"), ok("Read(//home/lin/shop/src/b.txt)")),
             (
                 "MultiEdit",
                 file("/home/lin/shop/x/../a (1).txt"),
@@ -619,6 +620,52 @@ mod tests {
         ] {
             let offer = offer(&request(tool, input.clone(), &[]));
             assert_eq!(texts(&offer.always), expected, "{tool} {input}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_read_gets_no_rule() {
+        let path = "/home/lin/shop/a";
+        let write = |content: usize| {
+            let input = json!({"file_path": path, "content": "x".repeat(content)});
+            offer(&request("Write", input, &[])).always.map(|_| ())
+        };
+        let mcp = |name: &str, input: Value| offer(&request(name, input, &[])).always.map(|_| ());
+        let nulls = |n: usize| mcp("mcp__a__b", json!({"a": vec![Value::Null; n]}));
+        let key = |n: usize| mcp("mcp__a__b", json!({"k".repeat(n): 1}));
+        let name = |n: usize| mcp(&format!("mcp__a__{}", "b".repeat(n - 8)), json!({}));
+        let command = |n: usize| {
+            bash(&format!("make {}", "x".repeat(n - 5)), &[])
+                .always
+                .map(|_| ())
+        };
+        let parts = [
+            "npm run a",
+            "npm run b",
+            "npm run c",
+            "npm run d",
+            "npm run e",
+        ];
+        let several = |n: usize| {
+            bash(&parts[..n].join(" && "), &parts[..n])
+                .always
+                .map(|_| ())
+        };
+        for (what, most, measure, why) in [
+            (
+                "input",
+                6_144 - 16 - path.len(),
+                &write as &dyn Fn(usize) -> _,
+                NoRule::TooLong,
+            ),
+            ("nulls", (6_144 - 1) / 5, &nulls, NoRule::TooLong),
+            ("a key", 6_144 - 4, &key, NoRule::TooLong),
+            ("a tool's name", 128, &name, NoRule::Tool),
+            ("a command", 512, &command, NoRule::TooLong),
+            ("rules", 4, &several, NoRule::Compound),
+        ] {
+            assert_eq!(measure(most), Ok(()), "{what}");
+            assert_eq!(measure(most + 1), Err(why), "{what}");
         }
     }
 
