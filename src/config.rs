@@ -8,7 +8,7 @@ mod table;
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
 pub use sources::{Origin, Sources, UnknownLang};
-pub use table::{SETTINGS, Setting, env_example, readme_table};
+pub use table::{SETTINGS, Setting, env_example, readme_table, readme_table_zh};
 
 mod callback;
 
@@ -413,6 +413,16 @@ fn shape(text: &str) -> String {
         "not plain ASCII"
     };
     format!("{count} {unit}, {kind}")
+}
+
+/// Whether nod could run with this value of a setting.
+pub(crate) fn accepts(name: &str, value: &str) -> bool {
+    let (_, problems) = Config::read(&Sources::only(name, value));
+    let is_it = |problem: &Problem| match problem {
+        Problem::Wrong { name: wrong, .. } => *wrong == name,
+        _ => false,
+    };
+    !problems.0.iter().any(is_it)
 }
 
 pub(crate) fn is_app_id(text: &str) -> bool {

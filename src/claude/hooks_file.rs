@@ -74,6 +74,14 @@ impl Hooks {
     pub fn command(&self) -> &str {
         &self.command
     }
+
+    /// The same hooks for another `request_timeout`.
+    pub fn waiting(&self, request_timeout: Duration) -> Self {
+        Self {
+            command: self.command.clone(),
+            ask_within: request_timeout + GRACE,
+        }
+    }
 }
 
 /// Whether Claude Code asks at all, as far as these settings tell.

@@ -1,10 +1,12 @@
-//! What the set-up says to the person at the terminal, in
-//! Chinese and English. Holds words only.
+//! What the set-up says to the person at the terminal, in Chinese and English.
+//! Holds words only.
 
 mod faults;
 pub(super) mod help;
 mod service;
 mod usage;
+
+pub(super) use faults::accepts_zh;
 
 use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};
@@ -345,6 +347,13 @@ impl Words {
         self.made(
             format!("未沿用：{names}（nod 仅在 Webhook 模式或多台机器时需要，见 README）"),
             format!("not taken over: {names} (nod needs them only in webhook mode or for several machines, see the README)"),
+        )
+    }
+
+    pub(super) fn migrate_unfit(self, names: &str) -> String {
+        self.made(
+            format!("值不可用，未沿用：{names}"),
+            format!("not taken over, their values can't be used: {names}"),
         )
     }
 

@@ -35,6 +35,15 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// One value and nothing else.
+    pub(super) fn only(name: &str, value: &str) -> Self {
+        let values = HashMap::from([(name.to_owned(), value.to_owned())]);
+        Self {
+            layers: vec![(Origin::Environment, values)],
+            ..Self::default()
+        }
+    }
+
     /// Everything a command run by a person may look at.
     pub fn for_person() -> Self {
         let mut sources = Self::environment();

@@ -21,7 +21,8 @@ pub enum Default {
     Nothing,
     Value(&'static str),
     /// A value worked out from the machine, described.
-    Derived(&'static str),
+    /// Told in English and Chinese.
+    Derived(&'static str, &'static str),
 }
 
 pub const SETTINGS: &[Setting] = &[
@@ -123,7 +124,10 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "CALLBACK_SECRET",
-        default: Default::Derived("derived from `FEISHU_APP_SECRET`"),
+        default: Default::Derived(
+            "derived from `FEISHU_APP_SECRET`",
+            "由 `FEISHU_APP_SECRET` 导出",
+        ),
         accepts: "16 to 128 characters without blanks, the same on every machine",
         about: "Seals what machines tell each other; webhook mode needs it to listen beyond loopback",
         about_zh: "机器之间通信的密钥；webhook 模式监听非回环地址时必填",
@@ -141,6 +145,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "PERMISSION_SOCKET_PATH",
         default: Default::Derived(
             "`nod.sock` in a private directory, and `/tmp/claude-permission.sock` for old clients",
+            "私有目录中的 `nod.sock`，旧客户端另用 `/tmp/claude-permission.sock`",
         ),
         accepts: "an absolute path of at most 107 bytes",
         about: "Listen on, and connect to, this Unix socket only",
@@ -237,7 +242,10 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_STATE_DIR",
-        default: Default::Derived("`$XDG_STATE_HOME/nod`, else `~/.local/state/nod`"),
+        default: Default::Derived(
+            "`$XDG_STATE_HOME/nod`, else `~/.local/state/nod`",
+            "`$XDG_STATE_HOME/nod`，否则 `~/.local/state/nod`",
+        ),
         accepts: "an absolute path",
         about: "Where nod keeps its database and lock",
         about_zh: "状态目录（数据库与锁）",
@@ -286,7 +294,7 @@ pub fn env_example() -> String {
     for setting in SETTINGS {
         let shown = match setting.default {
             Default::Value(value) => value,
-            Default::Needed | Default::Nothing | Default::Derived(_) => "",
+            Default::Needed | Default::Nothing | Default::Derived(..) => "",
         };
         let mark = if matches!(setting.default, Default::Needed) {
             ""
@@ -302,6 +310,26 @@ pub fn env_example() -> String {
     out
 }
 
+/// The Chinese README's table; `accepts` tells what a setting takes.
+pub fn readme_table_zh(accepts: impl Fn(&str) -> &'static str) -> String {
+    let mut out = String::from("| 设置 | 默认 | 可用的值 | 作用 |\n|---|---|---|---|\n");
+    for setting in SETTINGS {
+        let default = match setting.default {
+            Default::Needed => "必填".to_owned(),
+            Default::Nothing => String::new(),
+            Default::Value(value) => format!("`{value}`"),
+            Default::Derived(_, text) => text.to_owned(),
+        };
+        let (name, accepts) = (setting.name, accepts(setting.name));
+        let _ = writeln!(
+            out,
+            "| `{name}` | {default} | {accepts} | {} |",
+            setting.about_zh
+        );
+    }
+    out
+}
+
 /// The README's table.
 pub fn readme_table() -> String {
     let mut out =
@@ -311,7 +339,7 @@ pub fn readme_table() -> String {
             Default::Needed => "needed".to_owned(),
             Default::Nothing => String::new(),
             Default::Value(value) => format!("`{value}`"),
-            Default::Derived(text) => text.to_owned(),
+            Default::Derived(text, _) => text.to_owned(),
         };
         let _ = writeln!(
             out,

@@ -136,10 +136,7 @@ fn the_written_tables_equal_the_one_in_the_code() {
         "`nod settings --env-example` prints it"
     );
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    assert!(
-        readme.contains(&readme_table()),
-        "`nod settings --table` prints it"
-    );
+    assert!(readme.contains(&readme_table()), "`nod settings` prints it");
 }
 
 #[test]

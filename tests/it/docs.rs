@@ -28,6 +28,7 @@ const PROGRAMS: [&str; 8] = [
 /// them, and the words in it that do.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (".ci/run", ".ci/run", "The one gate"),
+    ("tests/peers/run setup", ".ci/run", "tests/peers/run"),
     ("cargo test", ".ci/run", "cargo test --locked"),
     (
         "cargo run --release -- demo",
@@ -73,6 +74,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "tests/peers/setup/test_setup.py",
         "[binary(), \"setup\"",
     ),
+    ("nod setup --yes", "tests/it/setup.rs", "\"--yes\""),
     (
         "nod simulator",
         "tests/peers/harness/simulator.py",
@@ -316,6 +318,14 @@ async fn the_example_file_works_as_it_is_and_with_every_default_written_out() {
             assert!(text.contains(&format!("`{name}` is not set")), "{wrong:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn the_chinese_table_is_the_one_in_the_code() {
+    let (code, table, err) = Home::new().run(&["settings", "--zh"], &[]).await;
+    assert_eq!(code, Some(0), "{err}");
+    let readme = fs::read_to_string(root().join("docs/README.zh-CN.md")).unwrap();
+    assert!(readme.contains(&table), "`nod settings --zh` prints it");
 }
 
 /// As GitHub makes an anchor of a heading.

@@ -189,7 +189,8 @@ fn with_claude_notify(home: &Path, base: &str) {
         format!(
             "# claude-notify\nFEISHU_APP_ID={APP_ID}\nFEISHU_APP_SECRET=\"{APP_SECRET}\"\n\
              FEISHU_OWNER_ID={OWNER}\nPERMISSION_REQUEST_TIMEOUT=120\n\
-             PERMISSION_SOCKET_PATH=/tmp/claude-permission.sock\nCALLBACK_SERVER_URL={base}\n"
+             PERMISSION_SOCKET_PATH=/tmp/claude-permission.sock\nCALLBACK_SERVER_URL={base}\n\
+             PERMISSION_NOTIFY_DELAY=soon\n"
         ),
     )
     .unwrap();
@@ -221,6 +222,7 @@ async fn claude_notify_is_taken_over_and_its_hooks_stay() {
     for words in [
         "found claude-notify's settings",
         "not taken over: CALLBACK_SERVER_URL",
+        "their values can't be used: PERMISSION_NOTIFY_DELAY",
         "each request makes two cards",
         "Claude Code's mode is `dontAsk`",
     ] {
@@ -235,7 +237,7 @@ async fn claude_notify_is_taken_over_and_its_hooks_stay() {
     ] {
         assert!(env.contains(&line), "{line}: {env}");
     }
-    assert!(!env.contains("SOCKET"), "{env}");
+    assert!(!env.contains("SOCKET") && !env.contains("soon"), "{env}");
     let settings = || fs::read_to_string(home.path().join(".claude/settings.json")).unwrap();
     assert!(settings().contains("hook-router.sh"), "{}", settings());
     // nod's own limit stays below Claude Code's.

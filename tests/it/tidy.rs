@@ -403,3 +403,50 @@ fn the_top_level_is_what_the_design_card_fixed() {
         );
     }
 }
+
+/// What stands in backticks.
+fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Whether `name`, as `a::b`, is a room below `src`.
+fn is_room(name: &str) -> bool {
+    let path = root().join("src").join(name.replace("::", "/"));
+    path.is_dir() || path.with_extension("rs").is_file()
+}
+
+#[test]
+fn the_map_names_every_room_and_nothing_that_is_not_there() {
+    let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let mut named = Vec::new();
+    let rows = map.lines().filter_map(|line| line.strip_prefix("| `"));
+    for row in rows.map(|row| format!("`{row}")) {
+        let (rooms, inside) = row.split_once(" | ").unwrap();
+        let rooms: Vec<&str> = code_words(rooms).collect();
+        for room in &rooms {
+            assert!(is_room(room), "the map names `{room}`, which is no room");
+        }
+        let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        for name in code_words(inside).filter(is_name) {
+            let there = rooms.iter().any(|room| is_room(&format!("{room}::{name}")));
+            assert!(there, "no `{name}` in {rooms:?}");
+        }
+        named.extend(rooms.into_iter().map(str::to_owned));
+    }
+    for word in code_words(&map).flat_map(str::split_whitespace) {
+        let is_path = word.contains('/');
+        if is_path && !is_room(word.trim_end_matches('/')) {
+            assert!(root().join(word).exists(), "`{word}` does not exist");
+        }
+        if word.contains("::") {
+            assert!(is_room(word), "`{word}` is no room");
+        }
+    }
+    for entry in fs::read_dir(root().join("src")).unwrap() {
+        let path = entry.unwrap().path();
+        let room = path.file_stem().unwrap().to_str().unwrap();
+        let is_entry = ["lib", "main"].contains(&room);
+        let told = named.iter().any(|name| name == room);
+        assert!(is_entry || told, "the map does not name `{room}`");
+    }
+}

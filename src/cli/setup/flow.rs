@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::{Failure, Outcome, output, service};
 use super::manifest::{Change, Kind};
@@ -9,6 +10,7 @@ use super::plan::{self, Status, Step};
 use super::tap::{self, TapError};
 use super::{Setup, env_file, migrate, owner};
 use crate::claude::hooks_file::{Asking, Draft};
+use crate::config;
 use crate::feishu::error::ApiError;
 use crate::feishu::secret::Secret;
 use crate::files;
@@ -324,13 +326,21 @@ impl Setup<'_> {
                 Ok(None) => return Err(cannot_take(&file, &"there is no such file")),
                 Err(error) => return Err(cannot_take(&file, &error)),
             };
-            let found = crate::config::parse_env(&text).map_err(|why| cannot_take(&file, &why))?;
-            let taken = migrate::taken(&found);
+            let found = config::parse_env(&text).map_err(|why| cannot_take(&file, &why))?;
+            let mut taken = migrate::taken(&found);
+            let unfit: Vec<_> = taken
+                .values
+                .extract_if(.., |(name, value)| !config::accepts(name, value))
+                .map(|(name, _)| name)
+                .collect();
             if taken.values.is_empty() {
                 continue;
             }
             let listed: Vec<&str> = taken.values.iter().map(|(name, _)| *name).collect();
             output::line(&words.migrate_found(&file.display().to_string(), &listed.join(", ")));
+            if !unfit.is_empty() {
+                output::line(&words.migrate_unfit(&unfit.join(", ")));
+            }
             if !taken.left.is_empty() {
                 output::line(&words.migrate_left(&taken.left.join(", ")));
             }
@@ -348,8 +358,8 @@ impl Setup<'_> {
             let value = values.iter().find(|(name, _)| *name == wanted);
             value.map(|(_, value)| value.clone())
         };
-        let id = found("FEISHU_APP_ID").filter(|id| crate::config::is_app_id(id));
-        let secret = found("FEISHU_APP_SECRET").filter(|text| crate::config::is_app_secret(text));
+        let id = found("FEISHU_APP_ID");
+        let secret = found("FEISHU_APP_SECRET");
         if let (None, Some(id), Some(secret)) = (&self.app, id, secret) {
             self.app = Some(super::App {
                 domain: self.domain.clone().unwrap_or_default(),
@@ -365,6 +375,13 @@ impl Setup<'_> {
             .into_iter()
             .filter(|(name, _)| !own.contains(name) && self.sources.get(name).is_none())
             .collect();
+        let timeout = self
+            .extra
+            .iter()
+            .find(|(name, _)| *name == "PERMISSION_REQUEST_TIMEOUT");
+        if let Some(seconds) = timeout.and_then(|(_, value)| value.parse().ok()) {
+            self.hooks = self.hooks.waiting(Duration::from_secs(seconds));
+        }
     }
 
     /// Says what would happen, without the network and without writing.

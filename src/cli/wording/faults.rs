@@ -358,7 +358,7 @@ fn problem_zh(problem: &Problem) -> String {
     }
 }
 
-pub(super) fn accepts_zh(name: &str) -> &'static str {
+pub(in crate::cli) fn accepts_zh(name: &str) -> &'static str {
     match name {
         "FEISHU_APP_ID" => "`cli_` 加字母或数字",
         "FEISHU_APP_SECRET" => "控制台显示的密钥，不含空格",

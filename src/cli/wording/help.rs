@@ -40,7 +40,7 @@ const ABOUT: &[(&str, &str)] = &[
     ("nod service install --sandbox", "守护进程的权限范围"),
     (
         "nod service install --sandbox=approvals",
-        "只转达批准，不启动需要更多权限的程序",
+        "只转达批准；从聊天发起的会话无法工作",
     ),
     (
         "nod service install --sandbox=strict",
@@ -48,7 +48,7 @@ const ABOUT: &[(&str, &str)] = &[
     ),
     (
         "nod service install --sandbox=sessions",
-        "可为聊天任务启动 Claude Code，权限与本人相同",
+        "nod 的全部功能；从聊天启动的 Claude Code 权限与本人相同",
     ),
     ("nod service uninstall", "停止守护进程并移除服务定义"),
     (
@@ -129,6 +129,7 @@ const ABOUT: &[(&str, &str)] = &[
     ("nod man", "输出手册页，可用 `man -l -` 阅读"),
     ("nod announce", "把找不到守护进程的请求告诉群"),
     ("nod settings", "输出 nod 的全部设置，供文档使用"),
+    ("nod settings --zh", "输出中文的表格"),
     ("nod settings --env-example", "输出 `.env.example` 的内容"),
 ];
 
