@@ -13,7 +13,7 @@ use super::support::{Daemon, Home};
 const BIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bin");
 
 /// What a shown command starts with.
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     ".ci/run",
     "cargo",
     "claude",
@@ -21,11 +21,13 @@ const PROGRAMS: [&str; 8] = [
     "git",
     "nod",
     "systemctl",
+    "tests/fuzz/run",
     "tests/peers/run",
 ];
 
 /// Commands that need more than a daemon and a Feishu, the file whose run runs
-/// them, and the words in it that do.
+/// them, perhaps for a shorter time, and the words in it that do. `N` is any
+/// number.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (".ci/run", ".ci/run", "The one gate"),
     ("tests/peers/run setup", ".ci/run", "tests/peers/run"),
@@ -42,15 +44,29 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     ("cargo bench --bench faults", ".ci/run", "--bench faults"),
     (
-        "cargo bench --bench faults -- --taps 100000 --seed 1",
+        "cargo bench --bench faults -- --taps N --seed N",
         ".ci/run",
-        "--bench faults -- --taps 1000 --seed 1",
+        "--bench faults -- --taps 1000 --seed",
     ),
     ("cargo bench --bench figures", ".ci/run", "--bench figures"),
     (
-        "NOD_SIMULATION_SEEDS=10000 cargo test --release --test it simulation",
+        "NOD_SIMULATION_SEEDS=N cargo test --release --test it simulation",
         "tests/it/simulation.rs",
         "NOD_SIMULATION_SEEDS",
+    ),
+    // The gate runs the fuzzer's oracles over their seeds; hours of fuzzing
+    // are for a person to start.
+    ("cargo install cargo-fuzz", "tests/it/fuzz.rs", "fn replay"),
+    (
+        "tests/fuzz/run [MINUTES [TARGET…]]",
+        "tests/it/fuzz.rs",
+        "fn replay",
+    ),
+    ("tests/fuzz/run N", "tests/it/fuzz.rs", "fn replay"),
+    (
+        "tests/fuzz/run N rule card",
+        "tests/it/fuzz.rs",
+        "fn replay",
     ),
     ("claude --resume", "tests/it/sessions.rs", "--resume {id}"),
     ("nod announce", "tests/it/gateway/webhook.rs", "announce"),
@@ -186,6 +202,20 @@ fn is_command(code: &str) -> bool {
             && !code.starts_with("nod call seal")
 }
 
+/// Numbers that stand alone, each as `N`; a nod command is run as it stands.
+fn numberless(line: &str) -> String {
+    if line.starts_with("nod ") {
+        return line.to_owned();
+    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let words = line.split(' ').map(|word| match word.split_once('=') {
+        Some((name, value)) if is_number(value) => format!("{name}=N"),
+        None if is_number(word) => "N".to_owned(),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// `nod ask confirm|text` is two commands.
 fn alternatives(line: &str) -> Vec<String> {
     let mut all = vec![String::new()];
@@ -226,7 +256,7 @@ async fn every_command_shown_is_run() {
     let mut console = 0;
     for (_, text) in documents() {
         let shown = Shown::of(&text);
-        commands.extend(shown.commands);
+        commands.extend(shown.commands.iter().map(|line| numberless(line)));
         console += shown.console.len();
     }
     assert!(commands.len() > 20 && console > 4, "{commands:?} {console}");
