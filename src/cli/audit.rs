@@ -41,6 +41,9 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         None => {
             let mut rows = db.audit(None, arguments.last).map_err(failed)?;
             rows.reverse();
+            if rows.is_empty() {
+                output::hint(words, words.nothing_recorded());
+            }
             for row in &rows {
                 output::line(&if arguments.json {
                     as_json(row)

@@ -40,7 +40,11 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 return Ok(());
             }
             let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
-            for rule in db.rules_left().map_err(failed)? {
+            let rules = db.rules_left().map_err(failed)?;
+            if rules.is_empty() {
+                output::hint(words, words.nothing_recorded());
+            }
+            for rule in rules {
                 output::line(&show(&rule, arguments.json));
             }
             Ok(())
