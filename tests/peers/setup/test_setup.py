@@ -39,9 +39,9 @@ class Setup(unittest.TestCase):
         command = [binary(), "setup", "--domain", self.feishu.domain, *arguments]
         return self.enterContext(Terminal(command, self.environment, self.home))
 
-    def tap(self):
-        """The owner taps the button of the test card."""
-        card = wait_until("a test card", lambda: next(iter(self.feishu.cards()), None))
+    def tap(self, number=1):
+        """The owner taps the button of this test card, counted from one."""
+        card = wait_until("a test card", lambda: next(iter(self.feishu.cards()[number - 1 :]), None))
         (action,) = card.values()
         self.assertEqual("The tap arrived ✓", self.feishu.click(card, action).toast["content"])
 
@@ -121,6 +121,59 @@ class Setup(unittest.TestCase):
         wait_until("the set-up ends", lambda: not terminal.running(), 10, terminal.screen)
         self.assertEqual(130, terminal.exit_code)
         self.assertEqual(self.before, picture(self.home))
+
+    def break_off(self, terminal):
+        """Ctrl-C, as anywhere."""
+        terminal.send("\x03")
+        wait_until("the set-up ends", lambda: not terminal.running(), 10, terminal.screen)
+        self.assertNotEqual(0, terminal.exit_code)
+
+    def test_broken_off_at_every_step_it_goes_on_there(self):
+        # At the first question and while the code waits to be scanned: nothing is written yet.
+        for answers in ([], ["\n"]):
+            terminal = self.run_setup()
+            terminal.shows("Create the app by scanning a code?")
+            for answer in answers:
+                terminal.send(answer)
+                terminal.shows(re.compile(r"/page/launcher\?user_code="))
+            self.break_off(terminal)
+            self.assertEqual(self.before, picture(self.home))
+
+        # While the test card waits: the app that a scan made is kept.
+        terminal = self.run_setup()
+        terminal.shows("Create the app by scanning a code?")
+        terminal.send("\n")
+        terminal.shows(re.compile(r"/page/launcher\?user_code="))
+        made = self.feishu.scan()
+        terminal.writes("tap its button in Feishu")
+        self.break_off(terminal)
+        saved = (self.home / ".config/nod/.env").read_text()
+        self.assertIn(made, saved)
+
+        # At the hooks, then at the mode: nobody is asked for the app again.
+        terminal = self.run_setup()
+        self.tap(2)
+        terminal.shows("Write it? [Y/n]")
+        self.assertNotIn("scanning a code", terminal.written())
+        self.break_off(terminal)
+        self.assertFalse((self.home / ".claude").exists())
+
+        terminal = self.run_setup("--no-test-card")
+        terminal.shows("Write it? [Y/n]")
+        terminal.send("\n")
+        terminal.shows("Set it to `default` (ask each time)? [Y/n]")
+        self.break_off(terminal)
+        self.assertNotIn("defaultMode", (self.home / ".claude/settings.json").read_text())
+
+        terminal = self.run_setup("--no-test-card")
+        terminal.shows("Set it to `default` (ask each time)? [Y/n]")
+        self.assertNotIn("Write it?", terminal.written())
+        terminal.send("\n")
+        terminal.shows(DONE)
+        wait_until("the set-up ends", lambda: not terminal.running(), 10, terminal.screen)
+        self.assert_set_up(made, OWNER)
+        self.assertEqual(saved, (self.home / ".config/nod/.env").read_text())
+        self.take_back()
 
 
 if __name__ == "__main__":
