@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use nod::simulator::{Armed, Fault, Press, Simulator, Text};
+use nod::simulator::{Armed, Fault, Options, Press, Simulator, Text};
 use serde_json::Value;
 
-use crate::hooks::{Stage, bash, report, toast, values, within};
+use crate::hooks::{Home, Stage, bash, report, toast, values, within};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_card_works_after_a_crash_and_after_a_stop() {
@@ -96,7 +96,12 @@ async fn cards_that_were_never_named_are_corrected_when_their_time_ran_out_meanw
 /// out of time; nod never heard of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_card_that_a_lost_tap_put_back_is_corrected_again() {
-    let mut stage = Stage::new().await;
+    // Longer than a new daemon waits for the taps of the one before it, and
+    // shorter than it takes to notice that the line is dead.
+    let patient = |options: &mut Options, _: &mut Home| {
+        options.answer_limit = Duration::from_secs(8);
+    };
+    let mut stage = Stage::with(patient).await;
     let (hook, card) = stage.ask_bash("make back").await;
     let dead = Fault::HalfOpen { ghost: true };
     stage.sim.set_fault(Armed::once(dead)).unwrap();
