@@ -18,22 +18,35 @@ use crate::stage::Daemon;
 const MOST_SHIFT: i64 = 20 * 60 * 1_000;
 const SMALL_SHIFT: i64 = 10_000;
 
+/// Taps between two troubles, and how long they are waited for.
+const BETWEEN: u64 = 4;
+const AT_MOST: Duration = Duration::from_secs(2);
+
 /// How often each trouble struck.
 pub(crate) type Troubles = BTreeMap<&'static str, u64>;
 
 /// Makes trouble for the connections until dropped.
-pub(crate) async fn storm(
-    crowd: Arc<Crowd>,
-    mut chance: StdRng,
-    struck: &std::sync::Mutex<Troubles>,
-) {
+pub(crate) async fn storm(crowd: &Crowd, mut chance: StdRng, struck: &std::sync::Mutex<Troubles>) {
     loop {
         sleep(Duration::from_millis(chance.random_range(60..700))).await;
-        let name = strike(&crowd, &mut chance);
+        some_taps(crowd).await;
+        let name = strike(crowd, &mut chance);
         if let Ok(mut struck) = struck.lock() {
             *struck.entry(name).or_default() += 1;
         }
     }
+}
+
+/// On a machine with little time to spare, trouble must not come so thick that
+/// nobody gets to tap.
+async fn some_taps(crowd: &Crowd) {
+    let enough = crowd.taps() + BETWEEN;
+    let tapped = async {
+        while crowd.taps() < enough {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let _ = tokio::time::timeout(AT_MOST, tapped).await;
 }
 
 fn strike(crowd: &Crowd, chance: &mut StdRng) -> &'static str {
@@ -173,6 +186,7 @@ pub(crate) async fn reaper(
 ) {
     loop {
         sleep(Duration::from_millis(chance.random_range(1500..9000))).await;
+        some_taps(&crowd).await;
         let kindly = chance.random_bool(0.15);
         let (name, signal) = if kindly {
             ("the daemon stopped", Signal::TERM)

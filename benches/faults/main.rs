@@ -45,8 +45,9 @@ use stage::{Daemon, Home, PROJECTS, REQUEST_TIMEOUT};
 const GRACE: Duration = Duration::from_secs(31);
 /// Longer than any card takes to become true once the line is good.
 const SETTLE_WITHIN: Duration = Duration::from_secs(90);
-/// A card is true so soon after the last trouble, with its retries.
-const TRUE_WITHIN: Duration = Duration::from_secs(15);
+/// A card is true so soon after the last trouble: a call that failed is tried
+/// again after a minute at most.
+const TRUE_WITHIN: Duration = Duration::from_secs(60);
 /// Seconds until an event that nobody acknowledged comes again.
 const REPUSH: [u64; 4] = [1, 4, 10, 20];
 /// What the daemon may hold besides two files for each hook: one that waits and
@@ -182,7 +183,7 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
         let chance = |salt: u64| StdRng::seed_from_u64(settings.seed ^ salt << 32);
         let (sky, shared) = (Arc::clone(&crowd), Arc::clone(&watched));
         let random = chance(1);
-        trouble.spawn(async move { chaos::storm(sky, random, &shared.troubles).await });
+        trouble.spawn(async move { chaos::storm(&sky, random, &shared.troubles).await });
         let (sky, shared, victim) = (
             Arc::clone(&crowd),
             Arc::clone(&watched),
