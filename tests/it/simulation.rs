@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use world::World;
 
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 300;
 
 /// A mistake that the daemon around the cores could make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -334,7 +334,7 @@ impl World {
             self.later(2_000, Event::Child(number));
             return;
         }
-        if asks < 6 {
+        if asks < 6 && !calm {
             self.task.requests += 1;
             let (request, tool, input) = wanted(asks, self.task.requests);
             let child = self.task.child.as_mut().expect("it acts");

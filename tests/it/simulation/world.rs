@@ -23,7 +23,7 @@ use super::task::Task;
 
 /// How long things go wrong, and how long afterwards nothing does.
 const STORM: u64 = 120_000;
-const CALM: u64 = 200_000;
+const CALM: u64 = 260_000;
 pub(super) const PATIENCE: Millis = 40_000;
 pub(super) const GRACE: Millis = 30_000;
 /// Feishu's own limit for a tap.
@@ -253,7 +253,7 @@ impl World {
             Event::Child(child) => self.child_acts(child),
             Event::TaskTick => {
                 self.feed(Input::Tick);
-                self.later(1_000, Event::TaskTick);
+                self.later(2_500, Event::TaskTick);
             }
             Event::Trouble => self.trouble(),
             Event::Tick => {
