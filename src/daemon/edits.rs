@@ -47,7 +47,7 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
     let mut shown = VecDeque::<Shown>::new();
     let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
     let mut link = parts.link.clone();
-    let mut line = Line::of(&link.borrow_and_update());
+    let mut last = Line::of(&link.borrow_and_update());
     loop {
         let oldest = shown.front().map(|shown| shown.at + STAYS_AFTER);
         tokio::select! {
@@ -70,7 +70,7 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
                 }
             }
             Ok(()) = link.changed() => {
-                let Some(since) = line.lost(&link.borrow_and_update()) else { continue };
+                let Some(since) = last.lost(&link.borrow_and_update()) else { continue };
                 parts.courier.under_way.line_lost();
                 let sure = shown.partition_point(|shown| shown.at + OVER_AFTER < since);
                 for shown in shown.split_off(sure) {
