@@ -1,7 +1,9 @@
 //! Names of things, parsed once at the edge and carried as types afterwards.
 //! An id never contains control characters, so it can stand in a log or a path.
+//! Its text is shared by all who hold it: one waiting hook is named in many books.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a text is not an id: which kind was expected and what was wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +30,7 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $max:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             pub fn parse(text: &str) -> Result<Self, BadId> {
@@ -84,9 +86,9 @@ id!(
 /// anything else a user id of the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UserId {
-    Open(Box<str>),
-    Union(Box<str>),
-    Tenant(Box<str>),
+    Open(Arc<str>),
+    Union(Arc<str>),
+    Tenant(Arc<str>),
 }
 
 impl UserId {

@@ -2,8 +2,10 @@
 //! and edits it when the request ends, however long Feishu is away.
 
 mod endings;
+mod sending;
 
 pub(super) use self::endings::{close, decided_card, ended_card, run_endings, take_down};
+use self::sending::send_any;
 
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -12,27 +14,23 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tracing::{debug, warn};
 
+use super::links;
 use super::nameless;
 use super::parts::Parts;
 use super::under_way::{OVER_AFTER, UnderWay};
-use super::{journal, links};
 use crate::approvals::request::Request;
 use crate::approvals::{Settled, desk};
-use crate::cards::{permission, question};
-use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, Sent};
 use crate::feishu::webhook::Webhook;
 use crate::ids::{MessageId, RequestId};
-use crate::rules;
 use crate::sessions::questions::script::{self, Wishes};
-use crate::sessions::{questions, route};
+use crate::sessions::route;
 use crate::store::Card;
 
 /// When an edit may follow a tap.
 pub(super) const AFTER_REPLY: Duration = OVER_AFTER;
 /// How long a reply waits for its card to be named.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
-const SENDS_AT_ONCE: usize = 64;
 const MAX_QUEUED: usize = 16_384;
 /// Ended requests whose cards can be drawn again, for an undo or a late tap.
 const MAX_DECIDED: usize = 256;
@@ -42,7 +40,6 @@ pub(super) struct Courier {
     book: Mutex<Book>,
     edits: mpsc::Sender<Edit>,
     named: Notify,
-    /// A card is drawn when it is its turn, not before.
     sends: Semaphore,
     pub(super) under_way: UnderWay,
 }
@@ -110,7 +107,7 @@ impl Courier {
             book: Mutex::default(),
             edits,
             named: Notify::new(),
-            sends: Semaphore::new(SENDS_AT_ONCE),
+            sends: Semaphore::new(sending::AT_ONCE),
             under_way: UnderWay::default(),
         };
         (courier, Edits(queue))
@@ -401,54 +398,6 @@ pub(super) async fn recall(parts: &Parts, request: &Request, target: &Target) {
         Err(why) => {
             warn!("a card of the last run cannot be found: {why}");
             parts.courier.lock().remove(&request.id);
-        }
-    }
-}
-
-async fn send_any(
-    parts: &Parts,
-    messages: &Messages,
-    target: &Target,
-    request: &Request,
-) -> Result<Sent, ApiError> {
-    let _turn = parts.courier.sends.acquire().await;
-    let denied = journal::denied_before(parts, request).await;
-    let card = if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
-        let values = |tap| parts.answer_button(&request.id, Some(tap));
-        let submit = parts.answer_button(&request.id, None);
-        question::pending(request, &ask, &values, &submit, parts.config.lang)
-    } else {
-        let offer = rules::offer(request);
-        let values = |action| parts.button(&request.id, action);
-        permission::pending_again(request, &offer, denied, &values, parts.config.lang)
-    };
-    let uuid = nameless::uuid(&request.id);
-    let sent = send(messages, target, Content::Card(card), &uuid).await;
-    let Err(ApiError::Content { .. }) = sent else {
-        return sent;
-    };
-    let card = permission::minimal(
-        request,
-        &|action| parts.button(&request.id, action),
-        parts.config.lang,
-    );
-    let uuid = format!("bare-{}", request.id);
-    send(messages, target, Content::Card(card), &uuid).await
-}
-
-async fn send(
-    messages: &Messages,
-    target: &Target,
-    content: Content,
-    uuid: &str,
-) -> Result<Sent, ApiError> {
-    match target {
-        Target::Receiver(receiver) => messages.send(receiver, &content, uuid).await,
-        Target::Thread { anchor, place } => {
-            let in_thread = place.thread.is_some();
-            messages
-                .reply(anchor, Some(&place.chat), &content, in_thread, uuid)
-                .await
         }
     }
 }

@@ -50,6 +50,10 @@ impl Receiver {
     }
 }
 
+/// The right to send one message to this receiver now.
+#[derive(Debug)]
+pub struct Turn<'a>(&'a Receiver);
+
 /// What a message says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
@@ -149,7 +153,25 @@ impl Messages {
         content: &Content,
         uuid: &str,
     ) -> Result<Sent, ApiError> {
+        let turn = self.turn(to).await?;
+        self.send_in_turn(turn, content, uuid).await
+    }
+
+    /// Waits until this receiver may be written to again, or says at once that
+    /// too many others wait.
+    pub async fn turn<'a>(&self, to: &'a Receiver) -> Result<Turn<'a>, ApiError> {
         self.wait_turn(to).await?;
+        Ok(Turn(to))
+    }
+
+    /// As [`Self::send`], for whoever makes the message only when its turn has
+    /// come.
+    pub async fn send_in_turn(
+        &self,
+        Turn(to): Turn<'_>,
+        content: &Content,
+        uuid: &str,
+    ) -> Result<Sent, ApiError> {
         let body = json!({
             "receive_id": to.id(),
             "msg_type": content.kind(),

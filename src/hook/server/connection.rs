@@ -64,7 +64,9 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
             line.write(reply.to_string().as_bytes()).await;
         }
         Message::Order(order) => {
-            let reply = wire::frame(&(intake.order)(order).await).or_else(|error| {
+            // On the heap, like everything a waiting hook has no use for.
+            let done = Box::pin((intake.order)(order)).await;
+            let reply = wire::frame(&done).or_else(|error| {
                 wire::frame(&json!({"success": false, "error": error.to_string()}))
             });
             if let Ok(reply) = reply {
