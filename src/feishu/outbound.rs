@@ -5,6 +5,7 @@
 mod dial;
 mod error;
 mod proxy;
+mod trust;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,15 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use rustls::ClientConfig;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 pub use self::error::OutboundError;
+use self::trust::Platform;
 
 /// How long opening a connection may take when the caller has no opinion:
 /// name lookup, proxy, TCP and TLS together.
@@ -342,32 +345,24 @@ fn redacted(proxy: &Url) -> String {
 
 fn tls_config(extra_ca: Option<&Path>) -> Result<ClientConfig, OutboundError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let extra = match extra_ca {
-        None => Vec::new(),
-        Some(path) => read_certificates(path)?,
-    };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| OutboundError::NoTls {
             reason: error.to_string(),
         })?;
-    match Verifier::new_with_extra_roots(extra, provider) {
-        Ok(verifier) => Ok(builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth()),
-        // Without any root every certificate is refused, yet a daemon that
-        // only speaks to loopback can still run on such a machine.
-        Err(error) if extra_ca.is_none() => {
-            tracing::warn!(%error, "no trusted certificates on this machine; encrypted connections will fail until its CA certificates are installed");
-            Ok(builder
-                .with_root_certificates(RootCertStore::empty())
-                .with_no_client_auth())
+    let verifier: Arc<dyn ServerCertVerifier> = match extra_ca {
+        None => Arc::new(Platform::new(provider)),
+        Some(path) => {
+            let verifier = Verifier::new_with_extra_roots(read_certificates(path)?, provider);
+            Arc::new(verifier.map_err(|error| OutboundError::BadCaFile {
+                reason: error.to_string(),
+            })?)
         }
-        Err(error) => Err(OutboundError::BadCaFile {
-            reason: error.to_string(),
-        }),
-    }
+    };
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OutboundError> {
