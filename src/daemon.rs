@@ -69,7 +69,7 @@ use crate::hook::server::{Intake, Limits, serve};
 use crate::hook::wire::Order;
 use crate::ids::MachineId;
 use crate::store::{Notice, Store, StoreError};
-use crate::wording::Toast;
+use crate::wording::{Toast, reply_json};
 use instance::{Instance, InstanceError};
 
 /// How long a hook may take to come back after a restart.
@@ -383,8 +383,8 @@ impl Tasks {
             handler: move |delivery| dispatch::answer(Arc::clone(&shared), delivery),
             hot: parts.desk.hot(),
             view,
-            overdue_answer: dispatch::bare(&Toast::Processing, lang),
-            failed_answer: dispatch::bare(&Toast::Invalid, lang),
+            overdue_answer: reply_json(&Toast::Processing, None, lang),
+            failed_answer: reply_json(&Toast::Invalid, None, lang),
             stop: self.feishu.clone(),
         };
         self.connected.spawn(connection::run(dialer, wiring));

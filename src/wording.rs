@@ -11,7 +11,7 @@ pub mod session;
 pub mod task;
 pub mod toast;
 
-pub use toast::{Toast, toast_json};
+pub use toast::{Toast, reply_json};
 
 /// The language of cards, toasts and command output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing_subscriber::filter::LevelFilter;
@@ -26,7 +27,7 @@ pub(super) fn run() -> Outcome {
     let words = Words(sources.lang());
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let log = log_to_stderr(config.log);
-    let runtime = super::runtime(2)?;
+    let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let stop = CancellationToken::new();
         let signals = super::StopSignals::listen()?;
@@ -46,6 +47,16 @@ pub(super) fn run() -> Outcome {
     });
     log.flush();
     outcome
+}
+
+/// One thread: what the daemon does is short and waits for others, and what
+/// may block runs on threads of its own. Handing a tap from one thread to the
+/// next costs more than answering it.
+fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| Failure::new(1, format!("cannot start: {why}")))
 }
 
 /// The service manager that started us, if one did.

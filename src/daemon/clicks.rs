@@ -1,14 +1,13 @@
 //! A tap on a card: who tapped, whether the button is ours and on which
 //! machine its request lives, and what the person sees.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::warn;
 
 use super::courier;
 use super::decision::{carry_out, claim, late};
-use super::dispatch::bare;
 use super::parts::Parts;
 use super::{journal, peers, undo};
 use crate::approvals::action::Action as Choice;
@@ -21,7 +20,7 @@ use crate::ids::{EventId, RequestId};
 use crate::rules;
 use crate::sessions::questions::{self, Reply};
 use crate::wording::toast::Tone;
-use crate::wording::{Toast, toast_json};
+use crate::wording::{Toast, reply_json};
 
 /// The action of every button on a question's card.
 pub(super) const ANSWER: &str = "answer";
@@ -68,20 +67,17 @@ async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
 /// that the same event gets the same answer ever after.
 async fn rendered(parts: &Parts, click: &Click, shown: Shown) -> Vec<u8> {
     let lang = parts.config.lang;
-    let with_card = |toast: &Toast, card: Value| {
-        json!({
-            "toast": toast_json(toast, lang),
-            "card": {"type": "raw", "data": card},
-        })
-        .to_string()
-        .into_bytes()
-    };
     match shown {
-        Shown::Toast(toast) => bare(&toast, lang),
-        Shown::WithCard(toast, card) => with_card(&toast, card),
+        Shown::Toast(toast) => reply_json(&toast, None, lang),
+        Shown::WithCard(toast, card) => reply_json(&toast, Some(&card), lang),
         Shown::Effect(toast, card) => {
-            let answer = with_card(&toast, card);
-            journal::answered(parts, click.head.event_id.as_ref(), &answer).await;
+            let answer = reply_json(&toast, Some(&card), lang);
+            Box::pin(journal::answered(
+                parts,
+                click.head.event_id.as_ref(),
+                &answer,
+            ))
+            .await;
             answer
         }
         Shown::Again(answer) => answer,
@@ -126,6 +122,8 @@ enum Wanted {
     Stop(i64),
 }
 
+/// What takes long, or seldom happens, is made on the heap when it happens:
+/// every tap carries the room for all it might have to wait for.
 async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
     if !is_ours(parts, click) {
         return Toast::Invalid.into();
@@ -137,7 +135,7 @@ async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
         Route::Ours => judge_here(parts, click, tap).await,
         Route::Forward { .. } if is_stale(parts, click) => Toast::Stale.into(),
         Route::Forward { to, sealed } => {
-            peers::forward(parts, click, &tap.request, to, sealed).await
+            Box::pin(peers::forward(parts, click, &tap.request, to, sealed)).await
         }
         Route::Elsewhere { machine } => Toast::OtherMachine { machine }.into(),
         Route::Invalid => Toast::Invalid.into(),
@@ -163,25 +161,26 @@ fn is_stale(parts: &Parts, click: &Click) -> bool {
 
 async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
     if let Wanted::Stop(session) = tap.wanted {
-        return stop(parts, click, session, tap.sealed).await.into();
+        let stopped = Box::pin(stop(parts, click, session, tap.sealed)).await;
+        return stopped.into();
     }
     let operator = parts.approver(&click.by);
     let operator = operator.or_else(|| parts.addressee(&tap.request, &click.by));
     let Some(operator) = operator else {
-        return stranger(parts, click, &tap).await;
+        return Box::pin(stranger(parts, click, &tap)).await;
     };
     let now = parts.now();
     if is_stale(parts, click) {
         return Toast::Stale.into();
     }
     if tap.wanted == Wanted::Permission(Action::Undo) {
-        return undo::undo(
+        return Box::pin(undo::undo(
             parts,
             &tap.request,
             tap.sealed,
             &operator,
             click.message.as_ref(),
-        )
+        ))
         .await;
     }
     let Some(request) = parts.desk.find(&tap.request) else {
@@ -204,9 +203,19 @@ async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
         Ok(action) => action,
         Err(toast) => return toast.into(),
     };
-    match claim(parts, &tap.request, action, operator).await {
+    Box::pin(decided(parts, click, &tap.request, action, operator)).await
+}
+
+async fn decided(
+    parts: &Parts,
+    click: &Click,
+    id: &RequestId,
+    action: Choice,
+    by: Operator,
+) -> Shown {
+    match claim(parts, id, action, by).await {
         Ok(claim) => carry_out(parts, click, claim).await,
-        Err(toast) => true_face(parts, click, &tap.request, toast),
+        Err(toast) => true_face(parts, click, id, toast),
     }
 }
 
@@ -421,10 +430,7 @@ pub(super) async fn decide(
     if matches!(choice, Choice::Allow(_)) && parts.lock.is_closed() {
         return Toast::Locked.into();
     }
-    match claim(parts, id, choice, by).await {
-        Ok(claim) => carry_out(parts, &click, claim).await,
-        Err(toast) => true_face(parts, &click, id, toast),
-    }
+    decided(parts, &click, id, choice, by).await
 }
 
 /// What became of a request; changes nothing. `None` while it waits.
@@ -467,6 +473,10 @@ async fn past(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
             None => Toast::Unknown.into(),
         };
     }
+    Box::pin(remembered(parts, click, tap, now)).await
+}
+
+async fn remembered(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
     if let Some(answer) = journal::answer(parts, click.head.event_id.as_ref()).await {
         return Shown::Again(answer);
     }

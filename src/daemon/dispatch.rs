@@ -1,7 +1,6 @@
 //! From a push to its answer. What is not ours to handle is acknowledged, so
 //! that Feishu does not repeat it.
 
-use serde_json::json;
 use std::sync::Arc;
 use tracing::{debug, warn};
 
@@ -9,7 +8,6 @@ use super::parts::Parts;
 use super::{clicks, inbox};
 use crate::feishu::event::{self, Push};
 use crate::feishu::link::{Answer, Delivery};
-use crate::wording::{Lang, Toast, toast_json};
 
 pub(super) async fn answer(parts: Arc<Parts>, delivery: Delivery) -> Answer {
     match event::parse(&delivery.payload) {
@@ -27,11 +25,4 @@ pub(super) async fn answer(parts: Arc<Parts>, delivery: Delivery) -> Answer {
             Answer::Done
         }
     }
-}
-
-/// A toast alone, as the JSON a click is answered with.
-pub(super) fn bare(toast: &Toast, lang: Lang) -> Vec<u8> {
-    json!({"toast": toast_json(toast, lang)})
-        .to_string()
-        .into_bytes()
 }

@@ -25,8 +25,9 @@ use crate::wording::Text;
 
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
-/// How many messages are taken from the socket before replies are flushed.
-const BATCH: usize = 64;
+/// How many messages are taken from the socket before replies are flushed: a
+/// flush costs a system call, and the peer works on while the next are read.
+const BATCH: usize = 16;
 
 /// Where the connection stands and what went through it, for `status`.
 #[derive(Debug, Clone)]

@@ -2,7 +2,9 @@
 //! may not change by a letter; the rest say the true reason where those don't.
 
 use crate::sessions::questions::Problem;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
 
 use super::{Lang, Text, ago};
 use crate::approvals::request::Millis;
@@ -355,7 +357,11 @@ impl Verdict {
 /// cut here, because Feishu shows two lines at most.
 const MAX_CHARS: usize = 180;
 
-fn cut(text: &str) -> String {
+fn cut(text: &str) -> Cow<'_, str> {
+    // Never fewer bytes than characters.
+    if text.len() <= MAX_CHARS && !text.contains(char::is_control) {
+        return text.into();
+    }
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     if text.chars().count() <= MAX_CHARS {
         return clean.collect();
@@ -363,20 +369,74 @@ fn cut(text: &str) -> String {
     clean.take(MAX_CHARS - 1).chain(['…']).collect()
 }
 
-/// The `toast` object of a callback response; `content` is what clients
-/// without `i18n` show.
-pub fn toast_json(toast: &Toast, lang: Lang) -> Value {
+/// A callback's answer as Feishu takes it.
+#[derive(Serialize)]
+struct Reply<'a> {
+    toast: Short<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    card: Option<Raw<'a>>,
+}
+
+#[derive(Serialize)]
+struct Short<'a> {
+    r#type: &'static str,
+    /// What clients without `i18n` show.
+    content: Cow<'a, str>,
+    i18n: Both<'a>,
+}
+
+#[derive(Serialize)]
+struct Both<'a> {
+    zh_cn: Cow<'a, str>,
+    en_us: Cow<'a, str>,
+}
+
+#[derive(Serialize)]
+struct Raw<'a> {
+    r#type: &'static str,
+    data: &'a Value,
+}
+
+/// What a click is answered with: a toast, and the card's true face where it
+/// has changed.
+pub fn reply_json(toast: &Toast, card: Option<&Value>, lang: Lang) -> Vec<u8> {
     let text = toast.text();
-    json!({
-        "type": toast.tone().as_str(),
-        "content": cut(text.get(lang)),
-        "i18n": {"zh_cn": cut(&text.zh), "en_us": cut(&text.en)},
-    })
+    let reply = Reply {
+        toast: Short {
+            r#type: toast.tone().as_str(),
+            content: cut(text.get(lang)),
+            i18n: Both {
+                zh_cn: cut(&text.zh),
+                en_us: cut(&text.en),
+            },
+        },
+        card: card.map(|data| Raw {
+            r#type: "raw",
+            data,
+        }),
+    };
+    serde_json::to_vec(&reply).expect("text is always JSON")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn shown(toast: &Toast, lang: Lang) -> Value {
+        let reply: Value = serde_json::from_slice(&reply_json(toast, None, lang)).unwrap();
+        assert_eq!(reply.as_object().unwrap().len(), 1);
+        reply["toast"].clone()
+    }
+
+    #[test]
+    fn a_card_goes_with_its_toast() {
+        let card = json!({"schema": "2.0"});
+        let reply = reply_json(&Toast::Allowed, Some(&card), Lang::En);
+        let reply: Value = serde_json::from_slice(&reply).unwrap();
+        assert_eq!(reply["card"], json!({"type": "raw", "data": card}));
+        assert_eq!(reply["toast"]["type"], "success");
+    }
 
     #[test]
     fn the_protocols_toasts_are_exact() {
@@ -403,7 +463,7 @@ mod tests {
                 "回调服务不可达，请检查服务状态",
             ),
         ] {
-            let json = toast_json(&toast, Lang::Zh);
+            let json = shown(&toast, Lang::Zh);
             assert_eq!(json["type"], tone, "{toast:?}");
             assert_eq!(json["content"], zh);
             assert_eq!(json["i18n"]["zh_cn"], zh);
@@ -413,7 +473,7 @@ mod tests {
 
     #[test]
     fn the_language_chooses_the_content_and_i18n_carries_both() {
-        let json = toast_json(&Toast::Allowed, Lang::En);
+        let json = shown(&Toast::Allowed, Lang::En);
         assert_eq!(json["content"], "Allowed once");
         assert_eq!(json["i18n"]["zh_cn"], "已批准运行");
     }
@@ -435,7 +495,7 @@ mod tests {
         let toast = Toast::RuleNotSaved {
             why: format!("line 3\ncolumn 4 {}", "x".repeat(9_000)),
         };
-        let json = toast_json(&toast, Lang::Zh);
+        let json = shown(&toast, Lang::Zh);
         let content = json["content"].as_str().unwrap();
         assert_eq!(content.chars().count(), MAX_CHARS);
         assert!(
