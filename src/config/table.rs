@@ -118,8 +118,8 @@ pub const SETTINGS: &[Setting] = &[
         name: "CALLBACK_PEERS",
         default: Default::Nothing,
         accepts: "addresses like `CALLBACK_SERVER_URL`, separated by commas",
-        about: "Other callback services; needed only for those on loopback and those that are not nod",
-        about_zh: "其他回调服务地址（逗号分隔）；仅本机回环地址或非 nod 服务需要",
+        about: "The other machines of this app, which are asked whose a chat message is; also callback services on loopback and those that are not nod",
+        about_zh: "同一应用的其他机器地址（逗号分隔），用于确认聊天消息属于哪台机器；回环地址上的服务和非 nod 服务也在此列出",
         secret: false,
     },
     Setting {
