@@ -7,7 +7,11 @@ use crate::approvals::desk::Delivery;
 use crate::approvals::request::{Ending, Millis};
 use crate::hook::office::{LIMIT, Office, id, private_dir, raw_input, within};
 use crate::hook::wire::{Ack, Additions, MAX_REPLY, Message, unframe};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::json;
+use std::io::{IoSlice, Read as _};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -368,6 +372,35 @@ async fn a_peer_of_another_uid_is_closed_before_a_byte_is_read() {
     let _ = within(stream.read_to_end(&mut reply)).await;
     assert!(reply.is_empty());
     assert_eq!(office.desk.pending(), 0);
+    office.close().await;
+}
+
+#[tokio::test]
+async fn passed_file_descriptors_are_closed_and_the_request_is_served() {
+    const PASSED: usize = 100;
+    let dir = private_dir();
+    let office = Office::open(dir.path(), Limits::default());
+    let stream = std::os::unix::net::UnixStream::connect(&office.path).unwrap();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let ends = [writer.as_fd(); PASSED];
+    assert!(rights.push(SendAncillaryMessage::ScmRights(&ends)));
+    let bytes = register(1, None);
+    let sent = sendmsg(
+        &stream,
+        &[IoSlice::new(&bytes)],
+        &mut rights,
+        SendFlags::empty(),
+    );
+    assert_eq!(sent.unwrap(), bytes.len());
+    drop(writer);
+    // The pipe ends once nobody holds its other end any more.
+    let ended = tokio::task::spawn_blocking(move || reader.read(&mut [0]));
+    assert_eq!(within(ended).await.unwrap().unwrap(), 0);
+    stream.set_nonblocking(true).unwrap();
+    let mut stream = UnixStream::from_std(stream).unwrap();
+    assert!(one_read(&mut stream).await.ends_with(r#""sess_123"}"#));
     office.close().await;
 }
 
