@@ -1,0 +1,140 @@
+//! Whether the peer is alive: pings, silence, sleep, and lines too old to trust.
+
+use super::*;
+
+#[test]
+fn pings_follow_the_servers_interval_and_its_changes() {
+    let mut bench = Bench::up();
+    let pings = |seen: Vec<(Duration, Step)>| -> Vec<u64> {
+        seen.into_iter()
+            .filter(|(_, step)| *step == ping())
+            .map(|(at, _)| at.as_secs())
+            .collect()
+    };
+    assert_eq!(pings(bench.pass_alive(secs(250))), [120, 240]);
+    bench.receive(&pong(r#"{"PingInterval":10}"#));
+    assert_eq!(pings(bench.pass_alive(secs(25))), [1, 11, 21]);
+}
+
+#[test]
+fn a_pong_without_usable_settings_changes_nothing() {
+    for payload in ["", "{}", "not json", "[]", r#"{"PingInterval":0}"#] {
+        let mut bench = Bench::up();
+        bench.receive(&pong(payload));
+        let pings = bench
+            .pass_alive(secs(125))
+            .into_iter()
+            .filter(|(_, step)| *step == ping())
+            .count();
+        assert_eq!(pings, 1, "{payload}");
+    }
+}
+
+#[test]
+fn a_silent_peer_is_dead_within_twenty_seconds_idle_and_six_hot() {
+    for (hot, limit) in [(false, 20), (true, 6)] {
+        let mut bench = Bench::up();
+        bench.link.set_hot(hot, bench.now);
+        let seen = bench.pass(secs(60));
+        let hang_up = seen
+            .iter()
+            .find(|(_, step)| *step == Step::HangUp)
+            .expect("the peer must be given up");
+        assert_eq!(hang_up.0, secs(limit), "hot: {hot}");
+        let probes = seen
+            .iter()
+            .take_while(|(_, step)| *step != Step::HangUp)
+            .filter(|(_, step)| *step == Step::Ping)
+            .count();
+        assert_eq!(probes, 2, "it is asked twice first");
+        assert!(seen.iter().any(|(_, step)| *step == Step::Dial));
+    }
+}
+
+#[test]
+fn one_lost_probe_does_not_cost_the_connection() {
+    let mut bench = Bench::up();
+    let seen = bench.pass(secs(14));
+    assert_eq!(seen, [(secs(10), Step::Ping)]);
+    bench.link.received(Incoming::Pong, bench.now);
+    assert_eq!(bench.pass(secs(9)), []);
+    assert!(matches!(bench.link.phase(), Phase::Up { .. }));
+}
+
+#[test]
+fn any_inbound_frame_is_life() {
+    let frames: [Incoming; 6] = [
+        Incoming::Pong,
+        Incoming::Ping,
+        Incoming::Text,
+        Incoming::Binary(Bytes::from_static(b"\xff\xff")),
+        Incoming::Binary(pong("{}").to_bytes()),
+        Incoming::Binary(
+            Frame {
+                method: 2,
+                ..Frame::default()
+            }
+            .to_bytes(),
+        ),
+    ];
+    for frame in frames {
+        let mut bench = Bench::up();
+        for _ in 0..10 {
+            bench.pass(secs(14));
+            bench.link.received(frame.clone(), bench.now);
+        }
+        assert!(
+            matches!(bench.link.phase(), Phase::Up { .. }),
+            "{frame:?} was not taken for life"
+        );
+    }
+}
+
+#[test]
+fn a_server_ping_is_not_answered() {
+    let mut bench = Bench::up();
+    let server_ping = Frame::ping(SERVICE);
+    assert_eq!(bench.receive(&server_ping), []);
+}
+
+#[test]
+fn after_sleep_the_peer_is_asked_at_once_and_given_up_in_four_seconds() {
+    let mut bench = Bench::up();
+    bench.pass_alive(secs(3));
+    bench.now.wall += secs(600);
+    let seen = bench.pass(secs(8));
+    let at = |wanted: Step| {
+        seen.iter()
+            .find(|(_, step)| *step == wanted)
+            .map(|(at, _)| *at)
+    };
+    assert!(at(Step::Ping).unwrap() <= secs(1), "{seen:?}");
+    assert!(at(Step::HangUp).unwrap() <= secs(5), "{seen:?}");
+    assert!(at(Step::Dial).unwrap() <= secs(6), "{seen:?}");
+}
+
+#[test]
+fn a_peer_that_answers_after_sleep_is_kept() {
+    let mut bench = Bench::up();
+    bench.now.wall += secs(600);
+    bench.pass(secs(1));
+    bench.link.received(Incoming::Pong, bench.now);
+    assert_eq!(bench.pass(secs(9)), []);
+}
+
+#[test]
+fn a_clock_that_jumps_back_is_no_sleep() {
+    let mut bench = Bench::up();
+    bench.now.wall -= secs(3_600);
+    assert_eq!(bench.pass(secs(2)), []);
+}
+
+#[test]
+fn an_idle_connection_is_renewed_after_four_hours_and_a_busy_one_is_not() {
+    let renewed = |seen: &[(Duration, Step)]| seen.iter().any(|(_, s)| *s == Step::HangUp);
+    let mut idle = Bench::up();
+    assert!(renewed(&idle.pass_alive(secs(4 * 3_600 + 2))));
+    let mut hot = Bench::up();
+    hot.link.set_hot(true, hot.now);
+    assert!(!renewed(&hot.pass_alive(secs(4 * 3_600 + 2))));
+}
