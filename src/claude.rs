@@ -5,6 +5,7 @@
 pub mod asking;
 pub mod exit;
 pub mod hooks_file;
+mod json_text;
 pub mod launch;
 pub mod permission;
 pub mod process;

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::json_text::Untouchable;
 use crate::files;
 
 /// What Claude Code waits longer than nod does, so that nod's own time-out
@@ -224,7 +225,7 @@ impl Draft {
 
     fn edit(
         &mut self,
-        change: impl FnOnce(Option<&[u8]>) -> Result<Option<Vec<u8>>, text::Untouchable>,
+        change: impl FnOnce(Option<&[u8]>) -> Result<Option<Vec<u8>>, Untouchable>,
     ) -> Result<(), HooksError> {
         let new = change(self.after.as_deref()).map_err(|refused| self.untouchable(refused))?;
         if let Some(new) = new {
@@ -233,7 +234,7 @@ impl Draft {
         Ok(())
     }
 
-    fn untouchable(&self, refused: text::Untouchable) -> HooksError {
+    fn untouchable(&self, refused: Untouchable) -> HooksError {
         HooksError::Untouchable {
             file: self.file.clone(),
             line: refused.line,

@@ -17,7 +17,9 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use beneath::{open_beneath, rename_to_new_name};
-use text::{Edit, Untouchable};
+use text::Edit;
+
+use super::json_text::Untouchable;
 
 const DIR: &str = ".claude";
 const FILE: &str = "settings.local.json";

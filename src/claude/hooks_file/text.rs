@@ -2,35 +2,13 @@
 //! order and layout stay; what could mean two things to two readers is not
 //! touched.
 
-use std::collections::HashSet;
-
-use jsonc_parser::ast::{self, Value as Node};
+use jsonc_parser::ast::Value as Node;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Value, json};
 
 use super::{Asking, Hooks, REPORT_WITHIN};
-
-/// Why the file's text must stay as it is, and where the reason stands in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Untouchable {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) problem: String,
-}
-
-const OPTIONS: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_loose_object_property_names: false,
-    allow_trailing_commas: true,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
+use crate::claude::json_text::{COMMENTED, Untouchable, at, check_keys};
 
 const BOM: &str = "\u{feff}";
 const ASK: &str = "PermissionRequest";
@@ -391,7 +369,7 @@ impl<'a> Parsed<'a> {
                 lowered(&error.kind().to_string())
             ),
         };
-        let tree = parse_to_ast(text, &CollectOptions::default(), &OPTIONS).map_err(wrong)?;
+        let tree = parse_to_ast(text, &CollectOptions::default(), &COMMENTED).map_err(wrong)?;
         let Some(root @ Node::Object(_)) = tree.value else {
             return Err(at(text, 0, "it is not an object"));
         };
@@ -413,7 +391,7 @@ impl<'a> Parsed<'a> {
         } else {
             self.text
         };
-        let root = CstRootNode::parse(start, &OPTIONS).map_err(|_| not_understood())?;
+        let root = CstRootNode::parse(start, &COMMENTED).map_err(|_| not_understood())?;
         edit(&root).ok_or_else(not_understood)?;
         let new = root.to_string();
         if new == self.text {
@@ -429,7 +407,7 @@ impl<'a> Parsed<'a> {
 }
 
 fn meaning(text: &str) -> Option<Value> {
-    CstRootNode::parse(text, &OPTIONS).ok()?.to_serde_value()
+    CstRootNode::parse(text, &COMMENTED).ok()?.to_serde_value()
 }
 
 fn check_shape(text: &str, root: &Node<'_>, value: &Value) -> Result<(), Untouchable> {
@@ -455,46 +433,10 @@ fn check_shape(text: &str, root: &Node<'_>, value: &Value) -> Result<(), Untouch
     Ok(())
 }
 
-/// A key that stands twice is two settings to two readers.
-fn check_keys(text: &str, node: &Node<'_>) -> Result<(), Untouchable> {
-    match node {
-        Node::Object(object) => {
-            let mut names = HashSet::new();
-            for ast::ObjectProp {
-                name, value, range, ..
-            } in &object.properties
-            {
-                if !names.insert(name.as_str()) {
-                    return Err(at(text, range.start, "a key stands there twice"));
-                }
-                check_keys(text, value)?;
-            }
-            Ok(())
-        }
-        Node::Array(array) => array
-            .elements
-            .iter()
-            .try_for_each(|element| check_keys(text, element)),
-        Node::StringLit(_) | Node::NumberLit(_) | Node::BooleanLit(_) | Node::NullKeyword(_) => {
-            Ok(())
-        }
-    }
-}
-
 fn lowered(text: &str) -> String {
     let mut chars = text.chars();
     chars
         .next()
         .map(|first| first.to_lowercase().chain(chars).collect())
         .unwrap_or_default()
-}
-
-fn at(text: &str, offset: usize, problem: &str) -> Untouchable {
-    let before = text.get(..offset).unwrap_or_default();
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Untouchable {
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-        problem: problem.to_owned(),
-    }
 }

@@ -1,39 +1,18 @@
 //! The text of a settings file with one allow rule more or less. Pure. What is
 //! not exactly JSON is not touched: Claude Code might read it otherwise.
 
-use std::collections::HashSet;
-
-use jsonc_parser::ast::{self, Value as Node};
+use jsonc_parser::ast::Value as Node;
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Value, json};
 
-/// The file's text must stay as it is, and where the reason stands in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Untouchable {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) problem: String,
-}
+use crate::claude::json_text::{STRICT, Untouchable, at, check_keys};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Edit<'a> {
     Add(&'a str),
     Remove(&'a str),
 }
-
-const STRICT: ParseOptions = ParseOptions {
-    allow_comments: false,
-    allow_loose_object_property_names: false,
-    allow_trailing_commas: false,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
 
 /// The new text, or `None` when the old one already is as wanted.
 pub(super) fn edited(old: Option<&[u8]>, edit: Edit<'_>) -> Result<Option<String>, Untouchable> {
@@ -80,7 +59,7 @@ fn readable(bytes: &[u8]) -> Result<&str, Untouchable> {
     Ok(text)
 }
 
-/// A key that stands twice is two settings to two readers.
+/// Whether a rule has its place in there.
 fn check_shape(text: &str) -> Result<(), Untouchable> {
     let parsed =
         parse_to_ast(text, &CollectOptions::default(), &STRICT).map_err(|error| Untouchable {
@@ -114,31 +93,6 @@ fn check_shape(text: &str) -> Result<(), Untouchable> {
 
 fn is_string(node: &Node<'_>) -> bool {
     node.as_string_lit().is_some()
-}
-
-fn check_keys(text: &str, node: &Node<'_>) -> Result<(), Untouchable> {
-    match node {
-        Node::Object(object) => {
-            let mut names = HashSet::new();
-            for ast::ObjectProp {
-                name, value, range, ..
-            } in &object.properties
-            {
-                if !names.insert(name.as_str()) {
-                    return Err(at(text, range.start, "a key stands there twice"));
-                }
-                check_keys(text, value)?;
-            }
-            Ok(())
-        }
-        Node::Array(array) => array
-            .elements
-            .iter()
-            .try_for_each(|element| check_keys(text, element)),
-        Node::StringLit(_) | Node::NumberLit(_) | Node::BooleanLit(_) | Node::NullKeyword(_) => {
-            Ok(())
-        }
-    }
 }
 
 /// Does to the meaning what [`rewrite`] does to the text; `false` when there is
@@ -199,16 +153,6 @@ fn not_understood(text: &str) -> Untouchable {
         0,
         "it can't be edited without changing more than the rule",
     )
-}
-
-fn at(text: &str, byte: usize, problem: &str) -> Untouchable {
-    let before = &text[..byte];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Untouchable {
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-        problem: problem.to_owned(),
-    }
 }
 
 #[cfg(test)]
