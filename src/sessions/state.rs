@@ -3,8 +3,6 @@
 //! do. It never has two children, and it never answers "allow" by itself
 //! except for tools that only read.
 
-use std::collections::VecDeque;
-
 use crate::approvals::request::Millis;
 use crate::claude::stream::say::{Mode, Say, Verdict};
 use crate::claude::stream::{Event, Line};
@@ -25,8 +23,6 @@ use turn::Running;
 
 /// Messages that wait for one child; more would be read by nobody.
 const MAX_TEXTS: usize = 32;
-/// Ended asks that a late reply is still recognised by.
-const MAX_ENDED: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -86,7 +82,6 @@ pub struct Session {
     orders: u32,
     /// The mode orders the child has not answered yet.
     mode_orders: Vec<(String, Mode)>,
-    ended: VecDeque<(RequestId, bool)>,
 }
 
 #[derive(Debug)]
@@ -117,7 +112,6 @@ impl Session {
             children: 0,
             orders: 0,
             mode_orders: Vec::new(),
-            ended: VecDeque::new(),
         }
     }
 
@@ -127,7 +121,6 @@ impl Session {
         session.begun = saved.begun;
         let mut effects = Vec::new();
         for ask in saved.asks {
-            session.remember(ask.clone(), false);
             effects.push(Effect::Settle {
                 ask,
                 ending: AskEnding::Restarted,
@@ -189,7 +182,6 @@ impl Session {
         let mut out = Vec::new();
         match input {
             Input::Text(text) => self.text(text, now, &mut out),
-            Input::Reply { ask, reply } => self.reply(&ask, &reply, now, &mut out),
             Input::Decided { ask, verdict } => self.decided(&ask, verdict, now, &mut out),
             Input::Unanswered { ask, why } => self.unanswered(&ask, why, &mut out),
             Input::Command(order) => self.command(order, &mut out),
@@ -457,13 +449,6 @@ impl Session {
             State::Idle | State::Resting { .. } | State::Running(_) | State::Stopping { .. } => {}
         }
         self.show(now, out);
-    }
-
-    fn remember(&mut self, ask: RequestId, answered: bool) {
-        if self.ended.len() == MAX_ENDED {
-            self.ended.pop_front();
-        }
-        self.ended.push_back((ask, answered));
     }
 }
 

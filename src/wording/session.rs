@@ -1,7 +1,7 @@
 //! What a chat-driven session says to the people in its chat. The two
 //! sentences the protocol fixes may not change by a letter.
 
-use super::{Text, grouped, question};
+use super::{Text, grouped};
 use crate::claude::stream::say::Mode;
 use crate::sessions::command::Unclear;
 use crate::sessions::state::{How, Notice, Status};
@@ -16,12 +16,7 @@ pub const EXPIRED: Text = Text::new(
 /// a colon, and are shown as plain text.
 pub fn notice(notice: &Notice) -> Text {
     match notice {
-        Notice::Received => RECEIVED,
         Notice::Expired => EXPIRED,
-        Notice::AlreadyAnswered => {
-            Text::new("该问题已回答过", "This question has been answered already")
-        }
-        Notice::Invalid(problem) => question::problem(*problem),
         Notice::QuestionTimedOut => Text::new(
             "等待回答超时，任务已取消。发送消息可继续该会话。",
             "No answer in time, so the task was cancelled. Send a message to continue the session.",
@@ -177,7 +172,7 @@ mod tests {
     #[test]
     fn the_fixed_sentences_are_exact() {
         let zh = |n: &Notice| notice(n).get(Lang::Zh).to_owned();
-        assert_eq!(zh(&Notice::Received), "已收到你的回复，继续执行...");
+        assert_eq!(RECEIVED.get(Lang::Zh), "已收到你的回复，继续执行...");
         assert_eq!(zh(&Notice::Expired), "会话已过期，请重新开始");
     }
 

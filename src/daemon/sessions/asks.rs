@@ -159,7 +159,7 @@ fn refusal(tool: &str, input: &Value, reason: Option<&str>) -> String {
 /// knows it already.
 pub(super) fn dropped(ending: &AskEnding) -> Option<Dropped> {
     match ending {
-        AskEnding::Answered(_) | AskEnding::Decided => None,
+        AskEnding::Decided => None,
         AskEnding::Cancelled => Some(Dropped::Command),
         AskEnding::TimedOut | AskEnding::Withdrawn | AskEnding::ChildGone => Some(Dropped::Over),
         AskEnding::Restarted => Some(Dropped::Restart),

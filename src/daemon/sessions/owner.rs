@@ -300,10 +300,7 @@ impl Owner {
             | Notice::Expired
             | Notice::InUse => Some(End::NotStarted),
             Notice::Restarted => Some(End::Restarted),
-            Notice::Received
-            | Notice::AlreadyAnswered
-            | Notice::Invalid(_)
-            | Notice::QuestionTimedOut
+            Notice::QuestionTimedOut
             | Notice::ApprovalTimedOut { .. }
             | Notice::NothingRuns
             | Notice::AlreadyStopping

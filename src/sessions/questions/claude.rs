@@ -4,7 +4,7 @@
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Outcome, Question, Tap};
+use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Question, Tap};
 use crate::claude::asking::{self, Field, FieldKind};
 use crate::claude::stream::Elicitation;
 use crate::claude::stream::say::{Elicited, Verdict};
@@ -123,41 +123,6 @@ fn picked(options: &[(String, String)], words: &str) -> Vec<usize> {
 }
 
 impl Asked {
-    pub fn back(&self, ask: &Ask, outcome: &Outcome) -> Back {
-        let answers = match outcome {
-            Outcome::Answered(answers) => answers,
-            Outcome::Declined => {
-                return self.refused("The user chose not to answer this question.", false);
-            }
-        };
-        match self {
-            Self::Questions(asked) => {
-                let words = ask
-                    .questions
-                    .iter()
-                    .zip(answers)
-                    .map(|(question, answer)| question.words(answer).unwrap_or_default());
-                Back::Verdict(asked.answered(&words.collect::<Vec<_>>()))
-            }
-            Self::Plan(plan) => Back::Verdict(match answers.as_slice() {
-                [Answer::PlanApproved { accept_edits }] => plan.approved(*accept_edits),
-                [Answer::PlanRevised(text)] => Verdict::deny(format!(
-                    "The user wants the plan changed before it is carried out: {text}"
-                )),
-                _ => Verdict::deny("The user did not approve the plan."),
-            }),
-            Self::Fields(fields) => {
-                let mut content = Map::new();
-                for (field, answer) in fields.iter().zip(answers) {
-                    if let Some(value) = field_value(field, answer) {
-                        content.insert(field.name.clone(), value);
-                    }
-                }
-                Back::Elicited(Elicited::Accept(content))
-            }
-        }
-    }
-
     /// No answer will come; `because` is for the model to read.
     pub fn refused(&self, because: &str, interrupt: bool) -> Back {
         match self {
@@ -261,13 +226,23 @@ fn field_value(field: &Field, answer: &Answer) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Reply;
+    use super::super::{Asker, Decided, Reply};
     use super::*;
 
-    fn answered(name: &str, input: &Value, reply: &Reply) -> Back {
-        let (ask, asked) = tool(name, input).expect("a question");
+    /// The input and the permissions of the allow, or why it is a refusal.
+    fn answered(
+        (ask, asked): (Ask, Asked),
+        reply: &Reply,
+    ) -> Result<(Value, Vec<Value>), Option<String>> {
         let outcome = ask.read(reply).expect("an answer");
-        asked.back(&ask, &outcome)
+        match ask.decided(&outcome) {
+            Decided::Answers(words) => Ok(ask.answered(&Asker::Claude(asked), &words)),
+            Decided::Refused(why) => Err(why),
+        }
+    }
+
+    fn question(name: &str, input: &Value) -> (Ask, Asked) {
+        tool(name, input).expect("a question")
     }
 
     fn text(text: &str) -> Reply {
@@ -288,10 +263,8 @@ mod tests {
             ("2\n1 2", "B", "S, L"),
             ("neither\nL", "neither", "L"),
         ] {
-            let back = answered("AskUserQuestion", &two(), &text(reply));
-            let Back::Verdict(Verdict::Allow { input, permissions }) = back else {
-                panic!("{back:?}")
-            };
+            let back = answered(question("AskUserQuestion", &two()), &text(reply));
+            let (input, permissions) = back.expect("an allow");
             assert_eq!(input["answers"], json!({"Which?": which, "Sizes?": sizes}));
             assert_eq!(input["questions"], two()["questions"]);
             assert!(permissions.is_empty());
@@ -299,43 +272,21 @@ mod tests {
     }
 
     #[test]
-    fn a_declined_question_is_a_denial_in_words() {
-        let back = answered("AskUserQuestion", &two(), &Reply::Tap(Tap::Decline));
-        assert!(
-            matches!(
-                &back,
-                Back::Verdict(Verdict::Deny {
-                    interrupt: false,
-                    ..
-                })
-            ),
-            "{back:?}"
-        );
+    fn a_declined_question_is_a_refusal() {
+        let asked = question("AskUserQuestion", &two());
+        assert_eq!(answered(asked, &Reply::Tap(Tap::Decline)), Err(None));
     }
 
     #[test]
     fn a_plan_is_approved_revised_or_left() {
         let input = json!({"plan":"# do","planFilePath":"/p"});
-        let approved = answered("ExitPlanMode", &input, &Reply::Tap(Tap::ApprovePlan));
-        assert_eq!(
-            approved,
-            Back::Verdict(Verdict::Allow {
-                input: input.clone(),
-                permissions: Vec::new()
-            })
-        );
-        let edits = answered(
-            "ExitPlanMode",
-            &input,
-            &Reply::Tap(Tap::ApprovePlanAndEdits),
-        );
-        assert!(
-            matches!(&edits, Back::Verdict(Verdict::Allow { permissions, .. }) if permissions.len() == 1)
-        );
-        let revised = answered("ExitPlanMode", &input, &text("先写测试"));
-        assert!(
-            matches!(&revised, Back::Verdict(Verdict::Deny { message, .. }) if message.ends_with("先写测试"))
-        );
+        let plan = || question("ExitPlanMode", &input);
+        let approved = answered(plan(), &Reply::Tap(Tap::ApprovePlan));
+        assert_eq!(approved, Ok((input.clone(), Vec::new())));
+        let edits = answered(plan(), &Reply::Tap(Tap::ApprovePlanAndEdits));
+        assert_eq!(edits.expect("an allow").1.len(), 1);
+        let revised = answered(plan(), &text("先写测试"));
+        assert_eq!(revised, Err(Some("先写测试".to_owned())));
     }
 
     #[test]
@@ -353,15 +304,10 @@ mod tests {
         };
         let (ask, source) = elicitation(&asked).expect("fields");
         assert_eq!(ask.questions[0].text, "Who?");
-        let outcome = ask.read(&text("42\n是\nlarge\na, b")).expect("answers");
-        let Back::Elicited(Elicited::Accept(content)) = source.back(&ask, &outcome) else {
-            panic!()
-        };
-        assert_eq!(
-            Value::Object(content),
-            json!({"age":42,"ok":true,"size":"l","tags":["a","b"]})
-        );
         assert_eq!(source.refused("", true), Back::Elicited(Elicited::Cancel));
+        let back = answered((ask, source), &text("42\n是\nlarge\na, b"));
+        let expected = json!({"age":42,"ok":true,"size":"l","tags":["a","b"]});
+        assert_eq!(back, Ok((expected, Vec::new())));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::approvals::request::Millis;
 use crate::claude::stream::say::{Elicited, Say, Verdict};
 use crate::claude::stream::{Request, ToolRequest, Wanted};
 use crate::ids::RequestId;
+use crate::sessions::questions::Ask;
 use crate::sessions::questions::claude::{self, Asked, Back};
-use crate::sessions::questions::{Ask, Reply};
 
 /// Tools that only read pass without asking.
 const READ_ONLY: [&str; 3] = ["Read", "Glob", "Grep"];
@@ -160,40 +160,6 @@ impl Session {
         });
     }
 
-    pub(super) fn reply(
-        &mut self,
-        id: &RequestId,
-        reply: &Reply,
-        now: Millis,
-        out: &mut Vec<Effect>,
-    ) {
-        // The sweep runs late on a sleeping laptop; an answer must not.
-        self.expire_asks(now, out);
-        let State::Running(run) = &mut self.state else {
-            return out.push(Effect::Tell(self.too_late(id)));
-        };
-        let found = run.asks.iter().position(|open| open.id == *id);
-        let Some((at, What::Question { ask, asked })) = found.map(|at| (at, &run.asks[at].what))
-        else {
-            return out.push(Effect::Tell(self.too_late(id)));
-        };
-        let outcome = match ask.read(reply) {
-            Ok(outcome) => outcome,
-            Err(problem) => return out.push(Effect::Tell(Notice::Invalid(problem))),
-        };
-        let say = run.asks[at].back(asked.back(ask, &outcome));
-        run.asks.remove(at);
-        run.seen = now;
-        let child = run.child;
-        self.remember(id.clone(), true);
-        out.push(Effect::Write { child, say });
-        out.push(Effect::Settle {
-            ask: id.clone(),
-            ending: AskEnding::Answered(outcome),
-        });
-        out.push(Effect::Tell(Notice::Received));
-    }
-
     pub(super) fn decided(
         &mut self,
         id: &RequestId,
@@ -211,7 +177,6 @@ impl Session {
         let open = run.asks.remove(at);
         run.seen = now;
         let child = run.child;
-        self.remember(id.clone(), true);
         let back = match (&open.what, verdict) {
             (
                 What::Question {
@@ -322,7 +287,6 @@ impl Session {
                     say: Say::Interrupt { request },
                 });
             }
-            self.remember(open.id.clone(), false);
             out.push(Effect::Settle {
                 ask: open.id,
                 ending: ending.clone(),
@@ -339,18 +303,10 @@ impl Session {
             return;
         };
         let open = run.asks.remove(at);
-        self.remember(open.id.clone(), false);
         out.push(Effect::Settle {
             ask: open.id,
             ending: AskEnding::Withdrawn,
         });
-    }
-
-    fn too_late(&self, id: &RequestId) -> Notice {
-        match self.ended.iter().find(|(ended, _)| ended == id) {
-            Some((_, true)) => Notice::AlreadyAnswered,
-            Some((_, false)) | None => Notice::Expired,
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use crate::claude::stream::say::{Mode, Say, Verdict};
 use crate::claude::stream::{Event, ToolRequest};
 use crate::ids::RequestId;
 use crate::sessions::progress::View;
-use crate::sessions::questions::{Outcome, Problem, Reply};
 use serde_json::Value;
 
 /// One child of a session; a later child has a higher number.
@@ -24,11 +23,6 @@ pub struct Text {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     Text(Text),
-    /// For a question.
-    Reply {
-        ask: RequestId,
-        reply: Reply,
-    },
     /// For a tool request or a question, from wherever it was put to a
     /// person. A question's answers stand in the input of the allow.
     Decided {
@@ -108,8 +102,7 @@ pub enum Effect {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskEnding {
-    Answered(Outcome),
-    /// A tool request was decided; how, its decider knows.
+    /// How, its decider knows.
     Decided,
     TimedOut,
     /// A command came instead of an answer.
@@ -150,12 +143,8 @@ pub enum How {
 /// Something a person in the chat must be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// The answer arrived and the task goes on.
-    Received,
-    /// The question or the session the words were for is gone.
+    /// The session the words were for is gone.
     Expired,
-    AlreadyAnswered,
-    Invalid(Problem),
     QuestionTimedOut,
     ApprovalTimedOut {
         tool: String,

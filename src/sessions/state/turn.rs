@@ -29,7 +29,6 @@ pub(super) struct Sent {
 impl Session {
     pub(super) fn abandon(&mut self, run: Running, ending: &AskEnding, out: &mut Vec<Effect>) {
         for open in run.asks {
-            self.remember(open.id.clone(), false);
             out.push(Effect::Settle {
                 ask: open.id,
                 ending: ending.clone(),
@@ -58,7 +57,6 @@ impl Session {
         };
         let mut run = *run;
         for open in std::mem::take(&mut run.asks) {
-            self.remember(open.id.clone(), false);
             out.push(Effect::Settle {
                 ask: open.id,
                 ending: AskEnding::Withdrawn,

@@ -184,7 +184,7 @@ impl World {
             "seed {seed}: ask {name} was settled twice"
         );
         let why = match &ending {
-            AskEnding::Answered(_) | AskEnding::Decided => None,
+            AskEnding::Decided => None,
             AskEnding::Cancelled => Some(Dropped::Command),
             AskEnding::TimedOut | AskEnding::Withdrawn | AskEnding::ChildGone => {
                 Some(Dropped::Over)
