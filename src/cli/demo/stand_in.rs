@@ -427,22 +427,23 @@ mod tests {
     }
 
     fn asked(lines: &[Line]) -> Vec<(&str, &str)> {
-        let ask = |line| match line {
-            &Line::Request(ref request) => match &request.what {
-                Wanted::Tool(tool) => Some((request.id.as_str(), tool.tool.as_str())),
-                _ => None,
-            },
+        let requests = lines.iter().filter_map(|line| match line {
+            Line::Request(request) => Some(request),
             _ => None,
-        };
-        lines.iter().filter_map(ask).collect()
+        });
+        let tools = requests.filter_map(|request| match &request.what {
+            Wanted::Tool(tool) => Some((request.id.as_str(), tool.tool.as_str())),
+            _ => None,
+        });
+        tools.collect()
     }
 
     fn results(lines: &[Line]) -> Vec<&str> {
-        let result = |line| match line {
-            &Line::TurnEnd(ref end) => end.text.as_deref(),
+        let ends = lines.iter().filter_map(|line| match line {
+            Line::TurnEnd(end) => end.text.as_deref(),
             _ => None,
-        };
-        lines.iter().filter_map(result).collect()
+        });
+        ends.collect()
     }
 
     #[test]

@@ -135,7 +135,7 @@ function card(message) {
 
 async function tap(messageId, press) {
   if (state.over) {
-    toast("info", say("over"));
+    toast("info", say("overTitle"));
     return;
   }
   try {
