@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+#[path = "../fuzz/oracles/asked.rs"]
+mod asked;
 #[path = "../fuzz/oracles/card.rs"]
 mod card;
 #[path = "../fuzz/oracles/event.rs"]

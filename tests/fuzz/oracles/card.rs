@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::LazyLock;
 
-mod asked;
+use super::asked;
 
 const TOOLS: [&str; 10] = [
     "Bash",

@@ -18,7 +18,7 @@ const SIZES: [usize; 8] = [0, 1, 2, 40, 40, 4096, 1 << 20, 5 << 20];
 const MOST_PARTS: usize = 400;
 
 static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let bytes = (0..(5 << 20) + 4096_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8);
+    let bytes = (0..(5 << 20) + 4096_u32).map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[1]);
     bytes.collect()
 });
 

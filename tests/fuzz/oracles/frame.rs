@@ -15,7 +15,7 @@ pub(crate) fn check(bytes: &[u8]) {
     let last = |tag| numbers(tag).next_back().map(|field| field.value);
     assert_eq!(last(1 << 3), Some(frame.seq_id), "a frame without SeqID");
     assert_eq!(last(2 << 3), Some(frame.log_id), "a frame without LogID");
-    let low = |tag| last(tag).map(|value| (value & 0xffff_ffff) as u32);
+    let low = |tag| last(tag).and_then(|value| u32::try_from(value & 0xffff_ffff).ok());
     assert_eq!(low(3 << 3), Some(frame.service.cast_unsigned()));
     assert_eq!(low(4 << 3), Some(frame.method.cast_unsigned()));
     assert_eq!(numbers(5 << 3 | 2).count(), frame.headers.len());

@@ -5,7 +5,7 @@
 use nod::rules::{self, Rule};
 use serde_json::json;
 
-mod asked;
+use super::asked;
 
 /// The tool, what Claude Code proposed, and the input, on a line each.
 pub(crate) fn check(bytes: &[u8]) {

@@ -1,6 +1,8 @@
 //! See the oracle: this only hands it what libFuzzer makes up.
 #![no_main]
 
+#[path = "../oracles/asked.rs"]
+mod asked;
 #[path = "../oracles/card.rs"]
 mod oracle;
 
