@@ -19,6 +19,8 @@ use crate::proxy::Proxy;
 use crate::stage::Home;
 
 pub(crate) const ACTIONS: [&str; 5] = ["allow", "always", "session", "deny", "interrupt"];
+/// How often the pause after a hook in vain doubles.
+const MOST_IN_VAIN: u32 = 4;
 /// A card that has changed is looked at once more, this much later.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
 
@@ -178,14 +180,24 @@ impl Crowd {
 
     /// Starts hooks and taps for them until there were taps enough.
     pub(crate) async fn work(self: Arc<Self>) {
+        let mut in_vain = 0;
         while self.taps() < self.target {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let mut chance = StdRng::seed_from_u64(self.seed.wrapping_mul(1_000_003) ^ number);
-            self.one(number, &mut chance).await;
+            if self.one(number, &mut chance).await {
+                in_vain = 0;
+                continue;
+            }
+            // Nobody to ask: the next one would find the same. More hooks than
+            // the machine can serve would only keep each other from it.
+            let pause = chance.random_range(20..120) << in_vain;
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            in_vain = (in_vain + 1).min(MOST_IN_VAIN);
         }
     }
 
-    async fn one(&self, number: u64, chance: &mut StdRng) {
+    /// One hook and its person; false when there was no card to tap.
+    async fn one(&self, number: u64, chance: &mut StdRng) -> bool {
         let kind = match chance.random_range(0..100) {
             0..6 => Kind::Process,
             6..14 => Kind::Old,
@@ -207,7 +219,6 @@ impl Crowd {
             person.act(card, chance).await;
         }
         person.hook_ends().await;
-        let quick = card.is_none();
         if let Some(card) = &card
             && chance.random_bool(0.15)
         {
@@ -215,10 +226,7 @@ impl Crowd {
             person.stale_tap(card, action, None, OWNER).await;
         }
         self.note(&ask, person.ended.take());
-        if quick {
-            // Nobody to ask: the next one would find the same.
-            tokio::time::sleep(Duration::from_millis(chance.random_range(20..120))).await;
-        }
+        card.is_some()
     }
 
     fn note(&self, ask: &Ask, ended: Option<Ended>) {
