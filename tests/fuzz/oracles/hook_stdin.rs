@@ -4,6 +4,7 @@
 use nod::claude::permission::{
     Answer, Ask, Destination, Event, HookInput, Suggestions, allow_rules,
 };
+use nod::ids::SessionId;
 use serde_json::{Value, json};
 
 pub(crate) fn check(bytes: &[u8]) {
@@ -17,7 +18,7 @@ pub(crate) fn check(bytes: &[u8]) {
     // A list of the fields has no names to look up.
     if let Ok(value @ Value::Object(_)) = serde_json::from_slice(bytes) {
         stands_there(&ask, &value);
-        let session = input.common.session.as_ref().map(|id| id.as_str());
+        let session = input.common.session.as_ref().map(SessionId::as_str);
         assert!(session.is_none() || session == value["session_id"].as_str());
     }
     only_rules_are_granted(&ask.suggestions);
