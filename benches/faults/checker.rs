@@ -259,12 +259,10 @@ pub(crate) fn check(histories: &Histories) -> Verdict {
 /// A confirmed tap was applied, or refused for a reason that is true.
 fn check_tap(books: &Books<'_>, tap: &Tap, verdict: &mut Verdict) {
     use Invariant::{NoFalseSuccess, TrueCards};
-    if tap.written {
-        return;
-    }
-    let Seen::Toast { kind, content } = &tap.seen else {
-        verdict.unconfirmed += 1;
-        return;
+    let (kind, content) = match &tap.seen {
+        Seen::Toast { kind, content } => (kind, content),
+        Seen::Nothing => return verdict.unconfirmed += 1,
+        Seen::Words => return,
     };
     let blurred = books.blurred.contains(tap.event.as_str());
     let ending = books.ending(&tap.request);
@@ -456,7 +454,12 @@ fn check_written(books: &Books<'_>, verdict: &mut Verdict) {
     {
         *ended.entry(event).or_default() += 1;
     }
-    for tap in books.histories.taps.iter().filter(|tap| tap.written) {
+    for tap in books
+        .histories
+        .taps
+        .iter()
+        .filter(|tap| tap.seen == Seen::Words)
+    {
         let times = ended.get(tap.event.as_str()).copied().unwrap_or(0);
         verdict.judge(Invariant::MessagesOnce, times <= 1, Fault::Doubled, || {
             format!("{tap:?} ended {times} requests")

@@ -38,17 +38,22 @@ pub(crate) enum Seen {
     },
     /// An error of Feishu's own: the tap was not confirmed.
     Nothing,
+    /// The writer's own words, which Feishu pushes again until they are
+    /// acknowledged. Nobody is told what became of them.
+    Words,
 }
 
+/// A tap, or words written below a card.
 #[derive(Debug, Clone)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is witnessed by somebody else"
+)]
 pub(crate) struct Tap {
     pub(crate) request: String,
     pub(crate) event: String,
     pub(crate) action: &'static str,
     pub(crate) by_owner: bool,
-    /// A text written below the card, which Feishu pushes again until it is
-    /// acknowledged. Nobody is told what became of it.
-    pub(crate) written: bool,
     pub(crate) seen: Seen,
     /// Bytes on the way to nod were altered while this tap was under way, so
     /// that nod may have read other words than were sent.

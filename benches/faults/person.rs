@@ -61,7 +61,6 @@ impl<'a> Person<'a> {
         let action = choose(card, chance);
         let pause = Duration::from_millis(chance.random_range(0..40));
         match chance.random_range(0..100) {
-            0..55 => self.insist(card, action, chance).await,
             55..65 => {
                 let (one, other) = (self.tap(card, action, OWNER), self.tap(card, action, OWNER));
                 tokio::join!(one, other);
@@ -201,7 +200,7 @@ impl<'a> Person<'a> {
         if let Ok(pushed) = self.crowd.sim.push_text(&text).await {
             let tap = self.a_tap(card, pushed.event_id, "deny", OWNER, started);
             self.record(Tap {
-                written: true,
+                seen: Seen::Words,
                 ..tap
             });
         }
@@ -220,7 +219,6 @@ impl<'a> Person<'a> {
             event,
             action,
             by_owner: user == OWNER,
-            written: false,
             seen: Seen::Nothing,
             blurred: self.crowd.long_connection.altered_since(started),
             swallowed: false,

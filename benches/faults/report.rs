@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 
 use crate::checker::{self, Fault, Invariant, Verdict};
-use crate::histories::{Held, Histories};
+use crate::histories::{Held, Histories, Seen};
 use crate::sabotage::Sabotage;
 use crate::{Run, Settings};
 
@@ -65,7 +65,11 @@ pub(crate) fn print(settings: &Settings, run: &Run, verdict: &Verdict) {
     );
     let after = format!("{} ms after the last request", histories.true_after_ms);
     line("last card true", after);
-    let written = histories.taps.iter().filter(|tap| tap.written).count();
+    let written = histories
+        .taps
+        .iter()
+        .filter(|tap| tap.seen == Seen::Words)
+        .count();
     line("answers in writing", written.to_string());
     line("carried by the proxy", format!("{} MiB", run.carried >> 20));
     line("protocol rules broken", format!("{:?}", run.violations));

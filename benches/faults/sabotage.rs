@@ -105,7 +105,7 @@ impl Sabotage {
                 hook.printed.clear();
             }
             Self::Hung => histories.asked.last_mut()?.took_ms = histories.patience_ms + 1,
-            Self::Lie => *find_denied(histories)? = "已批准".to_owned(),
+            Self::Lie => "已批准".clone_into(find_denied(histories)?),
             Self::Rule => {
                 let rule = histories.rules.first()?.clone();
                 histories.rules.push(rule);
@@ -125,7 +125,7 @@ impl Sabotage {
                 let events: HashSet<_> = histories
                     .taps
                     .iter()
-                    .filter(|tap| tap.written)
+                    .filter(|tap| tap.seen == Seen::Words)
                     .map(|tap| tap.event.clone())
                     .collect();
                 let ran = |event: &Option<String>| {
