@@ -77,6 +77,7 @@ impl Hooks {
     }
 
     /// The same hooks for another `request_timeout`.
+    #[must_use]
     pub fn waiting(&self, request_timeout: Duration) -> Self {
         Self {
             command: self.command.clone(),

@@ -55,12 +55,12 @@ fn in_chinese(command: Command, name: &str) -> Command {
                 None => arg,
             }
         })
-        .mut_subcommands(|sub| match sub.get_name() {
-            "help" => about(sub, "nod help"),
-            _ => {
-                let name = format!("{name} {}", sub.get_name());
-                in_chinese(sub, &name)
+        .mut_subcommands(|sub| {
+            if sub.get_name() == "help" {
+                return about(sub, "nod help");
             }
+            let name = format!("{name} {}", sub.get_name());
+            in_chinese(sub, &name)
         })
 }
 
@@ -86,12 +86,12 @@ fn value_names(arg: &Arg) -> Vec<String> {
 
 /// Gives every command its own page and line of use, in place of clap's.
 fn with_pages(command: Command, name: &str, words: Words) -> Command {
-    let command = command.mut_subcommands(|sub| match sub.get_name() {
-        "help" => sub,
-        _ => {
-            let name = format!("{name} {}", sub.get_name());
-            with_pages(sub, &name, words)
+    let command = command.mut_subcommands(|sub| {
+        if sub.get_name() == "help" {
+            return sub;
         }
+        let name = format!("{name} {}", sub.get_name());
+        with_pages(sub, &name, words)
     });
     let usage = usage(&command, name, words);
     let page = page(&command, &usage, name, words);

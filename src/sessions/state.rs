@@ -270,7 +270,7 @@ impl Session {
             return;
         };
         let child = run.child;
-        self.abandon(*run, &AskEnding::Cancelled, out);
+        turn::abandon(*run, &AskEnding::Cancelled, out);
         out.push(Effect::Close { child });
         self.state = State::Stopping {
             child,
@@ -414,7 +414,7 @@ impl Session {
                 }
             }
             State::Running(run) => {
-                self.abandon(*run, &AskEnding::ChildGone, out);
+                turn::abandon(*run, &AskEnding::ChildGone, out);
                 out.push(Effect::Tell(match exit {
                     Exit::Finished | Exit::Killed => Notice::Crashed { words: None },
                     Exit::Crashed { words, .. } => Notice::Crashed { words },

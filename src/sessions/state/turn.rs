@@ -26,31 +26,31 @@ pub(super) struct Sent {
     pub(super) started: bool,
 }
 
-impl Session {
-    pub(super) fn abandon(&mut self, run: Running, ending: &AskEnding, out: &mut Vec<Effect>) {
-        for open in run.asks {
-            out.push(Effect::Settle {
-                ask: open.id,
-                ending: ending.clone(),
-            });
-        }
-        let unread = run.texts.iter().filter(|sent| !sent.started).count();
-        for sent in run.texts {
-            let fate = if sent.started && run.stages {
-                Fate::Failed
-            } else {
-                Fate::Lost
-            };
-            out.push(Effect::Fate {
-                uuid: sent.uuid,
-                fate,
-            });
-        }
-        if unread > 0 {
-            out.push(Effect::Tell(Notice::NotCarriedOut { texts: unread }));
-        }
+pub(super) fn abandon(run: Running, ending: &AskEnding, out: &mut Vec<Effect>) {
+    for open in run.asks {
+        out.push(Effect::Settle {
+            ask: open.id,
+            ending: ending.clone(),
+        });
     }
+    let unread = run.texts.iter().filter(|sent| !sent.started).count();
+    for sent in run.texts {
+        let fate = if sent.started && run.stages {
+            Fate::Failed
+        } else {
+            Fate::Lost
+        };
+        out.push(Effect::Fate {
+            uuid: sent.uuid,
+            fate,
+        });
+    }
+    if unread > 0 {
+        out.push(Effect::Tell(Notice::NotCarriedOut { texts: unread }));
+    }
+}
 
+impl Session {
     pub(super) fn turn_end(&mut self, end: &TurnEnd, now: Millis, out: &mut Vec<Effect>) {
         let State::Running(run) = std::mem::replace(&mut self.state, State::Idle) else {
             return;
