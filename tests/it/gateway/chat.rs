@@ -34,7 +34,10 @@ fn project(dir: &Path, name: &str) -> [(&'static str, String); 3] {
     let place = dir.join(name);
     fs::create_dir_all(&place).unwrap();
     let script = dir.join(format!("{name}-script"));
-    fs::write(&script, STEPS.join("\n") + "\n").unwrap();
+    // Feishu takes two cards of one id for one, and Claude Code's ids are unique.
+    let id = format!(r#""request_id":"q-{name}""#);
+    let steps = STEPS.join("\n").replace(r#""request_id":"q""#, &id);
+    fs::write(&script, steps + "\n").unwrap();
     let claude = dir.join(format!("{name}-claude"));
     let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/fake-claude");
     let program = format!(
@@ -170,7 +173,10 @@ async fn what_is_for_a_session_reaches_its_machine() {
         let by = pair.write(answer).await;
         answered += pair.came_astray(by, machine);
         until("the answer at the child", || async {
-            let heard = pair.read(machine).matches(r#":"SQLite""#).count();
+            let heard = pair
+                .read(machine)
+                .matches(r#""Which store?":"SQLite""#)
+                .count();
             (heard == round / 2 + 1).then_some(())
         })
         .await;
