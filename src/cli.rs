@@ -14,6 +14,7 @@ mod hook;
 mod lock;
 mod man;
 mod output;
+mod panics;
 mod qr;
 mod rules;
 mod service;
@@ -33,6 +34,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::wording::Words;
 use crate::config::{Problems, Sources};
 use crate::hook::wire::Order;
+use crate::wording::{Lang, Text, system};
 
 /// What sysexits.h calls a configuration error.
 const BAD_SETTINGS: u8 = 78;
@@ -93,7 +95,7 @@ enum Command {
 /// A command that failed: what to say and the exit code that tells it apart.
 struct Failure {
     code: u8,
-    why: String,
+    why: Text,
     hint: Option<String>,
 }
 
@@ -101,9 +103,15 @@ type Outcome = Result<(), Failure>;
 
 impl Failure {
     fn new(code: u8, why: impl std::fmt::Display) -> Self {
+        let why = why.to_string();
+        Self::told(code, Text::made(why.clone(), why))
+    }
+
+    /// The same, where the language is not at hand.
+    const fn told(code: u8, why: Text) -> Self {
         Self {
             code,
-            why: why.to_string(),
+            why,
             hint: None,
         }
     }
@@ -124,16 +132,28 @@ pub fn main() -> ExitCode {
         demo::stand_in::run();
         return ExitCode::SUCCESS;
     }
+    // `hook` says nothing before its time, so this is the default's language
+    // until the settings are read.
+    panics::tell_in(Words(Lang::default()));
     if arguments.next().is_some_and(|verb| verb == "hook")
         && !arguments
             .next()
             .is_some_and(|flag| flag == "--help" || flag == "-h")
     {
-        hook::run();
+        // Whatever happens, Claude Code's own dialog decides.
+        panics::guarded(|| {
+            hook::run();
+            ExitCode::SUCCESS
+        });
         return ExitCode::SUCCESS;
     }
+    panics::guarded(command)
+}
+
+fn command() -> ExitCode {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
+    panics::tell_in(words);
     let mut nod = help::told(Cli::command(), words);
     let parsed = nod
         .try_get_matches_from_mut(std::env::args_os())
@@ -151,7 +171,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::problem(&failure.why);
+            output::problem(failure.why.get(words.0));
             if let Some(hint) = failure.hint {
                 output::hint(words, &hint);
             }
@@ -222,7 +242,7 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
         .worker_threads(workers)
         .enable_all()
         .build()
-        .map_err(|why| Failure::new(1, format!("cannot start: {why}")))
+        .map_err(|why| Failure::told(1, system::cannot_start(&why)))
 }
 
 /// SIGTERM and SIGINT, heard from the moment this exists.
@@ -233,9 +253,8 @@ struct StopSignals {
 
 impl StopSignals {
     fn listen() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|why| Failure::new(1, format!("cannot listen for signals: {why}")))
-        };
+        let listen =
+            |kind| signal(kind).map_err(|why| Failure::told(1, system::cannot_start(&why)));
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

@@ -7,7 +7,7 @@ mod table;
 
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
-pub use sources::{Origin, Sources, UnknownLang};
+pub use sources::{BadLine, BrokenFile, LineFault, Origin, Sources, UnknownLang, Unread};
 pub use table::{SETTINGS, Setting, env_example, readme_table, readme_table_zh};
 
 mod callback;
@@ -73,7 +73,7 @@ pub enum Problem {
         accepts: &'static str,
     },
     #[error("the settings file {0}")]
-    BrokenFile(String),
+    BrokenFile(BrokenFile),
     #[error("other users can read `{}`, which holds the app's secret: `chmod 600` it", .0.display())]
     Exposed(PathBuf),
     #[error("no home directory: set `HOME`, or `NOD_STATE_DIR`")]

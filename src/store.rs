@@ -11,6 +11,7 @@ mod inbox;
 mod left_rules;
 mod outbox;
 mod requests;
+mod said;
 #[cfg(test)]
 mod samples;
 mod schema;
@@ -34,6 +35,7 @@ pub use schema::{FILE, SetAside, Unusable};
 pub use sessions::KeptSession;
 
 use crate::approvals::request::Millis;
+use crate::wording::Text;
 
 /// Calls that may wait at the owner's door; further ones wait outside.
 const QUEUE: usize = 1024;
@@ -50,7 +52,7 @@ const IDLE: Duration = Duration::from_secs(1);
 pub enum Health {
     Good,
     /// Nothing is kept, and why.
-    Failing(String),
+    Failing(Text),
 }
 
 /// What opening had to do; each is worth telling the user.
@@ -92,7 +94,7 @@ impl Store {
                 set_aside.map(Notice::SetAside),
             )),
             Err(error) => {
-                let health = Health::Failing(error.to_string());
+                let health = Health::Failing(error.text());
                 let store = Self::over(Db::in_memory()?, health)?;
                 Ok((store, Some(Notice::MemoryOnly(error))))
             }
@@ -270,7 +272,7 @@ impl Owner {
     /// A store in memory stays failing, whatever it can do.
     fn note(&self, failed: Option<&StoreError>) {
         let health = match failed {
-            Some(error) if error.is_about_the_disk() => Health::Failing(error.to_string()),
+            Some(error) if error.is_about_the_disk() => Health::Failing(error.text()),
             None if self.db.is_durable() => Health::Good,
             Some(_) | None => return,
         };
@@ -278,7 +280,9 @@ impl Owner {
         if *known != health {
             match &health {
                 Health::Good => tracing::info!("the store can be written again"),
-                Health::Failing(problem) => tracing::error!(%problem, "the store can't be written"),
+                Health::Failing(problem) => {
+                    tracing::error!(problem = %problem.en, "the store can't be written")
+                }
             }
             *known = health;
         }
@@ -404,7 +408,7 @@ mod tests {
         assert!(matches!(failed, Err(StoreError::Full(_))), "{failed:?}");
         let health = store.health();
         assert!(
-            matches!(&health, Health::Failing(why) if why.contains("full")),
+            matches!(&health, Health::Failing(why) if why.en.contains("full")),
             "{health:?}"
         );
         let waiting = store.run(Db::pending_all).await.unwrap();

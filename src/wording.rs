@@ -8,6 +8,7 @@ pub mod ending;
 pub mod page;
 pub mod question;
 pub mod session;
+pub mod system;
 pub mod task;
 pub mod toast;
 
@@ -87,7 +88,7 @@ pub fn ago(millis: i64) -> Text {
 /// For the owner, when somebody who may not decide taps again and again.
 pub fn repeated_stranger(who: &str) -> Text {
     Text::made(
-        format!("⚠ {who} 不在批准人名单中，10 分钟内多次点击了批准按钮，均已拒绝。"),
+        format!("⚠ {who} 不在审批人名单中，10 分钟内多次点击了批准按钮，均已拒绝。"),
         format!(
             "⚠ {who} is not an approver and tapped approval buttons several times within 10 minutes; every tap was refused."
         ),
@@ -102,6 +103,37 @@ pub static UNLOCKED: Text = Text::new(
     "已解锁：可以在飞书中批准。",
     "Unlocked: Feishu can allow again.",
 );
+
+/// The platform's name in Chinese, where it has one.
+pub(crate) fn platform_zh(name: &str) -> &str {
+    match name {
+        "Feishu" => "飞书",
+        other => other,
+    }
+}
+
+/// Chinese with a blank wherever it meets a letter, a digit or a literal, for
+/// sentences around a name that may be either.
+pub(crate) fn spaced(text: &str) -> String {
+    let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+    let is_latin = |c: char| c.is_ascii_alphanumeric() || c == '`';
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut before = ' ';
+    let mut inside = false;
+    for c in text.chars() {
+        let meet = (is_han(before) && is_latin(c) && !inside)
+            || (is_latin(before) && is_han(c) && !inside);
+        if meet {
+            out.push(' ');
+        }
+        if c == '`' {
+            inside = !inside;
+        }
+        out.push(c);
+        before = c;
+    }
+    out
+}
 
 /// How many columns of a terminal the text takes.
 pub(crate) fn columns(text: &str) -> usize {
@@ -140,6 +172,25 @@ mod tests {
         }
         assert_eq!(ago(10).get(Lang::Zh), "刚刚");
         assert_eq!(ago(61_000).get(Lang::En), "1 min 1 s ago");
+    }
+
+    #[test]
+    fn chinese_keeps_its_distance_from_names_and_literals() {
+        for (text, shown) in [
+            ("已连接127.0.0.1，持续", "已连接 127.0.0.1，持续"),
+            ("已连接飞书，持续", "已连接飞书，持续"),
+            ("在`名称x`中", "在 `名称x` 中"),
+            ("Lark不接受", "Lark 不接受"),
+        ] {
+            assert_eq!(spaced(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_terminals_columns_are_counted() {
+        for (text, width) in [("a<秒>…", 6), ("（默认 5）", 10), ("→ µs", 4)] {
+            assert_eq!(columns(text), width, "{text}");
+        }
     }
 
     #[test]

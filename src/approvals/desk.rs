@@ -41,6 +41,17 @@ pub enum Delivery {
     Lost,
 }
 
+impl Delivery {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Written => "written",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// An answer on its way; what becomes of it is reported once.
 #[derive(Debug)]
 pub struct Handover {

@@ -5,6 +5,7 @@
 
 mod beneath;
 mod root;
+mod said;
 mod text;
 
 use std::fs::{File, Permissions, TryLockError};

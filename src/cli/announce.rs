@@ -1,14 +1,18 @@
 //! `nod announce`: what `nod hook` leaves behind in webhook mode when no
 //! daemon runs. Reads the hook's JSON on stdin and tells the group.
 
+use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::{Config, Sources};
 use crate::daemon::announce;
 use crate::hook::wire::MAX_REQUEST;
 
 pub(super) fn run() -> Outcome {
-    let config = Config::load(&Sources::for_person()).map_err(|why| Failure::new(78, why))?;
-    let raw = output::read_stdin(MAX_REQUEST).map_err(|why| Failure::new(1, why))?;
+    let sources = Sources::for_person();
+    let words = Words(sources.lang());
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let raw =
+        output::read_stdin(MAX_REQUEST).map_err(|why| Failure::new(1, words.no_input(&why)))?;
     super::runtime(1)?
         .block_on(announce::announce(&config, &raw))
         .map_err(|why| Failure::new(1, why))

@@ -189,11 +189,7 @@ fn answered(arguments: &Arguments, answers: &Value) -> Outcome {
         output::line(answer);
     }
     if no {
-        return Err(Failure {
-            code: DECLINED,
-            why: String::new(),
-            hint: None,
-        });
+        return Err(Failure::new(DECLINED, ""));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::{Config, Sources};
 use crate::store::{self, Chain, Db, Recorded, StoreError};
+use crate::wording::columns;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -48,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 output::line(&if arguments.json {
                     as_json(row)
                 } else {
-                    as_line(row)
+                    as_line(row, words)
                 });
             }
             Ok(())
@@ -91,20 +92,22 @@ fn as_json(row: &Recorded) -> String {
     .to_string()
 }
 
-fn as_line(row: &Recorded) -> String {
+fn as_line(row: &Recorded, words: Words) -> String {
     let entry = &row.entry;
-    let what = entry.decision.as_ref().unwrap_or(&entry.kind);
-    let mut line = format!("{}  {what:<13}", time(entry.at));
+    let what = words.decided(entry.decision.as_ref().unwrap_or(&entry.kind));
+    let room = " ".repeat(WHAT.saturating_sub(columns(what)));
+    let mut line = format!("{}  {what}{room}", time(entry.at));
+    let digest = entry.digest.as_deref();
     for (label, value) in [
         ("", entry.tool.as_deref()),
-        ("by ", entry.operator.as_deref()),
-        ("from ", entry.source.as_deref()),
-        ("rule ", entry.rule.as_deref()),
+        (words.by(), entry.operator.as_deref()),
         (
-            "digest ",
-            entry.digest.as_deref().map(|d| &d[..d.len().min(8)]),
+            words.from(),
+            entry.source.as_deref().map(|at| words.source(at)),
         ),
-        ("request ", entry.request.as_deref()),
+        (words.rule(), entry.rule.as_deref()),
+        (words.digest(), digest.and_then(|digest| digest.get(..8))),
+        (words.request(), entry.request.as_deref()),
     ] {
         if let Some(value) = value {
             line.push_str("  ");
@@ -115,13 +118,16 @@ fn as_line(row: &Recorded) -> String {
     line
 }
 
-/// The time where the reader is.
+/// Columns of the widest word for what happened.
+const WHAT: usize = 22;
+
+/// The time where the reader is, and how far that is from UTC.
 pub(super) fn time(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(
         |_| millis.to_string(),
         |at| {
             at.to_zoned(jiff::tz::TimeZone::system())
-                .strftime("%Y-%m-%d %H:%M:%S")
+                .strftime("%Y-%m-%d %H:%M:%S %:z")
                 .to_string()
         },
     )

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::output;
 use super::wording::Words;
+use super::{output, panics};
 use crate::approvals::request::Digest;
 use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
 use crate::config::{HookConfig, SendMode, Sources};
@@ -36,8 +36,9 @@ pub(super) fn run() {
 
 fn serve(sources: &Sources) -> Result<(), String> {
     let words = Words(sources.lang());
+    panics::tell_in(words);
     let config = HookConfig::load(sources).map_err(|why| words.problems(&why))?;
-    let raw = output::read_stdin(MAX_REQUEST).map_err(|why| why.to_string())?;
+    let raw = output::read_stdin(MAX_REQUEST).map_err(|why| words.no_input(&why))?;
     let input = HookInput::parse(&raw).map_err(|why| words.bad_hook(&why))?;
     let project = project(sources, &input.common);
     match input.event {

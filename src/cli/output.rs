@@ -79,10 +79,7 @@ pub(super) fn read_stdin(most: usize) -> io::Result<Vec<u8>> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
     if bytes.len() > most {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("the hook's input is larger than {most} bytes"),
-        ));
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)
 }

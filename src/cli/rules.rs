@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 output::hint(words, words.nothing_recorded());
             }
             for rule in rules {
-                output::line(&show(&rule, arguments.json));
+                output::line(&show(&rule, arguments.json, words));
             }
             Ok(())
         }
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 return Ok(());
             }
             let removed = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
-                .map_err(|why| Failure::new(1, why))?;
+                .map_err(|why| Failure::told(1, why.text()))?;
             db.rule_undone(*number, now).map_err(failed)?;
             let was_there = removed == settings_file::Removed::Removed;
             output::line(&words.rule_removed(&rule.left.rule, &rule.left.file, was_there));
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-fn show(rule: &ListedRule, json: bool) -> String {
+fn show(rule: &ListedRule, json: bool, words: Words) -> String {
     let left = &rule.left;
     if json {
         return json!({
@@ -94,15 +94,15 @@ fn show(rule: &ListedRule, json: bool) -> String {
         })
         .to_string();
     }
-    let undone = rule
-        .undone_at
-        .map_or_else(String::new, |at| format!("  (undone {})", audit::time(at)));
+    let undone = rule.undone_at.map(|at| words.undone(&audit::time(at)));
     format!(
-        "{:>4}  {}  {}  {}  by {}{undone}",
+        "{:>4}  {}  {}  {}  {}{}{}",
         rule.number,
         audit::time(left.at),
         left.rule,
         left.project.display(),
-        left.operator
+        words.by(),
+        left.operator,
+        undone.unwrap_or_default()
     )
 }

@@ -24,6 +24,7 @@ use self::plan::{Facts, Wishes};
 use self::steps::{App, Network};
 use self::terminal::Terminal;
 use super::wording::Words;
+use super::wording::trouble::{NO_SUCH_FILE, NOT_A_SECRET, NOT_TEXT};
 use super::{Failure, Outcome, output, service};
 use crate::claude::hooks_file::{Draft, Hooks};
 use crate::config::{Config, Origin, Sources};
@@ -31,6 +32,7 @@ use crate::feishu::domain::Domain;
 use crate::feishu::secret::Secret;
 use crate::files;
 use crate::ids::UserId;
+use crate::wording::{Text, system};
 
 pub(super) use self::plan::Step;
 pub(super) use self::tap::TapError;
@@ -155,12 +157,12 @@ impl<'a> Setup<'a> {
         sources: &'a Sources,
         config: &'a Config,
     ) -> Result<Self, Failure> {
-        let fail = |why: &dyn std::fmt::Display| Failure::new(1, why);
         let home = sources.home.clone();
         let words = Words(config.lang);
         let no_home = || Failure::new(78, words.problem(&crate::config::Problem::NoHome));
         let home = home.ok_or_else(no_home)?;
-        let program = std::env::current_exe().map_err(|error| fail(&error))?;
+        let program =
+            std::env::current_exe().map_err(|why| Failure::new(1, words.nod_not_found(&why)))?;
         Ok(Self {
             words: Words(config.lang),
             sources,
@@ -178,15 +180,9 @@ impl<'a> Setup<'a> {
                 mode: !arguments.keep_mode,
                 service: !arguments.no_service,
             },
-            manifest: Manifest::open(&config.state_dir).map_err(|error| {
-                Failure::new(
-                    1,
-                    format!("the record of the last set-up can't be read: {error}"),
-                )
-            })?,
-            network: Arc::new(
-                Network::new(config).map_err(|error| fail(&error.text().get(config.lang)))?,
-            ),
+            manifest: Manifest::open(&config.state_dir)
+                .map_err(|why| Failure::new(1, words.no_record(&why)))?,
+            network: Arc::new(Network::new(config).map_err(|why| Failure::told(1, why.text()))?),
             paths: Paths {
                 own: sources.own_file().ok_or_else(no_home)?,
                 claude: sources.claude_settings().ok_or_else(no_home)?,
@@ -244,24 +240,23 @@ impl<'a> Setup<'a> {
     }
 
     fn given_secret(&mut self, arguments: &Arguments) -> Result<Secret, Failure> {
-        let fail = |why: &dyn std::fmt::Display| {
-            Failure::new(2, format!("the app's secret can't be read: {why}"))
-        };
+        let words = self.words;
+        let fail = |why: &Text| Failure::new(2, words.no_secret(why));
         let bytes = if let Some(file) = &arguments.app_secret_file {
             files::read(file)
-                .map_err(|error| fail(&error))?
-                .ok_or_else(|| fail(&"there is no such file"))?
+                .map_err(|error| fail(&system::io(&error)))?
+                .ok_or_else(|| fail(&NO_SUCH_FILE))?
         } else if arguments.app_secret_stdin {
-            output::read_stdin(MAX_SECRET).map_err(|error| fail(&error))?
+            output::read_stdin(MAX_SECRET).map_err(|error| fail(&system::io(&error)))?
         } else {
             self.ask_secret(self.words.ask_app_secret())?.into_bytes()
         };
-        let text = String::from_utf8(bytes).map_err(|_| fail(&"it is not text"))?;
+        let text = String::from_utf8(bytes).map_err(|_| fail(&NOT_TEXT))?;
         let text = text.trim();
         if crate::config::is_app_secret(text) {
             Ok(Secret::new(text))
         } else {
-            Err(fail(&"it does not look like one"))
+            Err(fail(&NOT_A_SECRET))
         }
     }
 
@@ -389,6 +384,6 @@ fn broken_off(words: Words, error: &std::io::Error) -> Failure {
         std::io::ErrorKind::Interrupted | std::io::ErrorKind::UnexpectedEof => {
             Failure::new(130, words.stopped())
         }
-        _ => Failure::new(1, format!("the terminal can't be read: {error}")),
+        _ => Failure::new(1, words.no_reading(error)),
     }
 }

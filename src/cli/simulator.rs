@@ -7,6 +7,7 @@ use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::Sources;
 use crate::simulator::{self, APP_ID, APP_SECRET, OWNER, Options};
+use crate::wording::system;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -53,6 +54,6 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         };
         simulator::run(options, stop, ready)
             .await
-            .map_err(|why| Failure::new(1, format!("the simulator cannot listen: {why}")))
+            .map_err(|why| Failure::told(1, system::cannot_listen(&why)))
     })
 }

@@ -69,7 +69,13 @@ fn usage(error: &Error, words: Words) -> Option<String> {
 fn accepted(nod: &Command, named: &str, words: Words) -> Option<String> {
     let arg = find(nod, named)?;
     let lines = help::lines(arg, "nod", words);
-    let first = lines.into_iter().next()?;
+    let mut first = lines.into_iter().next()?;
+    let known = arg.get_possible_values();
+    let told = known.iter().filter(|value| value.get_help().is_some());
+    let told: Vec<&str> = told.map(|value| value.get_name()).collect();
+    if !told.is_empty() {
+        first.push_str(&words.one_of(&told));
+    }
     Some(words.takes(&shown(arg), &first))
 }
 
@@ -117,7 +123,7 @@ mod tests {
                 ),
                 (
                     "没有 `frob` 这个命令",
-                    "用法：nod <命令>；加 `--help` 查看说明",
+                    "写法是 nod <命令>；加 `--help` 查看说明",
                 ),
             ),
             (
@@ -128,7 +134,7 @@ mod tests {
                 ),
                 (
                     "没有 `--foo` 这个参数",
-                    "用法：nod status [选项]；加 `--help` 查看说明",
+                    "写法是 nod status [选项]；加 `--help` 查看说明",
                 ),
             ),
             (
@@ -172,7 +178,7 @@ mod tests {
                 ),
                 (
                     "`--json` 不能与 `--watch` 同时使用",
-                    "用法：nod status [选项]；加 `--help` 查看说明",
+                    "写法是 nod status [选项]；加 `--help` 查看说明",
                 ),
             ),
             (
@@ -183,7 +189,7 @@ mod tests {
                 ),
                 (
                     "缺少 `<编号>`",
-                    "用法：nod rules undo [选项] <编号>；加 `--help` 查看说明",
+                    "写法是 nod rules undo [选项] <编号>；加 `--help` 查看说明",
                 ),
             ),
             (

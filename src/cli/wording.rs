@@ -3,7 +3,9 @@
 
 mod faults;
 pub(super) mod help;
+mod record;
 mod service;
+pub(super) mod trouble;
 mod usage;
 
 pub(super) use faults::accepts_zh;
@@ -104,11 +106,11 @@ impl Words {
     }
 
     pub(super) fn ask_app_id(self) -> &'static str {
-        self.pick("App ID（cli_…）: ", "App ID (cli_…): ")
+        self.pick("App ID（cli_…）：", "App ID (cli_…): ")
     }
 
     pub(super) fn ask_app_secret(self) -> &'static str {
-        self.pick("App Secret（不显示）: ", "App Secret (not shown): ")
+        self.pick("App Secret（不显示）：", "App Secret (not shown): ")
     }
 
     pub(super) fn bad_value(self, name: &str) -> String {
@@ -141,7 +143,7 @@ impl Words {
 
     pub(super) fn pair_type(self) -> &'static str {
         self.pick(
-            "在此输入机器人回复的数字: ",
+            "在此输入机器人回复的数字：",
             "Type the digits the bot showed you: ",
         )
     }
@@ -162,7 +164,7 @@ impl Words {
 
     pub(super) fn pair_silent(self) -> &'static str {
         self.pick(
-            "没有收到消息；多半是控制台还缺一步：",
+            "没有收到消息；多半是开发者后台还缺一步：",
             "no message arrived; most likely a console step is missing:",
         )
     }
@@ -224,7 +226,7 @@ impl Words {
     }
 
     pub(super) fn not_you(self) -> &'static str {
-        self.pick("只有本人才能执行此操作", "Only the owner can do this")
+        self.pick("只有所有者才能执行此操作", "Only the owner can do this")
     }
 
     pub(super) fn card_sent(self, seconds: u64) -> String {
@@ -257,7 +259,7 @@ impl Words {
 
     pub(super) fn prove_hint(self) -> &'static str {
         self.pick(
-            "完成控制台步骤后再运行 `nod setup`；`nod doctor` 会指出缺哪一步",
+            "完成开发者后台步骤后再运行 `nod setup`；`nod doctor` 会指出缺哪一步",
             "finish the console steps, then run `nod setup` again; `nod doctor` names the missing one",
         )
     }

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::claude::launch;
-use crate::wording::Lang;
+use crate::wording::{Lang, Text, system};
 
 /// Larger than any settings file a person writes.
 const MAX_FILE: u64 = 1 << 20;
@@ -20,6 +20,49 @@ pub enum Origin {
     File(PathBuf),
 }
 
+/// A settings file that exists and could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}`: {why}", path.display())]
+pub struct BrokenFile {
+    pub path: PathBuf,
+    pub why: Unread,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    #[error("it is larger than 1 MiB")]
+    TooLarge,
+    #[error("{}", .0.en)]
+    System(Text),
+    #[error(transparent)]
+    Line(#[from] BadLine),
+}
+
+/// A line no setting can be read from; its content is never shown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {number}: {}", fault.as_str())]
+pub struct BadLine {
+    pub number: usize,
+    pub fault: LineFault,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineFault {
+    NoPair,
+    BadName,
+    OpenQuote,
+}
+
+impl LineFault {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoPair => "expected `NAME=value`",
+            Self::BadName => "the name may hold letters, digits and `_` only",
+            Self::OpenQuote => "a quote is not closed",
+        }
+    }
+}
+
 /// `NOD_LANG` names a language nod does not speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownLang;
@@ -28,7 +71,7 @@ pub struct UnknownLang;
 pub struct Sources {
     layers: Vec<(Origin, HashMap<String, String>)>,
     /// Files that exist and could not be read, with the reason.
-    pub broken: Vec<String>,
+    pub broken: Vec<BrokenFile>,
     pub home: Option<PathBuf>,
     pub state_home: Option<PathBuf>,
     pub runtime_dir: Option<PathBuf>,
@@ -110,12 +153,15 @@ impl Sources {
         let text = match std::fs::metadata(path) {
             Err(_) => return,
             Ok(meta) if !meta.is_file() => return,
-            Ok(meta) if meta.len() > MAX_FILE => Err("it is larger than 1 MiB".to_owned()),
-            Ok(_) => std::fs::read_to_string(path).map_err(|e| e.kind().to_string()),
+            Ok(meta) if meta.len() > MAX_FILE => Err(Unread::TooLarge),
+            Ok(_) => std::fs::read_to_string(path).map_err(|why| Unread::System(system::io(&why))),
         };
-        match text.and_then(|text| parse(&text)) {
+        match text.and_then(|text| Ok(parse(&text)?)) {
             Ok(values) => self.layers.push((Origin::File(path.to_owned()), values)),
-            Err(why) => self.broken.push(format!("`{}`: {why}", path.display())),
+            Err(why) => self.broken.push(BrokenFile {
+                path: path.to_owned(),
+                why,
+            }),
         }
     }
 
@@ -195,7 +241,7 @@ impl Sources {
 
 /// `NAME=value` lines; `export`, quotes, comments and blank lines as people
 /// write them. The error names the line and never its content.
-pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, String> {
+pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, BadLine> {
     let mut values = HashMap::new();
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = line.trim();
@@ -203,15 +249,18 @@ pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, String> {
             continue;
         }
         let line = line.strip_prefix("export ").unwrap_or(line);
-        let wrong = |what: &str| format!("line {}: {what}", number + 1);
+        let wrong = |fault| BadLine {
+            number: number + 1,
+            fault,
+        };
         let Some((name, value)) = line.split_once('=') else {
-            return Err(wrong("expected `NAME=value`"));
+            return Err(wrong(LineFault::NoPair));
         };
         let name = name.trim();
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(wrong("the name may hold letters, digits and `_` only"));
+            return Err(wrong(LineFault::BadName));
         }
-        let value = unquote(value.trim()).ok_or_else(|| wrong("a quote is not closed"))?;
+        let value = unquote(value.trim()).ok_or_else(|| wrong(LineFault::OpenQuote))?;
         values.insert(name.to_owned(), value);
     }
     Ok(values)
@@ -254,7 +303,7 @@ mod tests {
     #[test]
     fn a_bad_line_is_named_by_number_and_never_shown() {
         for text in ["A=1\ncanary", "A=1\nca nary=2", "A=1\nB=\"canary"] {
-            let why = parse(text).unwrap_err();
+            let why = parse(text).unwrap_err().to_string();
             assert!(why.starts_with("line 2:"), "{why}");
             assert!(!why.contains("canary"), "{why}");
         }

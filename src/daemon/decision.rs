@@ -102,7 +102,7 @@ pub(super) async fn settle(
     info!(
         request = %settled.request.id,
         decision = record::kind(&settled.ending),
-        ?delivery,
+        delivery = delivery.as_str(),
         "decided"
     );
     let card = match delivery {

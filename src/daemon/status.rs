@@ -49,7 +49,7 @@ pub(super) fn report(parts: &Parts) -> Value {
         .map(|at| ms(now.saturating_duration_since(at)));
     let store = match parts.store.health() {
         Health::Good => json!({"ok": true}),
-        Health::Failing(why) => json!({"ok": false, "cause": why}),
+        Health::Failing(why) => json!({"ok": false, "cause": why.en, "cause_zh": why.zh}),
     };
     json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -5,11 +5,12 @@ use tracing::warn;
 use super::clicks::Shown;
 use super::courier::{self, AFTER_REPLY};
 use super::parts::Parts;
+use super::verdict;
 use crate::approvals::request::{Ending, Operator, Reach};
 use crate::claude::settings_file;
 use crate::ids::{MessageId, RequestId};
 use crate::store::ListedRule;
-use crate::wording::Toast;
+use crate::wording::{Text, Toast};
 
 pub(super) async fn undo(
     parts: &Parts,
@@ -29,7 +30,7 @@ pub(super) async fn undo(
             .filter(|r| r.undone_at.is_none())
             .collect(),
         Err(why) => {
-            return failed(why.to_string());
+            return failed(why.text());
         }
     };
     if rules.is_empty() {
@@ -58,14 +59,14 @@ pub(super) async fn undo(
 }
 
 /// Removes the rules from the project's settings and strikes them off the list.
-pub(super) async fn remove(parts: &Parts, rules: Vec<ListedRule>) -> Result<(), String> {
+pub(super) async fn remove(parts: &Parts, rules: Vec<ListedRule>) -> Result<(), Text> {
     let at = parts.now();
     for rule in rules {
         let (project, text) = (rule.left.project.clone(), rule.left.rule.clone());
         tokio::task::spawn_blocking(move || settings_file::remove_allow_rule(&project, &text))
             .await
-            .map_err(|_| "the settings file could not be reached".to_owned())?
-            .map_err(|why| why.to_string())?;
+            .map_err(|_| verdict::UNREACHABLE)?
+            .map_err(|why| why.text())?;
         let number = rule.number;
         if let Err(why) = parts.store.run(move |db| db.rule_undone(number, at)).await {
             warn!("an undone rule is still listed: {why}");
@@ -88,6 +89,6 @@ fn redraw(parts: &Parts, id: &RequestId) -> Option<serde_json::Value> {
     Some(card)
 }
 
-fn failed(why: String) -> Shown {
+fn failed(why: Text) -> Shown {
     Toast::UndoFailed { why }.into()
 }

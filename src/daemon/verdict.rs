@@ -14,6 +14,7 @@ use crate::claude::settings_file;
 use crate::rules::Rule;
 use crate::sessions::questions;
 use crate::store::LeftRule;
+use crate::wording::Text;
 
 /// What the hook is told besides allow or deny. A question's answers go back
 /// inside the input of the call that asked it.
@@ -64,7 +65,7 @@ pub(super) async fn leave_rules(
     by: &Operator,
     rules: &[Rule],
     delivery: Delivery,
-) -> Result<(), String> {
+) -> Result<(), Text> {
     let texts: Vec<_> = rules.iter().map(Rule::render).collect();
     let project = request.origin.project.clone();
     let place = project.clone();
@@ -72,7 +73,7 @@ pub(super) async fn leave_rules(
     let work = move || write_rules(&place, texts, by_claude);
     let (file, written, failed) = tokio::task::spawn_blocking(work)
         .await
-        .map_err(|_| "the settings file could not be reached".to_owned())??;
+        .map_err(|_| UNREACHABLE)??;
     let left: Vec<_> = written
         .into_iter()
         .map(|rule| LeftRule {
@@ -96,20 +97,23 @@ pub(super) async fn leave_rules(
     failed.map_or(Ok(()), Err)
 }
 
+pub(super) const UNREACHABLE: Text =
+    Text::new("设置文件读写中断", "the settings file could not be reached");
+
 /// The file, the rules that are in it or will be, and why the rest is not.
 fn write_rules(
     project: &Path,
     rules: Vec<String>,
     by_claude: bool,
-) -> Result<(PathBuf, Vec<String>, Option<String>), String> {
-    let file = settings_file::rules_file(project).map_err(|e| e.to_string())?;
+) -> Result<(PathBuf, Vec<String>, Option<Text>), Text> {
+    let file = settings_file::rules_file(project).map_err(|why| why.text())?;
     if by_claude {
         return Ok((file, rules, None));
     }
     let mut written = Vec::new();
     for rule in rules {
         if let Err(why) = settings_file::add_allow_rule(project, &rule) {
-            return Ok((file, written, Some(why.to_string())));
+            return Ok((file, written, Some(why.text())));
         }
         written.push(rule);
     }

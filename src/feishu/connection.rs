@@ -21,7 +21,7 @@ use super::endpoint::{DialError, Dialed, Dialer};
 use super::link::{Answer, Counts, Delivery, Incoming, Link, Phase, Step, Ticket};
 use super::outbound::Stream;
 use crate::clock;
-use crate::wording::Text;
+use crate::wording::{Text, system};
 
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
@@ -342,16 +342,19 @@ const ENDED: Text = Text::new("连接结束", "the connection ended");
 
 fn loss(why: &tungstenite::Error) -> Text {
     match why {
-        tungstenite::Error::Io(e) => Text::made(
-            format!("连接中断：{}", e.kind()),
-            format!("the connection broke: {}", e.kind()),
-        ),
+        tungstenite::Error::Io(e) => {
+            let why = system::io(e);
+            Text::made(
+                format!("连接中断：{}", why.zh),
+                format!("the connection broke: {}", why.en),
+            )
+        }
         tungstenite::Error::Capacity(_) => Text::new(
             "收到的消息大于任何事件",
             "a message was larger than any event can be",
         ),
         tungstenite::Error::Protocol(e) => Text::made(
-            format!("WebSocket 协议错误：{e}"),
+            "WebSocket 协议出错".to_owned(),
             format!("the WebSocket was misused: {e}"),
         ),
         _ => ENDED,

@@ -5,7 +5,7 @@ use super::endpoint::DialError;
 use super::error::{Answer, ApiError, ContentProblem};
 use super::outbound::OutboundError;
 use super::registration::RegistrationError;
-use crate::wording::Text;
+use crate::wording::{Text, platform_zh, spaced};
 
 impl OutboundError {
     pub fn text(&self) -> Text {
@@ -15,8 +15,10 @@ impl OutboundError {
             Self::BadProxy { name } => format!(
                 "`{name}` 不是可用的代理：请写成 `http://host:port`、`https://host:port`、`socks5://host:port` 或 `socks5h://host:port`"
             ),
-            Self::BadCaFile { reason } => format!("额外的 CA 文件不可用：{reason}"),
-            Self::NoTls { reason } => format!("无法启用加密：{reason}"),
+            Self::BadCaFile { .. } => {
+                "`NOD_CA_FILE` 不可用：请检查它是否存在，且是 PEM 格式的证书".to_owned()
+            }
+            Self::NoTls { .. } => "无法启用加密".to_owned(),
             Self::Unknown { host } => format!(
                 "找不到 `{host}` 的地址：请检查网络与 DNS；若此网络需要代理，请设置 `HTTPS_PROXY`"
             ),
@@ -39,7 +41,7 @@ impl OutboundError {
             Self::ProxyRefused { proxy, host, .. } => {
                 format!("代理 `{proxy}` 没有连接到 `{host}`：请让代理的管理者放行该主机")
             }
-            Self::Lost { peer, reason } => format!("与{}的连接中断：{reason}", peer_zh(peer)),
+            Self::Lost { peer, .. } => format!("与{}的连接中断", peer_zh(peer)),
         };
         Text::made(zh.trim_start().to_owned(), self.to_string())
     }
@@ -57,35 +59,39 @@ impl DialError {
     pub fn text(&self) -> Text {
         let zh = match self {
             Self::Outbound(error) => return error.text(),
-            Self::Busy { name, code } => format!("{name} 正忙（代码 {code}）"),
+            Self::Busy { name, code } => format!("{}正忙（代码 {code}）", platform_zh(name)),
             Self::BadCredentials { name, code } => format!(
-                "{name} 不接受此 App ID 与 Secret（代码 {code}）：请从应用的凭证页重新复制到 `FEISHU_APP_ID` 与 `FEISHU_APP_SECRET`，再重启 nod"
+                "{}不接受此 App ID 与 Secret（代码 {code}）：请从应用的凭证页重新复制到 `FEISHU_APP_ID` 与 `FEISHU_APP_SECRET`，再重启 nod",
+                platform_zh(name)
             ),
-            Self::WrongDomain { name, sibling } => {
-                format!("此应用不在 {name} 上：请将 `FEISHU_DOMAIN` 设为 `{sibling}` 并重启 nod")
-            }
-            Self::TooManyConnections { name } => {
-                format!("此应用的连接数已达 {name} 的上限（50）：请停止其他使用此应用的程序")
-            }
+            Self::WrongDomain { name, sibling } => format!(
+                "此应用不在{}上：请将 `FEISHU_DOMAIN` 设为 `{sibling}` 并重启 nod",
+                platform_zh(name)
+            ),
+            Self::TooManyConnections { name } => format!(
+                "此应用的连接数已达{}的上限（50）：请停止其他使用此应用的程序",
+                platform_zh(name)
+            ),
             Self::Forbidden { name, code } => format!(
-                "{name} 拒绝此应用（代码 {code}）：可能已停用或被封禁，请在开发者后台查看其状态"
+                "{}拒绝此应用（代码 {code}）：可能已停用或被封禁，请在开发者后台查看其状态",
+                platform_zh(name)
             ),
-            Self::Refused { name, code, msg } => {
-                format!("{name} 拒绝连接，代码 {code}（{msg}）：请在开发者后台查看应用")
-            }
+            Self::Refused { name, code, msg } => format!(
+                "{}拒绝连接，代码 {code}（`{msg}`）：请在开发者后台查看应用",
+                platform_zh(name)
+            ),
             Self::Portal { name, status } => format!(
-                "有网页代替 {name} 应答（HTTP {status}）：请登录此网络的认证页面，或检查代理"
+                "有网页代替{}应答（HTTP {status}）：请登录此网络的认证页面，或检查代理",
+                platform_zh(name)
             ),
             Self::Http { name, status } => {
-                format!("{name} 回应 HTTP {status}，内容无法使用")
+                format!("{}回应 HTTP {status}，内容无法使用", platform_zh(name))
             }
-            Self::BadUrl { name, .. } => format!("{name} 没有给出可用的连接地址"),
-            Self::Upgrade { name, problem } => {
-                format!("{name} 没有接受 WebSocket：{problem}")
-            }
-            Self::TimedOut { name, .. } => format!("{name} 没有及时回应"),
+            Self::BadUrl { name, .. } => format!("{}没有给出可用的连接地址", platform_zh(name)),
+            Self::Upgrade { name, .. } => format!("{}没有接受 WebSocket 连接", platform_zh(name)),
+            Self::TimedOut { name, .. } => format!("{}没有及时回应", platform_zh(name)),
         };
-        Text::made(zh, self.to_string())
+        Text::made(spaced(&zh), self.to_string())
     }
 }
 
@@ -155,7 +161,9 @@ impl RegistrationError {
         let zh = match self {
             Self::Expired => "没有人及时扫码".to_owned(),
             Self::Denied => "扫码的人拒绝了".to_owned(),
-            Self::Refused { code, words } => format!("平台拒绝：`{code}`{words}"),
+            Self::Refused { code, words } => {
+                format!("平台拒绝：`{code}` {words}").trim_end().to_owned()
+            }
             Self::Malformed { status } => format!("应答的不是注册服务（HTTP {status}）"),
             Self::Network(error) => return error.text(),
         };

@@ -65,8 +65,9 @@ impl Patience {
 pub enum Unanswered {
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
-    #[error("the daemon refused the request: {0}")]
-    Refused(String),
+    /// `error` is the protocol's word for it, `message` the daemon's own.
+    #[error("the daemon refused the request: {message}")]
+    Refused { error: String, message: String },
     #[error("the daemon does not answer")]
     Hung,
     #[error("the daemon went away and did not come back")]
@@ -153,7 +154,7 @@ impl<'a> Asking<'a> {
                 }
                 Ok(line)
             }
-            Ack::Refused { message, .. } => Err(Unanswered::Refused(message)),
+            Ack::Refused { error, message, .. } => Err(Unanswered::Refused { error, message }),
         }
     }
 

@@ -174,7 +174,10 @@ impl Check {
         if !tags.contains(&tag) {
             return Err(BadCard::new(
                 NOT_PARSABLE,
-                format!("`{path}` has the tag \"{tag}\", not one of {tags:?}"),
+                format!(
+                    "`{path}` has the tag `{tag}`, not one of {}",
+                    tags.join(", ")
+                ),
             ));
         }
         self.component(value, path)
@@ -393,7 +396,7 @@ impl Check {
                 other => {
                     return Err(BadCard::new(
                         NOT_PARSABLE,
-                        format!("`{path}.type` may not be {other:?}"),
+                        format!("`{path}.type` may not be `{}`", other.unwrap_or_default()),
                     ));
                 }
             }

@@ -433,7 +433,8 @@ impl Link {
             }
             CONTROL if frame.header("type") == Some("ping") => self.ping(&frame),
             _ => {
-                let shown = format!("method {}, type {:?}", frame.method, frame.header("type"));
+                let kind = frame.header("type").unwrap_or("none");
+                let shown = format!("method {}, type {kind}", frame.method);
                 self.core.violation("unknown_frame", Some(self.id), shown);
             }
         }

@@ -89,11 +89,11 @@ pub enum Toast {
     StillChecking,
     /// An "always" that became an "allow once".
     RuleNotSaved {
-        why: String,
+        why: Text,
     },
     RuleUndone,
     UndoFailed {
-        why: String,
+        why: Text,
     },
     CallbackUnreachable,
     /// The machine the request lives on was reached and took no call of ours.
@@ -215,14 +215,14 @@ impl Toast {
             } => {
                 let (verdict, age) = (verdict.text(), ago(*age));
                 Text::made(
-                    format!("{by} 已于{}{}", age.zh, verdict.zh),
+                    format!("已由 {by} {}（{}）", verdict.zh, age.zh),
                     format!("{by} {} {}", verdict.en, age.en),
                 )
             }
             Self::SameAgain { verdict, ago: age } => {
                 let (verdict, age) = (verdict.text(), ago(*age));
                 Text::made(
-                    format!("你已于{}{}，无需再次点击", age.zh, verdict.zh),
+                    format!("你已{}（{}），无需再次点击", verdict.zh, age.zh),
                     format!("You {} {}: no need to click again", verdict.en, age.en),
                 )
             }
@@ -238,7 +238,7 @@ impl Toast {
             Self::TimedOut { ago: age } => {
                 let age = ago(*age);
                 Text::made(
-                    format!("请求已于{}超时，请在终端处理", age.zh),
+                    format!("请求已超时（{}），请在终端处理", age.zh),
                     format!("Timed out {}: answer in the terminal", age.en),
                 )
             }
@@ -255,16 +255,16 @@ impl Toast {
                 "Checking the outcome: the card will be updated",
             ),
             Self::RuleNotSaved { why } => Text::made(
-                format!("已批准本次运行，但规则未能保存：{why}"),
-                format!("Allowed once, but the rule could not be saved: {why}"),
+                format!("已批准本次运行，但规则未能保存：{}", why.zh),
+                format!("Allowed once, but the rule could not be saved: {}", why.en),
             ),
             Self::RuleUndone => Text::new(
                 "已撤销规则，后续操作将再次询问",
                 "Rule removed: you will be asked again",
             ),
             Self::UndoFailed { why } => Text::made(
-                format!("撤销规则失败：{why}"),
-                format!("The rule could not be removed: {why}"),
+                format!("撤销规则失败：{}", why.zh),
+                format!("The rule could not be removed: {}", why.en),
             ),
             Self::CallbackUnreachable => Text::new(
                 "回调服务不可达，请检查服务状态",
@@ -485,7 +485,7 @@ mod tests {
             verdict: Verdict::Denied,
             ago: 125_000,
         };
-        assert_eq!(toast.text().zh, "ou_1 已于2 分 5 秒前拒绝运行");
+        assert_eq!(toast.text().zh, "已由 ou_1 拒绝运行（2 分 5 秒前）");
         assert_eq!(toast.text().en, "ou_1 denied it 2 min 5 s ago");
         assert_eq!(toast.tone(), Tone::Warning);
     }
@@ -493,7 +493,10 @@ mod tests {
     #[test]
     fn reasons_from_elsewhere_are_cut_and_kept_on_one_line() {
         let toast = Toast::RuleNotSaved {
-            why: format!("line 3\ncolumn 4 {}", "x".repeat(9_000)),
+            why: Text::made(
+                format!("第 3 行\n第 4 列 {}", "x".repeat(9_000)),
+                String::new(),
+            ),
         };
         let json = shown(&toast, Lang::Zh);
         let content = json["content"].as_str().unwrap();

@@ -62,13 +62,13 @@ async fn nobody_answers_and_the_terminal_decides() {
     let (hook, held) = asked(&mut stage, "make late").await;
     let ended = hook.ended().await;
     ended.left_to_the_terminal();
-    assert!(ended.stderr.contains("服务器超时（1秒）"), "{ended:?}");
+    assert!(ended.stderr.contains("没有人及时回答"), "{ended:?}");
     let shown = stage.shows(&held.message, "已超时").await;
     assert!(shown.contains("这不算拒绝"), "{shown}");
     let (kind, text) = held.tap(&stage, "interrupt").await;
     assert_eq!(kind, "warning");
     assert!(
-        text.starts_with("请求已于") && text.ends_with("超时，请在终端处理"),
+        text.starts_with("请求已超时（") && text.ends_with("），请在终端处理"),
         "{text}"
     );
     assert_eq!(stage.home.audit().await[0]["decision"], "timeout");

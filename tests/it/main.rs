@@ -25,6 +25,7 @@ mod proxies;
 mod registration;
 mod secrets;
 mod security;
+mod sentences;
 mod sessions;
 mod settings;
 mod setup;

@@ -110,6 +110,7 @@ fn filtered(text: &str, home: &Home, given: &[(&str, &str)]) -> String {
     }
     let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     text = text.replace(&os, "SYSTEM");
+    text = undated(&text);
     let units = [" min", " s", " ms", " µs", " 分", " 秒", " 毫秒", " 微秒"];
     for unit in units {
         let parts: Vec<&str> = text.split(unit).collect();
@@ -125,6 +126,43 @@ fn filtered(text: &str, home: &Home, given: &[(&str, &str)]) -> String {
         text = spans.collect::<Vec<_>>().join(unit);
     }
     text
+}
+
+/// Replaces times of the day, and ids that are made anew each time.
+fn undated(text: &str) -> String {
+    const SHAPE: &[u8] = b"0000-00-00 00:00:00 +00:00";
+    let is_time = |at: &[u8]| {
+        let fits = |(is, shape): (&u8, &u8)| match shape {
+            b'0' => is.is_ascii_digit(),
+            b'+' => matches!(is, b'+' | b'-'),
+            other => is == other,
+        };
+        at.len() >= SHAPE.len() && at.iter().zip(SHAPE).all(fits)
+    };
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if is_time(rest.as_bytes()) {
+            out.push_str("TIME");
+            rest = &rest[SHAPE.len()..];
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    let is_id = |word: &str| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+        word.len() == 32 && word.bytes().all(plain)
+    };
+    let words = out.split_inclusive([' ', '\n']).map(|word| {
+        let bare = word.trim_end();
+        if is_id(bare) {
+            word.replace(bare, "ID")
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect()
 }
 
 /// Replaces what follows `before`, as long as `length` says.
@@ -289,6 +327,7 @@ async fn with_a_daemon(said: &mut Transcript) {
     );
     said.run(home, "an audit that is whole", &["audit", "verify"], &given)
         .await;
+    said.run(home, "an audit", &["audit"], &given).await;
     said.run(home, "a doctor with a daemon", &["doctor"], &given)
         .await;
 }
@@ -333,8 +372,91 @@ async fn with_a_lost_daemon(said: &mut Transcript) {
         .await;
 }
 
+/// Every command, as `nod --help` names them, and those below.
+const COMMANDS: &[&str] = &[
+    "",
+    "setup",
+    "service",
+    "service install",
+    "service uninstall",
+    "service status",
+    "service logs",
+    "demo",
+    "doctor",
+    "daemon",
+    "status",
+    "hook",
+    "ask",
+    "ask confirm",
+    "ask choice",
+    "ask text",
+    "audit",
+    "audit verify",
+    "rules",
+    "rules undo",
+    "lock",
+    "unlock",
+    "simulator",
+    "completions",
+    "man",
+];
+
+const MISTAKES: &[&str] = &[
+    "frob",
+    "help frob",
+    "status --foo",
+    "status extra",
+    "status --json --watch",
+    "status --json --json",
+    "status --json=yes",
+    "doctor --wait 5",
+    "rules undo",
+    "rules undo x",
+    "completions ksh",
+    "ask choice q a",
+    "ask --timeout 0 confirm q",
+    "audit --last",
+    "setup --app-secret-file f",
+    "demo --lang fr",
+    "service install --sandbox none",
+];
+
+async fn lines_that_are_not_run(said: &mut Transcript) {
+    let home = Home::new();
+    for command in COMMANDS {
+        let line: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        said.run(&home, "help", &line, &[]).await;
+    }
+    said.run(&home, "the version", &["--version"], &[]).await;
+    said.run(&home, "no command", &["ask"], &[]).await;
+    for line in MISTAKES {
+        let line: Vec<&str> = line.split(' ').collect();
+        said.run(&home, "a wrong line", &line, &[]).await;
+    }
+}
+
+/// The language is the one thing that cannot be told in the right one.
+#[tokio::test]
+async fn an_unknown_language_is_told_in_both() {
+    let home = Home::new();
+    for (line, code) in [("lock", 1), ("man", 0), ("daemon", 78), ("--help", 0)] {
+        let output = within(line, home.nod(&[line], &[("NOD_LANG", "fr")]).output())
+            .await
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{line}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            told.matches("`NOD_LANG` ").count().min(1),
+            1,
+            "{line}: {told}"
+        );
+        assert!(told.contains("`zh` 或 `en`"), "{line}: {told}");
+    }
+}
+
 async fn everything(lang: &'static str) {
     let mut said = Transcript::new(lang);
+    lines_that_are_not_run(&mut said).await;
     without_a_daemon(&mut said).await;
     with_a_daemon(&mut said).await;
     with_a_lost_daemon(&mut said).await;

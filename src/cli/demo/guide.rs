@@ -179,7 +179,7 @@ pub(super) fn fits(prints: &Prints, printed: &Printed) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "the hook should have printed {prints:?} and printed `{}`",
+            "the hook should have printed something else than `{}`",
             printed.stdout
         ))
     }

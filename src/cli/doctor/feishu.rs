@@ -234,7 +234,7 @@ fn published(remote: &Remote, versions: &Result<Vec<Version>, ApiError>) -> Find
             remote,
             problem(
                 "version",
-                "没有已发布的版本：控制台里的改动都还没有生效",
+                "没有已发布的版本：开发者后台里的改动都还没有生效",
                 "no version is published: nothing set in the console is in effect",
             ),
         ),

@@ -7,7 +7,7 @@ use super::super::wording::Words;
 use super::finding::{Finding, ok, problem, warning};
 use crate::claude::hooks_file::Asking;
 use crate::config::{Problem, SendMode};
-use crate::wording::{Lang, Text};
+use crate::wording::{Lang, Text, platform_zh, spaced};
 
 /// The first version whose print mode asks hooks for permission.
 const ASKS_IN_PRINT_MODE: [u32; 3] = [2, 1, 268];
@@ -288,7 +288,7 @@ fn connection(report: &Value) -> Finding {
     if connection["state"] == "connected" {
         return ok(
             "connection",
-            format!("守护进程已连接 {platform}"),
+            spaced(&format!("守护进程已连接{}", platform_zh(platform))),
             format!("the daemon is connected to {platform}"),
         );
     }

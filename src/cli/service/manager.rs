@@ -7,12 +7,13 @@ use std::process::{Command, Output, Stdio};
 
 use super::unit::{self, LABEL, Start, UNIT, Unfit};
 use crate::files;
+use crate::wording::{Text, system};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServiceError {
     /// The person has to start the daemon some other way.
-    #[error("no service manager can be reached: {why}")]
-    NoManager { why: String },
+    #[error("no service manager can be reached: {}", why.en)]
+    NoManager { why: Text },
     #[error("no home directory: set `HOME`")]
     NoHome,
     #[error(transparent)]
@@ -119,9 +120,11 @@ impl Manager {
         };
         match self.call(probe) {
             Ok(_) => Ok(()),
-            Err(ServiceError::Refused { words, .. }) => Err(ServiceError::NoManager { why: words }),
+            Err(ServiceError::Refused { words, .. }) => Err(ServiceError::NoManager {
+                why: Text::made(words.clone(), words),
+            }),
             Err(ServiceError::Io { source, .. }) => Err(ServiceError::NoManager {
-                why: format!("`{}`: {}", self.command[0].to_string_lossy(), source.kind()),
+                why: system::program(&self.command[0].to_string_lossy(), &source),
             }),
             Err(other) => Err(other),
         }
@@ -468,7 +471,7 @@ mod tests {
         fake.put("broken", "");
         let why = fake.manager.answers().unwrap_err();
         assert!(
-            matches!(&why, ServiceError::NoManager { why } if why == "Failed to connect to bus"),
+            matches!(&why, ServiceError::NoManager { why } if why.en == "Failed to connect to bus"),
             "{why}"
         );
         let missing = Manager {

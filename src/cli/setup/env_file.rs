@@ -4,7 +4,7 @@
 /// A value that no line can hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the value of `{0}` can't stand in a settings file")]
-pub(super) struct Unfit(String);
+pub(super) struct Unfit(pub(super) String);
 
 /// The text with each value in place: in the line that counts, or in a new one
 /// at the end.

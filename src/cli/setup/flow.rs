@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::wording::Words;
+use super::super::wording::trouble::{NO_SUCH_FILE, bad_line};
 use super::super::{Failure, Outcome, output, service};
 use super::manifest::{Change, Kind};
 use super::plan::{self, Status, Step};
@@ -15,6 +17,7 @@ use crate::feishu::error::ApiError;
 use crate::feishu::secret::Secret;
 use crate::files;
 use crate::ids::UserId;
+use crate::wording::{Text, system};
 
 /// Exit code when everything is in place and no tap has proven it.
 const UNPROVEN: u8 = 4;
@@ -102,18 +105,18 @@ impl Setup<'_> {
 
     pub(super) fn save(&mut self) -> Outcome {
         let path = self.paths.own.clone();
-        let fail = |error: &dyn std::fmt::Display| {
-            Failure::new(1, format!("`{}` can't be written: {error}", path.display()))
-        };
+        let words = self.words;
+        let fail = |why: &std::io::Error| Failure::new(1, words.not_written(&path, why));
         let before = files::read(&path).map_err(|error| fail(&error))?;
         let text = String::from_utf8(before.clone().unwrap_or_default())
-            .map_err(|_| fail(&"it is not UTF-8"))?;
+            .map_err(|_| Failure::new(1, words.not_utf8(&path)))?;
         let values = self.values();
         let pairs: Vec<(&str, &str)> = values
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        let after = env_file::with(&text, &pairs).map_err(|error| fail(&error))?;
+        let after = env_file::with(&text, &pairs)
+            .map_err(|unfit| Failure::new(1, words.unfit_value(&unfit.0)))?;
         let change = Change {
             kind: Kind::Settings,
             path: &path,
@@ -212,7 +215,7 @@ impl Setup<'_> {
         output::text(&draft.diff());
         self.manifest
             .note_mode(before)
-            .map_err(|error| Failure::new(1, error))?;
+            .map_err(|why| Failure::new(1, words.no_record(&why)))?;
         self.write_claude_settings(&draft)
     }
 
@@ -240,10 +243,7 @@ impl Setup<'_> {
             .write(change, |entry, now, original| {
                 super::undo::without_ours(entry, now, original, mode_before.as_ref())
             })
-            .map_err(|error| {
-                let file = draft.file().display();
-                Failure::new(1, format!("`{file}` can't be written: {error}"))
-            })
+            .map_err(|why| Failure::new(1, self.words.not_written(draft.file(), &why)))
     }
 
     fn install_service(&mut self) -> Outcome {
@@ -276,7 +276,7 @@ impl Setup<'_> {
         }
         self.manifest
             .note_service(installed.made)
-            .map_err(|error| Failure::new(1, error))?;
+            .map_err(|why| Failure::new(1, words.no_record(&why)))?;
         output::line(&words.service_installed(&installed.file.display().to_string()));
         Ok(())
     }
@@ -323,10 +323,11 @@ impl Setup<'_> {
             let text = match files::read(&file) {
                 Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
                 Ok(None) if named.is_none() => continue,
-                Ok(None) => return Err(cannot_take(&file, &"there is no such file")),
-                Err(error) => return Err(cannot_take(&file, &error)),
+                Ok(None) => return Err(cannot_take(words, &file, &NO_SUCH_FILE)),
+                Err(error) => return Err(cannot_take(words, &file, &system::io(&error))),
             };
-            let found = config::parse_env(&text).map_err(|why| cannot_take(&file, &why))?;
+            let found = config::parse_env(&text)
+                .map_err(|why| cannot_take(words, &file, &bad_line(&why)))?;
             let mut taken = migrate::taken(&found);
             let unfit: Vec<_> = taken
                 .values
@@ -423,9 +424,6 @@ impl Setup<'_> {
     }
 }
 
-fn cannot_take(file: &Path, why: &dyn std::fmt::Display) -> Failure {
-    Failure::new(
-        1,
-        format!("`{}` can't be taken over: {why}", file.display()),
-    )
+fn cannot_take(words: Words, file: &Path, why: &Text) -> Failure {
+    Failure::new(1, words.not_taken_over(file, why))
 }

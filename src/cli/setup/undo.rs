@@ -37,10 +37,7 @@ impl Setup<'_> {
                 .undo(entry, |entry, now, original| {
                     without_ours(entry, now, original, mode_before.as_ref())
                 })
-                .map_err(|error| {
-                    let file = entry.path.display();
-                    Failure::new(1, format!("`{file}` can't be restored: {error}"))
-                })?;
+                .map_err(|why| Failure::new(1, words.not_restored(&entry.path, &why)))?;
             let file = entry.path.display().to_string();
             match undone {
                 Undone::Removed => output::line(&words.removed(&file)),
@@ -52,7 +49,7 @@ impl Setup<'_> {
         self.remove_unrecorded_hooks()?;
         self.manifest
             .forget()
-            .map_err(|error| Failure::new(1, error))?;
+            .map_err(|why| Failure::new(1, words.no_record(&why)))?;
         output::line(words.uninstalled());
         if self.config.state_dir.is_dir() {
             output::line(&words.records_stay(&self.config.state_dir.display().to_string()));
@@ -72,7 +69,7 @@ impl Setup<'_> {
             return Ok(());
         };
         let removed = service::Manager::find().and_then(|manager| manager.uninstall(&places));
-        let was_there = removed.map_err(|error| Failure::new(1, error))?;
+        let was_there = removed.map_err(|why| Failure::new(1, self.words.service_error(&why)))?;
         output::line(self.words.service_removed(was_there));
         Ok(())
     }

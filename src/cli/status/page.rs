@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-use crate::wording::{Lang, ago, span};
+use crate::wording::{Lang, ago, columns, platform_zh, spaced, span};
 
 /// Where the second column starts.
 const COLUMN: usize = 12;
@@ -12,9 +12,9 @@ pub(super) fn of(report: &Value, lang: Lang) -> String {
     let page = Page { report, lang };
     let (up, pid) = (page.time(&report["up_ms"]), &report["pid"]);
     let version = text(&report["version"]);
-    let mut out = format!(
-        "nod {version}, pid {pid}, {} {up}\n",
-        page.pick("已运行", "up")
+    let mut out = page.made(
+        format!("nod {version}，进程 {pid}，已运行 {up}\n"),
+        format!("nod {version}, process {pid}, up {up}\n"),
     );
     let rows = [
         (page.pick("连接", "connection"), page.connection()),
@@ -27,7 +27,7 @@ pub(super) fn of(report: &Value, lang: Lang) -> String {
     for (label, lines) in rows {
         let mut label = label;
         for line in lines {
-            let room = COLUMN.saturating_sub(width(label));
+            let room = COLUMN.saturating_sub(columns(label));
             let _ = writeln!(out, "{label}{}{line}", " ".repeat(room));
             label = "";
         }
@@ -71,7 +71,7 @@ impl Page<'_> {
             Some("connected") => {
                 let up = self.time(&connection["up_ms"]);
                 self.made(
-                    format!("已连接 {platform}，持续 {up}"),
+                    spaced(&format!("已连接{}，持续 {up}", platform_zh(platform))),
                     format!("connected to {platform} for {up}"),
                 )
             }
@@ -107,7 +107,7 @@ impl Page<'_> {
                 let at = ago(at.as_i64().unwrap_or_default());
                 let at = at.get(self.lang);
                 self.made(
-                    format!("{count}，最近 {at}"),
+                    format!("{count} 个，最近一个：{at}"),
                     format!("{count}, the last {at}"),
                 )
             }
@@ -180,7 +180,7 @@ impl Page<'_> {
         vec![if store["ok"] == true {
             self.pick("正常", "ok").to_owned()
         } else {
-            plain(&store["cause"])
+            plain(&store[self.pick("cause_zh", "cause")])
         }]
     }
 
@@ -194,7 +194,7 @@ impl Page<'_> {
         }
         if self.report["owner_set"] == false {
             warnings.push(self.pick(
-                "尚未设置决定人：请设置 `FEISHU_OWNER_ID`",
+                "没有设置谁来决定：请设置 `FEISHU_OWNER_ID`",
                 "nobody is set to decide: set `FEISHU_OWNER_ID`",
             ));
         }
@@ -222,14 +222,6 @@ fn quick(micros: &Value) -> String {
     }
 }
 
-/// Columns of a terminal.
-fn width(label: &str) -> usize {
-    label
-        .chars()
-        .map(|c| if c.is_ascii() { 1 } else { 2 })
-        .sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,7 +242,7 @@ mod tests {
         }));
         assert_eq!(
             of(&up, Lang::En),
-            "nod 0.1.0, pid 7, up 1 min 1 s\n\
+            "nod 0.1.0, process 7, up 1 min 1 s\n\
              connection  connected to Feishu for 5 s\n\
              events      3, the last 1 s ago\n\
              pending     2\n\
@@ -265,7 +257,7 @@ mod tests {
         }));
         assert_eq!(
             of(&down, Lang::Zh),
-            "nod 0.1.0, pid 7, 已运行 1 分 1 秒\n\
+            "nod 0.1.0，进程 7，已运行 1 分 1 秒\n\
              连接        未连接，需要处理\n            密钥不对\n\
              事件        尚无\n\
              等待中      2\n\
@@ -289,7 +281,7 @@ mod tests {
         });
         assert_eq!(
             of(&all, Lang::En),
-            "nod 0.1.0, pid 7, up 1 min 1 s\n\
+            "nod 0.1.0, process 7, up 1 min 1 s\n\
              connection  connecting\n\
              events      none yet\n\
              pending     3\n\

@@ -8,7 +8,7 @@ use super::super::service::ServiceError;
 use super::Words;
 use crate::claude::hooks_file::HooksError;
 use crate::claude::permission::BadHook;
-use crate::config::{Problem, Problems};
+use crate::config::{BadLine, LineFault, Problem, Problems, Unread};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
 use crate::gateway::server::DoorError;
@@ -18,6 +18,7 @@ use crate::hook::listen::ListenError;
 use crate::hook::wire::answer::DENIED;
 use crate::store::StoreError;
 use crate::wording::Lang;
+use crate::wording::system::io;
 
 impl Words {
     /// All that is wrong with the settings, one line each.
@@ -93,25 +94,21 @@ impl Words {
         self.pick("问题为空或过长", "the question is empty or too long")
     }
 
-    /// Why the terminal decides after all. The socket's own words are the
-    /// seeds' and Chinese.
+    /// Why the terminal decides after all. The socket's own words are fixed by
+    /// the protocol, whatever the language.
     pub(in crate::cli) fn terminal(self, error: &str, message: &str) -> String {
-        let en = match error {
-            "server_timeout" => "nobody answered in time",
-            "hook_gone" => "the request is void",
-            "daemon_restarted" => "the daemon was restarted",
-            "card_undeliverable" => "no card could be delivered",
-            "digest_mismatch" => {
-                return self
-                    .pick(
-                        "收到的决定属于另一次调用，未采用",
-                        "the decision was made for another call and is not used",
-                    )
-                    .to_owned();
-            }
+        let why = match error {
+            "server_timeout" => self.pick("没有人及时回答", "nobody answered in time"),
+            "hook_gone" | "dropped" => self.pick("请求已失效", "the request is void"),
+            "daemon_restarted" => self.pick("守护进程已重启", "the daemon was restarted"),
+            "card_undeliverable" => self.pick("飞书卡片无法送达", "no card could be delivered"),
+            "digest_mismatch" => self.pick(
+                "收到的决定属于另一次调用，未采用",
+                "the decision was made for another call and is not used",
+            ),
             _ => message,
         };
-        self.made(message.to_owned(), en.to_owned())
+        why.to_owned()
     }
 
     pub(in crate::cli) fn bad_hook(self, why: &BadHook) -> String {
@@ -148,9 +145,9 @@ impl Words {
                 Unreachable::Foreign(_) => {
                     "在那里监听的不是本人的守护进程，未发送任何内容".to_owned()
                 }
-                Unreachable::Io(error) => format!("无法连接守护进程：{}", error.kind()),
+                Unreachable::Io(error) => format!("无法连接守护进程：{}", io(error).zh),
             },
-            Unanswered::Refused(words) => format!("守护进程拒绝了请求：{words}"),
+            Unanswered::Refused { error, message } => return self.refusal(error, message),
             Unanswered::Hung => "守护进程没有应答".to_owned(),
             Unanswered::Lost => "守护进程中断后没有恢复".to_owned(),
             Unanswered::OutOfTime => "没有人及时回答".to_owned(),
@@ -159,6 +156,39 @@ impl Words {
             Unanswered::Garbled(_) => "守护进程的应答无法识别，版本可能不同".to_owned(),
         };
         self.made(zh, why.to_string())
+    }
+
+    /// Why the daemon took no request, by the protocol's word for it. What it
+    /// knows better stays in its own words.
+    fn refusal(self, error: &str, message: &str) -> String {
+        let why = match error {
+            "flood" => self.pick(
+                "这个会话在一分钟内的请求过多",
+                "this session asked too often within a minute",
+            ),
+            "full" => self.pick("等待中的请求过多", "too many requests are waiting"),
+            "busy" => self.pick("没有及时受理", "it did not take the request in time"),
+            "slow_request" => self.pick("请求没有及时送达", "the request did not arrive in time"),
+            "duplicate" => self.pick("同一编号的请求已存在", "a request with this id exists"),
+            "unknown" | "wrong_token" => self.pick(
+                "它不认识这个请求，可能已重启",
+                "it does not know this request and was perhaps restarted",
+            ),
+            "invalid_request" | "bad_request" if message.is_ascii() => self.pick(
+                "请求无法识别，版本可能不同",
+                "it cannot read the request, perhaps it is another version",
+            ),
+            "bad_project" => self.pick(
+                "项目目录不存在、不是绝对路径或属于他人",
+                "the project's directory does not exist, is not absolute or is somebody else's",
+            ),
+            "gone" => self.pick("请求立即结束了", "the request ended at once"),
+            _ => message,
+        };
+        self.made(
+            format!("守护进程拒绝了请求：{why}"),
+            format!("the daemon refused the request: {why}"),
+        )
     }
 
     pub(in crate::cli) fn daemon_error(self, why: &DaemonError) -> String {
@@ -179,7 +209,7 @@ impl Words {
                 "`CALLBACK_LISTEN` 为 `{address}`，其他机器可以访问，却没有可供验证的密钥：请设置 `CALLBACK_SECRET`，或改为监听 127.0.0.1"
             ),
             DoorError::Taken { address, why } => {
-                format!("无法监听 `{address}`：{}", why.kind())
+                format!("无法监听 `{address}`：{}", io(why).zh)
             }
         };
         self.made(zh, why.to_string())
@@ -197,7 +227,7 @@ impl Words {
                 path.display()
             ),
             InstanceError::Unusable(path, error) => {
-                format!("`{}` 不可用：{}", path.display(), error.kind())
+                format!("`{}` 不可用：{}", path.display(), io(error).zh)
             }
         };
         self.made(zh, why.to_string())
@@ -217,7 +247,7 @@ impl Words {
                 format!("已在运行{pid}")
             }
             ListenError::Io { path, source } => {
-                format!("无法在 `{}` 监听：{}", path.display(), source.kind())
+                format!("无法在 `{}` 监听：{}", path.display(), io(source).zh)
             }
         };
         self.made(zh, why.to_string())
@@ -231,24 +261,7 @@ impl Words {
     }
 
     pub(in crate::cli) fn store(self, why: &StoreError) -> String {
-        let zh = match why {
-            StoreError::AlreadySettled => "请求已有结果".to_owned(),
-            StoreError::AlreadyPending => "同一编号的请求已在等待".to_owned(),
-            StoreError::Full(_) => "磁盘已满".to_owned(),
-            StoreError::Unwritable(_) => "磁盘无法写入".to_owned(),
-            StoreError::Busy(_) => "另一个进程占用着数据库".to_owned(),
-            StoreError::Damaged(_) => "数据库已损坏".to_owned(),
-            StoreError::Newer { found, known } => {
-                format!("数据库由更新的 nod 写入：格式 {found}，本程序只认识 {known}")
-            }
-            StoreError::Place { path, problem } => {
-                format!("`{}` 不可用：{problem}", path.display())
-            }
-            StoreError::Slow(ms) => format!("数据库 {ms} 毫秒内没有应答"),
-            StoreError::Closed => "数据库已关闭".to_owned(),
-            StoreError::Refused(_) => "数据库拒绝了一条语句".to_owned(),
-        };
-        self.made(zh, why.to_string())
+        why.text().get(self.0).to_owned()
     }
 
     pub(in crate::cli) fn no_audit(self, why: &StoreError) -> String {
@@ -316,11 +329,11 @@ impl Words {
 
     pub(in crate::cli) fn service_error(self, why: &ServiceError) -> String {
         let zh = match why {
-            ServiceError::NoManager { why } => format!("没有可用的服务管理器：{why}"),
+            ServiceError::NoManager { why } => format!("没有可用的服务管理器：{}", why.zh),
             ServiceError::NoHome => "没有主目录：请设置 `HOME`".to_owned(),
             ServiceError::Unfit(_) => "路径或环境变量不能写进服务定义".to_owned(),
             ServiceError::Refused { command, words } => format!("`{command}` 失败：{words}"),
-            ServiceError::Io { source, .. } => format!("无法读写服务定义：{}", source.kind()),
+            ServiceError::Io { source, .. } => format!("无法读写服务定义：{}", io(source).zh),
         };
         self.made(zh, why.to_string())
     }
@@ -338,7 +351,7 @@ impl Words {
             }
             HooksError::BadProgram { .. } => "nod 的路径不能写进命令".to_owned(),
             HooksError::Io { file, source, .. } => {
-                format!("`{}` 无法读写：{}", file.display(), source.kind())
+                format!("`{}` 无法读写：{}", file.display(), io(source).zh)
             }
         };
         self.made(zh, why.to_string())
@@ -349,7 +362,11 @@ fn problem_zh(problem: &Problem) -> String {
     match problem {
         Problem::Wrong { name, .. } => format!("`{name}` 的值不可用；可用：{}", accepts_zh(name)),
         Problem::Missing { name, .. } => format!("`{name}` 未设置；可用：{}", accepts_zh(name)),
-        Problem::BrokenFile(why) => format!("设置文件有误：{why}"),
+        Problem::BrokenFile(file) => format!(
+            "设置文件 `{}` 有误：{}",
+            file.path.display(),
+            unread_zh(&file.why)
+        ),
         Problem::Exposed(path) => format!(
             "其他用户可以读取 `{0}`，其中有应用密钥：请 `chmod 600 {0}`",
             path.display()
@@ -358,10 +375,27 @@ fn problem_zh(problem: &Problem) -> String {
     }
 }
 
+fn unread_zh(why: &Unread) -> String {
+    match why {
+        Unread::TooLarge => "大于 1 MiB".to_owned(),
+        Unread::System(why) => why.zh.to_string(),
+        Unread::Line(line) => bad_line_zh(line),
+    }
+}
+
+pub(super) fn bad_line_zh(line: &BadLine) -> String {
+    let fault = match line.fault {
+        LineFault::NoPair => "应为 `名称=值`",
+        LineFault::BadName => "名称只能含字母、数字和 `_`",
+        LineFault::OpenQuote => "引号没有闭合",
+    };
+    format!("第 {} 行{fault}", line.number)
+}
+
 pub(in crate::cli) fn accepts_zh(name: &str) -> &'static str {
     match name {
         "FEISHU_APP_ID" => "`cli_` 加字母或数字",
-        "FEISHU_APP_SECRET" => "控制台显示的密钥，不含空格",
+        "FEISHU_APP_SECRET" => "开发者后台显示的密钥，不含空格",
         "FEISHU_DOMAIN" => "`feishu`、`lark` 或基地址（明文 http 仅限本机）",
         "FEISHU_OWNER_ID" => "open id（`ou_…`）、union id（`on_…`）或 user id",
         "FEISHU_APPROVERS" => "以逗号分隔的用户 id",

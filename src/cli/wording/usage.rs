@@ -135,7 +135,7 @@ impl Words {
     }
 
     pub(in crate::cli) fn used_so(self, usage: &str) -> String {
-        self.made(format!("用法：{usage}"), format!("usage: {usage}"))
+        self.made(format!("写法是 {usage}"), format!("usage: {usage}"))
     }
 
     pub(in crate::cli) fn and_help(self, usage: &str) -> String {

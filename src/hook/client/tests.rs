@@ -142,7 +142,7 @@ async fn a_daemon_that_forgot_the_request_sends_the_hook_to_the_terminal() {
     let second = Office::open(dir.path(), Limits::default());
     assert!(matches!(
         within(hook).await.unwrap(),
-        Err(Unanswered::Refused(_))
+        Err(Unanswered::Refused { .. })
     ));
     second.close().await;
 }

@@ -1,0 +1,42 @@
+//! Why Claude Code's settings were not written, in both languages. The English
+//! is what the errors say themselves. Pure.
+
+use super::SettingsError;
+use crate::wording::{Text, system};
+
+impl SettingsError {
+    pub fn text(&self) -> Text {
+        let (zh, en) = match self {
+            Self::Untouchable {
+                file, line, column, ..
+            } => (
+                format!(
+                    "`{}` 第 {line} 行第 {column} 列有误，未作改动",
+                    file.display()
+                ),
+                self.to_string(),
+            ),
+            Self::Unsafe { path, .. } => (
+                format!("`{}` 不能安全写入", path.display()),
+                self.to_string(),
+            ),
+            Self::BadRule(_) => ("这条规则不能写入设置文件".to_owned(), self.to_string()),
+            Self::Busy { file } => (
+                format!("别的程序正在写 `{}`", file.display()),
+                self.to_string(),
+            ),
+            Self::Io {
+                path,
+                doing,
+                source,
+            } => {
+                let (path, why) = (path.display(), system::io(source));
+                (
+                    format!("`{path}` 无法读写：{}", why.zh),
+                    format!("`{path}` could not be {doing}: {}", why.en),
+                )
+            }
+        };
+        Text::made(zh, en)
+    }
+}
