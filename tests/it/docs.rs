@@ -51,12 +51,13 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("cargo bench --bench figures", ".ci/run", "--bench figures"),
     (
         "NOD_SIMULATION_SEEDS=N cargo test --release --test it simulation",
-        "tests/it/simulation.rs",
-        "NOD_SIMULATION_SEEDS",
+        ".ci/run",
+        "NOD_SIMULATION_SEEDS=10000 cargo test",
     ),
     // The gate runs the fuzzer's oracles over their seeds; hours of fuzzing
     // are for a person to start.
     ("cargo install cargo-fuzz", "tests/it/fuzz.rs", "fn replay"),
+    ("tests/fuzz/run", "tests/it/fuzz.rs", "fn replay"),
     (
         "tests/fuzz/run [MINUTES [TARGET…]]",
         "tests/it/fuzz.rs",
