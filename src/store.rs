@@ -281,7 +281,7 @@ impl Owner {
             match &health {
                 Health::Good => tracing::info!("the store can be written again"),
                 Health::Failing(problem) => {
-                    tracing::error!(problem = %problem.en, "the store can't be written")
+                    tracing::error!(problem = %problem.en, "the store can't be written");
                 }
             }
             *known = health;

@@ -72,7 +72,7 @@ fn accepted(nod: &Command, named: &str, words: Words) -> Option<String> {
     let mut first = lines.into_iter().next()?;
     let known = arg.get_possible_values();
     let told = known.iter().filter(|value| value.get_help().is_some());
-    let told: Vec<&str> = told.map(|value| value.get_name()).collect();
+    let told: Vec<&str> = told.map(clap::builder::PossibleValue::get_name).collect();
     if !told.is_empty() {
         first.push_str(&words.one_of(&told));
     }

@@ -102,7 +102,7 @@ pub(super) async fn settle(
     info!(
         request = %settled.request.id,
         decision = record::kind(&settled.ending),
-        delivery = delivery.as_str(),
+        delivery = word(delivery),
         "decided"
     );
     let card = match delivery {
@@ -118,6 +118,16 @@ pub(super) async fn settle(
             .edit(edit.message, card.clone(), version, wait);
     }
     (delivery, card)
+}
+
+/// How far the answer came, for the log.
+const fn word(delivery: Delivery) -> &'static str {
+    match delivery {
+        Delivery::Confirmed => "confirmed",
+        Delivery::Written => "written",
+        Delivery::Unconfirmed => "unconfirmed",
+        Delivery::Lost => "lost",
+    }
 }
 
 async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) -> Toast {

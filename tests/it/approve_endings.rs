@@ -232,7 +232,7 @@ async fn a_session_that_asks_too_often_is_left_to_the_terminal() {
     for _ in 0..3 {
         let ended = stage.home.hook(&bash("s1", "make more")).ended().await;
         ended.left_to_the_terminal();
-        assert!(ended.stderr.contains("more than 10 requests"), "{ended:?}");
+        assert!(ended.stderr.contains("请求过多"), "{ended:?}");
     }
     let notice = stage.sent().await.message_id;
     let told = stage.face(&notice);

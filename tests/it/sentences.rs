@@ -100,7 +100,7 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "tests" {
             collect(&path, files);
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+        } else if path.extension().is_some_and(|e| e == "rs") && name != "tests.rs" {
             files.push(path);
         }
     }

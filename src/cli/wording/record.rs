@@ -4,7 +4,7 @@ use super::Words;
 
 impl Words {
     /// What happened, from the record's own word for it.
-    pub(in crate::cli) fn decided<'a>(self, word: &'a str) -> &'a str {
+    pub(in crate::cli) fn decided(self, word: &str) -> &str {
         match word {
             "allow" => self.pick("批准运行", "allowed"),
             "session" => self.pick("本次会话允许", "allowed for session"),
@@ -31,7 +31,7 @@ impl Words {
     }
 
     /// Where it came from.
-    pub(in crate::cli) fn source<'a>(self, word: &'a str) -> &'a str {
+    pub(in crate::cli) fn source(self, word: &str) -> &str {
         match word {
             "feishu" => self.pick("飞书", "Feishu"),
             "terminal" => self.pick("终端", "the terminal"),
