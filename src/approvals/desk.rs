@@ -3,6 +3,7 @@
 //! Decides nothing by itself and never waits longer than it says.
 
 pub mod expiry;
+mod handover;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -21,52 +22,14 @@ use super::{
 };
 use crate::ids::{RequestId, SessionId};
 
+pub use handover::{Delivery, Handover};
+
 /// How long a toast may wait for the hook to say that it has its answer.
 pub const DELIVERY_LIMIT: Duration = Duration::from_millis(500);
 /// Endings nobody has fetched; the oldest go first.
 const MAX_OUTBOX: usize = 16_384;
 
 pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
-
-/// How far an answer is known to have come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
-    /// The hook said that it has the answer.
-    Confirmed,
-    /// The answer was written to a client that can't confirm.
-    Written,
-    /// A client that can confirm has not done so in time.
-    Unconfirmed,
-    /// The hook went away without it.
-    Lost,
-}
-
-impl Delivery {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed",
-            Self::Written => "written",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Lost => "lost",
-        }
-    }
-}
-
-/// An answer on its way; what becomes of it is reported once.
-#[derive(Debug)]
-pub struct Handover {
-    pub answer: Answer,
-    receipt: Option<oneshot::Sender<Delivery>>,
-}
-
-impl Handover {
-    pub fn report(&mut self, delivery: Delivery) {
-        if let Some(receipt) = self.receipt.take() {
-            // Whoever asked may have stopped waiting; nothing hangs on it.
-            let _ = receipt.send(delivery);
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 struct State {

@@ -252,11 +252,10 @@ impl Courier {
                 book.faces.pop_front();
             }
         }
+        let soonest = tokio::time::Instant::now() + wait;
+        let tapped = self.under_way.over_at(&message);
         let edit = Edit {
-            not_before: self
-                .under_way
-                .over_at(&message)
-                .max(tokio::time::Instant::now() + wait),
+            not_before: tapped.map_or(soonest, |over| over.max(soonest)),
             message,
             card,
             version,

@@ -28,8 +28,6 @@ const MAX_TRIES: u32 = 10_000;
 /// A connection that dies is noticed within six seconds, and a tap that was
 /// lost with it is over three seconds later: after this an edit stays.
 const STAYS_AFTER: Duration = Duration::from_secs(10);
-/// Lines that break again and again hold an edit up for so many times.
-const MAX_HOLDS: usize = 3;
 
 /// An edit that Feishu took, and may take back: a tap that never reached nod
 /// puts its card back when it runs out of time.
@@ -43,7 +41,7 @@ struct Shown {
 /// while Feishu is away, and once more when a connection was lost meanwhile.
 /// What is left at the end is on disk, for the next daemon.
 pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationToken) {
-    let mut running = JoinSet::new();
+    let mut running = JoinSet::<Option<Shown>>::new();
     let mut shown = VecDeque::<Shown>::new();
     let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
     let mut link = parts.link.clone();
@@ -53,8 +51,12 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
         tokio::select! {
             () = stop.cancelled() => break,
             Some(done) = running.join_next(), if !running.is_empty() => {
-                if let Ok(Some(done)) = done {
-                    shown.push_back(done);
+                match done {
+                    Ok(Some(done)) if done.at < parts.courier.under_way.losses_over_at() => {
+                        running.spawn(again(Arc::clone(&parts), done, Arc::clone(&slots)));
+                    }
+                    Ok(Some(done)) => shown.push_back(done),
+                    Ok(None) | Err(_) => {}
                 }
                 if shown.len() > MAX_SHOWN && let Some(oldest) = shown.pop_front() {
                     strike_off(&parts.store, oldest).await;
@@ -118,13 +120,15 @@ impl Line {
     }
 }
 
-/// Makes an edit once more, unless a newer one has taken its place.
+/// Makes an edit once more when no lost tap can take it back any longer,
+/// unless a newer one has taken its place by then.
 async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option<Shown> {
+    tokio::time::sleep_until(parts.courier.under_way.losses_over_at()).await;
     let (message, version) = (shown.message.clone(), shown.version);
     let kept = parts.store.run(move |db| db.edit(&message, version)).await;
     let edit = Edit {
         card: serde_json::from_str(&kept.ok()??).ok()?,
-        not_before: parts.courier.under_way.losses_over_at(),
+        not_before: Instant::now(),
         message: shown.message,
         version: Some(shown.version),
         tries: 0,
@@ -134,23 +138,14 @@ async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option
 
 /// Makes an edit, however long that takes.
 async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> Option<Shown> {
-    let mut holds = 0;
     loop {
         wait_for_turn(&parts, &edit).await;
-        let over = parts.courier.under_way.losses_over_at();
-        if over > Instant::now() && holds < MAX_HOLDS {
-            holds += 1;
-            edit.not_before = over;
-            continue;
-        }
         let messages = parts.courier.messages()?;
-        let losses = parts.courier.under_way.losses();
         let patched = {
             let _slot = slots.acquire().await;
             messages.patch(&edit.message, edit.card.clone()).await
         };
         match patched {
-            Ok(()) if parts.courier.under_way.losses() != losses && holds < MAX_HOLDS => {}
             Ok(()) => {
                 return Some(Shown {
                     message: edit.message,
