@@ -390,7 +390,7 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     assert_eq!(undone.code, Some(0), "{undone:?}");
     let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(written["permissions"]["allow"], json!([]));
-    assert!(stage.home.run(&["rules"]).await.stdout.contains("undone"));
+    assert!(stage.home.run(&["rules"]).await.stdout.contains("已撤销"));
     // A rule that somebody wrote again by hand is theirs.
     let by_hand = json!({"permissions": {"allow": ["Bash(cargo check)"]}}).to_string();
     std::fs::write(&file, &by_hand).unwrap();

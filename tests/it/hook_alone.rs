@@ -108,10 +108,7 @@ async fn what_it_cannot_read_is_left_to_the_terminal() {
             .ended()
             .await;
         ended.left_to_the_terminal();
-        assert!(
-            ended.stderr.contains("the project's directory"),
-            "{ended:?}"
-        );
+        assert!(ended.stderr.contains("项目目录"), "{ended:?}");
     }
     assert_eq!(stage.count(), 0, "nobody was asked");
     let (hook, card) = stage.ask_bash("make after").await;
