@@ -177,6 +177,11 @@ impl Simulator {
         self.core.world().messages.all().cloned().collect()
     }
 
+    /// How many messages there are.
+    pub fn message_count(&self) -> usize {
+        self.core.world().messages.count()
+    }
+
     pub fn message(&self, id: &str) -> Option<Message> {
         self.core.world().messages.get(id).cloned()
     }
@@ -242,7 +247,7 @@ impl Simulator {
 
     /// The messages, once there are at least this many.
     pub async fn wait_messages(&self, count: usize, limit: Duration) -> Option<Vec<Message>> {
-        let ready = |sim: &Self| Some(sim.messages()).filter(|all| all.len() >= count);
+        let ready = |sim: &Self| (sim.message_count() >= count).then(|| sim.messages());
         self.wait_for(limit, ready).await
     }
 

@@ -8,23 +8,108 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use rustix::net::sockopt::socket_peercred;
 use serde_json::json;
 
+use crate::ms;
 use crate::subject::{Home, memory};
+use crate::table::Figure;
 
 /// How long the stand-in "thinks"; taken off every wall time.
 const WAIT: Duration = Duration::from_millis(30);
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 60;
 
-pub(crate) struct Cost {
-    pub(crate) wall: Duration,
-    /// While it waits; 0 where the waiting process is not the client itself.
-    pub(crate) mib: f64,
+struct Cost {
+    wall: Duration,
+    /// Of the process and all it started, user and system.
+    cpu: Duration,
+    /// While it waits.
+    mib: f64,
+    peak_mib: f64,
+    /// Of what it holds while it waits, the part no other process shares.
+    own_mib: f64,
+}
+
+pub(crate) fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
+    let home = Home::new()?;
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rounds = ROUNDS.div_ceil(share);
+    let nothing = cost(&home, rounds, |_| Command::new("true"));
+    let nothing = nothing.context("`true` did not run")?;
+    let nod = cost(&home, rounds, |socket| {
+        let mut command = home.nod("hook", "http://127.0.0.1:1");
+        command.env("PERMISSION_SOCKET_PATH", socket);
+        command
+    });
+    let nod = nod.context("`nod hook` did not answer")?;
+    let mut figures = vec![
+        Figure::new("hook.bar", "nod hook: own wall time", "ms", ms(nod.wall)).at_most(5.0, 2.0),
+        Figure::new(
+            "hook.mib.bar",
+            "nod hook: RSS while it waits",
+            "MiB",
+            nod.mib,
+        )
+        .at_most(4.0, 2.0),
+        Figure::new("hook.peak", "nod hook: peak RSS", "MiB", nod.peak_mib),
+        Figure::new(
+            "hook.own",
+            "nod hook: of it not shared with other processes",
+            "MiB",
+            nod.own_mib,
+        ),
+        Figure::new(
+            "hook.nothing",
+            "a process that does nothing",
+            "ms",
+            ms(nothing.wall),
+        ),
+    ];
+    let python = cost(&home, rounds, |socket| {
+        let mut command = Command::new("python3");
+        let script = here.join("benches/figures/peers/v1.py");
+        command.arg(script).arg(socket).arg(home.project());
+        command
+    });
+    let bash = cost(&home, rounds, |socket| {
+        let mut command = Command::new("bash");
+        let script = here.join("tests/peers/socket/v1_client.sh");
+        command
+            .arg(script)
+            .arg(socket)
+            .arg(home.project())
+            .arg("v1-bash");
+        command
+    });
+    for (key, name, cost) in [
+        ("nod", "nod hook", Some(nod)),
+        ("python", "Python hook client", python),
+        ("bash", "bash + socat hook client", bash),
+    ] {
+        let Some(cost) = cost else {
+            println!("SKIPPED: the {name} does not run here");
+            continue;
+        };
+        let figure = |id: &str, what: &str, unit, value| {
+            Figure::new(
+                &format!("{id}.{key}"),
+                &format!("{name}: {what}"),
+                unit,
+                value,
+            )
+        };
+        figures.push(figure("hook", "wall time", "ms", ms(cost.wall)));
+        figures.push(figure("hook.cpu", "CPU time", "ms", ms(cost.cpu)));
+        if key != "bash" {
+            figures.push(figure("hook.mib", "RSS while it waits", "MiB", cost.mib));
+        }
+    }
+    Ok(figures)
 }
 
 /// The median cost of a call, or `None` when the client is not there.
-pub(crate) fn cost(home: &Home, command: impl Fn(&Path) -> Command) -> Option<Cost> {
+fn cost(home: &Home, rounds: usize, command: impl Fn(&Path) -> Command) -> Option<Cost> {
     let socket = home.path().join("stand-in.sock");
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket).ok()?;
@@ -40,7 +125,8 @@ pub(crate) fn cost(home: &Home, command: impl Fn(&Path) -> Command) -> Option<Co
     });
     let mut walls = Vec::new();
     let input = request(home).to_string();
-    for _ in 0..ROUNDS {
+    let before = children();
+    for _ in 0..rounds {
         let started = Instant::now();
         let child = command(&socket)
             .stdin(Stdio::piped())
@@ -53,26 +139,45 @@ pub(crate) fn cost(home: &Home, command: impl Fn(&Path) -> Command) -> Option<Co
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().ok()?;
+        let took = started.elapsed();
         let printed = String::from_utf8_lossy(&output.stdout);
-        let asked = started.elapsed() >= WAIT;
+        let asked = took >= WAIT;
         // On a busy machine an old client finds ack and decision in one read
         // and fails; such a round tells nothing about its cost.
         if asked && !printed.contains("allow") {
             continue;
         }
         let waited = if asked { WAIT } else { Duration::ZERO };
-        walls.push(started.elapsed().saturating_sub(waited));
+        walls.push(took.saturating_sub(waited));
     }
+    let cpu = children().saturating_sub(before) / u32::try_from(rounds).ok()?;
     // An empty conversation ends the stand-in.
     drop(UnixStream::connect(&socket));
-    let mut sizes = waiting.join().ok()?;
+    let sizes = waiting.join().ok()?;
     walls.sort_unstable();
-    sizes.sort_by(f64::total_cmp);
-    let middle = walls.len() / 2;
-    (walls.len() >= ROUNDS / 2).then(|| Cost {
-        wall: walls[middle],
-        mib: sizes.get(sizes.len() / 2).copied().unwrap_or(0.0),
+    let middle = |at: usize| {
+        let mut sizes: Vec<f64> = sizes.iter().map(|of| of[at]).collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes.get(sizes.len() / 2).copied().unwrap_or(0.0)
+    };
+    (walls.len() >= rounds.div_ceil(2)).then(|| Cost {
+        wall: walls[walls.len() / 2],
+        cpu,
+        mib: middle(0),
+        peak_mib: middle(1),
+        own_mib: middle(2),
     })
+}
+
+/// Processor time of all children waited for so far, in ticks of ten
+/// milliseconds: exact enough over many of them.
+fn children() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name may hold anything; what follows its bracket may not.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = rest.split_whitespace().skip(13).take(2);
+    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 fn request(home: &Home) -> serde_json::Value {
@@ -85,8 +190,9 @@ fn request(home: &Home) -> serde_json::Value {
     })
 }
 
-/// Plays the daemon for one client; how large the client was while it waited.
-fn decide(mut stream: UnixStream) -> Option<f64> {
+/// Plays the daemon for one client; how large the client was while it waited,
+/// at most, and by itself.
+fn decide(mut stream: UnixStream) -> Option<[f64; 3]> {
     let mut request = Vec::new();
     let mut chunk = [0; 4096];
     while serde_json::from_slice::<serde_json::Value>(&request).is_err() {
@@ -99,7 +205,8 @@ fn decide(mut stream: UnixStream) -> Option<f64> {
     let started = Instant::now();
     std::thread::sleep(WAIT / 2);
     let pid = socket_peercred(&stream).ok()?.pid.as_raw_nonzero();
-    let mib = memory(u32::try_from(pid.get()).ok()?, "VmRSS:");
+    let pid = u32::try_from(pid.get()).ok()?;
+    let sizes = ["VmRSS:", "VmHWM:", "RssAnon:"].map(|line| memory(pid, line));
     std::thread::sleep(WAIT.saturating_sub(started.elapsed()));
     let mut told = json!({
         "success": true,
@@ -114,5 +221,5 @@ fn decide(mut stream: UnixStream) -> Option<f64> {
     stream
         .write_all(&[&length, told.as_bytes()].concat())
         .ok()?;
-    Some(mib)
+    Some(sizes)
 }

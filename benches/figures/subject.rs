@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nod::simulator::{APP_ID, APP_SECRET, OWNER};
+use nod::simulator::{APP_ID, APP_SECRET, OWNER, Simulator};
+
+use crate::LIMIT;
 
 /// A process that ends with its handle.
 #[derive(Debug)]
@@ -24,19 +26,15 @@ impl Subject {
         self.0.id()
     }
 
-    /// Processor time used so far, user and system.
+    /// Processor time all its threads used so far, user and system.
     pub(crate) fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()));
-        let stat = stat.unwrap_or_default();
-        // The name may hold anything; what follows its bracket may not.
-        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ticks: u64 = rest
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|number| number.parse::<u64>().ok())
-            .sum();
-        Duration::from_millis(ticks * 10)
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        let threads = threads.into_iter().flatten().flatten();
+        let nanos = threads.filter_map(|thread| {
+            let used = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            used.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
     }
 
     pub(crate) fn mib(&self) -> f64 {
@@ -49,6 +47,13 @@ impl Drop for Subject {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A connected daemon with nobody waiting.
+pub(crate) async fn daemon(sim: &Simulator, home: &Home) -> anyhow::Result<Subject> {
+    let subject = Subject::start(&mut home.nod("daemon", &sim.base_url()))?;
+    anyhow::ensure!(sim.wait_connections(1, LIMIT).await, "nod did not connect");
+    Ok(subject)
 }
 
 /// A line of `/proc/<pid>/status` in MiB.

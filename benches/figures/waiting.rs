@@ -1,4 +1,5 @@
-//! Many hooks that wait on one daemon, and what a tap costs among them.
+//! Many hooks that wait on one daemon: what each weighs, and what a tap, an
+//! expiry and a status cost among them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
+use nod::approvals::Approvals;
+use nod::approvals::request::{Digest, Millis, Origin, Request};
+use nod::approvals::token::Token;
 use nod::hook::client;
 use nod::hook::wire::{Additions, Message, Order, Registration, unframe};
 use nod::ids::RequestId;
@@ -15,16 +19,134 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::subject::Home;
+use crate::subject::{Home, daemon};
+use crate::table::Figure;
+use crate::{part, quiet_feishu};
 
 const AT_ONCE: usize = 32;
 const LIMIT: Duration = Duration::from_secs(120);
+
+const TAPS: usize = 100;
+
+pub(crate) async fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
+    let (sim, home) = (quiet_feishu().await?, Home::new()?);
+    let subject = daemon(&sim, &home).await?;
+    let mut hooks = Hooks::new(&home);
+    let mut figures = Vec::new();
+    let (mut costs, mut states) = (Vec::new(), Vec::new());
+    hooks.grow(&sim, 1).await?;
+    figures.push(Figure::new(
+        "waiting.1",
+        "RSS with 1 waiting hook",
+        "MiB",
+        subject.mib(),
+    ));
+    for (count, bars) in [
+        (200, None),
+        (1_000, Some((24.0, 14.0))),
+        (10_000, Some((96.0, 64.0))),
+    ] {
+        let count = if count == 10_000 {
+            (count / share).max(1_500)
+        } else {
+            count
+        };
+        hooks.grow(&sim, count).await?;
+        let mib = subject.mib();
+        let mut took = hooks.tap(&sim, TAPS).await?;
+        let (p50, p99) = (part(&mut took, 0.5), part(&mut took, 0.99));
+        costs.push(p50);
+        states.push(status(&home).await?);
+        match bars {
+            None => {
+                let what = "tap → hook has it, recorded, toast written";
+                figures.push(
+                    Figure::new("decide.p50", &format!("{what}, p50"), "µs", p50)
+                        .at_most(1_000.0, 200.0),
+                );
+                figures.push(
+                    Figure::new("decide.p99", &format!("{what}, p99"), "µs", p99)
+                        .at_most(5_000.0, 1_000.0),
+                );
+            }
+            Some((must, aim)) => {
+                let what = format!("RSS with {count} waiting hooks");
+                let figure = Figure::new(&format!("waiting.{count}"), &what, "MiB", mib);
+                figures.push(figure.at_most(must, aim));
+            }
+        }
+    }
+    let grown = |all: &[f64]| all[2] / all[0];
+    let more = "with 10,000 waiting / with 200";
+    figures.push(
+        Figure::new("flat.decide", &format!("tap {more}"), "×", grown(&costs)).at_most(2.0, 1.2),
+    );
+    figures.push(
+        Figure::new(
+            "flat.status",
+            &format!("status {more}"),
+            "×",
+            grown(&states),
+        )
+        .at_most(2.0, 1.2),
+    );
+    let what = "expiry with 10,000 waiting / with 1";
+    let times = expiry(10_000) / expiry(1);
+    figures.push(Figure::new("flat.expire", what, "×", times).at_most(4.0, 2.0));
+    Ok(figures)
+}
+
+/// Nanoseconds to register a request and let it expire among so many others.
+fn expiry(others: usize) -> f64 {
+    const TIMES: u32 = 20_000;
+    let request = |name: String, deadline: Millis| {
+        let input = json!({"command": "make"});
+        Arc::new(Request {
+            id: RequestId::parse(&name).expect("printable"),
+            tool: "Bash".to_owned(),
+            digest: Digest::of(&input),
+            input,
+            origin: Origin {
+                machine: "m".to_owned(),
+                user: "u".to_owned(),
+                project: "/p".into(),
+                cwd: "/p".into(),
+                branch: None,
+                session: None,
+                agent: None,
+                pid: None,
+                hosted: false,
+            },
+            suggested: Vec::new(),
+            asked_at: 0,
+            deadline,
+        })
+    };
+    let token = Token::from_bytes([7; 32]).hash();
+    let mut approvals = Approvals::new();
+    // One place is left for the one that expires.
+    for n in 0..others - 1 {
+        let waits = approvals.register(request(format!("w{n}"), Millis::MAX), token, 0);
+        waits.expect("there is room");
+    }
+    let fresh: Vec<_> = (0..TIMES).map(|n| request(format!("x{n}"), 1)).collect();
+    let started = Instant::now();
+    for request in fresh {
+        approvals
+            .register(request, token, 0)
+            .expect("there is room");
+        assert_eq!(approvals.expire(1).len(), 1);
+    }
+    started.elapsed().as_secs_f64() * 1e9 / f64::from(TIMES)
+}
 
 /// Hooks in this process, each confirming its decision as nod's own does.
 pub(crate) struct Hooks {
     socket: PathBuf,
     project: PathBuf,
-    count: usize,
+    /// How many have asked, and how many of them were answered.
+    asked: usize,
+    answered: usize,
     tasks: JoinSet<()>,
 }
 
@@ -33,14 +155,16 @@ impl Hooks {
         Self {
             socket: home.socket(),
             project: home.project(),
-            count: 0,
+            asked: 0,
+            answered: 0,
             tasks: JoinSet::new(),
         }
     }
 
-    /// Lets hooks wait until there are this many, each with its card sent.
+    /// Lets hooks wait until so many do, each with its card sent.
     pub(crate) async fn grow(&mut self, sim: &Simulator, to: usize) -> anyhow::Result<()> {
-        let fresh = self.count..to;
+        let to = to + self.answered;
+        let fresh = self.asked..to;
         let socket = Arc::new(self.socket.clone());
         let project = Arc::new(self.project.clone());
         let asking = futures::stream::iter(fresh)
@@ -50,10 +174,27 @@ impl Hooks {
         for stream in streams {
             self.tasks.spawn(wait(stream?));
         }
-        self.count = to;
-        let cards = sim.wait_messages(to.min(10_000), LIMIT).await;
-        cards.context("not every card was sent")?;
-        Ok(())
+        self.asked = to;
+        let sent = |sim: &Simulator| (sim.message_count() >= to).then_some(());
+        let sent = sim.wait_for(LIMIT, sent).await;
+        sent.context("not every card was sent")
+    }
+
+    /// Taps so many of the newest cards one after another; microseconds each
+    /// until the toast, which is written after the hook has confirmed.
+    async fn tap(&mut self, sim: &Simulator, count: usize) -> anyhow::Result<Vec<f64>> {
+        let messages = sim.messages();
+        let mut took = Vec::new();
+        for message in messages.iter().rev().take(count) {
+            let press = Press::action(&message.message_id, "allow");
+            let clicked = sim.click(press).await?;
+            let toast = clicked.toast.context("no toast")?;
+            ensure!(toast.kind == "success", "{toast:?}");
+            let micros = u32::try_from(clicked.latency_us.context("no answer")?)?;
+            took.push(f64::from(micros));
+        }
+        self.answered += took.len();
+        Ok(took)
     }
 }
 
@@ -94,24 +235,8 @@ async fn wait(mut stream: UnixStream) {
     let _ = stream.read_buf(&mut bytes).await;
 }
 
-/// Taps so many of the newest cards one after another; microseconds each until
-/// the toast, which is written after the hook has confirmed.
-pub(crate) async fn taps(sim: &Simulator, count: usize) -> anyhow::Result<Vec<f64>> {
-    let messages = sim.messages();
-    let mut took = Vec::new();
-    for message in messages.iter().rev().take(count) {
-        let press = Press::action(&message.message_id, "allow");
-        let clicked = sim.click(press).await?;
-        let toast = clicked.toast.context("no toast")?;
-        ensure!(toast.kind == "success", "{toast:?}");
-        let micros = u32::try_from(clicked.latency_us.context("no answer")?)?;
-        took.push(f64::from(micros));
-    }
-    Ok(took)
-}
-
 /// How long `status` takes, in microseconds: the median of some.
-pub(crate) async fn status(home: &Home) -> anyhow::Result<f64> {
+async fn status(home: &Home) -> anyhow::Result<f64> {
     let socket = home.socket();
     let asking: JoinHandle<anyhow::Result<f64>> = tokio::task::spawn_blocking(move || {
         let mut took = Vec::new();

@@ -17,6 +17,7 @@ mod docs;
 mod doctor;
 mod faults;
 mod fuzz;
+mod figures;
 mod gateway;
 mod hook_alone;
 mod hooks;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Refusal, World};
 use crate::simulator::card::{self, BadCard, Version};
 
-const MAX_MESSAGES: usize = 10_000;
+const MAX_MESSAGES: usize = 20_000;
 const MAX_STATES: usize = 32;
 const MAX_TEXT: usize = 150 * 1024;
 const HOUR: u64 = 60 * 60 * 1000;
@@ -89,6 +89,10 @@ impl Messages {
     /// Oldest first.
     pub(in crate::simulator) fn all(&self) -> impl Iterator<Item = &Message> {
         self.order.iter().filter_map(|id| self.by_id.get(id))
+    }
+
+    pub(in crate::simulator) fn count(&self) -> usize {
+        self.order.len()
     }
 
     pub(in crate::simulator) fn insert(&mut self, message: Message) {
