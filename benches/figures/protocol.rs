@@ -96,7 +96,7 @@ pub(crate) async fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
     ];
     let sets = [("floor", "least Rust client", floors), ("nod", "nod", nods)];
     for (key, name, all) in &sets {
-        figures.extend(plain(key, name, &|of| middle(of, all)));
+        figures.extend(plain(key, name, &|of| middle(&of, all)));
     }
     for (key, name, command) in peers() {
         match pace(share.max(4), command).await? {
@@ -107,9 +107,12 @@ pub(crate) async fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
+/// What is read off one client's pace.
+type Reading = fn(&Pace) -> f64;
+
 /// One client's own figures.
-fn plain(key: &str, name: &str, value: &dyn Fn(&dyn Fn(&Pace) -> f64) -> f64) -> Vec<Figure> {
-    let rows: [(&str, &str, &'static str, fn(&Pace) -> f64); 7] = [
+fn plain(key: &str, name: &str, value: &dyn Fn(Reading) -> f64) -> Vec<Figure> {
+    let rows: [(_, _, _, Reading); 7] = [
         ("tap.p50", "tap → reply, p50", "µs", |p| p.p50),
         ("tap.p99", "tap → reply, p99", "µs", |p| p.p99),
         ("tap.p999", "tap → reply, p99.9", "µs", |p| p.p999),
@@ -124,7 +127,7 @@ fn plain(key: &str, name: &str, value: &dyn Fn(&dyn Fn(&Pace) -> f64) -> f64) ->
                 &format!("{id}.{key}"),
                 &format!("{what}, {name}"),
                 unit,
-                value(&of),
+                value(of),
             )
         })
         .collect()
