@@ -30,6 +30,7 @@ const PROGRAMS: [&str; 9] = [
 /// number.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (".ci/run", ".ci/run", "The one gate"),
+    ("tests/peers/run", ".ci/run", "tests/peers/run"),
     ("tests/peers/run setup", ".ci/run", "tests/peers/run"),
     ("cargo test", ".ci/run", "cargo test --locked"),
     (
