@@ -62,10 +62,7 @@ impl Setup<'_> {
         };
         let bot = self.network.bot(app).await.map_err(|error| {
             let hint = match &error {
-                ApiError::BadCredentials(_) => Some(format!(
-                    "`--app-id` and `--domain {}`",
-                    app.domain.sibling()
-                )),
+                ApiError::BadCredentials(_) => Some(words.wrong_secret_hint(app.domain.sibling())),
                 _ => None,
             };
             Failure {

@@ -72,6 +72,15 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn wrong_secret_hint(self, sibling: &str) -> String {
+        self.made(
+            format!("请检查 `--app-id` 和 `--app-secret-file`；若应用在另一平台，请加上 `--domain {sibling}`"),
+            format!(
+                "check `--app-id` and `--app-secret-file`; if the app lives on the other platform, add `--domain {sibling}`"
+            ),
+        )
+    }
+
     pub(in crate::cli) fn no_reading(self, why: &io::Error) -> String {
         let why = system::io(why);
         self.made(
