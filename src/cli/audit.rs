@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let failed = |why: StoreError| Failure::new(1, words.no_audit(&why));
     if !config.state_dir.join(store::FILE).exists() {
-        output::hint(words, words.nothing_recorded());
+        nothing(arguments.json, words);
         return Ok(());
     }
     let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             let mut rows = db.audit(None, arguments.last).map_err(failed)?;
             rows.reverse();
             if rows.is_empty() {
-                output::hint(words, words.nothing_recorded());
+                nothing(arguments.json, words);
             }
             for row in &rows {
                 output::line(&if arguments.json {
@@ -54,6 +54,13 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             }
             Ok(())
         }
+    }
+}
+
+/// Says that there is no line to show. As JSON that is no line at all.
+pub(super) fn nothing(json: bool, words: Words) {
+    if !json {
+        output::line(words.nothing_recorded());
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Failure, Outcome, audit, output};
 use crate::claude::settings_file;
 use crate::clock;
 use crate::config::{Config, Sources};
-use crate::store::{self, Db, ListedRule, StoreError};
+use crate::store::{self, Db, Entry, ListedRule, StoreError};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -36,13 +36,13 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     match &arguments.command {
         None => {
             if !config.state_dir.join(store::FILE).exists() {
-                output::hint(words, words.nothing_recorded());
+                audit::nothing(arguments.json, words);
                 return Ok(());
             }
             let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
             let rules = db.rules_left().map_err(failed)?;
             if rules.is_empty() {
-                output::hint(words, words.nothing_recorded());
+                audit::nothing(arguments.json, words);
             }
             for rule in rules {
                 output::line(&show(&rule, arguments.json, words));
@@ -72,7 +72,22 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             }
             let removed = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
                 .map_err(|why| Failure::told(1, why.text()))?;
-            db.rule_undone(*number, now).map_err(failed)?;
+            let entry = Entry {
+                at: now,
+                kind: "rule_undone".to_owned(),
+                request: Some(rule.left.request.to_string()),
+                rule: Some(rule.left.rule.clone()),
+                source: Some("terminal".to_owned()),
+                ..Entry::default()
+            };
+            db.atomically(|db| {
+                // The card's button may have been first.
+                if db.rule_undone(*number, now)? {
+                    db.append_audit(&entry)?;
+                }
+                Ok(())
+            })
+            .map_err(failed)?;
             let was_there = removed == settings_file::Removed::Removed;
             output::line(&words.rule_removed(&rule.left.rule, &rule.left.file, was_there));
             Ok(())

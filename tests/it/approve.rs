@@ -391,6 +391,11 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(written["permissions"]["allow"], json!([]));
     assert!(stage.home.run(&["rules"]).await.stdout.contains("已撤销"));
+    let audit = stage.home.audit().await;
+    let last = audit.last().unwrap();
+    assert_eq!(last["kind"], "rule_undone");
+    assert_eq!(last["rule"], "Bash(cargo check)");
+    assert_eq!(last["source"], "terminal");
     // A rule that somebody wrote again by hand is theirs.
     let by_hand = json!({"permissions": {"allow": ["Bash(cargo check)"]}}).to_string();
     std::fs::write(&file, &by_hand).unwrap();
@@ -398,6 +403,7 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.stdout.contains("没有改动"), "{again:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), by_hand);
+    assert_eq!(stage.home.audit().await.len(), audit.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
