@@ -53,8 +53,6 @@ pub enum Refusal {
     Settled {
         ending: Ending,
         at: Millis,
-        /// The same person chose the same thing before.
-        repeated: bool,
     },
     /// The daemon restarted and the hook is not back yet: try again shortly.
     Reconnecting,
@@ -226,18 +224,13 @@ impl Approvals {
     ) -> Result<Settled, Refusal> {
         if let Some(past) = self.past.get(id) {
             return Err(Refusal::Settled {
-                repeated: action.repeats(&by, &past.ending),
                 ending: past.ending.clone(),
                 at: past.at,
             });
         }
         let pending = self.pending.get(id).ok_or(Refusal::Unknown)?;
         if let Some((ending, at)) = overdue(pending, now) {
-            return Err(Refusal::Settled {
-                ending,
-                at,
-                repeated: false,
-            });
+            return Err(Refusal::Settled { ending, at });
         }
         if let Hook::Detached { .. } = pending.hook {
             return Err(Refusal::Reconnecting);

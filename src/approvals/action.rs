@@ -1,4 +1,4 @@
-//! What a person can choose, and when choosing it again changes nothing.
+//! What a person can choose, and what the choice makes of the request.
 
 use super::request::{Ending, Operator, Reach};
 
@@ -24,35 +24,6 @@ impl Action {
                 interrupt,
             },
             Self::Answer(answers) => Ending::Answered { by, answers },
-        }
-    }
-
-    /// Whether `by` would only say once more what `past` already says.
-    pub(super) fn repeats(&self, by: &Operator, past: &Ending) -> bool {
-        match (self, past) {
-            (
-                Self::Allow(reach),
-                Ending::Allowed {
-                    by: who,
-                    reach: was,
-                },
-            ) => by == who && std::mem::discriminant(reach) == std::mem::discriminant(was),
-            (
-                Self::Deny { interrupt, .. },
-                Ending::Denied {
-                    by: who,
-                    interrupt: was,
-                    ..
-                },
-            ) => by == who && interrupt == was,
-            (
-                Self::Answer(answers),
-                Ending::Answered {
-                    by: who,
-                    answers: were,
-                },
-            ) => by == who && answers == were,
-            _ => false,
         }
     }
 }

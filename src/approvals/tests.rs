@@ -3,7 +3,6 @@
 use super::*;
 use crate::approvals::request::{Origin, Reach};
 use crate::ids::UserId;
-use crate::rules::Rule;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -85,7 +84,6 @@ fn late_click_is_refused_even_before_the_sweep() {
     let timed_out = Refusal::Settled {
         ending: Ending::TimedOut,
         at: T0 + TIMEOUT,
-        repeated: false,
     };
     assert_eq!(refused, Err(timed_out.clone()));
     let swept = desk.expire(T0 + TIMEOUT + 60_000);
@@ -99,52 +97,25 @@ fn late_click_is_refused_even_before_the_sweep() {
 }
 
 #[test]
-fn a_second_click_is_told_who_was_first_and_whether_it_was_the_same() {
+fn a_second_click_is_told_what_the_first_decided() {
     let table = [
-        ("ou_a", allow(), true),
-        ("ou_b", allow(), false),
-        ("ou_a", Action::Allow(Reach::Session(Vec::new())), false),
-        ("ou_a", deny(false), false),
-        ("ou_a", deny(true), false),
+        ("ou_a", allow()),
+        ("ou_b", allow()),
+        ("ou_a", Action::Allow(Reach::Session(Vec::new()))),
+        ("ou_a", deny(false)),
+        ("ou_a", deny(true)),
     ];
-    for (who, action, same) in table {
+    for (who, action) in table {
         let (mut desk, _) = asking();
         let first = desk.decide(&id(1), allow(), person("ou_a"), T0 + 5);
         let ending = first.unwrap().ending;
-        let Err(Refusal::Settled {
-            ending: told,
-            at,
-            repeated,
-        }) = desk.decide(&id(1), action.clone(), person(who), T0 + 9)
-        else {
-            panic!("{action:?} by {who} was not refused");
-        };
+        let told = Refusal::Settled { ending, at: T0 + 5 };
         assert_eq!(
-            (told, at, repeated),
-            (ending, T0 + 5, same),
+            desk.decide(&id(1), action.clone(), person(who), T0 + 9),
+            Err(told),
             "{action:?} by {who}"
         );
     }
-}
-
-#[test]
-fn undone_always_still_counts_as_the_same_click() {
-    let (mut desk, _) = asking();
-    let always = |undone| {
-        Action::Allow(Reach::Always {
-            rules: vec![Rule {
-                tool: "Bash".into(),
-                content: Some("ls".into()),
-            }],
-            undone,
-        })
-    };
-    desk.decide(&id(1), always(false), person("ou_a"), T0)
-        .unwrap();
-    assert!(matches!(
-        desk.decide(&id(1), always(true), person("ou_a"), T0),
-        Err(Refusal::Settled { repeated: true, .. })
-    ));
 }
 
 #[test]
@@ -296,8 +267,7 @@ fn a_late_interrupt_after_a_terminal_answer_changes_nothing() {
             ending: Ending::Terminal {
                 allowed: Some(true)
             },
-            at: T0 + 1,
-            repeated: false
+            at: T0 + 1
         })
     );
 }

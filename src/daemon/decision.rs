@@ -51,7 +51,7 @@ pub(super) async fn claim(
     Err(match refusal {
         Refusal::Unknown => Toast::Unknown,
         Refusal::Reconnecting => Toast::Reconnecting,
-        Refusal::Settled { ending, at, .. } => late(&ending, parts.now() - at),
+        Refusal::Settled { ending, at } => late(&ending, parts.now() - at),
     })
 }
 
@@ -163,7 +163,8 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
     }
 }
 
-/// What a tap on a settled request is told.
+/// What a tap on a settled request is told. A choice made in Feishu has one
+/// sentence, the protocol's, whoever taps and whatever was chosen.
 pub(super) fn late(ending: &Ending, ago: Millis) -> Toast {
     match ending {
         Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. } => {

@@ -36,16 +36,6 @@ impl Tone {
     }
 }
 
-/// What was decided, for those who click afterwards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    Allowed,
-    AllowedForSession,
-    AllowedAlways,
-    Denied,
-    Interrupted,
-}
-
 /// The answer to one click.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Toast {
@@ -56,22 +46,11 @@ pub enum Toast {
     Interrupted,
     /// No request of this id, here or anywhere we know.
     Unknown,
-    /// Settled, and nothing better is known about it.
+    /// Decided in Feishu before. Who chose what is on the card that goes along.
     AlreadyHandled,
     HookGone,
     Invalid,
     NotAnApprover,
-    /// Somebody decided before; `by` is a name or an id.
-    Decided {
-        by: String,
-        verdict: Verdict,
-        ago: Millis,
-    },
-    /// The clicker repeats the very choice that already counts.
-    SameAgain {
-        verdict: Verdict,
-        ago: Millis,
-    },
     SettledInTerminal {
         allowed: Option<bool>,
         ago: Millis,
@@ -151,7 +130,6 @@ impl Toast {
             | Self::UndoFailed { .. } => Tone::Error,
             Self::Relayed { tone, .. } => *tone,
             Self::AlreadyHandled
-            | Self::Decided { .. }
             | Self::SettledInTerminal { .. }
             | Self::TimedOut { .. }
             | Self::OtherMachine { .. }
@@ -163,10 +141,7 @@ impl Toast {
             | Self::NothingRuns
             | Self::BadAnswer(_)
             | Self::Locked => Tone::Warning,
-            Self::SameAgain { .. }
-            | Self::StillChecking
-            | Self::Reconnecting
-            | Self::Processing => Tone::Info,
+            Self::StillChecking | Self::Reconnecting | Self::Processing => Tone::Info,
         }
     }
 
@@ -208,24 +183,6 @@ impl Toast {
                 "你不在审批人名单中，操作未生效",
                 "You are not an approver: nothing was changed",
             ),
-            Self::Decided {
-                by,
-                verdict,
-                ago: age,
-            } => {
-                let (verdict, age) = (verdict.text(), ago(*age));
-                Text::made(
-                    format!("已由 {by} {}（{}）", verdict.zh, age.zh),
-                    format!("{by} {} {}", verdict.en, age.en),
-                )
-            }
-            Self::SameAgain { verdict, ago: age } => {
-                let (verdict, age) = (verdict.text(), ago(*age));
-                Text::made(
-                    format!("你已{}（{}），无需再次点击", verdict.zh, age.zh),
-                    format!("You {} {}: no need to click again", verdict.en, age.en),
-                )
-            }
             Self::SettledInTerminal { allowed, ago: age } => {
                 let age = ago(*age);
                 let (zh, en) = match allowed {
@@ -337,18 +294,6 @@ impl Toast {
                 en: message.clone(),
                 zh: message,
             },
-        }
-    }
-}
-
-impl Verdict {
-    fn text(self) -> Text {
-        match self {
-            Self::Allowed => Text::new("批准运行", "allowed it"),
-            Self::AllowedForSession => Text::new("批准（本次会话）", "allowed it for the session"),
-            Self::AllowedAlways => Text::new("始终允许", "always allowed it"),
-            Self::Denied => Text::new("拒绝运行", "denied it"),
-            Self::Interrupted => Text::new("拒绝并中断", "denied and interrupted it"),
         }
     }
 }
@@ -476,18 +421,6 @@ mod tests {
         let json = shown(&Toast::Allowed, Lang::En);
         assert_eq!(json["content"], "Allowed once");
         assert_eq!(json["i18n"]["zh_cn"], "已批准运行");
-    }
-
-    #[test]
-    fn a_late_click_hears_who_decided_what_and_when() {
-        let toast = Toast::Decided {
-            by: "ou_1".to_owned(),
-            verdict: Verdict::Denied,
-            ago: 125_000,
-        };
-        assert_eq!(toast.text().zh, "已由 ou_1 拒绝运行（2 分 5 秒前）");
-        assert_eq!(toast.text().en, "ou_1 denied it 2 min 5 s ago");
-        assert_eq!(toast.tone(), Tone::Warning);
     }
 
     #[test]
