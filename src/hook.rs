@@ -9,4 +9,4 @@ pub mod server;
 pub mod wire;
 
 #[cfg(test)]
-mod office;
+mod test_office;

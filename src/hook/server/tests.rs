@@ -5,7 +5,7 @@ use super::*;
 use crate::approvals::answer::Extras;
 use crate::approvals::desk::Delivery;
 use crate::approvals::request::{Ending, Millis};
-use crate::hook::office::{LIMIT, Office, id, private_dir, raw_input, within};
+use crate::hook::test_office::{LIMIT, Office, id, private_dir, raw_input, within};
 use crate::hook::wire::{Ack, Additions, MAX_REPLY, Message, unframe};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::json;
