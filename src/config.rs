@@ -1,5 +1,5 @@
 //! nod's settings as types. Every wrong one is reported at once, by name, with
-//! the shape of its value and what is accepted; a secret's content never.
+//! what it is and what is accepted; a secret's content never.
 
 mod sessions;
 mod sources;
@@ -11,8 +11,10 @@ pub use sources::{BadLine, BrokenFile, LineFault, Origin, Sources, UnknownLang, 
 pub use table::{SETTINGS, Setting, env_example, readme_table, readme_table_zh};
 
 mod callback;
+mod shown;
 
 pub use callback::{Callback, SendMode, Webhook};
+pub use shown::{Seen, Shown, shown};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,10 +62,10 @@ pub struct Config {
 /// One setting that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("`{name}` is {shape}{because}; accepted: {accepts}")]
+    #[error("`{name}` is {seen}{because}; accepted: {accepts}")]
     Wrong {
         name: &'static str,
-        shape: String,
+        seen: Seen,
         because: String,
         accepts: &'static str,
     },
@@ -83,6 +85,14 @@ pub enum Problem {
 /// All that is wrong, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Whether this setting has a value that can't be used.
+    pub(crate) fn name(&self, wanted: &str) -> bool {
+        let is_it = |one: &Problem| matches!(one, Problem::Wrong { name, .. } if *name == wanted);
+        self.0.iter().any(is_it)
+    }
+}
 
 impl std::fmt::Display for Problems {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -227,44 +237,6 @@ impl HookConfig {
     }
 }
 
-/// One line of `nod doctor`: a setting, its value as it may be shown, and where
-/// it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    pub name: &'static str,
-    pub value: Option<String>,
-    /// How long a value is that is not shown.
-    pub hidden: Option<usize>,
-    pub origin: Option<Origin>,
-}
-
-pub fn shown(sources: &Sources) -> Vec<Shown> {
-    SETTINGS
-        .iter()
-        .map(|setting| {
-            let found = sources.get(setting.name);
-            Shown {
-                name: setting.name,
-                value: found.map(|(value, _)| {
-                    if setting.secret {
-                        shape(value)
-                    } else {
-                        value
-                            .chars()
-                            .filter(|c| !c.is_control())
-                            .take(200)
-                            .collect()
-                    }
-                }),
-                hidden: found
-                    .filter(|_| setting.secret)
-                    .map(|(value, _)| value.chars().count()),
-                origin: found.map(|(_, origin)| origin.clone()),
-            }
-        })
-        .collect()
-}
-
 struct Reader<'a> {
     sources: &'a Sources,
     problems: Vec<Problem>,
@@ -289,7 +261,7 @@ impl Reader<'_> {
     fn wrong(&mut self, name: &'static str, text: &str, because: &str) {
         self.problems.push(Problem::Wrong {
             name,
-            shape: shape(text),
+            seen: Seen::of(setting(name), text),
             because: if because.is_empty() {
                 String::new()
             } else {
@@ -393,36 +365,10 @@ fn setting(name: &str) -> &'static Setting {
         .expect("every setting read is in the table")
 }
 
-/// What a value looks like without saying what it is.
-fn shape(text: &str) -> String {
-    let count = text.chars().count();
-    let unit = if count == 1 {
-        "character"
-    } else {
-        "characters"
-    };
-    let kind = if text.bytes().all(|b| b.is_ascii_digit()) {
-        "digits"
-    } else if text.bytes().all(|b| b.is_ascii_alphanumeric()) {
-        "letters and digits"
-    } else if text.chars().any(char::is_whitespace) {
-        "with blanks"
-    } else if text.is_ascii() {
-        "with punctuation"
-    } else {
-        "not plain ASCII"
-    };
-    format!("{count} {unit}, {kind}")
-}
-
 /// Whether nod could run with this value of a setting.
 pub(crate) fn accepts(name: &str, value: &str) -> bool {
     let (_, problems) = Config::read(&Sources::only(name, value));
-    let is_it = |problem: &Problem| match problem {
-        Problem::Wrong { name: wrong, .. } => *wrong == name,
-        _ => false,
-    };
-    !problems.0.iter().any(is_it)
+    !problems.name(name)
 }
 
 pub(crate) fn is_app_id(text: &str) -> bool {

@@ -19,7 +19,7 @@ fn check(kind: &'static str, text: &str, max: usize) -> Result<(), BadId> {
     } else if text.len() > max {
         "it is too long"
     } else if !text.bytes().all(|b| b.is_ascii_graphic()) {
-        "it holds a character that is not printable ASCII"
+        "it holds a blank, or a character that is not printable ASCII"
     } else {
         return Ok(());
     };

@@ -178,7 +178,7 @@ const ALONE: [(&[&str], &str, &str); 9] = [
     (
         &["decide.p50", "decide.p99"],
         "tap → decision on disk, with its hook, and the toast written, p50 / p99",
-        "点击 → 决定已落盘、钩子已收到、回执已写出，p50 / p99",
+        "点击 → 决定已落盘、hook 已收到、回执已写出，p50 / p99",
     ),
     (
         &["hook.bar", "hook.mib.bar", "hook.own"],
@@ -193,7 +193,7 @@ const ALONE: [(&[&str], &str, &str); 9] = [
     (
         &["waiting.1000", "waiting.10000"],
         "memory with 1,000 / 10,000 hooks waiting",
-        "1,000 / 10,000 个钩子等待时的内存",
+        "1,000 / 10,000 个 hook 等待时的内存",
     ),
     (
         &["flat.decide", "flat.expire", "flat.status"],

@@ -222,7 +222,10 @@ impl<'a> Setup<'a> {
         }
         if let Some(id) = &arguments.app_id {
             if !crate::config::is_app_id(id) {
-                return Err(bad("--app-id", &"it is not `cli_` and letters or digits"));
+                return Err(bad(
+                    "--app-id",
+                    &"it is not `cli_` and 8 to 64 letters or digits",
+                ));
             }
             let secret = self.given_secret(arguments)?;
             let domain = self.domain.clone().unwrap_or_default();

@@ -29,7 +29,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "FEISHU_APP_ID",
         default: Default::Needed,
-        accepts: "`cli_` and letters or digits",
+        accepts: "`cli_` and 8 to 64 letters or digits",
         about: "The app's id, from its credentials page",
         about_zh: "应用的 App ID（凭证与基础信息）",
         secret: false,

@@ -19,33 +19,33 @@ fn nothing_set_gives_the_defaults() {
 }
 
 #[test]
-fn every_wrong_value_is_reported_at_once_and_no_content_is_shown() {
+fn every_wrong_value_is_reported_at_once_and_no_secret_is_shown() {
     let wrong = [
         ("FEISHU_APP_ID", "canary-one"),
         ("FEISHU_APP_SECRET", "canary two"),
-        ("FEISHU_DOMAIN", "http://canary.example"),
-        ("FEISHU_OWNER_ID", "canary three"),
-        ("FEISHU_APPROVERS", "ou_1, canary\u{202e}four"),
-        ("FEISHU_CHAT_ID", "canary5"),
-        ("FEISHU_SEND_MODE", "canary"),
+        ("FEISHU_DOMAIN", "http://me:canary@d.example"),
+        ("FEISHU_OWNER_ID", "a blank"),
+        ("FEISHU_APPROVERS", "ou_1, four\u{202e}"),
+        ("FEISHU_CHAT_ID", "chat5"),
+        ("FEISHU_SEND_MODE", "post"),
         ("FEISHU_WEBHOOK_URL", "https://canary.example/hook"),
         ("FEISHU_WEBHOOK_SECRET", "canary seven"),
-        ("CALLBACK_LISTEN", "canary:8080"),
+        ("CALLBACK_LISTEN", "door:8080"),
         ("CALLBACK_SERVER_URL", "http://user@canary.example"),
-        ("CALLBACK_PEERS", "http://10.0.0.1, http://canary/path"),
+        ("CALLBACK_PEERS", "http://10.0.0.1, http://peer/path"),
         ("CALLBACK_SECRET", "canary"),
-        ("CALLBACK_ALLOW_UNSEALED", "canary"),
-        ("PERMISSION_SOCKET_PATH", "canary/six"),
+        ("CALLBACK_ALLOW_UNSEALED", "so"),
+        ("PERMISSION_SOCKET_PATH", "relative/six"),
         ("PERMISSION_REQUEST_TIMEOUT", "0"),
         ("PERMISSION_NOTIFY_DELAY", "-1"),
         ("NOD_NOTIFY_STOP_AFTER", "never"),
         ("NOD_CHAT_RATE", "fast"),
-        ("NOD_STATE_DIR", "relative/canary"),
+        ("NOD_STATE_DIR", "relative/state"),
         ("NOD_LANG", "fr"),
         ("NOD_LOG", "loud"),
-        ("NOD_PROJECTS", "shop=/no/such/canary"),
-        ("NOD_CLAUDE", "bin/canary"),
-        ("TOOL_APPROVAL_ENABLED", "canary"),
+        ("NOD_PROJECTS", "shop=/no/such/directory"),
+        ("NOD_CLAUDE", "bin/claude"),
+        ("TOOL_APPROVAL_ENABLED", "maybe"),
         ("NOD_ALLOW_BYPASS", "yes"),
         ("NOD_TOOL_TIMEOUT", "0"),
         ("NOD_QUESTION_TIMEOUT", "x"),
@@ -59,6 +59,19 @@ fn every_wrong_value_is_reported_at_once_and_no_content_is_shown() {
         assert!(text.contains(setting(name).accepts), "{name}: {text}");
     }
     assert!(!text.contains("canary"), "{text}");
+    for quoted in [
+        "`FEISHU_OWNER_ID` is `a blank`: it holds a blank",
+        "`FEISHU_APPROVERS` is `ou_1, four\\u{202e}`",
+        "`PERMISSION_REQUEST_TIMEOUT` is `0`; accepted: seconds from 1 to 86400",
+        "`FEISHU_APP_ID` is 10 characters, with punctuation; accepted: `cli_` and 8 to 64",
+    ] {
+        assert!(text.contains(quoted), "{quoted}: {text}");
+    }
+    let long = load(&[("NOD_LOG", &"x".repeat(25))]).unwrap_err();
+    assert!(
+        long.to_string().contains("`NOD_LOG` is 25 characters"),
+        "{long}"
+    );
 }
 
 #[test]

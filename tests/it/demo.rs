@@ -33,7 +33,7 @@ const SCENES: [(&str, &[&str]); 14] = [
         &[
             "you tap        [Allow once]",
             "✓ Allowed once",
-            r#"hook prints    {"behavior":"allow"}"#,
+            r#"hook decides   {"behavior":"allow"}"#,
             "Claude Code    runs it",
             "card becomes   Allowed",
         ],
@@ -109,7 +109,7 @@ const SCENES: [(&str, &[&str]); 14] = [
     (
         "10. Answered in the terminal",
         &[
-            "hook prints    (nothing)",
+            "hook decides   (nothing)",
             "nod allowed nothing",
             "card becomes   Allowed in the terminal",
         ],
@@ -118,7 +118,7 @@ const SCENES: [(&str, &[&str]); 14] = [
         "11. Cancelled in the terminal",
         &[
             "the card is void at once",
-            "hook prints    (nothing)",
+            "hook decides   (nothing)",
             "card becomes   Void",
         ],
     ),
@@ -126,7 +126,7 @@ const SCENES: [(&str, &[&str]); 14] = [
         "12. Nobody answers",
         &[
             "nobody taps",
-            "hook prints    (nothing)",
+            "hook decides   (nothing)",
             "card becomes   Timed out",
         ],
     ),

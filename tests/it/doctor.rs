@@ -299,6 +299,16 @@ async fn faults_of_the_machine() {
         fs::write(&file, text).unwrap();
         nod.doctor().await.says("hooks", level, words);
     }
+    fs::write(&file, &good).unwrap();
+    let report = doctor(
+        &nod.daemon.home,
+        &[],
+        &[("PERMISSION_REQUEST_TIMEOUT", "abc")],
+    )
+    .await;
+    report.says("settings", "problem", "PERMISSION_REQUEST_TIMEOUT");
+    report.says("daemon", "ok", "the daemon is running");
+    report.says("hooks", "ok", "limits are not checked");
     for (mode, level, words) in [
         ("bypassPermissions", "warning", "bypassPermissions"),
         ("default", "ok", "asks"),
@@ -355,7 +365,7 @@ async fn faults_of_settings_and_networks() {
     let named: Vec<String> = named.collect();
     for (text, name) in named.iter().zip([
         "`FEISHU_APP_ID` is 2 characters",
-        "`NOD_CHAT_RATE` is 4 characters",
+        "`NOD_CHAT_RATE` is `fast`",
         "`FEISHU_APP_SECRET` is not set",
     ]) {
         assert!(text.contains(name), "{name}: {named:#?}");
@@ -365,6 +375,20 @@ async fn faults_of_settings_and_networks() {
     report.says("owner", "problem", "nobody is set to decide");
     let report = doctor(&home, &[], &[("FEISHU_CHAT_ID", "oc_1")]).await;
     report.says("owner", "warning", "no owner to decide");
+    let report = doctor(&home, &[], &[("PERMISSION_SOCKET_PATH", "here")]).await;
+    report.says("daemon", "warning", "not checked");
+    let own = home.path().join(".config/nod/.env");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "FEISHU_APP_ID=cli_a1b2c3d4e5f60718\noops\n").unwrap();
+    let report = doctor(&home, &[], &[]).await;
+    report.says(
+        "settings",
+        "problem",
+        "correct line 2 of `~/.config/nod/.env`",
+    );
+    assert_eq!(report.all("settings").count(), 1, "{:#}", report.json);
+    assert_eq!(report.all("owner").count(), 0, "{:#}", report.json);
+    fs::remove_file(&own).unwrap();
     let hook_only = [("FEISHU_SEND_MODE", "webhook")];
     let report = doctor(&home, &[], &hook_only).await;
     report.says("settings", "problem", "put it into `~/.config/nod/.env`");

@@ -1,5 +1,5 @@
 //! What the daemon says to settings it cannot run with: all of it at once, by
-//! name, readable, without a value, and with the exit code for it.
+//! name, readable, without a secret, and with the exit code for it.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -8,16 +8,16 @@ use super::support::{Home, settings};
 const BAD_SETTINGS: Option<i32> = Some(78);
 
 #[tokio::test]
-async fn all_wrong_settings_are_named_at_once_and_none_is_shown() {
+async fn all_wrong_settings_are_named_at_once_and_no_secret_is_shown() {
     let home = Home::new();
     let wrong = [
         ("FEISHU_APP_ID", "canary-one"),
         ("FEISHU_APP_SECRET", "canary two"),
-        ("FEISHU_DOMAIN", "http://canary.example"),
-        ("FEISHU_CHAT_ID", "canary3"),
-        ("PERMISSION_REQUEST_TIMEOUT", "canary4"),
-        ("NOD_STATE_DIR", "canary/five"),
-        ("NOD_LOG", "canary7"),
+        ("FEISHU_DOMAIN", "https://me:canary@elsewhere.example"),
+        ("FEISHU_CHAT_ID", "canary-three-on-the-wrong-line"),
+        ("PERMISSION_REQUEST_TIMEOUT", "soon"),
+        ("NOD_STATE_DIR", "some/where"),
+        ("NOD_LOG", "loud"),
     ];
     let (code, out, err) = home.run(&["daemon"], &wrong).await;
     assert_eq!(code, BAD_SETTINGS, "{err}");
@@ -35,6 +35,10 @@ async fn all_wrong_settings_are_named_at_once_and_none_is_shown() {
     assert_eq!(lines.len(), wrong.len() + 1, "{err}");
     assert!(lines[wrong.len()].starts_with("hint: "), "{err}");
     assert!(!err.contains("canary"), "{err}");
+    assert!(
+        err.contains("`PERMISSION_REQUEST_TIMEOUT` is `soon`"),
+        "{err}"
+    );
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ const LABEL: usize = 14;
 const MAX_KEPT: usize = 500;
 
 static OPENING: Text = Text::new(
-    "nod demo：本机上的飞书、真正的守护进程、真正的钩子；没有任何数据离开这台机器。",
+    "nod demo：本机上的飞书、真正的守护进程、真正的 hook；没有任何数据离开这台机器。",
     "nod demo: a local Feishu, a real daemon and real hooks; nothing leaves this machine.",
 );
 static ASKS: Text = Text::new("Claude 请求", "Claude asks");
@@ -45,8 +45,8 @@ static PROGRESS: Text = Text::new("进度", "progress");
 static TOAST: Text = Text::new("提示", "toast");
 static ERROR: Text = Text::new("错误码", "error code");
 static TERMINAL: Text = Text::new("终端", "terminal");
-static HOOK: Text = Text::new("钩子输出", "hook prints");
-static NOTHING: Text = Text::new("（什么都不输出）", "(nothing)");
+static HOOK: Text = Text::new("hook 的决定", "hook decides");
+static NOTHING: Text = Text::new("（不作决定）", "(nothing)");
 static CLAUDE: Text = Text::new("Claude Code", "Claude Code");
 static RUNS: Text = Text::new("运行它", "runs it");
 static KEEPS: Text = Text::new(

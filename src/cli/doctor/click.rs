@@ -42,10 +42,10 @@ pub(super) async fn prove(
     limit: Duration,
     sent: impl FnOnce(),
 ) -> Finding {
-    let tap = match (&gathered.machine.socket, &gathered.hook) {
-        (Socket::Answers(_), Some(hook)) => {
+    let tap = match (&gathered.machine.socket, &gathered.socket) {
+        (Socket::Answers(_), Some(socket)) => {
             sent();
-            let (socket, here) = (hook.sockets.own.clone(), gathered.here.clone());
+            let (socket, here) = (socket.clone(), gathered.here.clone());
             let asked =
                 tokio::task::spawn_blocking(move || by_daemon(&socket, &here, words, limit));
             asked.await.unwrap_or(Tap::Silence)

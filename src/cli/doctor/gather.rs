@@ -13,7 +13,7 @@ use super::feishu::{App, Remote, Sharing};
 use super::machine::{Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Wrong};
 use crate::claude::hooks_file::{self, Draft};
 use crate::clock;
-use crate::config::{Config, HookConfig, Origin, Problem, SendMode, Sources};
+use crate::config::{Config, Origin, Problem, SendMode, Sources};
 use crate::feishu::api::Api;
 use crate::feishu::clock::date;
 use crate::feishu::error::ApiError;
@@ -34,7 +34,8 @@ pub(super) struct Gathered {
     pub(super) machine: Machine,
     /// Where the settings that lead to Feishu can be used.
     pub(super) config: Option<Config>,
-    pub(super) hook: Option<HookConfig>,
+    /// Where the daemon listens, unless the settings leave that open.
+    pub(super) socket: Option<PathBuf>,
     /// The working directory, for what is asked from here.
     pub(super) here: PathBuf,
     home: Option<PathBuf>,
@@ -48,18 +49,20 @@ impl Gathered {
         let (config, mut problems) = Config::read(sources);
         let reaches = !problems.0.iter().any(is_in_the_way);
         problems.0.extend(missing(sources, &config));
-        let hook = HookConfig::load(sources).ok();
-        let socket = hook.as_ref().map(|hook| hook.sockets.own.clone());
+        let socket = Some(config.sockets.own.clone())
+            .filter(|path| path.is_absolute() && !problems.name("PERMISSION_SOCKET_PATH"));
+        let timeout =
+            Some(config.request_timeout).filter(|_| !problems.name("PERMISSION_REQUEST_TIMEOUT"));
         let claude_file = sources.claude_settings();
         let draft = claude_file.as_deref().map(Draft::open);
         let claude = claude();
         let machine = Machine {
             settings: settings(sources, &config, problems.0, &shown),
             places: places(sources, &config, &shown),
-            socket: socket.as_deref().map_or(Socket::Absent, ask_daemon),
+            socket: socket.as_deref().map_or(Socket::Unknown, ask_daemon),
             socket_path: socket.as_deref().map(shown).unwrap_or_default(),
             hooks: match &draft {
-                Some(Ok(draft)) => hooks(draft, hook.as_ref(), words),
+                Some(Ok(draft)) => hooks(draft, timeout, words),
                 Some(Err(why)) => Hooks::Unreadable(words.hooks_error(why)),
                 None => Hooks::Missing,
             },
@@ -74,7 +77,7 @@ impl Gathered {
         Self {
             machine,
             config: reaches.then_some(config),
-            hook,
+            socket,
             here: sources.here(),
             home,
         }
@@ -88,7 +91,9 @@ impl Gathered {
     pub(super) fn daemon_connected(&self) -> bool {
         match &self.machine.socket {
             Socket::Answers(report) => report["connection"]["state"] == "connected",
-            Socket::Absent | Socket::Stale | Socket::Foreign | Socket::Silent => false,
+            Socket::Unknown | Socket::Absent | Socket::Stale | Socket::Foreign | Socket::Silent => {
+                false
+            }
         }
     }
 
@@ -187,9 +192,10 @@ fn is_in_the_way(problem: &Problem) -> bool {
 }
 
 /// What keeps the app's credentials from being used, where they are needed. One
-/// that is set and wrong is told already.
+/// that is set and wrong is told already; one that stands in a file that can't
+/// be read is not known to be missing.
 fn missing(sources: &Sources, config: &Config) -> Vec<Problem> {
-    if config.send_mode == SendMode::Webhook {
+    if config.send_mode == SendMode::Webhook || !sources.broken.is_empty() {
         return Vec::new();
     }
     let missing = config.app().err().map_or_else(Vec::new, |all| all.0);
@@ -207,16 +213,16 @@ fn settings(
     shown: &impl Fn(&Path) -> String,
 ) -> Settings {
     let place = |problem: &Problem| {
-        let Problem::Wrong { name, .. } = problem else {
-            return None;
+        let path = match problem {
+            Problem::Wrong { name, .. } => match sources.get(name)?.1 {
+                Origin::Environment => return Some(Text::new("环境变量中", "the environment")),
+                Origin::File(path) => path,
+            },
+            Problem::BrokenFile(file) => &file.path,
+            _ => return None,
         };
-        Some(match sources.get(name)?.1 {
-            Origin::Environment => Text::new("环境变量中", "the environment"),
-            Origin::File(path) => {
-                let path = shown(path);
-                Text::made(format!(" `{path}` 中"), format!("`{path}`"))
-            }
-        })
+        let path = shown(path);
+        Some(Text::made(format!(" `{path}` 中"), format!("`{path}`")))
     };
     let is_set = |name| sources.get(name).is_some();
     Settings {
@@ -230,6 +236,7 @@ fn settings(
         mode: config.send_mode,
         has_owner: is_set("FEISHU_OWNER_ID"),
         has_chat: is_set("FEISHU_CHAT_ID"),
+        is_whole: sources.broken.is_empty(),
     }
 }
 
@@ -274,7 +281,7 @@ fn ask_daemon(socket: &Path) -> Socket {
     }
 }
 
-fn hooks(draft: &Draft, hook: Option<&HookConfig>, words: Words) -> Hooks {
+fn hooks(draft: &Draft, timeout: Option<Duration>, words: Words) -> Hooks {
     let unreadable = |why| Hooks::Unreadable(words.hooks_error(&why));
     let commands = match draft.own_commands() {
         Ok(commands) => commands,
@@ -286,13 +293,15 @@ fn hooks(draft: &Draft, hook: Option<&HookConfig>, words: Words) -> Hooks {
     let Ok(program) = std::env::current_exe() else {
         return Hooks::Outdated;
     };
-    let timeout = hook.map_or(Duration::ZERO, |hook| hook.request_timeout);
-    let wanted = match hooks_file::Hooks::new(&program, timeout) {
+    let wanted = match hooks_file::Hooks::new(&program, timeout.unwrap_or_default()) {
         Ok(wanted) => wanted,
         Err(why) => return unreadable(why),
     };
     if let Some(other) = commands.iter().find(|command| *command != wanted.command()) {
         return Hooks::Elsewhere(other.clone());
+    }
+    if timeout.is_none() {
+        return Hooks::NotCompared;
     }
     let mut ideal = draft.clone();
     match ideal.install(&wanted) {

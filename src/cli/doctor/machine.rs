@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::wording::Words;
 use super::finding::{Finding, ok, problem, warning};
 use crate::claude::hooks_file::Asking;
-use crate::config::{Problem, SendMode};
+use crate::config::{BadLine, Problem, SendMode, Unread};
 use crate::wording::{Lang, Text, platform_zh, spaced};
 
 /// The first version whose print mode asks hooks for permission.
@@ -36,6 +36,8 @@ pub(super) struct Settings {
     pub(super) mode: SendMode,
     pub(super) has_owner: bool,
     pub(super) has_chat: bool,
+    /// Whether every settings file could be read.
+    pub(super) is_whole: bool,
 }
 
 pub(super) struct Wrong {
@@ -60,6 +62,8 @@ pub(super) enum PlaceKind {
 }
 
 pub(super) enum Socket {
+    /// The settings leave open where it is.
+    Unknown,
     Absent,
     /// Left behind by a daemon that was killed.
     Stale,
@@ -78,6 +82,8 @@ pub(super) enum Hooks {
     Elsewhere(String),
     /// This program, but not as it should be.
     Outdated,
+    /// This program; the settings leave open which limits it should have.
+    NotCompared,
     Unreadable(String),
 }
 
@@ -109,8 +115,9 @@ fn settings(settings: &Settings) -> Vec<Finding> {
     if findings.is_empty() {
         findings.push(ok("settings", "设置可用", "the settings can be used"));
     }
-    // In webhook mode whoever holds a link decides.
-    if settings.mode == SendMode::Webhook || settings.has_owner {
+    // In webhook mode whoever holds a link decides; an unreadable file may name
+    // the owner.
+    if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole {
         return findings;
     }
     findings.push(if settings.has_chat {
@@ -137,6 +144,13 @@ fn setting(wrong: &Wrong) -> Finding {
     let said = |words: Words| words.problem(&wrong.problem);
     let finding = problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En)));
     match (&wrong.problem, &wrong.place) {
+        (Problem::BrokenFile(file), Some(Text { zh, en })) => match &file.why {
+            Unread::Line(BadLine { number, .. }) => finding.fix(
+                format!("在{zh}改正第 {number} 行"),
+                format!("correct line {number} of {en}"),
+            ),
+            Unread::TooLarge | Unread::System(_) => finding,
+        },
         (_, Some(Text { zh, en })) => {
             finding.fix(format!("在{zh}改正"), format!("correct it in {en}"))
         }
@@ -200,6 +214,13 @@ fn socket(machine: &Machine) -> Vec<Finding> {
     };
     let report = match &machine.socket {
         Socket::Answers(report) => report,
+        Socket::Unknown => {
+            return vec![warning(
+                "daemon",
+                "没有检查守护进程：从设置中无法得知它的 socket 在哪里",
+                "the daemon is not checked: the settings do not say where its socket is",
+            )];
+        }
         Socket::Absent => {
             return vec![start(problem(
                 "daemon",
@@ -334,6 +355,11 @@ fn hooks(machine: &Machine) -> Vec<Finding> {
             "Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
             "Claude Code's hooks start this nod, but their events or limits differ from today's settings",
         )),
+        Hooks::NotCompared => ok(
+            "hooks",
+            "Claude Code 的 hook 指向这个 nod；`PERMISSION_REQUEST_TIMEOUT` 无法使用，没有比较它们的时限",
+            "Claude Code's hooks start this very nod; their limits are not checked, as `PERMISSION_REQUEST_TIMEOUT` can't be used",
+        ),
         Hooks::Unreadable(why) => problem("hooks", why.clone(), why.clone()),
     }];
     let mode = match &machine.asking {
@@ -465,6 +491,7 @@ mod tests {
                 mode: SendMode::App,
                 has_owner: true,
                 has_chat: false,
+                is_whole: true,
             },
             places: Vec::new(),
             socket: Socket::Answers(Box::new(report)),

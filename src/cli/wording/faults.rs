@@ -8,7 +8,7 @@ use super::super::service::ServiceError;
 use super::Words;
 use crate::claude::hooks_file::HooksError;
 use crate::claude::permission::BadHook;
-use crate::config::{BadLine, LineFault, Problem, Problems, Unread};
+use crate::config::{BadLine, LineFault, Problem, Problems, Seen, Unread};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
 use crate::gateway::server::DoorError;
@@ -360,6 +360,11 @@ impl Words {
 
 fn problem_zh(problem: &Problem) -> String {
     match problem {
+        Problem::Wrong {
+            name,
+            seen: Seen::Quoted(value),
+            ..
+        } => format!("`{name}` 的值 `{value}` 不可用；可用：{}", accepts_zh(name)),
         Problem::Wrong { name, .. } => format!("`{name}` 的值不可用；可用：{}", accepts_zh(name)),
         Problem::Missing { name, .. } => format!("`{name}` 未设置；可用：{}", accepts_zh(name)),
         Problem::BrokenFile(file) => format!(
@@ -394,7 +399,7 @@ pub(super) fn bad_line_zh(line: &BadLine) -> String {
 
 pub(in crate::cli) fn accepts_zh(name: &str) -> &'static str {
     match name {
-        "FEISHU_APP_ID" => "`cli_` 加字母或数字",
+        "FEISHU_APP_ID" => "`cli_` 加 8 到 64 个字母或数字",
         "FEISHU_APP_SECRET" => "开发者后台显示的密钥，不含空格",
         "FEISHU_DOMAIN" => "`feishu`、`lark` 或基地址（明文 http 仅限本机）",
         "FEISHU_OWNER_ID" => "open id（`ou_…`）、union id（`on_…`）或 user id",

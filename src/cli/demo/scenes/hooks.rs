@@ -28,7 +28,7 @@ pub(super) fn allow(staging: Staging, lang: Lang) -> Scene {
         name: "allow",
         title: Text::new("批准一次", "Allow once"),
         story: Text::new(
-            "Claude Code 想运行测试，它的钩子正在等你决定。",
+            "Claude Code 想运行测试，它的 hook 正在等你决定。",
             "Claude Code wants to run the tests; its hook waits for you.",
         ),
         hint: Text::new(
@@ -283,7 +283,7 @@ pub(super) fn crash(staging: Staging, lang: Lang) -> Scene {
         name: "crash",
         title: Text::new("守护进程崩溃", "The daemon crashes"),
         story: Text::new(
-            "请求等待时，守护进程被 kill -9 后重启；钩子自己接了回来。",
+            "请求等待时，守护进程被 kill -9 后重启；hook 自己接了回来。",
             "While the request waits the daemon is killed with -9 and started again; the hook comes back by itself.",
         ),
         hint: Text::new(
@@ -338,7 +338,7 @@ pub(super) fn gone(staging: Staging, lang: Lang) -> Scene {
         name: "gone",
         title: Text::new("在终端取消", "Cancelled in the terminal"),
         story: Text::new(
-            "在终端按 Esc，钩子随即结束，卡片立刻失效：没有人等的事，谁也批准不了。",
+            "在终端按 Esc，hook 随即结束，卡片立刻失效：没有人等的事，谁也批准不了。",
             "Esc in the terminal ends the hook, and the card is void at once: nobody can allow what nobody waits for.",
         ),
         hint: Text::new("在下面的终端里按 Esc。", "Press Esc in the terminal below."),
