@@ -78,6 +78,12 @@ impl Figures {
         }
     }
 
+    /// A figure, marked if it misses what it must reach.
+    fn judged(&self, id: &str) -> String {
+        let missed = self.get(id).is_some_and(|of| of["reached"] == "MISSED");
+        self.text(id) + if missed { " ✗" } else { "" }
+    }
+
     fn tables(&self, lang: Lang) -> String {
         let mut text = String::from("\n| |");
         for (_, en, zh) in CLIENTS {
@@ -93,12 +99,12 @@ impl Figures {
         }
         text.push_str(pick(
             lang,
-            "\n| nod alone | measured | at most |\n|---|--:|--:|\n",
-            "\n| 仅 nod | 实测 | 上限 |\n|---|--:|--:|\n",
+            "\n| nod alone | measured | at most (✗ not reached) |\n|---|--:|--:|\n",
+            "\n| 仅 nod | 实测 | 上限（✗ 未达到） |\n|---|--:|--:|\n",
         ));
         for (ids, en, zh) in ALONE {
             let join = |texts: Vec<String>| texts.join(" / ");
-            let measured = join(ids.iter().map(|id| self.text(id)).collect());
+            let measured = join(ids.iter().map(|id| self.judged(id)).collect());
             let must = ids.iter().filter_map(|id| self.get(id)?["must"].as_f64());
             let must = join(must.map(short).collect());
             let _ = writeln!(text, "| {} | {measured} | {must} |", pick(lang, en, zh));
