@@ -1,8 +1,11 @@
 //! What a push says: a click on a card, a chat message, or something we leave
 //! alone. Reads leniently (every field may be missing) and judges nothing.
 
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
 
 use crate::ids::{ChatId, EventId, MessageId, UserId};
 
@@ -110,7 +113,13 @@ impl Person {
 
 /// Reads one push. Never fails: what is not an event is told apart.
 pub fn parse(payload: &[u8]) -> Push {
-    let wire: Wire = match serde_json::from_slice(payload) {
+    // Judged as text once, not string by string.
+    let Ok(text) = std::str::from_utf8(payload) else {
+        return Push::Unreadable {
+            problem: "it is not UTF-8".to_owned(),
+        };
+    };
+    let wire: Wire<'_> = match serde_json::from_str(text) {
         Ok(wire) => wire,
         Err(e) => {
             return Push::Unreadable {
@@ -118,18 +127,20 @@ pub fn parse(payload: &[u8]) -> Push {
             };
         }
     };
+    let header = wire.header.unwrap_or_default();
     let head = Head {
-        event_id: id(wire.header.event_id, EventId::parse),
-        created_ms: wire.header.create_time.and_then(|text| millis(&text)),
-        app_id: wire.header.app_id,
-        tenant: wire.header.tenant_key,
+        event_id: id(header.event_id, EventId::parse),
+        created_ms: header.create_time.and_then(|text| millis(&text.0)),
+        app_id: header.app_id,
+        tenant: header.tenant_key,
     };
-    match wire.header.event_type.as_deref() {
-        Some("card.action.trigger") => Push::Click(Box::new(click(head, wire.event))),
-        Some("im.message.receive_v1") => Push::Message(Box::new(message(head, wire.event))),
+    let event = wire.event.unwrap_or_default();
+    match header.event_type.as_ref().map(|kind| &*kind.0) {
+        Some("card.action.trigger") => Push::Click(Box::new(click(head, event))),
+        Some("im.message.receive_v1") => Push::Message(Box::new(message(head, event))),
         other => Push::Other {
             kind: other
-                .or(wire.event.kind.as_deref())
+                .or(event.kind.as_deref())
                 .unwrap_or("unnamed")
                 .chars()
                 .filter(|c| !c.is_control())
@@ -139,15 +150,15 @@ pub fn parse(payload: &[u8]) -> Push {
     }
 }
 
-fn click(head: Head, event: WireEvent) -> Click {
-    let context = event.context;
-    let action = event.action;
+fn click(head: Head, event: WireEvent<'_>) -> Click {
+    let context = event.context.unwrap_or_default();
+    let action = event.action.unwrap_or_default();
     Click {
         head,
-        by: event.operator.into(),
+        by: event.operator.unwrap_or_default().into(),
         value: action.value,
         name: action.name,
-        form: action.form_value,
+        form: action.form_value.unwrap_or_default(),
         message: id(
             context.open_message_id.or(event.open_message_id),
             MessageId::parse,
@@ -158,8 +169,9 @@ fn click(head: Head, event: WireEvent) -> Click {
     }
 }
 
-fn message(head: Head, event: WireEvent) -> Message {
-    let wire = event.message;
+fn message(head: Head, event: WireEvent<'_>) -> Message {
+    let wire = event.message.unwrap_or_default();
+    let sender = event.sender.unwrap_or_default();
     let content: Value = wire
         .content
         .as_deref()
@@ -184,22 +196,23 @@ fn message(head: Head, event: WireEvent) -> Message {
     };
     Message {
         head,
-        by: event.sender.sender_id.into(),
-        from_user: event.sender.sender_type.as_deref() == Some("user"),
+        by: sender.sender_id.unwrap_or_default().into(),
+        from_user: sender.sender_type.as_deref() == Some("user"),
         id: id(wire.message_id, MessageId::parse),
         parent: id(wire.parent_id, MessageId::parse),
         root: id(wire.root_id, MessageId::parse),
         thread: wire.thread_id,
         chat: id(wire.chat_id, ChatId::parse),
         in_private: wire.chat_type.as_deref() == Some("p2p"),
-        sent_ms: wire.create_time.and_then(|text| millis(&text)),
+        sent_ms: wire.create_time.and_then(|text| millis(&text.0)),
         body,
         mentions: wire
             .mentions
+            .unwrap_or_default()
             .into_iter()
             .map(|m| Mention {
-                key: m.key,
-                who: m.id.into(),
+                key: m.key.unwrap_or_default(),
+                who: m.id.unwrap_or_default().into(),
             })
             .collect(),
     }
@@ -226,8 +239,11 @@ fn post_text(content: &Value) -> String {
     lines.join("\n")
 }
 
-fn id<T>(text: Option<String>, parse: impl Fn(&str) -> Result<T, crate::ids::BadId>) -> Option<T> {
-    parse(&text?).ok()
+fn id<T>(
+    text: Option<Words<'_>>,
+    parse: impl Fn(&str) -> Result<T, crate::ids::BadId>,
+) -> Option<T> {
+    parse(&text?.0).ok()
 }
 
 /// Feishu writes milliseconds in events and microseconds in callbacks.
@@ -240,62 +256,105 @@ fn millis(text: &str) -> Option<i64> {
     })
 }
 
-fn null_is_absent<'de, D, T>(wire: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::deserialize(wire)?.unwrap_or_default())
+/// A text or a number as text; anything else counts as absent.
+fn text_or_number<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Words<'de>>, D::Error> {
+    wire.deserialize_any(TextOrNumber)
 }
 
-fn text_or_number<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<String>, D::Error> {
-    Ok(match Value::deserialize(wire)? {
-        Value::String(text) => Some(text),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    })
+struct TextOrNumber;
+
+impl<'de> Visitor<'de> for TextOrNumber {
+    type Value = Option<Words<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(Words(text.into())))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Words(text.to_owned().into())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Some(Words(number.to_string().into())))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Some(Words(number.to_string().into())))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Some(Words(number.to_string().into())))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+        while all.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+        while all.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+/// A text that is looked at and not kept: borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Words<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    header: Option<WireHeader<'a>>,
+    #[serde(borrow)]
+    event: Option<WireEvent<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Wire {
-    #[serde(deserialize_with = "null_is_absent")]
-    header: WireHeader,
-    #[serde(deserialize_with = "null_is_absent")]
-    event: WireEvent,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireHeader {
-    event_id: Option<String>,
-    event_type: Option<String>,
-    #[serde(deserialize_with = "text_or_number")]
-    create_time: Option<String>,
+struct WireHeader<'a> {
+    #[serde(borrow)]
+    event_id: Option<Words<'a>>,
+    #[serde(borrow)]
+    event_type: Option<Words<'a>>,
+    #[serde(borrow, deserialize_with = "text_or_number")]
+    create_time: Option<Words<'a>>,
     app_id: Option<String>,
     tenant_key: Option<String>,
 }
 
+/// Both kinds of events; what a kind does not have costs no room.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct WireEvent {
+struct WireEvent<'a> {
     /// Version 1 events name themselves here.
     #[serde(rename = "type")]
     kind: Option<String>,
-    #[serde(deserialize_with = "null_is_absent")]
-    operator: WirePerson,
-    #[serde(deserialize_with = "null_is_absent")]
-    action: WireAction,
-    #[serde(deserialize_with = "null_is_absent")]
-    context: WireContext,
-    open_message_id: Option<String>,
-    open_chat_id: Option<String>,
+    operator: Option<WirePerson>,
+    action: Option<WireAction>,
+    #[serde(borrow)]
+    context: Option<WireContext<'a>>,
+    #[serde(borrow)]
+    open_message_id: Option<Words<'a>>,
+    #[serde(borrow)]
+    open_chat_id: Option<Words<'a>>,
     host: Option<String>,
     delivery_type: Option<String>,
-    #[serde(deserialize_with = "null_is_absent")]
-    sender: WireSender,
-    #[serde(deserialize_with = "null_is_absent")]
-    message: WireMessage,
+    sender: Option<Box<WireSender>>,
+    #[serde(borrow)]
+    message: Option<Box<WireMessage<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -323,49 +382,50 @@ impl From<WirePerson> for Person {
 struct WireAction {
     value: Value,
     name: Option<String>,
-    #[serde(deserialize_with = "null_is_absent")]
-    form_value: Map<String, Value>,
+    form_value: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct WireContext {
-    open_message_id: Option<String>,
-    open_chat_id: Option<String>,
+struct WireContext<'a> {
+    #[serde(borrow)]
+    open_message_id: Option<Words<'a>>,
+    #[serde(borrow)]
+    open_chat_id: Option<Words<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WireSender {
-    #[serde(deserialize_with = "null_is_absent")]
-    sender_id: WirePerson,
+    sender_id: Option<WirePerson>,
     sender_type: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct WireMessage {
-    message_id: Option<String>,
-    root_id: Option<String>,
-    parent_id: Option<String>,
+struct WireMessage<'a> {
+    #[serde(borrow)]
+    message_id: Option<Words<'a>>,
+    #[serde(borrow)]
+    root_id: Option<Words<'a>>,
+    #[serde(borrow)]
+    parent_id: Option<Words<'a>>,
     thread_id: Option<String>,
-    #[serde(deserialize_with = "text_or_number")]
-    create_time: Option<String>,
-    chat_id: Option<String>,
+    #[serde(borrow, deserialize_with = "text_or_number")]
+    create_time: Option<Words<'a>>,
+    #[serde(borrow)]
+    chat_id: Option<Words<'a>>,
     chat_type: Option<String>,
     message_type: Option<String>,
     content: Option<String>,
-    #[serde(deserialize_with = "null_is_absent")]
-    mentions: Vec<WireMention>,
+    mentions: Option<Vec<WireMention>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WireMention {
-    #[serde(deserialize_with = "null_is_absent")]
-    key: String,
-    #[serde(deserialize_with = "null_is_absent")]
-    id: WirePerson,
+    key: Option<String>,
+    id: Option<WirePerson>,
 }
 
 #[cfg(test)]
@@ -461,6 +521,42 @@ mod tests {
         assert_eq!(message.parent.unwrap().as_str(), "om_0");
         assert_eq!(message.head.created_ms, Some(1_793_922_640_123));
         assert_eq!(message.mentions[0].who.open.as_deref(), Some("ou_bot"));
+    }
+
+    #[test]
+    fn a_time_of_any_kind_is_read_or_passed_over() {
+        let created = |time: Value| {
+            let body =
+                json!({"header": {"event_type": "card.action.trigger", "create_time": time}});
+            match parse(body.to_string().as_bytes()) {
+                Push::Click(click) => click.head.created_ms,
+                other => panic!("{other:?}"),
+            }
+        };
+        for time in [json!("1793922640123"), json!(1_793_922_640_123_u64)] {
+            assert_eq!(created(time), Some(1_793_922_640_123));
+        }
+        for time in [
+            json!(-5),
+            json!(1.5),
+            json!(null),
+            json!(true),
+            json!([1]),
+            json!({"a": [2]}),
+        ] {
+            assert_eq!(created(time.clone()), None, "{time}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_read_where_texts_are_borrowed() {
+        let body = r#"{"header":{"event_id":"e\u0031","event_type":"card.action\u002etrigger"},
+            "event":{"context":{"open_message_id":"om\u005f1"}}}"#;
+        let Push::Click(click) = parse(body.as_bytes()) else {
+            panic!("a click");
+        };
+        assert_eq!(click.head.event_id.unwrap().as_str(), "e1");
+        assert_eq!(click.message.unwrap().as_str(), "om_1");
     }
 
     #[test]
