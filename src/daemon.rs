@@ -322,12 +322,10 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
     match parts.store.run(crate::store::Db::edits).await {
         Ok(edits) => {
             for edit in edits {
-                if let Ok(card) = serde_json::from_str(&edit.card) {
-                    let version = Some(edit.version);
-                    parts
-                        .courier
-                        .edit(edit.message, card, version, courier::AFTER_REPLY);
-                }
+                let (card, version) = (edit.card.into(), Some(edit.version));
+                parts
+                    .courier
+                    .edit(edit.message, card, version, courier::AFTER_REPLY);
             }
         }
         Err(why) => warn!("cards left uncorrected cannot be found: {why}"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::warn;
 
-use super::courier;
+use super::courier::{self, Drawn};
 use super::decision::{carry_out, claim, late};
 use super::parts::Parts;
 use super::{journal, peers, undo};
@@ -32,9 +32,9 @@ pub(super) const STOP: &str = "stop";
 pub(super) enum Shown {
     Toast(Toast),
     /// A toast, and the card's true face.
-    WithCard(Toast, Value),
+    WithCard(Toast, Drawn),
     /// As the above, and it was this tap that made it so.
-    Effect(Toast, Value),
+    Effect(Toast, Drawn),
     /// What was answered when this very event came before.
     Again(Vec<u8>),
 }
@@ -90,7 +90,9 @@ impl Shown {
     pub(super) fn into_parts(self) -> (Toast, Option<Value>) {
         match self {
             Self::Toast(toast) => (toast, None),
-            Self::WithCard(toast, card) | Self::Effect(toast, card) => (toast, Some(card)),
+            Self::WithCard(toast, card) | Self::Effect(toast, card) => {
+                (toast, serde_json::from_str(&card).ok())
+            }
             Self::Again(answer) => {
                 let mut said: Value = serde_json::from_slice(&answer).unwrap_or_default();
                 let card = said.pointer_mut("/card/data").map(Value::take);

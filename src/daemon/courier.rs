@@ -7,7 +7,6 @@ mod sending;
 pub(super) use self::endings::{close, decided_card, ended_card, run_endings, take_down};
 use self::sending::send_any;
 
-use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,6 +64,10 @@ pub(super) enum Target {
     },
 }
 
+/// A card as Feishu takes it: as text, because as a tree it weighs five times
+/// as much, and shared by all who still need it.
+pub(super) type Drawn = Arc<str>;
+
 /// Where each pending request's card is.
 #[derive(Default)]
 struct Book {
@@ -73,7 +76,7 @@ struct Book {
     /// The chats and threads the cards stand in.
     stands: HashMap<RequestId, route::Place>,
     decided: VecDeque<(Settled, desk::Delivery)>,
-    faces: VecDeque<(MessageId, Value)>,
+    faces: VecDeque<(MessageId, Drawn)>,
 }
 
 enum Place {
@@ -83,14 +86,14 @@ enum Place {
     Unsent,
     Sent(MessageId),
     /// The request ended while its card was on the way: edit it on arrival.
-    Ended(Value),
+    Ended(Drawn),
 }
 
 /// One card that must be changed.
 #[derive(Debug, Clone)]
 pub(super) struct Edit {
     pub(super) message: MessageId,
-    pub(super) card: Value,
+    pub(super) card: Drawn,
     pub(super) version: Option<i64>,
     pub(super) not_before: tokio::time::Instant,
     pub(super) tries: u32,
@@ -218,7 +221,7 @@ impl Courier {
     }
 
     /// What a message was last changed to, lately.
-    pub(super) fn face(&self, message: &MessageId) -> Option<Value> {
+    pub(super) fn face(&self, message: &MessageId) -> Option<Drawn> {
         let book = self.lock();
         let mut newest_first = book.faces.iter().rev();
         let (_, card) = newest_first.find(|(of, _)| of == message)?;
@@ -238,7 +241,7 @@ impl Courier {
     pub(super) fn edit(
         &self,
         message: MessageId,
-        card: Value,
+        card: Drawn,
         version: Option<i64>,
         wait: Duration,
     ) {
@@ -440,8 +443,8 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
 }
 
 /// Keeps the edit on disk, then queues it: a restart loses no correction.
-pub(super) async fn queue_edit(parts: &Parts, message: MessageId, card: Value, wait: Duration) {
-    let (id, text, now) = (message.clone(), card.to_string(), parts.now());
+pub(super) async fn queue_edit(parts: &Parts, message: MessageId, card: Drawn, wait: Duration) {
+    let (id, text, now) = (message.clone(), Arc::clone(&card), parts.now());
     let kept = parts
         .store
         .run(move |db| db.put_edit(&id, &text, now))

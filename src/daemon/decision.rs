@@ -1,12 +1,11 @@
 //! From a choice to its effect. Claim first; then the record; then the hook;
 //! then what the person is told.
 
-use serde_json::Value;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use super::clicks::Shown;
-use super::courier::{self, AFTER_REPLY};
+use super::courier::{self, AFTER_REPLY, Drawn};
 use super::journal::{self, CardEdit};
 use super::parts::Parts;
 use super::verdict;
@@ -81,7 +80,7 @@ pub(super) async fn settle(
     claim: Claim,
     event: Option<EventId>,
     wait: Duration,
-) -> (Delivery, Value) {
+) -> (Delivery, Drawn) {
     let settled = claim.settled().clone();
     let card = courier::ended_card(parts, &settled, Delivery::Confirmed);
     let message = courier::take_down(parts, &settled, &card);

@@ -127,7 +127,7 @@ async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option
     let (message, version) = (shown.message.clone(), shown.version);
     let kept = parts.store.run(move |db| db.edit(&message, version)).await;
     let edit = Edit {
-        card: serde_json::from_str(&kept.ok()??).ok()?,
+        card: kept.ok()??.into(),
         not_before: Instant::now(),
         message: shown.message,
         version: Some(shown.version),
@@ -143,7 +143,8 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
         let messages = parts.courier.messages()?;
         let patched = {
             let _slot = slots.acquire().await;
-            messages.patch(&edit.message, edit.card.clone()).await
+            // Thousands may wait up to here.
+            Box::pin(messages.patch(&edit.message, Arc::clone(&edit.card))).await
         };
         match patched {
             Ok(()) => {

@@ -2,8 +2,10 @@
 //! restart can go on with them; ended ones without their input, for good.
 
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tracing::{debug, warn};
 
+use super::courier::Drawn;
 use super::parts::Parts;
 use crate::approvals::request::{Digest, Ending, Millis, Reach, Request};
 use crate::approvals::token::TokenHash;
@@ -32,7 +34,7 @@ pub(super) async fn keep(parts: &Parts, request: &Request, token: TokenHash) {
 /// The edit that makes a card true, kept together with the ending it shows.
 pub(super) struct CardEdit {
     pub(super) message: MessageId,
-    pub(super) card: Value,
+    pub(super) card: Drawn,
 }
 
 /// Writes an ending down, and the edit of its card with it, in one go. Returns
@@ -44,7 +46,7 @@ pub(super) async fn settle(
     edit: Option<&CardEdit>,
 ) -> Result<Option<i64>, StoreError> {
     let settlement = settlement(settled, event);
-    let edit = edit.map(|edit| (edit.message.clone(), edit.card.to_string()));
+    let edit = edit.map(|edit| (edit.message.clone(), Arc::clone(&edit.card)));
     let at = settled.at;
     let written = parts.store.run(move |db| {
         db.atomically(|db| {

@@ -83,7 +83,7 @@ async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
         && let Some(receiver) = parts.courier.receiver()
         && let Some(messages) = parts.courier.messages()
     {
-        let content = Content::Card(card.clone());
+        let content = Content::Card(card);
         match messages.send(receiver, &content, &uuid(&id)).await {
             Ok(sent) => {
                 let message = sent.message_id.clone();
@@ -94,6 +94,7 @@ async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
                         debug!("where a card is was not kept: {why}");
                     }
                 }
+                let card = edit.card.as_str().into();
                 courier::queue_edit(parts, sent.message_id, card, courier::AFTER_REPLY).await;
             }
             Err(why) if edits::may_pass(&why) => {

@@ -141,7 +141,7 @@ pub(super) async fn forward(
             info!(%request, %to, "a click was taken to its machine");
             let seen = answer.seen();
             match seen.card {
-                Some(card) => Shown::WithCard(seen.toast, card),
+                Some(card) => Shown::WithCard(seen.toast, card.to_string().into()),
                 None => Shown::Toast(seen.toast),
             }
         }
@@ -178,6 +178,7 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
         if let Outcome::Answered(answer) = asked {
             let card = answer.seen().card;
             if let (Some(message), Some(card)) = (message, card) {
+                let card = card.to_string().into();
                 courier::queue_edit(&parts, message, card, AFTER_REPLY).await;
             }
             return;

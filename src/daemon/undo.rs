@@ -3,7 +3,7 @@
 use tracing::warn;
 
 use super::clicks::Shown;
-use super::courier::{self, AFTER_REPLY};
+use super::courier::{self, AFTER_REPLY, Drawn};
 use super::parts::Parts;
 use super::verdict;
 use crate::approvals::request::{Ending, Operator, Reach};
@@ -75,7 +75,7 @@ pub(super) async fn remove(parts: &Parts, rules: Vec<ListedRule>) -> Result<(), 
     Ok(())
 }
 
-fn redraw(parts: &Parts, id: &RequestId) -> Option<serde_json::Value> {
+fn redraw(parts: &Parts, id: &RequestId) -> Option<Drawn> {
     let (mut settled, delivery) = parts.courier.decided(id)?;
     if let Ending::Allowed {
         reach: Reach::Always { undone, .. },

@@ -216,11 +216,11 @@ impl Messages {
     /// Replaces a card. Edits of one message go out one after another; of
     /// several that wait, only the newest does. `Ok` means that this card or
     /// a newer one is in place.
-    pub async fn patch(&self, message: &MessageId, card: Value) -> Result<(), ApiError> {
+    pub async fn patch(&self, message: &MessageId, card: Arc<str>) -> Result<(), ApiError> {
         self.edits
             .apply(message, card, |card| async move {
                 let path = ["open-apis", "im", "v1", "messages", message.as_str()];
-                let body = json!({"content": card.to_string()});
+                let body = json!({"content": &*card});
                 self.api.call(&Call::patch(&path, body)).await.map(drop)
             })
             .await

@@ -3,7 +3,6 @@
 
 use crate::sessions::questions::Problem;
 use serde::Serialize;
-use serde_json::Value;
 use std::borrow::Cow;
 
 use super::{Lang, Text, ago};
@@ -318,8 +317,6 @@ fn cut(text: &str) -> Cow<'_, str> {
 #[derive(Serialize)]
 struct Reply<'a> {
     toast: Short<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    card: Option<Raw<'a>>,
 }
 
 #[derive(Serialize)]
@@ -336,15 +333,9 @@ struct Both<'a> {
     en_us: Cow<'a, str>,
 }
 
-#[derive(Serialize)]
-struct Raw<'a> {
-    r#type: &'static str,
-    data: &'a Value,
-}
-
 /// What a click is answered with: a toast, and the card's true face where it
-/// has changed.
-pub fn reply_json(toast: &Toast, card: Option<&Value>, lang: Lang) -> Vec<u8> {
+/// has changed, given as the JSON it is.
+pub fn reply_json(toast: &Toast, card: Option<&str>, lang: Lang) -> Vec<u8> {
     let text = toast.text();
     let reply = Reply {
         toast: Short {
@@ -355,18 +346,22 @@ pub fn reply_json(toast: &Toast, card: Option<&Value>, lang: Lang) -> Vec<u8> {
                 en_us: cut(&text.en),
             },
         },
-        card: card.map(|data| Raw {
-            r#type: "raw",
-            data,
-        }),
     };
-    serde_json::to_vec(&reply).expect("text is always JSON")
+    let mut json = serde_json::to_vec(&reply).expect("text is always JSON");
+    if let Some(card) = card {
+        // Behind the toast, in the object that ends here.
+        json.pop();
+        json.extend_from_slice(br#","card":{"type":"raw","data":"#);
+        json.extend_from_slice(card.as_bytes());
+        json.extend_from_slice(b"}}");
+    }
+    json
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn shown(toast: &Toast, lang: Lang) -> Value {
         let reply: Value = serde_json::from_slice(&reply_json(toast, None, lang)).unwrap();
@@ -377,7 +372,7 @@ mod tests {
     #[test]
     fn a_card_goes_with_its_toast() {
         let card = json!({"schema": "2.0"});
-        let reply = reply_json(&Toast::Allowed, Some(&card), Lang::En);
+        let reply = reply_json(&Toast::Allowed, Some(&card.to_string()), Lang::En);
         let reply: Value = serde_json::from_slice(&reply).unwrap();
         assert_eq!(reply["card"], json!({"type": "raw", "data": card}));
         assert_eq!(reply["toast"]["type"], "success");

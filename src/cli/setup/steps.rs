@@ -72,7 +72,9 @@ impl Network {
         message: &MessageId,
         card: Value,
     ) -> Result<(), ApiError> {
-        self.messages(app)?.patch(message, card).await
+        self.messages(app)?
+            .patch(message, card.to_string().into())
+            .await
     }
 
     /// Holds the app's long connection until the listener is dropped. `answer`

@@ -1,13 +1,12 @@
 //! What becomes of a card when its request ends: its last face, and the edit
 //! that shows it, kept together with the ending.
 
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
-use super::Place;
+use super::{Drawn, Place};
 use crate::approvals::{Settled, desk, record};
 use crate::cards::{Action, ending};
 use crate::daemon::journal::{self, CardEdit};
@@ -20,24 +19,25 @@ pub(in crate::daemon) fn ended_card(
     parts: &Parts,
     settled: &Settled,
     delivery: desk::Delivery,
-) -> Value {
+) -> Drawn {
     let shown = match delivery {
         desk::Delivery::Confirmed | desk::Delivery::Written => ending::Delivery::Confirmed,
         desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Delivery::Unconfirmed,
     };
     let undo = parts.button(&settled.request.id, Action::Undo);
-    ending::ended(
+    let card = ending::ended(
         &settled.request,
         &settled.ending,
         settled.at,
         shown,
         Some(&undo),
         parts.config.lang,
-    )
+    );
+    card.to_string().into()
 }
 
 /// The card of a request that ended lately.
-pub(in crate::daemon) fn decided_card(parts: &Parts, id: &RequestId) -> Option<Value> {
+pub(in crate::daemon) fn decided_card(parts: &Parts, id: &RequestId) -> Option<Drawn> {
     let (settled, delivery) = parts.courier.decided(id)?;
     Some(ended_card(parts, &settled, delivery))
 }
@@ -47,7 +47,7 @@ pub(in crate::daemon) fn decided_card(parts: &Parts, id: &RequestId) -> Option<V
 pub(in crate::daemon) fn take_down(
     parts: &Parts,
     settled: &Settled,
-    card: &Value,
+    card: &Drawn,
 ) -> Option<MessageId> {
     let id = &settled.request.id;
     let known = settled.clone();
@@ -62,7 +62,7 @@ pub(in crate::daemon) fn take_down(
         }
         Place::Unsent | Place::Ended(_) if parts.courier.webhook().is_some() => None,
         Place::Unsent | Place::Ended(_) => {
-            book.put(id, Place::Ended(card.clone()));
+            book.put(id, Place::Ended(Arc::clone(card)));
             nameless::stand_in(&settled.request)
         }
     }

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::keep;
 use crate::cards::markdown;
 use crate::cards::progress::{self, End, Task};
-use crate::daemon::courier;
+use crate::daemon::courier::{self, Drawn};
 use crate::daemon::parts::Parts;
 use crate::feishu::messages::{Content, Sent};
 use crate::ids::MessageId;
@@ -107,7 +107,7 @@ impl Speaker {
         self.view = Some(view);
         if let Some(message) = self.card.clone() {
             if let Some(messages) = self.parts.courier.messages()
-                && let Err(why) = messages.patch(&message, card).await
+                && let Err(why) = messages.patch(&message, card.to_string().into()).await
             {
                 debug!("progress was not shown: {why}");
             }
@@ -127,10 +127,11 @@ impl Speaker {
         let card = with_task(&self.parts, &kept, view.as_ref(), |task| {
             progress::ended(task, end, lang)
         });
+        let card: Drawn = card.to_string().into();
         if self.parts.sessions.stop.is_cancelled() {
             // The daemon stops; what is only queued waits for the next one.
             if let Some(messages) = self.parts.courier.messages()
-                && let Err(why) = messages.patch(&message, card.clone()).await
+                && let Err(why) = messages.patch(&message, Arc::clone(&card)).await
             {
                 debug!("a task's ending is shown at the next start: {why}");
             }

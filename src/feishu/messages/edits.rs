@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::feishu::error::ApiError;
@@ -38,7 +37,7 @@ struct Lane {
 #[derive(Debug, Default)]
 struct Wanted {
     /// The newest card that is not in place yet.
-    newest: Option<Arc<Value>>,
+    newest: Option<Arc<str>>,
     last_sent: Option<Instant>,
 }
 
@@ -48,14 +47,14 @@ impl Edits {
     pub(super) async fn apply<F>(
         &self,
         message: &MessageId,
-        card: Value,
-        send: impl FnOnce(Arc<Value>) -> F,
+        card: Arc<str>,
+        send: impl FnOnce(Arc<str>) -> F,
     ) -> Result<(), ApiError>
     where
         F: Future<Output = Result<(), ApiError>>,
     {
         let lane = self.lane(message)?;
-        lane.wanted().newest = Some(Arc::new(card));
+        lane.wanted().newest = Some(card);
         let _turn = lane.turn.lock().await;
         let free_at = lane.wanted().last_sent.map(|sent| sent + APART);
         if let Some(free_at) = free_at {
@@ -109,21 +108,20 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tokio::sync::Notify;
 
     use super::*;
     use crate::feishu::error::Answer;
 
-    type Log = Arc<Mutex<Vec<(Instant, Value)>>>;
+    type Log = Arc<Mutex<Vec<(Instant, String)>>>;
 
     fn id(text: &str) -> MessageId {
         MessageId::parse(text).expect("a message id")
     }
 
-    fn note(log: &Log, card: &Value) {
+    fn note(log: &Log, card: &str) {
         let mut log = log.lock().expect("no test panicked");
-        log.push((Instant::now(), card.clone()));
+        log.push((Instant::now(), card.to_owned()));
     }
 
     fn gone() -> ApiError {
@@ -135,7 +133,7 @@ mod tests {
         let (edits, log) = (Edits::default(), Log::default());
         for number in 0..5 {
             edits
-                .apply(&id("om_1"), json!(number), async |card| {
+                .apply(&id("om_1"), format!("{number}").into(), async |card| {
                     note(&log, &card);
                     Ok(())
                 })
@@ -154,21 +152,21 @@ mod tests {
         let (edits, log) = (Edits::default(), Log::default());
         let started = Notify::new();
         let release = Notify::new();
-        let send = async |card: Arc<Value>| {
+        let send = async |card: Arc<str>| {
             note(&log, &card);
             started.notify_one();
-            if *card == json!("first") {
+            if &*card == "first" {
                 release.notified().await;
             }
             Ok(())
         };
         let message = id("om_1");
-        let first = edits.apply(&message, json!("first"), &send);
+        let first = edits.apply(&message, "first".into(), &send);
         let rest = async {
             started.notified().await;
-            let second = edits.apply(&message, json!("second"), &send);
+            let second = edits.apply(&message, "second".into(), &send);
             let given_up = async {
-                let third = edits.apply(&message, json!("third"), &send);
+                let third = edits.apply(&message, "third".into(), &send);
                 let waited = tokio::time::timeout(APART / 10, third).await;
                 assert!(waited.is_err());
                 release.notify_one();
@@ -179,24 +177,26 @@ mod tests {
         assert_eq!((first, second), (Ok(()), Ok(())));
         let log = log.lock().expect("no test panicked");
         let cards: Vec<_> = log.iter().map(|(_, card)| card.clone()).collect();
-        assert_eq!(cards, [json!("first"), json!("third")]);
+        assert_eq!(cards, ["first", "third"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_failed_edit_is_told_to_its_caller_and_the_next_is_sent() {
         let edits = Edits::default();
         let message = id("om_1");
-        let failed = edits.apply(&message, json!(1), async |_| Err(gone())).await;
+        let failed = edits
+            .apply(&message, "1".into(), async |_| Err(gone()))
+            .await;
         assert_eq!(failed, Err(gone()));
         let log = Log::default();
         let sent = edits
-            .apply(&message, json!(2), async |card| {
+            .apply(&message, "2".into(), async |card| {
                 note(&log, &card);
                 Ok(())
             })
             .await;
         assert_eq!(sent, Ok(()));
-        assert_eq!(log.lock().expect("no test panicked")[0].1, json!(2));
+        assert_eq!(log.lock().expect("no test panicked")[0].1, "2");
     }
 
     #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ mod tests {
         let edits = Edits::default();
         for number in 0..MAX_MESSAGES * 2 {
             edits
-                .apply(&id(&format!("om_{number}")), json!(1), async |_| Ok(()))
+                .apply(&id(&format!("om_{number}")), "1".into(), async |_| Ok(()))
                 .await
                 .expect("edited");
             tokio::time::advance(APART).await;
@@ -220,12 +220,12 @@ mod tests {
             .map(|number| edits.lane(&id(&format!("om_{number}"))).expect("a lane"))
             .collect();
         let refused = edits
-            .apply(&id("om_more"), json!(1), async |_| Ok(()))
+            .apply(&id("om_more"), "1".into(), async |_| Ok(()))
             .await;
         assert!(matches!(refused, Err(ApiError::Crowded { .. })));
         drop(busy);
         let sent = edits
-            .apply(&id("om_more"), json!(1), async |_| Ok(()))
+            .apply(&id("om_more"), "1".into(), async |_| Ok(()))
             .await;
         assert_eq!(sent, Ok(()));
     }
