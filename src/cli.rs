@@ -154,6 +154,11 @@ fn command() -> ExitCode {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
     panics::tell_in(words);
+    // It stays for long: the command line's weight shall not stay with it.
+    let mut line = std::env::args_os().skip(1);
+    if line.next().is_some_and(|verb| verb == "daemon") && line.next().is_none() {
+        return ended(daemon::run(), words);
+    }
     let mut nod = help::told(Cli::command(), words);
     let parsed = nod
         .try_get_matches_from_mut(std::env::args_os())
@@ -164,10 +169,13 @@ fn command() -> ExitCode {
     if !reads_settings && sources.knows_lang().is_err() {
         output::hint(words, words.unknown_language());
     }
-    let outcome = match parsed {
-        Ok(cli) => cli.command.run(&nod, words),
-        Err(error) => return not_run(&nod, &error, words),
-    };
+    match parsed {
+        Ok(cli) => ended(cli.command.run(&nod, words), words),
+        Err(error) => not_run(&nod, &error, words),
+    }
+}
+
+fn ended(outcome: Outcome, words: Words) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
