@@ -161,6 +161,32 @@ impl Store {
         answered.await.map_err(|_| StoreError::Closed)?
     }
 
+    /// As [`Self::run`], for what nobody waits for: it stands in the queue when
+    /// this returns, before whatever is asked later.
+    pub fn later<F>(&self, what: &'static str, work: F)
+    where
+        F: FnOnce(&Db) -> Result<(), StoreError> + Send + 'static,
+    {
+        let Ok(room) = Arc::clone(&self.shared.room).try_acquire_owned() else {
+            tracing::debug!("{what} was not kept: too much waits to be written");
+            return;
+        };
+        let call: Call = Box::new(move |db| {
+            let failed = work(db).err();
+            let known = failed.clone();
+            let reply: Reply = Box::new(move |committed| {
+                drop(room);
+                if let Some(why) = known.or(committed.err()) {
+                    tracing::debug!("{what} was not kept: {why}");
+                }
+            });
+            (failed, reply)
+        });
+        if self.shared.orders.send(Order::Run(call)).is_err() {
+            tracing::debug!("{what} was not kept: {}", StoreError::Closed);
+        }
+    }
+
     pub fn health(&self) -> Health {
         let health = self.shared.health.lock();
         health.unwrap_or_else(PoisonError::into_inner).clone()
@@ -385,6 +411,20 @@ mod tests {
         );
         let set = |key| owner.db.meta(key).unwrap().is_some();
         assert_eq!((set("a"), set("b"), set("c")), (true, false, true));
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_is_kept_before_what_is_asked_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(dir.path(), 1).unwrap();
+        let event = crate::ids::EventId::parse("e1").unwrap();
+        let kept = event.clone();
+        store.later("an answer", move |db| db.remember_answer(&kept, b"yes", 1));
+        store.later("nothing", |_| Err(StoreError::AlreadySettled));
+        let answer = store.run(move |db| db.answer(&event)).await.unwrap();
+        assert_eq!(answer.as_deref(), Some(&b"yes"[..]));
+        store.clone().close().await;
+        store.later("too late", |_| Ok(()));
     }
 
     #[tokio::test]

@@ -60,24 +60,19 @@ async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
     let since = Instant::now();
     let shown = judge(parts, click).await;
     parts.figures.reply.note(since.elapsed());
-    rendered(parts, click, shown).await
+    rendered(parts, click, shown)
 }
 
 /// What was shown, as the JSON Feishu takes. What a click changed is kept, so
 /// that the same event gets the same answer ever after.
-async fn rendered(parts: &Parts, click: &Click, shown: Shown) -> Vec<u8> {
+fn rendered(parts: &Parts, click: &Click, shown: Shown) -> Vec<u8> {
     let lang = parts.config.lang;
     match shown {
         Shown::Toast(toast) => reply_json(&toast, None, lang),
         Shown::WithCard(toast, card) => reply_json(&toast, Some(&card), lang),
         Shown::Effect(toast, card) => {
             let answer = reply_json(&toast, Some(&card), lang);
-            Box::pin(journal::answered(
-                parts,
-                click.head.event_id.as_ref(),
-                &answer,
-            ))
-            .await;
+            journal::answered(parts, click.head.event_id.as_ref(), &answer);
             answer
         }
         Shown::Again(answer) => answer,
@@ -151,7 +146,7 @@ pub(super) async fn judge_forwarded(parts: &Parts, click: &Click) -> Shown {
     };
     let shown = judge_here(parts, click, tap).await;
     if matches!(shown, Shown::Effect(..)) {
-        return Shown::Again(rendered(parts, click, shown).await);
+        return Shown::Again(rendered(parts, click, shown));
     }
     shown
 }

@@ -150,16 +150,14 @@ pub(super) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
         .collect()
 }
 
-/// Keeps what was answered to a tap that had an effect.
-pub(super) async fn answered(parts: &Parts, event: Option<&EventId>, answer: &[u8]) {
+/// Keeps what was answered to a tap that had an effect. The effect itself was
+/// written down before, so the person need not wait for this.
+pub(super) fn answered(parts: &Parts, event: Option<&EventId>, answer: &[u8]) {
     let Some(event) = event.cloned() else { return };
     let (answer, now) = (answer.to_vec(), parts.now());
-    let kept = parts
-        .store
-        .run(move |db| db.remember_answer(&event, &answer, now));
-    if let Err(why) = kept.await {
-        debug!("an answer was not kept: {why}");
-    }
+    parts.store.later("an answer", move |db| {
+        db.remember_answer(&event, &answer, now)
+    });
 }
 
 /// What was answered to this event before, also before a restart.
