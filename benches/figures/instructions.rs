@@ -14,7 +14,7 @@ use crate::table::Figure;
 
 /// What the path cost when it was last looked at, on x86-64. Whoever changes
 /// it on purpose writes the new count here and says why.
-const KNOWN: f64 = 42_000.0;
+const KNOWN: f64 = 36_200.0;
 
 pub(crate) fn figures() -> Vec<Figure> {
     let (Some(few), Some(many)) = (count("200"), count("1200")) else {

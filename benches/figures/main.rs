@@ -3,7 +3,7 @@
 //! writes `docs/figures.json`, and from that the plot and the READMEs' tables.
 //!
 //! After `--`: `--quick` takes a tenth of everything and writes nothing,
-//! `--only hook,protocol,waiting,starts,recovery,soak,instructions` some of it
+//! `--only hook,starts,protocol,waiting,recovery,soak,instructions` some of it
 //! and writes nothing, `--soak N` so many taps, `--draw` only draws again what
 //! `docs/figures.json` says.
 
@@ -106,14 +106,14 @@ async fn measure(share: usize, soak: usize, only: Option<&str>) -> anyhow::Resul
     if wanted("hook") {
         figures.extend(hook::figures(share)?);
     }
+    if wanted("starts") {
+        figures.extend(recovery::starts(share).await?);
+    }
     if wanted("protocol") {
         figures.extend(protocol::figures(share).await?);
     }
     if wanted("waiting") {
         figures.extend(waiting::figures(share).await?);
-    }
-    if wanted("starts") {
-        figures.extend(recovery::starts(share).await?);
     }
     if wanted("recovery") {
         figures.extend(recovery::figures(share).await?);

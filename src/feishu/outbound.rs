@@ -396,7 +396,7 @@ fn http_client(tls: &ClientConfig, policy: &Arc<Policy>) -> Result<reqwest::Clie
         .tcp_keepalive_interval(dial::KEEPALIVE_INTERVAL)
         .tcp_keepalive_retries(dial::KEEPALIVE_PROBES)
         .pool_idle_timeout(Duration::from_mins(1))
-        .pool_max_idle_per_host(4)
+        .pool_max_idle_per_host(16)
         .build()
         .map_err(|error| OutboundError::NoTls {
             reason: error.without_url().to_string(),
