@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use nod::wording::toast::Toast;
+
 use super::histories::{Asked, Ending, Histories, Said, Seen, Tap};
 
 /// What must hold whatever goes wrong.
@@ -141,7 +143,7 @@ fn word(kind: &str, content: &str) -> Word {
             "已在终端",
             Word::Over("answered in the terminal", &["terminal"]),
         ),
-        ("请求已于", Word::Over("timed out", &["timeout"])),
+        ("请求已超时", Word::Over("timed out", &["timeout"])),
         (
             "请求已失效",
             Word::Over("hook gone", &["hook_gone", "orphaned", "undeliverable"]),
@@ -153,6 +155,33 @@ fn word(kind: &str, content: &str) -> Word {
     ];
     let found = table.iter().find(|(start, _)| content.starts_with(start));
     found.map_or(Word::Never, |(_, word)| *word)
+}
+
+/// The refusals that this checker takes for something else than nod means: a
+/// sentence worded anew is noticed before the run, not by chance in it.
+pub(crate) fn misread() -> Vec<Toast> {
+    let terminal = |allowed| Toast::SettledInTerminal { allowed, ago: 0 };
+    let refusals = [
+        (Toast::AlreadyHandled, "already handled"),
+        (terminal(None), "answered in the terminal"),
+        (terminal(Some(true)), "answered in the terminal"),
+        (terminal(Some(false)), "answered in the terminal"),
+        (Toast::TimedOut { ago: 0 }, "timed out"),
+        (Toast::HookGone, "hook gone"),
+        (Toast::NotAnApprover, "not an approver"),
+        (Toast::Reconnecting, "reconnecting, tap again"),
+        (Toast::StillChecking, "checking the outcome"),
+        (Toast::Processing, "processing"),
+    ];
+    let refusals = refusals.into_iter().filter(|(toast, meant)| {
+        let taken = match word(toast.tone().as_str(), &toast.text().zh) {
+            Word::Over(name, _) | Word::Open(name) => name,
+            Word::NotAnApprover => "not an approver",
+            Word::Applied | Word::Never => "",
+        };
+        taken != *meant
+    });
+    refusals.map(|(toast, _)| toast).collect()
 }
 
 fn said_by(decision: &str) -> Option<Said> {

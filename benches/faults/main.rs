@@ -123,6 +123,10 @@ async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         "faults: {} taps, {} hooks at a time, seed {}",
         settings.taps, settings.hooks, settings.seed
     );
+    let misread = checker::misread();
+    if !misread.is_empty() {
+        bail!("the checker would misread {misread:?}");
+    }
     let (mut ran, home) = rehearse(settings).await?;
     if let Some(sabotage) = settings.sabotage {
         let done = sabotage.commit(&mut ran.histories);
