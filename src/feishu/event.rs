@@ -143,7 +143,13 @@ pub fn parse(payload: &[u8]) -> Push {
                 .or(event.kind.as_deref())
                 .unwrap_or("unnamed")
                 .chars()
-                .filter(|c| !c.is_control())
+                .map(|c| {
+                    if c.is_control() {
+                        char::REPLACEMENT_CHARACTER
+                    } else {
+                        c
+                    }
+                })
                 .take(80)
                 .collect(),
         },
