@@ -47,7 +47,7 @@ enum What {
     },
     /// Stop the daemon and remove the definition
     Uninstall,
-    /// Say whether the daemon runs; exit code 3 when it does not
+    /// Say whether the service runs; exit code 3 when it does not
     Status,
     /// Show what the daemon said
     Logs {
@@ -78,7 +78,14 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         output::text(&Manager::kind_here().definition(&start).map_err(say)?);
         return Ok(());
     }
-    let manager = Manager::find().map_err(say)?;
+    let manager = match Manager::find() {
+        Ok(manager) => manager,
+        Err(why @ ServiceError::NoManager { .. }) => {
+            let installed = Manager::kind_here().is_installed(&places);
+            return unmanaged(&arguments.what, installed, &why, words);
+        }
+        Err(why) => return Err(say(why)),
+    };
     match arguments.what {
         What::Install { sandbox, .. } => {
             if config.send_mode == SendMode::App {
@@ -130,6 +137,24 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         What::Logs { .. } if !manager.is_installed(&places) => Err(absent(words, 1)),
         What::Logs { follow, lines } => manager.logs(&places, follow, lines).map_err(say),
     }
+}
+
+/// What is true of each command where no manager can be reached.
+fn unmanaged(what: &What, installed: bool, why: &ServiceError, words: Words) -> Outcome {
+    let (code, hint) = match what {
+        What::Install { .. } => (1, words.service_instead()),
+        What::Status => (NOT_RUNNING, words.service_ask_daemon()),
+        What::Uninstall if !installed => {
+            output::line(words.service_removed(false));
+            return Ok(());
+        }
+        What::Logs { .. } if !installed => (1, words.service_own_log()),
+        What::Uninstall | What::Logs { .. } => (1, words.service_elsewhere()),
+    };
+    Err(Failure {
+        hint: Some(hint.to_owned()),
+        ..Failure::new(code, words.service_error(why))
+    })
 }
 
 fn absent(words: Words, code: u8) -> Failure {
@@ -209,9 +234,8 @@ pub(super) fn start(
 
 fn failure(words: Words, error: &ServiceError) -> Failure {
     let hint = match error {
-        ServiceError::NoManager { .. } => Some(words.service_instead().to_owned()),
         ServiceError::Refused { .. } => Some(words.service_logs_hint().to_owned()),
-        ServiceError::NoHome | ServiceError::Unfit(_) | ServiceError::Io { .. } => None,
+        _ => None,
     };
     Failure {
         hint,

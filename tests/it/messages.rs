@@ -223,10 +223,10 @@ async fn without_a_daemon(said: &mut Transcript) {
     said.run(&home, "no rules yet", &["rules"], &[]).await;
     said.run(&home, "no such rule", &["rules", "undo", "7"], &[])
         .await;
-    said.run(&home, "no service manager", &["service", "status"], &[])
-        .await;
-    said.run(&home, "no service manager", &["service", "install"], &[])
-        .await;
+    for verb in ["status", "install", "logs", "uninstall"] {
+        said.run(&home, "no service manager", &["service", verb], &[])
+            .await;
+    }
     said.run(&home, "a doctor for nothing", &["doctor"], &[])
         .await;
     said.run(

@@ -359,4 +359,22 @@ fn a_machine_without_a_service_manager_is_told_what_to_do() {
         .unwrap();
     assert!(print.status.success());
     assert!(text(&print).contains("daemon"), "{}", text(&print));
+    let says = |verb: &str, code: i32, words: &str| {
+        let ran = nod(home.path(), &["service", verb]).output().unwrap();
+        assert_eq!(ran.status.code(), Some(code), "{verb}: {}", text(&ran));
+        assert!(text(&ran).contains(words), "{verb}: {}", text(&ran));
+        assert!(!text(&ran).contains("nohup"), "{verb}: {}", text(&ran));
+    };
+    says("status", 3, "hint: `nod status` asks the daemon itself");
+    says("logs", 1, "to its standard error");
+    says("uninstall", 0, "no service was installed");
+    let unit = ".config/systemd/user/nod.service";
+    if cfg!(target_os = "linux") {
+        let unit = home.path().join(unit);
+        fs::create_dir_all(unit.parent().unwrap()).unwrap();
+        fs::write(&unit, "").unwrap();
+        says("logs", 1, "the service's definition is there");
+        says("uninstall", 1, "the service's definition is there");
+        assert!(unit.exists());
+    }
 }

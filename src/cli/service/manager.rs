@@ -73,6 +73,10 @@ impl Kind {
         })
     }
 
+    pub(crate) fn is_installed(self, places: &Places) -> bool {
+        self.file(places).exists()
+    }
+
     fn file(self, places: &Places) -> PathBuf {
         match self {
             Self::Systemd => places.config_home.join("systemd/user").join(UNIT),
@@ -199,7 +203,7 @@ impl Manager {
     }
 
     pub(crate) fn is_installed(&self, places: &Places) -> bool {
-        self.kind.file(places).exists()
+        self.kind.is_installed(places)
     }
 
     pub(crate) fn status(&self) -> Result<Status, ServiceError> {

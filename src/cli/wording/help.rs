@@ -53,7 +53,7 @@ const ABOUT: &[(&str, &str)] = &[
     ("nod service uninstall", "停止守护进程并移除服务定义"),
     (
         "nod service status",
-        "显示守护进程是否在运行；未运行时退出码为 3",
+        "显示后台服务是否在运行；未运行时退出码为 3",
     ),
     ("nod service logs", "显示守护进程的日志"),
     ("nod service logs --follow", "持续显示新的日志"),

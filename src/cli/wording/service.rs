@@ -88,6 +88,27 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn service_ask_daemon(self) -> &'static str {
+        self.pick(
+            "守护进程是否在运行，`nod status` 会直接询问它",
+            "`nod status` asks the daemon itself whether it runs",
+        )
+    }
+
+    pub(in crate::cli) fn service_own_log(self) -> &'static str {
+        self.pick(
+            "没有安装后台服务；自己启动的守护进程把日志写到它的标准错误，请到当时重定向的地方查看",
+            "no service is installed; a daemon that you started yourself writes its log to its standard error, so look where you sent that",
+        )
+    }
+
+    pub(in crate::cli) fn service_elsewhere(self) -> &'static str {
+        self.pick(
+            "服务定义还在：请在能连到服务管理器的登录会话里再运行一次",
+            "the service's definition is there: run this again in a login session that reaches the service manager",
+        )
+    }
+
     pub(in crate::cli) fn simulator_daemon(self, command: &str) -> String {
         self.made(
             format!("让 nod 连到这里：`{command}`"),
