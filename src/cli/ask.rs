@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::wording::Words;
-use super::{Failure, Outcome, hook, output};
+use super::{Failure, Outcome, hook, output, status};
 use crate::approvals::request::Digest;
 use crate::config::{HookConfig, Sources};
 use crate::hook::client::{self, Patience, Unanswered};
@@ -106,7 +106,8 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         &Patience::for_timeout(timeout),
         None,
     );
-    report(arguments, decision, words)
+    let hint = status::no_daemon_hint(&sources, &config, words);
+    report(arguments, decision, hint, words)
 }
 
 fn question(asked: &Asked) -> Question {
@@ -147,7 +148,12 @@ fn question(asked: &Asked) -> Question {
     }
 }
 
-fn report(arguments: &Arguments, decision: Result<Decision, Unanswered>, words: Words) -> Outcome {
+fn report(
+    arguments: &Arguments,
+    decision: Result<Decision, Unanswered>,
+    hint: &str,
+    words: Words,
+) -> Outcome {
     let ended = match decision {
         Ok(Decision::Allow(extras)) => {
             let answers = extras.updated_input.unwrap_or_default();
@@ -162,7 +168,7 @@ fn report(arguments: &Arguments, decision: Result<Decision, Unanswered>, words: 
             Failure::new(UNAVAILABLE, words.terminal(&error, &message))
         }
         Err(why) => Failure {
-            hint: Some(words.start_daemon_hint().to_owned()),
+            hint: Some(hint.to_owned()),
             ..Failure::new(UNAVAILABLE, words.unanswered(&why))
         },
     };

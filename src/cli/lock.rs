@@ -11,7 +11,7 @@ pub(super) fn run(order: Order) -> Outcome {
     let words = Words(sources.lang());
     let config = HookConfig::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let locked = order == Order::Lock;
-    let report = status::order(&config, order, words)?;
+    let report = status::order(&sources, &config, order, words)?;
     if report["locked"] != locked {
         return Err(Failure::new(1, words.not_done()));
     }

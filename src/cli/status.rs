@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::wording::Words;
 use super::{Failure, Outcome, StopSignals, output};
-use crate::config::{HookConfig, Sources};
+use crate::config::{HookConfig, SendMode, Sources};
 use crate::daemon::metrics;
 use crate::hook::client;
 use crate::hook::wire::Order;
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     if arguments.watch {
         return super::runtime(1)?.block_on(watch(config, words));
     }
-    let report = order(&config, Order::Status, words)?;
+    let report = order(&sources, &config, Order::Status, words)?;
     if arguments.json {
         output::json(&report);
     } else if arguments.metrics {
@@ -53,12 +53,29 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// Hands the running daemon an order; its report is how it is afterwards.
-pub(super) fn order(config: &HookConfig, order: Order, words: Words) -> Result<Value, Failure> {
+pub(super) fn order(
+    sources: &Sources,
+    config: &HookConfig,
+    order: Order,
+    words: Words,
+) -> Result<Value, Failure> {
     let socket = &config.sockets.own;
     client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
-        hint: Some(words.start_daemon_hint().to_owned()),
+        hint: Some(no_daemon_hint(sources, config, words).to_owned()),
         ..Failure::new(1, words.no_daemon(socket, &why))
     })
+}
+
+/// What brings a daemon up: without an app it could not start. A file that
+/// can't be read may name one.
+pub(super) fn no_daemon_hint(sources: &Sources, config: &HookConfig, words: Words) -> &'static str {
+    let app = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
+    let lacks_app = app.iter().any(|name| sources.get(name).is_none());
+    if config.send_mode == SendMode::App && sources.broken.is_empty() && lacks_app {
+        words.set_up_hint()
+    } else {
+        words.start_daemon_hint()
+    }
 }
 
 /// Goes on over a restart of the daemon; the person ends it.

@@ -212,6 +212,13 @@ async fn without_a_daemon(said: &mut Transcript) {
     ] {
         said.run(&home, "no daemon", arguments, &[]).await;
     }
+    said.run(
+        &home,
+        "no daemon for an app",
+        &["status"],
+        &settings("feishu"),
+    )
+    .await;
     said.run(&home, "no question", &["ask", "confirm", ""], &[])
         .await;
     let bash = request("Bash");

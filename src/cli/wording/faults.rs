@@ -70,6 +70,13 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn set_up_hint(self) -> &'static str {
+        self.pick(
+            "还没有设置应用：请先运行 `nod setup`",
+            "no app is set yet: run `nod setup` first",
+        )
+    }
+
     pub(in crate::cli) fn not_connected(self) -> &'static str {
         self.pick(
             "未连接，需要你来处理；`nod doctor` 会指出缺哪一步",
