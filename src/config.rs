@@ -12,9 +12,11 @@ pub use table::{SETTINGS, Setting, env_example, readme_table, readme_table_zh};
 
 mod callback;
 mod shown;
+mod unknown;
 
 pub use callback::{Callback, SendMode, Webhook};
 pub use shown::{Seen, Shown, shown};
+pub use unknown::{Unknown, unknown};
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -13,7 +13,7 @@ use tracing_subscriber::{Layer as _, fmt};
 
 use super::wording::Words;
 use super::{BAD_SETTINGS, Failure, Outcome, output};
-use crate::config::{Config, Problem, Sources};
+use crate::config::{self, Config, Problem, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::notify::{self, Manager};
 use crate::daemon::{self, DaemonError};
@@ -27,6 +27,7 @@ pub(super) fn run() -> Outcome {
     let words = Words(sources.lang());
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let log = log_to_stderr(config.log);
+    warn_of_unknown(&sources);
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -47,6 +48,18 @@ pub(super) fn run() -> Outcome {
     });
     log.flush();
     outcome
+}
+
+/// In one line, and without the values.
+fn warn_of_unknown(sources: &Sources) {
+    let told = config::unknown(sources).into_iter().map(|one| {
+        let meant = one.nearest.map(|name| format!(" (did you mean `{name}`?)"));
+        format!("`{}`{}", one.name, meant.unwrap_or_default())
+    });
+    let told = told.collect::<Vec<_>>().join(", ");
+    if !told.is_empty() {
+        tracing::warn!("ignored, as nod has no such settings: {told}");
+    }
 }
 
 /// One thread: what the daemon does is short and waits for others, and what

@@ -149,7 +149,7 @@ impl Sources {
         Some(dir.join("settings.json"))
     }
 
-    fn add_file(&mut self, path: &Path) {
+    pub(super) fn add_file(&mut self, path: &Path) {
         let text = match std::fs::metadata(path) {
             Err(_) => return,
             Ok(meta) if !meta.is_file() => return,
@@ -171,6 +171,14 @@ impl Sources {
             .iter()
             .filter_map(|(origin, values)| Some((values.get(name)?.trim(), origin)))
             .find(|(value, _)| !value.is_empty())
+    }
+
+    /// Every name that has a value, and where.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &Origin)> {
+        self.layers.iter().flat_map(|(origin, values)| {
+            let set = values.iter().filter(|(_, value)| !value.trim().is_empty());
+            set.map(move |(name, _)| (name.as_str(), origin))
+        })
     }
 
     /// The file a value stands in, if others than its owner may read it or it

@@ -349,6 +349,19 @@ async fn a_signal_lets_a_tap_in_flight_be_answered_and_says_goodbye() {
 }
 
 #[tokio::test]
+async fn a_misspelt_setting_is_named_in_the_log_and_its_value_is_not() {
+    let given = [
+        &settings("http://127.0.0.1:1")[..],
+        &[("NOD_APPROVER", "canary")],
+    ]
+    .concat();
+    let daemon = Daemon::start(&given);
+    let words = "no such settings: `NOD_APPROVER` (did you mean `FEISHU_APPROVERS`?)";
+    daemon.log.says(words).await;
+    assert!(!daemon.log.text().contains("canary"));
+}
+
+#[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
     let mut codes = Vec::new();
     // A dead line keeps the orderly end busy for two seconds, which is the

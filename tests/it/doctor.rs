@@ -373,7 +373,19 @@ async fn faults_of_settings_and_networks() {
     assert_eq!(named.len(), 3, "{named:#?}");
     report.says("settings", "problem", "correct it in the environment");
     report.says("owner", "problem", "nobody is set to decide");
+    let misspelt = [("NOD_APPROVER", "hunter2"), ("NOD_FROB", "hunter2")];
+    let report = doctor(&home, &[], &misspelt).await;
+    let told: Vec<String> = report
+        .all("unknown-setting")
+        .map(Value::to_string)
+        .collect();
+    let meant = "if `FEISHU_APPROVERS` is meant, rename it in the environment";
+    for (told, words) in told.iter().zip([meant, "nod has no setting `NOD_FROB`"]) {
+        assert!(told.contains(words) && told.contains("warning"), "{told}");
+    }
+    assert_eq!(told.len(), 2, "{told:#?}");
     let report = doctor(&home, &[], &[("FEISHU_CHAT_ID", "oc_1")]).await;
+    assert_eq!(report.all("unknown-setting").count(), 0);
     report.says("owner", "warning", "no owner to decide");
     let report = doctor(&home, &[], &[("PERMISSION_SOCKET_PATH", "here")]).await;
     report.says("daemon", "warning", "not checked");

@@ -96,6 +96,7 @@ const PURE: &[&str] = &[
     "cli/usage.rs",
     "cli/wording.rs",
     "cli/wording/",
+    "config/unknown.rs",
     "daemon/metrics.rs",
     "feishu/backoff.rs",
     "feishu/chunks.rs",

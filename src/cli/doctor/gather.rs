@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use super::super::service;
 use super::super::wording::Words;
 use super::feishu::{App, Remote, Sharing};
-use super::machine::{Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Wrong};
+use super::machine::{
+    Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Unknown, Wrong,
+};
 use crate::claude::hooks_file::{self, Draft};
 use crate::clock;
-use crate::config::{Config, Origin, Problem, SendMode, Sources};
+use crate::config::{self, Config, Origin, Problem, SendMode, Sources};
 use crate::feishu::api::Api;
 use crate::feishu::clock::date;
 use crate::feishu::error::ApiError;
@@ -208,22 +210,24 @@ fn missing(sources: &Sources, config: &Config) -> Vec<Problem> {
 
 fn settings(
     sources: &Sources,
-    config: &Config,
+    read: &Config,
     problems: Vec<Problem>,
     shown: &impl Fn(&Path) -> String,
 ) -> Settings {
-    let place = |problem: &Problem| {
-        let path = match problem {
-            Problem::Wrong { name, .. } => match sources.get(name)?.1 {
-                Origin::Environment => return Some(Text::new("环境变量中", "the environment")),
-                Origin::File(path) => path,
-            },
-            Problem::BrokenFile(file) => &file.path,
-            _ => return None,
-        };
+    let file = |path: &Path| {
         let path = shown(path);
-        Some(Text::made(format!(" `{path}` 中"), format!("`{path}`")))
+        Text::made(format!(" `{path}` 中"), format!("`{path}`"))
     };
+    let origin = |origin: &Origin| match origin {
+        Origin::Environment => Text::new("环境变量中", "the environment"),
+        Origin::File(path) => file(path),
+    };
+    let place = |problem: &Problem| match problem {
+        Problem::Wrong { name, .. } => sources.get(name).map(|(_, from)| origin(from)),
+        Problem::BrokenFile(broken) => Some(file(&broken.path)),
+        _ => None,
+    };
+    let unknown = config::unknown(sources).into_iter();
     let is_set = |name| sources.get(name).is_some();
     Settings {
         wrong: problems
@@ -233,7 +237,14 @@ fn settings(
                 problem,
             })
             .collect(),
-        mode: config.send_mode,
+        unknown: unknown
+            .map(|one| Unknown {
+                place: origin(&one.origin),
+                name: one.name,
+                nearest: one.nearest,
+            })
+            .collect(),
+        mode: read.send_mode,
         has_owner: is_set("FEISHU_OWNER_ID"),
         has_chat: is_set("FEISHU_CHAT_ID"),
         is_whole: sources.broken.is_empty(),

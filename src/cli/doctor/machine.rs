@@ -33,6 +33,7 @@ pub(super) struct Machine {
 /// What the settings give.
 pub(super) struct Settings {
     pub(super) wrong: Vec<Wrong>,
+    pub(super) unknown: Vec<Unknown>,
     pub(super) mode: SendMode,
     pub(super) has_owner: bool,
     pub(super) has_chat: bool,
@@ -44,6 +45,13 @@ pub(super) struct Wrong {
     pub(super) problem: Problem,
     /// Where it is set, as it may be shown.
     pub(super) place: Option<Text>,
+}
+
+/// A name that is set and is no setting.
+pub(super) struct Unknown {
+    pub(super) name: String,
+    pub(super) nearest: Option<&'static str>,
+    pub(super) place: Text,
 }
 
 /// A file or directory that must be closed to others.
@@ -115,6 +123,7 @@ fn settings(settings: &Settings) -> Vec<Finding> {
     if findings.is_empty() {
         findings.push(ok("settings", "设置可用", "the settings can be used"));
     }
+    findings.extend(settings.unknown.iter().map(unknown));
     // In webhook mode whoever holds a link decides; an unreadable file may name
     // the owner.
     if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole {
@@ -160,6 +169,25 @@ fn setting(wrong: &Wrong) -> Finding {
         ),
         (Problem::Missing { .. }, None) => finding.fix("运行 `nod setup`", "run `nod setup`"),
         _ => finding,
+    }
+}
+
+fn unknown(unknown: &Unknown) -> Finding {
+    let (name, Text { zh, en }) = (&unknown.name, &unknown.place);
+    let finding = warning(
+        "unknown-setting",
+        format!("nod 没有名为 `{name}` 的设置，它不起作用"),
+        format!("nod has no setting `{name}`: it is ignored"),
+    );
+    match unknown.nearest {
+        Some(meant) => finding.fix(
+            format!("若指 `{meant}`，在{zh}改名"),
+            format!("if `{meant}` is meant, rename it in {en}"),
+        ),
+        None => finding.fix(
+            format!("在{zh}删除它；所有设置见 `.env.example`"),
+            format!("take it out of {en}; `.env.example` lists every setting"),
+        ),
     }
 }
 
@@ -488,6 +516,11 @@ mod tests {
                     problem: Problem::NoHome,
                     place: None,
                 }],
+                unknown: vec![Unknown {
+                    name: "NOD_APPROVER".to_owned(),
+                    nearest: Some("FEISHU_APPROVERS"),
+                    place: Text::new("环境变量中", "the environment"),
+                }],
                 mode: SendMode::App,
                 has_owner: true,
                 has_chat: false,
@@ -508,6 +541,7 @@ mod tests {
             levels,
             [
                 ("settings", Level::Problem),
+                ("unknown-setting", Level::Warning),
                 ("daemon", Level::Warning),
                 ("connection", Level::Problem),
                 ("lock", Level::Warning),

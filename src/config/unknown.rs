@@ -1,0 +1,164 @@
+//! Names that look like settings and are none: a misspelt one is otherwise
+//! silently ignored. Holds names only, never a value. Pure.
+
+use super::{Origin, SETTINGS, Sources};
+
+/// Names that are read besides the settings.
+const ALSO_READ: &[&str] = &[
+    "ALL_PROXY",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_PROJECT_DIR",
+    "HTTP_PROXY",
+    "NOD_SESSION",
+    "NOTIFY_SOCKET",
+    "NO_PROXY",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+    "XDG_CONFIG_HOME",
+];
+/// How the names begin that nod's own tests and benches read.
+const OF_TESTS: &[&str] = &["NOD_PEERS_", "NOD_SIMULATION_", "NOD_TEST_", "NOD_UPDATE_"];
+const MAX_NAME: usize = 64;
+/// More are told by the first ones.
+const MAX_TOLD: usize = 16;
+/// How many letters a slip may change.
+const MAX_SLIP: usize = 2;
+
+/// A name that nod does not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    pub name: String,
+    /// What was probably meant.
+    pub nearest: Option<&'static str>,
+    pub origin: Origin,
+}
+
+/// What is set and counts for nothing. In nod's own file every name is meant
+/// for nod; elsewhere `NOD_…` is, and in a `.env` what is nearly a setting.
+pub fn unknown(sources: &Sources) -> Vec<Unknown> {
+    let own = sources.own_file();
+    let mut found: Vec<Unknown> = sources
+        .names()
+        .filter(|(name, _)| is_a_settings_name(name) && !is_known(name))
+        .filter_map(|(name, origin)| {
+            let nearest = nearest(name);
+            let is_ours = match origin {
+                Origin::Environment => false,
+                Origin::File(path) => Some(path) == own.as_ref() || nearest.is_some(),
+            };
+            (is_ours || name.starts_with("NOD_")).then(|| Unknown {
+                name: name.to_owned(),
+                nearest,
+                origin: origin.clone(),
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.truncate(MAX_TOLD);
+    found
+}
+
+/// A secret that ends in `=` on a line of its own would read as a name; what is
+/// told is written as settings are.
+fn is_a_settings_name(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    name.len() <= MAX_NAME && name.contains('_') && name.bytes().all(fits)
+}
+
+fn is_known(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.name == name)
+        || ALSO_READ.contains(&name)
+        || OF_TESTS.iter().any(|start| name.starts_with(start))
+}
+
+/// The setting a slip of a few letters leads away from; the first word may be
+/// that of another setting.
+fn nearest(name: &str) -> Option<&'static str> {
+    let rest = |name: &'static str| name.split_once('_').map_or(name, |(_, rest)| rest);
+    let own_rest = name.split_once('_').map_or(name, |(_, rest)| rest);
+    SETTINGS
+        .iter()
+        .map(|setting| {
+            let whole = slips(name, setting.name);
+            let moved = slips(own_rest, rest(setting.name)) + 1;
+            (whole.min(moved), setting.name)
+        })
+        .filter(|(slips, _)| *slips <= MAX_SLIP)
+        .min_by_key(|(slips, _)| *slips)
+        .map(|(_, name)| name)
+}
+
+/// How many letters have to be added, left out or changed.
+fn slips(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(sources: &Sources) -> Vec<(String, Option<&'static str>)> {
+        let found = unknown(sources).into_iter();
+        found.map(|one| (one.name, one.nearest)).collect()
+    }
+
+    #[test]
+    fn a_slip_is_named_with_what_was_meant() {
+        for (name, meant) in [
+            ("NOD_APPROVER", Some("FEISHU_APPROVERS")),
+            ("NOD_LANGUAGE", None),
+            ("NOD_STATEDIR", Some("NOD_STATE_DIR")),
+            ("NOD_CHAT_ID", Some("FEISHU_CHAT_ID")),
+            ("NOD_FROBNICATE", None),
+        ] {
+            let sources = Sources::of(&[(name, "canary")]);
+            assert_eq!(told(&sources), [(name.to_owned(), meant)], "{name}");
+        }
+    }
+
+    #[test]
+    fn what_nod_reads_and_what_is_not_its_own_is_left_alone() {
+        let mut known: Vec<(&str, &str)> =
+            SETTINGS.iter().map(|setting| (setting.name, "x")).collect();
+        known.extend(ALSO_READ.iter().map(|name| (*name, "x")));
+        known.extend([
+            ("NOD_SIMULATION_SEEDS", "1"),
+            ("NOD_APPROVER", ""),
+            ("FEISHU_OWNER", "x"),
+            ("PATH", "x"),
+            ("https_proxy", "x"),
+        ]);
+        assert_eq!(told(&Sources::of(&known)), []);
+    }
+
+    #[test]
+    fn nods_own_file_is_read_more_strictly_than_a_projects() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "DATABASE_URL=x\nFEISHU_OWNERID=x\nc2VjcmV0X2NhbmFyeQ==\nSECRETCANARY==\n";
+        let mut sources = Sources::of(&[]);
+        sources.home = Some(dir.path().to_owned());
+        let project = dir.path().join(".env");
+        std::fs::write(&project, text).unwrap();
+        sources.add_file(&project);
+        let slip = ("FEISHU_OWNERID".to_owned(), Some("FEISHU_OWNER_ID"));
+        assert_eq!(told(&sources), std::slice::from_ref(&slip));
+
+        let own = sources.own_file().unwrap();
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::write(&own, text).unwrap();
+        let mut sources = Sources::of(&[]);
+        sources.home = Some(dir.path().to_owned());
+        sources.add_file(&own);
+        assert_eq!(told(&sources), [("DATABASE_URL".to_owned(), None), slip]);
+    }
+}
