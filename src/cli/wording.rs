@@ -6,6 +6,7 @@ pub(super) mod help;
 mod record;
 mod service;
 pub(super) mod trouble;
+mod undo;
 mod usage;
 
 pub(super) use faults::accepts_zh;
@@ -409,50 +410,6 @@ impl Words {
         self.made(
             format!("将写入 {file}：{names}"),
             format!("would write to {file}: {names}"),
-        )
-    }
-
-    pub(super) fn would_restore(self, file: &str) -> String {
-        self.made(format!("将还原 {file}"), format!("would restore {file}"))
-    }
-
-    pub(super) fn would_remove_service(self) -> &'static str {
-        self.pick("将移除后台服务", "would remove the service")
-    }
-
-    pub(super) fn removed(self, file: &str) -> String {
-        self.made(format!("已删除 {file}"), format!("removed {file}"))
-    }
-
-    pub(super) fn restored(self, file: &str) -> String {
-        self.made(format!("已还原 {file}"), format!("restored {file}"))
-    }
-
-    pub(super) fn edited(self, file: &str) -> String {
-        self.made(
-            format!("{file} 之后被改过：只移除了 nod 的部分"),
-            format!("{file} was changed since: took out only nod's part"),
-        )
-    }
-
-    pub(super) fn nothing_to_take_back(self) -> &'static str {
-        self.pick(
-            "没有发现 nod 的设置，没有改动",
-            "nothing of nod's set-up was found; nothing was changed",
-        )
-    }
-
-    pub(super) fn records_stay(self, dir: &str) -> String {
-        self.made(
-            format!("守护进程的记录（审计、规则）还在 {dir}，不需要时可删除"),
-            format!("the daemon's records (audit, rules) are still in {dir}; delete it if you don't want them"),
-        )
-    }
-
-    pub(super) fn uninstalled(self) -> &'static str {
-        self.pick(
-            "nod 的设置已全部撤回",
-            "everything the set-up wrote is taken back",
         )
     }
 

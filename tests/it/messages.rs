@@ -103,7 +103,7 @@ fn filtered(text: &str, home: &Home, given: &[(&str, &str)]) -> String {
     if let Some((_, base)) = given.iter().find(|(name, _)| *name == "FEISHU_DOMAIN") {
         text = text.replace(base, "FEISHU");
     }
-    for before in ["pid ", "process ", "（进程 ", "，进程 ", "log id "] {
+    for before in ["pid ", "process ", "kill ", "（进程 ", "，进程 ", "log id "] {
         text = masked(&text, before, |rest| {
             rest.chars().take_while(char::is_ascii_alphanumeric).count()
         });
@@ -335,6 +335,13 @@ async fn with_a_daemon(said: &mut Transcript) {
     said.run(home, "an audit that is whole", &["audit", "verify"], &given)
         .await;
     said.run(home, "an audit", &["audit"], &given).await;
+    said.run(
+        home,
+        "a daemon that stays",
+        &["setup", "--uninstall"],
+        &given,
+    )
+    .await;
     said.run(home, "a doctor with a daemon", &["doctor"], &given)
         .await;
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
 
+use super::support::{Daemon, settings};
+
 const LIMIT: Duration = Duration::from_secs(30);
 const SETTINGS: &str = "{\n  // mine\n  \"model\": \"opus\"\n}";
 
@@ -138,6 +140,32 @@ fn a_preview_changes_nothing() {
         text(&preview)
     );
     assert_eq!(picture(home.path()), before);
+}
+
+#[tokio::test]
+async fn a_daemon_that_outlives_the_set_up_is_told_of() {
+    let daemon = Daemon::start(&settings("http://127.0.0.1:1"));
+    let status = daemon.status_where("running", |_| true).await;
+    let home = &daemon.home;
+    let stays = format!(
+        "a daemon is still running (process {0}): press Ctrl-C where it was started, or `kill {0}`",
+        status["pid"]
+    );
+    let undo = ["setup", "--uninstall"];
+    let (code, out, _) = home.run(&undo, &[]).await;
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains(&stays), "{out}");
+    let claude = home.path().join(".claude/settings.json");
+    fs::create_dir_all(claude.parent().unwrap()).unwrap();
+    let hook = r#"{"type": "command", "command": "/opt/nod hook"}"#;
+    let hooks = format!(r#"{{"hooks": {{"PermissionRequest": [{{"hooks": [{hook}]}}]}}}}"#);
+    fs::write(&claude, hooks).unwrap();
+    for arguments in [&[&undo[..], &["--dry-run"]].concat()[..], &undo] {
+        let (code, out, err) = home.run(arguments, &[]).await;
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert!(out.contains(&stays), "{arguments:?}: {out}");
+    }
+    drop(daemon);
 }
 
 #[test]

@@ -1,10 +1,16 @@
 //! `nod setup --uninstall`: every file as it was, or without nod's part where
 //! somebody else changed it since.
 
+use std::time::Duration;
+
 use super::super::{Failure, Outcome, output, service};
 use super::manifest::{Entry, Kind, ModeBefore, Undone};
 use super::{Setup, env_file};
 use crate::claude::hooks_file::{Asking, Draft};
+use crate::hook::client::{self, Unanswered};
+use crate::hook::wire::Order;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 impl Setup<'_> {
     pub(super) fn undo(&mut self, dry_run: bool) -> Outcome {
@@ -12,6 +18,7 @@ impl Setup<'_> {
         let entries = self.manifest.entries();
         if entries.is_empty() && !self.manifest.has_service() && !self.has_hooks()? {
             output::line(words.nothing_to_take_back());
+            self.tell_of_a_daemon();
             return self.manifest.forget().map_err(|e| Failure::new(1, e));
         }
         if dry_run {
@@ -24,6 +31,10 @@ impl Setup<'_> {
             }
             if entries.iter().all(|entry| entry.path != self.paths.claude) && self.has_hooks()? {
                 output::line(&words.would_restore(&self.paths.claude.display().to_string()));
+            }
+            // One that the service keeps would end with it.
+            if !self.manifest.has_service() {
+                self.tell_of_a_daemon();
             }
             return Ok(());
         }
@@ -54,7 +65,21 @@ impl Setup<'_> {
         if self.config.state_dir.is_dir() {
             output::line(&words.records_stay(&self.config.state_dir.display().to_string()));
         }
+        self.tell_of_a_daemon();
         Ok(())
+    }
+
+    /// What was taken back is not the daemon that runs with it.
+    fn tell_of_a_daemon(&self) {
+        let socket = &self.config.sockets.own;
+        let pid = match client::order(socket, Order::Status, ANSWER_WITHIN) {
+            Ok(report) => report["pid"].as_u64(),
+            Err(Unanswered::Unreachable(_)) => return,
+            Err(_) => None,
+        };
+        let served = service::places(self.sources, self.config)
+            .is_some_and(|places| service::Manager::kind_here().is_installed(&places));
+        output::line(&self.words.daemon_stays(pid, served));
     }
 
     /// Whether Claude Code calls a nod.
@@ -119,7 +144,6 @@ mod tests {
     use super::*;
     use crate::claude::hooks_file::Hooks;
     use std::path::Path;
-    use std::time::Duration;
 
     fn entry(kind: Kind) -> Entry {
         Entry::of(kind, Path::new("/home/u/f"), &["A"])

@@ -1,0 +1,73 @@
+//! What `nod setup --uninstall` says, in both languages. Holds words only.
+
+use super::Words;
+
+impl Words {
+    pub(in crate::cli) fn would_restore(self, file: &str) -> String {
+        self.made(format!("将还原 {file}"), format!("would restore {file}"))
+    }
+
+    pub(in crate::cli) fn would_remove_service(self) -> &'static str {
+        self.pick("将移除后台服务", "would remove the service")
+    }
+
+    pub(in crate::cli) fn removed(self, file: &str) -> String {
+        self.made(format!("已删除 {file}"), format!("removed {file}"))
+    }
+
+    pub(in crate::cli) fn restored(self, file: &str) -> String {
+        self.made(format!("已还原 {file}"), format!("restored {file}"))
+    }
+
+    pub(in crate::cli) fn edited(self, file: &str) -> String {
+        self.made(
+            format!("{file} 之后被改过：只移除了 nod 的部分"),
+            format!("{file} was changed since: took out only nod's part"),
+        )
+    }
+
+    pub(in crate::cli) fn nothing_to_take_back(self) -> &'static str {
+        self.pick(
+            "没有发现 nod 的设置，没有改动",
+            "nothing of nod's set-up was found; nothing was changed",
+        )
+    }
+
+    pub(in crate::cli) fn records_stay(self, dir: &str) -> String {
+        self.made(
+            format!("守护进程的记录（审计、规则）还在 {dir}，不需要时可删除"),
+            format!("the daemon's records (audit, rules) are still in {dir}; delete it if you don't want them"),
+        )
+    }
+
+    pub(in crate::cli) fn daemon_stays(self, pid: Option<u64>, served: bool) -> String {
+        let who = pid.map_or_else(String::new, |pid| {
+            self.made(format!("（进程 {pid}）"), format!(" (process {pid})"))
+        });
+        let stop = match (served, pid) {
+            (true, _) => self.made(
+                "用 `nod service uninstall` 停止".to_owned(),
+                "`nod service uninstall` stops it".to_owned(),
+            ),
+            (false, Some(pid)) => self.made(
+                format!("在启动它的终端按 Ctrl-C，或 `kill {pid}`"),
+                format!("press Ctrl-C where it was started, or `kill {pid}`"),
+            ),
+            (false, None) => self.made(
+                "在启动它的终端按 Ctrl-C".to_owned(),
+                "press Ctrl-C where it was started".to_owned(),
+            ),
+        };
+        self.made(
+            format!("守护进程仍在运行{who}：{stop}"),
+            format!("a daemon is still running{who}: {stop}"),
+        )
+    }
+
+    pub(in crate::cli) fn uninstalled(self) -> &'static str {
+        self.pick(
+            "nod 的设置已全部撤回",
+            "everything the set-up wrote is taken back",
+        )
+    }
+}
