@@ -237,6 +237,14 @@ impl Words {
         )
     }
 
+    /// As above, from the set-up, which can do without.
+    pub(super) fn setup_card_sent(self, seconds: u64) -> String {
+        self.made(
+            format!("测试卡片已发送，请在飞书里点击按钮（等待 {seconds} 秒；要跳过，按 Ctrl-C 后运行 `nod setup --no-test-card`）…"),
+            format!("sent a test card; tap its button in Feishu (waiting {seconds} s; to skip it, press Ctrl-C and run `nod setup --no-test-card`)…"),
+        )
+    }
+
     pub(super) fn tapped(self, micros: u128) -> String {
         self.made(
             format!("点击已到达，答复用时 {micros} 微秒"),

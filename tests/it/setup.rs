@@ -99,6 +99,7 @@ async fn flags_alone_lead_to_a_proven_tap_and_back() {
     let said = text(&output);
     assert!(output.status.success(), "{said}");
     assert!(!said.contains(APP_SECRET), "{said}");
+    assert!(said.contains("`nod setup --no-test-card`"), "{said}");
     let after = picture(home.path());
     let (mode, env) = &after[".config/nod/.env"];
     assert_eq!(*mode, 0o600);

@@ -136,7 +136,7 @@ impl Setup<'_> {
         let (Some(app), Some(owner)) = (&self.app, &self.owner) else {
             return Ok(());
         };
-        let sent = || output::line(&words.card_sent(tap::TAP_WITHIN.as_secs()));
+        let sent = || output::line(&words.setup_card_sent(tap::TAP_WITHIN.as_secs()));
         match tap::prove(&self.network, app, owner, words, tap::TAP_WITHIN, sent).await {
             Ok(took) => {
                 output::line(&words.tapped(took.as_micros()));
