@@ -244,8 +244,9 @@ impl<'a> Setup<'a> {
 
     fn given_secret(&mut self, arguments: &Arguments) -> Result<Secret, Failure> {
         let words = self.words;
-        let fail = |why: &Text| Failure::new(2, words.no_secret(why));
-        let bytes = if let Some(file) = &arguments.app_secret_file {
+        let file = arguments.app_secret_file.as_deref();
+        let fail = |why: &Text| Failure::new(2, words.no_secret(file, why));
+        let bytes = if let Some(file) = file {
             files::read(file)
                 .map_err(|error| fail(&system::io(&error)))?
                 .ok_or_else(|| fail(&NO_SUCH_FILE))?

@@ -245,6 +245,15 @@ async fn without_a_daemon(said: &mut Transcript) {
     .await;
     said.run(&home, "a bad flag", &["setup", "--owner", "a b"], &[])
         .await;
+    for line in [
+        "setup --app-id me --app-secret-stdin",
+        "setup --domain http://10.0.0.1",
+        "setup --app-id cli_a1b2c3d4e5f60718 --app-secret-file nowhere",
+        "ask --to oc_\u{e9} confirm q",
+    ] {
+        let line: Vec<&str> = line.split(' ').collect();
+        said.run(&home, "a bad flag", &line, &[]).await;
+    }
     said.run(&home, "a preview", &["setup", "--yes", "--dry-run"], &[])
         .await;
     said.run(

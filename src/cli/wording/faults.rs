@@ -127,8 +127,14 @@ impl Words {
     }
 
     pub(in crate::cli) fn bad_flag(self, name: &str, why: &dyn Display) -> String {
+        let accepts = match name {
+            "--app-id" => accepts_zh("FEISHU_APP_ID"),
+            "--domain" => accepts_zh("FEISHU_DOMAIN"),
+            "--owner" => accepts_zh("FEISHU_OWNER_ID"),
+            _ => "会话 id（`oc_…`）或用户 id（`ou_…`），不含空格",
+        };
         self.made(
-            format!("`{name}` 的值不可用"),
+            format!("`{name}` 的值不可用；可用：{accepts}"),
             format!("`{name}` can't be used: {why}"),
         )
     }

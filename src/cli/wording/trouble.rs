@@ -65,10 +65,15 @@ impl Words {
         )
     }
 
-    pub(in crate::cli) fn no_secret(self, why: &Text) -> String {
+    /// `file` is where it was looked for, unless somebody typed it.
+    pub(in crate::cli) fn no_secret(self, file: Option<&Path>, why: &Text) -> String {
+        let file = file.map_or_else(String::new, |file| {
+            let file = file.display();
+            self.made(format!("（`{file}`）"), format!(" in `{file}`"))
+        });
         self.made(
-            format!("无法读取 App Secret：{}", why.zh),
-            format!("the app's secret cannot be read: {}", why.en),
+            format!("无法读取 App Secret{file}：{}", why.zh),
+            format!("the app's secret{file} cannot be read: {}", why.en),
         )
     }
 
