@@ -291,11 +291,19 @@ impl Words {
         self.pick("写入？", "Write it?")
     }
 
-    pub(super) fn hooks_installed(self) -> &'static str {
-        self.pick(
-            "Claude Code 的 hook 已安装（原文件已备份，`nod setup --uninstall` 可还原）",
-            "Claude Code's hooks are installed (the old file is kept; `nod setup --uninstall` restores it)",
-        )
+    /// `had_file`: there was one before.
+    pub(super) fn hooks_installed(self, had_file: bool) -> &'static str {
+        if had_file {
+            self.pick(
+                "Claude Code 的 hook 已安装（原文件已备份，`nod setup --uninstall` 可还原）",
+                "Claude Code's hooks are installed (the old file is kept; `nod setup --uninstall` restores it)",
+            )
+        } else {
+            self.pick(
+                "Claude Code 的 hook 已安装（`nod setup --uninstall` 可移除）",
+                "Claude Code's hooks are installed (`nod setup --uninstall` removes them)",
+            )
+        }
     }
 
     pub(super) fn hooks_left(self) -> &'static str {
@@ -411,6 +419,27 @@ impl Words {
         self.pick(
             "✓ 已完成　· 待做　- 不需要，或这里做不到",
             "✓ done   · to do   - not wanted, or not possible here",
+        )
+    }
+
+    pub(super) fn would_send_card(self) -> &'static str {
+        self.pick(
+            "将向所有者发送测试卡片并等待点击",
+            "would send the owner a test card and wait for a tap",
+        )
+    }
+
+    pub(super) fn would_serve(self, file: &str) -> String {
+        self.made(
+            format!("将安装并启动后台服务（{file}）"),
+            format!("would install and start the service ({file})"),
+        )
+    }
+
+    pub(super) fn would_change(self, file: &str) -> String {
+        self.made(
+            format!("将修改 Claude Code 的设置 {file}："),
+            format!("would change Claude Code's settings {file}:"),
         )
     }
 

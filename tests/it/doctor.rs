@@ -107,6 +107,8 @@ impl Healthy {
         let (code, out, err) = home.run(&flags, &[]).await;
         assert_eq!(code, Some(0), "{out}{err}");
         assert!(out.contains("`nod doctor --click` proves"), "{out}");
+        let no_file_before = "installed (`nod setup --uninstall` removes them)";
+        assert!(out.contains(no_file_before), "{out}");
         Self { feishu, daemon }
     }
 

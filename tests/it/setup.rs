@@ -100,6 +100,7 @@ async fn flags_alone_lead_to_a_proven_tap_and_back() {
     assert!(output.status.success(), "{said}");
     assert!(!said.contains(APP_SECRET), "{said}");
     assert!(said.contains("`nod setup --no-test-card`"), "{said}");
+    assert!(said.contains("the old file is kept"), "{said}");
     let after = picture(home.path());
     let (mode, env) = &after[".config/nod/.env"];
     assert_eq!(*mode, 0o600);
@@ -135,12 +136,23 @@ fn a_preview_changes_nothing() {
         .unwrap();
     assert!(preview.status.success(), "{}", text(&preview));
     assert!(text(&preview).contains("+  \"hooks\": {"));
-    assert!(
-        text(&preview).contains("✓ done   · to do"),
-        "{}",
-        text(&preview)
-    );
+    for words in [
+        "✓ done   · to do",
+        "nod/.env: FEISHU_APP_ID, FEISHU_APP_SECRET, FEISHU_DOMAIN, FEISHU_OWNER_ID, NOD_LANG\n",
+        "would send the owner a test card",
+    ] {
+        let said = text(&preview);
+        assert!(said.contains(words), "`{words}` is not in {said}");
+    }
     assert_eq!(picture(home.path()), before);
+    let managed = Managed::new();
+    let preview = ["setup", "--yes", "--no-test-card", "--dry-run"];
+    let (_, said) = managed.run(&preview, &[]);
+    assert!(
+        said.contains("would install and start the service"),
+        "{said}"
+    );
+    assert!(!said.contains("test card"), "{said}");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ impl Kind {
         self.file(places).exists()
     }
 
-    fn file(self, places: &Places) -> PathBuf {
+    pub(crate) fn file(self, places: &Places) -> PathBuf {
         match self {
             Self::Systemd => places.config_home.join("systemd/user").join(UNIT),
             Self::Launchd => places

@@ -22,6 +22,14 @@ use crate::wording::{Text, system};
 /// Exit code when everything is in place and no tap has proven it.
 const UNPROVEN: u8 = 4;
 
+/// What the settings file holds after every set-up.
+const ALWAYS_SAVED: [&str; 4] = [
+    "FEISHU_APP_ID",
+    "FEISHU_APP_SECRET",
+    "FEISHU_DOMAIN",
+    "FEISHU_OWNER_ID",
+];
+
 impl Setup<'_> {
     pub(super) async fn go(&mut self) -> Outcome {
         if self.terminal.is_some() && !self.facts().saved {
@@ -178,7 +186,7 @@ impl Setup<'_> {
             return Ok(());
         }
         self.write_claude_settings(&draft)?;
-        output::line(words.hooks_installed());
+        output::line(words.hooks_installed(draft.before().is_some()));
         Ok(())
     }
 
@@ -396,11 +404,25 @@ impl Setup<'_> {
             output::line(&format!("  {mark} {}", words.step(step)));
         }
         output::line(words.marks());
-        let values = self.values();
-        if !facts.saved && !values.is_empty() {
-            let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+        let is_open = |step| plan::status(step, &facts, self.wishes) == Status::Open;
+        if [Step::App, Step::Owner, Step::Save]
+            .into_iter()
+            .any(is_open)
+        {
+            // The steps before bring what is not known yet.
+            let mut names = ALWAYS_SAVED.to_vec();
+            let others = self.values().into_iter().map(|(name, _)| name);
+            names.extend(others.filter(|name| !ALWAYS_SAVED.contains(name)));
             let file = self.paths.own.display().to_string();
             output::line(&words.would_write(&file, &names.join(", ")));
+        }
+        if is_open(Step::TestCard) {
+            output::line(words.would_send_card());
+        }
+        let places = service::places(self.sources, self.config);
+        if let Some(places) = places.filter(|_| is_open(Step::Service)) {
+            let file = service::Manager::kind_here().file(&places);
+            output::line(&words.would_serve(&file.display().to_string()));
         }
         let mut draft = self.claude_settings()?;
         draft
@@ -416,7 +438,10 @@ impl Setup<'_> {
                 .set_mode(Some("default"))
                 .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
         }
-        output::text(&draft.diff());
+        if draft.is_changed() {
+            output::line(&words.would_change(&self.paths.claude.display().to_string()));
+            output::text(&draft.diff());
+        }
         Ok(())
     }
 }
