@@ -182,7 +182,7 @@ pub fn offer(request: &Request) -> Offer {
 
 fn rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
     match &*request.tool {
-        "Bash" => command_rules(request, reach),
+        "Bash" => command::rules(request, reach),
         "Edit" | "MultiEdit" | "Write" => file_rule(request, "Edit", reach),
         "Read" => file_rule(request, "Read", reach),
         "WebFetch" => domain_rule(request),
@@ -236,34 +236,6 @@ fn writable(text: &str) -> Result<(), NoRule> {
         Err(NoRule::Wildcard)
     } else {
         Ok(())
-    }
-}
-
-fn command_rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
-    let command = field(request, "command")?.trim_matches(' ');
-    writable(command)?;
-    let parts = command::parts(command)?;
-    for part in &parts {
-        part.check(&request.origin, reach == Reach::Always)?;
-    }
-    let suggested = &request.suggested;
-    let contents = suggested.iter().filter_map(|rule| rule.content.as_deref());
-    let acceptable = !suggested.is_empty()
-        && suggested.len() <= MAX_RULES
-        && contents.map(str::len).sum::<usize>() <= MAX_CONTENT
-        && suggested.iter().all(|rule| {
-            rule.tool == "Bash"
-                && rule
-                    .content
-                    .as_deref()
-                    .is_some_and(|content| command::covers(content, &parts))
-        });
-    if acceptable {
-        return Ok(suggested.clone());
-    }
-    match &parts[..] {
-        [_] => Ok(vec![Rule::new("Bash", command)]),
-        _ => Err(NoRule::Compound),
     }
 }
 

@@ -3,13 +3,13 @@
 
 use std::ffi::OsStr;
 
-use super::{NoRule, path};
-use crate::approvals::request::Origin;
+use super::{MAX_CONTENT, MAX_RULES, NoRule, Reach, Rule, path};
+use crate::approvals::request::{Origin, Request};
 use crate::cards::escape;
 
 /// One command of a list or pipeline.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part<'a> {
+struct Part<'a> {
     text: &'a str,
     /// Without quotes and backslashes, as the program would get them.
     words: Vec<String>,
@@ -109,9 +109,39 @@ const NEVER_OPEN: &[&str] = &[
     "tar", "tee", "vim", "wget",
 ];
 
+/// The rules an "always" for this command would leave: those Claude Code
+/// proposes where every one can be taken, else the command itself.
+pub(super) fn rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
+    let command = super::field(request, "command")?.trim_matches(' ');
+    super::writable(command)?;
+    let parts = parts(command)?;
+    for part in &parts {
+        part.check(&request.origin, reach == Reach::Always)?;
+    }
+    let suggested = &request.suggested;
+    let contents = suggested.iter().filter_map(|rule| rule.content.as_deref());
+    let acceptable = !suggested.is_empty()
+        && suggested.len() <= MAX_RULES
+        && contents.map(str::len).sum::<usize>() <= MAX_CONTENT
+        && suggested.iter().all(|rule| {
+            rule.tool == "Bash"
+                && rule
+                    .content
+                    .as_deref()
+                    .is_some_and(|content| covers(content, &parts))
+        });
+    if acceptable {
+        return Ok(suggested.clone());
+    }
+    match &parts[..] {
+        [_] => Ok(vec![Rule::new("Bash", command)]),
+        _ => Err(NoRule::Compound),
+    }
+}
+
 /// Splits at the shell's operators. Quotes must be paired; redirections,
 /// subshells, comments and everything the shell would expand are refused.
-pub(super) fn parts(command: &str) -> Result<Vec<Part<'_>>, NoRule> {
+fn parts(command: &str) -> Result<Vec<Part<'_>>, NoRule> {
     if depth(command).is_none() {
         return Err(NoRule::Unpaired);
     }
@@ -205,7 +235,7 @@ fn depth(text: &str) -> Option<usize> {
 }
 
 impl Part<'_> {
-    pub(super) fn check(&self, origin: &Origin, inside_only: bool) -> Result<(), NoRule> {
+    fn check(&self, origin: &Origin, inside_only: bool) -> Result<(), NoRule> {
         if runs_others(&self.words) {
             return Err(NoRule::Runner);
         }
@@ -340,8 +370,8 @@ fn runs_others(words: &[String]) -> bool {
 /// Whether a proposed rule belongs to one of the parts and is narrow enough to
 /// be shown as what it is: the part itself, or program and subcommand followed
 /// by anything.
-pub(super) fn covers(content: &str, parts: &[Part<'_>]) -> bool {
-    if content.len() > super::MAX_CONTENT || !escape::is_plain(content) {
+fn covers(content: &str, parts: &[Part<'_>]) -> bool {
+    if content.len() > MAX_CONTENT || !escape::is_plain(content) {
         return false;
     }
     let open = content
