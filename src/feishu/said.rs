@@ -11,14 +11,14 @@ impl OutboundError {
     pub fn text(&self) -> Text {
         let zh = match self {
             Self::PlainText { host } => format!("拒绝向 `{host}` 明文发送：请使用 https 地址"),
-            Self::BadAddress { .. } => "这不是可以访问的地址".to_owned(),
+            Self::BadAddress { problem } => format!("这不是可以访问的地址（{problem}）"),
             Self::BadProxy { name } => format!(
                 "`{name}` 不是可用的代理：请写成 `http://host:port`、`https://host:port`、`socks5://host:port` 或 `socks5h://host:port`"
             ),
-            Self::BadCaFile { .. } => {
-                "`NOD_CA_FILE` 不可用：请检查它是否存在，且是 PEM 格式的证书".to_owned()
+            Self::BadCaFile { reason } => {
+                format!("`NOD_CA_FILE` 不可用：请检查它是否存在，且是 PEM 格式的证书（{reason}）")
             }
-            Self::NoTls { .. } => "无法启用加密".to_owned(),
+            Self::NoTls { reason } => format!("无法启用加密（{reason}）"),
             Self::Unknown { host } => format!(
                 "找不到 `{host}` 的地址：请检查网络与 DNS；若此网络需要代理，请设置 `HTTPS_PROXY`"
             ),
@@ -32,16 +32,22 @@ impl OutboundError {
                 "{}没有及时回应：请检查网络；若此网络需要代理，请设置 `HTTPS_PROXY`",
                 peer_zh(peer)
             ),
-            Self::Tls { host, .. } => format!(
-                "无法与 `{host}` 建立可信的加密连接：证书不被信任，可能有认证页面或代理在代为应答，或本机时钟不准"
+            Self::Tls { host, reason } => format!(
+                "无法与 `{host}` 建立可信的加密连接：证书不被信任，可能有认证页面或代理在代为应答，或本机时钟不准（{reason}）"
             ),
             Self::ProxyWantsLogin { proxy } => {
                 format!("代理 `{proxy}` 需要用户名与密码：请写成 `http://user:password@host:port`")
             }
-            Self::ProxyRefused { proxy, host, .. } => {
-                format!("代理 `{proxy}` 没有连接到 `{host}`：请让代理的管理者放行该主机")
+            Self::ProxyRefused {
+                proxy,
+                host,
+                reason,
+            } => {
+                format!(
+                    "代理 `{proxy}` 没有连接到 `{host}`：请让代理的管理者放行该主机（{reason}）"
+                )
             }
-            Self::Lost { peer, .. } => format!("与{}的连接中断", peer_zh(peer)),
+            Self::Lost { peer, reason } => format!("与{}的连接中断（{reason}）", peer_zh(peer)),
         };
         Text::made(zh.trim_start().to_owned(), self.to_string())
     }
@@ -175,6 +181,35 @@ impl RegistrationError {
 mod tests {
     use super::*;
     use crate::wording::Lang;
+
+    #[test]
+    fn what_only_the_library_knows_is_told_in_both_languages() {
+        let (host, reason) = ("h".to_owned(), "canary".to_owned());
+        for error in [
+            OutboundError::BadAddress { problem: "canary" },
+            OutboundError::BadCaFile {
+                reason: reason.clone(),
+            },
+            OutboundError::NoTls {
+                reason: reason.clone(),
+            },
+            OutboundError::Tls {
+                host: host.clone(),
+                reason: "canary",
+            },
+            OutboundError::ProxyRefused {
+                proxy: "p".to_owned(),
+                host: host.clone(),
+                reason: reason.clone(),
+            },
+            OutboundError::Lost { peer: host, reason },
+        ] {
+            let text = error.text();
+            for lang in [Lang::Zh, Lang::En] {
+                assert!(text.get(lang).contains("canary"), "{}", text.get(lang));
+            }
+        }
+    }
 
     #[test]
     fn names_stand_in_both_languages_and_words_only_in_theirs() {
