@@ -1,5 +1,5 @@
-//! The daemon: builds the parts, starts the tasks, stops them in order. Only
-//! here does everything meet.
+//! The daemon: builds the parts, goes on where the last one stopped, runs the
+//! tasks until told to stop. Only here does everything meet.
 
 pub mod announce;
 pub mod instance;
@@ -31,6 +31,7 @@ mod rivals;
 mod sessions;
 mod status;
 mod strangers;
+mod tasks;
 mod turns;
 mod under_way;
 mod undo;
@@ -39,23 +40,22 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::courier::{Courier, Edits, Way};
 use self::parts::{Machine, Parts};
 use self::peers::Gate;
+use self::tasks::Tasks;
 use crate::approvals::Settled;
 use crate::approvals::desk::Desk;
-use crate::approvals::desk::expiry::run_expiry;
 use crate::approvals::request::{Dropped, Ending, Request};
 use crate::approvals::token::TokenHash;
 use crate::clock::Clock;
 use crate::config::{Config, Problems};
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
-use crate::feishu::connection::{self, View, Wiring};
+use crate::feishu::connection::{self, View};
 use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Messages, Receiver};
@@ -65,17 +65,12 @@ use crate::feishu::webhook::Webhook;
 use crate::gateway::seal::{Purpose, Sealer};
 use crate::gateway::server::{self, DoorError};
 use crate::hook::listen::{ListenError, Listening, listen};
-use crate::hook::server::{Intake, Limits, serve};
-use crate::hook::wire::Order;
 use crate::ids::MachineId;
 use crate::store::{Notice, Store, StoreError};
-use crate::wording::{Toast, reply_json};
 use instance::{Instance, InstanceError};
 
 /// How long a hook may take to come back after a restart.
 const COMEBACK: Duration = Duration::from_secs(30);
-const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
-const STOP_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -93,6 +88,10 @@ pub enum DaemonError {
     Api(#[from] ApiError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A task that must always run panicked: whoever started the daemon has to
+    /// start it anew.
+    #[error("a fault of nod's own stopped a part of the daemon, so it has ended as a whole")]
+    Fault,
 }
 
 /// Runs until `stop`. `ready` is called once hooks can connect.
@@ -141,11 +140,7 @@ pub async fn run(
         tasks.connect(&parts, dialer, view);
     }
     if let Some(door) = door {
-        let (terms, inside) = (parts.gate.terms.clone(), peers::inside(&parts));
-        let stop = tasks.feishu.clone();
-        tasks
-            .connected
-            .spawn(server::serve(door, terms, inside, stop));
+        tasks.open(&parts, door);
     }
     sessions::restore(&parts).await;
     inbox::restore(&parts).await;
@@ -162,10 +157,10 @@ pub async fn run(
     }
     info!("ready");
     ready();
-    stop.cancelled().await;
+    let ended = tasks.run_until(&stop).await;
     info!("stopping");
     tasks.stop(&parts).await;
-    Ok(())
+    ended
 }
 
 fn listeners(config: &Config) -> Result<Vec<Listening>, DaemonError> {
@@ -331,128 +326,4 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         Err(why) => warn!("cards left uncorrected cannot be found: {why}"),
     }
     unsent
-}
-
-/// The running tasks, each stopped by its own token so that the order holds.
-struct Tasks {
-    sockets: CancellationToken,
-    feishu: CancellationToken,
-    rest: CancellationToken,
-    serving: JoinSet<()>,
-    connected: JoinSet<()>,
-    others: JoinSet<()>,
-}
-
-impl Tasks {
-    fn start(parts: &Arc<Parts>, edits: Edits, listeners: Vec<Listening>) -> Self {
-        let mut tasks = Self {
-            sockets: CancellationToken::new(),
-            feishu: CancellationToken::new(),
-            rest: CancellationToken::new(),
-            serving: JoinSet::new(),
-            connected: JoinSet::new(),
-            others: JoinSet::new(),
-        };
-        tasks.serve(parts, listeners);
-        let rest = &tasks.rest;
-        tasks
-            .others
-            .spawn(edits::run(Arc::clone(parts), edits, rest.clone()));
-        tasks
-            .others
-            .spawn(nameless::run(Arc::clone(parts), rest.clone()));
-        tasks
-            .others
-            .spawn(courier::run_endings(Arc::clone(parts), rest.clone()));
-        tasks
-            .others
-            .spawn(run_expiry(Arc::clone(&parts.desk), rest.clone()));
-        tasks.others.spawn(prune(Arc::clone(parts), rest.clone()));
-        tasks
-            .others
-            .spawn(rivals::look(Arc::clone(parts), rest.clone()));
-        tasks
-    }
-
-    fn connect(&mut self, parts: &Arc<Parts>, dialer: Dialer, view: watch::Sender<View>) {
-        let lang = parts.config.lang;
-        let shared = Arc::clone(parts);
-        let wiring = Wiring {
-            handler: move |delivery| dispatch::answer(Arc::clone(&shared), delivery),
-            hot: parts.desk.hot(),
-            view,
-            overdue_answer: reply_json(&Toast::Processing, None, lang),
-            failed_answer: reply_json(&Toast::Invalid, None, lang),
-            stop: self.feishu.clone(),
-        };
-        self.connected.spawn(connection::run(dialer, wiring));
-    }
-
-    fn serve(&mut self, parts: &Arc<Parts>, listeners: Vec<Listening>) {
-        for listening in listeners {
-            let (registers, notes, states) =
-                (Arc::clone(parts), Arc::clone(parts), Arc::clone(parts));
-            let intake = Intake {
-                register: move |registration, peer| {
-                    intake::register(Arc::clone(&registers), registration, peer)
-                },
-                notify: move |notice, _| {
-                    let answer = notices::take(&notes, &notice);
-                    async move { answer }
-                },
-                order: move |order| obey(Arc::clone(&states), order),
-            };
-            self.serving.spawn(serve(
-                listening,
-                Arc::new(intake),
-                Limits::default(),
-                self.sockets.clone(),
-            ));
-        }
-    }
-
-    /// Sessions first, which say why they end; then hooks, which come back to the next daemon; then Feishu, with its
-    /// goodbye; then the card corrections under way.
-    async fn stop(mut self, parts: &Parts) {
-        parts.sessions.stop().await;
-        parts.desk.detach_all(COMEBACK);
-        self.sockets.cancel();
-        drain(&mut self.serving).await;
-        self.feishu.cancel();
-        drain(&mut self.connected).await;
-        self.rest.cancel();
-        drain(&mut self.others).await;
-        parts.store.clone().close().await;
-    }
-}
-
-/// What a person's command on this machine asks for; the answer is how nod is
-/// afterwards.
-async fn obey(parts: Arc<Parts>, order: Order) -> serde_json::Value {
-    match order {
-        Order::Status => {}
-        Order::Lock => lock::set(&parts, true, None).await,
-        Order::Unlock => lock::set(&parts, false, None).await,
-    }
-    status::report(&parts)
-}
-
-async fn drain(tasks: &mut JoinSet<()>) {
-    let all = async { while tasks.join_next().await.is_some() {} };
-    if tokio::time::timeout(STOP_WITHIN, all).await.is_err() {
-        tasks.abort_all();
-    }
-}
-
-async fn prune(parts: Arc<Parts>, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(PRUNE_EVERY) => {}
-        }
-        let now = parts.now();
-        if let Err(why) = parts.store.run(move |db| db.prune(now)).await {
-            warn!("old records were not removed: {why}");
-        }
-    }
 }

@@ -11,6 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
+use super::panics::OWN_FAULT;
 use super::wording::Words;
 use super::{BAD_SETTINGS, Failure, Outcome, output};
 use crate::config::{self, Config, Problem, Sources};
@@ -135,6 +136,7 @@ fn failure(words: Words, why: &DaemonError) -> Failure {
         | DaemonError::Outbound(_)
         | DaemonError::Door(_) => (BAD_SETTINGS, None),
         DaemonError::Api(_) | DaemonError::Store(_) => (1, None),
+        DaemonError::Fault => (OWN_FAULT, Some(words.start_daemon_hint())),
     };
     Failure {
         hint: hint.map(str::to_owned),
@@ -156,4 +158,22 @@ fn log_to_stderr(level: Option<tracing::Level>) -> output::LogWriter {
         .with(lines.with_filter(own))
         .init();
     writer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wording::Lang;
+
+    #[test]
+    fn a_fault_ends_with_a_code_that_a_service_manager_restarts() {
+        for (lang, says) in [(Lang::Zh, "整个守护进程已结束"), (Lang::En, "as a whole")] {
+            let failure = failure(Words(lang), &DaemonError::Fault);
+            assert_eq!(failure.code, OWN_FAULT);
+            assert_ne!(failure.code, BAD_SETTINGS, "which is not started anew");
+            let why = failure.why.get(lang);
+            assert!(why.contains(says), "{why}");
+            assert!(failure.hint.is_some());
+        }
+    }
 }

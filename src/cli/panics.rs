@@ -8,10 +8,11 @@ use super::output;
 use super::wording::Words;
 
 /// What sysexits.h calls an internal software error.
-const OWN_FAULT: u8 = 70;
+pub(super) const OWN_FAULT: u8 = 70;
 
 /// From here on a panic says one sentence, in whichever thread it happens. In
-/// the daemon it ends the task it happens in and nothing else.
+/// the daemon it ends the task it happens in, and the whole where that task
+/// must always run.
 pub(super) fn tell_in(words: Words) {
     panic::set_hook(Box::new(move |panic| {
         output::problem(&words.own_fault(panic.location()));

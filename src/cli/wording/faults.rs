@@ -213,6 +213,10 @@ impl Words {
             DaemonError::Api(why) => why.text().get(self.0).to_owned(),
             DaemonError::Store(why) => self.store(why),
             DaemonError::Door(why) => self.door(why),
+            DaemonError::Fault => self.made(
+                "nod 内部出错，守护进程的一部分停止了，因此整个守护进程已结束".to_owned(),
+                why.to_string(),
+            ),
         }
     }
 
