@@ -312,8 +312,13 @@ impl Approvals {
     }
 
     /// Hands a request back to the terminal because its card can't be shown.
-    pub fn undeliverable(&mut self, id: &RequestId, now: Millis) -> Option<Settled> {
-        self.settle(id, Ending::Undeliverable, now)
+    pub fn undeliverable(
+        &mut self,
+        id: &RequestId,
+        why: Option<String>,
+        now: Millis,
+    ) -> Option<Settled> {
+        self.settle(id, Ending::Undeliverable { why }, now)
     }
 
     /// Ends a request whose session wants no answer any more.

@@ -189,9 +189,9 @@ impl Desk {
     }
 
     /// Hands a request back to the terminal because its card can't be shown.
-    pub fn undeliverable(&self, id: &RequestId) -> bool {
+    pub fn undeliverable(&self, id: &RequestId, why: Option<String>) -> bool {
         let now = (self.clock)();
-        self.end(|approvals| approvals.undeliverable(id, now).into_iter().collect()) > 0
+        self.end(|approvals| approvals.undeliverable(id, why, now).into_iter().collect()) > 0
     }
 
     /// Ends a request whose session wants no answer any more; false when it

@@ -79,7 +79,7 @@ pub fn kind(ending: &Ending) -> &'static str {
         Ending::TimedOut => "timeout",
         Ending::HookGone => "hook_gone",
         Ending::Orphaned => "orphaned",
-        Ending::Undeliverable => "undeliverable",
+        Ending::Undeliverable { .. } => "undeliverable",
         Ending::Dropped { why } => match why {
             Dropped::Command => "cancelled",
             Dropped::Over => "task_over",
@@ -106,11 +106,10 @@ pub fn ending_json(ending: &Ending) -> Value {
             json!({"kind": kind, "by": by.id.as_str(), "answers": answers})
         }
         Ending::Terminal { allowed } => json!({"kind": kind, "allowed": allowed}),
-        Ending::TimedOut
-        | Ending::HookGone
-        | Ending::Orphaned
-        | Ending::Undeliverable
-        | Ending::Dropped { .. } => json!({"kind": kind}),
+        Ending::Undeliverable { why } => json!({"kind": kind, "why": why}),
+        Ending::TimedOut | Ending::HookGone | Ending::Orphaned | Ending::Dropped { .. } => {
+            json!({"kind": kind})
+        }
     }
 }
 
@@ -152,7 +151,9 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
         "timeout" => Some(Ending::TimedOut),
         "hook_gone" => Some(Ending::HookGone),
         "orphaned" => Some(Ending::Orphaned),
-        "undeliverable" => Some(Ending::Undeliverable),
+        "undeliverable" => Some(Ending::Undeliverable {
+            why: text(value, "why"),
+        }),
         "cancelled" => dropped(Dropped::Command),
         "task_over" => dropped(Dropped::Over),
         "restarted" => dropped(Dropped::Restart),
@@ -256,7 +257,10 @@ mod tests {
             Ending::TimedOut,
             Ending::HookGone,
             Ending::Orphaned,
-            Ending::Undeliverable,
+            Ending::Undeliverable { why: None },
+            Ending::Undeliverable {
+                why: Some("no such chat".to_owned()),
+            },
             Ending::Dropped {
                 why: Dropped::Command,
             },

@@ -135,7 +135,10 @@ pub enum Ending {
     /// The daemon restarted and the hook did not come back.
     Orphaned,
     /// Feishu would not carry the card, so the terminal was told to decide.
-    Undeliverable,
+    /// `why` is for the person at the terminal.
+    Undeliverable {
+        why: Option<String>,
+    },
     /// The session that asked wants no answer any more.
     Dropped {
         why: Dropped,

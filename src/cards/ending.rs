@@ -118,7 +118,7 @@ fn outcome(ending: &Ending) -> (&'static Text, &'static str) {
         Ending::TimedOut => (&said::TIMED_OUT, "grey"),
         Ending::HookGone => (&said::HOOK_GONE, "grey"),
         Ending::Orphaned => (&said::ORPHANED, "grey"),
-        Ending::Undeliverable => (&said::UNDELIVERABLE, "grey"),
+        Ending::Undeliverable { .. } => (&said::UNDELIVERABLE, "grey"),
         Ending::Dropped { .. } => (&said::DROPPED, "grey"),
     }
 }
@@ -133,7 +133,7 @@ fn result(ending: &Ending, title: &Text, request: &Request, at: Millis, lang: La
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
-        | Ending::Undeliverable
+        | Ending::Undeliverable { .. }
         | Ending::Dropped { .. } => return vec![markdown(&line)],
     };
     match person(by) {
@@ -217,7 +217,7 @@ fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) 
         Ending::TimedOut => say(&said::TIMED_OUT_TEXT),
         Ending::HookGone => say(&said::HOOK_GONE_TEXT),
         Ending::Orphaned => say(&said::ORPHANED_TEXT),
-        Ending::Undeliverable => say(&said::UNDELIVERABLE_TEXT),
+        Ending::Undeliverable { .. } => say(&said::UNDELIVERABLE_TEXT),
         Ending::Dropped { why } => say(said::dropped(*why)),
     }
 }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::approvals::request::Request;
 use crate::rules::{LOCAL_SETTINGS, Offer, Rule};
+use crate::sessions::questions::script;
 use crate::wording::card::{self as words, Work};
 use crate::wording::{Lang, Text};
 
@@ -194,7 +195,11 @@ pub(super) fn origin(request: &Request, lang: Lang) -> String {
     if let Some(branch) = &from.branch {
         facts.push((&words::BRANCH, short(branch, 160)));
     }
-    facts.push((&words::TOOL, short(&request.tool, 160)));
+    facts.push(if &*request.tool == script::TOOL {
+        (&words::ASKED_BY, words::A_COMMAND.get(lang).to_owned())
+    } else {
+        (&words::TOOL, short(&request.tool, 160))
+    });
     if let Some(agent) = &from.agent {
         facts.push((&words::AGENT, short(agent, 120)));
     }

@@ -102,7 +102,7 @@ pub(super) fn endings() -> Vec<Ending> {
         Ending::Dropped {
             why: Dropped::Restart,
         },
-        Ending::Undeliverable,
+        Ending::Undeliverable { why: None },
     ]
 }
 

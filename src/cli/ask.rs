@@ -160,12 +160,17 @@ fn report(
             return answered(arguments, &answers["answers"]);
         }
         Ok(Decision::Deny { .. }) => Failure::new(DECLINED, words.declined()),
-        Ok(Decision::Terminal { error, message }) if error == "server_timeout" => {
-            Failure::new(TIMED_OUT, words.terminal(&error, &message))
-        }
         Err(why @ Unanswered::OutOfTime) => Failure::new(TIMED_OUT, words.unanswered(&why)),
-        Ok(Decision::Terminal { error, message }) => {
-            Failure::new(UNAVAILABLE, words.terminal(&error, &message))
+        Ok(Decision::Terminal {
+            error,
+            message,
+            why,
+        }) => {
+            let code = match &*error {
+                "server_timeout" => TIMED_OUT,
+                _ => UNAVAILABLE,
+            };
+            Failure::new(code, words.terminal(&error, &message, why.as_deref()))
         }
         Err(why) => Failure {
             hint: Some(hint.to_owned()),

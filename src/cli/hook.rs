@@ -99,9 +99,11 @@ fn permission(
             }
         }
         Ok(Decision::Terminal { error, .. }) if error == ANSWERED_IN_TERMINAL => return Ok(()),
-        Ok(Decision::Terminal { error, message }) => {
-            return Err(words.terminal(&error, &message));
-        }
+        Ok(Decision::Terminal {
+            error,
+            message,
+            why,
+        }) => return Err(words.terminal(&error, &message, why.as_deref())),
         Err(Unanswered::ListenerGone) => return Ok(()),
         Err(why) => {
             let unreachable = matches!(why, Unanswered::Unreachable(_));

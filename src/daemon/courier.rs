@@ -329,7 +329,7 @@ pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
         return;
     }
     let Some(receiver) = receiver_for(&parts, &request) else {
-        parts.desk.undeliverable(&request.id);
+        parts.desk.undeliverable(&request.id, None);
         return;
     };
     send_to(parts, request, Target::Receiver(receiver)).await;
@@ -384,7 +384,8 @@ async fn post(parts: &Parts, request: &Request, target: &Target, sent_before: bo
             if !sent_before && !why.is_in_doubt() {
                 parts.courier.lock().remove(&request.id);
             }
-            parts.desk.undeliverable(&request.id);
+            let why = why.text().get(parts.config.lang).to_owned();
+            parts.desk.undeliverable(&request.id, Some(why));
         }
     }
 }

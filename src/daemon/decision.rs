@@ -157,7 +157,7 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
-        | Ending::Undeliverable
+        | Ending::Undeliverable { .. }
         | Ending::Dropped { .. } => Toast::HookGone,
     }
 }
@@ -175,6 +175,6 @@ pub(super) fn late(ending: &Ending, ago: Millis) -> Toast {
         },
         Ending::TimedOut => Toast::TimedOut { ago },
         Ending::Dropped { .. } => Toast::Expired,
-        Ending::HookGone | Ending::Orphaned | Ending::Undeliverable => Toast::HookGone,
+        Ending::HookGone | Ending::Orphaned | Ending::Undeliverable { .. } => Toast::HookGone,
     }
 }

@@ -73,7 +73,7 @@ fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
         Ending::Terminal { .. } => (None, None, "terminal"),
         Ending::TimedOut => (None, None, "clock"),
         Ending::HookGone | Ending::Orphaned => (None, None, "hook"),
-        Ending::Undeliverable | Ending::Dropped { .. } => (None, None, "nod"),
+        Ending::Undeliverable { .. } | Ending::Dropped { .. } => (None, None, "nod"),
     };
     Settlement {
         id: request.id.clone(),

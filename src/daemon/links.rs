@@ -79,7 +79,7 @@ pub(super) async fn send(parts: &Parts, webhook: &Webhook, request: &Request) {
     parts.courier.forget(&request.id);
     if let Err(why) = sent {
         warn!("a card could not be sent, the terminal decides: {why}");
-        parts.desk.undeliverable(&request.id);
+        parts.desk.undeliverable(&request.id, Some(why.to_string()));
     }
 }
 

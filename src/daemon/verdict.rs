@@ -27,7 +27,7 @@ pub(super) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
-        | Ending::Undeliverable
+        | Ending::Undeliverable { .. }
         | Ending::Dropped { .. } => return Extras::default(),
     };
     let (rules, to) = match reach {

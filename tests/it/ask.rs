@@ -1,7 +1,7 @@
 //! Questions and plans from end to end: asked by Claude Code through its hook
 //! or by a script through `nod ask`, answered by tap, by form and by text.
 
-use nod::simulator::{GROUP, Press, STRANGER, Text};
+use nod::simulator::{Armed, Fault, GROUP, Press, STRANGER, Text};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::io::AsyncReadExt as _;
@@ -228,7 +228,28 @@ async fn a_question_put_to_somebody_else_may_be_answered_by_them_alone_besides_a
     let mut stage = Stage::new().await;
     let arguments = ["ask", "confirm", "ok?", "--to", STRANGER];
     let (child, card) = script(&mut stage, &arguments).await;
+    let face = stage.face(&card);
+    assert!(face.contains("提问者: 本机的命令"), "{face}");
+    assert!(!face.contains("nod_ask"), "{face}");
     let tapped = stage.press(Press::text(&card, "确认").by(STRANGER)).await;
     assert_eq!(toast(&tapped), TAKEN);
     assert_eq!(output(child).await, (Some(0), "yes\n".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_feishu_does_not_carry_ends_with_its_reason() {
+    let stage = Stage::new().await;
+    let refused = Fault::RestError {
+        path: "POST /open-apis/im/v1/messages".to_owned(),
+        code: 230_002,
+        http: 400,
+        msg: "Bot can NOT be out of the chat.".to_owned(),
+    };
+    stage.sim.set_fault(Armed::always(refused)).unwrap();
+    let arguments = ["ask", "confirm", "ok?", "--to", GROUP];
+    let ended = within(stage.home.run(&arguments)).await;
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    for words in ["飞书卡片无法送达：", "230002", "out of the chat"] {
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    }
 }

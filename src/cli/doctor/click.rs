@@ -94,7 +94,14 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Tap {
     match client::ask(socket, &question, &Patience::for_timeout(limit), None) {
         Ok(Decision::Allow(_) | Decision::Deny { .. }) => measured(socket, before.as_ref()),
         Ok(Decision::Terminal { error, .. }) if error == "server_timeout" => Tap::Silence,
-        Ok(Decision::Terminal { message, .. }) => Tap::Failed(Text::made(message.clone(), message)),
+        Ok(Decision::Terminal {
+            error,
+            message,
+            why,
+        }) => {
+            let said = |lang| Words(lang).terminal(&error, &message, why.as_deref());
+            Tap::Failed(Text::made(said(Lang::Zh), said(Lang::En)))
+        }
         Err(Unanswered::OutOfTime) => Tap::Silence,
         Err(why) => Tap::Failed(Text::made(
             Words(Lang::Zh).unanswered(&why),

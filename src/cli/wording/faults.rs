@@ -103,8 +103,8 @@ impl Words {
 
     /// Why the terminal decides after all. The socket's own words are fixed by
     /// the protocol, whatever the language.
-    pub(in crate::cli) fn terminal(self, error: &str, message: &str) -> String {
-        let why = match error {
+    pub(in crate::cli) fn terminal(self, error: &str, message: &str, why: Option<&str>) -> String {
+        let said = match error {
             "server_timeout" => self.pick("没有人及时回答", "nobody answered in time"),
             "hook_gone" | "dropped" => self.pick("请求已失效", "the request is void"),
             "daemon_restarted" => self.pick("守护进程已重启", "the daemon was restarted"),
@@ -115,7 +115,10 @@ impl Words {
             ),
             _ => message,
         };
-        why.to_owned()
+        match why {
+            Some(why) => self.made(format!("{said}：{why}"), format!("{said}: {why}")),
+            None => said.to_owned(),
+        }
     }
 
     pub(in crate::cli) fn bad_hook(self, why: &BadHook) -> String {

@@ -136,7 +136,7 @@ pub(super) fn heard(ask: &RequestId, tool: &str, input: &Value, answer: &Answer)
             interrupt: *interrupt,
         }),
         Ending::TimedOut => unanswered(Unanswered::TimedOut),
-        Ending::Allowed { .. } | Ending::Undeliverable => unanswered(Unanswered::NotShown),
+        Ending::Allowed { .. } | Ending::Undeliverable { .. } => unanswered(Unanswered::NotShown),
         Ending::Terminal { .. } | Ending::HookGone | Ending::Orphaned | Ending::Dropped { .. } => {
             None
         }
@@ -271,7 +271,10 @@ mod tests {
     fn nothing_but_a_persons_choice_decides() {
         for (ending, expected) in [
             (Ending::TimedOut, Some(Unanswered::TimedOut)),
-            (Ending::Undeliverable, Some(Unanswered::NotShown)),
+            (
+                Ending::Undeliverable { why: None },
+                Some(Unanswered::NotShown),
+            ),
             (Ending::HookGone, None),
             (
                 Ending::Dropped {

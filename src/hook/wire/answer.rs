@@ -42,7 +42,7 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
         Ending::Orphaned => fallback(session, "daemon_restarted", "服务已重启，请在终端操作"),
         // A session's own asks never wait behind a hook.
         Ending::Dropped { .. } => fallback(session, "dropped", "请求已失效，请在终端操作"),
-        Ending::Undeliverable => fallback(
+        Ending::Undeliverable { .. } => fallback(
             session,
             "card_undeliverable",
             "飞书卡片无法送达，请在终端操作",
@@ -68,6 +68,9 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
             if let Some(input) = updated_input {
                 nod["updated_input"] = input.clone();
             }
+        }
+        if let Ending::Undeliverable { why: Some(why) } = &answer.ending {
+            nod["why"] = json!(why.chars().take(MAX_REASON_CHARS).collect::<String>());
         }
         value["nod"] = nod;
     }
@@ -113,6 +116,8 @@ pub enum Decision {
     Terminal {
         error: String,
         message: String,
+        /// What the daemon knows besides.
+        why: Option<String>,
     },
 }
 
@@ -127,12 +132,14 @@ pub fn decode(value: &Value, own: &Digest) -> Decision {
         return Decision::Terminal {
             error: text("/error"),
             message: text("/message"),
+            why: Some(text("/nod/why")).filter(|why| !why.is_empty()),
         };
     }
     if text("/nod/digest") != own.hex() {
         return Decision::Terminal {
             error: "digest_mismatch".to_owned(),
             message: "the decision was made for another tool input".to_owned(),
+            why: None,
         };
     }
     let extra = |name: &str| value.get("nod").and_then(|nod| nod.get(name)).cloned();
@@ -148,6 +155,7 @@ pub fn decode(value: &Value, own: &Digest) -> Decision {
         _ => Decision::Terminal {
             error: "unknown_decision".to_owned(),
             message: "the daemon sent a decision this hook does not know".to_owned(),
+            why: None,
         },
     }
 }
@@ -243,7 +251,7 @@ mod tests {
             Ending::TimedOut,
             Ending::HookGone,
             Ending::Orphaned,
-            Ending::Undeliverable,
+            Ending::Undeliverable { why: None },
             Ending::Terminal {
                 allowed: Some(true),
             },
@@ -251,8 +259,20 @@ mod tests {
         ] {
             let mut answer = answer(ending);
             answer.extras.updated_input = Some(json!({}));
-            assert!(matches!(over_the_wire(&answer), Decision::Terminal { .. }));
+            let told = over_the_wire(&answer);
+            assert!(
+                matches!(told, Decision::Terminal { why: None, .. }),
+                "{told:?}"
+            );
         }
+        let why = Some("no such chat".to_owned());
+        let unsent = answer(Ending::Undeliverable { why: why.clone() });
+        let Decision::Terminal { why: told, .. } = over_the_wire(&unsent) else {
+            panic!("nobody decided");
+        };
+        assert_eq!(told, why);
+        let old = encode(&unsent, "s", false).unwrap();
+        assert!(!String::from_utf8_lossy(&old).contains("no such chat"));
     }
 
     #[test]

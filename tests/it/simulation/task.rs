@@ -226,7 +226,7 @@ impl World {
             Ending::Terminal { .. }
             | Ending::HookGone
             | Ending::Orphaned
-            | Ending::Undeliverable
+            | Ending::Undeliverable { .. }
             | Ending::Dropped { .. } => return false,
         };
         self.feed(Input::Decided { ask, verdict })
