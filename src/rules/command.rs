@@ -324,6 +324,10 @@ fn runs_others(words: &[String]) -> bool {
     if name.is_empty() || RUNNERS.contains(&&*name) || RUNNERS.contains(&stem) {
         return true;
     }
+    // No program is called so, and a rule's reader may take it for another.
+    if name.contains(['\\', '\'', '"']) {
+        return true;
+    }
     if words
         .iter()
         .take_while(|word| is_assignment(word))
@@ -490,6 +494,8 @@ mod tests {
             "GIT_SSH_COMMAND=x git fetch",
             "A=1",
             "ba''sh x",
+            "sh\\\\\\\\ x",
+            "'sh\"' x",
             "b\\ash x",
             "deno eval x",
             "kubectl exec x",
