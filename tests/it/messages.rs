@@ -263,6 +263,11 @@ async fn without_a_daemon(said: &mut Transcript) {
         &[],
     )
     .await;
+    with_broken_files(said).await;
+}
+
+async fn with_broken_files(said: &mut Transcript) {
+    let home = Home::new();
     let claude = home.path().join(".claude");
     fs::create_dir(&claude).unwrap();
     fs::write(claude.join("settings.json"), "{ oops").unwrap();
