@@ -29,12 +29,28 @@ mod waiting;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{bail, ensure};
 use nod::simulator::{Options, Simulator};
 
 use table::Figure;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 const SOAK: usize = 1_000_000;
+
+const TAKES_A_VALUE: [&str; 4] = ["--only", "--soak", "--floor", "--click-path"];
+/// The last is what `cargo bench` itself adds.
+const ALONE: [&str; 3] = ["--quick", "--draw", "--bench"];
+const PARTS: [&str; 7] = [
+    "hook",
+    "starts",
+    "protocol",
+    "waiting",
+    "recovery",
+    "soak",
+    "instructions",
+];
+const ACCEPTED: &str =
+    "--quick, --only hook,starts,protocol,waiting,recovery,soak,instructions, --soak N, --draw";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         arguments.get(at + 1)
     };
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    understood(&arguments)?;
     if let Some(host) = named("--floor") {
         return floor::run(host);
     }
@@ -71,6 +88,28 @@ fn main() -> anyhow::Result<()> {
         table::write(&figures, &machine(), &root.join("docs"))?;
         draw(root)?;
         println!("written: docs/figures.json, docs/figures.svg, the READMEs' tables");
+    }
+    Ok(())
+}
+
+/// A misspelt argument is not a full run.
+fn understood(arguments: &[String]) -> anyhow::Result<()> {
+    let mut rest = arguments.iter().map(String::as_str);
+    while let Some(argument) = rest.next() {
+        if ALONE.contains(&argument) {
+            continue;
+        }
+        ensure!(
+            TAKES_A_VALUE.contains(&argument),
+            "there is no `{argument}`: {ACCEPTED}"
+        );
+        let Some(value) = rest.next() else {
+            bail!("`{argument}` needs a value: {ACCEPTED}");
+        };
+        let unknown = value.split(',').find(|part| !PARTS.contains(part));
+        if let Some(part) = unknown.filter(|_| argument == "--only") {
+            bail!("there is no part `{part}`: {ACCEPTED}");
+        }
     }
     Ok(())
 }

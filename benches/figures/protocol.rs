@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use nod::simulator::{APP_ID, APP_SECRET, OWNER, TENANT};
@@ -19,6 +19,9 @@ use crate::{LIMIT, ms, part, quiet_feishu};
 const ROUNDS: usize = 5;
 const SINGLE: usize = 20_000;
 const MANY: usize = 100_000;
+const WARM: usize = 2_000;
+/// A client is idle this long after it connected.
+const SETTLES: Duration = Duration::from_secs(1);
 
 /// What one client did with the taps.
 struct Pace {
@@ -28,7 +31,10 @@ struct Pace {
     per_second: f64,
     /// In microseconds of processor time, user and system.
     cpu: f64,
+    /// Connected, and nothing asked of it yet.
     idle_mib: f64,
+    /// Once it has answered [`WARM`] taps.
+    warm_mib: f64,
     start_ms: f64,
 }
 
@@ -112,13 +118,14 @@ type Reading = fn(&Pace) -> f64;
 
 /// One client's own figures.
 fn plain(key: &str, name: &str, value: &dyn Fn(Reading) -> f64) -> Vec<Figure> {
-    let rows: [(_, _, _, Reading); 7] = [
+    let rows: [(_, _, _, Reading); 8] = [
         ("tap.p50", "tap → reply, p50", "µs", |p| p.p50),
         ("tap.p99", "tap → reply, p99", "µs", |p| p.p99),
         ("tap.p999", "tap → reply, p99.9", "µs", |p| p.p999),
         ("rate", "taps/s, 64 in flight", "", |p| p.per_second),
         ("cpu", "CPU per tap, 64 in flight", "µs", |p| p.cpu),
         ("idle", "idle RSS", "MiB", |p| p.idle_mib),
+        ("warm", "RSS after 2,000 taps", "MiB", |p| p.warm_mib),
         ("start", "start → connected", "ms", |p| p.start_ms),
     ];
     rows.into_iter()
@@ -194,9 +201,12 @@ async fn pace(share: usize, start: impl Fn(&str) -> Command) -> anyhow::Result<O
         return Ok(None);
     }
     let start_ms = ms(started.elapsed());
-    let warm = taps("warm", 2_000 / share.min(2));
-    sim.bench_clicks(&warm, 8).await.context("lost")?;
+    tokio::time::sleep(SETTLES).await;
     let idle_mib = subject.mib();
+    sim.bench_clicks(&taps("warm", WARM), 8)
+        .await
+        .context("lost")?;
+    let warm_mib = subject.mib();
     let single = taps("single", SINGLE / share);
     let single = sim.bench_clicks(&single, 1).await.context("lost")?;
     let many = taps("many", MANY / share);
@@ -216,6 +226,7 @@ async fn pace(share: usize, start: impl Fn(&str) -> Command) -> anyhow::Result<O
         per_second: run.per_second(),
         cpu: cpu.as_secs_f64() * 1e6 / many.len() as f64,
         idle_mib,
+        warm_mib,
         start_ms,
     }))
 }

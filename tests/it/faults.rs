@@ -108,6 +108,11 @@ fn toast(kind: &str, content: &str) -> Seen {
 }
 
 #[test]
+fn every_refusal_of_nods_is_read_as_what_it_means() {
+    assert_eq!(checker::misread(), []);
+}
+
+#[test]
 fn a_clean_history_has_no_findings_and_is_judged_by_every_invariant() {
     let verdict = check(&clean());
     assert!(verdict.findings.is_empty(), "{:?}", verdict.findings);

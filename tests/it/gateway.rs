@@ -72,7 +72,7 @@ async fn a_thousand_clicks_each_reach_their_machine_once() {
         assert!(clicked.applied && clicked.popup.is_none(), "{clicked:?}");
         clicked.connection
     });
-    let routed: Vec<_> = stream::iter(clicks).buffer_unordered(12).collect().await;
+    let routed: Vec<_> = stream::iter(clicks).buffer_unordered(6).collect().await;
     for line in feishu.connections() {
         let here = routed.iter().filter(|at| **at == Some(line.id)).count();
         assert!(here > COUNT / 4, "Feishu used both machines: {here}");
