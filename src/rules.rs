@@ -511,6 +511,23 @@ mod tests {
     }
 
     #[test]
+    fn where_a_command_runs_decides_what_is_inside() {
+        for (cwd, command, expected) in [
+            ("/home/lin/shop", "ls src", Ok(())),
+            ("/home/lin/shop", "ls ..", Err(NoRule::OutsideProject)),
+            ("/home/lin/shop/src", "ls ..", Ok(())),
+            ("/home/lin/shop", "git fetch https://a.example/x", Ok(())),
+            ("/home/lin", "ls src", Err(NoRule::OutsideProject)),
+            ("/opt", "ls src", Err(NoRule::OutsideProject)),
+        ] {
+            let mut asked = request("Bash", json!({"command": command}), &[]);
+            asked.origin.cwd = cwd.into();
+            let always = offer(&asked).always.map(drop);
+            assert_eq!(always, expected, "{command} in {cwd}");
+        }
+    }
+
+    #[test]
     fn other_tools_get_their_exact_rule_or_none() {
         let ok = |rule: &str| Ok(vec![rule.to_owned()]);
         let file = |path: &str| json!({"file_path": path, "content": "x"});
@@ -587,6 +604,8 @@ mod tests {
             ("mcp__echo", json!({}), Err(NoRule::Tool)),
             ("mcp__x__*", json!({}), Err(NoRule::Tool)),
             ("mcp____", json!({}), Err(NoRule::Tool)),
+            ("mcp____x", json!({}), Err(NoRule::Tool)),
+            ("mcp__x__", json!({}), Err(NoRule::Tool)),
             ("NotebookEdit", json!({}), Err(NoRule::Tool)),
             ("Task", json!({"prompt": "x"}), Err(NoRule::Tool)),
         ] {
