@@ -419,6 +419,34 @@ mod tests {
     }
 
     #[test]
+    fn what_begins_like_the_command_must_also_be_narrow() {
+        for (command, proposal) in [
+            ("just -k y", "just -k *"),
+            ("just a/b y", "just a/b *"),
+            ("just 'a' y", "just 'a' *"),
+            ("./just a y", "./just a *"),
+            ("j'u'st a y", "j'u'st a *"),
+            ("rm a y", "rm a *"),
+            ("python3 a.py y", "python3 a.py *"),
+            ("npm run  y", "npm run  *"),
+        ] {
+            let always = bash(command, &[proposal]).always;
+            assert_eq!(always, Ok(vec![Rule::new("Bash", command)]), "{proposal}");
+        }
+    }
+
+    #[test]
+    fn a_proposal_longer_than_a_command_may_be_gives_way() {
+        for (length, is_taken) in [(510, true), (511, false), (512, false)] {
+            let command = format!("npm run {}", "x".repeat(length - 8));
+            let proposal = format!("{command} *");
+            let rule = if is_taken { &proposal } else { &command };
+            let always = bash(&command, &[&proposal]).always;
+            assert_eq!(always, Ok(vec![Rule::new("Bash", rule)]), "{length}");
+        }
+    }
+
+    #[test]
     fn a_wide_or_foreign_proposal_gives_way_to_the_exact_command() {
         for suggested in [
             "*",
