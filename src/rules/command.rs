@@ -169,7 +169,11 @@ fn parts(command: &str) -> Result<Vec<Part<'_>>, NoRule> {
                         Some((_, '"')) => break,
                         Some((_, '$' | '`')) => return Err(NoRule::Expansion),
                         Some((_, '\\')) => {
-                            word.push(chars.next().ok_or(NoRule::Unpaired)?.1);
+                            let (_, c) = chars.next().ok_or(NoRule::Unpaired)?;
+                            if !matches!(c, '$' | '`' | '"' | '\\') {
+                                word.push('\\');
+                            }
+                            word.push(c);
                         }
                         Some((_, c)) => word.push(c),
                         None => return Err(NoRule::Unpaired),
@@ -325,7 +329,7 @@ fn runs_others(words: &[String]) -> bool {
         return true;
     }
     // No program is called so, and a rule's reader may take it for another.
-    if name.contains(['\\', '\'', '"']) {
+    if name.contains([' ', '\\', '\'', '"']) {
         return true;
     }
     if words
@@ -429,6 +433,7 @@ mod tests {
                 "a && b || c; d | e",
                 vec![vec!["a"], vec!["b"], vec!["c"], vec!["d"], vec!["e"]],
             ),
+            ("a \"b\\c\\$\\`\\\\\"", vec![vec!["a", "b\\c$`\\"]]),
             ("make 2>&1", vec![vec!["make"]]),
             ("echo a#b ''", vec![vec!["echo", "a#b", ""]]),
         ] {
@@ -506,6 +511,7 @@ mod tests {
             "ba''sh x",
             "sh\\\\\\\\ x",
             "'sh\"' x",
+            "'sh x' y",
             "b\\ash x",
             "deno eval x",
             "kubectl exec x",
