@@ -314,16 +314,6 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         waiting.push((request, token));
     }
     parts.desk.restore(waiting, [], COMEBACK);
-    match parts.store.run(crate::store::Db::edits).await {
-        Ok(edits) => {
-            for edit in edits {
-                let (card, version) = (edit.card.into(), Some(edit.version));
-                parts
-                    .courier
-                    .edit(edit.message, card, version, courier::AFTER_REPLY);
-            }
-        }
-        Err(why) => warn!("cards left uncorrected cannot be found: {why}"),
-    }
+    edits::restore(parts).await;
     unsent
 }

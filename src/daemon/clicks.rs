@@ -424,9 +424,6 @@ pub(super) async fn decide(
         Ok(choice) => choice,
         Err(toast) => return toast.into(),
     };
-    if matches!(choice, Choice::Allow(_)) && parts.lock.is_closed() {
-        return Toast::Locked.into();
-    }
     decided(parts, &click, id, choice, by).await
 }
 
@@ -461,8 +458,9 @@ fn no_click() -> Click {
     }
 }
 
-/// A tap on a card whose request is over. A button nod did not make learns
-/// nothing; one that nod made learns the truth, also after a restart.
+/// A tap on a card whose request is over. One that nod made learns the truth,
+/// also after a restart, and gets the true card; a button nod did not make
+/// learns only how it ended, while the desk still knows.
 async fn past(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
     if !tap.sealed {
         return match parts.desk.past(&tap.request) {

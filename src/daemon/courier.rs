@@ -24,7 +24,7 @@ use crate::feishu::webhook::Webhook;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::questions::script::{self, Wishes};
 use crate::sessions::route;
-use crate::store::Card;
+use crate::store::{Card, CardEdit};
 
 /// When an edit may follow a tap.
 pub(super) const AFTER_REPLY: Duration = OVER_AFTER;
@@ -97,6 +97,8 @@ pub(super) struct Edit {
     pub(super) version: Option<i64>,
     pub(super) not_before: tokio::time::Instant,
     pub(super) tries: u32,
+    /// How many daemons have made it before.
+    pub(super) made: u32,
 }
 
 /// The queue's far end, for [`super::edits::run`].
@@ -245,6 +247,23 @@ impl Courier {
         version: Option<i64>,
         wait: Duration,
     ) {
+        self.queue(message, card, version, 0, wait);
+    }
+
+    /// Goes on with what the last daemon left.
+    pub(super) fn edit_after_all(&self, edit: CardEdit, wait: Duration) {
+        let version = Some(edit.version);
+        self.queue(edit.message, edit.card.into(), version, edit.made, wait);
+    }
+
+    fn queue(
+        &self,
+        message: MessageId,
+        card: Drawn,
+        version: Option<i64>,
+        made: u32,
+        wait: Duration,
+    ) {
         if nameless::is_stand_in(&message) {
             return;
         }
@@ -263,6 +282,7 @@ impl Courier {
             card,
             version,
             tries: 0,
+            made,
         };
         if self.edits.try_send(edit).is_err() {
             warn!("too many cards wait to be corrected; one is left to the next start");

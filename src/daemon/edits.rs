@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::courier::{Edit, Edits};
+use super::courier::{AFTER_REPLY, Edit, Edits};
 use super::parts::Parts;
 use super::under_way::OVER_AFTER;
 use crate::feishu::connection::View;
@@ -28,6 +28,10 @@ const MAX_TRIES: u32 = 10_000;
 /// A connection that dies is noticed within six seconds, and a tap that was
 /// lost with it is over three seconds later: after this an edit stays.
 const STAYS_AFTER: Duration = Duration::from_secs(10);
+/// A daemon that crashes again and again makes an edit no more often than so.
+const MADE_ENOUGH: u32 = 3;
+/// Edits that a start finds are made in their order, which is that of need.
+const APART: Duration = Duration::from_millis(2);
 
 /// An edit that Feishu took, and may take back: a tap that never reached nod
 /// puts its card back when it runs out of time.
@@ -35,6 +39,22 @@ struct Shown {
     message: MessageId,
     version: i64,
     at: Instant,
+    /// By how many daemons, this one included.
+    made: u32,
+}
+
+/// Queues what the last daemon left. Cards that it never corrected come first:
+/// those it did correct are only made sure of.
+pub(super) async fn restore(parts: &Parts) {
+    let left = match parts.store.run(crate::store::Db::edits).await {
+        Ok(left) => left,
+        Err(why) => return warn!("cards left uncorrected cannot be found: {why}"),
+    };
+    let mut wait = AFTER_REPLY;
+    for edit in left {
+        parts.courier.edit_after_all(edit, wait);
+        wait += APART;
+    }
 }
 
 /// Carries out edits until stopped: several at once, each again and again
@@ -55,7 +75,13 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
                     Ok(Some(done)) if done.at < parts.courier.under_way.losses_over_at() => {
                         running.spawn(again(Arc::clone(&parts), done, Arc::clone(&slots)));
                     }
-                    Ok(Some(done)) => shown.push_back(done),
+                    Ok(Some(done)) if done.made >= MADE_ENOUGH => {
+                        strike_off(&parts.store, done).await;
+                    }
+                    Ok(Some(done)) => {
+                        note_made(&parts.store, &done);
+                        shown.push_back(done);
+                    }
                     Ok(None) | Err(_) => {}
                 }
                 if shown.len() > MAX_SHOWN && let Some(oldest) = shown.pop_front() {
@@ -132,6 +158,7 @@ async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option
         message: shown.message,
         version: Some(shown.version),
         tries: 0,
+        made: shown.made - 1,
     };
     carry_out(parts, edit, slots).await
 }
@@ -152,6 +179,7 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
                     message: edit.message,
                     version: edit.version?,
                     at: Instant::now(),
+                    made: edit.made + 1,
                 });
             }
             Err(why) if may_pass(&why) && edit.tries < MAX_TRIES => {
@@ -163,15 +191,13 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
             }
             Err(why) => {
                 warn!("a card could not be corrected: {why}");
-                let message = edit.message;
-                let given_up = edit.version.map(|version| Shown {
-                    message,
-                    version,
+                let given_up = Shown {
+                    message: edit.message,
+                    version: edit.version?,
                     at: Instant::now(),
-                });
-                if let Some(given_up) = given_up {
-                    strike_off(&parts.store, given_up).await;
-                }
+                    made: edit.made,
+                };
+                strike_off(&parts.store, given_up).await;
                 return None;
             }
         }
@@ -201,6 +227,13 @@ pub(super) fn may_pass(why: &ApiError) -> bool {
         ApiError::StaleToken(_) | ApiError::BadCredentials(_) | ApiError::Setup { .. }
     );
     shut_out || why.is_retryable()
+}
+
+fn note_made(store: &Store, shown: &Shown) {
+    let (message, version) = (shown.message.clone(), shown.version);
+    store.later("that a card was corrected", move |db| {
+        db.edit_made(&message, version)
+    });
 }
 
 async fn strike_off(store: &Store, shown: Shown) {

@@ -321,15 +321,13 @@ fn runs_others(words: &[String]) -> bool {
     let (name, rest) = program(words);
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     // `a+=1`, `a[0]=1`: an assignment to some shells, with the program behind it.
-    let unclear = words.iter().find(|word| !is_assignment(word));
-    if unclear.is_some_and(|word| word.contains('=')) {
+    // Blanks and quotes: no program is called so, and a reader of the rule may
+    // take a part of it for another.
+    let program = words.iter().find(|word| !is_assignment(word));
+    if program.is_some_and(|word| word.contains(['=', ' ', '\\', '\'', '"'])) {
         return true;
     }
     if name.is_empty() || RUNNERS.contains(&&*name) || RUNNERS.contains(&stem) {
-        return true;
-    }
-    // No program is called so, and a rule's reader may take it for another.
-    if name.contains([' ', '\\', '\'', '"']) {
         return true;
     }
     if words
@@ -512,6 +510,7 @@ mod tests {
             "sh\\\\\\\\ x",
             "'sh\"' x",
             "'sh x' y",
+            "'sh /x' y",
             "b\\ash x",
             "deno eval x",
             "kubectl exec x",

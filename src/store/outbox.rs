@@ -1,5 +1,5 @@
-//! Card edits that Feishu has not accepted yet. Only the newest per message
-//! matters: it is the truth, whatever an older one said.
+//! Card edits that Feishu has not accepted yet, or may still take back. Only the
+//! newest per message matters: it is the truth, whatever an older one said.
 
 use rusqlite::{OptionalExtension as _, Row, named_params};
 
@@ -19,6 +19,8 @@ pub struct CardEdit {
     pub version: i64,
     pub card: String,
     pub at: Millis,
+    /// How many daemons have made it.
+    pub made: u32,
 }
 
 impl Db {
@@ -38,11 +40,11 @@ impl Db {
         Ok(version)
     }
 
-    /// Oldest first.
+    /// Those that no daemon has made yet, then the others; oldest first.
     pub fn edits(&self) -> Result<Vec<CardEdit>, StoreError> {
         let mut query = self
             .conn
-            .prepare_cached("SELECT * FROM outbox ORDER BY version")?;
+            .prepare_cached("SELECT * FROM outbox ORDER BY made, version")?;
         let rows = query.query_map([], read)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -73,6 +75,17 @@ impl Db {
         Ok(card)
     }
 
+    /// Feishu took it; it stays until it can't be taken back.
+    pub fn edit_made(&self, message: &MessageId, version: i64) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached(
+                "UPDATE outbox SET made = made + 1
+                 WHERE message_id = :message AND version = :version",
+            )?
+            .execute(named_params! {":message": message.as_str(), ":version": version})?;
+        Ok(())
+    }
+
     /// `false` when a newer edit has taken its place meanwhile.
     pub fn edit_done(&self, message: &MessageId, version: i64) -> Result<bool, StoreError> {
         let removed = self
@@ -99,6 +112,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CardEdit> {
         version: row.get("version")?,
         card: row.get("card")?,
         at: row.get("at")?,
+        made: row.get("made")?,
     })
 }
 
@@ -111,7 +125,7 @@ pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
     db.conn.execute(
         "DELETE FROM outbox WHERE version IN (
-             SELECT version FROM outbox ORDER BY version DESC LIMIT -1 OFFSET ?1)",
+             SELECT version FROM outbox ORDER BY made, version DESC LIMIT -1 OFFSET ?1)",
         [MAX],
     )?;
     Ok(())
@@ -150,6 +164,25 @@ mod tests {
         let found = db.edits_of("perm-").unwrap();
         let found: Vec<_> = found.iter().map(|edit| edit.message.as_str()).collect();
         assert_eq!(found, ["perm-2", "perm-1"]);
+    }
+
+    #[test]
+    fn what_no_daemon_has_made_comes_before_what_is_only_made_again() {
+        let db = store();
+        let messages = ["om_1", "om_2", "om_3"].map(|id| MessageId::parse(id).unwrap());
+        let versions = messages
+            .each_ref()
+            .map(|id| db.put_edit(id, "c", 1).unwrap());
+        for (of, times) in [(0, 2), (1, 1)] {
+            for _ in 0..times {
+                db.edit_made(&messages[of], versions[of]).unwrap();
+            }
+        }
+        db.edit_made(&messages[2], versions[1]).unwrap();
+        let found = db.edits().unwrap().into_iter();
+        let found: Vec<_> = found.map(|edit| (edit.message, edit.made)).collect();
+        let [first, second, third] = messages;
+        assert_eq!(found, [(third, 0), (second, 1), (first, 2)]);
     }
 
     #[test]

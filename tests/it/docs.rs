@@ -51,7 +51,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     ("cargo bench --bench figures", ".ci/run", "--bench figures"),
     (
-        "NOD_SIMULATION_SEEDS=N cargo test --release --test it simulation",
+        "NOD_SIMULATION_SEEDS=N cargo test --test it simulation",
         ".ci/run",
         "NOD_SIMULATION_SEEDS=10000 cargo test",
     ),
@@ -69,6 +69,28 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "tests/fuzz/run N rule card",
         "tests/it/fuzz.rs",
         "fn replay",
+    ),
+    // An hour of changing the code is for a person to start, too; what it
+    // found missing is among the unit tests of these rooms.
+    (
+        "cargo install cargo-mutants",
+        "src/rules.rs",
+        "fn what_begins_like_the_command_must_also_be_narrow",
+    ),
+    (
+        "tests/mutants/run",
+        "src/rules.rs",
+        "fn what_begins_like_the_command_must_also_be_narrow",
+    ),
+    (
+        "tests/mutants/run [ROOM…]",
+        "src/rules.rs",
+        "fn what_begins_like_the_command_must_also_be_narrow",
+    ),
+    (
+        "tests/mutants/run rules",
+        "src/rules.rs",
+        "fn what_begins_like_the_command_must_also_be_narrow",
     ),
     ("claude --resume", "tests/it/sessions.rs", "--resume {id}"),
     ("nod announce", "tests/it/gateway/webhook.rs", "announce"),

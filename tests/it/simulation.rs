@@ -3,7 +3,7 @@
 //! misbehave as a seed says. Days pass in seconds; the seed in a failure
 //! replays it exactly.
 //!
-//! `NOD_SIMULATION_SEEDS=10000 cargo test --release --test it simulation`
+//! `NOD_SIMULATION_SEEDS=10000 cargo test --test it simulation`
 
 mod feishu;
 mod task;
