@@ -13,7 +13,7 @@ use super::support::{Daemon, Home};
 const BIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bin");
 
 /// What a shown command starts with.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     ".ci/run",
     "cargo",
     "claude",
@@ -22,6 +22,7 @@ const PROGRAMS: [&str; 9] = [
     "nod",
     "systemctl",
     "tests/fuzz/run",
+    "tests/mutants/run",
     "tests/peers/run",
 ];
 
