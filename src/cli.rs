@@ -207,16 +207,12 @@ fn not_run(nod: &clap::Command, error: &clap::Error, words: Words) -> ExitCode {
 impl Command {
     /// Whether every setting is looked at, so that a wrong one is told.
     const fn reads_settings(&self) -> bool {
-        matches!(
-            self,
-            Self::Setup(_)
-                | Self::Service(_)
-                | Self::Doctor(_)
-                | Self::Daemon
-                | Self::Audit(_)
-                | Self::Rules(_)
-                | Self::Announce
-        )
+        match self {
+            Self::Setup(arguments) => arguments.reads_settings(),
+            Self::Service(arguments) => arguments.reads_settings(),
+            Self::Doctor(_) | Self::Daemon | Self::Announce => true,
+            _ => false,
+        }
     }
 
     fn run(self, nod: &clap::Command, words: Words) -> Outcome {

@@ -1,10 +1,12 @@
 //! nod's settings as types. Every wrong one is reported at once, by name, with
 //! what it is and what is accepted; a secret's content never.
 
+mod paths;
 mod sessions;
 mod sources;
 mod table;
 
+pub use paths::Paths;
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
 pub use sources::{BadLine, BrokenFile, LineFault, Origin, Sources, UnknownLang, Unread};

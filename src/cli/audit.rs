@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::wording::Words;
 use super::{Failure, Outcome, output};
-use crate::config::{Config, Sources};
+use crate::config::{Paths, Sources};
 use crate::store::{self, Chain, Db, Recorded, StoreError};
 use crate::wording::columns;
 
@@ -30,13 +30,13 @@ enum Command {
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let failed = |why: StoreError| Failure::new(1, words.no_audit(&why));
-    if !config.state_dir.join(store::FILE).exists() {
+    if !paths.state_dir.join(store::FILE).exists() {
         nothing(arguments.json, words);
         return Ok(());
     }
-    let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
+    let db = Db::open_read_only(&paths.state_dir).map_err(failed)?;
     match arguments.command {
         Some(Command::Verify) => verify(&db, arguments.json, words).map_err(failed)?,
         None => {

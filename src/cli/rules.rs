@@ -6,7 +6,7 @@ use super::wording::Words;
 use super::{Failure, Outcome, audit, output};
 use crate::claude::settings_file;
 use crate::clock;
-use crate::config::{Config, Sources};
+use crate::config::{Paths, Sources};
 use crate::store::{self, Db, Entry, ListedRule, StoreError};
 
 #[derive(clap::Args)]
@@ -30,16 +30,16 @@ enum Command {
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let now = clock::wall_ms();
     let failed = |why: StoreError| Failure::new(1, words.no_rules(&why));
     match &arguments.command {
         None => {
-            if !config.state_dir.join(store::FILE).exists() {
+            if !paths.state_dir.join(store::FILE).exists() {
                 audit::nothing(arguments.json, words);
                 return Ok(());
             }
-            let db = Db::open_read_only(&config.state_dir).map_err(failed)?;
+            let db = Db::open_read_only(&paths.state_dir).map_err(failed)?;
             let rules = db.rules_left().map_err(failed)?;
             if rules.is_empty() {
                 audit::nothing(arguments.json, words);
@@ -54,13 +54,13 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 hint: Some(words.rules_hint().to_owned()),
                 ..Failure::new(1, words.no_such_rule(*number))
             };
-            if !config.state_dir.join(store::FILE).exists() {
+            if !paths.state_dir.join(store::FILE).exists() {
                 return Err(Failure {
                     hint: None,
                     ..unknown()
                 });
             }
-            let (db, _) = Db::open(&config.state_dir, now).map_err(failed)?;
+            let (db, _) = Db::open(&paths.state_dir, now).map_err(failed)?;
             let rules = db.rules_left().map_err(failed)?;
             let rule = rules
                 .into_iter()

@@ -5,9 +5,11 @@
 mod manager;
 mod unit;
 
+use std::path::Path;
+
 use super::wording::Words;
 use super::{Failure, Outcome, output};
-use crate::config::{Config, Origin, SETTINGS, SendMode, Sources};
+use crate::config::{Config, Origin, Paths, Problems, SETTINGS, SendMode, Sources};
 
 pub(super) use manager::{Kind as ManagerKind, Manager, Places, ServiceError};
 pub(super) use unit::{Sandbox, Start};
@@ -63,18 +65,26 @@ enum What {
 /// Exit code of `status` when the daemon does not run, as `systemctl` has it.
 const NOT_RUNNING: u8 = 3;
 
+impl Arguments {
+    /// Whether every setting is looked at.
+    pub(super) const fn reads_settings(&self) -> bool {
+        matches!(self.what, What::Install { print: false, .. })
+    }
+}
+
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let unusable = |why: Problems| Failure::settings(words, &why);
+    let paths = Paths::load(&sources).map_err(unusable)?;
     let say = |error: ServiceError| failure(words, &error);
-    let places = places(&sources, &config).ok_or_else(|| say(ServiceError::NoHome))?;
+    let places = places(&sources, &paths.state_dir).ok_or_else(|| say(ServiceError::NoHome))?;
     if let What::Install {
         print: true,
         sandbox,
     } = arguments.what
     {
-        let start = start(&sources, &config, sandbox).map_err(say)?;
+        let start = start(&sources, &paths, sandbox).map_err(say)?;
         output::text(&Manager::kind_here().definition(&start).map_err(say)?);
         return Ok(());
     }
@@ -88,13 +98,14 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     };
     match arguments.what {
         What::Install { sandbox, .. } => {
+            let config = Config::load(&sources).map_err(unusable)?;
             if config.send_mode == SendMode::App {
                 config.app().map_err(|why| Failure {
                     hint: Some(words.credentials_hint().to_owned()),
                     ..Failure::settings(words, &why)
                 })?;
             }
-            let start = start(&sources, &config, sandbox).map_err(say)?;
+            let start = start(&sources, &paths, sandbox).map_err(say)?;
             let own = sources.own_file().unwrap_or_default();
             let hint = words.service_unseen_hint(&own.display().to_string());
             let unseen = unseen(&sources, &start);
@@ -182,19 +193,19 @@ pub(super) fn unseen(sources: &Sources, start: &Start) -> Vec<&'static str> {
 }
 
 /// Where the definition goes and the log lies.
-pub(super) fn places(sources: &Sources, config: &Config) -> Option<Places> {
+pub(super) fn places(sources: &Sources, state_dir: &Path) -> Option<Places> {
     let own_file = sources.own_file()?;
     Some(Places {
         config_home: own_file.parent()?.parent()?.to_owned(),
         home: sources.home.clone()?,
-        state_dir: config.state_dir.clone(),
+        state_dir: state_dir.to_owned(),
     })
 }
 
 /// How this very program is started as a daemon.
 pub(super) fn start(
     sources: &Sources,
-    config: &Config,
+    paths: &Paths,
     sandbox: Sandbox,
 ) -> Result<Start, ServiceError> {
     let program = std::env::current_exe().map_err(|source| ServiceError::Io {
@@ -212,18 +223,15 @@ pub(super) fn start(
             _ => None,
         })
         .collect();
-    let sockets = [
-        Some(&config.sockets.own),
-        config.sockets.old_clients.as_ref(),
-    ];
+    let sockets = [Some(&paths.sockets.own), paths.sockets.old_clients.as_ref()];
     Ok(Start {
         program,
-        state_dir: config.state_dir.clone(),
+        state_dir: paths.state_dir.clone(),
         socket_dirs: sockets
             .into_iter()
             .flatten()
             .filter_map(|path| path.parent())
-            .filter(|dir| !dir.starts_with(&config.state_dir))
+            .filter(|dir| !dir.starts_with(&paths.state_dir))
             .filter(|dir| dir.is_dir())
             .map(ToOwned::to_owned)
             .collect(),

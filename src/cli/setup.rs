@@ -27,8 +27,9 @@ use super::wording::Words;
 use super::wording::trouble::{NO_SUCH_FILE, NOT_A_SECRET, NOT_TEXT};
 use super::{Failure, Outcome, output, service};
 use crate::claude::hooks_file::{Draft, Hooks};
-use crate::config::{Config, Origin, Sources};
+use crate::config::{Config, Origin, Paths, Problem, Problems, Sources};
 use crate::feishu::domain::Domain;
+use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;
 use crate::files;
 use crate::ids::UserId;
@@ -37,6 +38,8 @@ use crate::wording::{Text, system};
 pub(super) use self::plan::Step;
 pub(super) use self::tap::TapError;
 
+/// What every set-up finds out, so that a value that can't be used is none.
+const BROUGHT: [&str; 3] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET", "FEISHU_OWNER_ID"];
 const MAX_SECRET: usize = 4096;
 
 #[derive(clap::Args)]
@@ -91,14 +94,27 @@ pub(super) struct Arguments {
     uninstall: bool,
 }
 
+impl Arguments {
+    /// Whether every setting is looked at.
+    pub(super) const fn reads_settings(&self) -> bool {
+        !self.uninstall
+    }
+}
+
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
-    let mut setup = Setup::new(arguments, &sources, &config)?;
+    let (config, problems) = Config::read(&sources);
     if arguments.uninstall {
-        return setup.undo(arguments.dry_run);
+        Paths::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+        // Nothing is asked over the network, so nothing about it can be wrong.
+        let mut config = config;
+        config.ca_file = None;
+        config.proxies = Proxies::default();
+        return Setup::new(arguments, &sources, &config)?.undo(arguments.dry_run);
     }
+    tell_replaced(arguments, &sources, problems, words)?;
+    let mut setup = Setup::new(arguments, &sources, &config)?;
     setup.take_flags(arguments)?;
     if arguments.dry_run {
         return setup.preview();
@@ -112,6 +128,41 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     outcome
 }
 
+/// Names the values that can't be used and that this run brings anew; any other
+/// one is for the person to correct.
+fn tell_replaced(
+    arguments: &Arguments,
+    sources: &Sources,
+    problems: Problems,
+    words: Words,
+) -> Outcome {
+    let is_brought = |problem: &Problem| match problem {
+        Problem::Wrong { name, .. } => {
+            BROUGHT.contains(name) || (*name == "FEISHU_DOMAIN" && arguments.domain.is_some())
+        }
+        _ => false,
+    };
+    let (brought, others): (Vec<_>, Vec<_>) = problems.0.into_iter().partition(is_brought);
+    if !others.is_empty() {
+        return Err(Failure::settings(words, &Problems(others)));
+    }
+    let own = sources.own_file();
+    for problem in brought {
+        output::line(&words.problem(&problem));
+        let Problem::Wrong { name, .. } = problem else {
+            continue;
+        };
+        match sources.get(name) {
+            Some((_, Origin::File(file))) if Some(file) == own.as_ref() => {
+                output::line(&words.replaces(name));
+            }
+            Some((_, origin)) => output::hint(words, &words.wins(name, origin)),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
 /// The set-up while it runs.
 struct Setup<'a> {
     words: Words,
@@ -123,7 +174,7 @@ struct Setup<'a> {
     wishes: Wishes,
     manifest: Manifest,
     network: Arc<Network>,
-    paths: Paths,
+    paths: Files,
     hooks: Hooks,
     /// The platform, where it is known.
     domain: Option<Domain>,
@@ -143,7 +194,7 @@ struct Seen {
     unproven: bool,
 }
 
-struct Paths {
+struct Files {
     /// nod's own settings.
     own: PathBuf,
     /// Claude Code's user settings.
@@ -159,7 +210,7 @@ impl<'a> Setup<'a> {
     ) -> Result<Self, Failure> {
         let home = sources.home.clone();
         let words = Words(config.lang);
-        let no_home = || Failure::new(78, words.problem(&crate::config::Problem::NoHome));
+        let no_home = || Failure::new(78, words.problem(&Problem::NoHome));
         let home = home.ok_or_else(no_home)?;
         let program =
             std::env::current_exe().map_err(|why| Failure::new(1, words.nod_not_found(&why)))?;
@@ -183,7 +234,7 @@ impl<'a> Setup<'a> {
             manifest: Manifest::open(&config.state_dir)
                 .map_err(|why| Failure::new(1, words.no_record(&why)))?,
             network: Arc::new(Network::new(config).map_err(|why| Failure::told(1, why.text()))?),
-            paths: Paths {
+            paths: Files {
                 own: sources.own_file().ok_or_else(no_home)?,
                 claude: sources.claude_settings().ok_or_else(no_home)?,
                 home,
@@ -272,7 +323,7 @@ impl<'a> Setup<'a> {
             wanted.install(&self.hooks).is_ok() && !wanted.is_changed()
         });
         let manager = service::Manager::find().ok();
-        let places = service::places(self.sources, self.config);
+        let places = service::places(self.sources, &self.config.state_dir);
         Facts {
             has_app: self.app.is_some(),
             app_works: self.seen.bot.is_some(),

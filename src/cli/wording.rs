@@ -5,11 +5,12 @@ mod faults;
 pub(super) mod help;
 mod record;
 mod service;
+mod settings;
 pub(super) mod trouble;
 mod undo;
 mod usage;
 
-pub(super) use faults::accepts_zh;
+pub(super) use settings::accepts_zh;
 
 use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};

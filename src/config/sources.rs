@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::SETTINGS;
 use crate::claude::launch;
 use crate::wording::{Lang, Text, system};
 
@@ -26,6 +27,8 @@ pub enum Origin {
 pub struct BrokenFile {
     pub path: PathBuf,
     pub why: Unread,
+    /// The settings its unreadable lines were meant to set.
+    pub hidden: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -156,12 +159,23 @@ impl Sources {
             Ok(meta) if meta.len() > MAX_FILE => Err(Unread::TooLarge),
             Ok(_) => std::fs::read_to_string(path).map_err(|why| Unread::System(system::io(&why))),
         };
-        match text.and_then(|text| Ok(parse(&text)?)) {
-            Ok(values) => self.layers.push((Origin::File(path.to_owned()), values)),
-            Err(why) => self.broken.push(BrokenFile {
-                path: path.to_owned(),
-                why,
-            }),
+        let broken = |why, hidden| BrokenFile {
+            path: path.to_owned(),
+            why,
+            hidden,
+        };
+        let read = match text {
+            Ok(text) => lines(&text),
+            Err(why) => return self.broken.push(broken(why, Vec::new())),
+        };
+        // What could be read still counts where a broken file does not stop a
+        // command: else it would look for nod's things somewhere else.
+        self.layers
+            .push((Origin::File(path.to_owned()), read.values));
+        if let Some((first, _)) = read.bad.first() {
+            let hidden = read.bad.iter().filter_map(|(_, setting)| *setting);
+            let file = broken(first.clone().into(), hidden.collect());
+            self.broken.push(file);
         }
     }
 
@@ -247,31 +261,56 @@ impl Sources {
     }
 }
 
+/// A settings file's text, line by line.
+#[derive(Default)]
+struct Lines {
+    values: HashMap<String, String>,
+    /// Lines that can't be read, and the setting each was meant to set.
+    bad: Vec<(BadLine, Option<&'static str>)>,
+}
+
 /// `NAME=value` lines; `export`, quotes, comments and blank lines as people
 /// write them. The error names the line and never its content.
 pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, BadLine> {
-    let mut values = HashMap::new();
+    let Lines { values, bad } = lines(text);
+    match bad.into_iter().next() {
+        Some((first, _)) => Err(first),
+        None => Ok(values),
+    }
+}
+
+fn lines(text: &str) -> Lines {
+    let mut read = Lines::default();
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let line = line.strip_prefix("export ").unwrap_or(line);
-        let wrong = |fault| BadLine {
-            number: number + 1,
-            fault,
-        };
-        let Some((name, value)) = line.split_once('=') else {
-            return Err(wrong(LineFault::NoPair));
-        };
-        let name = name.trim();
-        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(wrong(LineFault::BadName));
+        match pair(line) {
+            Ok((name, value)) => {
+                read.values.insert(name.to_owned(), value);
+            }
+            Err(fault) => {
+                let number = number + 1;
+                let first = line.split(|c: char| c == '=' || c.is_whitespace()).next();
+                let mut settings = SETTINGS.iter().map(|setting| setting.name);
+                let meant = settings.find(|name| Some(*name) == first);
+                read.bad.push((BadLine { number, fault }, meant));
+            }
         }
-        let value = unquote(value.trim()).ok_or_else(|| wrong(LineFault::OpenQuote))?;
-        values.insert(name.to_owned(), value);
     }
-    Ok(values)
+    read
+}
+
+fn pair(line: &str) -> Result<(&str, String), LineFault> {
+    let (name, value) = line.split_once('=').ok_or(LineFault::NoPair)?;
+    let name = name.trim();
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Err(LineFault::BadName);
+    }
+    let value = unquote(value.trim()).ok_or(LineFault::OpenQuote)?;
+    Ok((name, value))
 }
 
 fn unquote(value: &str) -> Option<String> {

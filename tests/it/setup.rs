@@ -221,6 +221,87 @@ fn commands_that_find_nothing_say_so_and_leave_nothing() {
     }
 }
 
+#[test]
+fn a_wrong_setting_keeps_nobody_from_looking_or_cleaning_up() {
+    let home = home();
+    let own = home.path().join(".config/nod/.env");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let commands: [&[&str]; 8] = [
+        &["setup", "--uninstall", "--dry-run"],
+        &["setup", "--uninstall"],
+        &["service", "status"],
+        &["service", "uninstall"],
+        &["service", "logs"],
+        &["service", "install", "--print"],
+        &["rules"],
+        &["audit"],
+    ];
+    for content in [
+        "FEISHU_APP_ID=cli_bad\nNOD_CA_FILE=/no/such.pem\nHTTPS_PROXY=ftp://h:1\n",
+        "garbage\n",
+    ] {
+        fs::write(&own, content).unwrap();
+        for arguments in commands {
+            let run = nod(home.path(), arguments).output().unwrap();
+            let said = text(&run);
+            assert_ne!(run.status.code(), Some(78), "{arguments:?}: {said}");
+            assert!(
+                !said.contains("cli_bad") && !said.contains("line 1"),
+                "{said}"
+            );
+        }
+        let stops = nod(home.path(), &["daemon"]).output().unwrap();
+        assert_eq!(stops.status.code(), Some(78), "{}", text(&stops));
+    }
+    assert_eq!(fs::read(&own).unwrap(), b"garbage\n");
+    // What it cannot bring itself is named, with its line.
+    let stops = nod(home.path(), &["setup", "--dry-run"]).output().unwrap();
+    assert!(text(&stops).contains("line 1"), "{}", text(&stops));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_app_id_is_named_and_set_anew() {
+    let feishu = Simulator::start(Options::default()).await.unwrap();
+    let home = home();
+    let own = home.path().join(".config/nod/.env");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "# mine\nFEISHU_APP_ID=cli_bad\nNOD_CHAT_RATE=2\n").unwrap();
+    let preview = nod(home.path(), &["setup", "--dry-run"]).output().unwrap();
+    let said = text(&preview);
+    assert!(preview.status.success(), "{said}");
+    assert!(said.contains("`FEISHU_APP_ID` is `cli_bad`"), "{said}");
+    assert!(said.contains("`FEISHU_APP_ID` is set anew"), "{said}");
+
+    let secret = home.path().join("secret");
+    fs::write(&secret, APP_SECRET).unwrap();
+    let base = feishu.base_url();
+    let flags = [
+        "setup",
+        "--yes",
+        "--no-test-card",
+        "--domain",
+        base.trim_end_matches('/'),
+        "--app-id",
+        APP_ID,
+        "--app-secret-file",
+        secret.to_str().unwrap(),
+        "--owner",
+        OWNER,
+    ];
+    let mut setup = nod(home.path(), &flags);
+    let setup = setup.env("FEISHU_OWNER_ID", "no body").output().unwrap();
+    let said = text(&setup);
+    assert!(setup.status.success(), "{said}");
+    assert!(
+        said.contains("take `FEISHU_OWNER_ID` out of the environment"),
+        "{said}"
+    );
+    let env = fs::read_to_string(&own).unwrap();
+    let first = format!("# mine\nFEISHU_APP_ID={APP_ID}\nNOD_CHAT_RATE=2\n");
+    assert!(env.starts_with(&first), "{env}");
+    feishu.shutdown().await;
+}
+
 /// What claude-notify leaves: its settings, and hooks that start it.
 fn with_claude_notify(home: &Path, base: &str) {
     let root = home.join("tools/claude-notify");

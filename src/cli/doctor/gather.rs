@@ -326,7 +326,7 @@ fn manager(sources: &Sources, config: &Config) -> Service {
     let Ok(manager) = service::Manager::find() else {
         return Service::NoManager;
     };
-    match service::places(sources, config) {
+    match service::places(sources, &config.state_dir) {
         Some(places) if manager.is_installed(&places) => Service::Installed {
             runs: manager.status().is_ok_and(|status| status.runs),
         },

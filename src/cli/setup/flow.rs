@@ -258,9 +258,13 @@ impl Setup<'_> {
             return Ok(());
         }
         let installed = service::Manager::find().and_then(|manager| {
-            let places =
-                service::places(self.sources, self.config).ok_or(service::ServiceError::NoHome)?;
-            let start = service::start(self.sources, self.config, service::Sandbox::default())?;
+            let places = service::places(self.sources, &self.config.state_dir)
+                .ok_or(service::ServiceError::NoHome)?;
+            let paths = config::Paths {
+                state_dir: self.config.state_dir.clone(),
+                sockets: self.config.sockets.clone(),
+            };
+            let start = service::start(self.sources, &paths, service::Sandbox::default())?;
             let saved = self.values();
             let unseen: Vec<_> = service::unseen(self.sources, &start)
                 .into_iter()
@@ -419,7 +423,7 @@ impl Setup<'_> {
         if is_open(Step::TestCard) {
             output::line(words.would_send_card());
         }
-        let places = service::places(self.sources, self.config);
+        let places = service::places(self.sources, &self.config.state_dir);
         if let Some(places) = places.filter(|_| is_open(Step::Service)) {
             let file = service::Manager::kind_here().file(&places);
             output::line(&words.would_serve(&file.display().to_string()));

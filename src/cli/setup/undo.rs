@@ -77,7 +77,7 @@ impl Setup<'_> {
             Err(Unanswered::Unreachable(_)) => return,
             Err(_) => None,
         };
-        let served = service::places(self.sources, self.config)
+        let served = service::places(self.sources, &self.config.state_dir)
             .is_some_and(|places| service::Manager::kind_here().is_installed(&places));
         output::line(&self.words.daemon_stays(pid, served));
     }
@@ -90,7 +90,7 @@ impl Setup<'_> {
     }
 
     fn remove_service(&self) -> Outcome {
-        let Some(places) = service::places(self.sources, self.config) else {
+        let Some(places) = service::places(self.sources, &self.config.state_dir) else {
             return Ok(());
         };
         let removed = service::Manager::find().and_then(|manager| manager.uninstall(&places));

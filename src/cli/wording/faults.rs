@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::super::service::ServiceError;
 use super::Words;
+use super::settings::accepts_zh;
 use crate::claude::hooks_file::HooksError;
 use crate::claude::permission::BadHook;
-use crate::config::{BadLine, LineFault, Problem, Problems, Seen, Unread};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
 use crate::gateway::server::DoorError;
@@ -17,44 +17,9 @@ use crate::hook::connect::Unreachable;
 use crate::hook::listen::ListenError;
 use crate::hook::wire::answer::DENIED;
 use crate::store::StoreError;
-use crate::wording::Lang;
 use crate::wording::system::io;
 
 impl Words {
-    /// All that is wrong with the settings, one line each.
-    pub(in crate::cli) fn problems(self, problems: &Problems) -> String {
-        match self.0 {
-            Lang::En => problems.to_string(),
-            Lang::Zh => problems
-                .0
-                .iter()
-                .map(problem_zh)
-                .collect::<Vec<_>>()
-                .join("\n"),
-        }
-    }
-
-    pub(in crate::cli) fn problem(self, problem: &Problem) -> String {
-        match self.0 {
-            Lang::En => problem.to_string(),
-            Lang::Zh => problem_zh(problem),
-        }
-    }
-
-    pub(in crate::cli) fn settings_hint(self) -> &'static str {
-        self.pick(
-            "每项设置的说明见 `.env.example`",
-            "every setting is described in `.env.example`",
-        )
-    }
-
-    pub(in crate::cli) fn credentials_hint(self) -> &'static str {
-        self.pick(
-            "运行 `nod setup`，或写入当前目录的 `.env` 或 `~/.config/nod/.env`；说明见 `.env.example`",
-            "run `nod setup`, or put them into `.env` here or into `~/.config/nod/.env`; `.env.example` describes them",
-        )
-    }
-
     pub(in crate::cli) fn no_daemon(self, socket: &Path, why: &Unanswered) -> String {
         let (socket, why) = (socket.display(), self.unanswered(why));
         self.made(
@@ -375,94 +340,5 @@ impl Words {
             }
         };
         self.made(zh, why.to_string())
-    }
-}
-
-fn problem_zh(problem: &Problem) -> String {
-    match problem {
-        Problem::Wrong {
-            name,
-            seen: Seen::Quoted(value),
-            ..
-        } => format!("`{name}` 的值 `{value}` 不可用；可用：{}", accepts_zh(name)),
-        Problem::Wrong { name, .. } => format!("`{name}` 的值不可用；可用：{}", accepts_zh(name)),
-        Problem::Missing { name, .. } => format!("`{name}` 未设置；可用：{}", accepts_zh(name)),
-        Problem::BrokenFile(file) => format!(
-            "设置文件 `{}` 有误：{}",
-            file.path.display(),
-            unread_zh(&file.why)
-        ),
-        Problem::Exposed(path) => format!(
-            "其他用户可以读取 `{0}`，其中有应用密钥：请 `chmod 600 {0}`",
-            path.display()
-        ),
-        Problem::NoHome => "没有主目录：请设置 `HOME` 或 `NOD_STATE_DIR`".to_owned(),
-    }
-}
-
-fn unread_zh(why: &Unread) -> String {
-    match why {
-        Unread::TooLarge => "大于 1 MiB".to_owned(),
-        Unread::System(why) => why.zh.to_string(),
-        Unread::Line(line) => bad_line_zh(line),
-    }
-}
-
-pub(super) fn bad_line_zh(line: &BadLine) -> String {
-    let fault = match line.fault {
-        LineFault::NoPair => "应为 `名称=值`",
-        LineFault::BadName => "名称只能含字母、数字和 `_`",
-        LineFault::OpenQuote => "引号没有闭合",
-    };
-    format!("第 {} 行{fault}", line.number)
-}
-
-pub(in crate::cli) fn accepts_zh(name: &str) -> &'static str {
-    match name {
-        "FEISHU_APP_ID" => "`cli_` 加 8 到 64 个字母或数字",
-        "FEISHU_APP_SECRET" => "开发者后台显示的密钥，不含空格",
-        "FEISHU_DOMAIN" => "`feishu`、`lark` 或基地址（明文 http 仅限本机）",
-        "FEISHU_OWNER_ID" => "open id（`ou_…`）、union id（`on_…`）或 user id",
-        "FEISHU_APPROVERS" => "以逗号分隔的用户 id",
-        "FEISHU_CHAT_ID" => "会话 id（`oc_…`）",
-        "FEISHU_SEND_MODE" => "`app` 或 `webhook`",
-        "FEISHU_WEBHOOK_URL" => "自定义机器人的地址，以 `/open-apis/bot/v2/hook/…` 结尾",
-        "FEISHU_WEBHOOK_SECRET" => "机器人页面显示的签名密钥，不含空格",
-        "CALLBACK_LISTEN" => "IP 地址与端口，如 `127.0.0.1:8080`",
-        "CALLBACK_SERVER_URL" => "`http://` 或 `https://` 加主机，可带端口，不带路径",
-        "CALLBACK_PEERS" => "与 `CALLBACK_SERVER_URL` 同样的地址，以逗号分隔",
-        "CALLBACK_SECRET" => "16 到 128 个不含空格的字符，各机器相同",
-        "CALLBACK_ALLOW_UNSEALED" | "NOD_ALLOW_BYPASS" => "`true` 或 `false`",
-        "NOD_PROJECTS" => "`名称=/路径`，以逗号分隔，路径须是已有的目录",
-        "NOD_CLAUDE" => "程序名或绝对路径",
-        "TOOL_APPROVAL_ENABLED" => "`true`，或与 `NOD_ALLOW_BYPASS=true` 一起用的 `false`",
-        "PERMISSION_SOCKET_PATH" => "不超过 107 字节的绝对路径",
-        "PERMISSION_REQUEST_TIMEOUT"
-        | "NOD_TOOL_TIMEOUT"
-        | "NOD_QUESTION_TIMEOUT"
-        | "NOD_TASK_TIMEOUT" => "1 到 86400 秒",
-        "PERMISSION_NOTIFY_DELAY" => "0 到 3600 秒",
-        "NOD_NOTIFY_STOP_AFTER" => "0 到 86400 秒，或 `off`",
-        "NOD_CHAT_RATE" => "1 到 1000 的数",
-        "NOD_STATE_DIR" => "绝对路径",
-        "NOD_LANG" => "`zh` 或 `en`",
-        "NOD_LOG" => "`off`、`error`、`warn`、`info`、`debug` 或 `trace`",
-        "NOD_CA_FILE" => "PEM 文件的路径",
-        "HTTPS_PROXY" => "`http://`、`https://`、`socks5://` 或 `socks5h://` 加主机与端口",
-        _ => "见 `.env.example`",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::SETTINGS;
-
-    #[test]
-    fn what_each_setting_accepts_is_told_in_chinese() {
-        for setting in SETTINGS {
-            let told = accepts_zh(setting.name);
-            assert_ne!(told, accepts_zh(""), "{}", setting.name);
-        }
     }
 }

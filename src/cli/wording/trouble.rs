@@ -124,5 +124,5 @@ pub(in crate::cli) static NOT_A_SECRET: Text =
     Text::new("内容不像 App Secret", "it does not look like one");
 
 pub(in crate::cli) fn bad_line(line: &BadLine) -> Text {
-    Text::made(super::faults::bad_line_zh(line), line.to_string())
+    Text::made(super::settings::bad_line_zh(line), line.to_string())
 }

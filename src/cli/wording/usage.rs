@@ -2,7 +2,7 @@
 //! cannot be carried out, in both languages. Pure.
 
 use super::Words;
-use super::faults::accepts_zh;
+use super::settings::accepts_zh;
 use crate::config::Setting;
 
 impl Words {

@@ -1,0 +1,77 @@
+//! Where nod's things lie, for commands that need to know nothing else.
+
+use std::path::PathBuf;
+
+use super::{Problem, Problems, Reader, Sources, Unread};
+use crate::hook::paths::SocketPaths;
+
+const READ: [&str; 2] = ["NOD_STATE_DIR", "PERMISSION_SOCKET_PATH"];
+
+/// A wrong setting elsewhere must not keep anybody from looking at the record
+/// or from taking nod off the machine.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    pub state_dir: PathBuf,
+    pub sockets: SocketPaths,
+}
+
+impl Paths {
+    pub fn load(sources: &Sources) -> Result<Self, Problems> {
+        let mut read = Reader {
+            sources,
+            problems: Vec::new(),
+        };
+        let state_dir = read.state_dir();
+        let sockets = read.sockets(state_dir.as_ref());
+        // A file of which nothing is known may say where they lie.
+        let hiding = sources.broken.iter().filter(|file| match file.why {
+            Unread::Line(_) => file.hidden.iter().any(|name| READ.contains(name)),
+            Unread::TooLarge | Unread::System(_) => true,
+        });
+        read.problems
+            .extend(hiding.cloned().map(Problem::BrokenFile));
+        match state_dir {
+            Some(state_dir) if read.problems.is_empty() => Ok(Self { state_dir, sockets }),
+            _ => Err(Problems(read.problems)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(text: &str) -> Result<Paths, Problems> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let mut sources = Sources::of(&[("FEISHU_APP_ID", "cli_bad")]);
+        sources.add_file(file.path());
+        Paths::load(&sources)
+    }
+
+    #[test]
+    fn what_is_wrong_elsewhere_does_not_hide_where_things_lie() {
+        for text in [
+            "NOD_STATE_DIR=/s\n",
+            "garbage\nNOD_STATE_DIR=/s\nNOD_LOG=\"x\n",
+        ] {
+            assert_eq!(
+                loaded(text).unwrap().state_dir,
+                PathBuf::from("/s"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_read_is_not_guessed() {
+        for text in [
+            "NOD_STATE_DIR=s\n",
+            "NOD_STATE_DIR=\"/s\n",
+            "X=1\ngarbage\nexport NOD_STATE_DIR /s\n",
+            "PERMISSION_SOCKET_PATH='/s\n",
+        ] {
+            assert_eq!(loaded(text).unwrap_err().0.len(), 1, "{text}");
+        }
+    }
+}
