@@ -29,6 +29,9 @@ pub(super) fn run() -> Outcome {
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let log = log_to_stderr(config.log);
     warn_of_unknown(&sources);
+    if let Some(file) = &sources.skipped {
+        tracing::warn!("no setting counts that stands in {file}");
+    }
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let stop = CancellationToken::new();

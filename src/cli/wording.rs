@@ -10,7 +10,7 @@ pub(super) mod trouble;
 mod undo;
 mod usage;
 
-pub(super) use settings::accepts_zh;
+pub(super) use settings::{accepts_zh, unread};
 
 use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};

@@ -31,6 +31,16 @@ pub struct BrokenFile {
     pub hidden: Vec<&'static str>,
 }
 
+impl BrokenFile {
+    fn whole(path: &Path, why: Unread) -> Self {
+        Self {
+            path: path.to_owned(),
+            why,
+            hidden: Vec::new(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     #[error("it is larger than 1 MiB")]
@@ -75,6 +85,9 @@ pub struct Sources {
     layers: Vec<(Origin, HashMap<String, String>)>,
     /// Files that exist and could not be read, with the reason.
     pub broken: Vec<BrokenFile>,
+    /// A `.env` in the working directory that could not be read at all. It may
+    /// be another program's, so that does not stop nod.
+    pub skipped: Option<BrokenFile>,
     pub home: Option<PathBuf>,
     pub state_home: Option<PathBuf>,
     pub runtime_dir: Option<PathBuf>,
@@ -95,7 +108,10 @@ impl Sources {
         let mut sources = Self::environment();
         let own = sources.own_file();
         if let Ok(here) = std::env::current_dir() {
-            sources.add_file(&here.join(".env"));
+            let file = here.join(".env");
+            if Some(&file) != own.as_ref() {
+                sources.add_foreign(&file);
+            }
         }
         if let Some(own) = own {
             sources.add_file(&own);
@@ -152,30 +168,47 @@ impl Sources {
         Some(dir.join("settings.json"))
     }
 
+    /// A file that is all nod's.
     pub(super) fn add_file(&mut self, path: &Path) {
-        let text = match std::fs::metadata(path) {
-            Err(_) => return,
-            Ok(meta) if !meta.is_file() => return,
-            Ok(meta) if meta.len() > MAX_FILE => Err(Unread::TooLarge),
-            Ok(_) => std::fs::read_to_string(path).map_err(|why| Unread::System(system::io(&why))),
+        let text = match content(path) {
+            None => return,
+            Some(Ok(bytes)) => String::from_utf8(bytes).map_err(|_| {
+                let not_text = std::io::ErrorKind::InvalidData.into();
+                Unread::System(system::io(&not_text))
+            }),
+            Some(Err(why)) => Err(why),
         };
-        let broken = |why, hidden| BrokenFile {
-            path: path.to_owned(),
-            why,
-            hidden,
-        };
-        let read = match text {
-            Ok(text) => lines(&text),
-            Err(why) => return self.broken.push(broken(why, Vec::new())),
-        };
-        // What could be read still counts where a broken file does not stop a
-        // command: else it would look for nod's things somewhere else.
+        match text {
+            Ok(text) => self.add_lines(path, lines(&text)),
+            Err(why) => self.broken.push(BrokenFile::whole(path, why)),
+        }
+    }
+
+    /// A file that other programs read too: what nod can't read is theirs,
+    /// unless it names one of nod's settings.
+    pub(super) fn add_foreign(&mut self, path: &Path) {
+        match content(path) {
+            None => {}
+            Some(Ok(bytes)) => {
+                let mut read = foreign_lines(&String::from_utf8_lossy(&bytes));
+                read.bad.retain(|(_, setting)| setting.is_some());
+                self.add_lines(path, read);
+            }
+            Some(Err(why)) => self.skipped = Some(BrokenFile::whole(path, why)),
+        }
+    }
+
+    /// What could be read still counts where a broken file does not stop a
+    /// command: else it would look for nod's things somewhere else.
+    fn add_lines(&mut self, path: &Path, read: Lines) {
         self.layers
             .push((Origin::File(path.to_owned()), read.values));
         if let Some((first, _)) = read.bad.first() {
             let hidden = read.bad.iter().filter_map(|(_, setting)| *setting);
-            let file = broken(first.clone().into(), hidden.collect());
-            self.broken.push(file);
+            self.broken.push(BrokenFile {
+                hidden: hidden.collect(),
+                ..BrokenFile::whole(path, first.clone().into())
+            });
         }
     }
 
@@ -279,28 +312,79 @@ pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, BadLine> {
     }
 }
 
+/// The bytes of a file, if there is one.
+fn content(path: &Path) -> Option<Result<Vec<u8>, Unread>> {
+    match std::fs::metadata(path) {
+        Err(_) => None,
+        Ok(meta) if !meta.is_file() => None,
+        Ok(meta) if meta.len() > MAX_FILE => Some(Err(Unread::TooLarge)),
+        Ok(_) => Some(std::fs::read(path).map_err(|why| Unread::System(system::io(&why)))),
+    }
+}
+
 fn lines(text: &str) -> Lines {
     let mut read = Lines::default();
-    for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let line = line.strip_prefix("export ").unwrap_or(line);
-        match pair(line) {
-            Ok((name, value)) => {
-                read.values.insert(name.to_owned(), value);
-            }
-            Err(fault) => {
-                let number = number + 1;
-                let first = line.split(|c: char| c == '=' || c.is_whitespace()).next();
-                let mut settings = SETTINGS.iter().map(|setting| setting.name);
-                let meant = settings.find(|name| Some(*name) == first);
-                read.bad.push((BadLine { number, fault }, meant));
-            }
+    for (at, line) in split(text).enumerate() {
+        read.take(at, line);
+    }
+    read
+}
+
+/// The same, where a quoted value may go on over several lines as most readers
+/// have it. nod has no such setting, so those lines are nobody's settings.
+fn foreign_lines(text: &str) -> Lines {
+    let mut read = Lines::default();
+    let all: Vec<&str> = split(text).collect();
+    let last = |quote| all.iter().rposition(|line| line.contains(quote));
+    let (last_double, last_single) = (last('"'), last('\''));
+    let mut at = 0;
+    while let Some(line) = all.get(at) {
+        let open = read.take(at, line);
+        at += 1;
+        let closed = match open {
+            Some('"') => last_double,
+            Some(_) => last_single,
+            None => None,
+        };
+        if let Some(quote) = open
+            && closed >= Some(at)
+        {
+            at += all[at..].iter().take_while(|l| !l.contains(quote)).count() + 1;
         }
     }
     read
+}
+
+fn split(text: &str) -> std::str::Lines<'_> {
+    text.trim_start_matches('\u{feff}').lines()
+}
+
+impl Lines {
+    /// Takes one line, and gives the quote that it opens and does not close.
+    fn take(&mut self, at: usize, line: &str) -> Option<char> {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            return None;
+        }
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let fault = match pair(line) {
+            Ok((name, value)) => {
+                self.values.insert(name.to_owned(), value);
+                return None;
+            }
+            Err(fault) => fault,
+        };
+        let first = line.split(|c: char| c == '=' || c.is_whitespace()).next();
+        let mut settings = SETTINGS.iter().map(|setting| setting.name);
+        let meant = settings.find(|name| Some(*name) == first);
+        let number = at + 1;
+        self.bad.push((BadLine { number, fault }, meant));
+        let value = line.split_once('=')?.1.trim();
+        value
+            .chars()
+            .next()
+            .filter(|_| fault == LineFault::OpenQuote)
+    }
 }
 
 fn pair(line: &str) -> Result<(&str, String), LineFault> {
@@ -354,6 +438,36 @@ mod tests {
             assert!(why.starts_with("line 2:"), "{why}");
             assert!(!why.contains("canary"), "{why}");
         }
+    }
+
+    #[test]
+    fn a_file_of_other_programs_too_is_read_for_nods_settings_only() {
+        let pem = "KEY=\"-----BEGIN\nNOD_LANG=zh\nMII+==\n-----END\"\nNOD_LOG=warn\n";
+        for (text, value) in [
+            (pem, Some("warn")),
+            ("[section]\nA B=1\nit's\nNOD_LOG=warn\n", Some("warn")),
+            (
+                "A=\"never closed\nB='nor this\nNOD_LOG=warn\n",
+                Some("warn"),
+            ),
+            ("A=\"x\nB='y\ny'\nNOD_LOG=warn\nC='\n", Some("warn")),
+            ("A=\"x\nNOD_LOG=warn\n\"\n", None),
+        ] {
+            let read = foreign_lines(text);
+            assert_eq!(
+                read.values.get("NOD_LOG").map(String::as_str),
+                value,
+                "{text}"
+            );
+            assert_eq!(read.values.get("NOD_LANG"), None, "{text}");
+            assert!(
+                read.bad.iter().all(|(_, setting)| setting.is_none()),
+                "{text}"
+            );
+        }
+        let read = foreign_lines("A=\"x\n\"\nFEISHU_APP_SECRET=\"canary\n");
+        let (line, setting) = read.bad.last().unwrap();
+        assert_eq!((line.number, *setting), (3, Some("FEISHU_APP_SECRET")));
     }
 
     #[test]

@@ -403,6 +403,15 @@ async fn faults_of_settings_and_networks() {
     assert_eq!(report.all("settings").count(), 1, "{:#}", report.json);
     assert_eq!(report.all("owner").count(), 0, "{:#}", report.json);
     fs::remove_file(&own).unwrap();
+    let project = home.path().join(".env");
+    fs::write(&project, "#".repeat((1 << 20) + 1)).unwrap();
+    let report = doctor(&home, &[], &[]).await;
+    report.says("skipped-file", "warning", "no setting in it counts");
+    fs::write(&project, "KEY=\"-----BEGIN\nMII\n-----END\"\n\u{fffd} x\n").unwrap();
+    let report = doctor(&home, &[], &settings("http://127.0.0.1:1")).await;
+    report.says("settings", "ok", "can be used");
+    assert_eq!(report.all("skipped-file").count(), 0, "{:#}", report.json);
+    fs::remove_file(&project).unwrap();
     let hook_only = [("FEISHU_SEND_MODE", "webhook")];
     let report = doctor(&home, &[], &hook_only).await;
     report.says("settings", "problem", "put it into `~/.config/nod/.env`");

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::super::service;
-use super::super::wording::Words;
+use super::super::wording::{Words, unread};
 use super::feishu::{App, Remote, Sharing};
 use super::machine::{
     Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Unknown, Wrong,
@@ -244,6 +244,10 @@ fn settings(
                 nearest: one.nearest,
             })
             .collect(),
+        skipped: sources
+            .skipped
+            .as_ref()
+            .map(|file| (shown(&file.path), unread(&file.why))),
         mode: read.send_mode,
         has_owner: is_set("FEISHU_OWNER_ID"),
         has_chat: is_set("FEISHU_CHAT_ID"),

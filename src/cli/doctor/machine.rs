@@ -34,6 +34,8 @@ pub(super) struct Machine {
 pub(super) struct Settings {
     pub(super) wrong: Vec<Wrong>,
     pub(super) unknown: Vec<Unknown>,
+    /// A file that may be another program's, and why it can't be read.
+    pub(super) skipped: Option<(String, Text)>,
     pub(super) mode: SendMode,
     pub(super) has_owner: bool,
     pub(super) has_chat: bool,
@@ -124,6 +126,7 @@ fn settings(settings: &Settings) -> Vec<Finding> {
         findings.push(ok("settings", "设置可用", "the settings can be used"));
     }
     findings.extend(settings.unknown.iter().map(unknown));
+    findings.extend(settings.skipped.iter().map(skipped));
     // In webhook mode whoever holds a link decides; an unreadable file may name
     // the owner.
     if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole {
@@ -189,6 +192,15 @@ fn unknown(unknown: &Unknown) -> Finding {
             format!("take it out of {en}; `.env.example` lists every setting"),
         ),
     }
+}
+
+fn skipped((path, why): &(String, Text)) -> Finding {
+    let Text { zh, en } = why;
+    warning(
+        "skipped-file",
+        format!("`{path}` 无法读取，其中的设置不起作用：{zh}"),
+        format!("`{path}` can't be read, and no setting in it counts: {en}"),
+    )
 }
 
 fn place(place: &Place) -> Finding {
@@ -521,6 +533,7 @@ mod tests {
                     nearest: Some("FEISHU_APPROVERS"),
                     place: Text::new("环境变量中", "the environment"),
                 }],
+                skipped: None,
                 mode: SendMode::App,
                 has_owner: true,
                 has_chat: false,

@@ -91,6 +91,11 @@ fn problem_zh(problem: &Problem) -> String {
     }
 }
 
+/// Why a settings file can't be read.
+pub(in crate::cli) fn unread(why: &Unread) -> Text {
+    Text::made(unread_zh(why), why.to_string())
+}
+
 fn unread_zh(why: &Unread) -> String {
     match why {
         Unread::TooLarge => "大于 1 MiB".to_owned(),
