@@ -13,10 +13,12 @@ pub use sources::{BadLine, BrokenFile, LineFault, Origin, Sources, UnknownLang, 
 pub use table::{SETTINGS, Setting, env_example, readme_table, readme_table_zh};
 
 mod callback;
+mod mixed;
 mod shown;
 mod unknown;
 
 pub use callback::{Callback, SendMode, Webhook};
+pub use mixed::{Mixed, mixed};
 pub use shown::{Seen, Shown, shown};
 pub use unknown::{Unknown, unknown};
 

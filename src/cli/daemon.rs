@@ -14,7 +14,7 @@ use tracing_subscriber::{Layer as _, fmt};
 use super::panics::OWN_FAULT;
 use super::wording::Words;
 use super::{BAD_SETTINGS, Failure, Outcome, output};
-use crate::config::{self, Config, Problem, Sources};
+use crate::config::{self, Config, Origin, Problem, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::notify::{self, Manager};
 use crate::daemon::{self, DaemonError};
@@ -29,6 +29,7 @@ pub(super) fn run() -> Outcome {
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
     let log = log_to_stderr(config.log);
     warn_of_unknown(&sources);
+    warn_of_mixed(&sources);
     if let Some(file) = &sources.skipped {
         tracing::warn!("no setting counts that stands in {file}");
     }
@@ -63,6 +64,25 @@ fn warn_of_unknown(sources: &Sources) {
     let told = told.collect::<Vec<_>>().join(", ");
     if !told.is_empty() {
         tracing::warn!("ignored, as nod has no such settings: {told}");
+    }
+}
+
+/// The same: where they stand, and not what they are.
+fn warn_of_mixed(sources: &Sources) {
+    let config::Mixed { app, overridden } = config::mixed(sources);
+    let place = |origin: &Origin| match origin {
+        Origin::Environment => "the environment".to_owned(),
+        Origin::File(path) => format!("`{}`", path.display()),
+    };
+    if let Some((id, secret)) = app {
+        let (id, secret) = (place(&id), place(&secret));
+        tracing::warn!(
+            "the app's id is from {id} and its secret from {secret}: are they one app's?"
+        );
+    }
+    if let Some((file, names)) = overridden {
+        let (file, names) = (file.display(), names.join("`, `"));
+        tracing::warn!("`{file}` wins over nod's own settings file: `{names}`");
     }
 }
 

@@ -7,6 +7,7 @@ mod feishu;
 mod finding;
 mod gather;
 mod machine;
+mod settings;
 
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -220,6 +220,13 @@ impl Sources {
             .find(|(value, _)| !value.is_empty())
     }
 
+    /// What this one place says, whether it counts or not.
+    pub(super) fn stands_in(&self, name: &str, place: &Origin) -> Option<&str> {
+        let (_, values) = self.layers.iter().find(|(origin, _)| origin == place)?;
+        let value = values.get(name)?.trim();
+        Some(value).filter(|value| !value.is_empty())
+    }
+
     /// Every name that has a value, and where.
     pub(super) fn names(&self) -> impl Iterator<Item = (&str, &Origin)> {
         self.layers.iter().flat_map(|(origin, values)| {

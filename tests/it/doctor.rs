@@ -411,6 +411,16 @@ async fn faults_of_settings_and_networks() {
     let report = doctor(&home, &[], &settings("http://127.0.0.1:1")).await;
     report.says("settings", "ok", "can be used");
     assert_eq!(report.all("skipped-file").count(), 0, "{:#}", report.json);
+    assert_eq!(report.all("mixed-app").count(), 0, "{:#}", report.json);
+    fs::write(&project, "FEISHU_APP_ID=cli_0000000000000000\n").unwrap();
+    let ours = format!("FEISHU_APP_ID={APP_ID}\nFEISHU_APP_SECRET={APP_SECRET}\n");
+    fs::write(&own, ours).unwrap();
+    chmod(&own, 0o600);
+    let nowhere = [("FEISHU_DOMAIN", "http://127.0.0.1:1")];
+    let report = doctor(&home, &[], &nowhere).await;
+    report.says("mixed-app", "warning", "put both into one place");
+    report.says("overridden-setting", "warning", "own file: `FEISHU_APP_ID`");
+    fs::remove_file(&own).unwrap();
     fs::remove_file(&project).unwrap();
     let hook_only = [("FEISHU_SEND_MODE", "webhook")];
     let report = doctor(&home, &[], &hook_only).await;
@@ -643,7 +653,7 @@ async fn programs() {
 fn sentences() -> Vec<String> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/doctor");
     let mut all = Vec::new();
-    for room in ["machine.rs", "feishu.rs", "click.rs"] {
+    for room in ["machine.rs", "settings.rs", "feishu.rs", "click.rs"] {
         let text = fs::read_to_string(dir.join(room)).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();
         let lines = code.lines().map(str::trim_start);

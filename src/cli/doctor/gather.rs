@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use super::super::service;
 use super::super::wording::{Words, unread};
 use super::feishu::{App, Remote, Sharing};
-use super::machine::{
-    Claude, Hooks, Machine, Place, PlaceKind, Service, Settings, Socket, Unknown, Wrong,
-};
+use super::machine::{Claude, Hooks, Machine, Place, PlaceKind, Service, Socket};
+use super::settings::{Settings, Unknown, Wrong};
 use crate::claude::hooks_file::{self, Draft};
 use crate::clock;
 use crate::config::{self, Config, Origin, Problem, SendMode, Sources};
@@ -228,6 +227,7 @@ fn settings(
         _ => None,
     };
     let unknown = config::unknown(sources).into_iter();
+    let mixed = config::mixed(sources);
     let is_set = |name| sources.get(name).is_some();
     Settings {
         wrong: problems
@@ -248,6 +248,11 @@ fn settings(
             .skipped
             .as_ref()
             .map(|file| (shown(&file.path), unread(&file.why))),
+        apart: mixed
+            .app
+            .filter(|_| read.send_mode == SendMode::App)
+            .map(|(id, secret)| (origin(&id), origin(&secret))),
+        overridden: mixed.overridden.map(|(path, names)| (file(&path), names)),
         mode: read.send_mode,
         has_owner: is_set("FEISHU_OWNER_ID"),
         has_chat: is_set("FEISHU_CHAT_ID"),

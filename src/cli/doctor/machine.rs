@@ -1,19 +1,17 @@
-//! What was found on this machine, judged: settings, files, the daemon, Claude
-//! Code, the service. Pure.
+//! What was found on this machine, judged: files, the daemon, Claude Code, the
+//! service. Pure.
 
 use serde_json::Value;
 
 use super::super::wording::Words;
 use super::finding::{Finding, ok, problem, warning};
+use super::settings::{self, Settings};
 use crate::claude::hooks_file::Asking;
-use crate::config::{BadLine, Problem, SendMode, Unread};
-use crate::wording::{Lang, Text, platform_zh, spaced};
+use crate::wording::{Lang, platform_zh, spaced};
 
 /// The first version whose print mode asks hooks for permission.
 const ASKS_IN_PRINT_MODE: [u32; 3] = [2, 1, 268];
 const OTHERS: u32 = 0o077;
-/// What the set-up asks for.
-const APP: [&str; 2] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
 
 pub(super) struct Machine {
     pub(super) settings: Settings,
@@ -28,32 +26,6 @@ pub(super) struct Machine {
     pub(super) asking: Option<Asking>,
     pub(super) claude: Claude,
     pub(super) service: Service,
-}
-
-/// What the settings give.
-pub(super) struct Settings {
-    pub(super) wrong: Vec<Wrong>,
-    pub(super) unknown: Vec<Unknown>,
-    /// A file that may be another program's, and why it can't be read.
-    pub(super) skipped: Option<(String, Text)>,
-    pub(super) mode: SendMode,
-    pub(super) has_owner: bool,
-    pub(super) has_chat: bool,
-    /// Whether every settings file could be read.
-    pub(super) is_whole: bool,
-}
-
-pub(super) struct Wrong {
-    pub(super) problem: Problem,
-    /// Where it is set, as it may be shown.
-    pub(super) place: Option<Text>,
-}
-
-/// A name that is set and is no setting.
-pub(super) struct Unknown {
-    pub(super) name: String,
-    pub(super) nearest: Option<&'static str>,
-    pub(super) place: Text,
 }
 
 /// A file or directory that must be closed to others.
@@ -111,96 +83,13 @@ pub(super) enum Service {
 }
 
 pub(super) fn check(machine: &Machine) -> Vec<Finding> {
-    let mut findings = settings(&machine.settings);
+    let mut findings = settings::check(&machine.settings);
     findings.extend(machine.places.iter().map(place));
     findings.extend(socket(machine));
     findings.extend(hooks(machine));
     findings.push(claude(&machine.claude));
     findings.push(service(&machine.service));
     findings
-}
-
-fn settings(settings: &Settings) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = settings.wrong.iter().map(setting).collect();
-    if findings.is_empty() {
-        findings.push(ok("settings", "设置可用", "the settings can be used"));
-    }
-    findings.extend(settings.unknown.iter().map(unknown));
-    findings.extend(settings.skipped.iter().map(skipped));
-    // In webhook mode whoever holds a link decides; an unreadable file may name
-    // the owner.
-    if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole {
-        return findings;
-    }
-    findings.push(if settings.has_chat {
-        warning(
-            "owner",
-            "没有设置 `FEISHU_OWNER_ID`：卡片会发到群里，但没有所有者可以决定",
-            "`FEISHU_OWNER_ID` is not set: cards go to the group, and there is no owner to decide",
-        )
-    } else {
-        problem(
-            "owner",
-            "没有设置谁来决定，请求只会留在终端",
-            "nobody is set to decide: requests stay in the terminal",
-        )
-        .fix(
-            "运行 `nod setup`，或设置 `FEISHU_OWNER_ID`",
-            "run `nod setup`, or set `FEISHU_OWNER_ID`",
-        )
-    });
-    findings
-}
-
-fn setting(wrong: &Wrong) -> Finding {
-    let said = |words: Words| words.problem(&wrong.problem);
-    let finding = problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En)));
-    match (&wrong.problem, &wrong.place) {
-        (Problem::BrokenFile(file), Some(Text { zh, en })) => match &file.why {
-            Unread::Line(BadLine { number, .. }) => finding.fix(
-                format!("在{zh}改正第 {number} 行"),
-                format!("correct line {number} of {en}"),
-            ),
-            Unread::TooLarge | Unread::System(_) => finding,
-        },
-        (_, Some(Text { zh, en })) => {
-            finding.fix(format!("在{zh}改正"), format!("correct it in {en}"))
-        }
-        (Problem::Missing { name, .. }, None) if !APP.contains(name) => finding.fix(
-            "写入 `~/.config/nod/.env`",
-            "put it into `~/.config/nod/.env`",
-        ),
-        (Problem::Missing { .. }, None) => finding.fix("运行 `nod setup`", "run `nod setup`"),
-        _ => finding,
-    }
-}
-
-fn unknown(unknown: &Unknown) -> Finding {
-    let (name, Text { zh, en }) = (&unknown.name, &unknown.place);
-    let finding = warning(
-        "unknown-setting",
-        format!("nod 没有名为 `{name}` 的设置，它不起作用"),
-        format!("nod has no setting `{name}`: it is ignored"),
-    );
-    match unknown.nearest {
-        Some(meant) => finding.fix(
-            format!("若指 `{meant}`，在{zh}改名"),
-            format!("if `{meant}` is meant, rename it in {en}"),
-        ),
-        None => finding.fix(
-            format!("在{zh}删除它；所有设置见 `.env.example`"),
-            format!("take it out of {en}; `.env.example` lists every setting"),
-        ),
-    }
-}
-
-fn skipped((path, why): &(String, Text)) -> Finding {
-    let Text { zh, en } = why;
-    warning(
-        "skipped-file",
-        format!("`{path}` 无法读取，其中的设置不起作用：{zh}"),
-        format!("`{path}` can't be read, and no setting in it counts: {en}"),
-    )
 }
 
 fn place(place: &Place) -> Finding {
@@ -497,7 +386,10 @@ fn service(service: &Service) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::finding::Level;
+    use super::super::settings::{Unknown, Wrong};
     use super::*;
+    use crate::config::{Problem, SendMode};
+    use crate::wording::Text;
     use serde_json::json;
 
     #[test]
@@ -534,6 +426,8 @@ mod tests {
                     place: Text::new("环境变量中", "the environment"),
                 }],
                 skipped: None,
+                apart: None,
+                overridden: None,
                 mode: SendMode::App,
                 has_owner: true,
                 has_chat: false,

@@ -1,0 +1,156 @@
+//! What the settings give, judged. Pure.
+
+use super::super::wording::Words;
+use super::finding::{Finding, ok, problem, warning};
+use crate::config::{BadLine, Problem, SendMode, Unread};
+use crate::wording::{Lang, Text};
+
+/// What the set-up asks for.
+const APP: [&str; 2] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
+
+/// What the settings give.
+pub(super) struct Settings {
+    pub(super) wrong: Vec<Wrong>,
+    pub(super) unknown: Vec<Unknown>,
+    /// A file that may be another program's, and why it can't be read.
+    pub(super) skipped: Option<(String, Text)>,
+    /// Where the app's id and its secret stand, if apart.
+    pub(super) apart: Option<(Text, Text)>,
+    /// A file, and what in it wins over nod's own.
+    pub(super) overridden: Option<(Text, Vec<&'static str>)>,
+    pub(super) mode: SendMode,
+    pub(super) has_owner: bool,
+    pub(super) has_chat: bool,
+    /// Whether every settings file could be read.
+    pub(super) is_whole: bool,
+}
+
+pub(super) struct Wrong {
+    pub(super) problem: Problem,
+    /// Where it is set, as it may be shown.
+    pub(super) place: Option<Text>,
+}
+
+/// A name that is set and is no setting.
+pub(super) struct Unknown {
+    pub(super) name: String,
+    pub(super) nearest: Option<&'static str>,
+    pub(super) place: Text,
+}
+
+pub(super) fn check(settings: &Settings) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = settings.wrong.iter().map(setting).collect();
+    if findings.is_empty() {
+        findings.push(ok("settings", "设置可用", "the settings can be used"));
+    }
+    findings.extend(settings.unknown.iter().map(unknown));
+    findings.extend(settings.skipped.iter().map(skipped));
+    findings.extend(settings.apart.iter().map(apart));
+    findings.extend(settings.overridden.iter().map(overridden));
+    // In webhook mode whoever holds a link decides; an unreadable file may name
+    // the owner.
+    if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole {
+        return findings;
+    }
+    findings.push(if settings.has_chat {
+        warning(
+            "owner",
+            "没有设置 `FEISHU_OWNER_ID`：卡片会发到群里，但没有所有者可以决定",
+            "`FEISHU_OWNER_ID` is not set: cards go to the group, and there is no owner to decide",
+        )
+    } else {
+        problem(
+            "owner",
+            "没有设置谁来决定，请求只会留在终端",
+            "nobody is set to decide: requests stay in the terminal",
+        )
+        .fix(
+            "运行 `nod setup`，或设置 `FEISHU_OWNER_ID`",
+            "run `nod setup`, or set `FEISHU_OWNER_ID`",
+        )
+    });
+    findings
+}
+
+fn setting(wrong: &Wrong) -> Finding {
+    let said = |words: Words| words.problem(&wrong.problem);
+    let finding = problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En)));
+    match (&wrong.problem, &wrong.place) {
+        (Problem::BrokenFile(file), Some(Text { zh, en })) => match &file.why {
+            Unread::Line(BadLine { number, .. }) => finding.fix(
+                format!("在{zh}改正第 {number} 行"),
+                format!("correct line {number} of {en}"),
+            ),
+            Unread::TooLarge | Unread::System(_) => finding,
+        },
+        (_, Some(Text { zh, en })) => {
+            finding.fix(format!("在{zh}改正"), format!("correct it in {en}"))
+        }
+        (Problem::Missing { name, .. }, None) if !APP.contains(name) => finding.fix(
+            "写入 `~/.config/nod/.env`",
+            "put it into `~/.config/nod/.env`",
+        ),
+        (Problem::Missing { .. }, None) => finding.fix("运行 `nod setup`", "run `nod setup`"),
+        _ => finding,
+    }
+}
+
+fn unknown(unknown: &Unknown) -> Finding {
+    let (name, Text { zh, en }) = (&unknown.name, &unknown.place);
+    let finding = warning(
+        "unknown-setting",
+        format!("nod 没有名为 `{name}` 的设置，它不起作用"),
+        format!("nod has no setting `{name}`: it is ignored"),
+    );
+    match unknown.nearest {
+        Some(meant) => finding.fix(
+            format!("若指 `{meant}`，在{zh}改名"),
+            format!("if `{meant}` is meant, rename it in {en}"),
+        ),
+        None => finding.fix(
+            format!("在{zh}删除它；所有设置见 `.env.example`"),
+            format!("take it out of {en}; `.env.example` lists every setting"),
+        ),
+    }
+}
+
+fn skipped((path, why): &(String, Text)) -> Finding {
+    let Text { zh, en } = why;
+    warning(
+        "skipped-file",
+        format!("`{path}` 无法读取，其中的设置不起作用：{zh}"),
+        format!("`{path}` can't be read, and no setting in it counts: {en}"),
+    )
+}
+
+fn apart((id, secret): &(Text, Text)) -> Finding {
+    warning(
+        "mixed-app",
+        format!(
+            "`FEISHU_APP_ID` 在{}，`FEISHU_APP_SECRET` 却在{}：可能不属于同一个应用",
+            id.zh, secret.zh
+        ),
+        format!(
+            "`FEISHU_APP_ID` is from {} and `FEISHU_APP_SECRET` from {}: they may be of two apps",
+            id.en, secret.en
+        ),
+    )
+    .fix("把两者放在同一处", "put both into one place")
+}
+
+fn overridden((place, names): &(Text, Vec<&'static str>)) -> Finding {
+    let list = |between| names.join(between);
+    warning(
+        "overridden-setting",
+        format!(
+            "`{}` 在{}的值优先于 nod 自己的设置文件",
+            list("`、`"),
+            place.zh
+        ),
+        format!("{} wins over nod's own file: `{}`", place.en, list("`, `")),
+    )
+    .fix(
+        "若那不是给 nod 的，从别的目录运行 nod",
+        "if it is not meant for nod, run nod from another directory",
+    )
+}
