@@ -40,6 +40,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "cargo run --release --locked -- demo --auto",
     ),
     (
+        "cargo run --release -- demo --lang en",
+        "tests/it/demo.rs",
+        "\"--lang\", \"en\"",
+    ),
+    (
         "cargo install --path .",
         ".ci/run",
         "cargo install --path .",
