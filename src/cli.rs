@@ -87,8 +87,7 @@ enum Command {
     /// Tell the group of a request that found no daemon
     #[command(hide = true)]
     Announce,
-    /// Print the settings nod knows, for its own documents
-    #[command(hide = true)]
+    /// List every setting, its default and what it accepts
     Settings(settings::Arguments),
 }
 
@@ -117,10 +116,11 @@ impl Failure {
     }
 
     /// Settings that cannot be used.
-    fn settings(words: Words, problems: &Problems) -> Self {
+    fn settings(words: Words, sources: &Sources, problems: &Problems) -> Self {
+        let lines = problems.0.iter().map(|one| words.placed(one, sources));
         Self {
             hint: Some(words.settings_hint().to_owned()),
-            ..Self::new(BAD_SETTINGS, words.problems(problems))
+            ..Self::new(BAD_SETTINGS, lines.collect::<Vec<_>>().join("\n"))
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::hook::wire::MAX_REQUEST;
 pub(super) fn run() -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let raw =
         output::read_stdin(MAX_REQUEST).map_err(|why| Failure::new(1, words.no_input(&why)))?;
     super::runtime(1)?

@@ -23,7 +23,7 @@ const UNAVAILABLE: u8 = 4;
                         3 nobody answered in time, 4 nobody can be asked."
 )]
 pub(super) struct Arguments {
-    /// How many seconds to wait, 1 to 604800
+    /// How many seconds to wait, 1 to 604800; `PERMISSION_REQUEST_TIMEOUT` unless given
     #[arg(long, global = true, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     timeout: Option<u64>,
@@ -71,7 +71,8 @@ enum Asked {
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = HookConfig::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let config =
+        HookConfig::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let to = arguments.to.as_deref().map(Receiver::parse).transpose();
     let wishes = Wishes {
         timeout: arguments.timeout.map(Duration::from_secs),
@@ -106,7 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         &Patience::for_timeout(timeout),
         None,
     );
-    let hint = status::no_daemon_hint(&sources, &config, words);
+    let hint = || status::no_daemon_hint(&sources, &config, words);
     report(arguments, decision, hint, words)
 }
 
@@ -151,7 +152,7 @@ fn question(asked: &Asked) -> Question {
 fn report(
     arguments: &Arguments,
     decision: Result<Decision, Unanswered>,
-    hint: &str,
+    hint: impl FnOnce() -> String,
     words: Words,
 ) -> Outcome {
     let ended = match decision {
@@ -173,7 +174,7 @@ fn report(
             Failure::new(code, words.terminal(&error, &message, why.as_deref()))
         }
         Err(why) => Failure {
-            hint: Some(hint.to_owned()),
+            hint: Some(hint()),
             ..Failure::new(UNAVAILABLE, words.unanswered(&why))
         },
     };

@@ -30,7 +30,7 @@ enum Command {
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let failed = |why: StoreError| Failure::new(1, words.no_audit(&why));
     if !paths.state_dir.join(store::FILE).exists() {
         nothing(arguments.json, words);
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// Says that there is no line to show. As JSON that is no line at all.
-pub(super) fn nothing(json: bool, words: Words) {
+fn nothing(json: bool, words: Words) {
     if !json {
         output::line(words.nothing_recorded());
     }

@@ -26,7 +26,7 @@ const ALREADY_RUNNING: u8 = 75;
 pub(super) fn run() -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let config = Config::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let log = log_to_stderr(config.log);
     warn_of_unknown(&sources);
     warn_of_mixed(&sources);
@@ -159,7 +159,10 @@ fn failure(words: Words, why: &DaemonError) -> Failure {
         | DaemonError::Outbound(_)
         | DaemonError::Door(_) => (BAD_SETTINGS, None),
         DaemonError::Api(_) | DaemonError::Store(_) => (1, None),
-        DaemonError::Fault => (OWN_FAULT, Some(words.start_daemon_hint())),
+        DaemonError::Fault => {
+            let can_serve = super::service::Manager::find().is_ok();
+            (OWN_FAULT, Some(words.start_daemon_hint(can_serve)))
+        }
     };
     Failure {
         hint: hint.map(str::to_owned),

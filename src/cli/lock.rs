@@ -9,7 +9,8 @@ use crate::wording::{LOCKED, UNLOCKED};
 pub(super) fn run(order: Order) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = HookConfig::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let config =
+        HookConfig::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let locked = order == Order::Lock;
     let report = status::order(&sources, &config, order, words)?;
     if report["locked"] != locked {

@@ -30,19 +30,19 @@ enum Command {
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let now = clock::wall_ms();
     let failed = |why: StoreError| Failure::new(1, words.no_rules(&why));
     match &arguments.command {
         None => {
             if !paths.state_dir.join(store::FILE).exists() {
-                audit::nothing(arguments.json, words);
+                nothing(arguments.json, words);
                 return Ok(());
             }
             let db = Db::open_read_only(&paths.state_dir).map_err(failed)?;
             let rules = db.rules_left().map_err(failed)?;
             if rules.is_empty() {
-                audit::nothing(arguments.json, words);
+                nothing(arguments.json, words);
             }
             for rule in rules {
                 output::line(&show(&rule, arguments.json, words));
@@ -92,6 +92,13 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             output::line(&words.rule_removed(&rule.left.rule, &rule.left.file, was_there));
             Ok(())
         }
+    }
+}
+
+/// As JSON that is no line at all.
+fn nothing(json: bool, words: Words) {
+    if !json {
+        output::line(words.no_rules_left());
     }
 }
 

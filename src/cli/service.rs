@@ -75,7 +75,7 @@ impl Arguments {
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let unusable = |why: Problems| Failure::settings(words, &why);
+    let unusable = |why: Problems| Failure::settings(words, &sources, &why);
     let paths = Paths::load(&sources).map_err(unusable)?;
     let say = |error: ServiceError| failure(words, &error);
     let places = places(&sources, &paths.state_dir).ok_or_else(|| say(ServiceError::NoHome))?;
@@ -102,7 +102,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             if config.send_mode == SendMode::App {
                 config.app().map_err(|why| Failure {
                     hint: Some(words.credentials_hint().to_owned()),
-                    ..Failure::settings(words, &why)
+                    ..Failure::settings(words, &sources, &why)
                 })?;
             }
             let start = start(&sources, &paths, sandbox).map_err(say)?;

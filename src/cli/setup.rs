@@ -71,13 +71,13 @@ pub(super) struct Arguments {
     /// Take over this `.env` of claude-notify
     #[arg(long, value_name = "FILE")]
     migrate: Option<PathBuf>,
-    /// Agree to every offer
+    /// Agree to every offer, except to change a permission mode you chose
     #[arg(short, long)]
     yes: bool,
     /// Leave Claude Code's permission mode as it is
     #[arg(long)]
     keep_mode: bool,
-    /// Set Claude Code's permission mode to `default`, whatever it is
+    /// Set Claude Code's permission mode to `default` if it keeps Claude Code from asking
     #[arg(long, conflicts_with = "keep_mode")]
     set_mode: bool,
     /// Install no service
@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let words = Words(sources.lang());
     let (config, problems) = Config::read(&sources);
     if arguments.uninstall {
-        Paths::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+        Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
         // Nothing is asked over the network, so nothing about it can be wrong.
         let mut config = config;
         config.ca_file = None;
@@ -144,7 +144,7 @@ fn tell_replaced(
     };
     let (brought, others): (Vec<_>, Vec<_>) = problems.0.into_iter().partition(is_brought);
     if !others.is_empty() {
-        return Err(Failure::settings(words, &Problems(others)));
+        return Err(Failure::settings(words, sources, &Problems(others)));
     }
     let own = sources.own_file();
     for problem in brought {
@@ -379,9 +379,9 @@ impl<'a> Setup<'a> {
     }
 
     fn asked(&mut self) -> Result<&mut Terminal, Failure> {
-        let words = self.words;
+        let (words, yes) = (self.words, self.yes);
         self.terminal.as_mut().ok_or_else(|| Failure {
-            hint: Some(words.flags_hint().to_owned()),
+            hint: Some(words.flags_hint(yes).to_owned()),
             ..Failure::new(1, words.no_terminal())
         })
     }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::wording::Words;
-use super::{Failure, Outcome, StopSignals, output};
-use crate::config::{HookConfig, SendMode, Sources};
+use super::{Failure, Outcome, StopSignals, output, service};
+use crate::config::{self, HookConfig, SendMode, Sources};
 use crate::daemon::metrics;
 use crate::hook::client;
 use crate::hook::wire::Order;
@@ -34,7 +34,8 @@ const DEGRADED: u8 = 3;
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config = HookConfig::load(&sources).map_err(|why| Failure::settings(words, &why))?;
+    let config =
+        HookConfig::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     if arguments.watch {
         return super::runtime(1)?.block_on(watch(config, words));
     }
@@ -61,21 +62,27 @@ pub(super) fn order(
 ) -> Result<Value, Failure> {
     let socket = &config.sockets.own;
     client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
-        hint: Some(no_daemon_hint(sources, config, words).to_owned()),
+        hint: Some(no_daemon_hint(sources, config, words)),
         ..Failure::new(1, words.no_daemon(socket, &why))
     })
 }
 
 /// What brings a daemon up: without an app it could not start. A file that
 /// can't be read may name one.
-pub(super) fn no_daemon_hint(sources: &Sources, config: &HookConfig, words: Words) -> &'static str {
-    let app = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
-    let lacks_app = app.iter().any(|name| sources.get(name).is_none());
-    if config.send_mode == SendMode::App && sources.broken.is_empty() && lacks_app {
-        words.set_up_hint()
-    } else {
-        words.start_daemon_hint()
+pub(super) fn no_daemon_hint(sources: &Sources, config: &HookConfig, words: Words) -> String {
+    if config.send_mode == SendMode::App {
+        let app = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
+        let set = app.map(|name| sources.get(name).map(|(value, _)| (name, value)));
+        let mut given = set.iter().flatten();
+        if let Some((name, _)) = given.find(|(name, value)| !config::accepts(name, value)) {
+            return words.unusable_app_hint(name);
+        }
+        if sources.broken.is_empty() && set.contains(&None) {
+            return words.set_up_hint().to_owned();
+        }
     }
+    let can_serve = service::Manager::find().is_ok();
+    words.start_daemon_hint(can_serve).to_owned()
 }
 
 /// Goes on over a restart of the daemon; the person ends it.

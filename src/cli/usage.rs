@@ -152,11 +152,11 @@ mod tests {
                 "nod ask --timeout 0 confirm q",
                 (
                     "`--timeout <SECONDS>` cannot be `0`",
-                    "`--timeout <SECONDS>`: How many seconds to wait, 1 to 604800",
+                    "`--timeout <SECONDS>`: How many seconds to wait, 1 to 604800; `PERMISSION_REQUEST_TIMEOUT` unless given",
                 ),
                 (
                     "`--timeout <秒>` 不能是 `0`",
-                    "`--timeout <秒>`：等待的秒数，1 到 604800",
+                    "`--timeout <秒>`：等待的秒数，1 到 604800；默认为 `PERMISSION_REQUEST_TIMEOUT`",
                 ),
             ),
             (

@@ -39,13 +39,6 @@ impl Words {
         self.pick("没有可供提问的终端", "there is no terminal to ask at")
     }
 
-    pub(super) fn flags_hint(self) -> &'static str {
-        self.pick(
-            "用参数给出：`--app-id`、`--app-secret-file`（或 `--app-secret-stdin`）、`--owner`，再加 `--yes`",
-            "give everything by flags: `--app-id`, `--app-secret-file` (or `--app-secret-stdin`), `--owner`, and `--yes`",
-        )
-    }
-
     pub(super) fn which_platform(self) -> &'static str {
         self.pick(
             "应用建在哪个平台？ 1) 飞书  2) Lark  [1] ",
@@ -435,6 +428,21 @@ impl Words {
             format!("将安装并启动后台服务（{file}）"),
             format!("would install and start the service ({file})"),
         )
+    }
+
+    /// Of a mode that somebody chose.
+    pub(super) fn would_ask_mode(self, yes: bool) -> &'static str {
+        if yes {
+            self.pick(
+                "不会改动它（`--set-mode` 会改）",
+                "would leave it (`--set-mode` changes it)",
+            )
+        } else {
+            self.pick(
+                "会询问是否改为 `default`",
+                "would ask whether to set it to `default`",
+            )
+        }
     }
 
     pub(super) fn would_change(self, file: &str) -> String {

@@ -39,12 +39,19 @@ pub fn unknown(sources: &Sources) -> Vec<Unknown> {
     let own = sources.own_file();
     let mut found: Vec<Unknown> = sources
         .names()
-        .filter(|(name, _)| is_a_settings_name(name) && !is_known(name))
+        .filter(|(name, _)| !is_known(name))
         .filter_map(|(name, origin)| {
-            let nearest = nearest(name);
+            let small = in_small_letters(name);
+            if small.is_none() && !is_a_settings_name(name) {
+                return None;
+            }
+            let is_own = matches!(origin, Origin::File(path) if Some(path) == own.as_ref());
+            let nearest = small
+                .or_else(|| nearest(name))
+                .or_else(|| beginning_left_out(name).filter(|_| is_own));
             let is_ours = match origin {
-                Origin::Environment => false,
-                Origin::File(path) => Some(path) == own.as_ref() || nearest.is_some(),
+                Origin::Environment => small.is_some(),
+                Origin::File(_) => is_own || nearest.is_some(),
             };
             (is_ours || name.starts_with("NOD_")).then(|| Unknown {
                 name: name.to_owned(),
@@ -63,6 +70,25 @@ pub fn unknown(sources: &Sources) -> Vec<Unknown> {
 fn is_a_settings_name(name: &str) -> bool {
     let fits = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
     name.len() <= MAX_NAME && name.contains('_') && name.bytes().all(fits)
+}
+
+/// The setting that is meant, where only its letters' size is wrong. Proxies
+/// are read in both.
+fn in_small_letters(name: &str) -> Option<&'static str> {
+    let mut settings = SETTINGS.iter().map(|setting| setting.name);
+    let meant = settings.find(|setting| setting.eq_ignore_ascii_case(name))?;
+    (!meant.ends_with("_PROXY")).then_some(meant)
+}
+
+/// The one setting that has this name behind its first word.
+fn beginning_left_out(name: &str) -> Option<&'static str> {
+    let settings = SETTINGS.iter().map(|setting| setting.name);
+    let mut fits = settings.filter(|setting| {
+        setting
+            .split_once('_')
+            .is_some_and(|(_, rest)| rest == name)
+    });
+    fits.next().filter(|_| fits.next().is_none())
 }
 
 fn is_known(name: &str) -> bool {
@@ -120,6 +146,8 @@ mod tests {
             ("NOD_STATEDIR", Some("NOD_STATE_DIR")),
             ("NOD_CHAT_ID", Some("FEISHU_CHAT_ID")),
             ("NOD_FROBNICATE", None),
+            ("nod_lang", Some("NOD_LANG")),
+            ("Feishu_App_Id", Some("FEISHU_APP_ID")),
         ] {
             let sources = Sources::of(&[(name, "canary")]);
             assert_eq!(told(&sources), [(name.to_owned(), meant)], "{name}");
@@ -144,7 +172,8 @@ mod tests {
     #[test]
     fn nods_own_file_is_read_more_strictly_than_a_projects() {
         let dir = tempfile::tempdir().unwrap();
-        let text = "DATABASE_URL=x\nFEISHU_OWNERID=x\nc2VjcmV0X2NhbmFyeQ==\nSECRETCANARY==\n";
+        let text =
+            "DATABASE_URL=x\nFEISHU_OWNERID=x\nOWNER_ID=x\nc2VjcmV0X2NhbmFyeQ==\nSECRETCANARY==\n";
         let mut sources = Sources::of(&[]);
         sources.home = Some(dir.path().to_owned());
         let project = dir.path().join(".env");
@@ -159,6 +188,10 @@ mod tests {
         let mut sources = Sources::of(&[]);
         sources.home = Some(dir.path().to_owned());
         sources.add_file(&own);
-        assert_eq!(told(&sources), [("DATABASE_URL".to_owned(), None), slip]);
+        let short = ("OWNER_ID".to_owned(), Some("FEISHU_OWNER_ID"));
+        assert_eq!(
+            told(&sources),
+            [("DATABASE_URL".to_owned(), None), slip, short]
+        );
     }
 }

@@ -219,6 +219,9 @@ async fn without_a_daemon(said: &mut Transcript) {
         &settings("feishu"),
     )
     .await;
+    let wrong_app = [("FEISHU_APP_ID", "cli_bad")];
+    said.run(&home, "no daemon for a wrong app", &["lock"], &wrong_app)
+        .await;
     said.run(&home, "no question", &["ask", "confirm", ""], &[])
         .await;
     let bash = request("Bash");

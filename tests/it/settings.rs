@@ -28,7 +28,9 @@ async fn all_wrong_settings_are_named_at_once_and_no_secret_is_shown() {
             .iter()
             .find(|l| l.starts_with(&format!("nod: `{name}` is ")));
         assert!(
-            line.is_some_and(|l| l.contains("; accepted: ")),
+            line.is_some_and(
+                |l| l.contains("; accepted: ") && l.ends_with(" (set in the environment)")
+            ),
             "{name}: {err}"
         );
     }

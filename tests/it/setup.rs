@@ -208,7 +208,7 @@ fn commands_that_find_nothing_say_so_and_leave_nothing() {
             0,
             "nothing was changed",
         ),
-        (&["rules"], 0, "nothing is recorded"),
+        (&["rules"], 0, "no rules have been left"),
         (&["rules", "undo", "1"], 1, "no rule has the number 1"),
         (&["audit"], 0, "nothing is recorded"),
         (&["doctor"], 1, "`FEISHU_APP_ID` is not set"),
@@ -257,6 +257,24 @@ fn a_wrong_setting_keeps_nobody_from_looking_or_cleaning_up() {
     // What it cannot bring itself is named, with its line.
     let stops = nod(home.path(), &["setup", "--dry-run"]).output().unwrap();
     assert!(text(&stops).contains("line 1"), "{}", text(&stops));
+}
+
+#[test]
+fn a_preview_tells_what_becomes_of_a_mode_somebody_chose() {
+    let home = home();
+    let chosen = "{\"permissions\": {\"defaultMode\": \"bypassPermissions\"}}";
+    fs::write(home.path().join(".claude/settings.json"), chosen).unwrap();
+    for (flag, words) in [
+        (None, "would ask whether to set it to `default`"),
+        (Some("--yes"), "would leave it (`--set-mode` changes it)"),
+        (Some("--set-mode"), "\"default\""),
+    ] {
+        let mut arguments = vec!["setup", "--dry-run"];
+        arguments.extend(flag);
+        let run = nod(home.path(), &arguments).output().unwrap();
+        let said = text(&run);
+        assert!(said.contains(words), "{flag:?}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -136,10 +136,15 @@ fn place(place: &Place) -> Finding {
 fn socket(machine: &Machine) -> Vec<Finding> {
     let path = &machine.socket_path;
     let start = |finding: Finding| {
-        finding.fix(
-            "用 `nod daemon` 启动，或用 `nod service install` 让它一直运行",
-            "start it with `nod daemon`, or keep it running with `nod service install`",
-        )
+        if machine.settings.lacks_app() {
+            return finding.fix(
+                "先运行 `nod setup`：没有应用，它无法启动",
+                "run `nod setup` first: it can't start without an app",
+            );
+        }
+        let can_serve = !matches!(machine.service, Service::NoManager);
+        let hint = |lang| Words(lang).start_daemon_hint(can_serve);
+        finding.fix(hint(Lang::Zh), hint(Lang::En))
     };
     let report = match &machine.socket {
         Socket::Answers(report) => report,

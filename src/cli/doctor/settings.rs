@@ -25,6 +25,14 @@ pub(super) struct Settings {
     pub(super) is_whole: bool,
 }
 
+impl Settings {
+    /// Whether the app is not set at all; a wrong one is told as such.
+    pub(super) fn lacks_app(&self) -> bool {
+        let is_missing = |one: &Wrong| matches!(&one.problem, Problem::Missing { name, .. } if APP.contains(name));
+        self.wrong.iter().any(is_missing)
+    }
+}
+
 pub(super) struct Wrong {
     pub(super) problem: Problem,
     /// Where it is set, as it may be shown.
@@ -108,8 +116,8 @@ fn unknown(unknown: &Unknown) -> Finding {
             format!("if `{meant}` is meant, rename it in {en}"),
         ),
         None => finding.fix(
-            format!("在{zh}删除它；所有设置见 `.env.example`"),
-            format!("take it out of {en}; `.env.example` lists every setting"),
+            format!("在{zh}删除它；所有设置见 `nod settings`"),
+            format!("take it out of {en}; `nod settings` lists every one"),
         ),
     }
 }

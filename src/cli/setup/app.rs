@@ -16,7 +16,7 @@ impl Setup<'_> {
         let words = self.words;
         if self.terminal.is_none() && !self.yes {
             return Err(Failure {
-                hint: Some(words.flags_hint().to_owned()),
+                hint: Some(words.flags_hint(self.yes).to_owned()),
                 ..Failure::new(1, words.no_terminal())
             });
         }

@@ -437,6 +437,13 @@ impl Setup<'_> {
             Ok(Asking::Mode(_)) => self.set_mode,
             Ok(Asking::Asks | Asking::HooksOff) | Err(_) => false,
         };
+        if let Ok(Asking::Mode(mode)) = draft.asking()
+            && self.wishes.mode
+            && !sets_mode
+        {
+            output::line(&words.mode_silent(&mode));
+            output::line(words.would_ask_mode(self.yes));
+        }
         if sets_mode {
             draft
                 .set_mode(Some("default"))

@@ -21,17 +21,51 @@ use crate::wording::system::io;
 
 impl Words {
     pub(in crate::cli) fn no_daemon(self, socket: &Path, why: &Unanswered) -> String {
-        let (socket, why) = (socket.display(), self.unanswered(why));
+        let socket = socket.display();
+        if matches!(why, Unanswered::Unreachable(Unreachable::NoDaemon)) {
+            return self.made(
+                format!("守护进程没有运行：`{socket}` 上没有应答"),
+                format!("no daemon is running: nothing answers on `{socket}`"),
+            );
+        }
+        let why = self.unanswered(why);
         self.made(
             format!("`{socket}` 上没有守护进程应答：{why}"),
             format!("no daemon answers on `{socket}`: {why}"),
         )
     }
 
-    pub(in crate::cli) fn start_daemon_hint(self) -> &'static str {
+    pub(in crate::cli) fn start_daemon_hint(self, can_serve: bool) -> &'static str {
+        if can_serve {
+            self.pick(
+                "用 `nod daemon` 启动，或用 `nod service install` 让它一直运行",
+                "start it with `nod daemon`, or keep it running with `nod service install`",
+            )
+        } else {
+            self.pick(
+                "用 `nod daemon` 启动，并让它一直运行",
+                "start it with `nod daemon`, and keep it running",
+            )
+        }
+    }
+
+    pub(in crate::cli) fn flags_hint(self, yes: bool) -> &'static str {
+        if yes {
+            return self.pick(
+                "`--yes` 不会提问，还要用参数给出：`--app-id`、`--app-secret-file`（或 `--app-secret-stdin`）和 `--owner`",
+                "`--yes` asks nothing, so give the rest by flags too: `--app-id`, `--app-secret-file` (or `--app-secret-stdin`) and `--owner`",
+            );
+        }
         self.pick(
-            "用 `nod daemon` 启动，或用 `nod service install` 让它一直运行",
-            "start it with `nod daemon`, or keep it running with `nod service install`",
+            "用参数给出：`--app-id`、`--app-secret-file`（或 `--app-secret-stdin`）、`--owner`，再加 `--yes`",
+            "give everything by flags: `--app-id`, `--app-secret-file` (or `--app-secret-stdin`), `--owner`, and `--yes`",
+        )
+    }
+
+    pub(in crate::cli) fn unusable_app_hint(self, name: &str) -> String {
+        self.made(
+            format!("`{name}` 的值不可用：`nod doctor` 说明原因，`nod setup` 可重新设置"),
+            format!("`{name}` can't be used: `nod doctor` tells why, `nod setup` sets it anew"),
         )
     }
 
@@ -109,6 +143,10 @@ impl Words {
 
     pub(in crate::cli) fn nothing_recorded(self) -> &'static str {
         self.pick("尚无记录", "nothing is recorded yet")
+    }
+
+    pub(in crate::cli) fn no_rules_left(self) -> &'static str {
+        self.pick("尚未留下任何规则", "no rules have been left yet")
     }
 
     pub(in crate::cli) fn doctor_question(self) -> &'static str {

@@ -18,11 +18,14 @@ const ABOUT: &[(&str, &str)] = &[
         "接收卡片并作决定的人：open id、union id 或 user id",
     ),
     ("nod setup --migrate", "沿用 claude-notify 的这个 `.env`"),
-    ("nod setup --yes", "接受所有建议，不再询问"),
+    (
+        "nod setup --yes",
+        "接受所有建议，不再询问；已选定的权限模式除外",
+    ),
     ("nod setup --keep-mode", "不改 Claude Code 的权限模式"),
     (
         "nod setup --set-mode",
-        "把 Claude Code 的权限模式设为 `default`，不论现在是什么",
+        "Claude Code 的权限模式使它不询问时，设为 `default`",
     ),
     ("nod setup --no-service", "不安装后台服务"),
     ("nod setup --no-test-card", "不发送测试卡片"),
@@ -86,7 +89,10 @@ const ABOUT: &[(&str, &str)] = &[
         "nod ask, after",
         "退出码：0 已回答（或选“是”），1 不回答（或选“否”），3 无人及时回答，4 无法提问。",
     ),
-    ("nod ask --timeout", "等待的秒数，1 到 604800"),
+    (
+        "nod ask --timeout",
+        "等待的秒数，1 到 604800；默认为 `PERMISSION_REQUEST_TIMEOUT`",
+    ),
     ("nod ask --default", "没有回答时输出的内容；退出码不变"),
     (
         "nod ask --to",
@@ -128,7 +134,7 @@ const ABOUT: &[(&str, &str)] = &[
     ("nod completions <shell>", "为哪个 shell 输出"),
     ("nod man", "输出手册页，可用 `man -l -` 阅读"),
     ("nod announce", "把找不到守护进程的请求告诉群"),
-    ("nod settings", "输出 nod 的全部设置，供文档使用"),
+    ("nod settings", "列出全部设置、默认值和可用的值"),
     ("nod settings --zh", "输出中文的表格"),
     ("nod settings --env-example", "输出 `.env.example` 的内容"),
 ];

@@ -2,7 +2,7 @@
 //! what the error says itself. Pure.
 
 use super::Words;
-use crate::config::{BadLine, LineFault, Origin, Problem, Problems, Seen, Unread};
+use crate::config::{BadLine, LineFault, Origin, Problem, Problems, Seen, Sources, Unread};
 use crate::wording::{Lang, Text};
 
 impl Words {
@@ -28,15 +28,31 @@ impl Words {
 
     pub(in crate::cli) fn settings_hint(self) -> &'static str {
         self.pick(
-            "每项设置的说明见 `.env.example`",
-            "every setting is described in `.env.example`",
+            "`nod doctor` 检查全部设置，`nod settings` 说明每一项",
+            "`nod doctor` checks every setting, `nod settings` describes each",
         )
     }
 
     pub(in crate::cli) fn credentials_hint(self) -> &'static str {
         self.pick(
-            "运行 `nod setup`，或写入当前目录的 `.env` 或 `~/.config/nod/.env`；说明见 `.env.example`",
-            "run `nod setup`, or put them into `.env` here or into `~/.config/nod/.env`; `.env.example` describes them",
+            "运行 `nod setup`，或写入当前目录的 `.env` 或 `~/.config/nod/.env`；说明见 `nod settings`",
+            "run `nod setup`, or put them into `.env` here or into `~/.config/nod/.env`; `nod settings` describes them",
+        )
+    }
+
+    /// One problem, and where the value stands.
+    pub(in crate::cli) fn placed(self, problem: &Problem, sources: &Sources) -> String {
+        let said = self.problem(problem);
+        let Problem::Wrong { name, .. } = problem else {
+            return said;
+        };
+        let Some((_, origin)) = sources.get(name) else {
+            return said;
+        };
+        let Text { zh, en } = place(origin);
+        self.made(
+            format!("{said}（在{zh}设置）"),
+            format!("{said} (set in {en})"),
         )
     }
 
