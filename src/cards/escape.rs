@@ -427,6 +427,72 @@ mod tests {
     }
 
     #[test]
+    fn plain_is_what_a_card_shows_unchanged() {
+        for (text, plain) in [
+            ("", true),
+            ("npm test:*", true),
+            ("a\u{200b}b", false),
+            ("a\nb", false),
+            ("a    b", false),
+        ] {
+            assert_eq!(is_plain(text), plain, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_just_fits_is_whole_and_anything_less_cuts_it() {
+        for (text, bytes, lines) in [
+            ("abcd", 4, 1),
+            ("a\"\\b", 6, 1),
+            ("a\nb", 4, 2),
+            ("a\nb\nc", 7, 3),
+        ] {
+            let hides = |bytes, lines| {
+                let shown = fit(text, Shape::Lines, &[], Budget { bytes, lines });
+                shown.hidden.is_some()
+            };
+            assert!(!hides(bytes, lines), "{text:?}");
+            assert!(hides(bytes - 1, lines), "{text:?} one byte short");
+            assert!(
+                lines == 1 || hides(bytes, lines - 1),
+                "{text:?} a line short"
+            );
+        }
+    }
+
+    /// The budget gives a head 20 bytes and a tail 10 bytes or three lines.
+    #[test]
+    fn cuts_fall_between_words_and_at_a_line_break_that_wastes_less_than_half() {
+        let budget = Budget {
+            bytes: 30,
+            lines: 9,
+        };
+        let filler = "word ".repeat(10);
+        for (begin, head) in [
+            ("0123456789ab\ncdef ghij ", "0123456789ab\n"),
+            ("ab\ncdefghij klmno pqrs ", "ab\ncdefghij klmno "),
+            ("01234567\nabcd efgh  ij ", "01234567\nabcd efgh"),
+        ] {
+            let shown = fit(&format!("{begin}{filler}"), Shape::Lines, &[], budget);
+            assert_eq!(shown.head, head);
+        }
+        for (end, tail) in [
+            ("ab cdef gh", "ab cdef gh"),
+            ("\"\" \"\" \"\" \"", " \"\" \""),
+            ("\nx\na\nb\nc\nd", "c\nd"),
+            ("x yy\nzzzzz", "zzzzz"),
+            ("ab yy\nzzzz", "zzzz"),
+            ("x yyyyy\nzz", " yyyyy\nzz"),
+            ("x yyyy\nzzz", " yyyy\nzzz"),
+            ("ab yyy\nzzz", " yyy\nzzz"),
+            ("\"\"e\u{301}yyyyy", "yyyyy"),
+        ] {
+            let shown = fit(&format!("{filler}{end}"), Shape::Lines, &[], budget);
+            assert_eq!(shown.tail, tail);
+        }
+    }
+
+    #[test]
     fn line_breaks_stay_where_lines_are_wanted_but_gaps_are_counted() {
         assert_eq!(visible("a\nb\n\n\nc", Shape::Lines), "a\nb\n\n\nc");
         let gap = format!("a{}b", "\n".repeat(40));
@@ -440,6 +506,17 @@ mod tests {
         let pushed = format!("x\n{}evil()", " ".repeat(200));
         assert_eq!(visible(&pushed, Shape::Code), "x\n⟦200 spaces⟧evil()");
         assert_eq!(visible("a\tb", Shape::Code), "a⟦tab⟧b");
+        for (indent, seen) in [
+            (" ".repeat(24), " ".repeat(24)),
+            (" ".repeat(25), "⟦25 spaces⟧".into()),
+            ("\t".repeat(6), "⇥ ".repeat(6)),
+            ("\t".repeat(7), "⟦7 tabs⟧".into()),
+        ] {
+            assert_eq!(
+                visible(&format!("{indent}x"), Shape::Code),
+                format!("{seen}x")
+            );
+        }
         let diff = " a\n-        b\n+\tc";
         assert_eq!(visible(diff, Shape::Diff), " a\n-        b\n+⇥ c");
     }
@@ -516,6 +593,10 @@ mod tests {
         }
     }
 
+    fn in_json(text: &str) -> usize {
+        serde_json::Value::from(text).to_string().len() - 2
+    }
+
     proptest! {
         #[test]
         fn nothing_hidden_survives_and_plain_ascii_is_untouched(text in any::<String>()) {
@@ -538,11 +619,11 @@ mod tests {
         ) {
             let shown = fit(&text, Shape::Lines, &[], Budget { bytes, lines });
             let seen = format!("{}{}", shown.head, shown.tail);
-            prop_assert!(cost(&seen).0 <= bytes);
-            prop_assert!(cost(&seen).1 <= lines);
+            prop_assert!(in_json(&seen) <= bytes);
+            prop_assert!(seen.matches('\n').count() <= lines);
             for shape in [Shape::Line, Shape::Code, Shape::Diff] {
                 let other = fit(&text, shape, &[], Budget { bytes, lines });
-                prop_assert!(cost(&other.head).0 + cost(&other.tail).0 <= bytes);
+                prop_assert!(in_json(&other.head) + in_json(&other.tail) <= bytes);
                 prop_assert!(other.hidden.is_none_or(|hidden| !hidden.range.is_empty()));
             }
             match shown.hidden {
