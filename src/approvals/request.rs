@@ -232,8 +232,24 @@ mod tests {
     fn the_digest_reads_back_from_its_hex() {
         let digest = Digest::of(&json!({"command": "ls"}));
         assert_eq!(Digest::parse_hex(&digest.hex()), Some(digest));
+        assert_eq!(digest.short().len(), 8);
+        assert!(digest.hex().starts_with(&digest.short()));
         for bad in ["zz", &"é".repeat(32), &"+1".repeat(32)] {
             assert_eq!(Digest::parse_hex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_audit_tells_a_named_person_from_a_link_and_a_callback() {
+        let ann = Operator {
+            id: UserId::parse("ou_ann").unwrap(),
+        };
+        for (by, source) in [
+            (Operator::unnamed(Operator::LINK), "link"),
+            (Operator::unnamed(Operator::CALLBACK), "callback"),
+            (ann, "feishu"),
+        ] {
+            assert_eq!(by.source(), source);
         }
     }
 }

@@ -131,10 +131,17 @@ fn an_id_is_used_once() {
         desk.register(again.clone(), token(2), T0 + 3),
         Err(RegisterRefusal::Taken)
     );
+    let a_day_later = T0 + 2 + 86_400_000;
+    assert_eq!(
+        desk.register(again.clone(), token(2), a_day_later),
+        Err(RegisterRefusal::Taken)
+    );
+    assert!(desk.is_empty());
     assert!(
-        desk.register(again, token(2), T0 + PAST_AGE + 3).is_ok(),
+        desk.register(again, token(2), a_day_later + 1).is_ok(),
         "endings are forgotten after a day"
     );
+    assert!(!desk.is_empty());
 }
 
 #[test]
@@ -204,6 +211,22 @@ fn after_a_restart_a_click_waits_for_the_hook_and_the_hook_for_grace() {
 }
 
 #[test]
+fn restoring_moves_nothing_that_is_known_and_takes_no_more_than_may_wait() {
+    let (mut desk, _) = asking();
+    let gone = desk.register(request(2, 1, "ls", T0), token(1), T0);
+    desk.hook_gone(&id(2), gone.unwrap(), T0 + 1).unwrap();
+    let known = [1, 2].map(|n| (request(n, 1, "rm -rf /", T0), token(9)));
+    desk.restore(known, T0 + 2, GRACE);
+    assert!(desk.is_attached(&id(1)), "its hook is still there");
+    assert_eq!(desk.token_of(&id(1)), Some(token(1)));
+    assert!(desk.pending(&id(2)).is_none(), "it stays ended");
+
+    let more = (0..=MAX_PENDING).map(|n| (request(10 + n, 1, "ls", T0), token(1)));
+    desk.restore(more, T0 + 3, GRACE);
+    assert_eq!(desk.len(), MAX_PENDING);
+}
+
+#[test]
 fn connections_closed_by_our_own_stop_end_nothing() {
     let (mut desk, attachment) = asking();
     desk.detach_all(T0 + 1, GRACE);
@@ -255,6 +278,64 @@ fn the_event_of_a_call_allowed_here_does_not_close_its_twin() {
         "that was the first one running"
     );
     assert_eq!(desk.withdraw(&session(1), &ran("ls"), T0 + 3).len(), 1);
+}
+
+#[test]
+fn the_event_of_another_call_is_not_taken_for_the_one_allowed_here() {
+    for (s, tool, command) in [(1, "Bash", "pwd"), (2, "Bash", "ls"), (1, "Write", "ls")] {
+        let (mut desk, _) = asking();
+        desk.decide(&id(1), allow(), person("ou_a"), T0 + 1)
+            .unwrap();
+        let mut other = (*request(2, s, command, T0)).clone();
+        other.tool = tool.into();
+        let event = Withdrawal::Tool {
+            tool: tool.into(),
+            digest: other.digest,
+            allowed: false,
+        };
+        desk.register(Arc::new(other), token(1), T0 + 1).unwrap();
+        let closed = desk.withdraw(&session(s), &event, T0 + 2);
+        let ids: Vec<_> = closed.iter().map(|settled| &settled.request.id).collect();
+        assert_eq!(ids, [&id(2)], "{tool} {command} in session {s}");
+    }
+}
+
+#[test]
+fn the_end_of_a_turn_forgets_the_events_of_its_own_session_only() {
+    for ending in [Withdrawal::Turn, Withdrawal::Session] {
+        let mut desk = Approvals::new();
+        for s in [1, 2] {
+            desk.register(request(s, s, "ls", T0), token(1), T0)
+                .unwrap();
+            desk.decide(&id(s), allow(), person("ou_a"), T0 + 1)
+                .unwrap();
+        }
+        desk.withdraw(&session(1), &ending, T0 + 2);
+        for s in [1, 2] {
+            desk.register(request(2 + s, s, "ls", T0 + 3), token(1), T0 + 3)
+                .unwrap();
+        }
+        assert_eq!(desk.withdraw(&session(1), &ran("ls"), T0 + 4).len(), 1);
+        assert!(desk.withdraw(&session(2), &ran("ls"), T0 + 4).is_empty());
+    }
+}
+
+#[test]
+fn every_allowed_call_is_expected_to_run_and_beyond_a_bound_the_oldest_is_not() {
+    let mut desk = Approvals::new();
+    for n in 0..=MAX_RUNNING {
+        let asked = request(n, 1, &format!("c{n}"), T0);
+        desk.register(asked, token(1), T0).unwrap();
+        desk.decide(&id(n), allow(), person("ou_a"), T0 + 1)
+            .unwrap();
+    }
+    for (n, closed) in [(0, 1), (1, 0), (MAX_RUNNING / 2, 0), (MAX_RUNNING, 0)] {
+        let command = format!("c{n}");
+        let twin = request(MAX_RUNNING + 1 + n, 1, &command, T0 + 2);
+        desk.register(twin, token(1), T0 + 2).unwrap();
+        let ended = desk.withdraw(&session(1), &ran(&command), T0 + 3);
+        assert_eq!(ended.len(), closed, "{command}");
+    }
 }
 
 #[test]

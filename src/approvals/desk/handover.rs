@@ -44,3 +44,20 @@ impl Handover {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_audit_has_a_word_for_every_delivery() {
+        for (delivery, word) in [
+            (Delivery::Confirmed, "confirmed"),
+            (Delivery::Written, "written"),
+            (Delivery::Unconfirmed, "unconfirmed"),
+            (Delivery::Lost, "lost"),
+        ] {
+            assert_eq!(delivery.as_str(), word);
+        }
+    }
+}

@@ -152,6 +152,103 @@ async fn the_clock_ends_what_is_due_and_an_earlier_deadline_is_not_overslept() {
     within(expiry).await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn expiry_wakes_for_an_earlier_deadline_and_sleeps_in_between() {
+    let cancel = CancellationToken::new();
+    let reads = Arc::new(AtomicI64::new(0));
+    let begun = tokio::time::Instant::now();
+    let desk = {
+        let reads = Arc::clone(&reads);
+        Desk::new(Arc::new(move || {
+            reads.fetch_add(1, Ordering::SeqCst);
+            T0 + millis(begun.elapsed())
+        }))
+    };
+    let expiry = tokio::spawn(run_expiry(Arc::clone(&desk), cancel.clone()));
+    let mut late = desk.register(request(1, 9000)).unwrap();
+    for _ in 0..9 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(desk.lock().armed, Some(T0 + 9000), "expiry had its turn");
+    let mut soon = desk.register(request(2, 50)).unwrap();
+    for (waiting, due) in [(&mut soon, 50), (&mut late, 9000)] {
+        let handover = within(waiting.answered()).await.unwrap();
+        assert_eq!(handover.answer.ending, Ending::TimedOut);
+        let late_by = begun.elapsed().saturating_sub(Duration::from_millis(due));
+        assert!(late_by < Duration::from_millis(5), "{due}: {late_by:?}");
+    }
+    assert!(reads.load(Ordering::SeqCst) < 30, "it spins");
+    cancel.cancel();
+    within(expiry).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_given_up_tells_its_hook_its_reader_and_its_caller_once() {
+    type GiveUp = fn(&Desk, &RequestId) -> bool;
+    let no_card = Ending::Undeliverable {
+        why: Some("no chat".into()),
+    };
+    let over = Ending::Dropped { why: Dropped::Over };
+    let table: [(GiveUp, Ending); 2] = [
+        (
+            |desk, id| desk.undeliverable(id, Some("no chat".into())),
+            no_card,
+        ),
+        (|desk, id| desk.drop_one(id, Dropped::Over), over),
+    ];
+    for (give_up, ending) in table {
+        let (desk, now) = desk();
+        let mut waiting = desk.register(request(1, 1000)).unwrap();
+        now.store(T0 + 7, Ordering::SeqCst);
+        assert!(!give_up(&desk, &id(9)), "nobody knows that one");
+        assert!(give_up(&desk, &id(1)));
+        assert!(!give_up(&desk, &id(1)), "it had ended before");
+        let handover = within(waiting.answered()).await.unwrap();
+        assert_eq!(handover.answer.ending, ending);
+        let settled = within(desk.next_settled()).await;
+        assert_eq!((settled.ending, settled.at), (ending.clone(), T0 + 7));
+        assert_eq!(desk.past(&id(1)).map(|past| past.ending), Some(ending));
+    }
+}
+
+#[tokio::test]
+async fn endings_nobody_fetches_are_bounded_and_the_oldest_go_first() {
+    let (desk, _) = desk();
+    for n in 0..=MAX_OUTBOX {
+        drop(desk.register(request(n, 1000)).unwrap());
+    }
+    assert_eq!(within(desk.next_settled()).await.request.id, id(1));
+    assert_eq!(desk.lock().outbox.len(), MAX_OUTBOX - 1);
+}
+
+#[tokio::test]
+async fn what_waits_is_listed_soonest_first_with_its_token_and_no_secret_in_a_log() {
+    let (desk, _) = desk();
+    let places: Vec<_> = [(1, 3000), (2, 1000), (3, 2000)]
+        .into_iter()
+        .map(|(n, timeout)| desk.register(request(n, timeout)).unwrap())
+        .collect();
+    let soonest = |most| -> Vec<_> {
+        let listed = desk.soonest(most);
+        listed.iter().map(|request| request.id.clone()).collect()
+    };
+    assert_eq!(soonest(2), [id(2), id(3)]);
+    assert_eq!(soonest(9), [id(2), id(3), id(1)]);
+    assert_eq!(desk.all_pending().len(), 3);
+    assert_eq!(desk.token_of(&id(9)), None);
+    for (n, waiting) in (1..).zip(&places) {
+        let token = waiting.token().unwrap();
+        assert_eq!(desk.token_of(&id(n)), Some(token.hash()));
+        assert_eq!(
+            Some(waiting.deadline()),
+            desk.find(&id(n)).map(|r| r.deadline)
+        );
+        let logged = format!("{waiting:?}");
+        assert!(logged.contains(id(n).as_str()), "{logged}");
+        assert!(!logged.contains(&token.hex()), "{logged}");
+    }
+}
+
 #[tokio::test]
 async fn a_stop_lets_hooks_go_and_they_come_back_to_the_same_request() {
     let (old, _) = desk();
