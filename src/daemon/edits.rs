@@ -18,7 +18,9 @@ use crate::feishu::link::Phase;
 use crate::ids::MessageId;
 use crate::store::Store;
 
-const EDITS_AT_ONCE: usize = 8;
+/// Some may hang for as long as a call may take, and the others must not wait
+/// for them.
+const EDITS_AT_ONCE: usize = 32;
 const MAX_WAITING_EDITS: usize = 2_048;
 const MAX_SHOWN: usize = 4_096;
 const RETRY_FIRST: Duration = Duration::from_secs(1);

@@ -308,16 +308,18 @@ pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    for (table, time, max) in [
-        ("settled", "settled_at", SETTLED_MAX),
-        ("pending", "asked_at", PENDING_MAX),
-    ] {
-        let sql = format!(
-            "DELETE FROM {table} WHERE id IN (
-                 SELECT id FROM {table} ORDER BY {time} DESC LIMIT -1 OFFSET ?1)"
-        );
-        db.conn.prepare_cached(&sql)?.execute([max])?;
-    }
+    keep_newest(db, "settled", SETTLED_MAX)?;
+    keep_newest(db, "pending", PENDING_MAX)
+}
+
+/// In the order they came: by its times a clock that was set back would make
+/// the newest the oldest.
+fn keep_newest(db: &Db, table: &str, max: i64) -> Result<(), StoreError> {
+    let sql = format!(
+        "DELETE FROM {table} WHERE rowid IN (
+             SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT -1 OFFSET ?1)"
+    );
+    db.conn.prepare_cached(&sql)?.execute([max])?;
     Ok(())
 }
 
@@ -379,6 +381,19 @@ mod tests {
             matches!(saved, Err(StoreError::AlreadySettled)),
             "{saved:?}"
         );
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_make_the_newest_ending_the_oldest() {
+        let db = store();
+        for (name, at) in [("r1", 3_000), ("r2", 2_000), ("r3", 1_000)] {
+            let mut end = settlement(name, "denied");
+            end.at = at;
+            db.settle(&end).unwrap();
+        }
+        keep_newest(&db, "settled", 2).unwrap();
+        let left = ["r1", "r2", "r3"].map(|name| db.settled(&id(name)).unwrap().is_some());
+        assert_eq!(left, [false, true, true]);
     }
 
     #[test]

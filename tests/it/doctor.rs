@@ -442,14 +442,17 @@ async fn faults_of_settings_and_networks() {
     let report = doctor(&home, &[], &unrelated).await;
     report.says("settings", "problem", "NOD_CHAT_RATE");
     report.says("token", "problem", "refused the connection");
+    faults_of_networks(&home).await;
+}
 
+async fn faults_of_networks(home: &Home) {
     let nobody = settings("http://127.0.0.1:1");
-    let report = doctor(&home, &[], &nobody).await;
+    let report = doctor(home, &[], &nobody).await;
     report.says("token", "problem", "refused the connection");
     report.says("proxy", "ok", "directly");
     let mut proxied = settings("feishu");
     proxied.push(("HTTPS_PROXY", "http://me:hunter2@127.0.0.1:1"));
-    let report = doctor(&home, &[], &proxied).await;
+    let report = doctor(home, &[], &proxied).await;
     report.says("proxy", "ok", "`http://127.0.0.1:1`");
     report.says("token", "problem", "the proxy `http://127.0.0.1:1` refused");
 
@@ -464,7 +467,7 @@ async fn faults_of_settings_and_networks() {
     })
     .await;
     let base = format!("http://{}", old.address);
-    let report = doctor(&home, &[], &settings(&base)).await;
+    let report = doctor(home, &[], &settings(&base)).await;
     report.says("clock", "warning", "ahead of Feishu's");
     report.says("token", "problem", "portal");
 }
