@@ -33,7 +33,7 @@ const STAYS_AFTER: Duration = Duration::from_secs(10);
 /// A daemon that crashes again and again makes an edit no more often than so.
 const MADE_ENOUGH: u32 = 3;
 /// Edits that a start finds are made in their order, which is that of need.
-const APART: Duration = Duration::from_millis(2);
+const APART: Duration = Duration::from_millis(1);
 
 /// An edit that Feishu took, and may take back: a tap that never reached nod
 /// puts its card back when it runs out of time.
