@@ -175,6 +175,9 @@ class Terminal:
             try:
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
                 os.chdir(cwd)
+                # Whoever started the tests may ignore Ctrl-C, as a shell's background does.
+                for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+                    signal.signal(ignored, signal.SIG_DFL)
                 os.execve(command[0], command, environment)
             finally:
                 os._exit(127)
