@@ -398,6 +398,17 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn the_head_keeps_to_its_lines() {
+        let text = "x\n".repeat(20);
+        for lines in 1..6 {
+            let bytes = 10_000;
+            let (shown, end) = head(&text, Shape::Lines, &[], Budget { bytes, lines });
+            assert_eq!(shown.matches('\n').count(), lines - 1, "{shown:?}");
+            assert!(text.starts_with(&shown) && end == shown.len());
+        }
+    }
+
+    #[test]
     fn what_could_hide_is_shown() {
         for (raw, seen) in [
             ("ls -la", "ls -la"),
