@@ -30,8 +30,9 @@ const MAX_TRIES: u32 = 10_000;
 /// A connection that dies is noticed within six seconds, and a tap that was
 /// lost with it is over three seconds later: after this an edit stays.
 const STAYS_AFTER: Duration = Duration::from_secs(10);
-/// A daemon that crashes again and again makes an edit no more often than so.
-const MADE_ENOUGH: u32 = 3;
+/// The daemon after a crash makes an edit once more, when every tap that was
+/// lost with the one before is over; then it stays.
+const MADE_ENOUGH: u32 = 2;
 /// Edits that a start finds are made in their order, which is that of need.
 const APART: Duration = Duration::from_millis(1);
 
