@@ -2,21 +2,22 @@
 //! which push to hand out, when a silent peer is dead. Bytes and time go in,
 //! [`Step`]s come out; it never touches a socket or a clock.
 
+mod note;
 mod parked;
 mod settings;
 
+pub use note::Note;
 pub use parked::{ANSWER_WITHIN, Answer, Ticket};
 pub use settings::ServerSettings;
 
 use parked::Parked;
 use prost::bytes::Bytes;
 use std::collections::VecDeque;
-use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::backoff;
 use super::chunks::{Chunks, Fit};
-use super::frame::{self, BadFrame, Frame};
+use super::frame::{self, Frame};
 use crate::wording::Text;
 
 /// Both clocks: their difference tells that the machine slept.
@@ -53,36 +54,6 @@ pub enum Step {
 pub struct Delivery {
     pub ticket: Ticket,
     pub payload: Bytes,
-}
-
-/// Something worth a log line.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Note {
-    BadFrame(BadFrame),
-    BadChunk(&'static str),
-    ChunksExpired(usize),
-    TextMessage,
-    UnknownType(String),
-    Overdue,
-    Overloaded,
-    Woke(Duration),
-    BadPong,
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadFrame(why) => write!(f, "dropped a message: {why}"),
-            Self::BadChunk(why) => write!(f, "dropped a part of a push: {why}"),
-            Self::ChunksExpired(n) => write!(f, "gave up {n} pushes whose parts never all came"),
-            Self::TextMessage => f.write_str("ignored a text message: frames are binary"),
-            Self::UnknownType(kind) => write!(f, "acknowledged a frame of unknown type `{kind}`"),
-            Self::Overdue => f.write_str("a handler took too long; answered in its place"),
-            Self::Overloaded => f.write_str("too many pushes wait; answered one unseen"),
-            Self::Woke(gap) => write!(f, "the machine slept for about {} s", gap.as_secs()),
-            Self::BadPong => f.write_str("ignored settings in a pong that are no JSON object"),
-        }
-    }
 }
 
 /// When to try again after a failed dial.

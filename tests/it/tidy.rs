@@ -355,7 +355,14 @@ fn rooms_stay_small_and_say_what_they_are() {
             "src/{} does not say what it is",
             source.name
         );
-        let lines = source.code.lines().count();
+        // A file of tests only is a room like any other.
+        let all_tests = source.name.ends_with("tests.rs");
+        let counted = if all_tests {
+            &source.text
+        } else {
+            &source.code
+        };
+        let lines = counted.lines().count();
         assert!(lines <= 500, "src/{} has {lines} lines", source.name);
     }
 }
