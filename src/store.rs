@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 pub use audit::{Chain, Entry, Recorded};
 pub use db::Db;
@@ -146,45 +146,56 @@ impl Store {
         let room = Arc::clone(&self.shared.room).acquire_owned().await;
         let room = room.map_err(|_| StoreError::Closed)?;
         let (answer, answered) = oneshot::channel();
-        let call: Call = Box::new(move |db| {
-            let result = work(db);
-            let failed = result.as_ref().err().cloned();
-            let reply: Reply = Box::new(move |committed| {
-                drop(room);
-                // The caller may have given up waiting.
-                let _ = answer.send(committed.and(result));
-            });
-            (failed, reply)
-        });
-        let sent = self.shared.orders.send(Order::Run(call));
-        sent.map_err(|_| StoreError::Closed)?;
+        self.submit(room, work, move |result| {
+            // The caller may have given up waiting.
+            let _ = answer.send(result);
+        })?;
         answered.await.map_err(|_| StoreError::Closed)?
     }
 
     /// As [`Self::run`], for what nobody waits for: it stands in the queue when
     /// this returns, before whatever is asked later.
-    pub fn later<F>(&self, what: &'static str, work: F)
+    pub fn later<T, F>(&self, what: &'static str, work: F)
     where
-        F: FnOnce(&Db) -> Result<(), StoreError> + Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(&Db) -> Result<T, StoreError> + Send + 'static,
     {
         let Ok(room) = Arc::clone(&self.shared.room).try_acquire_owned() else {
             tracing::debug!("{what} was not kept: too much waits to be written");
             return;
         };
+        let told = move |result: Result<T, StoreError>| {
+            if let Err(why) = result {
+                tracing::debug!("{what} was not kept: {why}");
+            }
+        };
+        if let Err(why) = self.submit(room, work, told) {
+            tracing::debug!("{what} was not kept: {why}");
+        }
+    }
+
+    /// Puts `work` in the queue; `told` hears of it after the commit.
+    fn submit<T, F>(
+        &self,
+        room: OwnedSemaphorePermit,
+        work: F,
+        told: impl FnOnce(Result<T, StoreError>) + Send + 'static,
+    ) -> Result<(), StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Db) -> Result<T, StoreError> + Send + 'static,
+    {
         let call: Call = Box::new(move |db| {
-            let failed = work(db).err();
-            let known = failed.clone();
+            let result = work(db);
+            let failed = result.as_ref().err().cloned();
             let reply: Reply = Box::new(move |committed| {
                 drop(room);
-                if let Some(why) = known.or(committed.err()) {
-                    tracing::debug!("{what} was not kept: {why}");
-                }
+                told(committed.and(result));
             });
             (failed, reply)
         });
-        if self.shared.orders.send(Order::Run(call)).is_err() {
-            tracing::debug!("{what} was not kept: {}", StoreError::Closed);
-        }
+        let sent = self.shared.orders.send(Order::Run(call));
+        sent.map_err(|_| StoreError::Closed)
     }
 
     pub fn health(&self) -> Health {
@@ -420,7 +431,7 @@ mod tests {
         let event = crate::ids::EventId::parse("e1").unwrap();
         let kept = event.clone();
         store.later("an answer", move |db| db.remember_answer(&kept, b"yes", 1));
-        store.later("nothing", |_| Err(StoreError::AlreadySettled));
+        store.later("nothing", |_| Err::<(), _>(StoreError::AlreadySettled));
         let answer = store.run(move |db| db.answer(&event)).await.unwrap();
         assert_eq!(answer.as_deref(), Some(&b"yes"[..]));
         store.clone().close().await;
