@@ -97,8 +97,8 @@ pub(super) struct Edit {
     pub(super) version: Option<i64>,
     pub(super) not_before: tokio::time::Instant,
     pub(super) tries: u32,
-    /// How many daemons have made it before.
-    pub(super) made: u32,
+    /// By the daemon before this one.
+    pub(super) made_before: bool,
 }
 
 /// The queue's far end, for [`super::edits::run`].
@@ -247,7 +247,7 @@ impl Courier {
         version: Option<i64>,
         wait: Duration,
     ) {
-        self.queue(message, card, version, 0, wait);
+        self.queue(message, card, version, false, wait);
     }
 
     /// Goes on with what the last daemon left.
@@ -261,7 +261,7 @@ impl Courier {
         message: MessageId,
         card: Drawn,
         version: Option<i64>,
-        made: u32,
+        made_before: bool,
         wait: Duration,
     ) {
         if nameless::is_stand_in(&message) {
@@ -282,7 +282,7 @@ impl Courier {
             card,
             version,
             tries: 0,
-            made,
+            made_before,
         };
         if self.edits.try_send(edit).is_err() {
             warn!("too many cards wait to be corrected; one is left to the next start");

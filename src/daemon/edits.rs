@@ -30,9 +30,6 @@ const MAX_TRIES: u32 = 10_000;
 /// A connection that dies is noticed within six seconds, and a tap that was
 /// lost with it is over three seconds later: after this an edit stays.
 const STAYS_AFTER: Duration = Duration::from_secs(10);
-/// The daemon after a crash makes an edit once more, when every tap that was
-/// lost with the one before is over; then it stays.
-const MADE_ENOUGH: u32 = 2;
 /// Edits that a start finds are made in their order, which is that of need.
 const APART: Duration = Duration::from_millis(1);
 
@@ -41,9 +38,34 @@ const APART: Duration = Duration::from_millis(1);
 struct Shown {
     message: MessageId,
     version: i64,
+    /// Feishu took it some time between these.
+    began: Instant,
     at: Instant,
-    /// By how many daemons, this one included.
-    made: u32,
+    /// By the daemon before this one, too.
+    made_before: bool,
+}
+
+/// What becomes of an edit that was made.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// A tap that was lost may take it back.
+    Again,
+    Keep,
+    /// It was made sure of after a crash, when no tap lost with it could be
+    /// under way; a daemon that crashes again and again must get through.
+    StrikeOff,
+}
+
+impl Shown {
+    fn next(&self, losses_over: Instant) -> Next {
+        if self.began < losses_over {
+            Next::Again
+        } else if self.made_before {
+            Next::StrikeOff
+        } else {
+            Next::Keep
+        }
+    }
 }
 
 /// Queues what the last daemon left. Cards that it never corrected come first:
@@ -74,21 +96,19 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
         tokio::select! {
             () = stop.cancelled() => break,
             Some(done) = running.join_next(), if !running.is_empty() => {
-                match done {
-                    Ok(Some(done)) if done.at < parts.courier.under_way.losses_over_at() => {
+                let Ok(Some(done)) = done else { continue };
+                match done.next(parts.courier.under_way.losses_over_at()) {
+                    Next::Again => {
                         running.spawn(again(Arc::clone(&parts), done, Arc::clone(&slots)));
                     }
-                    Ok(Some(done)) if done.made >= MADE_ENOUGH => {
-                        strike_off(&parts.store, done).await;
-                    }
-                    Ok(Some(done)) => {
+                    Next::StrikeOff => strike_off(&parts.store, &done.message, done.version),
+                    Next::Keep => {
                         note_made(&parts.store, &done);
                         shown.push_back(done);
                     }
-                    Ok(None) | Err(_) => {}
                 }
                 if shown.len() > MAX_SHOWN && let Some(oldest) = shown.pop_front() {
-                    strike_off(&parts.store, oldest).await;
+                    strike_off(&parts.store, &oldest.message, oldest.version);
                 }
             }
             edit = queue.0.recv(), if running.len() < MAX_WAITING_EDITS => {
@@ -97,7 +117,7 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
             }
             () = at(oldest) => {
                 if let Some(oldest) = shown.pop_front() {
-                    strike_off(&parts.store, oldest).await;
+                    strike_off(&parts.store, &oldest.message, oldest.version);
                 }
             }
             Ok(()) = link.changed() => {
@@ -161,7 +181,7 @@ async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option
         message: shown.message,
         version: Some(shown.version),
         tries: 0,
-        made: shown.made - 1,
+        made_before: shown.made_before,
     };
     carry_out(parts, edit, slots).await
 }
@@ -170,19 +190,23 @@ async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option
 async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> Option<Shown> {
     loop {
         wait_for_turn(&parts, &edit).await;
+        if edit.tries > 0 && is_outdated(&parts.store, &edit).await {
+            return None;
+        }
         let messages = parts.courier.messages()?;
-        let patched = {
-            let _slot = slots.acquire().await;
-            // Thousands may wait up to here.
-            Box::pin(messages.patch(&edit.message, Arc::clone(&edit.card))).await
-        };
+        let slot = slots.acquire().await;
+        let began = Instant::now();
+        // Thousands may wait up to here.
+        let patched = Box::pin(messages.patch(&edit.message, Arc::clone(&edit.card))).await;
+        drop(slot);
         match patched {
             Ok(()) => {
                 return Some(Shown {
                     message: edit.message,
                     version: edit.version?,
+                    began,
                     at: Instant::now(),
-                    made: edit.made + 1,
+                    made_before: edit.made_before,
                 });
             }
             Err(why) if may_pass(&why) && edit.tries < MAX_TRIES => {
@@ -194,13 +218,7 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
             }
             Err(why) => {
                 warn!("a card could not be corrected: {why}");
-                let given_up = Shown {
-                    message: edit.message,
-                    version: edit.version?,
-                    at: Instant::now(),
-                    made: edit.made,
-                };
-                strike_off(&parts.store, given_up).await;
+                strike_off(&parts.store, &edit.message, edit.version?);
                 return None;
             }
         }
@@ -239,13 +257,21 @@ fn note_made(store: &Store, shown: &Shown) {
     });
 }
 
-async fn strike_off(store: &Store, shown: Shown) {
-    let written = store
-        .run(move |db| db.edit_done(&shown.message, shown.version))
-        .await;
-    if let Err(why) = written {
-        debug!("a finished edit was not struck off: {why}");
-    }
+fn strike_off(store: &Store, message: &MessageId, version: i64) {
+    let message = message.clone();
+    store.later("that an edit is done", move |db| {
+        db.edit_done(&message, version)
+    });
+}
+
+/// Whether a newer edit has taken its place while it could not be made.
+async fn is_outdated(store: &Store, edit: &Edit) -> bool {
+    let Some(version) = edit.version else {
+        return false;
+    };
+    let message = edit.message.clone();
+    let kept = store.run(move |db| db.edit(&message, version)).await;
+    matches!(kept, Ok(None))
 }
 
 #[cfg(test)]
@@ -262,6 +288,29 @@ mod tests {
             view.phase = Phase::Up { since };
         }
         view
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_begun_while_a_lost_tap_may_be_under_way_is_made_again() {
+        let over = Instant::now() + Duration::from_secs(60);
+        let (early, late) = (over - Duration::from_secs(1), over + OVER_AFTER);
+        for (began, at, made_before, next) in [
+            (early, early, false, Next::Again),
+            // The answer came late; Feishu took the edit at any time before.
+            (early, late, false, Next::Again),
+            (early, late, true, Next::Again),
+            (over, late, false, Next::Keep),
+            (over, late, true, Next::StrikeOff),
+        ] {
+            let shown = Shown {
+                message: MessageId::parse("om_1").unwrap(),
+                version: 1,
+                began,
+                at,
+                made_before,
+            };
+            assert_eq!(shown.next(over), next);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,8 +19,8 @@ pub struct CardEdit {
     pub version: i64,
     pub card: String,
     pub at: Millis,
-    /// How many daemons have made it.
-    pub made: u32,
+    /// Feishu took it, and may have taken it back.
+    pub made: bool,
 }
 
 impl Db {
@@ -79,7 +79,7 @@ impl Db {
     pub fn edit_made(&self, message: &MessageId, version: i64) -> Result<(), StoreError> {
         self.conn
             .prepare_cached(
-                "UPDATE outbox SET made = made + 1
+                "UPDATE outbox SET made = 1
                  WHERE message_id = :message AND version = :version",
             )?
             .execute(named_params! {":message": message.as_str(), ":version": version})?;
@@ -167,22 +167,19 @@ mod tests {
     }
 
     #[test]
-    fn what_no_daemon_has_made_comes_before_what_is_only_made_again() {
+    fn what_was_never_made_comes_before_what_is_only_made_again() {
         let db = store();
         let messages = ["om_1", "om_2", "om_3"].map(|id| MessageId::parse(id).unwrap());
         let versions = messages
             .each_ref()
             .map(|id| db.put_edit(id, "c", 1).unwrap());
-        for (of, times) in [(0, 2), (1, 1)] {
-            for _ in 0..times {
-                db.edit_made(&messages[of], versions[of]).unwrap();
-            }
-        }
-        db.edit_made(&messages[2], versions[1]).unwrap();
+        db.edit_made(&messages[0], versions[0]).unwrap();
+        db.edit_made(&messages[0], versions[0]).unwrap();
+        db.edit_made(&messages[1], versions[0]).unwrap();
         let found = db.edits().unwrap().into_iter();
         let found: Vec<_> = found.map(|edit| (edit.message, edit.made)).collect();
         let [first, second, third] = messages;
-        assert_eq!(found, [(third, 0), (second, 1), (first, 2)]);
+        assert_eq!(found, [(second, false), (third, false), (first, true)]);
     }
 
     #[test]
