@@ -101,7 +101,7 @@ pub(super) async fn settle(
     info!(
         request = %settled.request.id,
         decision = record::kind(&settled.ending),
-        delivery = word(delivery),
+        delivery = delivery.as_str(),
         "decided"
     );
     let card = match delivery {
@@ -112,21 +112,18 @@ pub(super) async fn settle(
         }
     };
     if let Some(edit) = edit {
-        parts
-            .courier
-            .edit(edit.message, card.clone(), version, wait);
+        match delivery {
+            Delivery::Confirmed | Delivery::Written => {
+                let message = edit.message;
+                parts.courier.edit(message, card.clone(), version, wait);
+            }
+            // It says something else than what was written down.
+            Delivery::Unconfirmed | Delivery::Lost => {
+                courier::queue_edit(parts, edit.message, card.clone(), wait).await;
+            }
+        }
     }
     (delivery, card)
-}
-
-/// How far the answer came, for the log.
-const fn word(delivery: Delivery) -> &'static str {
-    match delivery {
-        Delivery::Confirmed => "confirmed",
-        Delivery::Written => "written",
-        Delivery::Unconfirmed => "unconfirmed",
-        Delivery::Lost => "lost",
-    }
 }
 
 async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) -> Toast {

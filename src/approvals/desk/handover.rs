@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_audit_has_a_word_for_every_delivery() {
+    fn the_log_has_a_word_for_every_delivery() {
         for (delivery, word) in [
             (Delivery::Confirmed, "confirmed"),
             (Delivery::Written, "written"),
