@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Origin, SETTINGS, Setting, Sources};
+use super::{Origin, SETTINGS, Setting, Sources, accepts};
 
 /// A wrong value longer than this may be a secret on the wrong line.
 const QUOTED: usize = 24;
@@ -17,7 +17,7 @@ pub enum Seen {
 
 impl Seen {
     pub(super) fn of(setting: &Setting, text: &str) -> Self {
-        if !may_be_seen(setting, text) || text.chars().count() > QUOTED {
+        if !may_be_seen(setting, text) || is_long(text) {
             return Self::Described(shape(text));
         }
         let mut quoted = String::new();
@@ -44,8 +44,12 @@ impl fmt::Display for Seen {
 /// app's secret, put on the wrong line.
 fn may_be_seen(setting: &Setting, text: &str) -> bool {
     let is_misplaced = setting.name == "FEISHU_APP_ID" && !text.starts_with("cli_");
-    let has_login = text.contains("//") && text.contains('@');
+    let has_login = text.contains('@');
     !setting.secret && !is_misplaced && !has_login
+}
+
+fn is_long(text: &str) -> bool {
+    text.chars().count() > QUOTED
 }
 
 /// One line of `nod doctor`: a setting, its value as it may be shown, and where
@@ -64,10 +68,14 @@ pub fn shown(sources: &Sources) -> Vec<Shown> {
         .iter()
         .map(|setting| {
             let found = sources.get(setting.name);
+            let may_be_seen = |value: &str| {
+                let is_usual = !is_long(value) || accepts(setting.name, value);
+                may_be_seen(setting, value) && is_usual
+            };
             Shown {
                 name: setting.name,
                 value: found.map(|(value, _)| {
-                    if may_be_seen(setting, value) {
+                    if may_be_seen(value) {
                         value
                             .chars()
                             .filter(|c| !c.is_control())
@@ -78,7 +86,7 @@ pub fn shown(sources: &Sources) -> Vec<Shown> {
                     }
                 }),
                 hidden: found
-                    .filter(|(value, _)| !may_be_seen(setting, value))
+                    .filter(|(value, _)| !may_be_seen(value))
                     .map(|(value, _)| value.chars().count()),
                 origin: found.map(|(_, origin)| origin.clone()),
             }

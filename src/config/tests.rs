@@ -130,13 +130,21 @@ fn what_is_shown_hides_secrets() {
     let sources = Sources::of(&[
         ("FEISHU_APP_SECRET", "canary1234"),
         ("HTTPS_PROXY", "http://u:canary@h:1"),
+        ("FEISHU_DOMAIN", "me:canary@d.example"),
+        ("FEISHU_CHAT_ID", "canary7890abcdefghijklmnopqrstuv"),
+        ("FEISHU_OWNER_ID", "ou_7d8a6e6df7621556ce0d21922b676706ccs"),
         ("NOD_LANG", "en"),
     ]);
     let lines = shown(&sources);
     assert_eq!(lines.len(), SETTINGS.len());
     assert!(!format!("{lines:?}").contains("canary"));
-    let lang = lines.iter().find(|line| line.name == "NOD_LANG").unwrap();
-    assert_eq!(lang.value.as_deref(), Some("en"));
+    for (name, value) in [
+        ("NOD_LANG", "en"),
+        ("FEISHU_OWNER_ID", "ou_7d8a6e6df7621556ce0d21922b676706ccs"),
+    ] {
+        let line = lines.iter().find(|line| line.name == name).unwrap();
+        assert_eq!(line.value.as_deref(), Some(value));
+    }
 }
 
 #[test]
