@@ -15,8 +15,8 @@ mod tap;
 mod terminal;
 mod undo;
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use self::manifest::Manifest;
@@ -29,7 +29,6 @@ use super::{Failure, Outcome, output, service};
 use crate::claude::hooks_file::{Draft, Hooks};
 use crate::config::{Config, Origin, Paths, Problem, Problems, Sources};
 use crate::feishu::domain::Domain;
-use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;
 use crate::files;
 use crate::ids::UserId;
@@ -107,10 +106,6 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let (config, problems) = Config::read(&sources);
     if arguments.uninstall {
         Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
-        // Nothing is asked over the network, so nothing about it can be wrong.
-        let mut config = config;
-        config.ca_file = None;
-        config.proxies = Proxies::default();
         return Setup::new(arguments, &sources, &config)?.undo(arguments.dry_run);
     }
     tell_replaced(arguments, &sources, problems, words)?;
@@ -173,7 +168,8 @@ struct Setup<'a> {
     set_mode: bool,
     wishes: Wishes,
     manifest: Manifest,
-    network: Arc<Network>,
+    /// Made when it is needed: a preview and an uninstall ask nobody.
+    network: OnceCell<Network>,
     paths: Files,
     hooks: Hooks,
     /// The platform, where it is known.
@@ -233,7 +229,7 @@ impl<'a> Setup<'a> {
             },
             manifest: Manifest::open(&config.state_dir)
                 .map_err(|why| Failure::new(1, words.no_record(&why)))?,
-            network: Arc::new(Network::new(config).map_err(|why| Failure::told(1, why.text()))?),
+            network: OnceCell::new(),
             paths: Files {
                 own: sources.own_file().ok_or_else(no_home)?,
                 claude: sources.claude_settings().ok_or_else(no_home)?,
@@ -254,6 +250,14 @@ impl<'a> Setup<'a> {
             extra: Vec::new(),
             seen: Seen::default(),
         })
+    }
+
+    fn network(&self) -> Result<&Network, Failure> {
+        if let Some(network) = self.network.get() {
+            return Ok(network);
+        }
+        let network = Network::new(self.config).map_err(|why| Failure::told(1, why.text()))?;
+        Ok(self.network.get_or_init(|| network))
     }
 
     fn take_flags(&mut self, arguments: &Arguments) -> Result<(), Failure> {

@@ -226,25 +226,26 @@ fn a_wrong_setting_keeps_nobody_from_looking_or_cleaning_up() {
     let home = home();
     let own = home.path().join(".config/nod/.env");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
-    let commands: [&[&str]; 8] = [
-        &["setup", "--uninstall", "--dry-run"],
-        &["setup", "--uninstall"],
-        &["service", "status"],
-        &["service", "uninstall"],
-        &["service", "logs"],
-        &["service", "install", "--print"],
-        &["rules"],
-        &["audit"],
+    // Which codes the commands have where there is nothing to find.
+    let commands: [(&[&str], i32); 8] = [
+        (&["setup", "--uninstall", "--dry-run"], 0),
+        (&["setup", "--uninstall"], 0),
+        (&["service", "status"], 3),
+        (&["service", "uninstall"], 0),
+        (&["service", "logs"], 1),
+        (&["service", "install", "--print"], 0),
+        (&["rules"], 0),
+        (&["audit"], 0),
     ];
     for content in [
         "FEISHU_APP_ID=cli_bad\nNOD_CA_FILE=/no/such.pem\nHTTPS_PROXY=ftp://h:1\n",
         "garbage\n",
     ] {
         fs::write(&own, content).unwrap();
-        for arguments in commands {
+        for (arguments, code) in commands {
             let run = nod(home.path(), arguments).output().unwrap();
             let said = text(&run);
-            assert_ne!(run.status.code(), Some(78), "{arguments:?}: {said}");
+            assert_eq!(run.status.code(), Some(code), "{arguments:?}: {said}");
             assert!(
                 !said.contains("cli_bad") && !said.contains("line 1"),
                 "{said}"
@@ -254,7 +255,16 @@ fn a_wrong_setting_keeps_nobody_from_looking_or_cleaning_up() {
         assert_eq!(stops.status.code(), Some(78), "{}", text(&stops));
     }
     assert_eq!(fs::read(&own).unwrap(), b"garbage\n");
+    // A preview asks nobody, so it does not matter how it would.
+    fs::write(&own, "NOD_CA_FILE=/no/such.pem\n").unwrap();
+    let preview = ["setup", "--yes", "--dry-run"];
+    let preview = nod(home.path(), &preview).output().unwrap();
+    assert_eq!(preview.status.code(), Some(0), "{}", text(&preview));
+    let stops = nod(home.path(), &["setup", "--yes"]).output().unwrap();
+    assert_eq!(stops.status.code(), Some(1), "{}", text(&stops));
+    assert!(text(&stops).contains("CA file"), "{}", text(&stops));
     // What it cannot bring itself is named, with its line.
+    fs::write(&own, "garbage\n").unwrap();
     let stops = nod(home.path(), &["setup", "--dry-run"]).output().unwrap();
     assert!(text(&stops).contains("line 1"), "{}", text(&stops));
 }

@@ -66,7 +66,7 @@ impl Setup<'_> {
     /// Whether a scan made an app; if not, the console is left.
     async fn scan(&mut self, domain: &Domain) -> Result<bool, Failure> {
         let words = self.words;
-        let registration = self.network.registration(domain);
+        let registration = self.network()?.registration(domain);
         loop {
             let offer = match registration.begin(Purpose::Create { name: APP_NAME }).await {
                 Ok(offer) => offer,

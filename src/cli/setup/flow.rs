@@ -1,7 +1,6 @@
 //! The steps of the set-up, one after another as the plan says.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::wording::Words;
@@ -32,6 +31,8 @@ const ALWAYS_SAVED: [&str; 4] = [
 
 impl Setup<'_> {
     pub(super) async fn go(&mut self) -> Outcome {
+        // Settings that lead nowhere are told before anybody is asked anything.
+        self.network()?;
         if self.terminal.is_some() && !self.facts().saved {
             output::line(self.words.intro());
         }
@@ -68,7 +69,7 @@ impl Setup<'_> {
         let Some(app) = &self.app else {
             return Ok(());
         };
-        let bot = self.network.bot(app).await.map_err(|error| {
+        let bot = self.network()?.bot(app).await.map_err(|error| {
             let hint = match &error {
                 ApiError::BadCredentials(_) => Some(words.wrong_secret_hint(app.domain.sibling())),
                 _ => None,
@@ -102,7 +103,7 @@ impl Setup<'_> {
         let (Some(app), Some(bot)) = (&self.app, &self.seen.bot) else {
             return Ok(());
         };
-        let owner = owner::pair(&Arc::clone(&self.network), app, bot, words).await?;
+        let owner = owner::pair(self.network()?, app, bot, words).await?;
         output::line(&words.paired(owner.as_str()));
         self.owner = Some(owner);
         Ok(())
@@ -145,7 +146,7 @@ impl Setup<'_> {
             return Ok(());
         };
         let sent = || output::line(&words.setup_card_sent(tap::TAP_WITHIN.as_secs()));
-        match tap::prove(&self.network, app, owner, words, tap::TAP_WITHIN, sent).await {
+        match tap::prove(self.network()?, app, owner, words, tap::TAP_WITHIN, sent).await {
             Ok(took) => {
                 output::line(&words.tapped(took.as_micros()));
                 self.seen.tapped = true;

@@ -20,7 +20,7 @@ type Shared = Arc<Mutex<Pairing>>;
 
 /// Pairs the person at the terminal with somebody who writes to `bot`.
 pub(super) async fn pair(
-    network: &Arc<Network>,
+    network: &Network,
     app: &App,
     bot: &str,
     words: Words,
