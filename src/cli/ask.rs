@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         &Patience::for_timeout(timeout),
         None,
     );
-    let hint = || status::no_daemon_hint(&sources, &config, words);
+    let hint = || status::no_daemon_hint(&sources, words);
     report(arguments, decision, hint, words)
 }
 

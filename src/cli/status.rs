@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::wording::Words;
 use super::{Failure, Outcome, StopSignals, output, service};
-use crate::config::{self, HookConfig, SendMode, Sources};
+use crate::config::{Config, HookConfig, Problem, SendMode, Sources};
 use crate::daemon::metrics;
 use crate::hook::client;
 use crate::hook::wire::Order;
@@ -62,27 +62,26 @@ pub(super) fn order(
 ) -> Result<Value, Failure> {
     let socket = &config.sockets.own;
     client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
-        hint: Some(no_daemon_hint(sources, config, words)),
+        hint: Some(no_daemon_hint(sources, words)),
         ..Failure::new(1, words.no_daemon(socket, &why))
     })
 }
 
-/// What brings a daemon up: without an app it could not start. A file that
-/// can't be read may name one.
-pub(super) fn no_daemon_hint(sources: &Sources, config: &HookConfig, words: Words) -> String {
-    if config.send_mode == SendMode::App {
-        let app = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
-        let set = app.map(|name| sources.get(name).map(|(value, _)| (name, value)));
-        let mut given = set.iter().flatten();
-        if let Some((name, _)) = given.find(|(name, value)| !config::accepts(name, value)) {
-            return words.unusable_app_hint(name);
-        }
-        if sources.broken.is_empty() && set.contains(&None) {
-            return words.set_up_hint().to_owned();
-        }
-    }
-    let can_serve = service::Manager::find().is_ok();
-    words.start_daemon_hint(can_serve).to_owned()
+/// What brings a daemon up, or what keeps one from starting.
+pub(super) fn no_daemon_hint(sources: &Sources, words: Words) -> String {
+    let (config, problems) = Config::read(sources);
+    let app = match config.send_mode {
+        SendMode::App => config.app().map(drop),
+        SendMode::Webhook => Ok(()),
+    };
+    let is_missing = |problem: &Problem| matches!(problem, Problem::Missing { .. });
+    let hint = match app {
+        _ if !problems.0.is_empty() => words.unusable_setting_hint(),
+        Err(why) if why.0.iter().all(is_missing) => words.set_up_hint(),
+        Err(_) => words.unusable_setting_hint(),
+        Ok(()) => words.start_daemon_hint(service::Manager::find().is_ok()),
+    };
+    hint.to_owned()
 }
 
 /// Goes on over a restart of the daemon; the person ends it.

@@ -358,6 +358,7 @@ async fn faults_of_settings_and_networks() {
     report.says("settings", "problem", "FEISHU_APP_ID");
     report.says("owner", "problem", "FEISHU_OWNER_ID");
     report.says("claude", "ok", "2.1.300");
+    report.says("daemon", "problem", "run `nod setup` first");
     assert_eq!(report.code, Some(1));
     let wrong = [("NOD_CHAT_RATE", "fast"), ("FEISHU_APP_ID", "me")];
     let report = doctor(&home, &[], &wrong).await;
@@ -374,6 +375,7 @@ async fn faults_of_settings_and_networks() {
     }
     assert_eq!(named.len(), 3, "{named:#?}");
     report.says("settings", "problem", "correct it in the environment");
+    report.says("daemon", "problem", "correct the settings first");
     report.says("owner", "problem", "nobody is set to decide");
     let misspelt = [("NOD_APPROVER", "hunter2"), ("NOD_FROB", "hunter2")];
     let report = doctor(&home, &[], &misspelt).await;

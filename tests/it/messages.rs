@@ -289,11 +289,14 @@ async fn with_broken_files(said: &mut Transcript) {
     )
     .unwrap();
     fs::set_permissions(own.join(".env"), fs::Permissions::from_mode(0o644)).unwrap();
-    said.run(&home, "a secret open to all", &["daemon"], &[])
-        .await;
+    for verb in ["daemon", "status"] {
+        said.run(&home, "a secret open to all", &[verb], &[]).await;
+    }
     fs::write(own.join(".env"), "FEISHU_APP_ID cli\n").unwrap();
-    said.run(&home, "a broken settings file", &["daemon"], &[])
-        .await;
+    for verb in ["daemon", "status"] {
+        said.run(&home, "a broken settings file", &[verb], &[])
+            .await;
+    }
     fs::remove_file(own.join(".env")).unwrap();
     fs::create_dir(home.state()).ok();
     fs::set_permissions(home.state(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -136,10 +136,16 @@ fn place(place: &Place) -> Finding {
 fn socket(machine: &Machine) -> Vec<Finding> {
     let path = &machine.socket_path;
     let start = |finding: Finding| {
-        if machine.settings.lacks_app() {
+        if machine.settings.lacks_only_the_app() {
             return finding.fix(
                 "先运行 `nod setup`：没有应用，它无法启动",
                 "run `nod setup` first: it can't start without an app",
+            );
+        }
+        if !machine.settings.wrong.is_empty() {
+            return finding.fix(
+                "先改正设置：照现在这样，它无法启动",
+                "correct the settings first: it can't start with them as they are",
             );
         }
         let can_serve = !matches!(machine.service, Service::NoManager);

@@ -26,10 +26,10 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Whether the app is not set at all; a wrong one is told as such.
-    pub(super) fn lacks_app(&self) -> bool {
+    /// Whether nothing is wrong but that the app is not set.
+    pub(super) fn lacks_only_the_app(&self) -> bool {
         let is_missing = |one: &Wrong| matches!(&one.problem, Problem::Missing { name, .. } if APP.contains(name));
-        self.wrong.iter().any(is_missing)
+        !self.wrong.is_empty() && self.wrong.iter().all(is_missing)
     }
 }
 

@@ -62,10 +62,10 @@ impl Words {
         )
     }
 
-    pub(in crate::cli) fn unusable_app_hint(self, name: &str) -> String {
-        self.made(
-            format!("`{name}` 的值不可用：`nod doctor` 说明原因，`nod setup` 可重新设置"),
-            format!("`{name}` can't be used: `nod doctor` tells why, `nod setup` sets it anew"),
+    pub(in crate::cli) fn unusable_setting_hint(self) -> &'static str {
+        self.pick(
+            "有设置不可用，因此它无法启动：`nod doctor` 会指出是哪一项",
+            "a setting can't be used, so it can't start: `nod doctor` tells which",
         )
     }
 
