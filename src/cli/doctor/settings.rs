@@ -116,7 +116,7 @@ fn unknown(unknown: &Unknown) -> Finding {
             format!("if `{meant}` is meant, rename it in {en}"),
         ),
         None => finding.fix(
-            format!("在{zh}删除它；所有设置见 `nod settings`"),
+            format!("在{zh}删除它；所有设置见 `nod settings --zh`"),
             format!("take it out of {en}; `nod settings` lists every one"),
         ),
     }

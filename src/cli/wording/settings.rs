@@ -28,14 +28,14 @@ impl Words {
 
     pub(in crate::cli) fn settings_hint(self) -> &'static str {
         self.pick(
-            "`nod doctor` 检查全部设置，`nod settings` 说明每一项",
+            "`nod doctor` 检查全部设置，`nod settings --zh` 说明每一项",
             "`nod doctor` checks every setting, `nod settings` describes each",
         )
     }
 
     pub(in crate::cli) fn credentials_hint(self) -> &'static str {
         self.pick(
-            "运行 `nod setup`，或写入当前目录的 `.env` 或 `~/.config/nod/.env`；说明见 `nod settings`",
+            "运行 `nod setup`，或写入当前目录的 `.env` 或 `~/.config/nod/.env`；说明见 `nod settings --zh`",
             "run `nod setup`, or put them into `.env` here or into `~/.config/nod/.env`; `nod settings` describes them",
         )
     }
