@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Problem, Problems, Reader, Sources, Unread};
+use super::{Origin, Problem, Problems, Reader, Sources, Unread};
 use crate::hook::paths::SocketPaths;
 
 const READ: [&str; 2] = ["NOD_STATE_DIR", "PERMISSION_SOCKET_PATH"];
@@ -23,10 +23,14 @@ impl Paths {
         };
         let state_dir = read.state_dir();
         let sockets = read.sockets(state_dir.as_ref());
-        // A file of which nothing is known may say where they lie.
-        let hiding = sources.broken.iter().filter(|file| match file.why {
-            Unread::Line(_) => file.hidden.iter().any(|name| READ.contains(name)),
-            Unread::TooLarge | Unread::System(_) => true,
+        // A file of which nothing is known may say where they lie, but never
+        // against the environment.
+        let open = |name: &str| !matches!(sources.get(name), Some((_, Origin::Environment)));
+        let hiding = sources.broken.iter().filter(|file| {
+            READ.iter().any(|name| match file.why {
+                Unread::Line(_) => file.hidden.contains(name) && open(name),
+                Unread::TooLarge | Unread::System(_) => open(name),
+            })
         });
         read.problems
             .extend(hiding.cloned().map(Problem::BrokenFile));
@@ -42,9 +46,13 @@ mod tests {
     use super::*;
 
     fn loaded(text: &str) -> Result<Paths, Problems> {
+        loaded_with(&[("FEISHU_APP_ID", "cli_bad")], text)
+    }
+
+    fn loaded_with(environment: &[(&str, &str)], text: &str) -> Result<Paths, Problems> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        let mut sources = Sources::of(&[("FEISHU_APP_ID", "cli_bad")]);
+        let mut sources = Sources::of(environment);
         sources.add_file(file.path());
         Paths::load(&sources)
     }
@@ -73,5 +81,17 @@ mod tests {
         ] {
             assert_eq!(loaded(text).unwrap_err().0.len(), 1, "{text}");
         }
+    }
+    #[test]
+    fn what_the_environment_says_no_file_can_hide() {
+        let state = ("NOD_STATE_DIR", "/e");
+        let socket = ("PERMISSION_SOCKET_PATH", "/e/s");
+        let hidden = "NOD_STATE_DIR=\"/s\n";
+        let paths = loaded_with(&[state], hidden).unwrap();
+        assert_eq!(paths.state_dir, PathBuf::from("/e"));
+        assert_eq!(loaded_with(&[socket], hidden).unwrap_err().0.len(), 1);
+        let too_large = "#".repeat((1 << 20) + 1);
+        assert!(loaded_with(&[state], &too_large).is_err());
+        assert!(loaded_with(&[state, socket], &too_large).is_ok());
     }
 }

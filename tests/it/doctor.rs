@@ -404,6 +404,14 @@ async fn faults_of_settings_and_networks() {
     );
     assert_eq!(report.all("settings").count(), 1, "{:#}", report.json);
     assert_eq!(report.all("owner").count(), 0, "{:#}", report.json);
+    fs::write(&own, "NOD_STATE_DIR=\"/s\n").unwrap();
+    for (state, level, words) in [
+        ("", "warning", "not checked"),
+        ("/e", "problem", "no daemon is running"),
+    ] {
+        let report = doctor(&home, &[], &[("NOD_STATE_DIR", state)]).await;
+        report.says("daemon", level, words);
+    }
     fs::remove_file(&own).unwrap();
     let project = home.path().join(".env");
     fs::write(&project, "#".repeat((1 << 20) + 1)).unwrap();

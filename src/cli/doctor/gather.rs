@@ -14,7 +14,7 @@ use super::machine::{Claude, Hooks, Machine, Place, PlaceKind, Service, Socket};
 use super::settings::{Settings, Unknown, Wrong};
 use crate::claude::hooks_file::{self, Draft};
 use crate::clock;
-use crate::config::{self, Config, Origin, Problem, SendMode, Sources};
+use crate::config::{self, Config, Origin, Paths, Problem, SendMode, Sources};
 use crate::feishu::api::Api;
 use crate::feishu::clock::date;
 use crate::feishu::error::ApiError;
@@ -50,8 +50,7 @@ impl Gathered {
         let (config, mut problems) = Config::read(sources);
         let reaches = !problems.0.iter().any(is_in_the_way);
         problems.0.extend(missing(sources, &config));
-        let socket = Some(config.sockets.own.clone())
-            .filter(|path| path.is_absolute() && !problems.name("PERMISSION_SOCKET_PATH"));
+        let socket = Paths::load(sources).ok().map(|paths| paths.sockets.own);
         let timeout =
             Some(config.request_timeout).filter(|_| !problems.name("PERMISSION_REQUEST_TIMEOUT"));
         let claude_file = sources.claude_settings();
