@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -177,6 +177,22 @@ async fn a_daemon_that_outlives_the_set_up_is_told_of() {
         let (code, out, err) = home.run(arguments, &[]).await;
         assert_eq!(code, Some(0), "{out}{err}");
         assert!(out.contains(&stays), "{arguments:?}: {out}");
+    }
+
+    // A definition that lies there runs nothing, nor does another process.
+    let unit = home.path().join(".config/systemd/user/nod.service");
+    fs::create_dir_all(unit.parent().unwrap()).unwrap();
+    fs::write(&unit, "").unwrap();
+    let bin = with_manager(home.path());
+    let pid = status["pid"].as_u64().unwrap();
+    let by_service = "`nod service uninstall` stops it";
+    for (main, words) in [(0, &*stays), (pid + 1, &stays), (pid, by_service)] {
+        let answer =
+            format!("ActiveState=active\nMainPID={main}\n\tstate = running\n\tpid = {main}\n");
+        fs::write(home.path().join("answer"), answer).unwrap();
+        let managed = [("PATH", bin.to_str().unwrap())];
+        let (_, out, _) = home.run(&undo, &managed).await;
+        assert!(out.contains(words), "{main}: {out}");
     }
     drop(daemon);
 }
@@ -404,23 +420,29 @@ async fn claude_notify_is_taken_over_and_its_hooks_stay() {
     feishu.shutdown().await;
 }
 
-/// A home where a service manager answers, from a script that writes down what
-/// it is told.
+/// A directory of commands in this home: a service manager that writes down
+/// what it is told, and answers what stands in `answer`.
+fn with_manager(home: &Path) -> PathBuf {
+    let bin = home.join("bin");
+    fs::create_dir(&bin).unwrap();
+    for name in ["systemctl", "launchctl", "journalctl", "tail"] {
+        let script = "#!/bin/sh\necho \"${0##*/} $*\" >> \"$HOME/told\"\n\
+                      case \"$*\" in *show*|*print*) /bin/cat \"$HOME/answer\" 2>/dev/null;; esac\n\
+                      exit 0\n";
+        fs::write(bin.join(name), script).unwrap();
+        let open = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(bin.join(name), open).unwrap();
+    }
+    bin
+}
+
+/// A home where a service manager answers.
 struct Managed(tempfile::TempDir);
 
 impl Managed {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let bin = home.path().join("bin");
-        fs::create_dir(&bin).unwrap();
-        for name in ["systemctl", "launchctl", "journalctl", "tail"] {
-            let script = "#!/bin/sh\necho \"${0##*/} $*\" >> \"$HOME/told\"\n\
-                          case \"$*\" in *show*|*print*) /bin/cat \"$HOME/state\" 2>/dev/null;; esac\n\
-                          exit 0\n";
-            fs::write(bin.join(name), script).unwrap();
-            let open = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(bin.join(name), open).unwrap();
-        }
+        with_manager(home.path());
         Self(home)
     }
 
@@ -485,7 +507,7 @@ fn a_service_is_installed_watched_and_removed() {
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("is installed and does not run"), "{said}");
     let running = "ActiveState=active\nSubState=running\nMainPID=7\nStatusText=connected\n";
-    fs::write(home.0.path().join("state"), running).unwrap();
+    fs::write(home.0.path().join("answer"), running).unwrap();
     let (code, said) = home.run(&["service", "status"], &[]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(said, "the service is running (process 7): connected\n");

@@ -77,9 +77,7 @@ impl Setup<'_> {
             Err(Unanswered::Unreachable(_)) => return,
             Err(_) => None,
         };
-        let served = service::places(self.sources, &self.config.state_dir)
-            .is_some_and(|places| service::Manager::kind_here().is_installed(&places));
-        output::line(&self.words.daemon_stays(pid, served));
+        output::line(&self.words.daemon_stays(pid, is_served(pid)));
     }
 
     /// Whether Claude Code calls a nod.
@@ -111,6 +109,13 @@ impl Setup<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether this very process is the one a service manager keeps; a definition
+/// that lies there says nothing about who runs.
+fn is_served(pid: Option<u64>) -> bool {
+    let status = service::Manager::find().and_then(|manager| manager.status());
+    status.is_ok_and(|status| status.runs && pid.is_some() && status.pid.map(u64::from) == pid)
 }
 
 /// A file's text without what the set-up put there.
