@@ -12,9 +12,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
 use super::panics::OWN_FAULT;
-use super::wording::Words;
+use super::wording::{Words, place, whole};
 use super::{BAD_SETTINGS, Failure, Outcome, output};
-use crate::config::{self, Config, Origin, Problem, Sources};
+use crate::config::{self, Config, Problem, SendMode, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::notify::{self, Manager};
 use crate::daemon::{self, DaemonError};
@@ -29,7 +29,7 @@ pub(super) fn run() -> Outcome {
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let log = log_to_stderr(config.log);
     warn_of_unknown(&sources);
-    warn_of_mixed(&sources);
+    warn_of_mixed(&sources, config.send_mode);
     if let Some(file) = &sources.skipped {
         tracing::warn!("no setting counts that stands in {file}");
     }
@@ -68,16 +68,14 @@ fn warn_of_unknown(sources: &Sources) {
 }
 
 /// The same: where they stand, and not what they are.
-fn warn_of_mixed(sources: &Sources) {
-    let config::Mixed { app, overridden } = config::mixed(sources);
-    let place = |origin: &Origin| match origin {
-        Origin::Environment => "the environment".to_owned(),
-        Origin::File(path) => format!("`{}`", path.display()),
-    };
+fn warn_of_mixed(sources: &Sources, mode: SendMode) {
+    let config::Mixed { app, overridden } = config::mixed(sources, mode);
     if let Some((id, secret)) = app {
-        let (id, secret) = (place(&id), place(&secret));
+        let (id, secret) = (place(&id, whole), place(&secret, whole));
         tracing::warn!(
-            "the app's id is from {id} and its secret from {secret}: are they one app's?"
+            "the app's id is from {} and its secret from {}: are they one app's?",
+            id.en,
+            secret.en
         );
     }
     if let Some((file, names)) = overridden {

@@ -10,7 +10,7 @@ pub(super) mod trouble;
 mod undo;
 mod usage;
 
-pub(super) use settings::{accepts_zh, unread};
+pub(super) use settings::{accepts_zh, place, unread, whole};
 
 use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};

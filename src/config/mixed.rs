@@ -3,23 +3,23 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Origin, SETTINGS, Sources};
+use super::{Origin, SETTINGS, SendMode, Sources};
 
 /// What comes from more places than one person would choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mixed {
-    /// Where the app's id and its secret stand, if apart.
+    /// Where the app's id and its secret stand, if apart and used.
     pub app: Option<(Origin, Origin)>,
     /// The working directory's file, and what in it wins over another value in
     /// nod's own.
     pub overridden: Option<(PathBuf, Vec<&'static str>)>,
 }
 
-pub fn mixed(sources: &Sources) -> Mixed {
+pub fn mixed(sources: &Sources, mode: SendMode) -> Mixed {
     let place = |name| sources.get(name).map(|(_, origin)| origin.clone());
     let app = place("FEISHU_APP_ID").zip(place("FEISHU_APP_SECRET"));
     Mixed {
-        app: app.filter(|(id, secret)| id != secret),
+        app: app.filter(|(id, secret)| mode == SendMode::App && id != secret),
         overridden: overridden(sources),
     }
 }
@@ -48,6 +48,10 @@ mod tests {
     use super::*;
 
     fn mixed_of(environment: &[(&str, &str)], here: &str, own: &str) -> Mixed {
+        mixed_in(SendMode::App, environment, here, own)
+    }
+
+    fn mixed_in(mode: SendMode, environment: &[(&str, &str)], here: &str, own: &str) -> Mixed {
         let dir = tempfile::tempdir().unwrap();
         let mut sources = Sources::of(environment);
         sources.home = Some(dir.path().to_owned());
@@ -57,7 +61,7 @@ mod tests {
         std::fs::write(dir.path().join(".env"), here).unwrap();
         sources.add_foreign(&dir.path().join(".env"));
         sources.add_file(&file);
-        mixed(&sources)
+        mixed(&sources, mode)
     }
 
     #[test]
@@ -68,6 +72,9 @@ mod tests {
         assert!(mixed.app.is_some());
         assert_eq!(names(&mixed), Some(vec!["FEISHU_APP_ID"]));
         let mixed = mixed_of(&[("FEISHU_APP_ID", "c")], "NOD_LOG=warn\n", own);
+        let unused = mixed_in(SendMode::Webhook, &[], "FEISHU_APP_ID=c\n", own);
+        assert_eq!(unused.app, None);
+        assert_eq!(names(&unused), Some(vec!["FEISHU_APP_ID"]));
         let (id, secret) = mixed.app.clone().unwrap();
         assert_eq!(id, Origin::Environment);
         assert!(matches!(secret, Origin::File(_)));

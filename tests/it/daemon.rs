@@ -5,6 +5,7 @@ use futures::future::join_all;
 use nod::simulator::{Armed, Fault, Options, Press, Simulator};
 use rustix::process::Signal;
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
@@ -359,6 +360,50 @@ async fn a_misspelt_setting_is_named_in_the_log_and_its_value_is_not() {
     let words = "no such settings: `NOD_APPROVER` (did you mean `FEISHU_APPROVERS`?)";
     daemon.log.says(words).await;
     assert!(!daemon.log.text().contains("canary"));
+}
+
+#[tokio::test]
+async fn settings_from_two_places_are_named_in_the_log_and_their_values_are_not() {
+    const WINS: &str = "/.env` wins over nod's own settings file: `FEISHU_APP_ID`\n";
+    const APART: &str = "/nod/.env`: are they one app's?\n";
+    const SKIPPED: &str = "/.env`: it is larger than 1 MiB\n";
+    let theirs = "FEISHU_APP_ID=cli_0000000000000000\n".to_owned();
+    let unreadable = "#".repeat((1 << 20) + 1);
+    let by_app = settings("http://127.0.0.1:1");
+    let by_webhook = [
+        ("FEISHU_SEND_MODE", "webhook"),
+        (
+            "FEISHU_WEBHOOK_URL",
+            "http://127.0.0.1:1/open-apis/bot/v2/hook/x",
+        ),
+        ("CALLBACK_LISTEN", "127.0.0.1:0"),
+        ("CALLBACK_SERVER_URL", "http://127.0.0.1:1"),
+    ];
+    for (here, mode, said, unsaid) in [
+        (&theirs, &by_app[2..], &[APART, WINS][..], SKIPPED),
+        (&theirs, &by_webhook[..], &[WINS], APART),
+        (&unreadable, &by_app[2..], &[SKIPPED], WINS),
+    ] {
+        let home = Home::new();
+        std::fs::write(home.path().join(".env"), here).unwrap();
+        let own = home.path().join(".config/nod/.env");
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        let app = by_app[..2]
+            .iter()
+            .map(|(name, value)| format!("{name}={value}\n"));
+        std::fs::write(&own, app.collect::<String>()).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let mut daemon = Daemon::start_in(home, mode);
+        daemon.status_where("running", |_| true).await;
+        daemon.signal(Signal::TERM);
+        daemon.exit().await;
+        let log = daemon.log.whole().await;
+        for words in said {
+            assert!(log.contains(words), "`{words}` is not in {log}");
+        }
+        assert!(!log.contains(unsaid), "{log}");
+        assert!(!log.contains("cli_0000000000000000"), "{log}");
+    }
 }
 
 #[tokio::test]

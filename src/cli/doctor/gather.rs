@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::super::service;
-use super::super::wording::{Words, unread};
+use super::super::wording::{Words, place, unread};
 use super::feishu::{App, Remote, Sharing};
 use super::machine::{Claude, Hooks, Machine, Place, PlaceKind, Service, Socket};
 use super::settings::{Settings, Unknown, Wrong};
@@ -25,7 +25,6 @@ use crate::hook::client::{self, Unanswered};
 use crate::hook::connect::Unreachable;
 use crate::hook::wire::Order;
 use crate::store;
-use crate::wording::Text;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const CALL_WITHIN: Duration = Duration::from_secs(5);
@@ -212,27 +211,21 @@ fn settings(
     problems: Vec<Problem>,
     shown: &impl Fn(&Path) -> String,
 ) -> Settings {
-    let file = |path: &Path| {
-        let path = shown(path);
-        Text::made(format!(" `{path}` 中"), format!("`{path}`"))
-    };
-    let origin = |origin: &Origin| match origin {
-        Origin::Environment => Text::new("环境变量中", "the environment"),
-        Origin::File(path) => file(path),
-    };
-    let place = |problem: &Problem| match problem {
+    let origin = |origin: &Origin| place(origin, shown);
+    let file = |path: PathBuf| origin(&Origin::File(path));
+    let stands = |problem: &Problem| match problem {
         Problem::Wrong { name, .. } => sources.get(name).map(|(_, from)| origin(from)),
-        Problem::BrokenFile(broken) => Some(file(&broken.path)),
+        Problem::BrokenFile(broken) => Some(file(broken.path.clone())),
         _ => None,
     };
     let unknown = config::unknown(sources).into_iter();
-    let mixed = config::mixed(sources);
+    let mixed = config::mixed(sources, read.send_mode);
     let is_set = |name| sources.get(name).is_some();
     Settings {
         wrong: problems
             .into_iter()
             .map(|problem| Wrong {
-                place: place(&problem),
+                place: stands(&problem),
                 problem,
             })
             .collect(),
@@ -247,11 +240,8 @@ fn settings(
             .skipped
             .as_ref()
             .map(|file| (shown(&file.path), unread(&file.why))),
-        apart: mixed
-            .app
-            .filter(|_| read.send_mode == SendMode::App)
-            .map(|(id, secret)| (origin(&id), origin(&secret))),
-        overridden: mixed.overridden.map(|(path, names)| (file(&path), names)),
+        apart: mixed.app.map(|(id, secret)| (origin(&id), origin(&secret))),
+        overridden: mixed.overridden.map(|(path, names)| (file(path), names)),
         mode: read.send_mode,
         has_owner: is_set("FEISHU_OWNER_ID"),
         has_chat: is_set("FEISHU_CHAT_ID"),

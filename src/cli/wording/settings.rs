@@ -1,6 +1,8 @@
 //! What is said about settings, in both languages. The English of a problem is
 //! what the error says itself. Pure.
 
+use std::path::Path;
+
 use super::Words;
 use crate::config::{BadLine, LineFault, Origin, Problem, Problems, Seen, Sources, Unread};
 use crate::wording::{Lang, Text};
@@ -49,7 +51,7 @@ impl Words {
         let Some((_, origin)) = sources.get(name) else {
             return said;
         };
-        let Text { zh, en } = place(origin);
+        let Text { zh, en } = place(origin, whole);
         self.made(
             format!("{said}（在{zh}设置）"),
             format!("{said} (set in {en})"),
@@ -66,7 +68,7 @@ impl Words {
 
     /// In a set-up, of a value that counts more than what is saved.
     pub(in crate::cli) fn wins(self, name: &str, origin: &Origin) -> String {
-        let Text { zh, en } = place(origin);
+        let Text { zh, en } = place(origin, whole);
         self.made(
             format!("在{zh}删除 `{name}`，否则它仍会优先于保存的设置"),
             format!("take `{name}` out of {en}, or it still wins over what is saved"),
@@ -75,14 +77,20 @@ impl Words {
 }
 
 /// Where a value stands: in Chinese to follow 在, in English a preposition.
-fn place(origin: &Origin) -> Text {
+/// `shown` tells how a path may be shown.
+pub(in crate::cli) fn place(origin: &Origin, shown: impl Fn(&Path) -> String) -> Text {
     match origin {
         Origin::Environment => Text::new("环境变量中", "the environment"),
         Origin::File(path) => {
-            let path = path.display();
+            let path = shown(path);
             Text::made(format!(" `{path}` 中"), format!("`{path}`"))
         }
     }
+}
+
+/// A path as it is.
+pub(in crate::cli) fn whole(path: &Path) -> String {
+    path.display().to_string()
 }
 
 fn problem_zh(problem: &Problem) -> String {
