@@ -245,7 +245,6 @@ fn settings(
         mode: read.send_mode,
         has_owner: is_set("FEISHU_OWNER_ID"),
         has_chat: is_set("FEISHU_CHAT_ID"),
-        is_whole: sources.broken.is_empty(),
     }
 }
 

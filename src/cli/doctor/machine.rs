@@ -442,7 +442,6 @@ mod tests {
                 mode: SendMode::App,
                 has_owner: true,
                 has_chat: false,
-                is_whole: true,
             },
             places: Vec::new(),
             socket: Socket::Answers(Box::new(report)),

@@ -21,8 +21,6 @@ pub(super) struct Settings {
     pub(super) mode: SendMode,
     pub(super) has_owner: bool,
     pub(super) has_chat: bool,
-    /// Whether every settings file could be read.
-    pub(super) is_whole: bool,
 }
 
 impl Settings {
@@ -30,6 +28,12 @@ impl Settings {
     pub(super) fn lacks_only_the_app(&self) -> bool {
         let is_missing = |one: &Wrong| matches!(&one.problem, Problem::Missing { name, .. } if APP.contains(name));
         !self.wrong.is_empty() && self.wrong.iter().all(is_missing)
+    }
+
+    /// Whether every settings file could be read.
+    fn is_whole(&self) -> bool {
+        let is_broken = |one: &Wrong| matches!(one.problem, Problem::BrokenFile(_));
+        !self.wrong.iter().any(is_broken)
     }
 }
 
@@ -57,7 +61,7 @@ pub(super) fn check(settings: &Settings) -> Vec<Finding> {
     findings.extend(settings.overridden.iter().map(overridden));
     // In webhook mode whoever holds a link decides; an unreadable file may name
     // the owner.
-    if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole {
+    if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole() {
         return findings;
     }
     findings.push(if settings.has_chat {
