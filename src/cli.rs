@@ -117,10 +117,9 @@ impl Failure {
 
     /// Settings that cannot be used.
     fn settings(words: Words, sources: &Sources, problems: &Problems) -> Self {
-        let lines = problems.0.iter().map(|one| words.placed(one, sources));
         Self {
             hint: Some(words.settings_hint().to_owned()),
-            ..Self::new(BAD_SETTINGS, lines.collect::<Vec<_>>().join("\n"))
+            ..Self::new(BAD_SETTINGS, words.problems(problems, Some(sources)))
         }
     }
 }

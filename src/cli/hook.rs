@@ -37,7 +37,7 @@ pub(super) fn run() {
 fn serve(sources: &Sources) -> Result<(), String> {
     let words = Words(sources.lang());
     panics::tell_in(words);
-    let config = HookConfig::load(sources).map_err(|why| words.problems(&why))?;
+    let config = HookConfig::load(sources).map_err(|why| words.problems(&why, Some(sources)))?;
     let raw = output::read_stdin(MAX_REQUEST).map_err(|why| words.no_input(&why))?;
     let input = HookInput::parse(&raw).map_err(|why| words.bad_hook(&why))?;
     let project = project(sources, &input.common);

@@ -229,6 +229,15 @@ async fn without_a_daemon(said: &mut Transcript) {
         .await;
     said.run_with(&home, "a hook without JSON", &["hook"], &[], b"nonsense")
         .await;
+    let never = [("PERMISSION_REQUEST_TIMEOUT", "0")];
+    said.run_with(
+        &home,
+        "a hook with a wrong setting",
+        &["hook"],
+        &never,
+        &bash,
+    )
+    .await;
     said.run(&home, "no audit yet", &["audit"], &[]).await;
     said.run(&home, "no rules yet", &["rules"], &[]).await;
     said.run(&home, "no such rule", &["rules", "undo", "7"], &[])

@@ -212,7 +212,7 @@ impl Words {
 
     pub(in crate::cli) fn daemon_error(self, why: &DaemonError) -> String {
         match why {
-            DaemonError::Settings(problems) => self.problems(problems),
+            DaemonError::Settings(problems) => self.problems(problems, None),
             DaemonError::Instance(why) => self.instance(why),
             DaemonError::Socket(why) => self.listen(why),
             DaemonError::Outbound(why) => why.text().get(self.0).to_owned(),

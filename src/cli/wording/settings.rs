@@ -8,17 +8,11 @@ use crate::config::{BadLine, LineFault, Origin, Problem, Problems, Seen, Sources
 use crate::wording::{Lang, Text};
 
 impl Words {
-    /// All that is wrong with the settings, one line each.
-    pub(in crate::cli) fn problems(self, problems: &Problems) -> String {
-        match self.0 {
-            Lang::En => problems.to_string(),
-            Lang::Zh => problems
-                .0
-                .iter()
-                .map(problem_zh)
-                .collect::<Vec<_>>()
-                .join("\n"),
-        }
+    /// All that is wrong with the settings, one line each, and where each value
+    /// stands if the sources are known.
+    pub(in crate::cli) fn problems(self, problems: &Problems, from: Option<&Sources>) -> String {
+        let lines = problems.0.iter().map(|one| self.placed(one, from));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     pub(in crate::cli) fn problem(self, problem: &Problem) -> String {
@@ -42,13 +36,12 @@ impl Words {
         )
     }
 
-    /// One problem, and where the value stands.
-    pub(in crate::cli) fn placed(self, problem: &Problem, sources: &Sources) -> String {
+    fn placed(self, problem: &Problem, from: Option<&Sources>) -> String {
         let said = self.problem(problem);
         let Problem::Wrong { name, .. } = problem else {
             return said;
         };
-        let Some((_, origin)) = sources.get(name) else {
+        let Some((_, origin)) = from.and_then(|sources| sources.get(name)) else {
             return said;
         };
         let Text { zh, en } = place(origin, whole);
