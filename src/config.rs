@@ -123,7 +123,8 @@ impl Config {
     }
 
     /// The settings with the default in place of each one that can't be used,
-    /// and what is wrong with those. For looking only: nothing runs with them.
+    /// and what is wrong with those. For commands that look, set up or take
+    /// back, which judge the problems themselves; a daemon runs by `load` alone.
     pub fn read(sources: &Sources) -> (Self, Problems) {
         let mut read = Reader {
             sources,
