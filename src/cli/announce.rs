@@ -8,7 +8,9 @@ use crate::daemon::announce;
 use crate::hook::wire::MAX_REQUEST;
 
 pub(super) fn run() -> Outcome {
-    let sources = Sources::for_person();
+    // A hook's child: what lies in the repository must not choose where its
+    // requests are posted.
+    let sources = Sources::for_hook();
     let words = Words(sources.lang());
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let raw =

@@ -180,20 +180,29 @@ async fn a_door_others_can_reach_stays_shut_without_a_secret() {
 async fn a_hook_without_a_daemon_says_nothing_and_the_group_hears_of_it() {
     let feishu = feishu().await;
     let home = tempfile::tempdir().unwrap();
+    let own = home.path().join(".config/nod/.env");
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let address = |url: &str| format!("FEISHU_WEBHOOK_URL={url}\n");
+    std::fs::write(&own, address(&feishu.webhook_url())).unwrap();
+    // A repository must not choose who hears of it.
+    let repository = home.path().join("repository");
+    std::fs::create_dir(&repository).unwrap();
+    let elsewhere = address("http://127.0.0.1:1/open-apis/bot/v2/hook/x");
+    std::fs::write(repository.join(".env"), elsewhere).unwrap();
     let input = serde_json::json!({
         "hook_event_name": "PermissionRequest",
         "session_id": "s-1",
-        "cwd": home.path(),
+        "cwd": repository,
         "tool_name": "Bash",
         "tool_input": {"command": "make announced"},
     });
     let mut hook = std::process::Command::new(env!("CARGO_BIN_EXE_nod"))
         .arg("hook")
+        .current_dir(&repository)
         .env_clear()
         .env("HOME", home.path())
         .env("NOD_STATE_DIR", home.path().join("state"))
         .env("FEISHU_SEND_MODE", "webhook")
-        .env("FEISHU_WEBHOOK_URL", feishu.webhook_url())
         .env("FEISHU_WEBHOOK_SECRET", WEBHOOK_SECRET)
         .env("CALLBACK_LISTEN", "127.0.0.1:8080")
         .env("CALLBACK_SERVER_URL", "http://127.0.0.1:8080")
