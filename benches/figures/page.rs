@@ -5,16 +5,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use nod::wording::{Lang, Text};
 use serde_json::Value;
 
 const BEGIN: &str = "<!-- figures: written by `cargo bench --bench figures` -->\n";
 const END: &str = "<!-- /figures -->";
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lang {
-    En,
-    Zh,
-}
 
 /// Every file that follows from the figures, with what belongs into it.
 pub(crate) fn drawn(root: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
@@ -38,21 +33,24 @@ pub(crate) fn drawn(root: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
 struct Figures(Value);
 
 /// The clients that did the same work, in the order they are shown.
-const CLIENTS: [(&str, &str, &str); 4] = [
-    ("nod", "nod", "nod"),
-    ("floor", "least Rust client", "最小 Rust 客户端"),
-    ("node", "Node SDK", "Node SDK"),
-    ("python", "Python SDK", "Python SDK"),
+static CLIENTS: [(&str, Text); 4] = [
+    ("nod", Text::new("nod", "nod")),
+    ("floor", Text::new("最小 Rust 客户端", "least Rust client")),
+    ("node", Text::new("Node SDK", "Node SDK")),
+    ("python", Text::new("Python SDK", "Python SDK")),
 ];
 
 /// What they are compared by, with the titles of the plot.
-const COMPARED: [(&str, &str, &str); 6] = [
-    ("tap.p50", "tap → toast, p50", "点击 → 回执，p50"),
-    ("tap.p99", "tap → toast, p99", "点击 → 回执，p99"),
-    ("rate", "taps/s, 64 in flight", "每秒点击数，64 个并发"),
-    ("cpu", "CPU per tap", "每次点击的 CPU 时间"),
-    ("idle", "idle memory", "空闲内存"),
-    ("start", "start → connected", "启动 → 已连接"),
+static COMPARED: [(&str, Text); 6] = [
+    ("tap.p50", Text::new("点击 → 回执，p50", "tap → toast, p50")),
+    ("tap.p99", Text::new("点击 → 回执，p99", "tap → toast, p99")),
+    (
+        "rate",
+        Text::new("每秒点击数，64 个并发", "taps/s, 64 in flight"),
+    ),
+    ("cpu", Text::new("每次点击的 CPU 时间", "CPU per tap")),
+    ("idle", Text::new("空闲内存", "idle memory")),
+    ("start", Text::new("启动 → 已连接", "start → connected")),
 ];
 
 impl Figures {
@@ -86,28 +84,28 @@ impl Figures {
 
     fn tables(&self, lang: Lang) -> String {
         let mut text = String::from("\n| |");
-        for (_, en, zh) in CLIENTS {
-            let _ = write!(text, " {} |", pick(lang, en, zh));
+        for (_, name) in &CLIENTS {
+            let _ = write!(text, " {} |", name.get(lang));
         }
         text.push_str("\n|---|--:|--:|--:|--:|\n");
-        for (id, en, zh) in COMPARED {
-            let _ = write!(text, "| {} |", pick(lang, en, zh));
-            for (key, ..) in CLIENTS {
+        for (id, title) in &COMPARED {
+            let _ = write!(text, "| {} |", title.get(lang));
+            for (key, _) in &CLIENTS {
                 let _ = write!(text, " {} |", self.text(&format!("{id}.{key}")));
             }
             text.push('\n');
         }
-        text.push_str(pick(
-            lang,
-            "\n| nod alone | measured | at most (✗ not reached) |\n|---|--:|--:|\n",
+        let heads = Text::new(
             "\n| 仅 nod | 实测 | 上限（✗ 未达到） |\n|---|--:|--:|\n",
-        ));
-        for (ids, en, zh) in ALONE {
+            "\n| nod alone | measured | at most (✗ not reached) |\n|---|--:|--:|\n",
+        );
+        text.push_str(heads.get(lang));
+        for (ids, what) in &ALONE {
             let join = |texts: Vec<String>| texts.join(" / ");
             let measured = join(ids.iter().map(|id| self.judged(id)).collect());
             let must = ids.iter().filter_map(|id| self.get(id)?["must"].as_f64());
             let must = join(must.map(short).collect());
-            let _ = writeln!(text, "| {} | {measured} | {must} |", pick(lang, en, zh));
+            let _ = writeln!(text, "| {} | {measured} | {must} |", what.get(lang));
         }
         let machine = self.0["machine"].as_str().unwrap_or_default();
         let _ = write!(text, "\n{machine}\n\n");
@@ -118,7 +116,7 @@ impl Figures {
     fn plot(&self) -> String {
         const WIDTH: usize = 460;
         const HEIGHT: usize = 136;
-        let clients = CLIENTS.map(|(key, name, _)| (key, name));
+        let clients = CLIENTS.each_ref().map(|(key, name)| (*key, &*name.en));
         let hooks = [
             ("nod", "nod hook"),
             ("nothing", "/bin/true"),
@@ -127,8 +125,8 @@ impl Figures {
         ];
         let mut panels: Vec<_> = COMPARED
             .iter()
-            .filter(|(id, ..)| *id != "tap.p99")
-            .map(|(id, title, _)| (*id, *title, clients))
+            .filter(|(id, _)| *id != "tap.p99")
+            .map(|(id, title)| (*id, &*title.en, clients))
             .collect();
         panels.push(("hook", "one hook call, without the wait", hooks));
         let rows = panels.len().div_ceil(2);
@@ -180,63 +178,71 @@ impl Figures {
 }
 
 /// What has no rival: ids that share a row, and its words.
-const ALONE: [(&[&str], &str, &str); 9] = [
+static ALONE: [(&[&str], Text); 9] = [
     (
         &["decide.p50", "decide.p99"],
-        "tap → decision on disk, with its hook, and the toast written, p50 / p99",
-        "点击 → 决定已落盘、hook 已收到、回执已写出，p50 / p99",
+        Text::new(
+            "点击 → 决定已落盘、hook 已收到、回执已写出，p50 / p99",
+            "tap → decision on disk, with its hook, and the toast written, p50 / p99",
+        ),
     ),
     (
         &["hook.bar", "hook.mib.bar", "hook.own"],
-        "`nod hook`: its own time; its memory, and what of it is not shared",
-        "`nod hook` 自身耗时；内存，及其中不与其他进程共享的部分",
+        Text::new(
+            "`nod hook` 自身耗时；内存，及其中不与其他进程共享的部分",
+            "`nod hook`: its own time; its memory, and what of it is not shared",
+        ),
     ),
     (
         &["hook.python", "hook.bash"],
-        "the same call by a Python / a bash client",
-        "同样一次调用：Python / bash 客户端",
+        Text::new(
+            "同样一次调用：Python / bash 客户端",
+            "the same call by a Python / a bash client",
+        ),
     ),
     (
         &["waiting.1000", "waiting.10000"],
-        "memory with 1,000 / 10,000 hooks waiting",
-        "1,000 / 10,000 个 hook 等待时的内存",
+        Text::new(
+            "1,000 / 10,000 个 hook 等待时的内存",
+            "memory with 1,000 / 10,000 hooks waiting",
+        ),
     ),
     (
         &["flat.decide", "flat.expire", "flat.status"],
-        "tap / expiry / status among 10,000, over among few",
-        "一万个等待中与寥寥几个时相比：点击 / 过期 / 状态",
+        Text::new(
+            "一万个等待中与寥寥几个时相比：点击 / 过期 / 状态",
+            "tap / expiry / status among 10,000, over among few",
+        ),
     ),
     (
         &["drop.p99"],
-        "back after a dropped connection, p99",
-        "断线后恢复，p99",
+        Text::new("断线后恢复，p99", "back after a dropped connection, p99"),
     ),
     (
         &["silent.pending", "silent.idle"],
-        "silent peer noticed and replaced, somebody waiting / idle",
-        "发现对端失联并重连：有人等待时 / 空闲时",
+        Text::new(
+            "发现对端失联并重连：有人等待时 / 空闲时",
+            "silent peer noticed and replaced, somebody waiting / idle",
+        ),
     ),
     (
         &["handshake.nod"],
-        "events right behind the handshake answered, of 30",
-        "紧跟握手的 30 个事件中被应答的",
+        Text::new(
+            "紧跟握手的 30 个事件中被应答的",
+            "events right behind the handshake answered, of 30",
+        ),
     ),
     (
         &["soak"],
-        "memory growth per tap, in a soak",
-        "长时间连续点击中每次点击的内存增长",
+        Text::new(
+            "长时间连续点击中每次点击的内存增长",
+            "memory growth per tap, in a soak",
+        ),
     ),
 ];
 
-fn pick(lang: Lang, en: &'static str, zh: &'static str) -> &'static str {
-    match lang {
-        Lang::En => en,
-        Lang::Zh => zh,
-    }
-}
-
 /// As many digits as mean something, thousands apart.
-fn short(number: f64) -> String {
+pub(crate) fn short(number: f64) -> String {
     match number.abs() {
         n if n >= 1_000.0 => {
             let digits = format!("{number:.0}");

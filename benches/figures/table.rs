@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::page::short;
+
 /// One figure. `must` and `aim` are the most it may be, or the least where
 /// more is better.
 #[derive(Debug, Clone)]
@@ -55,15 +57,6 @@ impl Figure {
             (Some(_), _) => "MISSED",
             _ => "",
         }
-    }
-}
-
-/// As many digits as mean something.
-fn short(number: f64) -> String {
-    match number.abs() {
-        n if n >= 100.0 => format!("{number:.0}"),
-        n if n >= 10.0 => format!("{number:.1}"),
-        _ => format!("{number:.2}"),
     }
 }
 
