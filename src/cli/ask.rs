@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         &Patience::for_timeout(timeout),
         None,
     );
-    let hint = || status::no_daemon_hint(&sources, words);
+    let hint = |why: &Unanswered| status::hint(why, &sources, words);
     report(arguments, decision, hint, words)
 }
 
@@ -152,7 +152,7 @@ fn question(asked: &Asked) -> Question {
 fn report(
     arguments: &Arguments,
     decision: Result<Decision, Unanswered>,
-    hint: impl FnOnce() -> String,
+    hint: impl FnOnce(&Unanswered) -> Option<String>,
     words: Words,
 ) -> Outcome {
     let ended = match decision {
@@ -174,7 +174,7 @@ fn report(
             Failure::new(code, words.terminal(&error, &message, why.as_deref()))
         }
         Err(why) => Failure {
-            hint: Some(hint()),
+            hint: hint(&why),
             ..Failure::new(UNAVAILABLE, words.unanswered(&why))
         },
     };

@@ -10,7 +10,8 @@ use super::wording::Words;
 use super::{Failure, Outcome, StopSignals, output, service};
 use crate::config::{Config, HookConfig, Problem, SendMode, Sources};
 use crate::daemon::metrics;
-use crate::hook::client;
+use crate::hook::client::{self, Unanswered};
+use crate::hook::connect::Unreachable;
 use crate::hook::wire::Order;
 
 #[derive(clap::Args)]
@@ -62,13 +63,23 @@ pub(super) fn order(
 ) -> Result<Value, Failure> {
     let socket = &config.sockets.own;
     client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
-        hint: Some(no_daemon_hint(sources, words)),
+        hint: hint(&why, sources, words),
         ..Failure::new(1, words.no_daemon(socket, &why))
     })
 }
 
+/// What a person can do about a daemon that gave no answer.
+pub(super) fn hint(why: &Unanswered, sources: &Sources, words: Words) -> Option<String> {
+    match why {
+        Unanswered::Unreachable(Unreachable::NoDaemon) => Some(no_daemon_hint(sources, words)),
+        // It says itself what it wants.
+        Unanswered::Refused { .. } | Unanswered::TooLarge => None,
+        _ => Some(words.doctor_hint().to_owned()),
+    }
+}
+
 /// What brings a daemon up, or what keeps one from starting.
-pub(super) fn no_daemon_hint(sources: &Sources, words: Words) -> String {
+fn no_daemon_hint(sources: &Sources, words: Words) -> String {
     let (config, problems) = Config::read(sources);
     let app = match config.send_mode {
         SendMode::App => config.app().map(drop),
@@ -108,4 +119,28 @@ async fn shown(socket: PathBuf, words: Words) -> String {
         }
     });
     asked.await.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wording::Lang;
+
+    #[test]
+    fn only_a_daemon_that_does_not_run_is_to_be_started() {
+        let refused = Unanswered::Refused {
+            error: "flood".to_owned(),
+            message: String::new(),
+        };
+        let words = Words(Lang::En);
+        for (why, expected) in [
+            (Unreachable::NoDaemon.into(), Some(words.set_up_hint())),
+            (Unanswered::Hung, Some(words.doctor_hint())),
+            (Unreachable::Busy.into(), Some(words.doctor_hint())),
+            (refused, None),
+        ] {
+            let hint = hint(&why, &Sources::of(&[]), words);
+            assert_eq!(hint.as_deref(), expected, "{why}");
+        }
+    }
 }

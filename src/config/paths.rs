@@ -82,6 +82,7 @@ mod tests {
             assert_eq!(loaded(text).unwrap_err().0.len(), 1, "{text}");
         }
     }
+
     #[test]
     fn what_the_environment_says_no_file_can_hide() {
         let state = ("NOD_STATE_DIR", "/e");

@@ -286,7 +286,7 @@ impl Sources {
     }
 
     #[cfg(test)]
-    pub(super) fn of(values: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(values: &[(&str, &str)]) -> Self {
         Self {
             layers: vec![(
                 Origin::Environment,

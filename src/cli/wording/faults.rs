@@ -49,6 +49,10 @@ impl Words {
         }
     }
 
+    pub(in crate::cli) fn doctor_hint(self) -> &'static str {
+        self.pick("`nod doctor` 会说明原因", "`nod doctor` tells why")
+    }
+
     pub(in crate::cli) fn flags_hint(self, yes: bool) -> &'static str {
         if yes {
             return self.pick(
