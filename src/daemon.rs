@@ -314,6 +314,5 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         waiting.push((request, token));
     }
     parts.desk.restore(waiting, [], COMEBACK);
-    edits::restore(parts).await;
     unsent
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tracing::{debug, warn};
 
+use super::edits::Made;
 use super::links;
 use super::nameless;
 use super::parts::Parts;
@@ -97,8 +98,7 @@ pub(super) struct Edit {
     pub(super) version: Option<i64>,
     pub(super) not_before: tokio::time::Instant,
     pub(super) tries: u32,
-    /// By the daemon before this one.
-    pub(super) made_before: bool,
+    pub(super) made: Made,
 }
 
 /// The queue's far end, for [`super::edits::run`].
@@ -230,6 +230,14 @@ impl Courier {
         Some(card.clone())
     }
 
+    /// Goes on with what the last daemon left; what it never showed counts most.
+    pub(super) fn restore_faces(&self, left: &[CardEdit]) {
+        let mut book = self.lock();
+        for edit in left.iter().take(MAX_DECIDED).rev() {
+            book.remember(edit.message.clone(), edit.card.as_str().into());
+        }
+    }
+
     /// Remembers how a request ended, in place of what was known before.
     pub(super) fn decide(&self, settled: Settled, delivery: desk::Delivery) {
         let mut book = self.lock();
@@ -247,33 +255,10 @@ impl Courier {
         version: Option<i64>,
         wait: Duration,
     ) {
-        self.queue(message, card, version, false, wait);
-    }
-
-    /// Goes on with what the last daemon left.
-    pub(super) fn edit_after_all(&self, edit: CardEdit, wait: Duration) {
-        let version = Some(edit.version);
-        self.queue(edit.message, edit.card.into(), version, edit.made, wait);
-    }
-
-    fn queue(
-        &self,
-        message: MessageId,
-        card: Drawn,
-        version: Option<i64>,
-        made_before: bool,
-        wait: Duration,
-    ) {
         if nameless::is_stand_in(&message) {
             return;
         }
-        {
-            let mut book = self.lock();
-            book.faces.push_back((message.clone(), card.clone()));
-            if book.faces.len() > MAX_DECIDED {
-                book.faces.pop_front();
-            }
-        }
+        self.lock().remember(message.clone(), card.clone());
         let soonest = tokio::time::Instant::now() + wait;
         let tapped = self.under_way.over_at(&message);
         let edit = Edit {
@@ -282,7 +267,7 @@ impl Courier {
             card,
             version,
             tries: 0,
-            made_before,
+            made: Made::NotYet,
         };
         if self.edits.try_send(edit).is_err() {
             warn!("too many cards wait to be corrected; one is left to the next start");
@@ -295,6 +280,13 @@ impl Courier {
 }
 
 impl Book {
+    fn remember(&mut self, message: MessageId, card: Drawn) {
+        self.faces.push_back((message, card));
+        if self.faces.len() > MAX_DECIDED {
+            self.faces.pop_front();
+        }
+    }
+
     fn any_unsent(&self) -> bool {
         self.places
             .values()

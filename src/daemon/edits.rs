@@ -1,5 +1,9 @@
 //! Carries out the edits that make cards true, however long Feishu is away.
 
+mod later;
+
+pub(super) use later::Made;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +13,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::courier::{AFTER_REPLY, Edit, Edits};
+use self::later::{Later, PutOff};
+use super::courier::{Edit, Edits};
+use super::nameless;
 use super::parts::Parts;
 use super::under_way::OVER_AFTER;
 use crate::feishu::connection::View;
@@ -30,19 +36,19 @@ const MAX_TRIES: u32 = 10_000;
 /// A connection that dies is noticed within six seconds, and a tap that was
 /// lost with it is over three seconds later: after this an edit stays.
 const STAYS_AFTER: Duration = Duration::from_secs(10);
-/// Edits that a start finds are made in their order, which is that of need.
-const APART: Duration = Duration::from_millis(1);
+/// So many of those put off at a time, so that a new one finds its turn soon.
+const REPEATS_AT_ONCE: usize = 32;
 
 /// An edit that Feishu took, and may take back: a tap that never reached nod
-/// puts its card back when it runs out of time.
+/// shows the card as it was before the tap once its three seconds are over.
 struct Shown {
     message: MessageId,
     version: i64,
     /// Feishu took it some time between these.
     began: Instant,
     at: Instant,
-    /// By the daemon before this one, too.
-    made_before: bool,
+    /// Before that.
+    made: Made,
 }
 
 /// What becomes of an edit that was made.
@@ -60,25 +66,19 @@ impl Shown {
     fn next(&self, losses_over: Instant) -> Next {
         if self.began < losses_over {
             Next::Again
-        } else if self.made_before {
+        } else if self.made == Made::ByTheLast {
             Next::StrikeOff
         } else {
             Next::Keep
         }
     }
-}
 
-/// Queues what the last daemon left. Cards that it never corrected come first:
-/// those it did correct are only made sure of.
-pub(super) async fn restore(parts: &Parts) {
-    let left = match parts.store.run(crate::store::Db::edits).await {
-        Ok(left) => left,
-        Err(why) => return warn!("cards left uncorrected cannot be found: {why}"),
-    };
-    let mut wait = AFTER_REPLY;
-    for edit in left {
-        parts.courier.edit_after_all(edit, wait);
-        wait += APART;
+    fn put_off(self) -> PutOff {
+        PutOff {
+            message: self.message,
+            version: self.version,
+            made: self.made.max(Made::ByThis),
+        }
     }
 }
 
@@ -86,50 +86,75 @@ pub(super) async fn restore(parts: &Parts) {
 /// while Feishu is away, and once more when a connection was lost meanwhile.
 /// What is left at the end is on disk, for the next daemon.
 pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationToken) {
-    let mut running = JoinSet::<Option<Shown>>::new();
+    let (mut new, mut repeats) = (JoinSet::new(), JoinSet::new());
     let mut shown = VecDeque::<Shown>::new();
+    let mut later = left_by_the_last(&parts).await;
     let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
     let mut link = parts.link.clone();
     let mut last = Line::of(&link.borrow_and_update());
     loop {
-        let oldest = shown.front().map(|shown| shown.at + STAYS_AFTER);
-        tokio::select! {
+        let stays = shown.front().map(|shown| shown.at + STAYS_AFTER);
+        let losses_over = parts.courier.under_way.losses_over_at();
+        let due = later.due(Instant::now(), losses_over);
+        let done: Option<Shown> = tokio::select! {
             () = stop.cancelled() => break,
-            Some(done) = running.join_next(), if !running.is_empty() => {
-                let Ok(Some(done)) = done else { continue };
-                match done.next(parts.courier.under_way.losses_over_at()) {
-                    Next::Again => {
-                        running.spawn(again(Arc::clone(&parts), done, Arc::clone(&slots)));
-                    }
-                    Next::StrikeOff => strike_off(&parts.store, &done.message, done.version),
-                    Next::Keep => {
-                        note_made(&parts.store, &done);
-                        shown.push_back(done);
-                    }
-                }
-                if shown.len() > MAX_SHOWN && let Some(oldest) = shown.pop_front() {
-                    strike_off(&parts.store, &oldest.message, oldest.version);
-                }
-            }
-            edit = queue.0.recv(), if running.len() < MAX_WAITING_EDITS => {
+            Some(done) = new.join_next(), if !new.is_empty() => done.ok().flatten(),
+            Some(done) = repeats.join_next(), if !repeats.is_empty() => done.ok().flatten(),
+            edit = queue.0.recv(), if new.len() < MAX_WAITING_EDITS => {
                 let Some(edit) = edit else { break };
-                running.spawn(carry_out(Arc::clone(&parts), edit, Arc::clone(&slots)));
+                new.spawn(carry_out(Arc::clone(&parts), edit, Arc::clone(&slots)));
+                None
             }
-            () = at(oldest) => {
+            () = at(due), if repeats.len() < REPEATS_AT_ONCE => {
+                if let Some(one) = later.next(Instant::now(), losses_over) {
+                    repeats.spawn(repeat(Arc::clone(&parts), one, Arc::clone(&slots)));
+                }
+                None
+            }
+            () = at(stays) => {
                 if let Some(oldest) = shown.pop_front() {
                     strike_off(&parts.store, &oldest.message, oldest.version);
                 }
+                None
             }
             Ok(()) = link.changed() => {
-                let Some(since) = last.lost(&link.borrow_and_update()) else { continue };
-                parts.courier.under_way.line_lost();
-                let sure = shown.partition_point(|shown| shown.at + OVER_AFTER < since);
-                for shown in shown.split_off(sure) {
-                    running.spawn(again(Arc::clone(&parts), shown, Arc::clone(&slots)));
+                if let Some(since) = last.lost(&link.borrow_and_update()) {
+                    parts.courier.under_way.line_lost();
+                    let sure = shown.partition_point(|shown| shown.at + OVER_AFTER < since);
+                    shown.split_off(sure).into_iter().for_each(|one| later.put(one.put_off()));
                 }
+                None
             }
+        };
+        let Some(done) = done else { continue };
+        if done.made == Made::NotYet {
+            note_made(&parts.store, &done);
+        }
+        match done.next(parts.courier.under_way.losses_over_at()) {
+            Next::Again => later.put(done.put_off()),
+            Next::StrikeOff => strike_off(&parts.store, &done.message, done.version),
+            Next::Keep => shown.push_back(done),
+        }
+        if shown.len() > MAX_SHOWN
+            && let Some(oldest) = shown.pop_front()
+        {
+            strike_off(&parts.store, &oldest.message, oldest.version);
         }
     }
+}
+
+async fn left_by_the_last(parts: &Parts) -> Later {
+    let mut later = Later::default();
+    match parts.store.run(crate::store::Db::edits).await {
+        Ok(left) => {
+            parts.courier.restore_faces(&left);
+            let left = left.into_iter();
+            left.filter(|edit| !nameless::is_stand_in(&edit.message))
+                .for_each(|edit| later.put(edit.into()));
+        }
+        Err(why) => warn!("cards left uncorrected cannot be found: {why}"),
+    }
+    later
 }
 
 async fn at(when: Option<Instant>) {
@@ -169,19 +194,18 @@ impl Line {
     }
 }
 
-/// Makes an edit once more when no lost tap can take it back any longer,
-/// unless a newer one has taken its place by then.
-async fn again(parts: Arc<Parts>, shown: Shown, slots: Arc<Semaphore>) -> Option<Shown> {
-    tokio::time::sleep_until(parts.courier.under_way.losses_over_at()).await;
-    let (message, version) = (shown.message.clone(), shown.version);
+/// Makes an edit that was put off, unless a newer one has taken its place.
+async fn repeat(parts: Arc<Parts>, edit: PutOff, slots: Arc<Semaphore>) -> Option<Shown> {
+    let (message, version) = (edit.message.clone(), edit.version);
     let kept = parts.store.run(move |db| db.edit(&message, version)).await;
+    let tapped = parts.courier.under_way.over_at(&edit.message);
     let edit = Edit {
         card: kept.ok()??.into(),
-        not_before: Instant::now(),
-        message: shown.message,
-        version: Some(shown.version),
+        not_before: tapped.unwrap_or_else(Instant::now),
+        message: edit.message,
+        version: Some(edit.version),
         tries: 0,
-        made_before: shown.made_before,
+        made: edit.made,
     };
     carry_out(parts, edit, slots).await
 }
@@ -206,7 +230,7 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
                     version: edit.version?,
                     began,
                     at: Instant::now(),
-                    made_before: edit.made_before,
+                    made: edit.made,
                 });
             }
             Err(why) if may_pass(&why) && edit.tries < MAX_TRIES => {
@@ -294,20 +318,21 @@ mod tests {
     async fn an_edit_begun_while_a_lost_tap_may_be_under_way_is_made_again() {
         let over = Instant::now() + Duration::from_secs(60);
         let (early, late) = (over - Duration::from_secs(1), over + OVER_AFTER);
-        for (began, at, made_before, next) in [
-            (early, early, false, Next::Again),
+        for (began, at, made, next) in [
+            (early, early, Made::NotYet, Next::Again),
             // The answer came late; Feishu took the edit at any time before.
-            (early, late, false, Next::Again),
-            (early, late, true, Next::Again),
-            (over, late, false, Next::Keep),
-            (over, late, true, Next::StrikeOff),
+            (early, late, Made::NotYet, Next::Again),
+            (early, late, Made::ByTheLast, Next::Again),
+            (over, late, Made::NotYet, Next::Keep),
+            (over, late, Made::ByThis, Next::Keep),
+            (over, late, Made::ByTheLast, Next::StrikeOff),
         ] {
             let shown = Shown {
                 message: MessageId::parse("om_1").unwrap(),
                 version: 1,
                 began,
                 at,
-                made_before,
+                made,
             };
             assert_eq!(shown.next(over), next);
         }
