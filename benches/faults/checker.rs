@@ -299,9 +299,8 @@ fn check_tap(books: &Books<'_>, tap: &Tap, verdict: &mut Verdict) {
     match word(kind, content) {
         Word::Applied => {
             verdict.applied += 1;
-            let counted = ending.is_some_and(|ending| {
-                ending.event.as_ref() == Some(&tap.event) || (blurred && ending.event.is_some())
-            });
+            let counted =
+                ending.is_some_and(|ending| ending.event.as_ref() == Some(&tap.event) || blurred);
             verdict.judge(NoFalseSuccess, counted, Fault::Lost, || {
                 format!("confirmed, but not recorded: {}", describe())
             });
@@ -384,9 +383,13 @@ fn check_endings(books: &Books<'_>, verdict: &mut Verdict) {
         if said_by(&ending.decision).is_none() {
             continue;
         }
-        let event = ending.event.as_deref().unwrap_or_default();
         let meant = |tap: &&Tap| {
-            let same = tap.event == event || (tap.blurred && one_byte_apart(&tap.event, event));
+            let same = match ending.event.as_deref() {
+                Some(event) if tap.blurred => one_byte_apart(&tap.event, event),
+                Some(event) => tap.event == event,
+                // The byte was one of the field's name.
+                None => tap.blurred,
+            };
             same && tap.by_owner && tap.action == ending.decision
         };
         let taps = books.taps_on(request);
