@@ -43,7 +43,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::courier::{Courier, Edits, Way};
+use self::courier::{Courier, Way};
+use self::edits::Edits;
 use self::parts::{Machine, Parts};
 use self::peers::Gate;
 use self::tasks::Tasks;
@@ -126,6 +127,7 @@ pub async fn run(
     }
     let (view, link) = watch::channel(connection::first_view());
     let (parts, edits) = build(config, app.as_ref(), &outbound, terms, link).await?;
+    let left = edits::left_by_the_last(&parts).await;
     let unsent = restore(&parts).await;
     let dialer = app.map(|(app_id, app_secret)| Dialer {
         outbound,
@@ -135,7 +137,7 @@ pub async fn run(
         limits: DialLimits::default(),
         clock: parts.their_clock.clone(),
     });
-    let mut tasks = Tasks::start(&parts, edits, listeners);
+    let mut tasks = Tasks::start(&parts, (edits, left), listeners);
     if let Some(dialer) = dialer {
         tasks.connect(&parts, dialer, view);
     }
@@ -282,9 +284,9 @@ async fn machine_id(store: &Store) -> MachineId {
         .expect("sixteen hex digits")
 }
 
-/// Goes on where the last daemon stopped: requests wait for their hooks, cards
-/// for their edits. Returns the requests whose card may not have been sent;
-/// Feishu takes a card that comes twice as one.
+/// Goes on where the last daemon stopped: requests wait for their hooks. Returns
+/// those whose card may not have been sent; Feishu takes a card that comes twice
+/// as one.
 async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
     let pending = journal::pending(parts).await;
     if !pending.is_empty() {

@@ -29,7 +29,7 @@ pub use db::Db;
 pub use error::StoreError;
 pub use inbox::Received;
 pub use left_rules::{LeftRule, ListedRule};
-pub use outbox::CardEdit;
+pub use outbox::{CardEdit, LeftEdit, MAX_EDITS};
 pub use requests::{Card, Pending, Settled, Settlement, Subject};
 pub use schema::{FILE, SetAside, Unusable};
 pub use sessions::KeptSession;
@@ -154,7 +154,8 @@ impl Store {
     }
 
     /// As [`Self::run`], for what nobody waits for: it stands in the queue when
-    /// this returns, before whatever is asked later.
+    /// this returns, before whatever is asked later. Where too much waits it is
+    /// dropped, and the log says so.
     pub fn later<T, F>(&self, what: &'static str, work: F)
     where
         T: Send + 'static,

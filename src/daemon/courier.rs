@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tracing::{debug, warn};
 
-use super::edits::Made;
+use super::edits::{Edit, Edits};
 use super::links;
 use super::nameless;
 use super::parts::Parts;
@@ -34,6 +34,7 @@ const NAMED_WITHIN: Duration = Duration::from_secs(5);
 const MAX_QUEUED: usize = 16_384;
 /// Ended requests whose cards can be drawn again, for an undo or a late tap.
 const MAX_DECIDED: usize = 256;
+pub(super) const MAX_FACES: u16 = 256;
 
 pub(super) struct Courier {
     way: Way,
@@ -89,20 +90,6 @@ enum Place {
     /// The request ended while its card was on the way: edit it on arrival.
     Ended(Drawn),
 }
-
-/// One card that must be changed.
-#[derive(Debug, Clone)]
-pub(super) struct Edit {
-    pub(super) message: MessageId,
-    pub(super) card: Drawn,
-    pub(super) version: Option<i64>,
-    pub(super) not_before: tokio::time::Instant,
-    pub(super) tries: u32,
-    pub(super) made: Made,
-}
-
-/// The queue's far end, for [`super::edits::run`].
-pub(super) struct Edits(pub(super) mpsc::Receiver<Edit>);
 
 impl Courier {
     pub(super) fn new(way: Way) -> (Self, Edits) {
@@ -230,11 +217,18 @@ impl Courier {
         Some(card.clone())
     }
 
-    /// Goes on with what the last daemon left; what it never showed counts most.
-    pub(super) fn restore_faces(&self, left: &[CardEdit]) {
+    /// Goes on with what the last daemon left, the first of which counts most.
+    pub(super) fn restore_faces(&self, first: Vec<CardEdit>) {
         let mut book = self.lock();
-        for edit in left.iter().take(MAX_DECIDED).rev() {
-            book.remember(edit.message.clone(), edit.card.as_str().into());
+        for edit in first.into_iter().rev() {
+            book.remember(edit.message, edit.card.into());
+        }
+    }
+
+    /// Shows another face than was meant, once a card on its way arrives.
+    pub(super) fn redraw(&self, id: &RequestId, card: &Drawn) {
+        if let Some(Place::Ended(shown)) = self.lock().places.get_mut(id) {
+            *shown = Arc::clone(card);
         }
     }
 
@@ -267,7 +261,7 @@ impl Courier {
             card,
             version,
             tries: 0,
-            made: Made::NotYet,
+            made: 0,
         };
         if self.edits.try_send(edit).is_err() {
             warn!("too many cards wait to be corrected; one is left to the next start");
@@ -282,7 +276,7 @@ impl Courier {
 impl Book {
     fn remember(&mut self, message: MessageId, card: Drawn) {
         self.faces.push_back((message, card));
-        if self.faces.len() > MAX_DECIDED {
+        if self.faces.len() > usize::from(MAX_FACES) {
             self.faces.pop_front();
         }
     }

@@ -119,6 +119,7 @@ pub(super) async fn settle(
             }
             // It says something else than what was written down.
             Delivery::Unconfirmed | Delivery::Lost => {
+                parts.courier.redraw(&settled.request.id, &card);
                 courier::queue_edit(parts, edit.message, card.clone(), wait).await;
             }
         }

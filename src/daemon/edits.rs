@@ -2,19 +2,18 @@
 
 mod later;
 
-pub(super) use later::Made;
+pub(super) use later::Later;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use self::later::{Later, PutOff};
-use super::courier::{Edit, Edits};
+use super::courier::{self, Drawn};
 use super::nameless;
 use super::parts::Parts;
 use super::under_way::OVER_AFTER;
@@ -22,7 +21,7 @@ use crate::feishu::connection::View;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
 use crate::ids::MessageId;
-use crate::store::Store;
+use crate::store::{LeftEdit, Store, StoreError};
 
 /// Some may hang for as long as a call may take, and the others must not wait
 /// for them.
@@ -33,22 +32,51 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(60);
 /// Cards older than this can no longer be edited.
 const MAX_TRIES: u32 = 10_000;
-/// A connection that dies is noticed within six seconds, and a tap that was
-/// lost with it is over three seconds later: after this an edit stays.
-const STAYS_AFTER: Duration = Duration::from_secs(10);
-/// So many of those put off at a time, so that a new one finds its turn soon.
-const REPEATS_AT_ONCE: usize = 32;
+/// A connection that dies is noticed within twenty seconds even if nobody
+/// waits, and a tap that was lost with it is over three seconds later: after
+/// this an edit stays.
+const STAYS_AFTER: Duration = Duration::from_secs(25);
+/// Half of the slots stay free for new edits.
+const REPEATS_AT_ONCE: usize = EDITS_AT_ONCE / 2;
+/// Made so often, each time after whatever may have taken it back was over, an
+/// edit stays: where connections and daemons die every few seconds there is no
+/// better time to wait for, and the others need theirs.
+const ENOUGH: u32 = 3;
+
+/// One card that must be changed.
+#[derive(Debug, Clone)]
+pub(super) struct Edit {
+    pub(super) message: MessageId,
+    pub(super) card: Drawn,
+    pub(super) version: Option<i64>,
+    pub(super) not_before: Instant,
+    pub(super) tries: u32,
+    /// How often Feishu took it before.
+    pub(super) made: u32,
+}
+
+impl Edit {
+    /// By name, and taken so many times more; `None` if it is not on disk.
+    pub(super) fn left(self, more: u32) -> Option<LeftEdit> {
+        Some(LeftEdit {
+            message: self.message,
+            version: self.version?,
+            made: self.made + more,
+        })
+    }
+}
+
+/// The queue's far end, for [`run`].
+pub(super) struct Edits(pub(super) mpsc::Receiver<Edit>);
 
 /// An edit that Feishu took, and may take back: a tap that never reached nod
 /// shows the card as it was before the tap once its three seconds are over.
 struct Shown {
-    message: MessageId,
-    version: i64,
+    /// As it is now.
+    edit: LeftEdit,
     /// Feishu took it some time between these.
     began: Instant,
     at: Instant,
-    /// Before that.
-    made: Made,
 }
 
 /// What becomes of an edit that was made.
@@ -57,27 +85,17 @@ enum Next {
     /// A tap that was lost may take it back.
     Again,
     Keep,
-    /// It was made sure of after a crash, when no tap lost with it could be
-    /// under way; a daemon that crashes again and again must get through.
     StrikeOff,
 }
 
 impl Shown {
     fn next(&self, losses_over: Instant) -> Next {
-        if self.began < losses_over {
-            Next::Again
-        } else if self.made == Made::ByTheLast {
+        if self.edit.made >= ENOUGH {
             Next::StrikeOff
+        } else if self.began < losses_over {
+            Next::Again
         } else {
             Next::Keep
-        }
-    }
-
-    fn put_off(self) -> PutOff {
-        PutOff {
-            message: self.message,
-            version: self.version,
-            made: self.made.max(Made::ByThis),
         }
     }
 }
@@ -85,17 +103,21 @@ impl Shown {
 /// Carries out edits until stopped: several at once, each again and again
 /// while Feishu is away, and once more when a connection was lost meanwhile.
 /// What is left at the end is on disk, for the next daemon.
-pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationToken) {
-    let (mut new, mut repeats) = (JoinSet::new(), JoinSet::new());
-    let mut shown = VecDeque::<Shown>::new();
-    let mut later = left_by_the_last(&parts).await;
-    let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
+pub(super) async fn run(
+    parts: Arc<Parts>,
+    mut queue: Edits,
+    mut later: Later,
+    stop: CancellationToken,
+) {
     let mut link = parts.link.clone();
     let mut last = Line::of(&link.borrow_and_update());
+    let (mut new, mut repeats) = (JoinSet::new(), JoinSet::new());
+    let mut shown = VecDeque::<Shown>::new();
+    let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
+    let over_at = || parts.courier.under_way.losses_over_at();
     loop {
         let stays = shown.front().map(|shown| shown.at + STAYS_AFTER);
-        let losses_over = parts.courier.under_way.losses_over_at();
-        let due = later.due(Instant::now(), losses_over);
+        let due = later.due(Instant::now());
         let done: Option<Shown> = tokio::select! {
             () = stop.cancelled() => break,
             Some(done) = new.join_next(), if !new.is_empty() => done.ok().flatten(),
@@ -106,14 +128,14 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
                 None
             }
             () = at(due), if repeats.len() < REPEATS_AT_ONCE => {
-                if let Some(one) = later.next(Instant::now(), losses_over) {
-                    repeats.spawn(repeat(Arc::clone(&parts), one, Arc::clone(&slots)));
+                if let Some(edit) = later.next(Instant::now()) {
+                    repeats.spawn(repeat(Arc::clone(&parts), edit, Arc::clone(&slots)));
                 }
                 None
             }
             () = at(stays) => {
                 if let Some(oldest) = shown.pop_front() {
-                    strike_off(&parts.store, &oldest.message, oldest.version);
+                    strike_off(&parts.store, &oldest.edit);
                 }
                 None
             }
@@ -121,36 +143,42 @@ pub(super) async fn run(parts: Arc<Parts>, mut queue: Edits, stop: CancellationT
                 if let Some(since) = last.lost(&link.borrow_and_update()) {
                     parts.courier.under_way.line_lost();
                     let sure = shown.partition_point(|shown| shown.at + OVER_AFTER < since);
-                    shown.split_off(sure).into_iter().for_each(|one| later.put(one.put_off()));
+                    for unsure in shown.split_off(sure) {
+                        later.put(unsure.edit, over_at());
+                    }
                 }
                 None
             }
         };
         let Some(done) = done else { continue };
-        if done.made == Made::NotYet {
-            note_made(&parts.store, &done);
-        }
-        match done.next(parts.courier.under_way.losses_over_at()) {
-            Next::Again => later.put(done.put_off()),
-            Next::StrikeOff => strike_off(&parts.store, &done.message, done.version),
+        note_made(&parts.store, &done.edit);
+        match done.next(over_at()) {
+            Next::Again => later.put(done.edit, over_at().max(done.at + OVER_AFTER)),
+            Next::StrikeOff => strike_off(&parts.store, &done.edit),
             Next::Keep => shown.push_back(done),
         }
         if shown.len() > MAX_SHOWN
             && let Some(oldest) = shown.pop_front()
         {
-            strike_off(&parts.store, &oldest.message, oldest.version);
+            strike_off(&parts.store, &oldest.edit);
         }
     }
 }
 
-async fn left_by_the_last(parts: &Parts) -> Later {
+/// What the last daemon left to do, and the faces its cards should have.
+pub(super) async fn left_by_the_last(parts: &Parts) -> Later {
     let mut later = Later::default();
-    match parts.store.run(crate::store::Db::edits).await {
-        Ok(left) => {
-            parts.courier.restore_faces(&left);
+    let kept = parts.store.run(|db| {
+        let faces = db.first_edits(courier::MAX_FACES)?;
+        Ok((db.edits()?, faces))
+    });
+    match kept.await {
+        Ok((left, faces)) => {
+            parts.courier.restore_faces(faces);
+            let over_at = parts.courier.under_way.losses_over_at();
             let left = left.into_iter();
             left.filter(|edit| !nameless::is_stand_in(&edit.message))
-                .for_each(|edit| later.put(edit.into()));
+                .for_each(|edit| later.put(edit, over_at));
         }
         Err(why) => warn!("cards left uncorrected cannot be found: {why}"),
     }
@@ -195,17 +223,24 @@ impl Line {
 }
 
 /// Makes an edit that was put off, unless a newer one has taken its place.
-async fn repeat(parts: Arc<Parts>, edit: PutOff, slots: Arc<Semaphore>) -> Option<Shown> {
-    let (message, version) = (edit.message.clone(), edit.version);
-    let kept = parts.store.run(move |db| db.edit(&message, version)).await;
-    let tapped = parts.courier.under_way.over_at(&edit.message);
+async fn repeat(parts: Arc<Parts>, left: LeftEdit, slots: Arc<Semaphore>) -> Option<Shown> {
+    let card = loop {
+        let (message, version) = (left.message.clone(), left.version);
+        match parts.store.run(move |db| db.edit(&message, version)).await {
+            Ok(card) => break card?,
+            Err(StoreError::Closed) => return None,
+            Err(why) => debug!("a card is corrected later: {why}"),
+        }
+        tokio::time::sleep(RETRY_FIRST).await;
+    };
+    let tapped = parts.courier.under_way.over_at(&left.message);
     let edit = Edit {
-        card: kept.ok()??.into(),
+        card: card.into(),
         not_before: tapped.unwrap_or_else(Instant::now),
-        message: edit.message,
-        version: Some(edit.version),
+        message: left.message,
+        version: Some(left.version),
         tries: 0,
-        made: edit.made,
+        made: left.made,
     };
     carry_out(parts, edit, slots).await
 }
@@ -214,11 +249,11 @@ async fn repeat(parts: Arc<Parts>, edit: PutOff, slots: Arc<Semaphore>) -> Optio
 async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> Option<Shown> {
     loop {
         wait_for_turn(&parts, &edit).await;
+        let messages = parts.courier.messages()?;
+        let slot = slots.acquire().await;
         if edit.tries > 0 && is_outdated(&parts.store, &edit).await {
             return None;
         }
-        let messages = parts.courier.messages()?;
-        let slot = slots.acquire().await;
         let began = Instant::now();
         // Thousands may wait up to here.
         let patched = Box::pin(messages.patch(&edit.message, Arc::clone(&edit.card))).await;
@@ -226,11 +261,9 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
         match patched {
             Ok(()) => {
                 return Some(Shown {
-                    message: edit.message,
-                    version: edit.version?,
+                    edit: edit.left(1)?,
                     began,
                     at: Instant::now(),
-                    made: edit.made,
                 });
             }
             Err(why) if may_pass(&why) && edit.tries < MAX_TRIES => {
@@ -242,7 +275,7 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
             }
             Err(why) => {
                 warn!("a card could not be corrected: {why}");
-                strike_off(&parts.store, &edit.message, edit.version?);
+                strike_off(&parts.store, &edit.left(0)?);
                 return None;
             }
         }
@@ -274,15 +307,15 @@ pub(super) fn may_pass(why: &ApiError) -> bool {
     shut_out || why.is_retryable()
 }
 
-fn note_made(store: &Store, shown: &Shown) {
-    let (message, version) = (shown.message.clone(), shown.version);
+fn note_made(store: &Store, edit: &LeftEdit) {
+    let (message, version) = (edit.message.clone(), edit.version);
     store.later("that a card was corrected", move |db| {
         db.edit_made(&message, version)
     });
 }
 
-fn strike_off(store: &Store, message: &MessageId, version: i64) {
-    let message = message.clone();
+fn strike_off(store: &Store, edit: &LeftEdit) {
+    let (message, version) = (edit.message.clone(), edit.version);
     store.later("that an edit is done", move |db| {
         db.edit_done(&message, version)
     });
@@ -302,6 +335,7 @@ async fn is_outdated(store: &Store, edit: &Edit) -> bool {
 mod tests {
     use super::*;
     use crate::feishu::connection;
+    use crate::ids::MessageId;
 
     fn view(connects: u64, up: bool, heard: Option<Instant>) -> View {
         let mut view = connection::first_view();
@@ -319,21 +353,21 @@ mod tests {
         let over = Instant::now() + Duration::from_secs(60);
         let (early, late) = (over - Duration::from_secs(1), over + OVER_AFTER);
         for (began, at, made, next) in [
-            (early, early, Made::NotYet, Next::Again),
+            (early, early, 1, Next::Again),
             // The answer came late; Feishu took the edit at any time before.
-            (early, late, Made::NotYet, Next::Again),
-            (early, late, Made::ByTheLast, Next::Again),
-            (over, late, Made::NotYet, Next::Keep),
-            (over, late, Made::ByThis, Next::Keep),
-            (over, late, Made::ByTheLast, Next::StrikeOff),
+            (early, late, 1, Next::Again),
+            (early, late, ENOUGH - 1, Next::Again),
+            (early, late, ENOUGH, Next::StrikeOff),
+            (over, late, 1, Next::Keep),
+            (over, late, ENOUGH - 1, Next::Keep),
+            (over, late, ENOUGH, Next::StrikeOff),
         ] {
-            let shown = Shown {
+            let edit = LeftEdit {
                 message: MessageId::parse("om_1").unwrap(),
                 version: 1,
-                began,
-                at,
                 made,
             };
+            let shown = Shown { edit, began, at };
             assert_eq!(shown.next(over), next);
         }
     }

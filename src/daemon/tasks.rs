@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::courier::{self, Edits};
+use super::courier;
+use super::edits::{Edits, Later};
 use super::parts::Parts;
 use super::{
     COMEBACK, DaemonError, dispatch, edits, intake, lock, nameless, notices, peers, rivals, status,
@@ -38,13 +39,17 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    pub(super) fn start(parts: &Arc<Parts>, edits: Edits, listeners: Vec<Listening>) -> Self {
+    pub(super) fn start(
+        parts: &Arc<Parts>,
+        (edits, left): (Edits, Later),
+        listeners: Vec<Listening>,
+    ) -> Self {
         let mut tasks = Self::default();
         tasks.serve(parts, listeners);
         let rest = &tasks.rest;
         tasks
             .others
-            .spawn(edits::run(Arc::clone(parts), edits, rest.clone()));
+            .spawn(edits::run(Arc::clone(parts), edits, left, rest.clone()));
         tasks
             .others
             .spawn(nameless::run(Arc::clone(parts), rest.clone()));

@@ -10,7 +10,8 @@ use crate::ids::MessageId;
 
 /// Feishu edits a message for fourteen days after it was sent.
 const KEPT: Millis = 14 * DAY;
-const MAX: i64 = 10_000;
+/// How many are kept; a few more may stand until the next insertions.
+pub const MAX_EDITS: u16 = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CardEdit {
@@ -19,8 +20,15 @@ pub struct CardEdit {
     pub version: i64,
     pub card: String,
     pub at: Millis,
-    /// Feishu took it, and may have taken it back.
-    pub made: bool,
+}
+
+/// An edit by name, without its card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftEdit {
+    pub message: MessageId,
+    pub version: i64,
+    /// How often Feishu took it; it may have been taken back.
+    pub made: u32,
 }
 
 impl Db {
@@ -40,12 +48,27 @@ impl Db {
         Ok(version)
     }
 
-    /// Those that no daemon has made yet, then the others; oldest first.
-    pub fn edits(&self) -> Result<Vec<CardEdit>, StoreError> {
+    /// Those that were never made, then the others; oldest first.
+    pub fn edits(&self) -> Result<Vec<LeftEdit>, StoreError> {
+        let mut query = self.conn.prepare_cached(
+            "SELECT message_id, version, made FROM outbox ORDER BY made, version",
+        )?;
+        let rows = query.query_map([], |row| {
+            Ok(LeftEdit {
+                message: read_id(row, "message_id", MessageId::parse)?,
+                version: row.get("version")?,
+                made: row.get("made")?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The first so many in the same order, with their cards.
+    pub fn first_edits(&self, most: u16) -> Result<Vec<CardEdit>, StoreError> {
         let mut query = self
             .conn
-            .prepare_cached("SELECT * FROM outbox ORDER BY made, version")?;
-        let rows = query.query_map([], read)?;
+            .prepare_cached("SELECT * FROM outbox ORDER BY made, version LIMIT ?1")?;
+        let rows = query.query_map([most], read)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -79,7 +102,7 @@ impl Db {
     pub fn edit_made(&self, message: &MessageId, version: i64) -> Result<(), StoreError> {
         self.conn
             .prepare_cached(
-                "UPDATE outbox SET made = 1
+                "UPDATE outbox SET made = made + 1
                  WHERE message_id = :message AND version = :version",
             )?
             .execute(named_params! {":message": message.as_str(), ":version": version})?;
@@ -112,7 +135,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CardEdit> {
         version: row.get("version")?,
         card: row.get("card")?,
         at: row.get("at")?,
-        made: row.get("made")?,
     })
 }
 
@@ -126,7 +148,7 @@ pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
     db.conn.execute(
         "DELETE FROM outbox WHERE version IN (
              SELECT version FROM outbox ORDER BY made, version DESC LIMIT -1 OFFSET ?1)",
-        [MAX],
+        [MAX_EDITS],
     )?;
     Ok(())
 }
@@ -145,8 +167,10 @@ mod tests {
         db.put_edit(&other, "other", 2).unwrap();
         let new = db.put_edit(&message, "new", 3).unwrap();
 
-        let cards: Vec<_> = db.edits().unwrap().into_iter().map(|e| e.card).collect();
+        let edits = db.first_edits(3).unwrap().into_iter();
+        let cards: Vec<_> = edits.map(|edit| edit.card).collect();
         assert_eq!(cards, ["other", "new"]);
+        assert_eq!(db.first_edits(1).unwrap()[0].card, "other");
         assert_eq!(db.edit(&message, old).unwrap(), None);
         assert_eq!(db.edit(&message, new).unwrap().as_deref(), Some("new"));
         assert!(!db.edit_done(&message, old).unwrap());
@@ -179,7 +203,7 @@ mod tests {
         let found = db.edits().unwrap().into_iter();
         let found: Vec<_> = found.map(|edit| (edit.message, edit.made)).collect();
         let [first, second, third] = messages;
-        assert_eq!(found, [(second, false), (third, false), (first, true)]);
+        assert_eq!(found, [(second, 0), (third, 0), (first, 2)]);
     }
 
     #[test]
@@ -190,7 +214,7 @@ mod tests {
         assert!(db.edit_done(&message, first).unwrap());
         db.put_edit(&message, "second", 2).unwrap();
         assert!(!db.edit_done(&message, first).unwrap());
-        assert_eq!(db.edits().unwrap()[0].card, "second");
+        assert_eq!(db.first_edits(1).unwrap()[0].card, "second");
     }
 
     #[test]

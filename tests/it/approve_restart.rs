@@ -117,6 +117,27 @@ async fn a_card_that_a_lost_tap_put_back_is_corrected_again() {
     stage.shows(&card, "请求已失效").await;
 }
 
+/// The face is written down before the answer is handed over, and once more
+/// when nobody confirmed it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_says_after_a_crash_too_that_its_answer_was_not_confirmed() {
+    const UNCONFIRMED: &str = "送达未确认";
+    let mut stage = Stage::new().await;
+    let (hook, card) = stage.ask_bash("make deaf").await;
+    hook.signal("-STOP");
+    stage.tap(&card, "allow").await;
+    stage.shows(&card, UNCONFIRMED).await;
+    stage.kill().await;
+    let faces = |sim: &Simulator| sim.message(&card).map(|shown| shown.earlier_cards.len());
+    let before = faces(&stage.sim);
+    stage.start().await;
+    let made_again = |sim: &Simulator| (faces(sim) > before).then_some(());
+    within(stage.sim.wait_for(Duration::from_secs(30), made_again)).await;
+    assert!(stage.face(&card).contains(UNCONFIRMED));
+    hook.signal("-KILL");
+    hook.ended().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_died_with_the_daemon_is_not_waited_for_twice() {
     let mut stage = Stage::with(|_, home| home.set("PERMISSION_REQUEST_TIMEOUT", "3")).await;

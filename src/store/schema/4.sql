@@ -1,3 +1,3 @@
--- Whether a daemon has made the edit. The next one makes it once more after a crash, because a tap
--- that was lost with the one before may have taken it back.
+-- How often Feishu has taken the edit. A tap that was lost may have taken it back, so it is made again,
+-- by the next daemon too; the count says which edits need it most, and which have been made enough.
 ALTER TABLE outbox ADD COLUMN made INTEGER NOT NULL DEFAULT 0;
