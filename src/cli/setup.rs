@@ -188,6 +188,8 @@ struct Seen {
     bot: Option<String>,
     tapped: bool,
     unproven: bool,
+    /// The saved settings that are told to be overruled.
+    overruled: Vec<&'static str>,
 }
 
 struct Files {

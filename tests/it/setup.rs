@@ -336,13 +336,55 @@ async fn a_wrong_app_id_is_named_and_set_anew() {
     let setup = setup.env("FEISHU_OWNER_ID", "no body").output().unwrap();
     let said = text(&setup);
     assert!(setup.status.success(), "{said}");
-    assert!(
-        said.contains("take `FEISHU_OWNER_ID` out of the environment"),
-        "{said}"
-    );
+    let wins = "take `FEISHU_OWNER_ID` out of the environment";
+    assert_eq!(said.matches(wins).count(), 1, "{said}");
     let env = fs::read_to_string(&own).unwrap();
     let first = format!("# mine\nFEISHU_APP_ID={APP_ID}\nNOD_CHAT_RATE=2\n");
     assert!(env.starts_with(&first), "{env}");
+    feishu.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_overrules_the_saved_settings_is_named_once() {
+    let feishu = Simulator::start(Options::default()).await.unwrap();
+    let home = home();
+    let secret = home.path().join("secret");
+    fs::write(&secret, APP_SECRET).unwrap();
+    let project = home.path().join(".env");
+    fs::write(&project, "FEISHU_APP_SECRET=0000000000000000\n").unwrap();
+    let base = feishu.base_url();
+    let flags = [
+        "setup",
+        "--yes",
+        "--no-test-card",
+        "--domain",
+        base.trim_end_matches('/'),
+        "--app-id",
+        APP_ID,
+        "--app-secret-file",
+        secret.to_str().unwrap(),
+        "--owner",
+        OWNER,
+    ];
+    let hints = [
+        "take `FEISHU_APP_ID` out of the environment, or it still wins".to_owned(),
+        format!("take `FEISHU_APP_SECRET` out of `{}`", project.display()),
+    ];
+    // The second time there is nothing to save.
+    for saves in [true, false] {
+        let mut setup = nod(home.path(), &flags);
+        setup.env("FEISHU_APP_ID", "cli_0000000000000000");
+        setup.env("FEISHU_DOMAIN", format!("{}/", base.trim_end_matches('/')));
+        setup.env("FEISHU_OWNER_ID", OWNER);
+        let setup = setup.output().unwrap();
+        let said = text(&setup);
+        assert!(setup.status.success(), "{said}");
+        assert_eq!(said.contains("wrote the settings"), saves, "{said}");
+        for hint in &hints {
+            assert_eq!(said.matches(hint).count(), 1, "{hint}: {said}");
+        }
+        assert_eq!(said.matches("still wins").count(), hints.len(), "{said}");
+    }
     feishu.shutdown().await;
 }
 

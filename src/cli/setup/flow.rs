@@ -11,7 +11,8 @@ use super::plan::{self, Status, Step};
 use super::tap::{self, TapError};
 use super::{Setup, env_file, migrate, owner};
 use crate::claude::hooks_file::{Asking, Draft};
-use crate::config;
+use crate::config::{self, Origin};
+use crate::feishu::domain::Domain;
 use crate::feishu::error::ApiError;
 use crate::feishu::secret::Secret;
 use crate::files;
@@ -137,7 +138,28 @@ impl Setup<'_> {
             })
             .map_err(|error| fail(&error))?;
         output::line(&self.words.saved(&path.display().to_string()));
+        self.tell_overruled();
         Ok(())
+    }
+
+    /// Names, each once, what this set-up saves and another value overrules.
+    fn tell_overruled(&mut self) {
+        let own = Origin::File(self.paths.own.clone());
+        for (name, value) in self.values() {
+            let Some((theirs, origin)) = self.sources.get(name) else {
+                continue;
+            };
+            let is_same = match name {
+                "FEISHU_DOMAIN" => Domain::parse(theirs) == Domain::parse(&value),
+                _ => theirs == value,
+            };
+            // What can't be used was named before anything was asked.
+            let is_told = self.seen.overruled.contains(&name) || !config::accepts(name, theirs);
+            if *origin != own && !is_same && !is_told {
+                output::hint(self.words, &self.words.wins(name, origin));
+                self.seen.overruled.push(name);
+            }
+        }
     }
 
     async fn prove_tap(&mut self) -> Outcome {
@@ -291,7 +313,9 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn finish(&self) -> Outcome {
+    fn finish(&mut self) -> Outcome {
+        // What an earlier run saved is overruled as well.
+        self.tell_overruled();
         let facts = self.facts();
         let runs = facts.service_installed || facts.daemon_runs;
         if !runs && !facts.can_serve && self.wishes.service {
