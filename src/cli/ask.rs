@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::wording::Words;
 use super::{Failure, Outcome, hook, output, status};
 use crate::approvals::request::Digest;
-use crate::config::{HookConfig, Sources};
+use crate::config::{HookConfig, Paths, Sources};
 use crate::hook::client::{self, Patience, Unanswered};
 use crate::hook::wire::answer::Decision;
 use crate::sessions::questions::script::{self, MAX_TIMEOUT, Receiver, Wishes};
@@ -73,6 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let words = Words(sources.lang());
     let config =
         HookConfig::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
+    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let to = arguments.to.as_deref().map(Receiver::parse).transpose();
     let wishes = Wishes {
         timeout: arguments.timeout.map(Duration::from_secs),
@@ -102,7 +103,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         pid: Some(std::process::id()),
     };
     let decision = client::ask(
-        &config.sockets.own,
+        &paths.sockets.own,
         &question,
         &Patience::for_timeout(timeout),
         None,

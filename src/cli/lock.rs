@@ -2,17 +2,16 @@
 
 use super::wording::Words;
 use super::{Failure, Outcome, output, status};
-use crate::config::{HookConfig, Sources};
+use crate::config::{Paths, Sources};
 use crate::hook::wire::Order;
 use crate::wording::{LOCKED, UNLOCKED};
 
 pub(super) fn run(order: Order) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config =
-        HookConfig::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
+    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let locked = order == Order::Lock;
-    let report = status::order(&sources, &config, order, words)?;
+    let report = status::order(&sources, &paths.sockets.own, order, words)?;
     if report["locked"] != locked {
         return Err(Failure::new(1, words.not_done()));
     }

@@ -3,12 +3,12 @@
 mod page;
 
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::wording::Words;
 use super::{Failure, Outcome, StopSignals, output, service};
-use crate::config::{Config, HookConfig, Problem, SendMode, Sources};
+use crate::config::{Config, Paths, Problem, SendMode, Sources};
 use crate::daemon::metrics;
 use crate::hook::client::{self, Unanswered};
 use crate::hook::connect::Unreachable;
@@ -35,12 +35,11 @@ const DEGRADED: u8 = 3;
 pub(super) fn run(arguments: &Arguments) -> Outcome {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
-    let config =
-        HookConfig::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
+    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     if arguments.watch {
-        return super::runtime(1)?.block_on(watch(config, words));
+        return super::runtime(1)?.block_on(watch(paths.sockets.own, words));
     }
-    let report = order(&sources, &config, Order::Status, words)?;
+    let report = order(&sources, &paths.sockets.own, Order::Status, words)?;
     if arguments.json {
         output::json(&report);
     } else if arguments.metrics {
@@ -57,11 +56,10 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
 /// Hands the running daemon an order; its report is how it is afterwards.
 pub(super) fn order(
     sources: &Sources,
-    config: &HookConfig,
+    socket: &Path,
     order: Order,
     words: Words,
 ) -> Result<Value, Failure> {
-    let socket = &config.sockets.own;
     client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
         hint: hint(&why, sources, words),
         ..Failure::new(1, words.no_daemon(socket, &why))
@@ -96,10 +94,9 @@ fn no_daemon_hint(sources: &Sources, words: Words) -> String {
 }
 
 /// Goes on over a restart of the daemon; the person ends it.
-async fn watch(config: HookConfig, words: Words) -> Outcome {
+async fn watch(socket: PathBuf, words: Words) -> Outcome {
     let mut signals = StopSignals::listen()?;
     let mut turn = tokio::time::interval(WATCH_EVERY);
-    let socket = config.sockets.own;
     loop {
         tokio::select! {
             () = signals.next() => return Ok(()),

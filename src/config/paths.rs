@@ -7,8 +7,8 @@ use crate::hook::paths::SocketPaths;
 
 const READ: [&str; 2] = ["NOD_STATE_DIR", "PERMISSION_SOCKET_PATH"];
 
-/// A wrong setting elsewhere must not keep anybody from looking at the record
-/// or from taking nod off the machine.
+/// A wrong setting elsewhere must not keep anybody from looking at the record,
+/// from locking nod or from taking it off the machine.
 #[derive(Debug, Clone)]
 pub struct Paths {
     pub state_dir: PathBuf,

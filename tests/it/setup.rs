@@ -243,7 +243,7 @@ fn a_wrong_setting_keeps_nobody_from_looking_or_cleaning_up() {
     let own = home.path().join(".config/nod/.env");
     fs::create_dir_all(own.parent().unwrap()).unwrap();
     // Which codes the commands have where there is nothing to find.
-    let commands: [(&[&str], i32); 8] = [
+    let commands: [(&[&str], i32); 10] = [
         (&["setup", "--uninstall", "--dry-run"], 0),
         (&["setup", "--uninstall"], 0),
         (&["service", "status"], 3),
@@ -252,9 +252,12 @@ fn a_wrong_setting_keeps_nobody_from_looking_or_cleaning_up() {
         (&["service", "install", "--print"], 0),
         (&["rules"], 0),
         (&["audit"], 0),
+        (&["status"], 1),
+        (&["lock"], 1),
     ];
     for content in [
         "FEISHU_APP_ID=cli_bad\nNOD_CA_FILE=/no/such.pem\nHTTPS_PROXY=ftp://h:1\n",
+        "PERMISSION_REQUEST_TIMEOUT=soon\n",
         "garbage\n",
     ] {
         fs::write(&own, content).unwrap();
@@ -283,6 +286,34 @@ fn a_wrong_setting_keeps_nobody_from_looking_or_cleaning_up() {
     fs::write(&own, "garbage\n").unwrap();
     let stops = nod(home.path(), &["setup", "--dry-run"]).output().unwrap();
     assert!(text(&stops).contains("line 1"), "{}", text(&stops));
+}
+
+#[test]
+fn a_daemon_is_not_looked_for_where_a_broken_file_may_say_otherwise() {
+    let home = home();
+    let own = home.path().join(".config/nod/.env");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "NOD_STATE_DIR=\"/s\n").unwrap();
+    let commands: [(&[&str], i32); 5] = [
+        (&["status"], 1),
+        (&["status", "--json"], 1),
+        (&["lock"], 1),
+        (&["unlock"], 1),
+        (&["ask", "confirm", "Really?"], 4),
+    ];
+    for (arguments, code) in commands {
+        let hidden = nod(home.path(), arguments).output().unwrap();
+        let said = text(&hidden);
+        assert_eq!(hidden.status.code(), Some(78), "{arguments:?}: {said}");
+        assert!(said.contains("line 1: a quote is not closed"), "{said}");
+        assert!(!said.contains("no daemon"), "{arguments:?}: {said}");
+        // The environment counts more than any file.
+        let mut known = nod(home.path(), arguments);
+        let known = known.env("NOD_STATE_DIR", "/e").output().unwrap();
+        let said = text(&known);
+        assert_eq!(known.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains("no daemon is running"), "{said}");
+    }
 }
 
 #[test]
