@@ -44,7 +44,7 @@ impl fmt::Display for Seen {
 /// app's secret, put on the wrong line.
 fn may_be_seen(setting: &Setting, text: &str) -> bool {
     let is_misplaced = setting.name == "FEISHU_APP_ID" && !text.starts_with("cli_");
-    let has_login = text.contains('@');
+    let has_login = text.contains('@') && !text.starts_with('/');
     !setting.secret && !is_misplaced && !has_login
 }
 

@@ -133,6 +133,7 @@ fn what_is_shown_hides_secrets() {
         ("FEISHU_DOMAIN", "me:canary@d.example"),
         ("FEISHU_CHAT_ID", "canary7890abcdefghijklmnopqrstuv"),
         ("FEISHU_OWNER_ID", "ou_7d8a6e6df7621556ce0d21922b676706ccs"),
+        ("NOD_STATE_DIR", "/Users/a.b@corp.example/nod"),
         ("NOD_LANG", "en"),
     ]);
     let lines = shown(&sources);
@@ -141,6 +142,7 @@ fn what_is_shown_hides_secrets() {
     for (name, value) in [
         ("NOD_LANG", "en"),
         ("FEISHU_OWNER_ID", "ou_7d8a6e6df7621556ce0d21922b676706ccs"),
+        ("NOD_STATE_DIR", "/Users/a.b@corp.example/nod"),
     ] {
         let line = lines.iter().find(|line| line.name == name).unwrap();
         assert_eq!(line.value.as_deref(), Some(value));
