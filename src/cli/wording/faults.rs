@@ -68,8 +68,8 @@ impl Words {
 
     pub(in crate::cli) fn unusable_setting_hint(self) -> &'static str {
         self.pick(
-            "有设置不可用，因此它无法启动：`nod doctor` 会指出是哪一项",
-            "a setting can't be used, so it can't start: `nod doctor` tells which",
+            "照现在的设置，它无法启动：`nod doctor` 会说明原因",
+            "it can't start with the settings as they are: `nod doctor` tells why",
         )
     }
 
