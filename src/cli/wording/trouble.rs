@@ -79,9 +79,9 @@ impl Words {
 
     pub(in crate::cli) fn wrong_secret_hint(self, sibling: &str) -> String {
         self.made(
-            format!("请用 `nod setup --app-id … --app-secret-file …` 给出正确的；若应用在另一平台，请加上 `--domain {sibling}`"),
+            format!("请用 `nod setup --app-id … --app-secret-file …` 给出正确的 App ID 和 App Secret；若应用在另一平台，请加上 `--domain {sibling}`"),
             format!(
-                "give the right ones with `nod setup --app-id … --app-secret-file …`; if the app lives on the other platform, add `--domain {sibling}`"
+                "give the right app id and secret with `nod setup --app-id … --app-secret-file …`; if the app lives on the other platform, add `--domain {sibling}`"
             ),
         )
     }
