@@ -354,9 +354,7 @@ fn tls_config(extra_ca: Option<&Path>) -> Result<ClientConfig, OutboundError> {
         None => Arc::new(Platform::new(provider)),
         Some(path) => {
             let verifier = Verifier::new_with_extra_roots(read_certificates(path)?, provider);
-            Arc::new(verifier.map_err(|error| OutboundError::BadCaFile {
-                reason: error.to_string(),
-            })?)
+            Arc::new(verifier.map_err(|error| bad_ca_file(path, &error))?)
         }
     };
     Ok(builder
@@ -366,16 +364,20 @@ fn tls_config(extra_ca: Option<&Path>) -> Result<ClientConfig, OutboundError> {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OutboundError> {
-    let bad = |error: &dyn fmt::Display| OutboundError::BadCaFile {
-        reason: error.to_string(),
-    };
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
-        .map_err(|error| bad(&error))?;
+        .map_err(|error| bad_ca_file(path, &error))?;
     if certificates.is_empty() {
-        return Err(bad(&"it holds no PEM certificate"));
+        return Err(bad_ca_file(path, &"it holds no PEM certificate"));
     }
     Ok(certificates)
+}
+
+fn bad_ca_file(path: &Path, why: &dyn fmt::Display) -> OutboundError {
+    OutboundError::BadCaFile {
+        file: path.to_owned(),
+        reason: why.to_string(),
+    }
 }
 
 fn http_client(tls: &ClientConfig, policy: &Arc<Policy>) -> Result<reqwest::Client, OutboundError> {

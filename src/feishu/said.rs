@@ -15,9 +15,10 @@ impl OutboundError {
             Self::BadProxy { name } => format!(
                 "`{name}` 不是可用的代理：请写成 `http://host:port`、`https://host:port`、`socks5://host:port` 或 `socks5h://host:port`"
             ),
-            Self::BadCaFile { reason } => {
-                format!("`NOD_CA_FILE` 不可用：请检查它是否存在，且是 PEM 格式的证书（{reason}）")
-            }
+            Self::BadCaFile { file, reason } => format!(
+                "`NOD_CA_FILE` 所指的 `{}` 不可用：请检查它是否存在，且是 PEM 格式的证书（{reason}）",
+                file.display()
+            ),
             Self::NoTls { reason } => format!("无法启用加密（{reason}）"),
             Self::Unknown { host } => format!(
                 "找不到 `{host}` 的地址：请检查网络与 DNS；若此网络需要代理，请设置 `HTTPS_PROXY`"
@@ -188,6 +189,7 @@ mod tests {
         for error in [
             OutboundError::BadAddress { problem: "canary" },
             OutboundError::BadCaFile {
+                file: "/f.pem".into(),
                 reason: reason.clone(),
             },
             OutboundError::NoTls {

@@ -97,7 +97,7 @@ async fn places_and_files_it_cannot_use_are_named() {
         (settings("feishu"), "it must be yours, mode 0700"),
         (
             own("NOD_CA_FILE", "/no/such.pem"),
-            "the extra CA file cannot be used",
+            "the extra CA file `/no/such.pem` cannot be used",
         ),
         (own("HTTPS_PROXY", "ftp://h:1"), "`HTTPS_PROXY` is "),
     ] {

@@ -1,9 +1,10 @@
 //! Why a connection could not be opened or was lost, one sentence each with
-//! what to do. Holds host names and proxies without credentials, never a path,
-//! a query or anything that was sent.
+//! what to do. Holds host names and proxies without credentials, never an
+//! address's path or query, nor anything that was sent.
 
 use std::error::Error as _;
 use std::io;
+use std::path::PathBuf;
 
 use rustls::CertificateError;
 
@@ -20,8 +21,8 @@ pub enum OutboundError {
         "`{name}` is not a usable proxy: write it as `http://host:port`, `https://host:port`, `socks5://host:port` or `socks5h://host:port`"
     )]
     BadProxy { name: &'static str },
-    #[error("the extra CA file cannot be used: {reason}")]
-    BadCaFile { reason: String },
+    #[error("the extra CA file `{}` cannot be used: {reason}", file.display())]
+    BadCaFile { file: PathBuf, reason: String },
     #[error("encryption could not be set up: {reason}")]
     NoTls { reason: String },
     #[error(

@@ -250,7 +250,7 @@ async fn opening_ends_at_the_limit() {
 }
 
 #[tokio::test]
-async fn a_bad_ca_file_is_refused_with_its_reason() {
+async fn a_bad_ca_file_is_refused_by_name_with_its_reason() {
     let empty = tempfile::NamedTempFile::new().expect("a file");
     for path in [empty.path(), Path::new("no-such-file.pem")] {
         let error = Outbound::new(&Proxies::default(), Some(path)).expect_err("no CA");
@@ -258,5 +258,8 @@ async fn a_bad_ca_file_is_refused_with_its_reason() {
             matches!(error, OutboundError::BadCaFile { .. }),
             "{error:?}"
         );
+        let (text, named) = (error.text(), format!("`{}`", path.display()));
+        assert!(text.zh.contains(&named), "{}", text.zh);
+        assert!(text.en.contains(&named), "{}", text.en);
     }
 }
