@@ -26,6 +26,19 @@ pub struct Request {
     pub deadline: Millis,
 }
 
+impl Request {
+    /// Takes a request that was asked in the future, because the clock was set
+    /// back since, for one asked now. Whether it was.
+    pub fn not_in_the_future(&mut self, now: Millis) -> bool {
+        let ahead = self.asked_at - now;
+        if ahead > 0 {
+            self.asked_at -= ahead;
+            self.deadline -= ahead;
+        }
+        ahead > 0
+    }
+}
+
 /// Where a request comes from. Shown on the card, never trusted for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {

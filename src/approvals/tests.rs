@@ -212,6 +212,16 @@ fn after_a_restart_a_click_waits_for_the_hook_and_the_hook_for_grace() {
 }
 
 #[test]
+fn a_request_asked_in_the_future_is_taken_for_one_asked_now() {
+    let mut asked = Arc::unwrap_or_clone(request(1, 1, "ls", T0));
+    assert!(!asked.not_in_the_future(T0));
+    assert_eq!((asked.asked_at, asked.deadline), (T0, T0 + TIMEOUT));
+    assert!(asked.not_in_the_future(T0 - 5));
+    assert_eq!((asked.asked_at, asked.deadline), (T0 - 5, T0 - 5 + TIMEOUT));
+    assert!(!asked.not_in_the_future(T0 - 5));
+}
+
+#[test]
 fn restoring_moves_nothing_that_is_known_and_takes_no_more_than_may_wait() {
     let (mut desk, _) = asking();
     let gone = desk.register(request(2, 1, "ls", T0), token(1), T0);

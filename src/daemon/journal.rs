@@ -141,13 +141,33 @@ pub(super) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
             return Vec::new();
         }
     };
-    rows.into_iter()
-        .filter_map(|row| {
-            let value: Value = serde_json::from_str(&row.request).ok()?;
-            let request = record::read_request(&value)?;
-            Some((row, request))
-        })
-        .collect()
+    let mut pending = Vec::new();
+    for row in rows {
+        let value: Option<Value> = serde_json::from_str(&row.request).ok();
+        let Some(mut request) = value.as_ref().and_then(record::read_request) else {
+            continue;
+        };
+        if request.not_in_the_future(parts.now()) {
+            keep_new_times(parts, &request).await;
+        }
+        pending.push((row, request));
+    }
+    pending
+}
+
+/// Or each start would wait for it anew.
+async fn keep_new_times(parts: &Parts, request: &Request) {
+    let (id, text) = (
+        request.id.clone(),
+        record::request_json(request).to_string(),
+    );
+    let (asked_at, deadline) = (request.asked_at, request.deadline);
+    let kept = parts
+        .store
+        .run(move |db| db.move_pending(&id, asked_at, deadline, &text));
+    if let Err(why) = kept.await {
+        debug!("a request's new deadline was not kept: {why}");
+    }
 }
 
 /// Keeps what was answered to a tap that had an effect. The effect itself was

@@ -119,6 +119,28 @@ impl Db {
         })
     }
 
+    /// Gives a request that still waits other times.
+    pub fn move_pending(
+        &self,
+        id: &RequestId,
+        asked_at: Millis,
+        deadline: Millis,
+        request: &str,
+    ) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached(
+                "UPDATE pending SET asked_at = :asked_at, deadline = :deadline, request = :request
+                 WHERE id = :id",
+            )?
+            .execute(named_params! {
+                ":id": id.as_str(),
+                ":asked_at": asked_at,
+                ":deadline": deadline,
+                ":request": request,
+            })?;
+        Ok(())
+    }
+
     /// Notes where the card is, also for a request that was settled before
     /// Feishu named the message. `false` when nod does not know the request.
     pub fn card_sent(&self, id: &RequestId, card: &Card) -> Result<bool, StoreError> {
@@ -336,6 +358,22 @@ mod tests {
         db.save_pending(&first).unwrap();
         db.save_pending(&pending("r2")).unwrap();
         assert_eq!(db.pending_all().unwrap(), [first, pending("r2")]);
+    }
+
+    #[test]
+    fn a_waiting_request_can_be_given_other_times() {
+        let db = store();
+        for name in ["r1", "r2"] {
+            db.save_pending(&pending(name)).unwrap();
+        }
+        db.move_pending(&id("r1"), 5, 6, "{}").unwrap();
+        let moved = Pending {
+            asked_at: 5,
+            deadline: 6,
+            request: "{}".to_owned(),
+            ..pending("r1")
+        };
+        assert_eq!(db.pending_all().unwrap(), [moved, pending("r2")]);
     }
 
     #[test]

@@ -159,6 +159,29 @@ async fn a_hook_that_died_with_the_daemon_is_not_waited_for_twice() {
     );
 }
 
+/// The clock may have been set back while no daemon ran.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_asked_in_the_future_ends_in_its_own_time() {
+    const HOUR: i64 = 3_600_000;
+    let mut stage = Stage::with(|_, home| home.set("PERMISSION_REQUEST_TIMEOUT", "3")).await;
+    let (hook, card) = stage.ask_bash("make future").await;
+    hook.signal("-STOP");
+    stage.kill().await;
+    hook.signal("-KILL");
+    hook.ended().await;
+    let (db, _) = nod::store::Db::open(&stage.home.state(), 0).unwrap();
+    let kept = db.pending_all().unwrap().remove(0);
+    let mut request: Value = serde_json::from_str(&kept.request).unwrap();
+    let (asked_at, deadline) = (kept.asked_at + HOUR, kept.deadline + HOUR);
+    request["asked_at"] = asked_at.into();
+    request["deadline"] = deadline.into();
+    db.move_pending(&kept.id, asked_at, deadline, &request.to_string())
+        .unwrap();
+    drop(db);
+    stage.start().await;
+    stage.shows(&card, "已超时").await;
+}
+
 /// A reply to a card that was acknowledged and waits for its hook survives a
 /// crash; Feishu would not push it again.
 #[tokio::test(flavor = "multi_thread")]
