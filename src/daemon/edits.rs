@@ -57,7 +57,7 @@ pub(super) struct Edit {
 
 impl Edit {
     /// By name, and taken so many times more; `None` if it is not on disk.
-    pub(super) fn left(self, more: u32) -> Option<LeftEdit> {
+    fn left(self, more: u32) -> Option<LeftEdit> {
         Some(LeftEdit {
             message: self.message,
             version: self.version?,

@@ -7,10 +7,9 @@ use tokio::time::Instant;
 
 use crate::store::{LeftEdit, MAX_EDITS};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::daemon) struct PutOff {
-    pub(super) edit: LeftEdit,
-    pub(super) due: Instant,
+struct PutOff {
+    edit: LeftEdit,
+    due: Instant,
 }
 
 #[derive(Default)]
