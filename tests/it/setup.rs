@@ -64,6 +64,23 @@ fn home() -> tempfile::TempDir {
     home
 }
 
+/// A set-up that is told everything.
+fn given<'a>(feishu: &'a str, secret: &'a Path) -> [&'a str; 11] {
+    [
+        "setup",
+        "--yes",
+        "--no-test-card",
+        "--domain",
+        feishu.trim_end_matches('/'),
+        "--app-id",
+        APP_ID,
+        "--app-secret-file",
+        secret.to_str().expect("a test's path"),
+        "--owner",
+        OWNER,
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn flags_alone_lead_to_a_proven_tap_and_back() {
     let feishu = Simulator::start(Options::default()).await.unwrap();
@@ -350,19 +367,7 @@ async fn a_wrong_app_id_is_named_and_set_anew() {
     let secret = home.path().join("secret");
     fs::write(&secret, APP_SECRET).unwrap();
     let base = feishu.base_url();
-    let flags = [
-        "setup",
-        "--yes",
-        "--no-test-card",
-        "--domain",
-        base.trim_end_matches('/'),
-        "--app-id",
-        APP_ID,
-        "--app-secret-file",
-        secret.to_str().unwrap(),
-        "--owner",
-        OWNER,
-    ];
+    let flags = given(&base, &secret);
     let mut setup = nod(home.path(), &flags);
     let setup = setup.env("FEISHU_OWNER_ID", "no body").output().unwrap();
     let said = text(&setup);
@@ -384,19 +389,7 @@ async fn what_overrules_the_saved_settings_is_named_once() {
     let project = home.path().join(".env");
     fs::write(&project, "FEISHU_APP_SECRET=0000000000000000\n").unwrap();
     let base = feishu.base_url();
-    let flags = [
-        "setup",
-        "--yes",
-        "--no-test-card",
-        "--domain",
-        base.trim_end_matches('/'),
-        "--app-id",
-        APP_ID,
-        "--app-secret-file",
-        secret.to_str().unwrap(),
-        "--owner",
-        OWNER,
-    ];
+    let flags = given(&base, &secret);
     let hints = [
         "take `FEISHU_APP_ID` out of the environment, or it still wins".to_owned(),
         format!("take `FEISHU_APP_SECRET` out of `{}`", project.display()),
