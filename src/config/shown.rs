@@ -44,7 +44,8 @@ impl fmt::Display for Seen {
 /// app's secret, put on the wrong line.
 fn may_be_seen(setting: &Setting, text: &str) -> bool {
     let is_misplaced = setting.name == "FEISHU_APP_ID" && !text.starts_with("cli_");
-    let has_login = text.contains('@') && !text.starts_with('/');
+    let is_path = text.starts_with('/') && !text.contains("//");
+    let has_login = text.contains('@') && !is_path;
     !setting.secret && !is_misplaced && !has_login
 }
 

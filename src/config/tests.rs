@@ -130,6 +130,7 @@ fn what_is_shown_hides_secrets() {
     let sources = Sources::of(&[
         ("FEISHU_APP_SECRET", "canary1234"),
         ("HTTPS_PROXY", "http://u:canary@h:1"),
+        ("NOD_CA_FILE", "//u:canary@h/ca.pem"),
         ("FEISHU_DOMAIN", "me:canary@d.example"),
         ("FEISHU_CHAT_ID", "canary7890abcdefghijklmnopqrstuv"),
         ("FEISHU_OWNER_ID", "ou_7d8a6e6df7621556ce0d21922b676706ccs"),
