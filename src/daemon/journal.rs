@@ -141,32 +141,33 @@ pub(super) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
             return Vec::new();
         }
     };
-    let mut pending = Vec::new();
+    let (mut pending, mut moved) = (Vec::new(), Vec::new());
     for row in rows {
         let value: Option<Value> = serde_json::from_str(&row.request).ok();
         let Some(mut request) = value.as_ref().and_then(record::read_request) else {
             continue;
         };
         if request.not_in_the_future(parts.now()) {
-            keep_new_times(parts, &request).await;
+            moved.push(request.clone());
         }
         pending.push((row, request));
+    }
+    if !moved.is_empty() {
+        keep_new_times(parts, moved).await;
     }
     pending
 }
 
-/// Or each start would wait for it anew.
-async fn keep_new_times(parts: &Parts, request: &Request) {
-    let (id, text) = (
-        request.id.clone(),
-        record::request_json(request).to_string(),
-    );
-    let (asked_at, deadline) = (request.asked_at, request.deadline);
-    let kept = parts
-        .store
-        .run(move |db| db.move_pending(&id, asked_at, deadline, &text));
+/// Or each start would wait for them anew.
+async fn keep_new_times(parts: &Parts, moved: Vec<Request>) {
+    let kept = parts.store.run(move |db| {
+        moved.iter().try_for_each(|request| {
+            let text = record::request_json(request).to_string();
+            db.move_pending(&request.id, request.asked_at, request.deadline, &text)
+        })
+    });
     if let Err(why) = kept.await {
-        debug!("a request's new deadline was not kept: {why}");
+        debug!("the new deadlines of requests were not kept: {why}");
     }
 }
 
