@@ -5,20 +5,32 @@
 pub mod action;
 pub mod answer;
 pub mod desk;
+pub mod outcome;
 pub mod record;
 pub mod request;
+mod terminal;
 pub mod token;
+mod told;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::clock::Millis;
 use crate::ids::{RequestId, SessionId};
 use action::Action;
-use request::{Digest, Dropped, Ending, Millis, Operator, Request};
+use request::{Digest, Dropped, Ending, Operator, Ran, Request, weight};
 use token::TokenHash;
+use told::{Call, Told};
+
+pub use terminal::Withdrawal;
+pub use told::Correction;
 
 /// More hooks than this never wait on one machine; the rest are told at once.
 pub const MAX_PENDING: usize = 10_000;
+/// How much input may wait, in bytes of memory: of all requests, and of those
+/// of one session. What comes beyond it is for the terminal.
+pub const MAX_HELD: usize = 64 << 20;
+pub const MAX_HELD_BY_ONE: usize = 32 << 20;
 /// How many endings are remembered, so that a late click hears the truth.
 const MAX_PAST: usize = 20_000;
 const PAST_AGE: Millis = 24 * 3600 * 1000;
@@ -65,6 +77,8 @@ pub enum RegisterRefusal {
     Full,
     #[error("a request with this id exists")]
     Taken,
+    #[error("the requests that wait hold too much input already")]
+    Heavy,
 }
 
 /// Why a hook could not take its place again.
@@ -83,25 +97,14 @@ pub enum Resumed {
     Ended(Past),
 }
 
-/// What the terminal's side of the session told us.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Withdrawal {
-    /// This call was settled in the terminal.
-    Tool {
-        tool: String,
-        digest: Digest,
-        allowed: bool,
-    },
-    /// The turn ended, so nothing asked in it can still be open.
-    Turn,
-    Session,
-}
-
 #[derive(Debug)]
 struct Pending {
     request: Arc<Request>,
+    weight: usize,
     token: TokenHash,
     hook: Hook,
+    /// Allowed in the terminal, and since when it runs.
+    runs: Option<Millis>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -117,17 +120,40 @@ impl Pending {
             Hook::Detached { until } => until.min(self.request.deadline),
         }
     }
+
+    /// The ending where nobody chose one: what runs was allowed.
+    fn unchosen(&self, otherwise: Ending) -> Ending {
+        match self.runs {
+            None => otherwise,
+            since => Ending::Ran(Ran {
+                since,
+                ..Ran::default()
+            }),
+        }
+    }
+}
+
+/// What one session waits for, oldest first.
+#[derive(Debug, Default)]
+struct Asked {
+    open: BTreeSet<(Millis, RequestId)>,
+    /// Bytes of input among it.
+    held: usize,
 }
 
 #[derive(Debug, Default)]
 pub struct Approvals {
     pending: HashMap<RequestId, Pending>,
     due: BTreeSet<(Millis, RequestId)>,
-    sessions: HashMap<SessionId, BTreeSet<(Millis, RequestId)>>,
-    running: VecDeque<(SessionId, String, Digest)>,
+    sessions: HashMap<SessionId, Asked>,
+    running: VecDeque<Call>,
+    told: Told,
+    corrections: Vec<Correction>,
     past: HashMap<RequestId, Past>,
     past_order: VecDeque<(Millis, RequestId)>,
     attached: u64,
+    /// Bytes of input that wait.
+    held: usize,
 }
 
 impl Approvals {
@@ -149,6 +175,19 @@ impl Approvals {
 
     pub fn all_pending(&self) -> impl Iterator<Item = &Arc<Request>> {
         self.pending.values().map(|pending| &pending.request)
+    }
+
+    /// As they came, also within one millisecond.
+    pub fn in_order(&self) -> impl Iterator<Item = &Arc<Request>> {
+        let mut all: Vec<_> = self.pending.values().collect();
+        all.sort_by_key(|pending| {
+            let came = match pending.hook {
+                Hook::Attached(attachment) => Some(attachment),
+                Hook::Detached { .. } => None,
+            };
+            (pending.request.asked_at, came)
+        });
+        all.into_iter().map(|pending| &pending.request)
     }
 
     /// Those that end by themselves soonest, first.
@@ -185,6 +224,13 @@ impl Approvals {
         }
         if self.pending.len() >= MAX_PENDING {
             return Err(RegisterRefusal::Full);
+        }
+        let more = weight(&request.input);
+        let session = request.origin.session.as_ref();
+        let asked = session.and_then(|session| self.sessions.get(session));
+        let of_session = asked.map_or(0, |asked| asked.held);
+        if self.held + more > MAX_HELD || of_session + more > MAX_HELD_BY_ONE {
+            return Err(RegisterRefusal::Heavy);
         }
         let attachment = self.next_attachment();
         self.insert(request, token, Hook::Attached(attachment));
@@ -232,67 +278,30 @@ impl Approvals {
         if let Some((ending, at)) = overdue(pending, now) {
             return Err(Refusal::Settled { ending, at });
         }
+        let stops = matches!(
+            action,
+            Action::Deny {
+                interrupt: true,
+                ..
+            }
+        );
+        if let (Some(at), false) = (pending.runs, stops) {
+            let ending = pending.unchosen(Ending::HookGone);
+            return Err(Refusal::Settled { ending, at });
+        }
         if let Hook::Detached { .. } = pending.hook {
             return Err(Refusal::Reconnecting);
         }
         let allowed = matches!(action, Action::Allow(_));
-        let settled = self
-            .settle(id, action.ending(by), now)
-            .ok_or(Refusal::Unknown)?;
+        let ending = match pending.runs {
+            Some(since) => Ending::Stopped { by, since },
+            None => action.ending(by),
+        };
+        let settled = self.settle(id, ending, now).ok_or(Refusal::Unknown)?;
         if allowed {
             self.expect_run(&settled.request);
         }
         Ok(settled)
-    }
-
-    /// Closes what the terminal has settled. A tool's event closes one request
-    /// at most, the oldest of its kind, and none if it speaks of a call that
-    /// was allowed here.
-    pub fn withdraw(
-        &mut self,
-        session: &SessionId,
-        withdrawal: &Withdrawal,
-        now: Millis,
-    ) -> Vec<Settled> {
-        match withdrawal {
-            Withdrawal::Tool {
-                tool,
-                digest,
-                allowed,
-            } => {
-                let known = self
-                    .running
-                    .iter()
-                    .position(|(s, t, d)| s == session && t == tool && d == digest);
-                if let Some(known) = known {
-                    self.running.remove(known);
-                    return Vec::new();
-                }
-                let ending = Ending::Terminal {
-                    allowed: Some(*allowed),
-                };
-                let oldest = self.sessions.get(session).and_then(|asked| {
-                    asked.iter().map(|(_, id)| id).find(|id| {
-                        self.pending
-                            .get(*id)
-                            .is_some_and(|p| p.request.tool == *tool && p.request.digest == *digest)
-                    })
-                });
-                oldest
-                    .cloned()
-                    .and_then(|id| self.settle(&id, ending, now))
-                    .into_iter()
-                    .collect()
-            }
-            Withdrawal::Turn | Withdrawal::Session => {
-                self.running.retain(|(s, _, _)| s != session);
-                let asked = self.sessions.get(session).cloned().unwrap_or_default();
-                asked
-                    .into_iter()
-                    .filter_map(|(_, id)| self.settle(&id, Ending::Terminal { allowed: None }, now))
-                    .collect()
-            }
-        }
     }
 
     /// Ends a request whose hook closed its connection. A connection that was
@@ -305,7 +314,8 @@ impl Approvals {
     ) -> Option<Settled> {
         match self.pending.get(id)?.hook {
             Hook::Attached(current) if current == attachment => {
-                self.settle(id, Ending::HookGone, now)
+                let ending = self.pending.get(id)?.unchosen(Ending::HookGone);
+                self.settle(id, ending, now)
             }
             Hook::Attached(_) | Hook::Detached { .. } => None,
         }
@@ -385,16 +395,19 @@ impl Approvals {
 
     fn insert(&mut self, request: Arc<Request>, token: TokenHash, hook: Hook) {
         let id = request.id.clone();
+        let weight = weight(&request.input);
+        self.held += weight;
         if let Some(session) = &request.origin.session {
-            self.sessions
-                .entry(session.clone())
-                .or_default()
-                .insert((request.asked_at, id.clone()));
+            let asked = self.sessions.entry(session.clone()).or_default();
+            asked.open.insert((request.asked_at, id.clone()));
+            asked.held += weight;
         }
         let pending = Pending {
             request,
+            weight,
             token,
             hook,
+            runs: None,
         };
         self.due.insert((pending.due(), id.clone()));
         self.pending.insert(id, pending);
@@ -403,12 +416,19 @@ impl Approvals {
     fn settle(&mut self, id: &RequestId, ending: Ending, at: Millis) -> Option<Settled> {
         let pending = self.pending.remove(id)?;
         self.due.remove(&(pending.due(), id.clone()));
-        let Pending { request, token, .. } = pending;
+        let Pending {
+            request,
+            weight,
+            token,
+            ..
+        } = pending;
+        self.held -= weight;
         if let Some(session) = &request.origin.session
             && let Some(asked) = self.sessions.get_mut(session)
         {
-            asked.remove(&(request.asked_at, id.clone()));
-            if asked.is_empty() {
+            asked.open.remove(&(request.asked_at, id.clone()));
+            asked.held -= weight;
+            if asked.open.is_empty() {
                 self.sessions.remove(session);
             }
         }
@@ -418,6 +438,7 @@ impl Approvals {
             digest: request.digest,
             token,
         };
+        self.told.note(&request, &ending, at);
         self.remember(id.clone(), past);
         Some(Settled {
             request,
@@ -452,12 +473,11 @@ impl Approvals {
     /// The tool will run and its event will come; it must not be taken for an
     /// answer to an identical call that is still open.
     fn expect_run(&mut self, request: &Request) {
-        if let Some(session) = &request.origin.session {
+        if let Some(call) = Call::of(request) {
             if self.running.len() >= MAX_RUNNING {
                 self.running.pop_front();
             }
-            self.running
-                .push_back((session.clone(), request.tool.clone(), request.digest));
+            self.running.push_back(call);
         }
     }
 }
@@ -465,9 +485,10 @@ impl Approvals {
 /// The ending a request has reached by the clock alone, and when.
 fn overdue(pending: &Pending, now: Millis) -> Option<(Ending, Millis)> {
     if pending.request.deadline <= now && pending.request.deadline <= pending.due() {
-        return Some((Ending::TimedOut, pending.request.deadline));
+        let ending = pending.unchosen(Ending::TimedOut);
+        return Some((ending, pending.request.deadline));
     }
-    (pending.due() <= now).then(|| (Ending::Orphaned, pending.due()))
+    (pending.due() <= now).then(|| (pending.unchosen(Ending::Orphaned), pending.due()))
 }
 
 #[cfg(test)]

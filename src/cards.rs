@@ -1,24 +1,37 @@
 //! The cards a person in Feishu sees, as JSON 2.0. Text an agent wrote stands
-//! in `plain_text` nodes only, with nothing hidden in it and nothing parsed.
+//! in `plain_text` nodes only, with nothing hidden in it and nothing parsed; a
+//! session's final answer is the exception, which [`markdown`] disarms.
 //! Pure: what is true is an argument, what comes out is a value.
 
 use serde_json::{Value, json};
 
-use crate::approvals::request::{Millis, Origin};
-use crate::wording::{Lang, Text};
-use escape::{Budget, Shape};
+use crate::approvals::request::Request;
+use crate::clock::Millis;
+use crate::sessions::questions::script;
+use crate::text::escape::{self, Budget, Shape};
+use crate::text::{Lang, Text, secrets};
+use crate::wording::card as words;
 
 mod body;
-pub mod danger;
+pub mod choice;
 pub mod ending;
-pub mod escape;
+pub mod gathered;
+pub mod gist;
 pub mod linked;
+pub mod locked;
 pub mod markdown;
 pub mod notice;
 pub mod permission;
+pub mod plainest;
 pub mod progress;
+mod prose;
 pub mod question;
-pub mod secrets;
+pub mod quote;
+pub mod shape;
+pub mod sure;
+pub mod team;
+mod ways;
+pub mod whole;
 
 /// What a button asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,17 +39,23 @@ pub enum Action {
     Allow,
     Always,
     Session,
+    /// More than this call, by a rule of its own.
+    Wider,
     Deny,
+    /// As a deny, with the reason that was typed.
+    DenyWith,
     Interrupt,
     Undo,
 }
 
 impl Action {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Allow,
         Self::Always,
         Self::Session,
+        Self::Wider,
         Self::Deny,
+        Self::DenyWith,
         Self::Interrupt,
         Self::Undo,
     ];
@@ -46,7 +65,9 @@ impl Action {
             Self::Allow => "allow",
             Self::Always => "always",
             Self::Session => "session",
+            Self::Wider => "wider",
             Self::Deny => "deny",
+            Self::DenyWith => "deny_with",
             Self::Interrupt => "interrupt",
             Self::Undo => "undo",
         }
@@ -62,7 +83,9 @@ impl Action {
             Self::Allow => "submit_allow",
             Self::Always => "submit_always",
             Self::Session => "submit_session",
+            Self::Wider => "submit_wider",
             Self::Deny => "submit_deny",
+            Self::DenyWith => "submit_deny_with",
             Self::Interrupt => "submit_interrupt",
             Self::Undo => "submit_undo",
         }
@@ -72,8 +95,9 @@ impl Action {
 /// The name of the field a refusal's reason is typed into.
 pub const REASON_FIELD: &str = "reason";
 
-/// Feishu takes 30 KB; the difference pays for how the card is wrapped.
-pub const MAX_CARD: usize = 28 * 1024;
+/// Feishu takes a request of 30,000 bytes; the difference pays for what stands
+/// around the card in it.
+pub const MAX_CARD: usize = 30_000 - 256;
 
 /// What is left for the agent's text, widest first: the first card that fits
 /// is sent.
@@ -84,55 +108,100 @@ const BUDGETS: [Budget; 4] = [
     budget(256, 12),
 ];
 
+/// Two lines of a phone; the rest stands below.
+const MAX_TITLE: usize = 48;
+
 const fn budget(bytes: usize, lines: usize) -> Budget {
     Budget { bytes, lines }
 }
 
-/// The first of the cards, from roomy to tight, that Feishu would take.
-fn fitting(build: impl Fn(Budget) -> Value) -> Value {
-    let [roomy, tighter @ ..] = BUDGETS;
-    let mut card = build(roomy);
-    for budget in tighter {
-        if size(&card) <= MAX_CARD {
-            break;
-        }
-        card = build(budget);
-    }
-    card
+/// More than any request has, and room to reckon with.
+const EVERYTHING: Budget = budget(usize::MAX / 1_024, usize::MAX / 1_024);
+
+/// A card, and whether something of the input is not on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drawn {
+    pub card: Value,
+    pub elided: bool,
 }
 
-/// Bytes of the card as it is sent.
-fn size(card: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
+/// The first of the cards, from roomy to tight, that Feishu would take.
+fn fitting(build: impl Fn(Budget) -> Value) -> Value {
+    let whole = |budget| Drawn {
+        card: build(budget),
+        elided: false,
+    };
+    drawn(MAX_CARD, whole).card
+}
+
+fn drawn(room: usize, build: impl Fn(Budget) -> Drawn) -> Drawn {
+    let [roomy, tighter @ ..] = BUDGETS;
+    let mut drawn = build(roomy);
+    for budget in tighter {
+        if size(&drawn.card) <= room {
+            break;
+        }
+        drawn = build(budget);
+    }
+    drawn
+}
+
+/// Bytes of the card as it is sent: as text inside the JSON of the request,
+/// where each quote and backslash is escaped once more.
+pub fn size(card: &Value) -> usize {
+    weigh(card, |byte| 1 + usize::from(matches!(byte, b'"' | b'\\')))
+}
+
+/// Bytes of the card where it is sent as JSON itself.
+fn bare_size(card: &Value) -> usize {
+    weigh(card, |_| 1)
+}
+
+fn weigh(card: &Value, byte: impl Fn(u8) -> usize) -> usize {
+    struct Count<F>(usize, F);
+    impl<F: Fn(u8) -> usize> std::io::Write for Count<F> {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
+            self.0 += bytes.iter().map(|byte| (self.1)(*byte)).sum::<usize>();
             Ok(bytes.len())
         }
+
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = Count(0, byte);
     match serde_json::to_writer(&mut count, card) {
         Ok(()) => count.0,
         Err(_) => usize::MAX,
     }
 }
 
-/// What stands above a card and in the list of chats: our words, and names of
-/// places.
+/// What stands above a card and in the list of chats. All of it is fit to be
+/// seen: on one line, with nothing hidden in it.
 struct Head<'a> {
     colour: &'static str,
-    title: &'a Text,
-    tag: &'a Text,
+    /// What it is about, the same in every state.
+    title: &'a str,
+    /// The state.
+    tag: &'a str,
     tag_colour: &'static str,
     place: &'a str,
 }
 
+/// What a lock screen and the list of chats say.
+fn summary(head: &Head<'_>, lang: Lang) -> String {
+    let Head {
+        title, tag, place, ..
+    } = head;
+    let project = place.split(" · ").next().unwrap_or(place);
+    match lang {
+        Lang::Zh => format!("{tag}：{title} · {project}"),
+        Lang::En => format!("{tag}: {title} · {project}"),
+    }
+}
+
 fn card(head: &Head<'_>, elements: Vec<Value>, lang: Lang) -> Value {
-    let title = head.title.get(lang);
-    let summary = format!("{title} · {}", head.place);
+    let summary = summary(head, lang);
     let mut card = json!({
         "schema": "2.0",
         "config": {
@@ -143,11 +212,11 @@ fn card(head: &Head<'_>, elements: Vec<Value>, lang: Lang) -> Value {
         },
         "header": {
             "template": head.colour,
-            "title": plain(title),
+            "title": plain(head.title),
             "subtitle": plain(head.place),
             "text_tag_list": [{
                 "tag": "text_tag",
-                "text": plain(head.tag.get(lang)),
+                "text": plain(head.tag),
                 "color": head.tag_colour,
             }],
         },
@@ -208,6 +277,15 @@ fn short(text: &str, bytes: usize) -> String {
     }
 }
 
+/// Words of a person's or an agent's on one line, credentials masked.
+fn masked(text: &str, bytes: usize) -> String {
+    let shown = escape::fit(text, Shape::Line, &secrets::find(text), budget(bytes, 1));
+    match shown.hidden {
+        None => shown.head,
+        Some(_) => format!("{}…{}", shown.head, shown.tail),
+    }
+}
+
 /// The beginning of a text that is already safe to show.
 fn cut(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
@@ -217,17 +295,94 @@ fn cut(mut text: String, bytes: usize) -> String {
     text
 }
 
-/// `project · machine`, as above every card.
-fn place(origin: &Origin) -> String {
-    let name = origin
-        .project
-        .file_name()
-        .unwrap_or(origin.project.as_os_str());
-    format!(
-        "{} · {}",
-        short(&name.to_string_lossy(), 80),
-        short(&origin.machine, 80)
-    )
+/// `project · branch · machine · agent`, on one line above every card.
+fn place(request: &Request, lang: Lang) -> String {
+    let from = &request.origin;
+    let name = from.project.file_name();
+    let name = name.unwrap_or(from.project.as_os_str());
+    let mut place = vec![short(&name.to_string_lossy(), 40)];
+    place.extend(from.branch.as_ref().map(|branch| short(branch, 40)));
+    place.push(short(&from.machine, 40));
+    place.push(match &from.agent {
+        _ if &*request.tool == script::TOOL => words::A_COMMAND.get(lang).to_owned(),
+        Some(agent) => format!("{}/{}", from.caller.agent.short(), short(agent, 40)),
+        None => from.caller.agent.short().to_owned(),
+    });
+    place.join(" · ")
+}
+
+/// Closed until it is tapped. May stand in a form, but holds none.
+fn fold(title: &str, elements: Vec<Value>) -> Value {
+    let mut fold = json!({
+        "tag": "collapsible_panel",
+        "element_id": "p_more",
+        "expanded": false,
+        "vertical_spacing": "8px",
+        "header": {"title": plain(title)},
+    });
+    fold["elements"] = Value::Array(elements);
+    fold
+}
+
+/// A field for words, `id` its name inside the card.
+fn words_field(id: &str, name: &str, max_rows: u32, hint: &Text, lang: Lang) -> Value {
+    json!({
+        "tag": "input",
+        "element_id": id,
+        "name": name,
+        "required": false,
+        "input_type": "multiline_text",
+        "rows": 2,
+        "auto_resize": true,
+        "max_rows": max_rows,
+        "max_length": 1000,
+        "width": "fill",
+        "placeholder": plain(hint.get(lang)),
+    })
+}
+
+fn label_above(mut field: Value, label: &str) -> Value {
+    field["label"] = plain(label);
+    field["label_position"] = json!("top");
+    field
+}
+
+/// Text on grey ground.
+fn framed(elements: Vec<Value>) -> Value {
+    let mut frame = json!({
+        "tag": "column_set",
+        "flex_mode": "none",
+        "background_style": "grey",
+        "columns": [{
+            "tag": "column",
+            "width": "weighted",
+            "weight": 1,
+            "padding": "8px 8px 8px 8px",
+            "vertical_spacing": "0px",
+        }],
+    });
+    frame["columns"][0]["elements"] = Value::Array(elements);
+    frame
+}
+
+/// Two places side by side; what is not offered leaves its place empty.
+pub(crate) fn row(left: Option<Value>, right: Option<Value>) -> Value {
+    let columns = [left, right].map(|element| {
+        let mut column = json!({
+            "tag": "column",
+            "width": "weighted",
+            "weight": 1,
+            "vertical_align": "top",
+        });
+        column["elements"] = element.into_iter().collect();
+        column
+    });
+    json!({
+        "tag": "column_set",
+        "flex_mode": "none",
+        "horizontal_spacing": "8px",
+        "columns": columns,
+    })
 }
 
 #[cfg(test)]
@@ -246,6 +401,6 @@ mod tests {
 }
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 #[cfg(test)]
 mod truth;

@@ -5,23 +5,32 @@
 mod announce;
 mod ask;
 mod audit;
+mod background;
 mod completions;
 mod daemon;
 mod demo;
 mod doctor;
+mod env_file;
+mod gateway;
+mod guard;
 mod help;
 mod hook;
+mod join;
+mod layout;
 mod lock;
+mod logs;
 mod man;
 mod output;
 mod panics;
 mod qr;
+mod quit;
 mod rules;
 mod service;
 mod settings;
 mod setup;
 mod simulator;
 mod status;
+mod update;
 mod usage;
 mod wording;
 
@@ -31,23 +40,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::quit::Quit;
 use self::wording::Words;
-use crate::config::{Problems, Sources};
+use crate::config::{Problem, Problems, Sources};
 use crate::hook::wire::Order;
-use crate::wording::{Lang, Text, system};
-
-/// What sysexits.h calls a configuration error.
-const BAD_SETTINGS: u8 = 78;
-/// What shells and clap return for a command line that is wrong.
-const WRONG_LINE: u8 = 2;
+use crate::text::{Lang, Text, system};
 
 #[derive(Parser)]
 #[command(
     name = "nod",
-    version,
+    version = crate::version::LONG,
     about = "Approve, answer and steer a coding agent from Feishu"
 )]
 struct Cli {
+    /// Read settings from this file too, for this run; nothing of it is saved
+    #[arg(long, global = true, value_name = "FILE")]
+    env_file: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -60,24 +68,30 @@ enum Command {
     Service(service::Arguments),
     /// See nod work: a local Feishu with a web page, no account needed
     Demo(demo::Arguments),
-    /// Check every link from Claude Code to a tap, and name what is missing
+    /// Check every link up to a tap, and name what is missing
     Doctor(doctor::Arguments),
-    /// Run the daemon in the foreground
-    Daemon,
+    /// Run the daemon, in the foreground or with `--background`
+    Daemon(daemon::Arguments),
     /// Show whether the daemon runs, is connected, and what waits
     Status(status::Arguments),
     /// Answer one hook event of Claude Code on stdin
-    Hook,
+    Hook(hook::Arguments),
     /// Ask a person in Feishu and print the answer
     Ask(ask::Arguments),
-    /// Show who decided what, when and from where
+    /// Show what was decided, when, by whom and after how long
     Audit(audit::Arguments),
+    /// Follow what the daemon does: decisions, connection, warnings
+    Logs(logs::Arguments),
     /// Show the always-allow rules taps have left, and undo them
     Rules(rules::Arguments),
-    /// Let nobody allow anything from Feishu until `nod unlock`; denying works
+    /// Let nobody allow from Feishu until `nod unlock`; denying works
     Lock,
     /// Let people allow from Feishu again
     Unlock,
+    /// Run a team's gateway, the one place that knows the app's secret
+    Gateway(gateway::Arguments),
+    /// Make this machine a member of a team, with the line a gateway gave
+    Join(join::Arguments),
     /// Run a local Feishu for tests and demonstrations
     Simulator(simulator::Arguments),
     /// Print what a shell needs to complete nod's commands
@@ -86,14 +100,19 @@ enum Command {
     Man,
     /// Tell the group of a request that found no daemon
     #[command(hide = true)]
-    Announce,
-    /// List every setting, its default and what it accepts
+    Announce(announce::Arguments),
+    /// End a process group once the daemon that started it is gone
+    #[command(hide = true)]
+    Guard(guard::Arguments),
+    /// Show every setting and where its value comes from, or set one
     Settings(settings::Arguments),
+    /// Say whether there is a newer nod, and the command that gets it
+    Update,
 }
 
-/// A command that failed: what to say and the exit code that tells it apart.
+/// A command that failed: what to say and how it quits.
 struct Failure {
-    code: u8,
+    quit: Quit,
     why: Text,
     hint: Option<String>,
 }
@@ -101,17 +120,24 @@ struct Failure {
 type Outcome = Result<(), Failure>;
 
 impl Failure {
-    fn new(code: u8, why: impl std::fmt::Display) -> Self {
-        let why = why.to_string();
-        Self::told(code, Text::made(why.clone(), why))
+    fn new(why: impl std::fmt::Display) -> Self {
+        Self::quits(Quit::Failed, why)
     }
 
     /// The same, where the language is not at hand.
-    const fn told(code: u8, why: Text) -> Self {
+    const fn told(why: Text) -> Self {
         Self {
-            code,
+            quit: Quit::Failed,
             why,
             hint: None,
+        }
+    }
+
+    fn quits(quit: Quit, why: impl std::fmt::Display) -> Self {
+        let why = why.to_string();
+        Self {
+            quit,
+            ..Self::told(Text::made(why.clone(), why))
         }
     }
 
@@ -119,7 +145,7 @@ impl Failure {
     fn settings(words: Words, sources: &Sources, problems: &Problems) -> Self {
         Self {
             hint: Some(words.settings_hint().to_owned()),
-            ..Self::new(BAD_SETTINGS, words.problems(problems, Some(sources)))
+            ..Self::quits(Quit::BadSettings, words.problems(problems, Some(sources)))
         }
     }
 }
@@ -134,14 +160,15 @@ pub fn main() -> ExitCode {
     // `hook` says nothing before its time, so this is the default's language
     // until the settings are read.
     panics::tell_in(Words(Lang::default()));
+    let mut arguments = arguments.peekable();
     if arguments.next().is_some_and(|verb| verb == "hook")
         && !arguments
-            .next()
+            .peek()
             .is_some_and(|flag| flag == "--help" || flag == "-h")
     {
         // Whatever happens, Claude Code's own dialog decides.
         panics::guarded(|| {
-            hook::run();
+            hook::run(hook::Arguments::parse(arguments));
             ExitCode::SUCCESS
         });
         return ExitCode::SUCCESS;
@@ -151,12 +178,14 @@ pub fn main() -> ExitCode {
 
 fn command() -> ExitCode {
     let sources = Sources::for_person();
+    output::dress(&sources);
     let words = Words(sources.lang());
     panics::tell_in(words);
     // It stays for long: the command line's weight shall not stay with it.
     let mut line = std::env::args_os().skip(1);
     if line.next().is_some_and(|verb| verb == "daemon") && line.next().is_none() {
-        return ended(daemon::run(), words);
+        tell_of_a_file_here(&sources, words);
+        return ended(daemon::run(&sources), words);
     }
     let mut nod = help::told(Cli::command(), words);
     let parsed = nod
@@ -169,8 +198,16 @@ fn command() -> ExitCode {
         output::hint(words, words.unknown_language());
     }
     match parsed {
-        Ok(cli) => ended(cli.command.run(&nod, words), words),
+        Ok(cli) => ended(cli.run(&nod, sources, words), words),
         Err(error) => not_run(&nod, &error, words),
+    }
+}
+
+/// Says that a `.env` which looks like nod's is not read: a repository's must
+/// choose nothing, and a person may wonder.
+fn tell_of_a_file_here(sources: &Sources, words: Words) {
+    if sources.leaves_a_file_here() {
+        output::problem(words.env_file_not_read());
     }
 }
 
@@ -182,7 +219,7 @@ fn ended(outcome: Outcome, words: Words) -> ExitCode {
             if let Some(hint) = failure.hint {
                 output::hint(words, &hint);
             }
-            ExitCode::from(failure.code)
+            failure.quit.into()
         }
     }
 }
@@ -190,7 +227,7 @@ fn ended(outcome: Outcome, words: Words) -> ExitCode {
 /// Help that was asked for, or a command line that is wrong.
 fn not_run(nod: &clap::Command, error: &clap::Error, words: Words) -> ExitCode {
     if !error.use_stderr() {
-        output::text(&error.to_string());
+        output::say(&error.to_string());
         return ExitCode::SUCCESS;
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -200,42 +237,86 @@ fn not_run(nod: &clap::Command, error: &clap::Error, words: Words) -> ExitCode {
         output::problem(&wrong.why);
         output::hint(words, &wrong.hint);
     }
-    ExitCode::from(WRONG_LINE)
+    Quit::WrongLine.into()
+}
+
+impl Cli {
+    fn run(self, nod: &clap::Command, sources: Sources, words: Words) -> Outcome {
+        if !self.command.is_for_nod() {
+            return self.command.run(nod, &sources, words);
+        }
+        let sources = match &self.env_file {
+            None => sources,
+            Some(file) => {
+                let unread = |why| {
+                    let why = Problems(vec![Problem::BrokenFile(why)]);
+                    Failure::quits(Quit::BadSettings, words.problems(&why, None))
+                };
+                let sources = sources.with_file(file).map_err(unread)?;
+                output::problem(&words.env_file_read(file));
+                sources
+            }
+        };
+        tell_of_a_file_here(&sources, words);
+        self.command.run(nod, &sources, words)
+    }
 }
 
 impl Command {
+    /// Whether it looks at nod's settings for more than the language.
+    const fn is_for_nod(&self) -> bool {
+        !matches!(
+            self,
+            Self::Hook(_)
+                | Self::Announce(_)
+                | Self::Guard(_)
+                | Self::Demo(_)
+                | Self::Simulator(_)
+                | Self::Completions(_)
+                | Self::Man
+        ) && !matches!(self, Self::Settings(arguments) if !arguments.is_for_nod())
+    }
+
     /// Whether every setting is looked at, so that a wrong one is told.
     const fn reads_settings(&self) -> bool {
         match self {
             Self::Setup(arguments) => arguments.reads_settings(),
             Self::Service(arguments) => arguments.reads_settings(),
-            Self::Doctor(_) | Self::Daemon | Self::Announce => true,
+            Self::Doctor(_) | Self::Daemon(_) | Self::Gateway(_) | Self::Announce(_) => true,
             _ => false,
         }
     }
 
-    fn run(self, nod: &clap::Command, words: Words) -> Outcome {
+    fn run(self, nod: &clap::Command, sources: &Sources, words: Words) -> Outcome {
         match self {
-            Self::Setup(arguments) => setup::run(&arguments),
-            Self::Service(arguments) => service::run(&arguments),
-            Self::Demo(arguments) => demo::run(&arguments),
-            Self::Doctor(arguments) => doctor::run(&arguments),
-            Self::Daemon => daemon::run(),
-            Self::Status(arguments) => status::run(&arguments),
-            Self::Hook => {
-                hook::run();
+            Self::Setup(arguments) => setup::run(&arguments, sources),
+            Self::Service(arguments) => service::run(&arguments, sources),
+            Self::Demo(arguments) => demo::run(&arguments, sources),
+            Self::Doctor(arguments) => doctor::run(&arguments, sources),
+            Self::Daemon(arguments) => daemon::started(&arguments, sources),
+            Self::Status(arguments) => status::run(&arguments, sources),
+            Self::Hook(arguments) => {
+                hook::run(Some(arguments));
                 Ok(())
             }
-            Self::Ask(arguments) => ask::run(&arguments),
-            Self::Announce => announce::run(),
-            Self::Audit(arguments) => audit::run(&arguments),
-            Self::Rules(arguments) => rules::run(&arguments),
-            Self::Lock => lock::run(Order::Lock),
-            Self::Unlock => lock::run(Order::Unlock),
+            Self::Ask(arguments) => ask::run(&arguments, sources),
+            Self::Announce(arguments) => announce::run(&arguments),
+            Self::Guard(arguments) => {
+                guard::run(&arguments);
+                Ok(())
+            }
+            Self::Audit(arguments) => audit::run(&arguments, sources),
+            Self::Logs(arguments) => logs::run(&arguments, sources),
+            Self::Rules(arguments) => rules::run(&arguments, sources),
+            Self::Lock => lock::run(Order::Lock, sources),
+            Self::Unlock => lock::run(Order::Unlock, sources),
+            Self::Gateway(arguments) => gateway::run(&arguments, sources),
+            Self::Join(arguments) => join::run(&arguments, sources),
             Self::Simulator(arguments) => simulator::run(&arguments),
             Self::Completions(arguments) => completions::run(&arguments, nod),
             Self::Man => man::run(nod, words),
-            Self::Settings(arguments) => settings::run(&arguments),
+            Self::Settings(arguments) => settings::run(&arguments, sources),
+            Self::Update => update::run(),
         }
     }
 }
@@ -245,7 +326,7 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
         .worker_threads(workers)
         .enable_all()
         .build()
-        .map_err(|why| Failure::told(1, system::cannot_start(&why)))
+        .map_err(|why| Failure::told(system::cannot_start(&why)))
 }
 
 /// SIGTERM and SIGINT, heard from the moment this exists.
@@ -256,8 +337,7 @@ struct StopSignals {
 
 impl StopSignals {
     fn listen() -> Result<Self, Failure> {
-        let listen =
-            |kind| signal(kind).map_err(|why| Failure::told(1, system::cannot_start(&why)));
+        let listen = |kind| signal(kind).map_err(|why| Failure::told(system::cannot_start(&why)));
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

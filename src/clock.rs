@@ -2,12 +2,12 @@
 //! a steady clock: it starts at the wall clock, runs on through sleep, and no
 //! later correction of the wall clock moves it.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::approvals::request::Millis;
-use crate::feishu::link::Now;
+/// Milliseconds since the Unix epoch, by the daemon's steady clock.
+pub type Millis = i64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -26,18 +26,14 @@ impl Clock {
     }
 }
 
-/// Both clocks for [`crate::feishu::link::Link`].
-pub fn both() -> Now {
-    Now {
-        mono: Instant::now(),
-        wall: SystemTime::now(),
-    }
+pub fn wall_ms() -> Millis {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, millis)
 }
 
-pub fn wall_ms() -> Millis {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| {
-        Millis::try_from(t.as_millis()).unwrap_or(Millis::MAX)
-    })
+pub fn millis(span: Duration) -> Millis {
+    Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX)
 }
 
 /// Milliseconds since boot, sleep included.

@@ -9,28 +9,41 @@ mod table;
 pub use paths::Paths;
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
-pub use sources::{BadLine, BrokenFile, LineFault, Origin, Sources, UnknownLang, Unread};
-pub use table::{SETTINGS, Setting, env_example, readme_table, readme_table_zh};
+pub use sources::{
+    Account, BadLine, BrokenFile, LineFault, Origin, Sources, UnknownLang, Unread, account,
+};
+pub use table::{
+    Default as Fallback, SETTINGS, Setting, env_example, readme_table, readme_table_zh,
+};
 
+mod apart;
+mod bus;
 mod callback;
-mod mixed;
+mod line;
+mod problem;
 mod shown;
+mod tried;
 mod unknown;
 
+pub use apart::apart;
+pub use bus::BusSettings;
 pub use callback::{Callback, SendMode, Webhook};
-pub use mixed::{Mixed, mixed};
+pub use problem::{Problem, Problems};
 pub use shown::{Seen, Shown, shown};
+pub(crate) use tried::{accepts, tried};
+pub(crate) use unknown::meant;
 pub use unknown::{Unknown, unknown};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::feishu::domain::Domain;
+use crate::feishu::messages::Previews;
 use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;
-use crate::hook::paths::{MAX_PATH, Places, SocketPaths};
+use crate::hook::paths::{Known, MAX_PATH, Places, SocketPaths};
 use crate::ids::{ChatId, UserId};
-use crate::wording::Lang;
+use crate::text::Lang;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -47,6 +60,8 @@ pub struct Config {
     pub sockets: SocketPaths,
     pub request_timeout: Duration,
     pub notify_delay: Duration,
+    /// Requests of one session that wait with a card of their own.
+    pub cards_at_once: u32,
     /// `None`: never tell.
     pub stop_notice_after: Option<Duration>,
     pub chat_rate: u32,
@@ -54,6 +69,7 @@ pub struct Config {
     /// Who runs this, for the cards.
     pub user: String,
     pub lang: Lang,
+    pub previews: Previews,
     pub log: Option<tracing::Level>,
     pub ca_file: Option<PathBuf>,
     pub proxies: Proxies,
@@ -63,56 +79,11 @@ pub struct Config {
     /// As above, and nod's own: the app's credentials are not used then.
     exposed_own_file: Option<PathBuf>,
     pub sessions: SessionSettings,
+    /// Where Codex may keep its daemon's socket.
+    pub codex_homes: Vec<PathBuf>,
+    /// Of a team's machine or gateway.
+    pub bus: BusSettings,
 }
-
-/// One setting that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    #[error("`{name}` is {seen}{because}; accepted: {accepts}")]
-    Wrong {
-        name: &'static str,
-        seen: Seen,
-        because: String,
-        accepts: &'static str,
-    },
-    #[error("`{name}` is not set; accepted: {accepts}")]
-    Missing {
-        name: &'static str,
-        accepts: &'static str,
-    },
-    #[error("the settings file {0}")]
-    BrokenFile(BrokenFile),
-    #[error("other users can read `{}`, which holds the app's secret: `chmod 600` it", .0.display())]
-    Exposed(PathBuf),
-    #[error("no home directory: set `HOME`, or `NOD_STATE_DIR`")]
-    NoHome,
-}
-
-/// All that is wrong, one line each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
-
-impl Problems {
-    /// Whether this setting has a value that can't be used.
-    pub(crate) fn name(&self, wanted: &str) -> bool {
-        let is_it = |one: &Problem| matches!(one, Problem::Wrong { name, .. } if *name == wanted);
-        self.0.iter().any(is_it)
-    }
-}
-
-impl std::fmt::Display for Problems {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, problem) in self.0.iter().enumerate() {
-            if i > 0 {
-                f.write_str("\n")?;
-            }
-            write!(f, "{problem}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Problems {}
 
 impl Config {
     pub fn load(sources: &Sources) -> Result<Self, Problems> {
@@ -160,28 +131,28 @@ impl Config {
             },
             request_timeout: read.seconds("PERMISSION_REQUEST_TIMEOUT", 1, 86_400),
             notify_delay: read.seconds("PERMISSION_NOTIFY_DELAY", 0, 3_600),
+            cards_at_once: read.number("NOD_CARDS_AT_ONCE", 1, 100),
             stop_notice_after: read.stop_notice(),
             chat_rate: read.number("NOD_CHAT_RATE", 1, 1_000),
             state_dir: PathBuf::new(),
-            user: sources
-                .get("USER")
-                .or_else(|| sources.get("LOGNAME"))
-                .map_or_else(
-                    || format!("uid {}", rustix::process::geteuid().as_raw()),
-                    |(name, _)| name.to_owned(),
-                ),
+            user: read.user(),
             lang: read.optional("NOD_LANG", lang).unwrap_or_default(),
+            previews: read.previews(),
             log: read.log(),
             ca_file: read.optional("NOD_CA_FILE", |text| Ok(PathBuf::from(text))),
             proxies: read.proxies(),
             exposed_file,
             exposed_own_file,
             sessions: read.sessions(),
+            codex_homes: read.codex_homes(),
+            bus: BusSettings::default(),
         };
         let state_dir = read.state_dir();
         let sockets = read.sockets(state_dir.as_ref());
+        let state_dir = state_dir.unwrap_or_default();
         let config = Self {
-            state_dir: state_dir.unwrap_or_default(),
+            bus: read.bus(&state_dir),
+            state_dir,
             sockets,
             ..config
         };
@@ -219,21 +190,22 @@ impl Config {
 /// keep Claude Code waiting.
 #[derive(Debug, Clone)]
 pub struct HookConfig {
-    pub sockets: SocketPaths,
+    /// Where the daemon may listen, the likeliest first.
+    pub sockets: Vec<PathBuf>,
     pub request_timeout: Duration,
     pub send_mode: SendMode,
 }
 
 impl HookConfig {
-    pub fn load(sources: &Sources) -> Result<Self, Problems> {
+    /// `recorded` is the socket that the set-up wrote into the hook's line.
+    pub fn load(sources: &Sources, recorded: Option<&Path>) -> Result<Self, Problems> {
         let mut read = Reader {
             sources,
             problems: Vec::new(),
         };
-        let state_dir = read.state_dir();
         let config = Self {
             request_timeout: read.seconds("PERMISSION_REQUEST_TIMEOUT", 1, 86_400),
-            sockets: read.sockets(state_dir.as_ref()),
+            sockets: read.hook_sockets(recorded),
             send_mode: read.send_mode(),
         };
         if read.problems.is_empty() {
@@ -304,6 +276,15 @@ impl Reader<'_> {
         }
     }
 
+    fn previews(&mut self) -> Previews {
+        self.optional("NOD_PREVIEWS", |text| match text {
+            "full" => Ok(Previews::Full),
+            "state" => Ok(Previews::State),
+            _ => Err(String::new()),
+        })
+        .unwrap_or(Previews::Full)
+    }
+
     fn log(&mut self) -> Option<tracing::Level> {
         self.optional("NOD_LOG", |text| {
             Ok(match text {
@@ -336,12 +317,41 @@ impl Reader<'_> {
         if self.sources.get("NOD_STATE_DIR").is_some() {
             return self.optional("NOD_STATE_DIR", absolute);
         }
-        let home = || Some(self.sources.home.as_ref()?.join(".local/state"));
-        let found = self.sources.state_home.clone().or_else(home);
+        let found = self.usual_state();
         if found.is_none() {
             self.problems.push(Problem::NoHome);
         }
+        found
+    }
+
+    /// Where the state directory is when nobody chose one.
+    fn usual_state(&self) -> Option<PathBuf> {
+        let home = || Some(self.sources.home.as_ref()?.join(".local/state"));
+        let found = self.sources.state_home.clone().or_else(home);
         found.map(|dir| dir.join("nod"))
+    }
+
+    fn user(&self) -> String {
+        let told = self.sources.get("USER").or(self.sources.get("LOGNAME"));
+        let home = self.sources.home.as_ref().and_then(|home| home.file_name());
+        match (told, home) {
+            (Some((name, _)), _) => name.to_owned(),
+            (None, Some(home)) => home.to_string_lossy().into_owned(),
+            (None, None) => format!("uid {}", rustix::process::geteuid().as_raw()),
+        }
+    }
+
+    fn hook_sockets(&mut self, recorded: Option<&Path>) -> Vec<PathBuf> {
+        let chosen = self.optional("PERMISSION_SOCKET_PATH", socket_path);
+        let state_dir = self.optional("NOD_STATE_DIR", absolute);
+        Known {
+            chosen: chosen.as_deref(),
+            state_dir: state_dir.as_deref(),
+            recorded,
+            usual_state: self.usual_state().as_deref(),
+            uid: rustix::process::geteuid().as_raw(),
+        }
+        .candidates()
     }
 
     /// A state directory chosen by hand is a nod of its own, so its socket
@@ -370,12 +380,6 @@ fn setting(name: &str) -> &'static Setting {
         .iter()
         .find(|setting| setting.name == name)
         .expect("every setting read is in the table")
-}
-
-/// Whether nod could run with this value of a setting.
-pub(crate) fn accepts(name: &str, value: &str) -> bool {
-    let (_, problems) = Config::read(&Sources::only(name, value));
-    !problems.name(name)
 }
 
 pub(crate) fn is_app_id(text: &str) -> bool {

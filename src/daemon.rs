@@ -2,15 +2,19 @@
 //! tasks until told to stop. Only here does everything meet.
 
 pub mod announce;
+mod answers;
 pub mod instance;
 pub mod metrics;
 pub mod notify;
 
 mod chat;
 mod clicks;
+mod codex;
 mod courier;
 mod decision;
+mod dialogs;
 mod dispatch;
+mod drafts;
 mod edits;
 mod figures;
 mod flood;
@@ -22,16 +26,25 @@ mod journal;
 mod links;
 mod lock;
 mod machine;
+mod mailboxes;
+#[cfg(feature = "team")]
+mod member;
 mod nameless;
+mod names;
 mod notices;
+mod offers;
 mod parts;
 mod peers;
+mod proof;
 mod recent;
 mod rivals;
 mod sessions;
 mod status;
 mod strangers;
+mod sure;
 mod tasks;
+mod team;
+mod terminals;
 mod turns;
 mod under_way;
 mod undo;
@@ -45,13 +58,16 @@ use tracing::{info, warn};
 
 use self::courier::{Courier, Way};
 use self::edits::Edits;
+pub use self::machine::host_name;
 use self::parts::{Machine, Parts};
 use self::peers::Gate;
 use self::tasks::Tasks;
+use self::team::Team;
 use crate::approvals::Settled;
 use crate::approvals::desk::Desk;
 use crate::approvals::request::{Dropped, Ending, Request};
 use crate::approvals::token::TokenHash;
+use crate::bus::membership::Membership;
 use crate::clock::Clock;
 use crate::config::{Config, Problems};
 use crate::feishu::api::Api;
@@ -71,7 +87,7 @@ use crate::store::{Notice, Store, StoreError};
 use instance::{Instance, InstanceError};
 
 /// How long a hook may take to come back after a restart.
-const COMEBACK: Duration = Duration::from_secs(30);
+const RETURN_AFTER_RESTART: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -89,6 +105,9 @@ pub enum DaemonError {
     Api(#[from] ApiError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[cfg(not(feature = "team"))]
+    #[error("this nod was built without teams, and this machine has the pass of one")]
+    NoTeam,
     /// A task that must always run panicked: whoever started the daemon has to
     /// start it anew.
     #[error("a fault of nod's own stopped a part of the daemon, so it has ended as a whole")]
@@ -102,7 +121,16 @@ pub async fn run(
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
     hardening::apply();
-    let app = if config.webhook.is_some() {
+    let membership = config.membership()?;
+    let mut config = config;
+    if let Some(membership) = &membership {
+        config.owner = Some(membership.place().owner.id());
+    }
+    #[cfg(not(feature = "team"))]
+    if membership.is_some() {
+        return Err(DaemonError::NoTeam);
+    }
+    let app = if config.webhook.is_some() || membership.is_some() {
         None
     } else {
         let (id, secret) = config.app()?;
@@ -126,11 +154,12 @@ pub async fn run(
         warn!("others cannot call this machine: `CALLBACK_LISTEN` is not set");
     }
     let (view, link) = watch::channel(connection::first_view());
-    let (parts, edits) = build(config, app.as_ref(), &outbound, terms, link).await?;
+    let (parts, edits) = build(config, app.as_ref(), membership, &outbound, terms, link).await?;
     let left = edits::left_by_the_last(&parts).await;
     let unsent = restore(&parts).await;
+    let unsent = flood::restore(&parts, unsent).await;
     let dialer = app.map(|(app_id, app_secret)| Dialer {
-        outbound,
+        outbound: outbound.clone(),
         domain: parts.config.domain.clone(),
         app_id,
         app_secret,
@@ -138,14 +167,19 @@ pub async fn run(
         clock: parts.their_clock.clone(),
     });
     let mut tasks = Tasks::start(&parts, (edits, left), listeners);
-    if let Some(dialer) = dialer {
-        tasks.connect(&parts, dialer, view);
+    match dialer {
+        Some(dialer) => tasks.connect(&parts, dialer, view),
+        #[cfg(feature = "team")]
+        None => tasks.join(&parts, outbound, view),
+        #[cfg(not(feature = "team"))]
+        None => {}
     }
     if let Some(door) = door {
         tasks.open(&parts, door);
     }
     sessions::restore(&parts).await;
     inbox::restore(&parts).await;
+    dialogs::restore(&parts).await;
     for request in unsent {
         let parts = Arc::clone(&parts);
         if request.origin.hosted {
@@ -179,6 +213,7 @@ fn listeners(config: &Config) -> Result<Vec<Listening>, DaemonError> {
 async fn build(
     config: Config,
     app: Option<&(String, Secret)>,
+    membership: Option<Membership>,
     outbound: &Outbound,
     terms: server::Terms,
     link: watch::Receiver<View>,
@@ -194,32 +229,50 @@ async fn build(
         }
         None => {}
     }
-    let (courier, edits) = Courier::new(way(&config, app, outbound)?);
+    let their_clock = TheirClock::new(clock);
+    let app_id = match (app, &membership) {
+        (Some((id, _)), _) => id.clone(),
+        (None, Some(membership)) => membership.app_id.clone(),
+        (None, None) => String::new(),
+    };
+    let team = Team::of(membership, &config.bus.pass, &their_clock, &store);
+    let (courier, edits) = Courier::new(way(&config, app, &team, outbound)?);
     let own_secret = own_secret(&store).await;
     let secret = app.map_or(&own_secret, |(_, secret)| secret);
     let gate = Gate::new(&config, outbound, terms, &own_secret)?;
     let machine = Machine {
-        id: machine_id(&store).await,
-        name: machine::host_name(),
+        id: match team.place() {
+            Some(place) => place.machine.clone(),
+            None => machine_id(&store).await,
+        },
+        name: host_name(),
         user: config.user.clone(),
     };
     let parts = Parts {
         desk: Desk::new(Arc::new(move || clock.now())),
         sealer: Sealer::new(secret, Purpose::Button),
         lock: lock::Lock::restore(&store).await,
+        proof: proof::Proof::restore(&store, config.domain.base().as_str()).await,
         flood: flood::Flood::default(),
         recent: recent::Recent::default(),
         freshness: freshness::Freshness::default(),
         strangers: strangers::Strangers::default(),
         turns: turns::Turns::default(),
+        codex: codex::Links::default(),
+        mailboxes: mailboxes::Mailboxes::default(),
+        terminals: terminals::Terminals::default(),
         sessions: sessions::Sessions::default(),
         files: sessions::files::Noted::default(),
+        told: std::sync::Mutex::default(),
+        drafts: drafts::Drafts::default(),
+        dialogs: dialogs::Dialogs::default(),
         bot: tokio::sync::OnceCell::new(),
         figures: figures::Figures::default(),
         started: clock.now(),
-        app_id: app.map(|(id, _)| id.clone()).unwrap_or_default(),
+        app_id,
         config,
-        their_clock: TheirClock::new(clock),
+        their_clock,
+        team,
         clock,
         machine,
         store,
@@ -233,17 +286,21 @@ async fn build(
 fn way(
     config: &Config,
     app: Option<&(String, Secret)>,
+    team: &Team,
     outbound: &Outbound,
 ) -> Result<Way, DaemonError> {
     if let Some(bot) = &config.webhook {
-        let webhook = Webhook::new(outbound, &bot.url, bot.secret.clone())?;
+        let webhook = Webhook::new(outbound, &bot.url, bot.secret.clone(), config.previews)?;
         return Ok(Way::Webhook(webhook));
     }
-    let (app_id, secret) = match app {
-        Some((id, secret)) => (id.as_str(), secret),
-        None => config.app()?,
+    let api = match (team.api(), app) {
+        (Some(api), _) => api,
+        (None, Some((id, secret))) => Api::new(outbound, config.domain.base(), id, secret.clone())?,
+        (None, None) => {
+            let (id, secret) = config.app()?;
+            Api::new(outbound, config.domain.base(), id, secret.clone())?
+        }
     };
-    let api = Api::new(outbound, config.domain.base(), app_id, secret.clone())?;
     let receiver = config
         .chat
         .clone()
@@ -251,7 +308,7 @@ fn way(
         .or_else(|| config.owner.clone().map(Receiver::User));
     let rate = usize::try_from(config.chat_rate).unwrap_or(usize::MAX);
     Ok(Way::App {
-        messages: Messages::new(api, rate),
+        messages: Messages::new(api, rate).with_previews(config.previews),
         receiver,
     })
 }
@@ -315,6 +372,13 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         let token = TokenHash::from_bytes(row.token_hash.unwrap_or_default());
         waiting.push((request, token));
     }
-    parts.desk.restore(waiting, [], COMEBACK);
+    let watched: Vec<_> = waiting
+        .iter()
+        .map(|(request, _)| Arc::clone(request))
+        .collect();
+    parts.desk.restore(waiting, [], RETURN_AFTER_RESTART);
+    for request in &watched {
+        terminals::watch(parts, request);
+    }
     unsent
 }

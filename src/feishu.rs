@@ -18,7 +18,7 @@ pub mod messages;
 pub mod outbound;
 pub mod pace;
 pub mod registration;
-mod said;
+pub(crate) mod said;
 pub mod secret;
 pub mod token;
 pub mod webhook;

@@ -1,15 +1,19 @@
-//! Claude Code's permission rules: the exact one an "always" would leave, or
-//! the reason why no rule is safe. Reads no files, so a path is what its text
-//! says; a rule that can't be shown whole is never made.
+//! Claude Code's permission rules: the exact one an "always" would leave, the
+//! wider one that is a choice of its own, or the reason why none is safe. What
+//! Claude Code proposes plays no part. Reads no files: what a path is on this
+//! machine is told by whoever may look. A rule that can't be shown whole is
+//! never made.
 
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use url::{Host, Url};
 
-use crate::approvals::request::Request;
-use crate::cards::{escape, secrets};
+use crate::text::{escape, secrets};
 
 mod command;
+mod mcp;
 pub(crate) mod path;
+mod programs;
 
 /// `Tool(content)`, or the bare tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,6 +38,8 @@ pub enum BadRule {
 pub enum NoRule {
     /// No rule of this tool is exact enough.
     Tool,
+    /// Its only rule covers any input.
+    AnyInput,
     Input,
     /// Line breaks, control or invisible characters, long runs of blanks.
     Unseen,
@@ -44,28 +50,101 @@ pub enum NoRule {
     Compound,
     Expansion,
     Runner,
+    /// It takes orders from its standard input, which a rule does not hold.
+    Stdin,
+    /// Nobody has looked at what it does with its standard input.
+    UnknownProgram,
     Sensitive,
     OutsideProject,
+    /// No regular file by that very path: a rule for a directory covers all
+    /// that is in it.
+    NotAFile,
+    /// No host with a public name.
+    Host,
+    /// The agent keeps no rule for one call alone.
+    Agent,
+}
+
+/// What the path a call names is on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Found {
+    #[default]
+    Unknown,
+    /// A regular file, and no symbolic link leads to it.
+    File,
+    /// A directory, a link, something else, or nothing.
+    Other,
+}
+
+/// What a rule covers, as its sentence says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Covers<'a> {
+    Command(&'a str),
+    /// Any command that begins with these words.
+    Beginning(&'a str),
+    /// Any change of this file.
+    Change(&'a str),
+    Read(&'a str),
+    /// Any address of this host.
+    Host(&'a str),
+    AnySearch,
+    /// Any input of this tool.
+    Tool(&'a str),
+    /// Codex: any command that begins with these words, wherever.
+    Prefix(&'a str),
+    /// Codex: what it takes for the same again.
+    Same,
+    /// Of an older nod, which took Claude Code's proposals.
+    Pattern,
 }
 
 /// The rules a click may leave behind, each of them shown on the card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// For [`LOCAL_SETTINGS`].
+    /// For [`LOCAL_SETTINGS`]: this very call, and nothing else.
     pub always: Result<Vec<Rule>, NoRule>,
-    /// Until the Claude Code session ends.
+    /// Until the Claude Code session ends: the same, or what `wider` covers
+    /// where no rule is exact.
     pub session: Result<Vec<Rule>, NoRule>,
+    /// For [`LOCAL_SETTINGS`]: more than this call, and all of it harmless.
+    pub wider: Option<Vec<Rule>>,
+}
+
+/// The call a rule is made for, and where it would run.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub tool: &'a str,
+    pub input: &'a Value,
+    pub cwd: &'a Path,
+    pub project: &'a Path,
+    /// What Codex says a yes would leave, where Codex asks.
+    pub codex: Option<&'a Leaves>,
+}
+
+/// What a yes may leave with an agent that says so itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Leaves {
+    /// It would not ask again for the same until its session ends.
+    pub session: bool,
+    /// It would run every command that begins with these words.
+    pub prefix: Vec<String>,
 }
 
 /// Where "always" is kept: in the repository's root, or in the directory that
 /// Claude Code was started in when there is no repository.
 pub const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
 
+/// Codex's name for a rule of its own: the words of its prefix.
+pub const PREFIX_RULE: &str = "prefix_rule";
+/// Codex's leave for the rest of a session.
+pub const SAME_AGAIN: &str = "codex_session";
+
 /// A rule longer than this is no longer read before it is agreed to.
 const MAX_CONTENT: usize = 512;
 /// More input than this may not be shown whole on a card.
 const MAX_INPUT: usize = 6 * 1024;
-const MAX_RULES: usize = 4;
+/// A host longer than this would be cut in the toast.
+const MAX_HOST: usize = 72;
 
 impl Rule {
     pub fn new(tool: &str, content: &str) -> Self {
@@ -98,6 +177,40 @@ impl Rule {
         }
         out.push(')');
         out
+    }
+
+    pub fn covers(&self) -> Covers<'_> {
+        let content = self.content.as_deref();
+        match (&*self.tool, content) {
+            ("Bash", Some(command)) if !command.contains('*') => Covers::Command(command),
+            ("Bash", Some(pattern)) => pattern
+                .strip_suffix(" *")
+                .filter(|beginning| !beginning.contains('*'))
+                .map_or(Covers::Pattern, Covers::Beginning),
+            ("Edit", Some(path)) => file(path).map_or(Covers::Pattern, Covers::Change),
+            ("Read", Some(path)) => file(path).map_or(Covers::Pattern, Covers::Read),
+            ("WebFetch", Some(content)) => content
+                .strip_prefix("domain:")
+                .map_or(Covers::Pattern, Covers::Host),
+            ("WebSearch", None) => Covers::AnySearch,
+            (PREFIX_RULE, Some(words)) => Covers::Prefix(words),
+            (SAME_AGAIN, None) => Covers::Same,
+            (tool, None) if tool.starts_with("mcp__") => Covers::Tool(tool),
+            _ => Covers::Pattern,
+        }
+    }
+
+    /// Whether it covers what was asked, again, and nothing besides.
+    pub fn is_same_call(&self) -> bool {
+        matches!(self.covers(), Covers::Command(_) | Covers::Read(_))
+    }
+
+    /// Whether it covers one command or one file.
+    pub fn is_exact(&self) -> bool {
+        matches!(
+            self.covers(),
+            Covers::Command(_) | Covers::Change(_) | Covers::Read(_)
+        )
     }
 
     /// Reads what Claude Code reads: escaped parentheses, or paired bare ones.
@@ -145,6 +258,12 @@ impl Rule {
     }
 }
 
+/// The path of a file rule; one with a pattern in it is not a file.
+fn file(content: &str) -> Option<&str> {
+    let path = content.strip_prefix('/')?;
+    (path.starts_with('/') && !path.contains('*')).then_some(path)
+}
+
 fn is_tool(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name
@@ -158,37 +277,101 @@ enum Reach {
     Always,
 }
 
-/// The rules that may be offered for this request: Claude Code's own proposal
-/// where it is safe to show and to leave, else the narrowest of ours.
-pub fn offer(request: &Request) -> Offer {
-    let common = presentable(&request.input);
-    let made = |reach| {
-        common?;
-        let rules = rules(request, reach)?;
-        let sound = rules
-            .iter()
-            .all(|rule| Rule::parse(&rule.render()).as_ref() == Ok(rule));
-        if sound {
-            Ok(rules)
-        } else {
-            Err(NoRule::Unpaired)
-        }
+/// The rules that may be offered for this call by whoever knows nothing of
+/// the machine: none for a file.
+pub fn offer<'a>(call: impl Into<Call<'a>>) -> Offer {
+    offer_here(call, Found::Unknown)
+}
+
+/// The rules that may be offered for this call, whose file is `found` so.
+pub fn offer_here<'a>(call: impl Into<Call<'a>>, found: Found) -> Offer {
+    let call = call.into();
+    if let Some(leaves) = call.codex {
+        return codex(call, leaves);
+    }
+    let common = presentable(call.input);
+    let sound = |rule: Rule| match Rule::parse(&rule.render()) {
+        Ok(read) if read == rule => Ok(vec![rule]),
+        _ => Err(NoRule::Unpaired),
     };
+    let exact = |reach| {
+        common?;
+        sound(exact(call, reach, found)?)
+    };
+    let wider = common.and_then(|()| wider(call)).and_then(sound);
     Offer {
-        always: made(Reach::Always),
-        session: made(Reach::Session),
+        always: exact(Reach::Always),
+        session: match exact(Reach::Session) {
+            Err(NoRule::AnyInput) => wider.clone(),
+            exact => exact,
+        },
+        wider: wider.ok(),
     }
 }
 
-fn rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
-    match &*request.tool {
-        "Bash" => command::rules(request, reach),
-        "Edit" | "MultiEdit" | "Write" => file_rule(request, "Edit", reach),
-        "Read" => file_rule(request, "Read", reach),
-        "WebFetch" => domain_rule(request),
-        "WebSearch" => Ok(vec![Rule::bare("WebSearch")]),
-        tool if is_mcp_tool(tool) => Ok(vec![Rule::bare(tool)]),
+/// Codex names itself what a yes would leave. Its rule is a prefix and holds in
+/// every project, so it is the wider choice, and there only where the same
+/// beginning would be harmless for Claude Code.
+fn codex(call: Call<'_>, leaves: &Leaves) -> Offer {
+    let shown = presentable(call.input);
+    let session = match shown {
+        Ok(()) if leaves.session => Ok(vec![Rule::bare(SAME_AGAIN)]),
+        Ok(()) => Err(NoRule::Agent),
+        Err(why) => Err(why),
+    };
+    let wider = wider(call).ok().filter(|_| shown.is_ok());
+    let prefix = leaves.prefix.join(" ");
+    let harmless = wider.filter(|rule| {
+        let Covers::Beginning(words) = rule.covers() else {
+            return false;
+        };
+        let rest = prefix.strip_prefix(words);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    });
+    let plain = leaves.prefix.iter().all(|word| is_plain(word));
+    Offer {
+        always: Err(NoRule::Agent),
+        session,
+        wider: harmless
+            .filter(|_| plain && prefix.len() <= MAX_CONTENT)
+            .map(|_| vec![Rule::new(PREFIX_RULE, &prefix)]),
+    }
+}
+
+/// A word that stands in a sentence as it stands in a command.
+fn is_plain(word: &str) -> bool {
+    let is_usual = |b: u8| b.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&b);
+    !word.is_empty() && word.bytes().all(is_usual)
+}
+
+/// The path a call names, as a rule for it would.
+pub fn file_named<'a>(call: impl Into<Call<'a>>) -> Option<PathBuf> {
+    let call = call.into();
+    let named = match call.tool {
+        "Edit" | "MultiEdit" | "Write" | "Read" => field(call, "file_path").ok()?,
+        _ => return None,
+    };
+    Some(path::resolve(call.cwd, named))
+}
+
+fn exact(call: Call<'_>, reach: Reach, found: Found) -> Result<Rule, NoRule> {
+    match call.tool {
+        "Bash" => command::rule(call, reach),
+        "Edit" | "MultiEdit" | "Write" => file_rule(call, "Edit", reach, found),
+        "Read" => file_rule(call, "Read", reach, found),
+        "WebFetch" | "WebSearch" => Err(NoRule::AnyInput),
+        tool if tool.starts_with("mcp__") => Err(NoRule::AnyInput),
         _ => Err(NoRule::Tool),
+    }
+}
+
+fn wider(call: Call<'_>) -> Result<Rule, NoRule> {
+    match call.tool {
+        "Bash" => command::wider(call).ok_or(NoRule::AnyInput),
+        "WebFetch" => domain_rule(call),
+        "WebSearch" => Ok(Rule::bare("WebSearch")),
+        tool if mcp::is_harmless(tool) => Ok(Rule::bare(tool)),
+        _ => Err(NoRule::AnyInput),
     }
 }
 
@@ -211,7 +394,7 @@ fn presentable(input: &Value) -> Result<(), NoRule> {
         };
         left = left.checked_sub(weight).ok_or(NoRule::TooLong)?;
         if let Value::String(text) = value
-            && !secrets::find(text).is_empty()
+            && secrets::holds_one(text)
         {
             return Err(NoRule::Secret);
         }
@@ -219,8 +402,8 @@ fn presentable(input: &Value) -> Result<(), NoRule> {
     Ok(())
 }
 
-fn field<'a>(request: &'a Request, name: &str) -> Result<&'a str, NoRule> {
-    match request.input.get(name).and_then(Value::as_str) {
+fn field<'a>(call: Call<'a>, name: &str) -> Result<&'a str, NoRule> {
+    match call.input.get(name).and_then(Value::as_str) {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(NoRule::Input),
     }
@@ -239,64 +422,80 @@ fn writable(text: &str) -> Result<(), NoRule> {
     }
 }
 
-/// An edit rule covers `Write`, and only two slashes make a path absolute.
-fn file_rule(request: &Request, tool: &str, reach: Reach) -> Result<Vec<Rule>, NoRule> {
-    let named = field(request, "file_path")?;
-    writable(named)?;
-    let path = path::resolve(&request.origin.cwd, named);
+/// An edit rule covers `Write`, and only two slashes make a path absolute. A
+/// path that is a directory, or becomes one, covers everything below it.
+fn file_rule(call: Call<'_>, tool: &str, reach: Reach, found: Found) -> Result<Rule, NoRule> {
+    writable(field(call, "file_path")?)?;
+    let path = file_named(call).ok_or(NoRule::Input)?;
     let text = path.to_str().ok_or(NoRule::Unseen)?;
     writable(text)?;
     // The matcher reads paths like an ignore file does.
     if text.contains(['?', '[', ']', '{', '}', '!', '#', '\\']) || text.ends_with(['/', ' ']) {
         return Err(NoRule::Wildcard);
     }
-    if path::is_sensitive(&path) {
+    let inside = path::is_inside(&path, call.project);
+    let runs = tool == "Edit" && path::decides_what_runs(&path);
+    if runs || path::is_sensitive(&path) || (!inside && path::is_sensitive_outside(&path)) {
         return Err(NoRule::Sensitive);
     }
-    if reach == Reach::Always && !path::is_inside(&path, &request.origin.project) {
+    if reach == Reach::Always && !inside {
         return Err(NoRule::OutsideProject);
     }
-    Ok(vec![Rule::new(tool, &format!("/{text}"))])
+    if found != Found::File || call.project.starts_with(&path) {
+        return Err(NoRule::NotAFile);
+    }
+    Ok(Rule::new(tool, &format!("/{text}")))
 }
 
-fn domain_rule(request: &Request) -> Result<Vec<Rule>, NoRule> {
-    let text = field(request, "url")?;
+/// Covers every address of the host, over any port. An address without a name,
+/// or with one that only this network knows, gets no rule.
+fn domain_rule(call: Call<'_>) -> Result<Rule, NoRule> {
+    let text = field(call, "url")?;
     writable(text)?;
     let url = Url::parse(text).map_err(|_| NoRule::Input)?;
     let plain = url.username().is_empty() && url.password().is_none();
-    let Some(Host::Domain(host)) = url.host() else {
+    if !plain || !matches!(url.scheme(), "http" | "https") {
         return Err(NoRule::Input);
+    }
+    let Some(Host::Domain(host)) = url.host() else {
+        return Err(NoRule::Host);
     };
+    if host.len() > MAX_HOST {
+        return Err(NoRule::TooLong);
+    }
     let dotted = host.contains('.')
+        && !host.ends_with('.')
         && host
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'));
-    if !plain || !dotted || !matches!(url.scheme(), "http" | "https") {
-        return Err(NoRule::Input);
+    let last = host.rsplit('.').next().unwrap_or("");
+    let public = ![
+        "arpa",
+        "corp",
+        "home",
+        "internal",
+        "intranet",
+        "lan",
+        "local",
+        "localhost",
+    ]
+    .contains(&last);
+    // `xn--…` may look like any other name.
+    if !dotted || !public || host.split('.').any(|label| label.starts_with("xn--")) {
+        return Err(NoRule::Host);
     }
-    Ok(vec![Rule::new("WebFetch", &format!("domain:{host}"))])
-}
-
-/// `mcp__server__tool`, all three parts there: never a whole server.
-fn is_mcp_tool(name: &str) -> bool {
-    name.len() <= 128
-        && is_tool(name)
-        && !name.contains('.')
-        && name
-            .strip_prefix("mcp__")
-            .and_then(|rest| rest.split_once("__"))
-            .is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
+    Ok(Rule::new("WebFetch", &format!("domain:{host}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approvals::request::{Digest, Origin};
+    use crate::approvals::request::{Caller, Digest, Origin, RealPath, Request};
     use crate::ids::RequestId;
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn request(tool: &str, input: Value, suggested: &[Rule]) -> Request {
+    fn request(tool: &str, input: Value) -> Request {
         Request {
             id: RequestId::parse("r1").unwrap(),
             tool: tool.to_owned(),
@@ -312,16 +511,20 @@ mod tests {
                 agent: None,
                 pid: None,
                 hosted: false,
+                caller: Caller::default(),
             },
-            suggested: suggested.to_vec(),
+            real: RealPath::Unasked,
             asked_at: 0,
             deadline: 0,
         }
     }
 
-    fn bash(command: &str, suggested: &[&str]) -> Offer {
-        let suggested: Vec<Rule> = suggested.iter().map(|s| Rule::new("Bash", s)).collect();
-        offer(&request("Bash", json!({"command": command}), &suggested))
+    fn bash(command: &str) -> Offer {
+        offer(&request("Bash", json!({"command": command})))
+    }
+
+    fn here(tool: &str, input: Value) -> Offer {
+        offer_here(&request(tool, input), Found::File)
     }
 
     fn texts(rules: &Result<Vec<Rule>, NoRule>) -> Result<Vec<String>, NoRule> {
@@ -392,92 +595,153 @@ mod tests {
     }
 
     #[test]
-    fn claude_codes_own_proposal_is_preferred_when_it_is_narrow() {
-        for (command, suggested, rules) in [
-            (
-                "npm run build",
-                &["npm run *"][..],
-                &["Bash(npm run *)"][..],
-            ),
-            (
-                "npm run a && git push",
-                &["npm run *", "git push *"],
-                &["Bash(npm run *)", "Bash(git push *)"],
-            ),
-            (
-                "git commit -m 'x (y)'",
-                &["git commit *"],
-                &["Bash(git commit *)"],
-            ),
-            ("python3 x.py", &["python3 x.py"], &["Bash(python3 x.py)"]),
-            ("npm run build", &["npm run:*"], &["Bash(npm run:*)"]),
+    fn an_always_is_the_exact_command_and_nothing_else() {
+        for command in [
+            "git config user.name lin",
+            "npm run build",
+            "npm test",
+            "git commit -m 'x (y)'",
+            "cargo test --lib 2>&1",
+            "NODE_ENV=test npm run build",
+            "./build.sh --fast",
+            "python3 x.py",
+            "python3 -m pytest -q",
+            "docker compose up -d",
         ] {
-            let offer = bash(command, suggested);
-            let rules: Vec<String> = rules.iter().map(|&r| r.to_owned()).collect();
-            assert_eq!(texts(&offer.always), Ok(rules), "{command}");
-        }
-    }
-
-    #[test]
-    fn what_begins_like_the_command_must_also_be_narrow() {
-        for (command, proposal) in [
-            ("just -k y", "just -k *"),
-            ("just a/b y", "just a/b *"),
-            ("just 'a' y", "just 'a' *"),
-            ("./just a y", "./just a *"),
-            ("j'u'st a y", "j'u'st a *"),
-            ("rm a y", "rm a *"),
-            ("python3 a.py y", "python3 a.py *"),
-            ("npm run  y", "npm run  *"),
-        ] {
-            let always = bash(command, &[proposal]).always;
-            assert_eq!(always, Ok(vec![Rule::new("Bash", command)]), "{proposal}");
-        }
-    }
-
-    #[test]
-    fn a_proposal_longer_than_a_command_may_be_gives_way() {
-        for (length, is_taken) in [(510, true), (511, false), (512, false)] {
-            let command = format!("npm run {}", "x".repeat(length - 8));
-            let proposal = format!("{command} *");
-            let rule = if is_taken { &proposal } else { &command };
-            let always = bash(&command, &[&proposal]).always;
-            assert_eq!(always, Ok(vec![Rule::new("Bash", rule)]), "{length}");
-        }
-    }
-
-    #[test]
-    fn a_wide_or_foreign_proposal_gives_way_to_the_exact_command() {
-        for suggested in [
-            "*",
-            "git *",
-            "git:*",
-            "npm run * x",
-            "",
-            "docker run *",
-            "python3 *",
-            "curl x *",
-            "git -c *",
-            "npm exec *",
-            "npm *",
-            "status *",
-            "git sta*",
-            " git status",
-            "git push *",
-        ] {
-            let offer = bash("git status", &[suggested]);
+            let offer = bash(command);
+            let exact = Ok(vec![Rule::new("Bash", command)]);
             assert_eq!(
-                texts(&offer.always),
-                Ok(vec!["Bash(git status)".to_owned()]),
-                "{suggested}"
+                (&offer.always, &offer.session),
+                (&exact, &exact),
+                "{command}"
+            );
+            assert_eq!(offer.wider, None, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_wider_rule_is_offered_for_harmless_beginnings_only() {
+        let wider = |command: &str| bash(command).wider.map(|rules| rules[0].render());
+        for (command, rule) in [
+            ("git count-objects", "Bash(git count-objects *)"),
+            ("git count-objects -v", "Bash(git count-objects *)"),
+            ("git check-ref-format x", "Bash(git check-ref-format *)"),
+        ] {
+            assert_eq!(wider(command).as_deref(), Some(rule), "{command}");
+        }
+        for command in [
+            "git log --oneline",
+            "git diff",
+            "git status",
+            "git config user.name lin",
+            "git count-objectsx",
+            "git  count-objects -v",
+            "git 'count-objects' -v",
+            "git count-objects -v | sh",
+            "git count-objects $X",
+            "LANG=C git count-objects -v",
+            "git count-objects -v ../../x",
+            "rg x",
+            "sort x",
+            "cat x",
+            "ls",
+            "npm run build",
+            "docker ps",
+        ] {
+            assert_eq!(wider(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_takes_orders_from_its_input_gets_no_rule() {
+        for command in [
+            "psql shop",
+            "/usr/bin/psql shop",
+            "./psql shop",
+            "sqlite3 x.db",
+            "mysql shop",
+            "patch -p1",
+            "git apply",
+            "git am",
+            "git commit",
+            "git commit --amend",
+            "git commit -Smykey",
+            "git rebase -i main",
+            "git add -p",
+            "git apply x.diff",
+            "git update-ref --stdin",
+            "make -f -",
+            "make -f-",
+            "kubectl apply -f -",
+            "docker build -",
+            "curl -d @- example.com",
+            "curl telnet://example.com",
+            "tar xz",
+            "tee x",
+            "dd of=x",
+            "sort -o x",
+            "bc",
+            "ed x",
+            "vim x",
+            "sed e",
+            "awk 1",
+            "python3 manage.py shell",
+            "rails console",
+            "pytest --pdb",
+            "cat /dev/stdin",
+            "cp /proc/self/fd/0 x",
+        ] {
+            let why = bash(command).session.unwrap_err();
+            assert!(
+                matches!(why, NoRule::Stdin | NoRule::UnknownProgram),
+                "{command}: {why:?}"
             );
         }
-        let bare = offer(&request(
-            "Bash",
-            json!({"command": "git status"}),
-            &[Rule::bare("Bash")],
-        ));
-        assert_eq!(texts(&bare.always), Ok(vec!["Bash(git status)".to_owned()]));
+        for command in [
+            "terraform apply",
+            "frobnicate x",
+            "npm login",
+            "cargo login",
+            "gh api x",
+            "kubectl apply -f x",
+        ] {
+            assert_eq!(
+                bash(command).session,
+                Err(NoRule::UnknownProgram),
+                "{command}"
+            );
+        }
+        for command in [
+            "python3",
+            "python3 -i x.py",
+            "python3 -X utf8",
+            "python3 -m code",
+            "node",
+            "node inspect",
+            "bun run -e x",
+            "php artisan tinker",
+        ] {
+            assert_eq!(bash(command).session, Err(NoRule::Runner), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_password_among_the_arguments_stands_in_no_rule() {
+        for command in [
+            "curl -u lin:pass example.com",
+            "curl -ulin:pass example.com",
+            "curl --user lin:pass example.com",
+            "curl --user=lin:pass example.com",
+            "curl -H 'Authorization: Basic abc' example.com",
+            "mysql -psecret shop",
+            "mysqldump -psecret shop",
+            "wget --password=x example.com",
+            "PGPASSWORD=x npm test",
+            "API_TOKEN=x npm test",
+        ] {
+            assert_eq!(bash(command).session, Err(NoRule::Secret), "{command}");
+        }
+        assert!(bash("git log --author=lin").always.is_ok());
     }
 
     #[test]
@@ -492,15 +756,15 @@ mod tests {
             (&long, NoRule::TooLong),
             ("ls *.txt", NoRule::Wildcard),
             ("npm run:*", NoRule::Wildcard),
-            ("login --token 8f14e45fceea167a", NoRule::Secret),
+            ("make --token 8f14e45fceea167a", NoRule::Secret),
             ("echo 'x", NoRule::Unpaired),
             ("echo )x", NoRule::Unpaired),
             ("echo $X", NoRule::Expansion),
             ("cat {/etc,/opt}/x", NoRule::Expansion),
             ("/bin/s[h] x", NoRule::Expansion),
             ("/bin/s? x", NoRule::Expansion),
-            ("a && b", NoRule::Compound),
-            ("a > b", NoRule::Compound),
+            ("make && make b", NoRule::Compound),
+            ("make > b", NoRule::Compound),
             ("bash -c ls", NoRule::Runner),
             ("ls && sudo x", NoRule::Runner),
             ("A=1 sudo x", NoRule::Runner),
@@ -511,31 +775,31 @@ mod tests {
             ("cp x --to=.claude/settings.json", NoRule::Sensitive),
             ("cat ~/notes", NoRule::OutsideProject),
             ("cat ../../other/x", NoRule::OutsideProject),
-            ("tool -o/opt/x", NoRule::OutsideProject),
-            ("tool --dir=/opt/x", NoRule::OutsideProject),
+            ("make -o/opt/x", NoRule::OutsideProject),
+            ("make --dir=/opt/x", NoRule::OutsideProject),
             ("", NoRule::Input),
         ] {
-            assert_eq!(bash(command, &[]).always, Err(why), "{command:?}");
-            let wide = bash(command, &["npm run *", "bash *"]);
-            assert_eq!(wide.always, Err(why), "{command:?}");
+            assert_eq!(bash(command).always, Err(why), "{command:?}");
         }
-        assert!(bash("cat ../Cargo.toml", &[]).always.is_ok());
-        assert!(bash("jq '.[0] | {a}?' x", &[]).always.is_ok());
-        assert!(bash("cat /home/lin/shop/x", &[]).always.is_ok());
+        assert!(bash("cat ../Cargo.toml").always.is_ok());
+        assert!(bash("jq '.[0] | {a}?' x").always.is_ok());
+        assert!(bash("cat /home/lin/shop/x").always.is_ok());
     }
 
     #[test]
     fn outside_the_project_a_session_is_as_far_as_it_goes() {
-        let outside = bash("cat /opt/notes", &[]);
+        let outside = bash("cat /opt/notes");
         assert_eq!(outside.always, Err(NoRule::OutsideProject));
         assert_eq!(
             texts(&outside.session),
             Ok(vec!["Bash(cat /opt/notes)".to_owned()])
         );
-        let edit = offer(&request("Edit", json!({"file_path": "/opt/x"}), &[]));
-        assert_eq!(edit.always, Err(NoRule::OutsideProject));
-        assert_eq!(texts(&edit.session), Ok(vec!["Edit(//opt/x)".to_owned()]));
-        assert_eq!(bash("sudo ls", &[]).session, Err(NoRule::Runner));
+        for tool in ["Edit", "Read"] {
+            let file = here(tool, json!({"file_path": "/opt/x"}));
+            assert_eq!(file.always, Err(NoRule::OutsideProject));
+            assert_eq!(texts(&file.session), Ok(vec![format!("{tool}(//opt/x)")]));
+        }
+        assert_eq!(bash("sudo ls").session, Err(NoRule::Runner));
     }
 
     #[test]
@@ -548,7 +812,7 @@ mod tests {
             ("/home/lin", "ls src", Err(NoRule::OutsideProject)),
             ("/opt", "ls src", Err(NoRule::OutsideProject)),
         ] {
-            let mut asked = request("Bash", json!({"command": command}), &[]);
+            let mut asked = request("Bash", json!({"command": command}));
             asked.origin.cwd = cwd.into();
             let always = offer(&asked).always.map(drop);
             assert_eq!(always, expected, "{command} in {cwd}");
@@ -556,10 +820,9 @@ mod tests {
     }
 
     #[test]
-    fn other_tools_get_their_exact_rule_or_none() {
+    fn a_file_gets_its_exact_rule_or_none() {
         let ok = |rule: &str| Ok(vec![rule.to_owned()]);
         let file = |path: &str| json!({"file_path": path, "content": "x"});
-        let url = |url: &str| json!({"url": url, "prompt": "x"});
         for (tool, input, expected) in [
             (
                 "Write",
@@ -601,10 +864,74 @@ mod tests {
                 json!({"file_path": "/home/lin/shop/a", "content": "x".repeat(7_000)}),
                 Err(NoRule::TooLong),
             ),
+            ("NotebookEdit", json!({}), Err(NoRule::Tool)),
+            ("Task", json!({"prompt": "x"}), Err(NoRule::Tool)),
+        ] {
+            let offer = here(tool, input.clone());
+            assert_eq!(texts(&offer.always), expected, "{tool} {input}");
+            assert_eq!(offer.wider, None);
+        }
+    }
+
+    #[test]
+    fn no_rule_of_any_reach_is_for_a_directory_or_what_nobody_looked_at() {
+        for tool in ["Read", "Edit", "Write", "MultiEdit"] {
+            for path in [
+                "/home/lin",
+                "/home/lin/shop",
+                "/home/lin/shop/a",
+                "/",
+                "/opt",
+                "/opt/x",
+            ] {
+                let asked = request(tool, json!({"file_path": path}));
+                for found in [Found::Unknown, Found::Other] {
+                    let offer = offer_here(&asked, found);
+                    assert!(
+                        offer.always.is_err() && offer.session.is_err(),
+                        "{tool} {path}"
+                    );
+                }
+            }
+            // Whatever is said of it, the project is not in a file.
+            for path in ["/home/lin", "/home/lin/shop", "/"] {
+                let offer = here(tool, json!({"file_path": path}));
+                assert!(
+                    offer.always.is_err() && offer.session.is_err(),
+                    "{tool} {path}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn outside_of_the_project_what_may_be_secret_gets_no_rule() {
+        for path in [
+            "/home/lin/.ssh/id_rsa",
+            "/home/lin/.netrc",
+            "/home/lin/.hidden/x",
+            "/home/lin/backup/id_ed25519",
+            "/home/lin/aws-credentials.csv",
+            "/home/lin/server.pem",
+            "/home/lin/prod.env",
+            "/etc/hosts",
+            "/proc/self/environ",
+        ] {
+            for tool in ["Read", "Edit"] {
+                let offer = here(tool, json!({"file_path": path}));
+                assert_eq!(offer.session, Err(NoRule::Sensitive), "{tool} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_for_any_input_is_never_an_always() {
+        let url = |url: &str| json!({"url": url, "prompt": "x"});
+        for (tool, input, rule) in [
             (
                 "WebFetch",
                 url("https://docs.example.com/a?b"),
-                ok("WebFetch(domain:docs.example.com)"),
+                Ok("WebFetch(domain:docs.example.com)"),
             ),
             (
                 "WebFetch",
@@ -614,31 +941,49 @@ mod tests {
             (
                 "WebFetch",
                 url("http://169.254.169.254/x"),
-                Err(NoRule::Input),
+                Err(NoRule::Host),
             ),
-            ("WebFetch", url("http://localhost/x"), Err(NoRule::Input)),
+            ("WebFetch", url("http://127.1/x"), Err(NoRule::Host)),
+            ("WebFetch", url("http://[::1]/x"), Err(NoRule::Host)),
+            ("WebFetch", url("http://localhost/x"), Err(NoRule::Host)),
+            (
+                "WebFetch",
+                url("http://shop.localhost/x"),
+                Err(NoRule::Host),
+            ),
+            ("WebFetch", url("http://wiki.corp/x"), Err(NoRule::Host)),
+            (
+                "WebFetch",
+                url("http://metadata.google.internal/x"),
+                Err(NoRule::Host),
+            ),
+            ("WebFetch", url("https://example.com./x"), Err(NoRule::Host)),
+            (
+                "WebFetch",
+                url("https://xn--pple-43d.com/x"),
+                Err(NoRule::Host),
+            ),
             ("WebFetch", url("ftp://a.example/x"), Err(NoRule::Input)),
             (
                 "WebFetch",
                 url("https://*.example.com/"),
                 Err(NoRule::Wildcard),
             ),
-            ("WebSearch", json!({"query": "x"}), ok("WebSearch")),
+            ("WebSearch", json!({"query": "x"}), Ok("WebSearch")),
             (
-                "mcp__my-echo__echo",
-                json!({"a": [1, {"b": null}]}),
-                ok("mcp__my-echo__echo"),
+                "mcp__github__get_issue",
+                json!({"a": [1]}),
+                Ok("mcp__github__get_issue"),
             ),
-            ("mcp__echo", json!({}), Err(NoRule::Tool)),
-            ("mcp__x__*", json!({}), Err(NoRule::Tool)),
-            ("mcp____", json!({}), Err(NoRule::Tool)),
-            ("mcp____x", json!({}), Err(NoRule::Tool)),
-            ("mcp__x__", json!({}), Err(NoRule::Tool)),
-            ("NotebookEdit", json!({}), Err(NoRule::Tool)),
-            ("Task", json!({"prompt": "x"}), Err(NoRule::Tool)),
+            ("mcp__shell__exec", json!({}), Err(NoRule::AnyInput)),
+            ("mcp__my-echo__echo", json!({}), Err(NoRule::AnyInput)),
+            ("mcp__x__*", json!({}), Err(NoRule::AnyInput)),
         ] {
-            let offer = offer(&request(tool, input.clone(), &[]));
-            assert_eq!(texts(&offer.always), expected, "{tool} {input}");
+            let offer = here(tool, input.clone());
+            assert_eq!(offer.always, Err(NoRule::AnyInput), "{tool} {input}");
+            let expected = rule.map(|rule| vec![Rule::parse(rule).unwrap()]);
+            assert_eq!(offer.session, expected, "{tool} {input}");
+            assert_eq!(offer.wider, expected.ok(), "{tool} {input}");
         }
     }
 
@@ -647,26 +992,14 @@ mod tests {
         let path = "/home/lin/shop/a";
         let write = |content: usize| {
             let input = json!({"file_path": path, "content": "x".repeat(content)});
-            offer(&request("Write", input, &[])).always.map(|_| ())
+            here("Write", input).always.map(|_| ())
         };
-        let mcp = |name: &str, input: Value| offer(&request(name, input, &[])).always.map(|_| ());
-        let nulls = |n: usize| mcp("mcp__a__b", json!({"a": vec![Value::Null; n]}));
-        let key = |n: usize| mcp("mcp__a__b", json!({"k".repeat(n): 1}));
-        let name = |n: usize| mcp(&format!("mcp__a__{}", "b".repeat(n - 8)), json!({}));
+        let get = |name: &str, input: Value| here(name, input).session.map(|_| ());
+        let nulls = |n: usize| get("mcp__a__get", json!({"a": vec![Value::Null; n]}));
+        let key = |n: usize| get("mcp__a__get", json!({"k".repeat(n): 1}));
+        let name = |n: usize| get(&format!("mcp__a__get_{}", "b".repeat(n - 12)), json!({}));
         let command = |n: usize| {
-            bash(&format!("make {}", "x".repeat(n - 5)), &[])
-                .always
-                .map(|_| ())
-        };
-        let parts = [
-            "npm run a",
-            "npm run b",
-            "npm run c",
-            "npm run d",
-            "npm run e",
-        ];
-        let several = |n: usize| {
-            bash(&parts[..n].join(" && "), &parts[..n])
+            bash(&format!("make {}", "x".repeat(n - 5)))
                 .always
                 .map(|_| ())
         };
@@ -679,12 +1012,34 @@ mod tests {
             ),
             ("nulls", (6_144 - 1) / 5, &nulls, NoRule::TooLong),
             ("a key", 6_144 - 4, &key, NoRule::TooLong),
-            ("a tool's name", 128, &name, NoRule::Tool),
+            ("a tool's name", 64, &name, NoRule::AnyInput),
             ("a command", 512, &command, NoRule::TooLong),
-            ("rules", 4, &several, NoRule::Compound),
         ] {
             assert_eq!(measure(most), Ok(()), "{what}");
             assert_eq!(measure(most + 1), Err(why), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_rule_says_what_it_covers() {
+        for (rule, covers) in [
+            ("Bash(npm test)", Covers::Command("npm test")),
+            (
+                "Bash(git count-objects *)",
+                Covers::Beginning("git count-objects"),
+            ),
+            ("Bash(a * b)", Covers::Pattern),
+            ("Bash", Covers::Pattern),
+            ("Edit(//p/a)", Covers::Change("/p/a")),
+            ("Read(//p/a)", Covers::Read("/p/a")),
+            ("Read(//p/**)", Covers::Pattern),
+            ("Read(/a)", Covers::Pattern),
+            ("WebFetch(domain:a.example)", Covers::Host("a.example")),
+            ("WebSearch", Covers::AnySearch),
+            ("mcp__a__get", Covers::Tool("mcp__a__get")),
+        ] {
+            let rule = Rule::parse(rule).unwrap();
+            assert_eq!(rule.covers(), covers);
         }
     }
 
@@ -762,11 +1117,18 @@ mod tests {
                 "*", ":*", "\n", "'", "(", ")", "$X", "|", "&&", ";", ">", "sudo", "bash",
                 "\u{200b}", "~", "../..", "\\", "`x`", "é", "中文", "#", "&", "rm", "\t",
             ];
-            let mut command = String::new();
-            for i in 0..=self.roll(6) {
-                if i > 0 {
-                    command.push(' ');
-                }
+            const PROGRAMS: &[&str] = &[
+                "npm run",
+                "git status",
+                "cargo test",
+                "ls",
+                "make",
+                "x",
+                "./x",
+            ];
+            let mut command = PROGRAMS[self.roll(PROGRAMS.len())].to_owned();
+            for _ in 0..self.roll(6) {
+                command.push(' ');
                 command.push_str(if self.roll(12) == 0 {
                     ODD[self.roll(ODD.len())]
                 } else {
@@ -805,7 +1167,7 @@ mod tests {
     fn our_own_rule_matches_its_command_and_no_other() {
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
         let mut kept = 0;
-        let mut asked = request("Bash", json!({}), &[]);
+        let mut asked = request("Bash", json!({}));
         for _ in 0..COMMANDS {
             let command = dice.command();
             asked.input = json!({ "command": command });

@@ -4,9 +4,12 @@
 
 mod answer;
 mod bench;
+mod bend;
+pub mod bus;
 mod card;
 mod click;
 mod console;
+mod contact;
 mod control;
 mod core;
 mod discovery;
@@ -20,12 +23,14 @@ mod pace;
 mod page;
 mod person;
 mod push;
+mod refusals;
 mod registration;
 mod repush;
 mod rest;
 mod shape;
 mod socket;
 mod state;
+mod upload;
 mod webhook;
 mod ws;
 
@@ -50,11 +55,24 @@ pub use options::{
     APP_ID, APP_SECRET, App, ClientConfig, GROUP, Group, OWNER, Options, SERVICE_ID, STRANGER,
     TENANT, User,
 };
+pub use page::address as page_address;
 pub use person::{Clicked, Unwritable};
 pub use push::Pushed;
 pub use registration::{Brand, Decision, Offer, Scan};
 pub use state::messages::Message;
 pub use webhook::{WEBHOOK_ID, WEBHOOK_SECRET};
+
+/// Whether Feishu would take this card in a message, by its documents; the
+/// reason why not.
+pub fn check_card(card: &Value) -> Result<(), String> {
+    let content = Value::String(card.to_string());
+    let id = "0".repeat(50);
+    let body = serde_json::json!({
+        "receive_id": id, "msg_type": "interactive", "content": content, "uuid": id,
+    });
+    refusals::card_fits(body.to_string().as_bytes()).map_err(|why| why.msg)?;
+    card::check(card).map(drop).map_err(|bad| bad.to_string())
+}
 
 use self::core::Core;
 
@@ -74,6 +92,7 @@ pub struct Addresses {
 pub struct Simulator {
     core: Arc<Core>,
     addresses: Addresses,
+    token: Option<String>,
 }
 
 impl Simulator {
@@ -87,6 +106,7 @@ impl Simulator {
             socket: socket.local_addr()?,
             control: control.local_addr()?,
         };
+        let token = options.control_token.clone();
         let advertised = options.advertised_socket_port;
         let socket_port = advertised.unwrap_or(addresses.socket.port());
         let core = Arc::new(Core::new(options, socket_port));
@@ -94,7 +114,10 @@ impl Simulator {
         core.tasks.spawn(core.clone().climb());
         for (listener, router) in [
             (feishu, rest::router(core.clone())),
-            (control, control::router(core.clone(), addresses)),
+            (
+                control,
+                control::router(core.clone(), addresses, token.clone()),
+            ),
         ] {
             let stop = core.cancel.clone().cancelled_owned();
             core.tasks.spawn(async move {
@@ -103,7 +126,11 @@ impl Simulator {
                     .await
             });
         }
-        Ok(Self { core, addresses })
+        Ok(Self {
+            core,
+            addresses,
+            token,
+        })
     }
 
     pub fn addresses(&self) -> Addresses {
@@ -120,8 +147,9 @@ impl Simulator {
         format!("http://{}", self.addresses.feishu)
     }
 
-    pub fn control_url(&self) -> String {
-        format!("http://{}", self.addresses.control)
+    /// The page's address in a language.
+    pub fn page(&self, lang: &str) -> String {
+        page::address(self.addresses.control, lang, self.token.as_deref())
     }
 
     /// Taps a component of a card and waits for what the person sees.
@@ -184,6 +212,12 @@ impl Simulator {
 
     pub fn message(&self, id: &str) -> Option<Message> {
         self.core.world().messages.get(id).cloned()
+    }
+
+    /// The content of the file a message carries.
+    pub fn file(&self, message_id: &str) -> Option<Vec<u8>> {
+        let file = self.core.world().file_of(message_id)?;
+        Some(file.to_vec())
     }
 
     pub fn connections(&self) -> Vec<Connection> {

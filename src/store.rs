@@ -7,8 +7,10 @@ mod audit;
 mod db;
 mod error;
 mod events;
+mod files;
 mod inbox;
 mod left_rules;
+mod notices;
 mod outbox;
 mod requests;
 mod said;
@@ -16,6 +18,7 @@ mod said;
 mod samples;
 mod schema;
 mod sessions;
+mod tickets;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -27,15 +30,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 pub use audit::{Chain, Entry, Recorded};
 pub use db::Db;
 pub use error::StoreError;
+pub use files::KeptFile;
 pub use inbox::Received;
 pub use left_rules::{LeftRule, ListedRule};
+pub use notices::About;
 pub use outbox::{CardEdit, LeftEdit, MAX_EDITS};
 pub use requests::{Card, Pending, Settled, Settlement, Subject};
-pub use schema::{FILE, SetAside, Unusable};
+pub use schema::{FILE, LOCKED, NOBODY_KNOWS, SetAside};
 pub use sessions::KeptSession;
 
-use crate::approvals::request::Millis;
-use crate::wording::Text;
+use crate::clock::Millis;
+use crate::text::Text;
 
 /// Calls that may wait at the owner's door; further ones wait outside.
 const QUEUE: usize = 1024;
@@ -95,7 +100,9 @@ impl Store {
             )),
             Err(error) => {
                 let health = Health::Failing(error.text());
-                let store = Self::over(Db::in_memory()?, health)?;
+                let db = Db::in_memory()?;
+                db.set_meta(LOCKED, NOBODY_KNOWS)?;
+                let store = Self::over(db, health)?;
                 Ok((store, Some(Notice::MemoryOnly(error))))
             }
         }
@@ -223,13 +230,14 @@ struct Owner {
 impl Owner {
     fn serve(self, inbox: &Receiver<Order>) {
         let mut dirty = false;
+        let mut wait = IDLE;
         loop {
             let first = if dirty {
-                match inbox.recv_timeout(IDLE) {
+                match inbox.recv_timeout(wait) {
                     Ok(order) => order,
                     Err(RecvTimeoutError::Timeout) => {
-                        self.fold_in();
-                        dirty = false;
+                        dirty = self.fold_in();
+                        wait = if dirty { Duration::ZERO } else { IDLE };
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
@@ -240,6 +248,7 @@ impl Owner {
                     Err(_) => break,
                 }
             };
+            wait = IDLE;
             let mut calls = Vec::new();
             let mut stop = None;
             let mut next = Some(first);
@@ -326,10 +335,16 @@ impl Owner {
         }
     }
 
-    fn fold_in(&self) {
+    /// Empties the log and gives unused pages back; whether there are more.
+    fn fold_in(&self) -> bool {
+        let more = self.db.shrink();
         if let Err(error) = self.db.checkpoint() {
             tracing::debug!(%error, "the write-ahead log was not folded in");
         }
+        more.unwrap_or_else(|error| {
+            tracing::debug!(%error, "the store's file did not shrink");
+            false
+        })
     }
 }
 
@@ -511,6 +526,31 @@ mod tests {
             .await
             .unwrap();
         wait_until("the input is gone", || !holds_secret()).await;
+    }
+
+    #[tokio::test]
+    async fn the_file_is_small_again_once_large_requests_have_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(dir.path(), 1).unwrap();
+        let size = || {
+            let files = fs::read_dir(dir.path()).unwrap();
+            files
+                .map(|entry| entry.unwrap().metadata().unwrap().len())
+                .sum::<u64>()
+        };
+        for n in 0..12 {
+            let mut large = pending(&format!("r{n}"));
+            large.request = "x".repeat(4 << 20);
+            store.run(move |db| db.save_pending(&large)).await.unwrap();
+        }
+        assert!(size() > 48 << 20);
+        for n in 0..12 {
+            let end = settlement(&format!("r{n}"), "allowed");
+            store.run(move |db| db.settle(&end)).await.unwrap();
+        }
+        wait_until("the file is small", || size() < 4 << 20).await;
+        let waiting = store.run(Db::pending_all).await.unwrap();
+        assert_eq!(waiting, []);
     }
 
     #[tokio::test]

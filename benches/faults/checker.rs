@@ -1,4 +1,4 @@
-//! Reads the histories of a run and holds them against ten invariants, each by
+//! Reads the histories of a run and holds them against eleven invariants, each by
 //! its name in docs/reliability.md: how often it was judged, and what broke it.
 //! Pure: knows nothing of processes or sockets.
 
@@ -21,10 +21,11 @@ pub(crate) enum Invariant {
     Bounded,
     MessagesOnce,
     FailToTerminal,
+    RanIsSaid,
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::NoInvention,
         Self::OneOutcome,
         Self::NoFalseSuccess,
@@ -35,6 +36,7 @@ impl Invariant {
         Self::Bounded,
         Self::MessagesOnce,
         Self::FailToTerminal,
+        Self::RanIsSaid,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Invariant {
             Self::Bounded => "I8 bounded",
             Self::MessagesOnce => "I9 a message runs once",
             Self::FailToTerminal => "I10 fail to the terminal",
+            Self::RanIsSaid => "I11 no card says denied of what ran",
         }
     }
 }
@@ -316,7 +319,10 @@ fn check_tap(books: &Books<'_>, tap: &Tap, verdict: &mut Verdict) {
         Word::Over(name, decisions) => {
             *verdict.refused.entry(name).or_default() += 1;
             let mine = ending.is_some_and(|it| it.event.as_ref() == Some(&tap.event));
-            let is_true = ending.is_some_and(|it| decisions.contains(&it.decision.as_str()));
+            let is_true = ending.is_some_and(|it| {
+                let corrected = it.corrected && decisions.contains(&"terminal");
+                corrected || decisions.contains(&it.decision.as_str())
+            });
             // The tap that won, and whose hook was gone when it was told.
             let came_too_late = mine && name == "hook gone";
             let fine = is_true || came_too_late || blurred;
@@ -412,7 +418,19 @@ fn check_faces(books: &Books<'_>, verdict: &mut Verdict) {
             verdict.taken_back += 1;
             continue;
         }
-        let is_true = !face.can_be_tapped && face.title.starts_with(title_of(&ending.decision));
+        let decision = if ending.corrected {
+            "terminal"
+        } else {
+            &ending.decision
+        };
+        let is_true = !face.can_be_tapped && face.title.starts_with(title_of(decision));
+        let ran = books.asked.get(face.request.as_str());
+        if ran.is_some_and(|asked| asked.ran) {
+            let fine = !face.title.starts_with(title_of("deny"));
+            verdict.judge(Invariant::RanIsSaid, fine, Fault::Other, || {
+                format!("{face:?} of what ran, after {ending:?}")
+            });
+        }
         verdict.judge(Invariant::TrueCards, is_true, Fault::Other, || {
             format!("{face:?} shows {ending:?} after {taps:?}")
         });

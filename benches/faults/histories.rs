@@ -10,6 +10,10 @@ pub(crate) enum Said {
 
 /// One hook, from its start to its end.
 #[derive(Debug, Clone, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is witnessed by somebody else"
+)]
 pub(crate) struct Asked {
     pub(crate) number: u64,
     /// Known from its card, or because the harness chose it.
@@ -23,6 +27,8 @@ pub(crate) struct Asked {
     pub(crate) killed: bool,
     /// An old client: nod itself leaves its rules.
     pub(crate) old: bool,
+    /// Allowed in the terminal: its tool ran, and nod took the event.
+    pub(crate) ran: bool,
     pub(crate) took_ms: u64,
     pub(crate) cards: u32,
     /// Whether its card shows this very digest.
@@ -73,6 +79,8 @@ pub(crate) struct Ending {
     pub(crate) event: Option<String>,
     pub(crate) digest: String,
     pub(crate) rule: Option<String>,
+    /// A later row says that the terminal had allowed it.
+    pub(crate) corrected: bool,
 }
 
 /// What a card showed in the end.

@@ -64,10 +64,12 @@ impl Ask {
         Digest::of(&self.input["tool_input"])
     }
 
-    /// The event that tells nod that the terminal answered.
-    pub(crate) fn ran_anyway(&self) -> Value {
+    /// The event that tells nod that the terminal answered, at the end of a
+    /// command that took so long.
+    pub(crate) fn ran_anyway(&self, took: Duration) -> Value {
         let mut event = self.input.clone();
         event["hook_event_name"] = "PostToolUse".into();
+        event["duration_ms"] = u64::try_from(took.as_millis()).unwrap_or_default().into();
         event
     }
 }
@@ -148,6 +150,7 @@ fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter)
         cwd: Some(ask.project.clone()),
         agent: None,
         pid: Some(std::process::id()),
+        mailbox: None,
     };
     let patience = Patience::for_timeout(REQUEST_TIMEOUT);
     match client::ask(socket, &question, &patience, Some(alive.as_fd())) {

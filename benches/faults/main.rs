@@ -8,6 +8,7 @@
 //! `cargo bench --bench faults -- --taps 100000 --seed 7`; without arguments
 //! 1,000 taps and seed 1. `--hooks N` so many wait at a time, `--calm` leaves the
 //! troubles out, `--sabotage lie` alters one entry to see the run fail.
+//! `--outages` measures instead how soon nod is back after outages of 2 to 60 s.
 
 #![allow(clippy::print_stdout, reason = "the report is what this is for")]
 
@@ -15,6 +16,7 @@ mod chaos;
 mod checker;
 mod histories;
 mod hooks;
+mod outages;
 mod people;
 mod person;
 mod proxy;
@@ -22,14 +24,14 @@ mod report;
 mod sabotage;
 mod stage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use nod::simulator::{OWNER, Options, Simulator};
-use nod::store::Db;
+use nod::store::{Db, Recorded};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rustix::process::Signal;
@@ -67,6 +69,7 @@ struct Settings {
     hooks: usize,
     sabotage: Option<Sabotage>,
     calm: bool,
+    outages: bool,
 }
 
 impl Settings {
@@ -77,6 +80,7 @@ impl Settings {
             hooks: 96,
             sabotage: None,
             calm: false,
+            outages: false,
         };
         let mut arguments = arguments;
         while let Some(name) = arguments.next() {
@@ -86,6 +90,7 @@ impl Settings {
                 "--seed" => settings.seed = value()?.parse()?,
                 "--hooks" => settings.hooks = value()?.parse()?,
                 "--calm" => settings.calm = true,
+                "--outages" => settings.outages = true,
                 "--sabotage" => {
                     let one = value()?;
                     let known = Sabotage::parse(&one);
@@ -94,7 +99,9 @@ impl Settings {
                 // What `cargo bench` itself adds.
                 "--bench" => {}
                 other => {
-                    bail!("there is no `{other}`: --taps, --seed, --hooks, --calm, --sabotage")
+                    bail!(
+                        "there is no `{other}`: --taps, --seed, --hooks, --calm, --outages, --sabotage"
+                    )
                 }
             }
         }
@@ -108,6 +115,9 @@ fn main() -> anyhow::Result<ExitCode> {
         .enable_all()
         .max_blocking_threads(4_096)
         .build()?;
+    if settings.outages {
+        return runtime.block_on(outages::run(settings.seed));
+    }
     runtime.block_on(run(&settings))
 }
 
@@ -165,7 +175,8 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
         ..Options::default()
     };
     let sim = Simulator::start(options).await?;
-    let home = Arc::new(Home::new(&format!("http://{}", calls.local_addr()?))?);
+    let feishu = format!("http://{}", calls.local_addr()?);
+    let home = Arc::new(Home::new(&feishu, REQUEST_TIMEOUT)?);
     let wires = (
         Proxy::start(long, sim.addresses().socket),
         Proxy::start(calls, sim.addresses().feishu),
@@ -222,7 +233,7 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
     Ok((run, home))
 }
 
-async fn connected(home: &Home) -> anyhow::Result<()> {
+pub(crate) async fn connected(home: &Home) -> anyhow::Result<()> {
     wait_until("the daemon connects", || {
         let status = stage::status(&home.socket());
         status.is_some_and(|status| status["connection"]["state"] == "connected")
@@ -292,8 +303,15 @@ impl Watched {
         }
         known.0 = fresh.first().map_or(known.0, |row| row.seq);
         fresh.reverse();
-        let settled = fresh.into_iter().filter(|row| row.entry.kind == "settled");
+        let of = |kind: &'static str| move |row: &Recorded| row.entry.kind == kind;
+        let untrue: HashSet<_> = fresh
+            .iter()
+            .filter(|row| of("corrected")(row))
+            .filter_map(|row| row.entry.request.clone())
+            .collect();
+        let settled = fresh.into_iter().filter(of("settled"));
         known.1.extend(settled.map(|row| Ending {
+            corrected: false,
             request: row.entry.request.unwrap_or_default(),
             decision: row.entry.decision.unwrap_or_default(),
             operator: row.entry.operator,
@@ -301,6 +319,9 @@ impl Watched {
             digest: row.entry.digest.unwrap_or_default(),
             rule: row.entry.rule,
         }));
+        for ending in &mut known.1 {
+            ending.corrected |= untrue.contains(&ending.request);
+        }
         Ok(())
     }
 }

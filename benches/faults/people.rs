@@ -225,11 +225,11 @@ impl Crowd {
             let action = ACTIONS[chance.random_range(0..2)];
             person.stale_tap(card, action, None, OWNER).await;
         }
-        self.note(&ask, person.ended.take());
+        self.note(&ask, person.ended.take(), person.ran);
         card.is_some()
     }
 
-    fn note(&self, ask: &Ask, ended: Option<Ended>) {
+    fn note(&self, ask: &Ask, ended: Option<Ended>, ran: bool) {
         let ended = ended.unwrap_or_default();
         let mut books = self.books();
         books.waiting.remove(&ask.number);
@@ -241,6 +241,7 @@ impl Crowd {
             printed: ended.printed,
             handed: ended.handed,
             killed: ended.killed,
+            ran,
             old: ask.kind == Kind::Old,
             took_ms: u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX),
             ..Asked::default()
@@ -265,7 +266,7 @@ impl Crowd {
             let sure = card.changed.is_some_and(|at| at.elapsed() >= SECOND_LOOK);
             if sure || last_time {
                 faces.push(Face {
-                    title: text(&shown["header"]["title"]["content"]),
+                    title: text(&shown["header"]["text_tag_list"][0]["text"]["content"]),
                     request: card.request,
                     can_be_tapped,
                 });

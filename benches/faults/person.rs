@@ -2,10 +2,13 @@
 //! late, from a stale screen, in writing, or not at all; and who taps again
 //! when Feishu showed an error.
 
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nod::hook::client;
+use nod::hook::wire::{Message, Notice};
 use nod::simulator::{APP_ID, Clicked, OWNER, Outcome, Press, STRANGER, TENANT, Text};
 use rand::rngs::StdRng;
 use rand::{Rng as _, RngExt as _};
@@ -29,6 +32,8 @@ pub(crate) struct Person<'a> {
     hook: JoinHandle<Ended>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) ended: Option<Ended>,
+    /// Somebody at the terminal said yes, and nod took the tool's event.
+    pub(crate) ran: bool,
 }
 
 impl<'a> Person<'a> {
@@ -44,6 +49,7 @@ impl<'a> Person<'a> {
             hook,
             stop: Some(stop),
             ended: None,
+            ran: false,
         }
     }
 
@@ -92,12 +98,12 @@ impl<'a> Person<'a> {
             }
             94..98 => {
                 let (socket, project) = (self.crowd.home.socket(), self.ask.project.clone());
-                let event = self.ask.ran_anyway().to_string();
-                let told = tokio::task::spawn_blocking(move || {
-                    client::notify(&socket, &project, event.as_bytes(), Duration::from_secs(1))
-                });
+                let took = Duration::from_millis(chance.random_range(0..30_000));
+                let event = self.ask.ran_anyway(took).to_string();
+                let told = tokio::task::spawn_blocking(move || told(&socket, project, event));
                 let (_, told) = tokio::join!(self.tap(card, action, OWNER), told);
-                if !told.is_ok_and(|told| told.is_ok()) {
+                self.ran = told.is_ok_and(|told| told.is_ok());
+                if !self.ran {
                     self.insist(card, action, chance).await;
                 }
             }
@@ -268,4 +274,17 @@ fn choose(card: &Card, chance: &mut StdRng) -> &'static str {
     } else {
         "allow"
     }
+}
+
+/// Tells the daemon of a hook's event, and whether it has taken it.
+fn told(socket: &Path, project: PathBuf, event: String) -> std::io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    let notice = Notice {
+        project,
+        raw_input: event.into_bytes(),
+        mailbox: None,
+    };
+    stream.write_all(&Message::Notify(notice).encode())?;
+    stream.read_exact(&mut [0])
 }

@@ -17,6 +17,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 const CHUNK: usize = 16 * 1024;
 const NARROW_CHUNK: usize = 512;
+/// When TCP first sends again what is not acknowledged.
+const SYN_AGAIN: Duration = Duration::from_secs(1);
+const DATA_AGAIN: Duration = Duration::from_millis(200);
 
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +54,19 @@ pub(crate) enum Trouble {
     Narrow(Duration),
     /// The byte this far ahead on the way down is altered.
     Alter(usize),
+    /// No network for so long: connections are refused and reset, or hang and
+    /// never come back to life.
+    Away {
+        lasts: Duration,
+        hangs: bool,
+    },
 }
 
 #[derive(Debug, Default)]
 struct Weather {
     cut_ahead: Option<(Way, usize, End)>,
     silent_until: Option<Instant>,
+    away: Option<(Instant, bool)>,
     delay: Option<(Duration, Instant)>,
     narrow_until: Option<Instant>,
     slice: usize,
@@ -114,6 +124,13 @@ impl Proxy {
             Trouble::Slice(bytes) => weather.slice = bytes,
             Trouble::Narrow(lasts) => weather.narrow_until = Some(now + lasts),
             Trouble::Alter(ahead) => weather.alter_ahead = Some(ahead),
+            Trouble::Away { lasts, hangs } => {
+                weather.away = Some((now + lasts, hangs));
+                if !hangs {
+                    let cut = |cut: &mut (u64, End)| *cut = (cut.0 + 1, End::Reset);
+                    self.shared.cut.send_modify(cut);
+                }
+            }
         }
     }
 
@@ -137,12 +154,41 @@ impl Proxy {
 }
 
 impl Shared {
+    /// When what is sent now arrives, if it is first sent again after `again`;
+    /// `None` when there is no network that would lose it.
+    fn arrives(&self, again: Duration) -> Option<Arrival> {
+        let (until, hangs) = self.weather().away?;
+        let now = Instant::now();
+        if now >= until {
+            return None;
+        }
+        if !hangs {
+            return Some(Arrival::Never);
+        }
+        let doubling = std::iter::successors(Some(again), |after| Some(*after * 2 + again));
+        let times = doubling.map(|after| now + after);
+        times.into_iter().find(|at| *at >= until).map(Arrival::At)
+    }
+
     fn weather(&self) -> MutexGuard<'_, Weather> {
         self.weather.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+enum Arrival {
+    At(Instant),
+    Never,
+}
+
 async fn carry(shared: Arc<Shared>, mut client: TcpStream, to: SocketAddr) {
+    match shared.arrives(SYN_AGAIN) {
+        None => {}
+        Some(Arrival::At(at)) => sleep_until(at).await,
+        Some(Arrival::Never) => {
+            let _ = client.set_zero_linger();
+            return;
+        }
+    }
     let Ok(mut server) = TcpStream::connect(to).await else {
         return;
     };
@@ -216,6 +262,11 @@ async fn pump(shared: &Shared, way: Way, mut from: ReadHalf<'_>, mut to: WriteHa
             Ok(read) => read,
             Err(_) => return End::Reset,
         };
+        match shared.arrives(DATA_AGAIN) {
+            None => {}
+            Some(Arrival::At(at)) => sleep_until(at).await,
+            Some(Arrival::Never) => return End::Reset,
+        }
         let bytes = &mut buffer[..read];
         let passage = pass(shared, way, bytes);
         if let Some(until) = passage.silent_until {

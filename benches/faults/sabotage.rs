@@ -18,10 +18,11 @@ pub(crate) enum Sabotage {
     Leak,
     Rerun,
     Rejected,
+    Denied,
 }
 
 impl Sabotage {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Invented,
         Self::Doubled,
         Self::Lost,
@@ -32,6 +33,7 @@ impl Sabotage {
         Self::Leak,
         Self::Rerun,
         Self::Rejected,
+        Self::Denied,
     ];
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -54,6 +56,7 @@ impl Sabotage {
             Self::Leak => "leak",
             Self::Rerun => "rerun",
             Self::Rejected => "rejected",
+            Self::Denied => "denied",
         }
     }
 
@@ -70,6 +73,7 @@ impl Sabotage {
             Self::Leak => Invariant::Bounded,
             Self::Rerun => Invariant::MessagesOnce,
             Self::Rejected => Invariant::FailToTerminal,
+            Self::Denied => Invariant::RanIsSaid,
         }
     }
 
@@ -150,6 +154,14 @@ impl Sabotage {
                     asked.printed.is_empty() && its.is_none_or(|id| !decided.contains(id))
                 })?;
                 hook.printed.push(Said::Deny { interrupt: false });
+            }
+            // The terminal's yes, and a card that still says no.
+            Self::Denied => {
+                let ran = histories.asked.iter().filter(|asked| asked.ran);
+                let ran: HashSet<_> = ran.filter_map(|asked| asked.request.clone()).collect();
+                let mut faces = histories.faces.iter_mut();
+                let face = faces.find(|face| ran.contains(&face.request))?;
+                "已拒绝".clone_into(&mut face.title);
             }
         }
         Some(())

@@ -27,7 +27,8 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    pub(crate) fn new(feishu: &str) -> anyhow::Result<Self> {
+    /// A daemon at that Feishu, whose requests wait so long for a tap.
+    pub(crate) fn new(feishu: &str, patience: Duration) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("nod-faults").tempdir()?;
         let mut private = std::fs::DirBuilder::new();
         private.mode(0o700).create(dir.path().join("state"))?;
@@ -43,10 +44,7 @@ impl Home {
             ("NOD_LOG", "info".to_owned()),
             ("NOD_CHAT_RATE", "1000".to_owned()),
             ("NOD_NOTIFY_STOP_AFTER", "off".to_owned()),
-            (
-                "PERMISSION_REQUEST_TIMEOUT",
-                REQUEST_TIMEOUT.as_secs().to_string(),
-            ),
+            ("PERMISSION_REQUEST_TIMEOUT", patience.as_secs().to_string()),
             ("FEISHU_DOMAIN", feishu.to_owned()),
             ("FEISHU_APP_ID", APP_ID.to_owned()),
             ("FEISHU_APP_SECRET", APP_SECRET.to_owned()),
@@ -55,6 +53,9 @@ impl Home {
             ("FAULTS_CLOCK", place("clock")),
         ];
         let home = Self { dir, settings };
+        let shared = home.settings.iter();
+        let lines = shared.map(|(name, value)| format!("{name}=\"{value}\"\n"));
+        std::fs::write(home.hook_file(), lines.collect::<String>())?;
         home.set_clock(0)?;
         home.build_clock()?;
         Ok(home)
@@ -101,11 +102,19 @@ impl Home {
             .join(format!("project-{}", number % PROJECTS))
     }
 
+    /// The settings of hooks, which take none from their environment.
+    fn hook_file(&self) -> PathBuf {
+        self.dir.path().join("hook.env")
+    }
+
     /// `nod` with these arguments and nothing of this process' environment.
     pub(crate) fn nod(&self, argument: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nod"));
+        command.arg(argument);
+        if argument == "hook" {
+            command.arg("--config").arg(self.hook_file());
+        }
         command
-            .arg(argument)
             .env_clear()
             .envs(self.settings.iter().map(|(name, value)| (name, value)))
             .current_dir(self.dir.path())

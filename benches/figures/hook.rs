@@ -1,6 +1,7 @@
 //! What one hook call costs: `nod hook` beside a process that does nothing and
 //! beside clients of the first protocol, all against the same stand-in for the
-//! daemon, which decides after a fixed wait.
+//! daemon, which decides after a fixed wait; and what Claude Code pays for each
+//! tool that asks nobody, with a daemon and without.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,16 +10,18 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rustix::net::sockopt::socket_peercred;
+use nod::hook::connect::peer_pid;
 use serde_json::json;
 
-use crate::ms;
-use crate::subject::{Home, memory};
+use crate::subject::{self, Home, memory};
 use crate::table::Figure;
+use crate::{ms, part, quiet_feishu};
 
 /// How long the stand-in "thinks"; taken off every wall time.
 const WAIT: Duration = Duration::from_millis(30);
 const ROUNDS: usize = 60;
+/// Calls of a tool that asks nobody.
+const READS: usize = 400;
 
 struct Cost {
     wall: Duration,
@@ -38,8 +41,14 @@ pub(crate) fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
     let nothing = cost(&home, rounds, |_| Command::new("true"));
     let nothing = nothing.context("`true` did not run")?;
     let nod = cost(&home, rounds, |socket| {
+        let file = home.path().join("hook.env");
+        let text = format!(
+            "PERMISSION_SOCKET_PATH={}\nPERMISSION_REQUEST_TIMEOUT=3600\n",
+            socket.display()
+        );
+        std::fs::write(&file, text).expect("a settings file");
         let mut command = home.nod("hook", "http://127.0.0.1:1");
-        command.env("PERMISSION_SOCKET_PATH", socket);
+        command.arg("--config").arg(file);
         command
     });
     let nod = nod.context("`nod hook` did not answer")?;
@@ -106,6 +115,51 @@ pub(crate) fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
         }
     }
     Ok(figures)
+}
+
+/// Claude Code starts a hook after each tool, also where nobody was asked: what
+/// that costs with a daemon, beside one that finds none.
+pub(crate) async fn reads(share: usize) -> anyhow::Result<Vec<Figure>> {
+    let (sim, home) = (quiet_feishu().await?, Home::new()?);
+    let _daemon = subject::daemon(&sim, &home).await?;
+    let input = read(&home).to_string();
+    let call = |socket: &Path, file: &str| -> anyhow::Result<f64> {
+        let file = home.path().join(file);
+        std::fs::write(
+            &file,
+            format!("PERMISSION_SOCKET_PATH={}\n", socket.display()),
+        )?;
+        let mut command = home.nod("hook", "http://127.0.0.1:1");
+        command.arg("--config").arg(file);
+        let started = Instant::now();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut stdin = child.stdin.take().context("a hook has an input")?;
+        stdin.write_all(input.as_bytes())?;
+        drop(stdin);
+        child.wait()?;
+        Ok(ms(started.elapsed()))
+    };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    // One after the other, so that a busy moment of the machine meets both.
+    for _ in 0..READS.div_ceil(share) {
+        with.push(call(&home.socket(), "with.env")?);
+        without.push(call(&home.path().join("nobody.sock"), "without.env")?);
+    }
+    let (with, without) = (part(&mut with, 0.5), part(&mut without, 0.5));
+    Ok(vec![
+        Figure::new("read.with", "a tool that asks nobody: its hook", "ms", with),
+        Figure::new("read.without", "the same, no daemon", "ms", without),
+        Figure::new(
+            "read",
+            "a daemon makes it so many times as long",
+            "×",
+            with / without,
+        )
+        .at_most(1.1, 1.05),
+    ])
 }
 
 /// The median cost of a call, or `None` when the client is not there.
@@ -190,6 +244,22 @@ fn request(home: &Home) -> serde_json::Value {
     })
 }
 
+fn read(home: &Home) -> serde_json::Value {
+    let file = home.project().join("notes.md");
+    json!({
+        "hook_event_name": "PostToolUse",
+        "session_id": "figures",
+        "cwd": home.project(),
+        "tool_name": "Read",
+        "tool_input": {"file_path": file},
+        "tool_response": {"type": "text", "file": {
+            "filePath": file,
+            "content": "one line of a file\n".repeat(200),
+            "numLines": 200,
+        }},
+    })
+}
+
 /// Plays the daemon for one client; how large the client was while it waited,
 /// at most, and by itself.
 fn decide(mut stream: UnixStream) -> Option<[f64; 3]> {
@@ -204,8 +274,7 @@ fn decide(mut stream: UnixStream) -> Option<[f64; 3]> {
     stream.write_all(ack.to_string().as_bytes()).ok()?;
     let started = Instant::now();
     std::thread::sleep(WAIT / 2);
-    let pid = socket_peercred(&stream).ok()?.pid.as_raw_nonzero();
-    let pid = u32::try_from(pid.get()).ok()?;
+    let pid = peer_pid(&stream)?;
     let sizes = ["VmRSS:", "VmHWM:", "RssAnon:"].map(|line| memory(pid, line));
     std::thread::sleep(WAIT.saturating_sub(started.elapsed()));
     let mut told = json!({

@@ -7,7 +7,8 @@ use std::time::Instant;
 use nod::feishu::event;
 use nod::feishu::frame::{DATA, Frame, Header};
 use nod::feishu::link::{Answer, Incoming, Link, Now, ServerSettings, Step};
-use nod::wording::{Lang, Toast, reply_json};
+use nod::text::Lang;
+use nod::wording::{Toast, reply_json};
 
 use crate::protocol::tap;
 use crate::table::Figure;

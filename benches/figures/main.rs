@@ -3,7 +3,7 @@
 //! writes `docs/figures.json`, and from that the plot and the READMEs' tables.
 //!
 //! After `--`: `--quick` takes a tenth of everything and writes nothing,
-//! `--only hook,starts,protocol,waiting,recovery,soak,instructions` some of it
+//! `--only hook,starts,protocol,waiting,codex,recovery,soak,instructions` some of it
 //! and writes nothing, `--soak N` so many taps, `--draw` only draws again what
 //! `docs/figures.json` says.
 
@@ -15,6 +15,10 @@
     reason = "counts and shares of counts, far below what a double holds"
 )]
 
+mod codex;
+#[path = "../../tests/it/codex/fake.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "it is a part of the tests")]
+mod fake;
 mod floor;
 mod hook;
 mod instructions;
@@ -23,6 +27,7 @@ mod protocol;
 mod recovery;
 mod soak;
 mod subject;
+mod support;
 mod table;
 mod waiting;
 
@@ -40,17 +45,17 @@ const SOAK: usize = 1_000_000;
 const TAKES_A_VALUE: [&str; 4] = ["--only", "--soak", "--floor", "--click-path"];
 /// The last is what `cargo bench` itself adds.
 const ALONE: [&str; 3] = ["--quick", "--draw", "--bench"];
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "hook",
     "starts",
     "protocol",
     "waiting",
+    "codex",
     "recovery",
     "soak",
     "instructions",
 ];
-const ACCEPTED: &str =
-    "--quick, --only hook,starts,protocol,waiting,recovery,soak,instructions, --soak N, --draw";
+const ACCEPTED: &str = "--quick, --only hook,starts,protocol,waiting,codex,recovery,soak,instructions, --soak N, --draw";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -144,6 +149,7 @@ async fn measure(share: usize, soak: usize, only: Option<&str>) -> anyhow::Resul
     let mut figures = Vec::new();
     if wanted("hook") {
         figures.extend(hook::figures(share)?);
+        figures.extend(hook::reads(share).await?);
     }
     if wanted("starts") {
         figures.extend(recovery::starts(share).await?);
@@ -153,6 +159,9 @@ async fn measure(share: usize, soak: usize, only: Option<&str>) -> anyhow::Resul
     }
     if wanted("waiting") {
         figures.extend(waiting::figures(share).await?);
+    }
+    if wanted("codex") {
+        figures.extend(codex::figures(share).await?);
     }
     if wanted("recovery") {
         figures.extend(recovery::figures(share).await?);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use nod::wording::{Lang, Text};
+use nod::text::{Lang, Text};
 use serde_json::Value;
 
 const BEGIN: &str = "<!-- figures: written by `cargo bench --bench figures` -->\n";
@@ -96,8 +96,8 @@ impl Figures {
             text.push('\n');
         }
         let heads = Text::new(
-            "\n| 仅 nod | 实测 | 上限（✗ 未达到） |\n|---|--:|--:|\n",
-            "\n| nod alone | measured | at most (✗ not reached) |\n|---|--:|--:|\n",
+            "\n| 仅 nod | 实测 | 上限（✗ 超出） |\n|---|--:|--:|\n",
+            "\n| nod alone | measured | at most (✗ exceeded) |\n|---|--:|--:|\n",
         );
         text.push_str(heads.get(lang));
         for (ids, what) in &ALONE {
@@ -178,7 +178,7 @@ impl Figures {
 }
 
 /// What has no rival: ids that share a row, and its words.
-static ALONE: [(&[&str], Text); 9] = [
+static ALONE: [(&[&str], Text); 12] = [
     (
         &["decide.p50", "decide.p99"],
         Text::new(
@@ -198,6 +198,27 @@ static ALONE: [(&[&str], Text); 9] = [
         Text::new(
             "同样一次调用：Python / bash 客户端",
             "the same call by a Python / a bash client",
+        ),
+    ),
+    (
+        &["read.with", "read.without", "read"],
+        Text::new(
+            "无人被问的工具调用（如 Read）之后的 hook：有 daemon / 没有 / 倍数",
+            "the hook after a tool that asks nobody (a Read): daemon / none / times",
+        ),
+    ),
+    (
+        &["codex.tap.p50", "codex.tap.p99"],
+        Text::new(
+            "点击 → Codex 收到答复，p50 / p99",
+            "tap → Codex has its answer, p50 / p99",
+        ),
+    ),
+    (
+        &["codex.mib", "codex.cpu", "codex.cpu.own"],
+        Text::new(
+            "跟随 Codex 时的空闲开销，与不跟随相比：内存 / CPU；CPU",
+            "idle beside Codex, over without: memory / CPU; its CPU",
         ),
     ),
     (

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
 use nod::approvals::Approvals;
-use nod::approvals::request::{Digest, Millis, Origin, Request};
+use nod::approvals::request::{Caller, Digest, Origin, Request};
 use nod::approvals::token::Token;
+use nod::clock::Millis;
 use nod::hook::client;
 use nod::hook::wire::{Additions, Message, Order, Registration, unframe};
 use nod::ids::RequestId;
@@ -116,8 +117,9 @@ fn expiry(others: usize) -> f64 {
                 agent: None,
                 pid: None,
                 hosted: false,
+                caller: Caller::default(),
             },
-            suggested: Vec::new(),
+            real: nod::approvals::request::RealPath::Unasked,
             asked_at: 0,
             deadline,
         })

@@ -2,6 +2,8 @@
 //! never held over an await, and the way an answer reaches its hook.
 //! Decides nothing by itself and never waits longer than it says.
 
+mod comeback;
+mod crowd;
 pub mod expiry;
 mod handover;
 
@@ -14,12 +16,13 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::action::Action;
 use super::answer::{Answer, Extras};
-use super::request::{Dropped, Millis, Operator, Request};
+use super::request::{Dropped, Operator, Request};
 use super::token::{Token, TokenHash};
 use super::{
-    Approvals, Attachment, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed, Settled,
-    Withdrawal,
+    Approvals, Attachment, Correction, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed,
+    Settled, Withdrawal,
 };
+use crate::clock::{Millis, millis};
 use crate::ids::{RequestId, SessionId};
 
 pub use handover::{Delivery, Handover};
@@ -75,22 +78,8 @@ impl Desk {
         self.hot.subscribe()
     }
 
-    pub fn pending(&self) -> usize {
-        self.lock().approvals.len()
-    }
-
     pub fn find(&self, id: &RequestId) -> Option<Arc<Request>> {
         self.lock().approvals.pending(id).cloned()
-    }
-
-    pub fn all_pending(&self) -> Vec<Arc<Request>> {
-        self.lock().approvals.all_pending().cloned().collect()
-    }
-
-    /// At most so many of those that end by themselves soonest.
-    pub fn soonest(&self, most: usize) -> Vec<Arc<Request>> {
-        let state = self.lock();
-        state.approvals.soonest().take(most).cloned().collect()
     }
 
     /// What the store keeps of a pending request's token.
@@ -113,7 +102,7 @@ impl Desk {
             let attachment = state
                 .approvals
                 .register(Arc::clone(&request), token.hash(), now)?;
-            let waiting = state.seat(self, &request, attachment, token);
+            let waiting = state.seat(self, &request, attachment, Some(token));
             state.let_go_if_closing(now);
             waiting
         };
@@ -129,7 +118,7 @@ impl Desk {
             let mut state = self.lock();
             match state.approvals.resume(id, token.hash())? {
                 Resumed::Waiting(attachment, request) => {
-                    let waiting = state.seat(self, &request, attachment, token);
+                    let waiting = state.seat(self, &request, attachment, Some(token));
                     state.let_go_if_closing(now);
                     Return::Waiting(waiting)
                 }
@@ -183,9 +172,40 @@ impl Desk {
     }
 
     /// Closes what the terminal has settled; returns how many that were.
-    pub fn withdraw(&self, session: &SessionId, withdrawal: &Withdrawal) -> usize {
+    /// `age` is how long ago it was told.
+    pub fn withdraw(&self, session: &SessionId, withdrawal: &Withdrawal, age: Duration) -> usize {
+        let told_at = (self.clock)() - Millis::try_from(age.as_millis()).unwrap_or(0);
+        self.end(|approvals| approvals.withdraw(session, withdrawal, told_at))
+    }
+
+    /// The call was allowed in the terminal and runs; the request when that is
+    /// new.
+    pub fn runs(&self, id: &RequestId, since: Millis) -> Option<Arc<Request>> {
+        self.lock().approvals.runs(id, since)
+    }
+
+    pub fn running_since(&self, id: &RequestId) -> Option<Millis> {
+        self.lock().approvals.running_since(id)
+    }
+
+    pub fn is_alone(&self, request: &Request) -> bool {
+        self.lock().approvals.is_alone(request)
+    }
+
+    /// The terminal had said yes before this request was denied here.
+    pub fn terminal_was_first(&self, id: &RequestId, since: Millis) {
+        self.lock().approvals.terminal_was_first(id, since);
+    }
+
+    /// Endings that were told and turned out untrue since the last call.
+    pub fn take_corrections(&self) -> Vec<Correction> {
+        self.lock().approvals.take_corrections()
+    }
+
+    /// Ends a request that was answered in the terminal, nobody knows how.
+    pub fn answered_there(&self, id: &RequestId) -> bool {
         let now = (self.clock)();
-        self.end(|approvals| approvals.withdraw(session, withdrawal, now))
+        self.end(|approvals| approvals.answered_there(id, now).into_iter().collect()) > 0
     }
 
     /// Hands a request back to the terminal because its card can't be shown.
@@ -332,7 +352,7 @@ impl State {
         desk: &Arc<Desk>,
         request: &Request,
         attachment: Attachment,
-        token: Token,
+        token: Option<Token>,
     ) -> Waiting {
         let (answer, answered) = oneshot::channel();
         self.hooks.insert(request.id.clone(), answer);
@@ -342,7 +362,7 @@ impl State {
                 id: request.id.clone(),
                 attachment,
             }),
-            token: Some(token),
+            token,
             deadline: request.deadline,
             answered,
         }
@@ -358,10 +378,6 @@ fn answer(settled: &Settled, extras: Extras) -> Answer {
         patience: Duration::from_millis(patience.unsigned_abs()),
         extras,
     }
-}
-
-fn millis(duration: Duration) -> Millis {
-    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
 }
 
 /// A hook's place. The server's task holds it while the connection stands.

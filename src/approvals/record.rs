@@ -4,18 +4,36 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-use super::request::{Digest, Dropped, Ending, Operator, Origin, Reach, Request};
+use super::request::{
+    Agent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath, Request, Said,
+};
 use crate::ids::{RequestId, SessionId, UserId};
-use crate::rules::Rule;
+use crate::rules::{Leaves, Rule};
 
-/// The whole request, tool input included; kept only while it is pending.
-pub fn request_json(request: &Request) -> Value {
+/// The whole request, tool input included; kept only while it is pending. The
+/// input may be large and is not copied but once.
+pub fn request_text(request: &Request) -> String {
+    #[derive(serde::Serialize)]
+    struct Whole<'a> {
+        #[serde(flatten)]
+        around: Value,
+        input: &'a Value,
+    }
+    let whole = Whole {
+        around: around_input(request),
+        input: &request.input,
+    };
+    serde_json::to_string(&whole).expect("keys are strings")
+}
+
+fn around_input(request: &Request) -> Value {
     let origin = &request.origin;
     json!({
         "id": request.id.as_str(),
         "tool": request.tool,
-        "input": request.input,
-        "suggested": rules_json(&request.suggested),
+        "real": real_json(&request.real),
+        // nod before 0.2.0 reads no request without it.
+        "suggested": [],
         "asked_at": request.asked_at,
         "deadline": request.deadline,
         "origin": {
@@ -28,6 +46,11 @@ pub fn request_json(request: &Request) -> Value {
             "agent": origin.agent,
             "pid": origin.pid,
             "hosted": origin.hosted,
+            "by": agent_json(&origin.caller.agent),
+            "agent_id": origin.caller.agent_id,
+            "status_dir": origin.caller.status_dir.as_ref().map(|dir| dir.to_string_lossy()),
+            "unattended": origin.caller.unattended,
+            "rules_in": origin.caller.rules_in.as_ref().map(|dir| dir.to_string_lossy()),
         },
     })
 }
@@ -40,7 +63,7 @@ pub fn read_request(value: &Value) -> Option<Request> {
         tool: text(value, "tool")?,
         digest: Digest::of(&input),
         input,
-        suggested: read_rules(&value["suggested"])?,
+        real: read_real(&value["real"]),
         asked_at: value["asked_at"].as_i64()?,
         deadline: value["deadline"].as_i64()?,
         origin: Origin {
@@ -55,17 +78,71 @@ pub fn read_request(value: &Value) -> Option<Request> {
             agent: text(origin, "agent"),
             pid: origin["pid"].as_u64().and_then(|pid| pid.try_into().ok()),
             hosted: origin["hosted"] == true,
+            caller: Caller {
+                agent: read_agent(&origin["by"])?,
+                agent_id: text(origin, "agent_id"),
+                status_dir: text(origin, "status_dir").map(PathBuf::from),
+                unattended: origin["unattended"] == true,
+                rules_in: text(origin, "rules_in").map(PathBuf::from),
+            },
         },
     })
+}
+
+fn agent_json(agent: &Agent) -> Value {
+    match agent {
+        Agent::ClaudeCode => Value::Null,
+        Agent::Codex(leaves) => json!({
+            "agent": agent.word(),
+            "session": leaves.session,
+            "prefix": leaves.prefix,
+        }),
+    }
+}
+
+/// Requests of an older nod name none, and those were Claude Code's.
+fn read_agent(value: &Value) -> Option<Agent> {
+    if value.is_null() {
+        return Some(Agent::ClaudeCode);
+    }
+    let words = value["prefix"].as_array()?.iter();
+    let prefix = words.map(|word| word.as_str().map(str::to_owned));
+    let leaves = Leaves {
+        session: value["session"].as_bool()?,
+        prefix: prefix.collect::<Option<_>>()?,
+    };
+    (value["agent"] == "codex").then_some(Agent::Codex(leaves))
+}
+
+fn real_json(real: &RealPath) -> Value {
+    match real {
+        RealPath::Unasked => Value::Null,
+        RealPath::Unknown => json!("unknown"),
+        RealPath::Known { path, project } => json!({
+            "path": path.to_str(),
+            "project": project.to_str(),
+        }),
+    }
+}
+
+/// What can't be read back is not known.
+fn read_real(value: &Value) -> RealPath {
+    let path = |name: &str| value[name].as_str().map(PathBuf::from);
+    match (value, path("path"), path("project")) {
+        (Value::Null, ..) => RealPath::Unasked,
+        (_, Some(path), Some(project)) => RealPath::Known { path, project },
+        _ => RealPath::Unknown,
+    }
 }
 
 /// The word for an ending, as the audit and `status` use it.
 pub fn kind(ending: &Ending) -> &'static str {
     match ending {
         Ending::Allowed { reach, .. } => match reach {
-            Reach::Once => "allow",
+            Reach::Once | Reach::Unwritten => "allow",
             Reach::Session(_) => "session",
-            Reach::Always { .. } => "always",
+            always if always.is_exact() => "always",
+            Reach::Always { .. } => "wider",
         },
         Ending::Denied { interrupt, .. } => {
             if *interrupt {
@@ -75,7 +152,8 @@ pub fn kind(ending: &Ending) -> &'static str {
             }
         }
         Ending::Answered { .. } => "answer",
-        Ending::Terminal { .. } => "terminal",
+        Ending::Terminal { .. } | Ending::Ran(_) => "terminal",
+        Ending::Stopped { .. } => "stop",
         Ending::TimedOut => "timeout",
         Ending::HookGone => "hook_gone",
         Ending::Orphaned => "orphaned",
@@ -93,7 +171,7 @@ pub fn ending_json(ending: &Ending) -> Value {
     match ending {
         Ending::Allowed { by, reach } => {
             let (rules, undone) = match reach {
-                Reach::Once => (&[][..], false),
+                Reach::Once | Reach::Unwritten => (&[][..], false),
                 Reach::Session(rules) => (rules.as_slice(), false),
                 Reach::Always { rules, undone } => (rules.as_slice(), *undone),
             };
@@ -106,6 +184,17 @@ pub fn ending_json(ending: &Ending) -> Value {
             json!({"kind": kind, "by": by.id.as_str(), "answers": answers})
         }
         Ending::Terminal { allowed } => json!({"kind": kind, "allowed": allowed}),
+        Ending::Ran(ran) => {
+            let corrects = ran.corrects.as_ref().map(|said| {
+                let by = said.by.as_ref().map(|by| by.id.as_str());
+                json!({"kind": said.kind, "by": by})
+            });
+            let ran = json!({"since": ran.since, "took": ran.took, "corrects": corrects});
+            json!({"kind": kind, "allowed": true, "ran": ran})
+        }
+        Ending::Stopped { by, since } => {
+            json!({"kind": kind, "by": by.id.as_str(), "since": since})
+        }
         Ending::Undeliverable { why } => json!({"kind": kind, "why": why}),
         Ending::TimedOut | Ending::HookGone | Ending::Orphaned | Ending::Dropped { .. } => {
             json!({"kind": kind})
@@ -131,7 +220,7 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
     match value["kind"].as_str()? {
         "allow" => allowed(Reach::Once),
         "session" => allowed(Reach::Session(read_rules(&value["rules"])?)),
-        "always" => allowed(Reach::Always {
+        "always" | "wider" => allowed(Reach::Always {
             rules: read_rules(&value["rules"])?,
             undone: value["undone"].as_bool()?,
         }),
@@ -144,6 +233,11 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
                 .iter()
                 .map(|answer| answer.as_str().map(str::to_owned))
                 .collect::<Option<_>>()?,
+        }),
+        "terminal" if value["ran"].is_object() => Some(Ending::Ran(read_ran(&value["ran"]))),
+        "stop" => Some(Ending::Stopped {
+            by: by()?,
+            since: value["since"].as_i64()?,
         }),
         "terminal" => Some(Ending::Terminal {
             allowed: value["allowed"].as_bool(),
@@ -158,6 +252,19 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
         "task_over" => dropped(Dropped::Over),
         "restarted" => dropped(Dropped::Restart),
         _ => None,
+    }
+}
+
+fn read_ran(value: &Value) -> Ran {
+    let said = &value["corrects"];
+    let by = || UserId::parse(said["by"].as_str()?).ok();
+    Ran {
+        since: value["since"].as_i64(),
+        took: value["took"].as_i64(),
+        corrects: text(said, "kind").map(|kind| Said {
+            kind,
+            by: by().map(|id| Operator { id }),
+        }),
     }
 }
 
@@ -204,7 +311,10 @@ mod tests {
             tool: "Bash".to_owned(),
             digest: Digest::of(&input),
             input,
-            suggested: vec![rule()],
+            real: RealPath::Known {
+                path: "/p/a".into(),
+                project: "/p".into(),
+            },
             asked_at: 5,
             deadline: 6,
             origin: Origin {
@@ -217,9 +327,21 @@ mod tests {
                 agent: None,
                 pid: Some(7),
                 hosted: true,
+                caller: Caller {
+                    agent: Agent::Codex(Leaves {
+                        session: true,
+                        prefix: vec!["git".to_owned(), "log".to_owned()],
+                    }),
+                    agent_id: Some("a1".to_owned()),
+                    status_dir: Some("/h/.claude/sessions".into()),
+                    unattended: true,
+                    rules_in: Some("/repository".into()),
+                },
             },
         };
-        assert_eq!(read_request(&request_json(&request)), Some(request));
+        let text = request_text(&request);
+        let value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read_request(&value), Some(request));
         assert_eq!(read_request(&json!({})), None);
     }
 
@@ -254,6 +376,19 @@ mod tests {
                 allowed: Some(true),
             },
             Ending::Terminal { allowed: None },
+            Ending::Ran(Ran::default()),
+            Ending::Ran(Ran {
+                since: Some(3),
+                took: Some(4),
+                corrects: Some(Said {
+                    kind: "deny".to_owned(),
+                    by: Some(by.clone()),
+                }),
+            }),
+            Ending::Stopped {
+                by: by.clone(),
+                since: 5,
+            },
             Ending::TimedOut,
             Ending::HookGone,
             Ending::Orphaned,

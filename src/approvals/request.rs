@@ -3,13 +3,12 @@
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::clock::Millis;
+use crate::hex;
 use crate::ids::{RequestId, SessionId, UserId};
-use crate::rules::Rule;
-
-/// Milliseconds since the Unix epoch, by the daemon's steady clock.
-pub type Millis = i64;
+use crate::rules::{Call, Leaves, Rule};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -19,23 +18,106 @@ pub struct Request {
     pub input: Value,
     pub digest: Digest,
     pub origin: Origin,
-    /// The allow rules Claude Code itself proposed for the project's local
-    /// settings. Empty when it proposed none, or anything else besides.
-    pub suggested: Vec<Rule>,
+    pub real: RealPath,
     pub asked_at: Millis,
     pub deadline: Millis,
 }
 
 impl Request {
-    /// Takes a request that was asked in the future, because the clock was set
-    /// back since, for one asked now. Whether it was.
-    pub fn not_in_the_future(&mut self, now: Millis) -> bool {
+    /// Moves a request asked after `now` back to `now`: the clock was set back
+    /// since. Says whether it moved.
+    pub fn pull_back_to(&mut self, now: Millis) -> bool {
         let ahead = self.asked_at - now;
         if ahead > 0 {
             self.asked_at -= ahead;
             self.deadline -= ahead;
         }
         ahead > 0
+    }
+}
+
+impl Request {
+    /// The same request with another input; its digest is still the old one's.
+    #[must_use]
+    pub fn with_input(&self, input: Value) -> Self {
+        Self {
+            id: self.id.clone(),
+            tool: self.tool.clone(),
+            input,
+            digest: self.digest,
+            origin: self.origin.clone(),
+            real: self.real.clone(),
+            asked_at: self.asked_at,
+            deadline: self.deadline,
+        }
+    }
+}
+
+impl<'a> From<&'a Request> for Call<'a> {
+    fn from(request: &'a Request) -> Self {
+        Self {
+            tool: &request.tool,
+            input: &request.input,
+            cwd: &request.origin.cwd,
+            project: &request.origin.project,
+            codex: match &request.origin.caller.agent {
+                Agent::ClaudeCode => None,
+                Agent::Codex(leaves) => Some(leaves),
+            },
+        }
+    }
+}
+
+/// About how many bytes a value takes in memory: its text, and what each node
+/// costs beside it, which for short ones is many times as much.
+pub fn weight(value: &Value) -> usize {
+    /// A key's own string and its place in the map.
+    const ENTRY: usize = 64;
+    let node = size_of::<Value>();
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => node,
+        Value::String(text) => node + text.len(),
+        Value::Array(items) => node + items.iter().map(weight).sum::<usize>(),
+        Value::Object(map) => {
+            let entries = map.iter();
+            let held = entries.map(|(key, value)| ENTRY + key.len() + weight(value));
+            node + held.sum::<usize>()
+        }
+    }
+}
+
+/// Where the file a call names really is, with every link on this machine
+/// followed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RealPath {
+    /// The call names none, or nobody looked.
+    #[default]
+    Unasked,
+    /// It can't be told.
+    Unknown,
+    Known {
+        path: PathBuf,
+        /// The project's own place, by the same reckoning.
+        project: PathBuf,
+    },
+}
+
+impl RealPath {
+    /// Whether a link leads from the path of a call to another place, or
+    /// nobody knows. The project itself may stand behind one.
+    pub fn is_elsewhere(&self, path: &Path, project: &Path) -> bool {
+        match self {
+            Self::Unasked => false,
+            Self::Unknown => true,
+            Self::Known {
+                path: real,
+                project: real_project,
+            } => {
+                let below = path.strip_prefix(project);
+                let same = below.is_ok_and(|below| real_project.join(below) == *real);
+                real != path && !same
+            }
+        }
     }
 }
 
@@ -53,6 +135,62 @@ pub struct Origin {
     pub pid: Option<u32>,
     /// Asked by a session nod itself runs: no terminal could answer instead.
     pub hosted: bool,
+    pub caller: Caller,
+}
+
+/// Which agent asks, which part of it, and where it says how it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Caller {
+    pub agent: Agent,
+    /// The subagent's own id; the main agent has none.
+    pub agent_id: Option<String>,
+    /// The directory of the agent's own status files.
+    pub status_dir: Option<PathBuf>,
+    /// It has no dialog of its own: what nobody allows is refused.
+    pub unattended: bool,
+    /// Where it keeps the project's rules, if not in the project itself.
+    pub rules_in: Option<PathBuf>,
+}
+
+/// The coding agent a request comes from, with what only that one offers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Agent {
+    #[default]
+    ClaudeCode,
+    Codex(Leaves),
+}
+
+impl Agent {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::Codex(_) => "Codex",
+        }
+    }
+
+    /// Its name where there is little room.
+    pub fn short(&self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude",
+            Self::Codex(_) => "Codex",
+        }
+    }
+
+    /// The word for it in records.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            Self::Codex(_) => "codex",
+        }
+    }
+
+    /// The command that takes a session up again at a keyboard.
+    pub fn resume(&self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude --resume",
+            Self::Codex(_) => "codex resume",
+        }
+    }
 }
 
 /// SHA-256 of the tool input's canonical JSON: what was shown is what runs.
@@ -67,11 +205,7 @@ impl Digest {
     }
 
     pub fn hex(&self) -> String {
-        use std::fmt::Write as _;
-        self.0.iter().fold(String::with_capacity(64), |mut out, b| {
-            let _ = write!(out, "{b:02x}");
-            out
-        })
+        hex::encode(&self.0)
     }
 
     /// Eight hex digits: enough for a person to compare two screens.
@@ -80,14 +214,7 @@ impl Digest {
     }
 
     pub fn parse_hex(text: &str) -> Option<Self> {
-        if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return None;
-        }
-        let mut bytes = [0; 32];
-        for (i, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
-        }
-        Some(Self(bytes))
+        hex::decode(text).map(Self)
     }
 }
 
@@ -142,6 +269,13 @@ pub enum Ending {
     Terminal {
         allowed: Option<bool>,
     },
+    /// Allowed in the terminal, and it ran.
+    Ran(Ran),
+    /// Allowed in the terminal, then stopped by a person while it ran.
+    Stopped {
+        by: Operator,
+        since: Millis,
+    },
     TimedOut,
     /// The hook's process ended without an answer.
     HookGone,
@@ -156,6 +290,24 @@ pub enum Ending {
     Dropped {
         why: Dropped,
     },
+}
+
+/// What is known of a call that ran.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ran {
+    /// When it was allowed, if the agent told.
+    pub since: Option<Millis>,
+    pub took: Option<Millis>,
+    /// What was said of it before, if that was untrue.
+    pub corrects: Option<Said>,
+}
+
+/// An ending that was told and turned out untrue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Its word, by [`super::record::kind`].
+    pub kind: String,
+    pub by: Option<Operator>,
 }
 
 /// Why a session of nod's own stopped waiting.
@@ -173,6 +325,8 @@ pub enum Dropped {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     Once,
+    /// Once: its rule was meant to stay and is in no file.
+    Unwritten,
     /// Until the Claude Code session ends.
     Session(Vec<Rule>),
     Always {
@@ -180,6 +334,16 @@ pub enum Reach {
         /// Set once the rules were taken back from the decided card.
         undone: bool,
     },
+}
+
+impl Reach {
+    /// Whether every rule it leaves covers one command or one file.
+    pub fn is_exact(&self) -> bool {
+        match self {
+            Self::Once | Self::Unwritten => true,
+            Self::Session(rules) | Self::Always { rules, .. } => rules.iter().all(Rule::is_exact),
+        }
+    }
 }
 
 /// The person who decided, as Feishu named them.

@@ -1,9 +1,10 @@
 //! What must hold whatever order things happen in.
 
 mod interleavings;
+mod terminal;
 
 use super::*;
-use crate::approvals::request::{Origin, Reach};
+use crate::approvals::request::{Caller, Origin, Ran, Reach};
 use crate::ids::UserId;
 use serde_json::json;
 
@@ -46,8 +47,9 @@ fn request(n: usize, s: usize, command: &str, now: Millis) -> Arc<Request> {
             agent: None,
             pid: None,
             hosted: false,
+            caller: Caller::default(),
         },
-        suggested: Vec::new(),
+        real: request::RealPath::Unasked,
         asked_at: now,
         deadline: now + TIMEOUT,
     })
@@ -64,11 +66,14 @@ fn deny(interrupt: bool) -> Action {
     }
 }
 
+const MAIN_TURN: Withdrawal = Withdrawal::Turn { agent: None };
+
 fn ran(command: &str) -> Withdrawal {
     Withdrawal::Tool {
         tool: "Bash".into(),
         digest: Digest::of(&json!({"command": command})),
-        allowed: true,
+        agent: None,
+        took: None,
     }
 }
 
@@ -214,11 +219,11 @@ fn after_a_restart_a_click_waits_for_the_hook_and_the_hook_for_grace() {
 #[test]
 fn a_request_asked_in_the_future_is_taken_for_one_asked_now() {
     let mut asked = Arc::unwrap_or_clone(request(1, 1, "ls", T0));
-    assert!(!asked.not_in_the_future(T0));
+    assert!(!asked.pull_back_to(T0));
     assert_eq!((asked.asked_at, asked.deadline), (T0, T0 + TIMEOUT));
-    assert!(asked.not_in_the_future(T0 - 5));
+    assert!(asked.pull_back_to(T0 - 5));
     assert_eq!((asked.asked_at, asked.deadline), (T0 - 5, T0 - 5 + TIMEOUT));
-    assert!(!asked.not_in_the_future(T0 - 5));
+    assert!(!asked.pull_back_to(T0 - 5));
 }
 
 #[test]
@@ -256,18 +261,13 @@ fn a_tools_event_closes_the_oldest_call_like_it_and_no_other() {
     let closed = desk.withdraw(&session(1), &ran("ls"), T0 + 10);
     assert_eq!(closed.len(), 1);
     assert_eq!(closed[0].request.id, id(1));
-    assert_eq!(
-        closed[0].ending,
-        Ending::Terminal {
-            allowed: Some(true)
-        }
-    );
+    assert_eq!(closed[0].ending, Ending::Ran(Ran::default()));
     assert!(
         desk.withdraw(&session(1), &ran("rm"), T0 + 11).is_empty(),
         "another input"
     );
     let rest: Vec<_> = desk
-        .withdraw(&session(1), &Withdrawal::Turn, T0 + 12)
+        .withdraw(&session(1), &MAIN_TURN, T0 + 12)
         .into_iter()
         .map(|settled| settled.request.id.clone())
         .collect();
@@ -302,7 +302,8 @@ fn the_event_of_another_call_is_not_taken_for_the_one_allowed_here() {
         let event = Withdrawal::Tool {
             tool: tool.into(),
             digest: other.digest,
-            allowed: false,
+            agent: None,
+            took: None,
         };
         desk.register(Arc::new(other), token(1), T0 + 1).unwrap();
         let closed = desk.withdraw(&session(s), &event, T0 + 2);
@@ -313,7 +314,7 @@ fn the_event_of_another_call_is_not_taken_for_the_one_allowed_here() {
 
 #[test]
 fn the_end_of_a_turn_forgets_the_events_of_its_own_session_only() {
-    for ending in [Withdrawal::Turn, Withdrawal::Session] {
+    for ending in [MAIN_TURN, Withdrawal::Session] {
         let mut desk = Approvals::new();
         for s in [1, 2] {
             desk.register(request(s, s, "ls", T0), token(1), T0)
@@ -356,9 +357,7 @@ fn a_late_interrupt_after_a_terminal_answer_changes_nothing() {
     assert_eq!(
         desk.decide(&id(1), deny(true), person("ou_a"), T0 + 2),
         Err(Refusal::Settled {
-            ending: Ending::Terminal {
-                allowed: Some(true)
-            },
+            ending: Ending::Ran(Ran::default()),
             at: T0 + 1
         })
     );
@@ -385,4 +384,43 @@ fn pending_and_past_are_bounded_and_every_index_is_cleared() {
     assert_eq!(desk.past.len(), MAX_PAST);
     assert_eq!(desk.past_order.len(), MAX_PAST);
     assert!(desk.due.is_empty() && desk.sessions.is_empty() && desk.is_empty());
+}
+
+#[test]
+fn input_that_weighs_too_much_is_for_the_terminal() {
+    let mut desk = Approvals::new();
+    // In memory each of these weighs more than six MiB.
+    let heavy = json!(vec![0; (6 << 20) / size_of::<serde_json::Value>()]);
+    let large = |n: usize, s: usize| {
+        let mut request = request(n, s, "", T0).with_input(heavy.clone());
+        request.origin.session = Some(session(s));
+        Arc::new(request)
+    };
+    let mut refused = Vec::new();
+    for n in 0..30 {
+        refused.extend(desk.register(large(n, n % 15), token(1), T0).err());
+    }
+    assert_eq!(desk.len(), 10, "of six MiB each in 64");
+    assert!(refused.iter().all(|why| *why == RegisterRefusal::Heavy));
+    let small = desk.register(request(200, 99, "ls", T0), token(1), T0);
+    assert!(small.is_ok());
+    desk.drop_one(&id(0), Dropped::Over, T0).unwrap();
+    let again = desk.register(large(300, 1), token(1), T0);
+    assert!(again.is_ok(), "what has ended weighs nothing");
+    desk.expire(T0 + TIMEOUT);
+    assert!(desk.is_empty());
+    assert_eq!(desk.held, 0);
+    for n in 400..406 {
+        let asked = desk.register(large(n, 7), token(1), T0);
+        assert_eq!(asked.is_ok(), n < 405, "one session holds half at most");
+    }
+}
+
+#[test]
+fn many_small_values_weigh_what_they_take() {
+    let zeros = json!(vec![0; 1_000]);
+    assert!(weight(&zeros) >= 24_000);
+    assert!(weight(&json!({"a": {"b": {}}})) > 200);
+    let text = json!("x".repeat(1_000));
+    assert!((1_000..1_100).contains(&weight(&text)));
 }

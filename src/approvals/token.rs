@@ -4,6 +4,8 @@
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
+use crate::hex;
+
 /// What the hook keeps in memory and presents after a daemon restart.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token([u8; 32]);
@@ -18,11 +20,11 @@ impl Token {
     }
 
     pub fn hex(&self) -> String {
-        hex(&self.0)
+        hex::encode(&self.0)
     }
 
     pub fn parse_hex(text: &str) -> Option<Self> {
-        unhex(text).map(Self)
+        hex::decode(text).map(Self)
     }
 
     pub fn hash(&self) -> TokenHash {
@@ -40,11 +42,11 @@ impl TokenHash {
     }
 
     pub fn hex(&self) -> String {
-        hex(&self.0)
+        hex::encode(&self.0)
     }
 
     pub fn parse_hex(text: &str) -> Option<Self> {
-        unhex(text).map(Self)
+        hex::decode(text).map(Self)
     }
 }
 
@@ -58,26 +60,6 @@ impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash(…)")
     }
-}
-
-fn hex(bytes: &[u8; 32]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|b| [b >> 4, b & 15])
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (i, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -1,78 +1,78 @@
-//! What is asked, as nodes of a card: each tool's own layout, and every leaf
-//! of its input either shown or counted. Reports what it could not show.
+//! What is asked, as nodes of a card: each tool's own title and layout, and
+//! every leaf of its input either shown or counted. What is long stands above
+//! the buttons by its beginning and whole in the fold. Reports what it could
+//! not show.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::fmt::Write as _;
-use url::Url;
 
-use super::danger::{self, Danger, Hit, Scan};
-use super::escape::{self, Budget, Hidden, Shape, Shown};
-use super::{coloured, cut, div, note, secrets};
+use super::{EVERYTHING, coloured, cut, div, framed, note};
 use crate::approvals::request::Request;
-use crate::rules::path;
-use crate::wording::{Lang, Text, card as words};
+use crate::danger::{self, Danger, Hit, Scan};
+use crate::text::escape::{self, Budget, Hidden, Shape, Shown};
+use crate::text::secrets;
+use crate::text::{Lang, Text};
+use crate::wording::card as words;
 
 mod diff;
+mod kinds;
 mod leaves;
 
+pub(super) use self::leaves::weigh;
+
 /// The nodes, and what the reader can't see of the input.
+#[derive(Default)]
 pub(super) struct Body {
+    /// What it is about, in its own words, on one line.
+    pub(super) title: String,
     pub(super) nodes: Vec<Value>,
+    /// Whole what the nodes show in part, and what few need to decide.
+    pub(super) more: Vec<Value>,
     /// Something is not on the card.
     pub(super) elided: bool,
     /// A credential is masked.
     pub(super) secret: bool,
     /// Dangers anywhere in the input, each once.
     pub(super) attention: Vec<Danger>,
-    /// Dangers in what is not shown, quoted.
+    /// Dangers in what is not above the buttons, quoted.
     pub(super) hidden: Vec<(Danger, String)>,
     /// All of those, also the ones past quoting.
     pub(super) hidden_hits: usize,
     pub(super) bytes: usize,
+    /// What it is about, short enough for a question before the tap.
+    pub(super) subject: String,
 }
 
-/// The tools with a layout of their own.
-const LAID_OUT: &[&str] = &[
-    "Bash",
-    "Edit",
-    "MultiEdit",
-    "NotebookEdit",
-    "Read",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
 /// As many quotes as fit beside the rest; the others are counted.
 const MAX_QUOTES: usize = 6;
 /// Shown on both sides of a hit, so that the quote can be understood.
 const QUOTE_MARGIN: usize = 48;
+/// What a title may take: no client cuts it.
+const TITLE: Budget = Budget {
+    bytes: 72,
+    lines: 1,
+};
+/// What stands above the buttons, so that a thumb reaches them.
+const GLANCE: Budget = Budget {
+    bytes: 420,
+    lines: 10,
+};
+/// A claim is one line, and one only.
+const CLAIM: Budget = Budget {
+    bytes: 96,
+    lines: 1,
+};
 
 pub(super) fn body(request: &Request, budget: Budget, lang: Lang) -> Body {
     let mut sheet = Sheet {
-        body: Body {
-            nodes: Vec::new(),
-            elided: false,
-            secret: false,
-            attention: Vec::new(),
-            hidden: Vec::new(),
-            hidden_hits: 0,
-            bytes: 0,
-        },
+        body: Body::default(),
         budget,
         lang,
+        glance: false,
+        judged: false,
     };
-    sheet.body.bytes = leaves::weigh(&request.input);
-    let known = request
-        .input
-        .as_object()
-        .is_some_and(|input| sheet.known(request, input).is_some());
-    if !known {
-        sheet.body.nodes.clear();
-        if LAID_OUT.contains(&&*request.tool) {
-            sheet.push(coloured(words::UNUSUAL.get(lang), "red"));
-        }
-        sheet.fields(&words::INPUT, &request.input, &[], 8);
-    }
+    kinds::lay_out(&mut sheet, request);
+    sheet.body.bytes = weigh(&request.input);
     sheet.body
 }
 
@@ -80,92 +80,13 @@ struct Sheet {
     body: Body,
     budget: Budget,
     lang: Lang,
-}
-
-fn text<'a>(input: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    input.get(name)?.as_str()
+    /// What is left out here stands in the fold.
+    glance: bool,
+    /// Dangers were looked for at the first glance.
+    judged: bool,
 }
 
 impl Sheet {
-    /// The tool's own layout; none when the input isn't what the tool takes.
-    fn known(&mut self, request: &Request, input: &Map<String, Value>) -> Option<()> {
-        let all = &request.input;
-        match &*request.tool {
-            "Bash" => {
-                let command = text(input, "command")?;
-                self.block(&words::COMMAND, command, Shape::Lines, 5, Scan::Command);
-                let mut shown = vec!["command"];
-                if let Some(claim) = text(input, "description") {
-                    self.block(&words::CLAIM, claim, Shape::Line, 1, Scan::Content);
-                    shown.push("description");
-                }
-                self.fields(&words::FIELDS, all, &shown, 2);
-            }
-            "Edit" => {
-                let changes = diff::of(&[input])?;
-                let named = self.path(request, text(input, "file_path")?);
-                self.block(&words::CHANGES, &changes, Shape::Diff, 6, Scan::Content);
-                if input.get("replace_all") == Some(&Value::Bool(true)) {
-                    self.push(note(words::REPLACE_ALL.get(self.lang)));
-                }
-                let shown = ["old_string", "new_string", "replace_all"];
-                self.fields(&words::FIELDS, all, &[&shown[..], named].concat(), 1);
-            }
-            "MultiEdit" => {
-                let edits = input.get("edits")?.as_array()?;
-                let edits: Option<Vec<_>> = edits.iter().map(Value::as_object).collect();
-                let changes = diff::of(&edits?)?;
-                let named = self.path(request, text(input, "file_path")?);
-                self.block(&words::CHANGES, &changes, Shape::Diff, 6, Scan::Content);
-                self.fields(&words::FIELDS, all, &[&["edits"], named].concat(), 1);
-            }
-            "Write" => {
-                let content = text(input, "content")?;
-                let named = self.path(request, text(input, "file_path")?);
-                self.block(&words::CONTENT, content, Shape::Code, 6, Scan::Content);
-                self.fields(&words::FIELDS, all, &[&["content"], named].concat(), 1);
-            }
-            "NotebookEdit" => {
-                let source = text(input, "new_source")?;
-                text(input, "notebook_path").map(|named| self.path(request, named));
-                self.block(&words::CELL, source, Shape::Code, 5, Scan::Content);
-                self.fields(&words::FIELDS, all, &["new_source"], 2);
-            }
-            "Read" => {
-                let named = self.path(request, text(input, "file_path")?);
-                self.fields(&words::FIELDS, all, named, 6);
-            }
-            "WebFetch" => {
-                let url = text(input, "url")?;
-                self.block(&words::URL, url, Shape::Line, 3, Scan::Content);
-                if let Some(host) = Url::parse(url)
-                    .ok()
-                    .and_then(|url| url.host_str().map(str::to_owned))
-                {
-                    self.line(&words::HOST, &host);
-                }
-                let mut shown = vec!["url"];
-                if let Some(prompt) = text(input, "prompt") {
-                    self.block(&words::PROMPT, prompt, Shape::Lines, 3, Scan::Content);
-                    shown.push("prompt");
-                }
-                self.fields(&words::FIELDS, all, &shown, 2);
-            }
-            "WebSearch" => {
-                self.block(
-                    &words::QUERY,
-                    text(input, "query")?,
-                    Shape::Line,
-                    4,
-                    Scan::Content,
-                );
-                self.fields(&words::FIELDS, all, &["query"], 4);
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-
     fn push(&mut self, node: Value) {
         self.body.nodes.push(node);
     }
@@ -178,87 +99,157 @@ impl Sheet {
         }
     }
 
-    fn line(&mut self, label: &Text, value: &str) {
+    /// A name or a place on one line of the fold.
+    fn line(&mut self, label: &Text, value: &str, scan: Scan) -> String {
         let budget = Budget {
             bytes: self.share(1).bytes.max(400),
             lines: 1,
         };
-        let shown = self.show(value, Shape::Line, budget, Scan::Content);
-        let line = format!("{}: {shown}", label.get(self.lang));
-        self.push(div(&line));
+        let shown = self.show(value, Shape::Name, budget, scan);
+        format!("{}: {shown}", label.get(self.lang))
     }
 
-    /// The path as it is meant, and whether that is outside the project. Says
-    /// which field it thereby showed.
-    fn path(&mut self, request: &Request, named: &str) -> &'static [&'static str] {
-        let resolved = path::resolve(&request.origin.cwd, named);
-        let text = resolved.to_string_lossy();
-        self.line(&words::PATH, &text);
-        if !path::is_inside(&resolved, &request.origin.project) {
-            self.push(coloured(words::OUTSIDE.get(self.lang), "red"));
-        }
-        if text == named { &["file_path"] } else { &[] }
+    /// The title in the thing's own words, and whether they are all of them.
+    fn title(&mut self, text: &str, shape: Shape, masks: &[secrets::Secret]) -> bool {
+        let shown = escape::fit(text, shape, masks, TITLE);
+        let whole = shown.hidden.is_none() && !shown.head.contains('\n');
+        self.body.title = match shown.hidden {
+            None => shown.head.lines().next().unwrap_or_default().to_owned(),
+            Some(_) => format!("{}…", shown.head.trim_end()),
+        };
+        whole
     }
 
     fn block(&mut self, label: &Text, text: &str, shape: Shape, eighths: usize, scan: Scan) {
-        let budget = self.share(eighths);
-        let shown = self.show(text, shape, budget, scan);
-        self.framed(label, &shown);
+        self.told(label, eighths, GLANCE, plainly, |sheet, budget| {
+            sheet.show(text, shape, budget, scan)
+        });
     }
 
-    fn framed(&mut self, label: &Text, text: &str) {
-        self.push(note(label.get(self.lang)));
-        let text = if text.is_empty() {
-            words::EMPTY.get(self.lang)
-        } else {
-            text
+    /// One line that the agent says of itself.
+    fn claim(&mut self, claim: &str) {
+        let quoted = |sheet: &Self, text: &str| {
+            let said = words::claim(text);
+            note(said.get(sheet.lang))
         };
-        let frame = json!({
-            "tag": "column_set",
-            "flex_mode": "none",
-            "background_style": "grey",
-            "columns": [{
-                "tag": "column",
-                "width": "weighted",
-                "weight": 1,
-                "padding": "8px 8px 8px 8px",
-                "elements": [div(text)],
-            }],
+        self.told(&words::CLAIM, 1, CLAIM, quoted, |sheet, budget| {
+            sheet.show(claim, Shape::Line, budget, Scan::Content)
         });
-        self.push(frame);
     }
 
     /// Everything in the input but the fields already shown.
     fn fields(&mut self, label: &Text, input: &Value, shown: &[&str], eighths: usize) {
-        let budget = self.share(eighths);
-        let text = leaves::list(self, input, shown, budget);
-        if !text.is_empty() {
-            self.framed(label, &text);
-        } else if shown.is_empty() {
-            self.framed(label, "");
+        if leaves::are_none(input, shown) {
+            return;
+        }
+        self.told(label, eighths, GLANCE, plainly, |sheet, budget| {
+            leaves::list(sheet, input, shown, budget)
+        });
+    }
+
+    /// Shows by its beginning what is long, and whole in the fold. What is in
+    /// neither is elided.
+    fn told(
+        &mut self,
+        label: &Text,
+        eighths: usize,
+        glance: Budget,
+        frame: impl Fn(&Self, &str) -> Value,
+        draw: impl Fn(&mut Self, Budget) -> String,
+    ) {
+        let whole = self.share(eighths);
+        if self.budget == EVERYTHING {
+            let text = draw(self, whole);
+            self.push(note(label.get(self.lang)));
+            let node = plainly(self, &text);
+            return self.push(node);
+        }
+        let mut first = self.blank(true);
+        let short = Budget {
+            bytes: glance.bytes.min(whole.bytes),
+            lines: glance.lines.min(whole.lines),
+        };
+        let text = draw(&mut first, short);
+        let node = frame(self, &text);
+        self.push(node);
+        let cut_off = first.body.elided;
+        self.merge(first.body);
+        if cut_off {
+            let mut second = self.blank(false);
+            let text = draw(&mut second, whole);
+            self.body.elided |= second.body.elided;
+            let node = plainly(self, &text);
+            let label = note(label.get(self.lang));
+            self.body.more.extend([label, node]);
+        }
+    }
+
+    fn blank(&self, glance: bool) -> Self {
+        Self {
+            body: Body::default(),
+            budget: self.budget,
+            lang: self.lang,
+            glance,
+            judged: !glance,
+        }
+    }
+
+    /// Takes over what was noticed at a glance.
+    fn merge(&mut self, glance: Body) {
+        self.body.secret |= glance.secret;
+        self.body.hidden_hits += glance.hidden_hits;
+        for danger in glance.attention {
+            self.beware(danger);
+        }
+        let room = MAX_QUOTES.saturating_sub(self.body.hidden.len());
+        self.body
+            .hidden
+            .extend(glance.hidden.into_iter().take(room));
+    }
+
+    fn beware(&mut self, danger: Danger) {
+        if !self.body.attention.contains(&danger) {
+            self.body.attention.push(danger);
         }
     }
 
     /// The text as the card shows it, with everything else about it noted.
     fn show(&mut self, text: &str, shape: Shape, budget: Budget, scan: Scan) -> String {
-        let secrets = secrets::find(text);
+        let secrets = match scan {
+            Scan::Command => secrets::masks(text),
+            Scan::Content | Scan::Value | Scan::Name => secrets::find(text),
+        };
+        self.show_masked(text, shape, budget, scan, &secrets)
+    }
+
+    fn show_masked(
+        &mut self,
+        text: &str,
+        shape: Shape,
+        budget: Budget,
+        scan: Scan,
+        secrets: &[secrets::Secret],
+    ) -> String {
         self.body.secret |= !secrets.is_empty();
         let Shown {
             mut head,
             tail,
             hidden,
-        } = escape::fit(text, shape, &secrets, budget);
-        let hits = danger::scan(text, scan);
-        self.note_hits(text, &hits, hidden.as_ref(), &secrets);
+        } = escape::fit(text, shape, secrets, budget);
+        self.judge(text, scan, hidden.as_ref(), secrets);
         let Some(Hidden { range, lines }) = hidden else {
             return head;
         };
         self.body.elided = true;
-        let marker = words::omitted(range.len(), lines);
+        let marker = if self.glance {
+            words::folded(range.len(), lines)
+        } else {
+            words::omitted(range.len(), lines)
+        };
         let marker = marker.get(self.lang);
         let _ = match shape {
-            Shape::Line => write!(head, " {marker} {tail}"),
-            Shape::Lines | Shape::Code | Shape::Diff => {
+            shape if shape.is_line() => write!(head, " {marker} {tail}"),
+            _ => {
                 let end = if head.ends_with('\n') { "" } else { "\n" };
                 write!(head, "{end}{marker}\n{tail}")
             }
@@ -267,19 +258,30 @@ impl Sheet {
     }
 
     /// A text that isn't shown at all.
-    fn skip(&mut self, text: &str) {
-        let secrets = secrets::find(text);
+    fn skip(&mut self, name: &str, text: &str, scan: Scan) {
+        self.body.elided = true;
+        if self.judged {
+            return;
+        }
+        let secrets = secrets::under(name, text);
+        self.body.secret |= !secrets.is_empty();
         let all = Hidden {
             range: 0..text.len(),
             lines: 0,
         };
-        self.body.elided = true;
-        self.note_hits(
-            text,
-            &danger::scan(text, Scan::Command),
-            Some(&all),
-            &secrets,
-        );
+        self.judge(text, scan, Some(&all), &secrets);
+    }
+
+    fn judge(
+        &mut self,
+        text: &str,
+        scan: Scan,
+        hidden: Option<&Hidden>,
+        secrets: &[secrets::Secret],
+    ) {
+        if !self.judged {
+            self.note_hits(text, &danger::scan(text, scan), hidden, secrets);
+        }
     }
 
     fn note_hits(
@@ -290,9 +292,7 @@ impl Sheet {
         secrets: &[secrets::Secret],
     ) {
         for Hit { danger, range } in hits {
-            if !self.body.attention.contains(danger) {
-                self.body.attention.push(*danger);
-            }
+            self.beware(*danger);
             let unseen = hidden.is_some_and(|hidden| {
                 range.start < hidden.range.end && range.end > hidden.range.start
             });
@@ -315,10 +315,34 @@ impl Sheet {
     }
 }
 
+fn plainly(sheet: &Sheet, text: &str) -> Value {
+    let text = if text.is_empty() {
+        words::EMPTY.get(sheet.lang)
+    } else {
+        text
+    };
+    framed(vec![div(text)])
+}
+
+/// Head and tail of a text, for a question that repeats it.
+fn subject(text: &str, shape: Shape) -> String {
+    let budget = Budget {
+        bytes: 480,
+        lines: 8,
+    };
+    let secrets = secrets::find(text);
+    let shown = escape::fit(text, shape, &secrets, budget);
+    match shown.hidden {
+        None => shown.head,
+        Some(_) => format!("{} … {}", shown.head.trim_end(), shown.tail),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample::{read, request, waiting};
-    use super::*;
+    use crate::approvals::request::RealPath;
+    use serde_json::json;
 
     #[test]
     fn every_leaf_of_an_unknown_tool_is_shown() {
@@ -359,6 +383,33 @@ mod tests {
         let input = json!({"a": long, "to": "evil@example.com", "z": long});
         let seen = read(&waiting(&request("mcp__mail__send", input)));
         assert!(seen.contains("to: evil@example.com"), "{seen}");
+    }
+
+    #[test]
+    fn a_link_in_the_repository_shows_where_it_leads() {
+        let mut asked = request("Read", json!({"file_path": "/home/lin/shop/src/link/x"}));
+        asked.real = RealPath::Known {
+            path: "/home/lin/.ssh/x".into(),
+            project: "/home/lin/shop".into(),
+        };
+        let seen = read(&waiting(&asked));
+        assert!(seen.contains("文件: /home/lin/shop/src/link/x"), "{seen}");
+        assert!(seen.contains("实际是: /home/lin/.ssh/x"), "{seen}");
+        assert!(seen.contains("⚠ 在项目之外"), "{seen}");
+        assert!(seen.contains("涉及密钥或凭据文件"), "{seen}");
+
+        asked.real = RealPath::Unknown;
+        assert!(read(&waiting(&asked)).contains("无法确认该文件的实际位置"));
+
+        asked.real = RealPath::Known {
+            path: "/data/shop/src/link/x".into(),
+            project: "/data/shop".into(),
+        };
+        let seen = read(&waiting(&asked));
+        assert!(
+            !seen.contains("实际是") && !seen.contains("在项目之外"),
+            "{seen}"
+        );
     }
 
     #[test]

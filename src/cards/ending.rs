@@ -1,21 +1,25 @@
 //! The card of a settled request: what became of it, by whom, when, after how
-//! long; and still what was asked. Has no button but the undo of an "always".
+//! long, on one line; what was asked stays in its fold. Has no button but the
+//! undo of an "always".
 
 use serde_json::{Value, json};
 
 use super::body::body;
-use super::escape::{self, Budget, Shape};
-use super::permission::{origin, rendered};
+use super::permission::{origin, said as rules_said};
 use super::question;
 use super::{
-    Head, card, coloured, confirm, cut, div, fitting, local_time, markdown, note, place, plain,
+    Head, MAX_TITLE, card, coloured, cut, div, fitting, fold, local_time, markdown, note, place,
+    plain,
 };
-use crate::approvals::request::{Ending, Millis, Operator, Reach, Request};
+use crate::approvals::request::{Agent, Ending, Operator, Ran, Reach, Request};
+use crate::clock::Millis;
 use crate::ids::UserId;
-use crate::rules::LOCAL_SETTINGS;
-use crate::sessions::questions;
+use crate::sessions::questions::{self, Kind, Question};
+use crate::text::escape::{self, Budget, Shape};
+use crate::text::{Lang, Text};
 use crate::wording::card::{self as words};
-use crate::wording::{Lang, Text, ending as said, question as asking};
+use crate::wording::rule::Until;
+use crate::wording::{ending as said, question as asking};
 
 /// Whether the waiting process confirmed that it took the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,9 @@ pub enum Delivery {
 /// Settled requests are read at a glance: a share of what a waiting one gets.
 const BODY_SHARE: usize = 3;
 const MAX_REASON: usize = 3 * 1024;
+const MAX_TOOL: usize = 200;
+/// An answer that fits on one line.
+const MAX_SHOWN: usize = 80;
 
 /// The card in its final state. `undo` is the value of the undo button, which
 /// only an "always" that still holds can have.
@@ -43,8 +50,21 @@ pub fn ended(
             bytes: budget.bytes / BODY_SHARE,
             lines: budget.lines / BODY_SHARE,
         };
-        build(request, ending, at, delivery, undo, budget, lang)
+        build(request, ending, at, delivery, undo, Some(budget), lang)
     })
+}
+
+/// The same without anything of the tool's input, for where that must not
+/// stay after the end.
+pub fn without_input(
+    request: &Request,
+    ending: &Ending,
+    at: Millis,
+    delivery: Delivery,
+    undo: Option<&Value>,
+    lang: Lang,
+) -> Value {
+    build(request, ending, at, delivery, undo, None, lang)
 }
 
 fn build(
@@ -53,7 +73,7 @@ fn build(
     at: Millis,
     delivery: Delivery,
     undo: Option<&Value>,
-    budget: Budget,
+    budget: Option<Budget>,
     lang: Lang,
 ) -> Value {
     let unconfirmed = delivery == Delivery::Unconfirmed
@@ -61,60 +81,112 @@ fn build(
             ending,
             Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. }
         );
-    let (title, colour) = outcome(ending);
-    let mut elements = match questions::of(&request.tool, &request.input) {
-        Some((ask, _)) => question::asked(&ask, budget, lang),
-        None => body(request, budget, lang).nodes,
+    let (state, colour) = outcome(ending, request);
+    let (title, mut asked) = if let Some(budget) = budget {
+        asked(request, budget, lang)
+    } else {
+        let tool = escape::visible(&cut(request.tool.clone(), MAX_TOOL), Shape::Lines);
+        let said = vec![div(&tool), note(said::INPUT_NOT_KEPT.get(lang))];
+        (kind(request, lang), said)
     };
-    elements.push(note(&origin(request, lang)));
-    elements.push(json!({"tag": "hr"}));
-    elements.extend(result(ending, title, request, at, lang));
+    let heading = cut(title.clone(), MAX_TITLE);
+    if heading != title {
+        asked.insert(0, div(&title));
+    }
+    let mut elements = result(ending, request, at, lang);
     if unconfirmed {
         elements.push(coloured(said::UNCONFIRMED_TEXT.get(lang), "orange"));
     }
-    elements.extend(detail(ending, request, undo, lang));
-    let tag = if unconfirmed {
-        &said::UNCONFIRMED
-    } else {
-        title
-    };
+    let Detail {
+        shown,
+        mut folded,
+        heading: opens,
+    } = detail(ending, request, undo, lang);
+    elements.extend(shown);
+    folded.append(&mut asked);
+    folded.push(note(&origin(request, lang)));
+    elements.push(fold(opens.get(lang), folded));
     let head = Head {
         colour,
-        title,
-        tag,
+        title: &format!("{} {heading}", mark(ending)),
+        tag: state.get(lang),
         tag_colour: match (unconfirmed, colour) {
             (true, _) => "orange",
             (false, "green") => "green",
             (false, "red") => "red",
             (false, _) => "neutral",
         },
-        place: &place(&request.origin),
+        place: &place(request, lang),
     };
     card(&head, elements, lang)
 }
 
-fn outcome(ending: &Ending) -> (&'static Text, &'static str) {
+/// Title and body of what was asked.
+fn asked(request: &Request, budget: Budget, lang: Lang) -> (String, Vec<Value>) {
+    if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
+        let nodes = question::asked(&ask, budget, lang).nodes();
+        return (question::title(&ask, lang), nodes);
+    }
+    let body = body(request, budget, lang);
+    let nodes = body.nodes.into_iter().chain(body.more);
+    (body.title, nodes.collect())
+}
+
+/// A title without anything of the input.
+fn kind(request: &Request, lang: Lang) -> String {
+    let title = match questions::of(&request.tool, &request.input) {
+        Some((ask, _)) => ask
+            .questions
+            .first()
+            .map(|first| asking::title(&first.kind)),
+        None => None,
+    };
+    let title = title.unwrap_or_else(|| words::Work::of(&request.tool).name());
+    title.get(lang).to_owned()
+}
+
+fn mark(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Allowed { .. } | Ending::Answered { .. } | Ending::Ran(_) => "✓",
+        Ending::Denied { .. } => "✗",
+        Ending::Terminal { allowed } => match allowed {
+            Some(true) => "✓",
+            Some(false) => "✗",
+            None => "–",
+        },
+        Ending::Stopped { .. }
+        | Ending::TimedOut
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Undeliverable { .. }
+        | Ending::Dropped { .. } => "–",
+    }
+}
+
+fn outcome(ending: &Ending, request: &Request) -> (&'static Text, &'static str) {
     match ending {
         Ending::Allowed { reach, .. } => match reach {
             Reach::Once => (&said::ALLOWED, "green"),
+            Reach::Unwritten => (&said::ALLOWED_UNWRITTEN, "green"),
             Reach::Session(_) => (&said::ALLOWED_SESSION, "green"),
-            Reach::Always { undone: false, .. } => (&said::ALLOWED_ALWAYS, "green"),
             Reach::Always { undone: true, .. } => (&said::UNDONE, "green"),
+            always if always.is_exact() => (&said::ALLOWED_ALWAYS, "green"),
+            Reach::Always { .. } => (&said::ALLOWED_WIDER, "green"),
         },
-        Ending::Denied { interrupt, .. } => {
-            let title = if *interrupt {
-                &said::INTERRUPTED
-            } else {
-                &said::DENIED
-            };
-            (title, "red")
-        }
+        Ending::Denied { interrupt, .. } => match refused_answer(request) {
+            _ if *interrupt => (&said::INTERRUPTED, "red"),
+            Some(own) => (own, "grey"),
+            None => (&said::DENIED, "red"),
+        },
         Ending::Answered { .. } => (&said::ANSWERED, "green"),
         Ending::Terminal { allowed } => match allowed {
             Some(true) => (&said::TERMINAL_YES, "grey"),
             Some(false) => (&said::TERMINAL_NO, "grey"),
             None => (&said::TERMINAL, "grey"),
         },
+        Ending::Ran(ran) if was_elsewhere(ran) => (&said::ELSEWHERE, "grey"),
+        Ending::Ran(_) => (&said::TERMINAL_YES, "grey"),
+        Ending::Stopped { .. } => (&said::STOPPED, "grey"),
         Ending::TimedOut => (&said::TIMED_OUT, "grey"),
         Ending::HookGone => (&said::HOOK_GONE, "grey"),
         Ending::Orphaned => (&said::ORPHANED, "grey"),
@@ -123,13 +195,35 @@ fn outcome(ending: &Ending) -> (&'static Text, &'static str) {
     }
 }
 
-/// What, who and when on one line of our own markdown.
-fn result(ending: &Ending, title: &Text, request: &Request, at: Millis, lang: Lang) -> Vec<Value> {
+/// What it is called to refuse a question's answer: nobody asked for leave.
+fn refused_answer(request: &Request) -> Option<&'static Text> {
+    let (ask, _) = questions::of(&request.tool, &request.input)?;
+    let of_plan = |question: &Question| matches!(question.kind, Kind::Plan { .. });
+    Some(if ask.questions.iter().any(of_plan) {
+        &said::KEEPS_PLANNING
+    } else {
+        &said::DECLINED
+    })
+}
+
+/// A yes in the terminal leaves the hook waiting: one that was gone before the
+/// call ran was let go by somebody else's.
+fn was_elsewhere(ran: &Ran) -> bool {
+    let said = ran.corrects.as_ref();
+    said.is_some_and(|said| said.kind == "hook_gone")
+}
+
+/// When, after how long and by whom, on one line of our own markdown.
+fn result(ending: &Ending, request: &Request, at: Millis, lang: Lang) -> Vec<Value> {
     let when = said::when(&local_time(at), at.saturating_sub(request.asked_at));
-    let mut line = format!("**{}** · {}", title.get(lang), when.get(lang));
+    let mut line = when.get(lang).to_owned();
     let by = match ending {
-        Ending::Allowed { by, .. } | Ending::Denied { by, .. } | Ending::Answered { by, .. } => by,
+        Ending::Allowed { by, .. }
+        | Ending::Denied { by, .. }
+        | Ending::Stopped { by, .. }
+        | Ending::Answered { by, .. } => by,
         Ending::Terminal { .. }
+        | Ending::Ran(_)
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
@@ -159,67 +253,173 @@ fn person(by: &Operator) -> Option<String> {
     })
 }
 
-fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) -> Vec<Value> {
-    let say = |text: &Text| vec![note(text.get(lang))];
+/// What else there is to say: at once, and in the fold below its heading.
+struct Detail {
+    shown: Vec<Value>,
+    folded: Vec<Value>,
+    heading: &'static Text,
+}
+
+impl Detail {
+    fn folded(folded: Vec<Value>) -> Self {
+        Self {
+            shown: Vec::new(),
+            folded,
+            heading: &words::FOLD_DETAILS,
+        }
+    }
+}
+
+fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) -> Detail {
+    let say = |text: &Text| Detail::folded(vec![note(text.get(lang))]);
+    let rules = |rules, until| note(&rules_said(rules, &request.origin, until, lang));
     match ending {
         Ending::Allowed { reach, .. } => match reach {
-            Reach::Once => Vec::new(),
-            Reach::Session(rules) => {
-                vec![note(&format!(
-                    "{}: {}",
-                    said::SESSION_RULE.get(lang),
-                    rendered(rules)
-                ))]
-            }
-            Reach::Always { rules, undone } => {
-                let rule = format!(
-                    "{}: {}\n{}: {LOCAL_SETTINGS}",
-                    said::RULE.get(lang),
-                    rendered(rules),
-                    words::RULE_FILE.get(lang),
-                );
-                let mut nodes = vec![note(&rule)];
-                match undo {
-                    _ if *undone => nodes.push(note(said::UNDONE_TEXT.get(lang))),
-                    Some(value) => nodes.push(undo_button(value, lang)),
-                    None => {}
+            Reach::Once => Detail::folded(Vec::new()),
+            Reach::Unwritten => Detail {
+                shown: vec![note(said::UNWRITTEN_TEXT.get(lang))],
+                ..Detail::folded(Vec::new())
+            },
+            Reach::Session(granted) => Detail {
+                heading: &said::FOLD_RULE,
+                ..Detail::folded(vec![rules(granted, Until::SessionEnd)])
+            },
+            Reach::Always {
+                rules: granted,
+                undone,
+            } => {
+                let mut folded = vec![rules(granted, Until::Undone)];
+                let heading = match undo {
+                    _ if *undone => {
+                        folded.push(note(said::UNDONE_TEXT.get(lang)));
+                        &said::FOLD_RULE
+                    }
+                    _ if request.origin.caller.agent != Agent::ClaudeCode => {
+                        folded.push(note(said::CODEX_KEEPS_IT.get(lang)));
+                        &said::FOLD_RULE
+                    }
+                    Some(value) => {
+                        folded.push(undo_button(value, lang));
+                        &said::FOLD_UNDO
+                    }
+                    None => &said::FOLD_RULE,
+                };
+                Detail {
+                    heading,
+                    ..Detail::folded(folded)
                 }
-                nodes
             }
         },
-        Ending::Denied { reason, .. } => reason
-            .as_deref()
-            .filter(|reason| !reason.is_empty())
-            .map(|reason| {
+        Ending::Denied {
+            reason, interrupt, ..
+        } => {
+            let reason = reason.as_deref().filter(|reason| !reason.is_empty());
+            let heading = match reason {
+                Some(_) => &said::FOLD_REASON,
+                None => &words::FOLD_DETAILS,
+            };
+            let mut folded = reason.map_or_else(Vec::new, |reason| {
                 let text = cut(
                     escape::visible(&cut(reason.to_owned(), MAX_REASON), Shape::Lines),
                     MAX_REASON,
                 );
                 vec![note(said::REASON.get(lang)), div(&text)]
-            })
-            .unwrap_or_default(),
-        Ending::Answered { answers, .. } => answers
-            .iter()
-            .map(|answer| {
-                let words = asking::kept_words(answer).map_or_else(
-                    || escape::visible(&cut(answer.clone(), MAX_REASON), Shape::Lines),
-                    |text| text.get(lang).to_owned(),
-                );
-                div(&format!(
-                    "{}: {}",
-                    asking::ANSWER.get(lang),
-                    cut(words, MAX_REASON)
-                ))
-            })
-            .collect(),
+            });
+            let caller = &request.origin.caller;
+            if *interrupt && caller.status_dir.is_some() && caller.agent_id.is_none() {
+                folded.push(note(said::MAY_HAVE_RUN.get(lang)));
+            }
+            Detail {
+                heading,
+                ..Detail::folded(folded)
+            }
+        }
+        Ending::Answered { answers, .. } => answered(answers, lang),
         Ending::Terminal { .. } => say(&said::TERMINAL_TEXT),
+        Ending::Ran(ran) => ran_detail(ran, lang),
+        Ending::Stopped { .. } => say(&said::STOPPED_TEXT),
         Ending::TimedOut if request.origin.hosted => say(&said::UNANSWERED_TEXT),
+        Ending::TimedOut if request.origin.caller.unattended => say(&said::UNATTENDED_TEXT),
         Ending::TimedOut => say(&said::TIMED_OUT_TEXT),
         Ending::HookGone => say(&said::HOOK_GONE_TEXT),
         Ending::Orphaned => say(&said::ORPHANED_TEXT),
         Ending::Undeliverable { .. } => say(&said::UNDELIVERABLE_TEXT),
         Ending::Dropped { why } => say(said::dropped(*why)),
     }
+}
+
+/// One short answer stands on the card, more of it in the fold.
+fn answered(answers: &[String], lang: Lang) -> Detail {
+    let mut said = answers.iter().map(|answer| {
+        let words = asking::kept_words(answer).map_or_else(
+            || escape::visible(&cut(answer.clone(), MAX_REASON), Shape::Lines),
+            |text| text.get(lang).to_owned(),
+        );
+        format!("{}: {}", asking::ANSWER.get(lang), cut(words, MAX_REASON))
+    });
+    match answers {
+        [only] if only.len() <= MAX_SHOWN && !only.contains('\n') => Detail {
+            shown: said.next().map(|line| div(&line)).into_iter().collect(),
+            ..Detail::folded(Vec::new())
+        },
+        _ => Detail::folded(said.map(|line| div(&line)).collect()),
+    }
+}
+
+fn ran_detail(ran: &Ran, lang: Lang) -> Detail {
+    let corrected = ran.corrects.as_ref().map(|untrue| {
+        let words = said::corrects(&untrue.kind);
+        coloured(words.get(lang), "orange")
+    });
+    let how_long = match (ran.took, ran.since) {
+        (Some(took), _) if took >= 1_000 => note(said::took(took).get(lang)),
+        (None, Some(since)) => markdown(said::began(&local_time(since)).get(lang)),
+        (Some(_) | None, _) => note(said::TERMINAL_TEXT.get(lang)),
+    };
+    Detail {
+        shown: corrected.into_iter().collect(),
+        ..Detail::folded(vec![how_long])
+    }
+}
+
+/// The card of a call that was allowed in the terminal and runs. `stop` is the
+/// value of the one button that still does something, while it does.
+pub fn running(request: &Request, since: Millis, stop: Option<&Value>, lang: Lang) -> Value {
+    fitting(|budget| {
+        let budget = Budget {
+            bytes: budget.bytes / BODY_SHARE,
+            lines: budget.lines / BODY_SHARE,
+        };
+        let state = said::RUNNING.get(lang);
+        let body = body(request, budget, lang);
+        let since = said::since(&local_time(since));
+        let mut elements = vec![markdown(since.get(lang))];
+        elements.extend(stop.map(|value| stop_button(value, lang)));
+        let mut folded = vec![note(said::RUNNING_TEXT.get(lang))];
+        folded.extend(body.nodes.into_iter().chain(body.more));
+        folded.push(note(&origin(request, lang)));
+        elements.push(fold(words::FOLD_DETAILS.get(lang), folded));
+        let head = Head {
+            colour: "grey",
+            title: &format!("▶ {}", body.title),
+            tag: state,
+            tag_colour: "neutral",
+            place: &place(request, lang),
+        };
+        card(&head, elements, lang)
+    })
+}
+
+fn stop_button(value: &Value, lang: Lang) -> Value {
+    json!({
+        "tag": "button",
+        "element_id": "b_stop",
+        "type": "danger",
+        "size": "medium",
+        "width": "default",
+        "text": plain(said::STOP.get(lang)),
+        "behaviors": [{"type": "callback", "value": value}],
+    })
 }
 
 fn undo_button(value: &Value, lang: Lang) -> Value {
@@ -231,7 +431,6 @@ fn undo_button(value: &Value, lang: Lang) -> Value {
         "width": "default",
         "text": plain(words::UNDO.get(lang)),
         "behaviors": [{"type": "callback", "value": value}],
-        "confirm": confirm(&words::CONFIRM_UNDO, words::CONFIRM_UNDO_TEXT.get(lang), lang),
     })
 }
 
@@ -240,6 +439,8 @@ mod tests {
     use super::super::Action;
     use super::super::sample::{actions, bash, endings, read, strings, values};
     use super::*;
+    use crate::approvals::request::Said;
+    use crate::rules::Rule;
 
     #[test]
     fn every_ending_says_what_who_when_and_how_long() {
@@ -247,9 +448,11 @@ mod tests {
         let undo = values(Action::Undo);
         for (ending, said) in endings().iter().zip([
             "已批准",
+            "已批准，规则未写入",
             "本次会话已允许",
             "已始终允许",
             "规则已撤销",
+            "已始终允许这一类",
             "已拒绝",
             "已拒绝并中断",
             "已在终端批准",
@@ -262,6 +465,10 @@ mod tests {
             "已取消",
             "已取消",
             "卡片无法送达",
+            "已在终端批准",
+            "已在终端批准",
+            "已在终端批准",
+            "已在终端批准，后被中断",
         ]) {
             let at = request.asked_at + 61_000;
             let card = ended(
@@ -273,14 +480,17 @@ mod tests {
                 Lang::Zh,
             );
             let seen = read(&card);
-            assert!(seen.contains(&format!("**{said}**")), "{seen}");
+            assert_eq!(card["header"]["text_tag_list"][0]["text"]["content"], said);
+            let title = card["header"]["title"]["content"].as_str().unwrap();
+            assert!(title.ends_with(" npm run build"), "{title}");
             assert!(
                 seen.contains("npm run build") && seen.contains("等待 1 分 1 秒"),
                 "{seen}"
             );
             assert!(seen.contains(&format!("millisecond='{at}'")), "{seen}");
             let decided = matches!(ending, Ending::Allowed { .. } | Ending::Denied { .. });
-            assert_eq!(seen.contains("<person id='ou_1'"), decided, "{seen}");
+            let chosen = decided || matches!(ending, Ending::Stopped { .. });
+            assert_eq!(seen.contains("<person id='ou_1'"), chosen, "{seen}");
             let always = matches!(
                 ending,
                 Ending::Allowed {
@@ -294,6 +504,174 @@ mod tests {
             assert_eq!(read(&card).contains("没有收到确认"), decided);
             assert_eq!(actions(&card), Vec::<&str>::new());
         }
+    }
+
+    #[test]
+    fn the_card_that_is_kept_says_all_but_what_was_asked() {
+        let question = json!({"questions": [{"question": "mark-7f3a?", "header": "h",
+            "multiSelect": false, "options": [{"label": "a", "description": "mark-7f3a"}]}]});
+        let mut asked = bash("ls");
+        asked.tool = "AskUserQuestion".to_owned();
+        let undo = values(Action::Undo);
+        for request in [bash("make mark-7f3a"), asked.with_input(question)] {
+            for ending in &endings() {
+                let kept = |draw: fn(&_, &_, _, _, _, _) -> Value| {
+                    let at = request.asked_at + 61_000;
+                    draw(
+                        &request,
+                        ending,
+                        at,
+                        Delivery::Confirmed,
+                        Some(&undo),
+                        Lang::Zh,
+                    )
+                };
+                let (whole, kept) = (kept(ended), kept(without_input));
+                assert!(whole.to_string().contains("mark-7f3a"));
+                assert!(!kept.to_string().contains("mark-7f3a"), "{kept}");
+                for same in ["text_tag_list", "template", "subtitle"] {
+                    assert_eq!(kept["header"][same], whole["header"][same]);
+                }
+                assert_eq!(actions(&kept), actions(&whole));
+                assert!(read(&kept).contains("等待 1 分 1 秒"), "{kept}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_runs_says_since_when_and_offers_no_more_than_a_stop() {
+        let request = bash("npm run build");
+        let stop = values(Action::Interrupt);
+        for (stop, offered) in [(Some(&stop), vec!["interrupt"]), (None, vec![])] {
+            let card = running(&request, 1_700_000_000_000, stop, Lang::Zh);
+            let seen = read(&card);
+            assert_eq!(actions(&card), offered);
+            for said in [
+                "▶ npm run build",
+                "已在终端批准，运行中",
+                "millisecond='1700000000000'",
+                "npm run build",
+            ] {
+                assert!(seen.contains(said), "{seen}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_decided_card_says_what_its_rule_covers() {
+        let request = bash("git count-objects -v");
+        let always = |rules| Reach::Always {
+            rules,
+            undone: false,
+        };
+        for (reach, zh, en) in [
+            (
+                always(vec![Rule::new("Bash", "npm test")]),
+                "今后 Claude 可直接在 shop 中运行 `npm test`，仅此一条命令\n规则: Bash(npm test)",
+                "From now on Claude may run exactly `npm test`, in shop\nRule: Bash(npm test)",
+            ),
+            (
+                always(vec![Rule::new("Bash", "git count-objects *")]),
+                "以 `git count-objects` 开头的任何命令\n规则: Bash(git count-objects *)",
+                "anything that begins with `git count-objects`, in shop\nRule: Bash(git count-objects *)",
+            ),
+            (
+                always(vec![Rule::new("Edit", "//p/a.txt")]),
+                "修改文件 `/p/a.txt`，仅此一个文件，内容不限",
+                "change the file `/p/a.txt` in any way, and no other",
+            ),
+            (
+                Reach::Session(vec![Rule::bare("mcp__a__get_x")]),
+                "本次会话内，Claude 可直接在 shop 中使用 mcp__a__get_x，该工具的任何参数均可",
+                "Until this session ends Claude may use mcp__a__get_x with any input of this tool",
+            ),
+        ] {
+            let ending = Ending::Allowed {
+                by: super::super::sample::operator(),
+                reach,
+            };
+            for (lang, sentence) in [(Lang::Zh, zh), (Lang::En, en)] {
+                let card = ended(&request, &ending, 0, Delivery::Confirmed, None, lang);
+                assert!(
+                    read(&card).contains(sentence),
+                    "{sentence}: {}",
+                    read(&card)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_ending_is_called_by_its_own_name() {
+        let of = |request: &Request, ending: &Ending| {
+            read(&ended(
+                request,
+                ending,
+                0,
+                Delivery::Confirmed,
+                None,
+                Lang::Zh,
+            ))
+        };
+        let denied = Ending::Denied {
+            by: super::super::sample::operator(),
+            reason: None,
+            interrupt: false,
+        };
+        let asked = |tool: &str, input| super::super::sample::request(tool, input);
+        let plan = asked("ExitPlanMode", json!({"plan": "1. measure"}));
+        let seen = of(&plan, &denied);
+        assert!(
+            seen.contains("继续完善计划") && !seen.contains("已拒绝"),
+            "{seen}"
+        );
+        let option = |label: &str| json!({"label": label, "description": ""});
+        let questions = json!([{"question": "Which?", "header": "h", "multiSelect": false,
+            "options": [option("a"), option("b")]}]);
+        let question = asked("AskUserQuestion", json!({"questions": questions}));
+        let seen = of(&question, &denied);
+        assert!(
+            seen.contains("未作回答") && !seen.contains("已拒绝"),
+            "{seen}"
+        );
+        let let_go = Ending::Ran(Ran {
+            since: None,
+            took: Some(1_000),
+            corrects: Some(Said {
+                kind: "hook_gone".to_owned(),
+                by: None,
+            }),
+        });
+        let seen = of(&bash("ls"), &let_go);
+        assert!(
+            seen.contains("已在别处批准") && !seen.contains("终端已先批准"),
+            "{seen}"
+        );
+        let mut unattended = bash("ls");
+        unattended.origin.caller.unattended = true;
+        let seen = of(&unattended, &Ending::TimedOut);
+        assert!(
+            seen.contains("没有获准执行") && !seen.contains("交回终端"),
+            "{seen}"
+        );
+    }
+
+    #[test]
+    fn a_correction_says_what_was_untrue_and_how_long_it_ran() {
+        let ending = Ending::Ran(Ran {
+            since: None,
+            took: Some(12_000),
+            corrects: Some(Said {
+                kind: "deny".to_owned(),
+                by: None,
+            }),
+        });
+        let card = ended(&bash("ls"), &ending, 0, Delivery::Confirmed, None, Lang::Zh);
+        let seen = read(&card);
+        assert!(
+            seen.contains("曾显示「已拒绝」") && seen.contains("运行了 12 秒"),
+            "{seen}"
+        );
     }
 
     #[test]
@@ -316,7 +694,9 @@ mod tests {
     #[test]
     fn a_reason_is_shown_as_it_was_typed() {
         let request = bash("ls");
-        let ending = &endings()[4];
+        let denied = |ending: &&Ending| matches!(ending, Ending::Denied { .. });
+        let all = endings();
+        let ending = all.iter().find(denied).unwrap();
         let card = ended(&request, ending, 0, Delivery::Confirmed, None, Lang::Zh);
         strings(&card, &mut |_, node, text| {
             if text.contains("**no**") {

@@ -3,25 +3,26 @@
 
 use serde_json::{Value, json};
 
-use super::body::body;
-use super::escape::Budget;
-use super::permission::{
-    button_words, buttons, column, expiry, may_allow, origin, rules, warnings,
-};
-use super::{Action, BUDGETS, Head, card, note, place, plain, size};
+use super::body::{Body, body};
+use super::permission::{alarm, buttons, expiry, may_allow, origin, rules, said, warnings};
+use super::ways::button_words;
+use super::{Action, BUDGETS, EVERYTHING, Head, bare_size, card, fold, note, place, plain, row};
 use crate::approvals::request::Request;
 use crate::rules::Offer;
-use crate::wording::Lang;
+use crate::text::Lang;
+use crate::text::escape::Budget;
 use crate::wording::card::{self as words, Work};
 use crate::wording::page;
+use crate::wording::rule::Until;
 
 /// A custom bot takes 20 KB; the difference pays for the envelope.
 pub const MAX_LINKED: usize = 18 * 1024;
 
 /// What a page can decide.
-pub const LINKED: [Action; 4] = [
+pub const LINKED: [Action; 5] = [
     Action::Allow,
     Action::Always,
+    Action::Wider,
     Action::Deny,
     Action::Interrupt,
 ];
@@ -36,38 +37,64 @@ pub fn waiting(
 ) -> Value {
     fitting(|budget| {
         let mut body = body(request, budget, lang);
-        let actions = buttons(&body, offer);
+        // The page behind a link shows it whole.
+        let actions = buttons(&body, offer, true);
         let mut elements = std::mem::take(&mut body.nodes);
-        elements.extend(warnings(&body, denied_before, lang));
-        elements.push(note(&origin(request, lang)));
-        if may_allow(&body) {
-            elements.extend(rules(&body, offer, lang));
+        elements.extend(warnings(&body, true, denied_before, lang));
+        let open = may_allow(&body, true);
+        let shown = |action| {
+            let danger = !body.attention.is_empty();
+            actions
+                .contains(&action)
+                .then(|| link(action, &links(action), danger, lang))
+        };
+        elements.push(row(shown(Action::Allow), shown(Action::Deny)));
+        elements.push(row(shown(Action::Always), shown(Action::Interrupt)));
+        let mut folded = std::mem::take(&mut body.more);
+        if open {
+            folded.extend(rules(&body, offer, &request.origin, lang));
+            folded.extend(wider(&actions, offer, request, lang));
+            folded.extend(shown(Action::Wider));
         }
-        let columns: Vec<_> = LINKED
-            .into_iter()
-            .filter(|action| actions.contains(action))
-            .map(|action| column(link(action, &links(action), lang)))
-            .collect();
-        elements.push(json!({
-            "tag": "column_set",
-            "flex_mode": "bisect",
-            "horizontal_spacing": "8px",
-            "columns": columns,
-        }));
-        elements.push(note(page::DECIDE_ON_PAGE.get(lang)));
+        folded.push(note(&origin(request, lang)));
+        folded.push(note(page::DECIDE_ON_PAGE.get(lang)));
+        elements.push(fold(&heading(open, lang), folded));
         elements.push(expiry(request, lang));
-        finished(request, elements, may_allow(&body), lang)
+        let mut card = finished(request, &body, elements, open, lang);
+        alarm(&mut card, &body, lang);
+        card
     })
+}
+
+fn heading(open: bool, lang: Lang) -> String {
+    let rule = open.then_some(words::FOLD_RULE.get(lang));
+    let parts = rule.into_iter().chain([words::FOLD_DETAILS.get(lang)]);
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+/// What the wider choice would leave.
+fn wider(actions: &[Action], offer: &Offer, request: &Request, lang: Lang) -> Option<Value> {
+    let rules = offer
+        .wider
+        .as_ref()
+        .filter(|_| actions.contains(&Action::Wider))?;
+    let said = said(rules, &request.origin, Until::Undone, lang);
+    Some(note(&format!("{}: {said}", words::WIDER.get(lang))))
 }
 
 /// The card of a request that only the terminal can answer, because nod's
 /// service does not run.
 pub fn announced(request: &Request, lang: Lang) -> Value {
     fitting(|budget| {
-        let mut elements = body(request, budget, lang).nodes;
-        elements.push(note(&origin(request, lang)));
+        let mut body = body(request, budget, lang);
+        let mut elements = std::mem::take(&mut body.nodes);
         elements.push(note(page::NOTIFY_ONLY.get(lang)));
-        finished(request, elements, false, lang)
+        let mut folded = std::mem::take(&mut body.more);
+        folded.push(note(&origin(request, lang)));
+        elements.push(fold(&heading(false, lang), folded));
+        let mut card = finished(request, &body, elements, false, lang);
+        alarm(&mut card, &body, lang);
+        card
     })
 }
 
@@ -75,7 +102,7 @@ fn fitting(build: impl Fn(Budget) -> Value) -> Value {
     let [roomy, tighter @ ..] = BUDGETS;
     let mut card = build(roomy);
     for budget in tighter {
-        if size(&card) <= MAX_LINKED {
+        if bare_size(&card) <= MAX_LINKED {
             break;
         }
         card = build(budget);
@@ -83,24 +110,24 @@ fn fitting(build: impl Fn(Budget) -> Value) -> Value {
     card
 }
 
-fn finished(request: &Request, elements: Vec<Value>, open: bool, lang: Lang) -> Value {
-    let work = Work::of(&request.tool);
+fn finished(request: &Request, body: &Body, elements: Vec<Value>, open: bool, lang: Lang) -> Value {
+    let tag = if open {
+        &words::WAITING
+    } else {
+        &words::BLOCKED
+    };
     let head = Head {
-        colour: work.colour(),
-        title: &words::asks_to(work),
-        tag: if open {
-            &words::WAITING
-        } else {
-            &words::BLOCKED
-        },
+        colour: Work::of(&request.tool).colour(),
+        title: &body.title,
+        tag: tag.get(lang),
         tag_colour: "orange",
-        place: &place(&request.origin),
+        place: &place(request, lang),
     };
     card(&head, elements, lang)
 }
 
-fn link(action: Action, url: &str, lang: Lang) -> Value {
-    let (label, kind) = button_words(action);
+fn link(action: Action, url: &str, danger: bool, lang: Lang) -> Value {
+    let (label, kind) = button_words(action, danger);
     json!({
         "tag": "button",
         "element_id": format!("b_{}", action.as_str()),
@@ -122,16 +149,13 @@ pub struct Paragraph {
 
 /// Everything the card would show, with nothing left out.
 pub fn whole(request: &Request, offer: &Offer, lang: Lang) -> Vec<Paragraph> {
-    // More than any request has, and room to reckon with.
-    let everything = Budget {
-        bytes: usize::MAX / 1_024,
-        lines: usize::MAX / 1_024,
-    };
-    let mut body = body(request, everything, lang);
-    let mut nodes = warnings(&body, 0, lang);
+    let mut body = body(request, EVERYTHING, lang);
+    let mut nodes = warnings(&body, true, 0, lang);
     nodes.append(&mut body.nodes);
+    nodes.append(&mut body.more);
     nodes.push(note(&origin(request, lang)));
-    nodes.extend(rules(&body, offer, lang));
+    nodes.extend(rules(&body, offer, &request.origin, lang));
+    nodes.extend(wider(&buttons(&body, offer, true), offer, request, lang));
     let mut paragraphs = Vec::new();
     for node in &nodes {
         texts(node, &mut paragraphs);
@@ -140,7 +164,7 @@ pub fn whole(request: &Request, offer: &Offer, lang: Lang) -> Vec<Paragraph> {
 }
 
 /// The plain texts of a node, in reading order.
-fn texts(node: &Value, out: &mut Vec<Paragraph>) {
+pub(super) fn texts(node: &Value, out: &mut Vec<Paragraph>) {
     match node {
         Value::Array(list) => list.iter().for_each(|item| texts(item, out)),
         Value::Object(map) => {
@@ -177,11 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn the_four_buttons_open_their_pages_and_call_nothing_back() {
-        let request = bash("npm run build");
+    fn the_buttons_open_their_pages_and_call_nothing_back() {
+        let request = bash("git count-objects -v");
         let card = waiting(&request, &offer(&request), 0, &links, Lang::Zh);
-        let expected = LINKED.map(links);
-        assert_eq!(addresses(&card), expected);
+        let mut expected = LINKED.map(links);
+        let mut found = addresses(&card);
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected);
         assert!(!card.to_string().contains("callback"));
     }
 
@@ -191,8 +218,8 @@ mod tests {
             let request = bash(&"echo 一行\n".repeat(size / 8 + 1));
             let offer = offer(&request);
             let card = waiting(&request, &offer, 0, &links, Lang::En);
-            assert!(super::size(&card) <= MAX_LINKED, "{size}");
-            assert!(super::size(&announced(&request, Lang::Zh)) <= MAX_LINKED);
+            assert!(bare_size(&card) <= MAX_LINKED, "{size}");
+            assert!(bare_size(&announced(&request, Lang::Zh)) <= MAX_LINKED);
             let shown = whole(&request, &offer, Lang::Zh);
             let lines = shown.iter().map(|p| p.text.matches("echo 一行").count());
             assert!(lines.max() >= Some(size / 8 + 1), "{size}");

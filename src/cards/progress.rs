@@ -4,21 +4,29 @@
 
 use serde_json::{Value, json};
 
-use super::escape::{self, Shape};
-use super::{Head, budget, card, confirm, cut, div, markdown, note, plain, secrets, short};
+use super::{
+    Head, MAX_TITLE, card, coloured, cut, div, fold, markdown, masked, note, plain, row, short,
+};
 use crate::ids::SessionId;
+use crate::sessions::agent::Agent;
 use crate::sessions::progress::View;
 use crate::sessions::state::How;
-use crate::wording::{Lang, Text, card as facts, span, task as words};
+use crate::text::{Lang, Text};
+use crate::wording::{card as facts, span, task as words};
 
-const MAX_STEP: usize = 400;
-const MAX_SAYS: usize = 900;
+/// Two lines of a phone.
+const MAX_STEP: usize = 160;
+/// Three lines of a phone.
+const MAX_SAYS: usize = 240;
 const MAX_FACT: usize = 300;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
     pub number: i64,
+    /// What the person wrote to begin it; empty where nothing was.
+    pub title: &'a str,
     pub project: &'a str,
+    pub agent: Agent,
     pub machine: &'a str,
     pub conversation: &'a SessionId,
     pub mode: &'a str,
@@ -40,40 +48,67 @@ pub enum End {
 }
 
 impl End {
-    fn shown(self) -> (&'static Text, &'static str) {
+    /// Its mark, its words and its colour.
+    fn shown(self) -> (&'static str, &'static Text, &'static str) {
         match self {
-            Self::Turn(How::Done) => (&words::DONE, "green"),
-            Self::Turn(How::Interrupted) => (&words::INTERRUPTED, "grey"),
-            Self::Turn(How::ApiError) => (&words::API_ERROR, "red"),
-            Self::Turn(How::Failed) => (&words::FAILED, "red"),
-            Self::Stopped => (&words::STOPPED, "grey"),
-            Self::Crashed => (&words::CRASHED, "red"),
-            Self::NoProgress => (&words::NO_PROGRESS, "red"),
-            Self::NotStarted => (&words::NOT_STARTED, "red"),
-            Self::Restarted => (&words::RESTARTED, "grey"),
+            Self::Turn(How::Done) => ("✓", &words::DONE, "green"),
+            Self::Turn(How::Interrupted) => ("–", &words::INTERRUPTED, "grey"),
+            Self::Turn(How::ApiError) => ("✗", &words::API_ERROR, "red"),
+            Self::Turn(How::Failed) => ("✗", &words::FAILED, "red"),
+            Self::Stopped => ("–", &words::STOPPED, "grey"),
+            Self::Crashed => ("✗", &words::CRASHED, "red"),
+            Self::NoProgress => ("✗", &words::NO_PROGRESS, "red"),
+            Self::NotStarted => ("✗", &words::NOT_STARTED, "red"),
+            Self::Restarted => ("–", &words::RESTARTED, "grey"),
         }
     }
 }
 
-/// The card while the task runs. `stop` is the value of the stop button.
+/// The card while the task runs. `stop` is the value of the stop button, which
+/// stands where other cards deny.
 pub fn running(task: &Task<'_>, stop: &Value, lang: Lang) -> Value {
     let mut elements = Vec::new();
     match task.view.and_then(|view| view.step.as_ref()) {
         Some(now) => {
-            let now = format!("{} · {}", now.tool, now.summary);
-            elements.push(labelled(&words::STEP, &now, MAX_STEP, lang));
+            let now = match (now.tool.as_str(), now.summary.as_str()) {
+                ("AskUserQuestion", _) => words::ASKS.get(lang).to_owned(),
+                ("ExitPlanMode", _) => words::SHOWS_PLAN.get(lang).to_owned(),
+                (tool, "") => tool.to_owned(),
+                (tool, summary) => format!("{tool} · {summary}"),
+            };
+            elements.push(labelled(words::STEP.get(lang), &now, MAX_STEP));
         }
-        None if task.view.is_none() => elements.push(note(words::STARTING.get(lang))),
+        None if task.view.is_none() => elements.push(note(words::starting(task.agent).get(lang))),
         None => {}
     }
-    elements.extend(body(task, lang));
-    elements.push(stop_button(stop, lang));
-    frame(task, &words::RUNNING, "blue", elements, lang)
+    elements.extend(says(task));
+    if let Some(retry) = task.view.and_then(|view| view.retry) {
+        elements.push(coloured(words::retry(retry).get(lang), "orange"));
+    }
+    elements.extend(unguarded(task, lang));
+    elements.push(row(None, Some(stop_button(stop, lang))));
+    elements.push(details(task, Vec::new(), lang));
+    if let Some(view) = task.view {
+        elements.push(note(&lasted(&words::RUNS_FOR, view, lang)));
+    }
+    frame(task, ("", &words::RUNNING), "blue", elements, lang)
 }
 
 pub fn ended(task: &Task<'_>, end: End, lang: Lang) -> Value {
-    let (title, colour) = end.shown();
-    frame(task, title, colour, body(task, lang), lang)
+    let (mark, state, colour) = end.shown();
+    let mut elements = Vec::new();
+    let mut folded = Vec::new();
+    if let Some(view) = task.view {
+        elements.push(note(&lasted(&facts::TOOK, view, lang)));
+        // What it said last may be why it went wrong; an answer comes by itself.
+        match end {
+            End::Turn(How::Done) => folded.extend(says(task)),
+            _ => elements.extend(says(task)),
+        }
+    }
+    elements.extend(unguarded(task, lang));
+    elements.push(details(task, folded, lang));
+    frame(task, (mark, state), colour, elements, lang)
 }
 
 /// One piece of the final answer.
@@ -83,44 +118,69 @@ pub fn answer(task: &Task<'_>, piece: &str, left_out: usize, lang: Lang) -> Valu
         elements.push(note(words::left_out(left_out).get(lang)));
         elements.push(note(&resume(task, lang)));
     }
-    frame(task, &words::ANSWER, "turquoise", elements, lang)
+    frame(task, ("", &words::ANSWER), "turquoise", elements, lang)
 }
 
+/// The title is the same in every state; a mark before it says how it ended.
 fn frame(
     task: &Task<'_>,
-    title: &Text,
+    (mark, state): (&str, &Text),
     colour: &'static str,
     elements: Vec<Value>,
     lang: Lang,
 ) -> Value {
-    let place = format!("{} · {}", short(task.project, 80), short(task.machine, 80));
-    let session = format!("#{}", task.number);
-    let tag = Text::made(session.clone(), session);
+    let place = format!(
+        "{} · #{} · {} · {}",
+        short(task.project, 40),
+        task.number,
+        short(task.machine, 40),
+        task.agent.short(),
+    );
+    let title = match task.title.trim() {
+        "" => words::number(task.number).get(lang).to_owned(),
+        title => cut(masked(title, 4 * MAX_TITLE), MAX_TITLE),
+    };
+    let title = format!("{mark} {title}");
     let head = Head {
         colour,
-        title,
-        tag: &tag,
-        tag_colour: "neutral",
+        title: title.trim_start(),
+        tag: state.get(lang),
+        tag_colour: match colour {
+            "green" | "red" | "blue" => colour,
+            _ => "neutral",
+        },
         place: &place,
     };
     card(&head, elements, lang)
 }
 
-fn body(task: &Task<'_>, lang: Lang) -> Vec<Value> {
-    let mut elements = Vec::new();
+/// How long, how many tools and for how much, on one line.
+fn lasted(elapsed: &Text, view: &View, lang: Lang) -> String {
+    let mut line = format!("{}: {}", elapsed.get(lang), span(view.elapsed).get(lang));
+    if let Some(cost) = view.cost_usd {
+        line = format!("{line} · {}: ${cost:.4}", words::COST.get(lang));
+    }
+    line
+}
+
+fn says(task: &Task<'_>) -> Option<Value> {
+    let said = task.view?.words.as_ref()?;
+    Some(labelled(task.agent.short(), said, MAX_SAYS))
+}
+
+fn unguarded(task: &Task<'_>, lang: Lang) -> Option<Value> {
+    let warning = || coloured(words::UNGUARDED.get(lang), "red");
+    task.unguarded.then(warning)
+}
+
+/// What nobody needs to steer it.
+fn details(task: &Task<'_>, mut folded: Vec<Value>, lang: Lang) -> Value {
     let mut lines = Vec::new();
     let mut fact = |label: &Text, fact: String| lines.push(format!("{}: {fact}", label.get(lang)));
-    if let Some(view) = task.view {
-        if let Some(said) = &view.words {
-            elements.push(labelled(&words::SAYS, said, MAX_SAYS, lang));
-        }
-        if !view.tools.is_empty() {
-            fact(&words::TOOLS, tools(view, lang));
-        }
-        fact(&facts::TOOK, span(view.elapsed).get(lang).to_owned());
-        if let Some(cost) = view.cost_usd {
-            fact(&words::COST, format!("${cost:.4}"));
-        }
+    if let Some(view) = task.view
+        && !view.tools.is_empty()
+    {
+        fact(&words::TOOLS, tools(view, lang));
     }
     let model = task.view.and_then(|view| view.model.as_deref());
     let mode = match model {
@@ -129,11 +189,8 @@ fn body(task: &Task<'_>, lang: Lang) -> Vec<Value> {
     };
     fact(&words::MODE, mode);
     lines.push(resume(task, lang));
-    elements.push(note(&lines.join("\n")));
-    if task.unguarded {
-        elements.push(super::coloured(words::UNGUARDED.get(lang), "red"));
-    }
-    elements
+    folded.push(note(&lines.join("\n")));
+    fold(facts::FOLD_DETAILS.get(lang), folded)
 }
 
 fn tools(view: &View, lang: Lang) -> String {
@@ -151,17 +208,11 @@ fn tools(view: &View, lang: Lang) -> String {
 
 fn resume(task: &Task<'_>, lang: Lang) -> String {
     let id = short(task.conversation.as_str(), 130);
-    format!("{}: claude --resume {id}", facts::RESUME.get(lang))
+    format!("{}: {} {id}", facts::RESUME.get(lang), task.agent.resume())
 }
 
-fn labelled(label: &Text, text: &str, bytes: usize, lang: Lang) -> Value {
-    let found = secrets::find(text);
-    let shown = escape::fit(text, Shape::Line, &found, budget(bytes, 1));
-    let text = match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}…{}", shown.head, shown.tail),
-    };
-    div(&format!("{}: {text}", label.get(lang)))
+fn labelled(label: &str, text: &str, bytes: usize) -> Value {
+    div(&format!("{label}: {}", masked(text, bytes)))
 }
 
 fn stop_button(value: &Value, lang: Lang) -> Value {
@@ -170,10 +221,9 @@ fn stop_button(value: &Value, lang: Lang) -> Value {
         "element_id": "b_stop",
         "type": "danger",
         "size": "medium",
-        "width": "default",
+        "width": "fill",
         "text": plain(words::STOP.get(lang)),
         "behaviors": [{"type": "callback", "value": value}],
-        "confirm": confirm(&words::CONFIRM_STOP, words::CONFIRM_STOP_TEXT.get(lang), lang),
     })
 }
 
@@ -194,6 +244,7 @@ mod tests {
             tools: vec![("Bash".to_owned(), 2), ("CANARY_tool".to_owned(), 1)],
             failed_tools: 1,
             elapsed: 61_000,
+            retry: None,
             cost_usd: Some(0.125),
             model: Some("CANARY-model".to_owned()),
         }
@@ -203,7 +254,9 @@ mod tests {
         let conversation = SessionId::parse("3f9c").unwrap();
         use_it(&Task {
             number: 7,
+            title: "CANARY fix the prices ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4",
             project: "shop",
+            agent: Agent::Claude,
             machine: "mbp-lin",
             conversation: &conversation,
             mode: "acceptEdits",
@@ -226,22 +279,119 @@ mod tests {
             "#7",
             "当前步骤: Bash · CANARY",
             "Bash ×2, CANARY_tool ×1 (1 次失败)",
-            "用时: 1 分 1 秒",
+            "已运行: 1 分 1 秒",
             "$0.1250",
             "acceptEdits",
             "claude --resume 3f9c",
         ] {
             assert!(seen.contains(text), "{text} in {seen}");
         }
+        assert!(!seen.contains("用时"), "it is not over: {seen}");
         assert_eq!(actions(&card), ["stop"]);
         assert!(size(&card) <= MAX_CARD);
         strings(&card, &mut |_, node, text| {
-            if text.contains("CANARY") {
+            if text.contains("CANARY") && node.get("tag").is_some() {
                 assert_eq!(node["tag"], "plain_text", "{text}");
             }
         });
         let fresh = with(None, false, |task| running(task, &stop(), Lang::Zh));
         assert!(read(&fresh).contains("正在启动"));
+    }
+
+    #[test]
+    fn the_title_is_the_task_in_every_state_and_stop_stands_where_others_deny() {
+        let view = view();
+        let title = |card: &Value| {
+            card["header"]["title"]["content"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let running = with(Some(&view), false, |task| running(task, &stop(), Lang::En));
+        let name = title(&running);
+        assert!(name.starts_with("CANARY fix the prices ⟦secret"), "{name}");
+        assert_eq!(
+            running["header"]["subtitle"]["content"],
+            "shop · #7 · mbp-lin · Claude"
+        );
+        let summary = running["config"]["summary"]["content"].as_str().unwrap();
+        assert_eq!(summary, format!("Task running: {name} · shop"));
+        let elements = running["body"]["elements"].as_array().unwrap();
+        let tags: Vec<_> = elements
+            .iter()
+            .map(|it| it["tag"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            tags,
+            ["div", "div", "column_set", "collapsible_panel", "div"],
+            "{running}"
+        );
+        let columns = &elements[2]["columns"];
+        assert_eq!(columns[0]["elements"], json!([]));
+        assert_eq!(columns[1]["elements"][0]["element_id"], "b_stop");
+        for (end, mark) in [
+            (End::Turn(How::Done), "✓"),
+            (End::Crashed, "✗"),
+            (End::Stopped, "–"),
+        ] {
+            let card = with(Some(&view), false, |task| ended(task, end, Lang::En));
+            assert_eq!(title(&card), format!("{mark} {name}"));
+        }
+        let said = with(None, false, |task| answer(task, "yes", 0, Lang::En));
+        assert_eq!(title(&said), name);
+        let bare = with(None, false, |task| {
+            answer(
+                &Task {
+                    title: " ",
+                    ..*task
+                },
+                "yes",
+                0,
+                Lang::En,
+            )
+        });
+        assert_eq!(title(&bare), "Task #7");
+    }
+
+    #[test]
+    fn a_step_is_told_without_the_leftovers_of_a_format() {
+        for (tool, summary, said) in [
+            ("AskUserQuestion", "", "Step: Waits for your answer"),
+            ("ExitPlanMode", "", "Step: Waits for your word on its plan"),
+            ("WebSearch", "", "Step: WebSearch"),
+            ("Bash", "ls", "Step: Bash · ls"),
+        ] {
+            let mut view = view();
+            view.step = Some(Step {
+                tool: tool.to_owned(),
+                summary: summary.to_owned(),
+            });
+            let seen = with(Some(&view), false, |task| {
+                read(&running(task, &stop(), Lang::En))
+            });
+            assert!(seen.contains(said), "{said} in {seen}");
+            assert!(!seen.contains(&format!("{tool} ·\n")), "{seen}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_does_not_answer_is_said_while_it_is_tried_again() {
+        use crate::claude::stream::Retry;
+        let mut view = view();
+        view.retry = Some(Retry {
+            attempt: 3,
+            most: Some(10),
+            status: Some(529),
+        });
+        let card = with(Some(&view), false, |task| running(task, &stop(), Lang::Zh));
+        assert!(
+            read(&card).contains("第 3 次，最多 10 次，HTTP 529"),
+            "{card}"
+        );
+        let over = with(Some(&view), false, |task| {
+            ended(task, End::Turn(How::Done), Lang::Zh)
+        });
+        assert!(!read(&over).contains("HTTP 529"));
     }
 
     #[test]
@@ -253,7 +403,7 @@ mod tests {
             (End::Turn(How::ApiError), "模型接口出错"),
             (End::Turn(How::Failed), "任务执行失败"),
             (End::Stopped, "任务已停止"),
-            (End::Crashed, "Claude Code 意外退出"),
+            (End::Crashed, "意外退出"),
             (End::NoProgress, "任务超时"),
             (End::NotStarted, "任务未能启动"),
             (End::Restarted, "nod 重启，任务中断"),

@@ -3,19 +3,30 @@
 
 use serde_json::{Value, json};
 
-use super::escape::{self, Budget, Shape};
+mod fields;
+
+use self::fields::{input, inputs, other_input};
+use super::body::weigh;
 use super::permission::origin;
-use super::{Head, card, cut, div, fitting, local_time, markdown, note, place, plain, short};
-use crate::approvals::request::Request;
-use crate::sessions::questions::{
-    Ask, Choice, Kind, Question, Tap, field, option_value, other_field,
+use super::whole::{self, Before};
+use super::{
+    BUDGETS, Drawn, EVERYTHING, Head, MAX_CARD, card, coloured, confirm, div, drawn, fold,
+    local_time, markdown, note, place, plain, prose, row,
 };
+use crate::approvals::request::Request;
+use crate::sessions::questions::{Ask, Choice, Kind, Tap, field};
+use crate::text::escape::{self, Budget, Shape};
+use crate::text::secrets;
+use crate::text::{Lang, Text};
+use crate::wording::card as said;
 use crate::wording::question as words;
-use crate::wording::{Lang, Text};
 
 /// Choices that fit under each other as buttons; more go into a list.
 const MAX_BUTTONS: usize = 6;
 const MAX_LABEL: usize = 90;
+const MAX_TITLE: usize = 90;
+/// Labels that fit beside another.
+const MAX_SMALL: usize = 18;
 const MAX_DESCRIPTION: usize = 400;
 
 /// The card of a question that waits. `values` makes each button's own value.
@@ -26,78 +37,243 @@ pub fn pending(
     submit: &Value,
     lang: Lang,
 ) -> Value {
-    fitting(|budget| {
-        let mut elements = asked(ask, budget, lang);
-        elements.extend(ways(ask, values, submit, lang));
-        elements.push(note(&origin(request, lang)));
+    let before = Before::Nothing;
+    pending_after(request, ask, &before, values, submit, MAX_CARD, lang).card
+}
+
+/// As [`pending`], in so many bytes, and says whether the card holds all of the
+/// question. What it does not hold can be answered only if it was sent before.
+pub fn pending_after(
+    request: &Request,
+    ask: &Ask,
+    before: &Before,
+    values: &dyn Fn(Tap) -> Value,
+    submit: &Value,
+    room: usize,
+    lang: Lang,
+) -> Drawn {
+    drawn(room, |budget| {
+        let Asked {
+            mut texts,
+            mut more,
+            elided,
+            secret,
+        } = asked(ask, budget, lang);
+        more.push(note(&origin(request, lang)));
+        let small = weigh(&request.input) <= whole::MAX_BYTES;
+        let answerable = (!elided || before.is_sent()) && small;
+        // Of several questions each stands right above its own answer.
+        let several = answerable && texts.len() > 1;
+        let apart = if several {
+            Vec::new()
+        } else {
+            std::mem::take(&mut texts)
+        };
+        let mut elements: Vec<Value> = apart.into_iter().flatten().collect();
+        if secret {
+            elements.push(note(said::SECRET_MASKED.get(lang)));
+        }
+        elements.extend(before.named(lang));
+        if answerable {
+            let look = (elided || secret).then(|| {
+                let text = said::confirm_allow("", elided, secret);
+                confirm(&words::CONFIRM_ANSWER, text.get(lang).trim(), lang)
+            });
+            more.push(note(words::REPLY_HINT.get(lang)));
+            elements.extend(ways(ask, texts, values, submit, look.as_ref(), more, lang));
+        } else {
+            elements.push(coloured(words::NOT_WHOLE.get(lang), "red"));
+            let decline = values(Tap::Decline);
+            elements.push(button(&words::DECLINE, "default", &decline, lang));
+            elements.push(fold(said::FOLD_DETAILS.get(lang), more));
+        }
         let until = words::expires(&local_time(request.deadline));
         elements.push(markdown(&format!(
             "<font color='grey'>{}</font>",
             until.get(lang)
         )));
-        let title = ask
-            .questions
-            .first()
-            .map_or(words::TEXT_TITLE, |question| words::title(&question.kind));
+        let state = words::WAITING;
         let head = Head {
             colour: colour(ask),
-            title: &title,
-            tag: &words::WAITING,
+            title: &title(ask, lang),
+            tag: state.get(lang),
             tag_colour: "blue",
-            place: &place(&request.origin),
+            place: &place(request, lang),
         };
-        card(&head, elements, lang)
+        Drawn {
+            card: card(&head, elements, lang),
+            elided,
+        }
     })
 }
 
+/// Whether a person can have read all of it. `sent` says that it went out whole
+/// before the card.
+pub fn may_answer(request: &Request, ask: &Ask, sent: bool) -> bool {
+    let [roomy, ..] = BUDGETS;
+    weigh(&request.input) <= whole::MAX_BYTES && (sent || !asked(ask, roomy, Lang::Zh).elided)
+}
+
+/// What was asked, and what the reader can't see of it.
+pub(super) struct Asked {
+    /// Of each question.
+    texts: Vec<Vec<Value>>,
+    /// For the fold.
+    pub(super) more: Vec<Value>,
+    pub(super) elided: bool,
+    pub(super) secret: bool,
+}
+
+impl Asked {
+    pub(super) fn nodes(self) -> Vec<Value> {
+        self.texts.into_iter().flatten().collect()
+    }
+
+    fn push(&mut self, node: Value) {
+        self.texts
+            .last_mut()
+            .expect("a question is open")
+            .push(node);
+    }
+
+    /// The text with its credentials masked, and what about it is not shown.
+    fn show(&mut self, text: &str, shape: Shape, budget: Budget) -> escape::Shown {
+        let secrets = secrets::find(text);
+        self.secret |= !secrets.is_empty();
+        let shown = escape::fit(text, shape, &secrets, budget);
+        self.elided |= shown.hidden.is_some();
+        shown
+    }
+
+    fn line(&mut self, text: &str, most: usize, budget: Budget) -> String {
+        let budget = Budget {
+            bytes: if budget == EVERYTHING {
+                budget.bytes
+            } else {
+                most
+            },
+            lines: 1,
+        };
+        joined(self.show(text, Shape::Line, budget))
+    }
+
+    fn block(&mut self, text: &str, budget: Budget, lang: Lang, set: impl Fn(&str) -> Vec<Value>) {
+        let shown = self.show(text, Shape::Code, budget);
+        let set = |asked: &mut Self, text: &str| {
+            for node in set(text) {
+                asked.push(node);
+            }
+        };
+        set(self, &shown.head);
+        if let Some(hidden) = shown.hidden {
+            let omitted = said::omitted(hidden.range.len(), hidden.lines);
+            self.push(note(omitted.get(lang)));
+            set(self, &shown.tail);
+        }
+    }
+}
+
+fn joined(shown: escape::Shown) -> String {
+    match shown.hidden {
+        None => shown.head,
+        Some(_) => format!("{}…{}", shown.head, shown.tail),
+    }
+}
+
+/// A text of the asker's on one line, its credentials masked.
+fn short(text: &str, bytes: usize) -> String {
+    let budget = Budget { bytes, lines: 1 };
+    joined(escape::fit(text, Shape::Line, &secrets::find(text), budget))
+}
+
 /// What was asked, for the waiting card and the decided one alike.
-pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Vec<Value> {
-    let share = Budget {
-        bytes: budget.bytes / ask.questions.len().max(1),
-        lines: budget.lines,
+pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
+    let share = if budget == EVERYTHING {
+        budget
+    } else {
+        Budget {
+            bytes: budget.bytes / ask.questions.len().max(1),
+            lines: budget.lines,
+        }
     };
-    let mut elements = Vec::new();
+    let as_it_is = |text: &str| vec![div(text)];
+    let mut asked = Asked {
+        texts: Vec::new(),
+        more: Vec::new(),
+        elided: false,
+        secret: false,
+    };
     for question in &ask.questions {
+        asked.texts.push(Vec::new());
+        // The title of the card is the question, where there is but one.
+        let said = budget != EVERYTHING && ask.questions.len() == 1;
+        let said = said && question.text == title(ask, lang);
         if let Some(header) = &question.header {
-            elements.push(note(&short(header, MAX_LABEL)));
+            let header = note(&asked.line(header, MAX_LABEL, share));
+            if said {
+                asked.more.push(header);
+            } else {
+                asked.push(header);
+            }
         }
         if let Kind::Plan { plan } = &question.kind {
-            let plan = plan.as_deref().filter(|plan| !plan.trim().is_empty());
-            match plan {
-                Some(plan) => elements.extend(shown(plan, share, lang)),
-                None => elements.push(note(words::NO_PLAN.get(lang))),
+            match plan.as_deref().filter(|plan| !plan.trim().is_empty()) {
+                // What goes out before the card is the plan to the letter.
+                Some(plan) if budget == EVERYTHING => asked.block(plan, share, lang, as_it_is),
+                Some(plan) => {
+                    let title = title(ask, lang);
+                    asked.block(plan, share, lang, |text| prose::nodes(text, Some(&title)));
+                }
+                None => asked.push(note(words::NO_PLAN.get(lang))),
             }
-        } else {
-            elements.extend(shown(&question.text, share, lang));
+        } else if !said {
+            asked.block(&question.text, share, lang, as_it_is);
         }
         if let Kind::Choice { options, .. } = &question.kind {
-            let lines: Vec<String> = options.iter().filter_map(described).collect();
+            let lines: Vec<String> = options
+                .iter()
+                .filter_map(|choice| described(&mut asked, choice, share))
+                .collect();
             if !lines.is_empty() {
-                elements.push(note(&lines.join("\n")));
+                asked.push(note(&lines.join("\n")));
             }
         }
     }
-    elements
+    asked
 }
 
-fn described(choice: &Choice) -> Option<String> {
-    let description = choice.description.as_deref()?;
-    Some(format!(
-        "{}: {}",
-        short(&choice.label, MAX_LABEL),
-        short(description, MAX_DESCRIPTION)
-    ))
-}
-
-fn shown(text: &str, budget: Budget, lang: Lang) -> Vec<Value> {
-    let shown = escape::fit(text, Shape::Code, &[], budget);
-    let mut nodes = vec![div(&shown.head)];
-    if let Some(hidden) = shown.hidden {
-        let omitted = crate::wording::card::omitted(hidden.range.len(), hidden.lines);
-        nodes.push(note(omitted.get(lang)));
-        nodes.push(div(&shown.tail));
+/// A choice with its description. The label alone stands on its button, or in
+/// the whole text.
+fn described(asked: &mut Asked, choice: &Choice, budget: Budget) -> Option<String> {
+    let label = asked.line(&choice.label, MAX_LABEL, budget);
+    match choice.description.as_ref().filter(|text| !text.is_empty()) {
+        Some(description) => {
+            let description = asked.line(description, MAX_DESCRIPTION, budget);
+            Some(format!("{label}: {description}"))
+        }
+        None => (budget == EVERYTHING).then_some(label),
     }
-    nodes
+}
+
+/// The question itself, or the plan's first heading.
+pub(super) fn title(ask: &Ask, lang: Lang) -> String {
+    let Some(first) = ask.questions.first() else {
+        return words::TEXT_TITLE.get(lang).to_owned();
+    };
+    let text = match &first.kind {
+        Kind::Plan { plan } => plan.as_deref().and_then(heading).unwrap_or_default(),
+        Kind::Confirm | Kind::Choice { .. } | Kind::Text { .. } => &first.text,
+    };
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    match line {
+        Some(line) => short(line.trim(), MAX_TITLE),
+        None => words::title(&first.kind).get(lang).to_owned(),
+    }
+}
+
+/// The first heading, without its marks.
+fn heading(plan: &str) -> Option<&str> {
+    plan.lines().map(str::trim).find_map(prose::heading)
 }
 
 fn colour(ask: &Ask) -> &'static str {
@@ -109,155 +285,122 @@ fn colour(ask: &Ask) -> &'static str {
     }
 }
 
-fn ways(ask: &Ask, values: &dyn Fn(Tap) -> Value, submit: &Value, lang: Lang) -> Vec<Value> {
+/// `texts` are those of several questions, `look` is what a tap that lets work
+/// go on asks first.
+fn ways(
+    ask: &Ask,
+    texts: Vec<Vec<Value>>,
+    values: &dyn Fn(Tap) -> Value,
+    submit: &Value,
+    look: Option<&Value>,
+    more: Vec<Value>,
+    lang: Lang,
+) -> Vec<Value> {
+    let details = said::FOLD_DETAILS.get(lang);
     let decline = button(&words::DECLINE, "default", &values(Tap::Decline), lang);
-    let mut nodes = match ask.questions.as_slice() {
+    let (mut nodes, more) = match ask.questions.as_slice() {
         [question] => match &question.kind {
-            Kind::Confirm => vec![
-                button(&words::YES, "primary_filled", &values(Tap::Yes), lang),
-                button(&words::NO, "default", &values(Tap::No), lang),
-            ],
-            Kind::Plan { .. } => vec![plan_form(values, lang)],
+            Kind::Confirm => {
+                let yes = button(&words::YES, "primary_filled", &values(Tap::Yes), lang);
+                let no = button(&words::NO, "default", &values(Tap::No), lang);
+                (vec![row(Some(asking(yes, look)), Some(no))], more)
+            }
+            Kind::Plan { .. } => (vec![plan_form(values, look, more, lang)], Vec::new()),
             Kind::Choice {
                 options,
                 multi: false,
                 other,
                 ..
             } if options.len() <= MAX_BUTTONS => {
-                let mut nodes: Vec<Value> = options
-                    .iter()
-                    .enumerate()
-                    .map(|(i, choice)| {
-                        let label = short(&choice.label, MAX_LABEL);
-                        labelled(&label, "default", &values(Tap::Option(i)))
-                    })
-                    .collect();
-                if *other {
-                    nodes.push(form(vec![other_input(0, lang)], submit, lang));
-                }
+                let buttons = options.iter().enumerate().map(|(i, choice)| {
+                    let label = short(&choice.label, MAX_LABEL);
+                    asking(labelled(&label, "default", &values(Tap::Option(i))), look)
+                });
+                let buttons: Vec<Value> = buttons.collect();
+                let small = options.iter().all(|it| it.label.len() <= MAX_SMALL);
+                let mut nodes = if small { in_rows(buttons) } else { buttons };
                 nodes.push(decline);
-                nodes
+                if *other {
+                    // What one would write opens only when it is wanted.
+                    let mut folded = other_form(submit, look, lang);
+                    folded.extend(more);
+                    let title = format!("{} · {details}", words::OTHER.get(lang));
+                    nodes.push(form_of(vec![fold(&title, folded)]));
+                    (nodes, Vec::new())
+                } else {
+                    (nodes, more)
+                }
             }
             Kind::Choice { .. } | Kind::Text { .. } => {
-                vec![form(inputs(0, question, lang), submit, lang), decline]
+                let form = form(inputs(0, question, lang), submit, look, lang);
+                (vec![form, decline], more)
             }
         },
         questions => {
-            let fields = questions
-                .iter()
-                .enumerate()
-                .flat_map(|(i, question)| inputs(i, question, lang));
-            vec![form(fields.collect(), submit, lang), decline]
+            let mut parts = Vec::new();
+            for (i, (question, text)) in questions.iter().zip(texts).enumerate() {
+                parts.extend(text);
+                parts.extend(inputs(i, question, lang));
+            }
+            let form = form(parts, submit, look, lang);
+            (vec![form, decline], more)
         }
     };
-    nodes.push(note(words::REPLY_HINT.get(lang)));
+    if !more.is_empty() {
+        nodes.push(fold(details, more));
+    }
     nodes
 }
 
-/// The fields one question adds to the form.
-fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
-    match &question.kind {
-        Kind::Confirm => {
-            let options = [(words::YES, Tap::Yes), (words::NO, Tap::No)]
-                .map(|(label, tap)| (label.get(lang).to_owned(), tap.as_name()));
-            vec![select(i, &question.text, &options, false, lang)]
-        }
-        Kind::Choice {
-            options,
-            multi,
-            other,
-            ..
-        } => {
-            let options: Vec<_> = options
-                .iter()
-                .enumerate()
-                .map(|(n, choice)| (short(&choice.label, MAX_LABEL), option_value(n)))
-                .collect();
-            let mut fields = vec![select(i, &question.text, &options, *multi, lang)];
-            if *other {
-                fields.push(other_input(i, lang));
-            }
-            fields
-        }
-        Kind::Text { optional, .. } => {
-            let hint = if *optional {
-                words::OPTIONAL
-            } else {
-                words::YOUR_ANSWER
-            };
-            let label = cut(short(&question.text, MAX_LABEL), MAX_LABEL);
-            vec![input(&field(i), &label, &hint, lang)]
-        }
-        Kind::Plan { .. } => Vec::new(),
+/// Two beside each other.
+fn in_rows(buttons: Vec<Value>) -> Vec<Value> {
+    let mut buttons = buttons.into_iter();
+    let mut rows = Vec::new();
+    while let Some(left) = buttons.next() {
+        rows.push(row(Some(left), buttons.next()));
     }
+    rows
 }
 
-fn select(i: usize, label: &str, options: &[(String, String)], multi: bool, lang: Lang) -> Value {
-    let options: Vec<Value> = options
-        .iter()
-        .map(|(label, value)| json!({"text": plain(label), "value": value}))
-        .collect();
-    let hint = if multi {
-        words::CHOOSE_MANY
-    } else {
-        words::CHOOSE_ONE
-    };
-    let placeholder = format!("{} · {}", hint.get(lang), short(label, 60));
-    json!({
-        "tag": if multi { "multi_select_static" } else { "select_static" },
-        "element_id": format!("s_{i}"),
-        "name": field(i),
-        "type": "default",
-        "width": "fill",
-        "required": false,
-        "placeholder": plain(&placeholder),
-        "options": options,
-    })
-}
-
-fn other_input(i: usize, lang: Lang) -> Value {
-    input(&other_field(i), "", &words::OTHER, lang)
-}
-
-fn input(name: &str, label: &str, hint: &Text, lang: Lang) -> Value {
-    let mut input = json!({
-        "tag": "input",
-        "element_id": format!("i_{name}"),
-        "name": name,
-        "required": false,
-        "input_type": "multiline_text",
-        "rows": 2,
-        "auto_resize": true,
-        "max_rows": 8,
-        "max_length": 1000,
-        "width": "fill",
-        "placeholder": plain(hint.get(lang)),
-    });
-    if !label.is_empty() {
-        input["label"] = plain(label);
-        input["label_position"] = json!("top");
+fn asking(mut button: Value, look: Option<&Value>) -> Value {
+    if let Some(look) = look {
+        button["confirm"] = look.clone();
     }
-    input
+    button
 }
 
-fn form(mut elements: Vec<Value>, submit: &Value, lang: Lang) -> Value {
-    elements.push(submit_button(
-        "submit_answer",
-        &words::SUBMIT,
-        "primary_filled",
-        submit,
-        lang,
-    ));
-    json!({
+fn form(mut elements: Vec<Value>, submit: &Value, look: Option<&Value>, lang: Lang) -> Value {
+    elements.push(submitted(submit, look, lang));
+    form_of(elements)
+}
+
+fn other_form(submit: &Value, look: Option<&Value>, lang: Lang) -> Vec<Value> {
+    vec![other_input(0, lang), submitted(submit, look, lang)]
+}
+
+fn submitted(submit: &Value, look: Option<&Value>, lang: Lang) -> Value {
+    let (name, kind) = ("submit_answer", "primary_filled");
+    let submit = submit_button(name, &words::SUBMIT, kind, submit, lang);
+    asking(submit, look)
+}
+
+fn form_of(elements: Vec<Value>) -> Value {
+    let mut form = json!({
         "tag": "form",
         "element_id": "f_answer",
         "name": "answer_form",
         "vertical_spacing": "8px",
-        "elements": elements,
-    })
+    });
+    form["elements"] = Value::Array(elements);
+    form
 }
 
-fn plan_form(values: &dyn Fn(Tap) -> Value, lang: Lang) -> Value {
+fn plan_form(
+    values: &dyn Fn(Tap) -> Value,
+    look: Option<&Value>,
+    more: Vec<Value>,
+    lang: Lang,
+) -> Value {
     let buttons = [
         (
             "submit_approve_plan",
@@ -278,17 +421,21 @@ fn plan_form(values: &dyn Fn(Tap) -> Value, lang: Lang) -> Value {
             Tap::RevisePlan,
         ),
     ];
-    let mut elements = vec![input(
-        &field(0),
-        words::WHAT_TO_CHANGE.get(lang),
-        &words::OPTIONAL,
-        lang,
-    )];
-    elements.extend(
-        buttons
-            .into_iter()
-            .map(|(name, label, kind, tap)| submit_button(name, label, kind, &values(tap), lang)),
+    let mut elements = Vec::new();
+    let change = words::WHAT_TO_CHANGE;
+    let mut folded = vec![input(&field(0), change.get(lang), &words::OPTIONAL, lang)];
+    folded.extend(more);
+    for (name, label, kind, tap) in buttons {
+        let look = look.filter(|_| tap != Tap::RevisePlan);
+        let made = submit_button(name, label, kind, &values(tap), lang);
+        elements.push(asking(made, look));
+    }
+    let title = format!(
+        "{} · {}",
+        words::FOLD_CHANGE.get(lang),
+        said::FOLD_DETAILS.get(lang)
     );
+    elements.push(fold(&title, folded));
     json!({
         "tag": "form",
         "element_id": "f_plan",
@@ -318,4 +465,129 @@ fn labelled(label: &str, kind: &str, value: &Value) -> Value {
         "text": plain(label),
         "behaviors": [{"type": "callback", "value": value}],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{read, request};
+    use super::super::{MAX_CARD, size};
+    use super::*;
+    use crate::sessions::questions;
+
+    fn plan(text: &str) -> Request {
+        request("ExitPlanMode", json!({"plan": text}))
+    }
+
+    fn drawn_after(request: &Request, before: &Before) -> Drawn {
+        let (ask, _) = questions::of(&request.tool, &request.input).unwrap();
+        let values = |tap: Tap| json!({"tap": tap.as_name()});
+        let submit = json!({});
+        pending_after(request, &ask, before, &values, &submit, MAX_CARD, Lang::Zh)
+    }
+
+    #[test]
+    fn a_plan_is_set_out_for_reading_and_its_heading_is_the_title() {
+        let card = drawn_after(
+            &plan("# Cart\n\n- **price** first\n\n```\nnpm test\n```"),
+            &Before::Nothing,
+        )
+        .card;
+        assert_eq!(card["header"]["title"]["content"], "Cart");
+        let body = &card["body"]["elements"];
+        assert_eq!(body[0]["text"]["content"], "• price first", "{body}");
+        assert_eq!(body[1]["background_style"], "grey", "{body}");
+        let seen = read(&card);
+        assert!(
+            seen.contains("npm test") && !seen.contains("**") && !seen.contains("```"),
+            "{seen}"
+        );
+    }
+
+    #[test]
+    fn of_several_questions_each_stands_above_its_own_answers() {
+        let one = |text: &str, label: &str| {
+            json!({"question": text, "header": "h", "multiSelect": false,
+                "options": [{"label": label, "description": "why"}, {"label": "b", "description": "d"}]})
+        };
+        let input = json!({"questions": [one("Which store?", "SQLite"), one("Which port?", "80")]});
+        let asked = request("AskUserQuestion", input);
+        let card = drawn_after(&asked, &Before::Nothing).card;
+        let form = &card["body"]["elements"][0];
+        assert_eq!(form["tag"], "form", "{card}");
+        let place = |what: &str| {
+            let parts = form["elements"].as_array().unwrap();
+            parts
+                .iter()
+                .position(|part| part.to_string().contains(what))
+                .unwrap()
+        };
+        let order = [
+            "Which store?",
+            "SQLite: why",
+            "\"s_0\"",
+            "Which port?",
+            "80: why",
+            "\"s_1\"",
+        ]
+        .map(place);
+        assert!(order.is_sorted(), "{order:?} {form}");
+        // A field for one's own words is closed until it is wanted.
+        let other = &form["elements"][order[2] + 1];
+        assert_eq!(
+            (&other["tag"], &other["expanded"]),
+            (&json!("collapsible_panel"), &json!(false))
+        );
+    }
+
+    #[test]
+    fn a_plan_of_fifty_kilobytes_is_approved_only_after_it_was_sent_whole() {
+        let long = plan(&"a step of the plan\n".repeat(2_700));
+        let (ask, _) = questions::of(&long.tool, &long.input).unwrap();
+        let bare = drawn_after(&long, &Before::Nothing);
+        assert!(bare.elided && !may_answer(&long, &ask, false));
+        let seen = read(&bare.card);
+        assert!(
+            !seen.contains("批准计划") && seen.contains("全文无法送达"),
+            "{seen}"
+        );
+        let card = drawn_after(&long, &Before::Messages(3)).card;
+        assert!(may_answer(&long, &ask, true) && size(&card) <= MAX_CARD);
+        let seen = read(&card);
+        assert!(
+            seen.contains("批准计划") && seen.contains("上方的 3 条消息"),
+            "{seen}"
+        );
+        assert!(seen.contains("确认回答？"), "{seen}");
+
+        let short = plan("one step");
+        let drawn = drawn_after(&short, &Before::Nothing);
+        assert!(!drawn.elided && read(&drawn.card).contains("批准计划"));
+        assert!(!read(&drawn.card).contains("确认回答？"));
+    }
+
+    #[test]
+    fn a_label_that_is_cut_counts_as_not_shown() {
+        let long = "x".repeat(200);
+        let input = json!({"questions": [{"question": "Which?", "header": "h", "multiSelect": false,
+            "options": [{"label": long, "description": "d"}, {"label": "b", "description": "d"}]}]});
+        let asked = request("AskUserQuestion", input);
+        assert!(drawn_after(&asked, &Before::Nothing).elided);
+        let whole = whole::text(&asked, Lang::Zh).unwrap();
+        assert!(whole.contains(&long), "{whole}");
+    }
+
+    #[test]
+    fn credentials_in_a_question_or_a_plan_are_masked() {
+        let token = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+        let text = format!("Use {token}?");
+        let input = json!({"questions": [{"question": text, "header": token, "multiSelect": false,
+            "options": [{"label": token, "description": text}, {"label": "b", "description": "d"}]}]});
+        for asked in [request("AskUserQuestion", input), plan(&text)] {
+            let card = drawn_after(&asked, &Before::Nothing).card;
+            let all = card.to_string();
+            assert!(!all.contains("a1B2c3"), "{all}");
+            assert!(all.contains("⟦secret github 40B⟧"), "{all}");
+            assert!(read(&card).contains("含有凭据，已遮盖"));
+        }
+    }
 }

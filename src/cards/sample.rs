@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 
 use super::Action;
 use super::permission::pending;
-use crate::approvals::request::{Digest, Dropped, Ending, Operator, Origin, Reach, Request};
+use crate::approvals::request::{
+    Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, Request, Said,
+};
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Rule, offer};
-use crate::wording::Lang;
+use crate::text::Lang;
 
 pub(super) fn request(tool: &str, input: Value) -> Request {
     Request {
@@ -25,14 +27,15 @@ pub(super) fn request(tool: &str, input: Value) -> Request {
             agent: Some("reviewer".to_owned()),
             pid: None,
             hosted: false,
+            caller: Caller::default(),
         },
-        suggested: Vec::new(),
+        real: crate::approvals::request::RealPath::Unasked,
         asked_at: 1_793_922_600_000,
         deadline: 1_793_922_900_000,
     }
 }
 
-pub(super) fn bash(command: &str) -> Request {
+pub(crate) fn bash(command: &str) -> Request {
     request(
         "Bash",
         json!({"command": command, "description": "does it"}),
@@ -62,7 +65,7 @@ pub(super) fn operator() -> Operator {
 }
 
 pub(super) fn endings() -> Vec<Ending> {
-    let rules = vec![Rule::new("Bash", "npm run *")];
+    let rules = vec![Rule::new("Bash", "npm run build")];
     let allowed = |reach| Ending::Allowed {
         by: operator(),
         reach,
@@ -74,6 +77,7 @@ pub(super) fn endings() -> Vec<Ending> {
     };
     vec![
         allowed(Reach::Once),
+        allowed(Reach::Unwritten),
         allowed(Reach::Session(rules.clone())),
         allowed(Reach::Always {
             rules: rules.clone(),
@@ -82,6 +86,10 @@ pub(super) fn endings() -> Vec<Ending> {
         allowed(Reach::Always {
             rules,
             undone: true,
+        }),
+        allowed(Reach::Always {
+            rules: vec![Rule::new("Bash", "git count-objects *")],
+            undone: false,
         }),
         denied(Some("**no** <at id=all></at>"), false),
         denied(None, true),
@@ -103,6 +111,24 @@ pub(super) fn endings() -> Vec<Ending> {
             why: Dropped::Restart,
         },
         Ending::Undeliverable { why: None },
+        Ending::Ran(Ran::default()),
+        Ending::Ran(Ran {
+            since: Some(1_700_000_000_000),
+            took: None,
+            corrects: None,
+        }),
+        Ending::Ran(Ran {
+            since: None,
+            took: Some(12_000),
+            corrects: Some(Said {
+                kind: "deny".to_owned(),
+                by: Some(operator()),
+            }),
+        }),
+        Ending::Stopped {
+            by: operator(),
+            since: 1_700_000_000_000,
+        },
     ]
 }
 

@@ -1,6 +1,7 @@
 //! How a Claude Code child ended, judged by its exit code and its last words.
 
 use super::stream::clean;
+use crate::child::process::Ended;
 
 const MAX_WORDS: usize = 200;
 
@@ -28,8 +29,23 @@ pub enum Exit {
     InUse,
 }
 
+impl From<Ended> for Exit {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::NotInstalled => Self::NotInstalled,
+            Ended::ProjectGone => Self::ProjectGone,
+            Ended::NotStarted { problem } => Self::NotStarted { problem },
+            Ended::Over {
+                code,
+                killed,
+                errors,
+            } => classify(code, killed, &errors),
+        }
+    }
+}
+
 /// Judges an ended child. `killed`: we sent a signal to it.
-pub fn classify(code: Option<i32>, killed: bool, errors: &str) -> Exit {
+fn classify(code: Option<i32>, killed: bool, errors: &str) -> Exit {
     if errors.contains("No conversation found") {
         return Exit::UnknownSession;
     }

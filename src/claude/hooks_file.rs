@@ -33,8 +33,8 @@ pub enum HooksError {
     /// Start again with what stands there now.
     #[error("`{}` was changed by somebody else meanwhile", file.display())]
     Changed { file: PathBuf },
-    /// nod has to live elsewhere.
-    #[error("the path of nod can't stand in a command: {problem}")]
+    /// nod or its settings have to live elsewhere.
+    #[error("the path can't stand in a command: {problem}")]
     BadProgram { problem: &'static str },
     #[error("`{}` could not be {doing}: {source}", file.display())]
     Io {
@@ -42,6 +42,17 @@ pub enum HooksError {
         doing: &'static str,
         source: io::Error,
     },
+}
+
+/// What a hook's command names, all by absolute paths: a repository's settings
+/// choose the variables it could be found by.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    pub program: &'a Path,
+    /// nod's own settings file.
+    pub file: &'a Path,
+    /// The daemon's socket, where that file does not tell.
+    pub socket: Option<&'a Path>,
 }
 
 /// What shall stand in the settings.
@@ -52,28 +63,40 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Hooks that start `program`, an absolute path, and wait for a tap at
-    /// least `request_timeout`.
-    pub fn new(program: &Path, request_timeout: Duration) -> Result<Self, HooksError> {
+    /// Hooks that start `line`'s program and wait for a tap at least
+    /// `request_timeout`.
+    pub fn new(line: &Line<'_>, request_timeout: Duration) -> Result<Self, HooksError> {
         let bad = |problem| HooksError::BadProgram { problem };
-        let path = program.to_str().ok_or(bad("it is not UTF-8"))?;
-        if !program.is_absolute() {
-            return Err(bad("it does not start with `/`"));
-        }
-        if path.chars().any(char::is_control) {
-            return Err(bad("it holds a control character"));
-        }
-        if program.file_name().is_none_or(|name| name != "nod") {
+        let fit = |path: &'_ Path| {
+            let text = path.to_str().ok_or(bad("it is not UTF-8"))?;
+            if !path.is_absolute() {
+                return Err(bad("it does not start with `/`"));
+            }
+            if text.chars().any(char::is_control) {
+                return Err(bad("it holds a control character"));
+            }
+            Ok(text.to_owned())
+        };
+        if line.program.file_name().is_none_or(|name| name != "nod") {
             return Err(bad("its last part is not `nod`"));
         }
         Ok(Self {
-            command: text::command(path),
+            command: text::command(
+                &fit(line.program)?,
+                &fit(line.file)?,
+                line.socket.map(fit).transpose()?.as_deref(),
+            ),
             ask_within: request_timeout + GRACE,
         })
     }
 
     pub fn command(&self) -> &str {
         &self.command
+    }
+
+    /// Whether `command` starts the same program, however it goes on.
+    pub fn starts_as(&self, command: &str) -> bool {
+        text::program(command).is_some_and(|is| text::program(&self.command) == Some(is))
     }
 
     /// The same hooks for another `request_timeout`.

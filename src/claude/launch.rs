@@ -3,16 +3,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::stream::say::Mode;
+use crate::child::process::Grace;
 use crate::ids::SessionId;
 
-/// Set for every child, so that nod's own hooks in the user's settings stay
-/// silent there: the session already asks.
-pub const MARK: &str = "NOD_SESSION";
-
-/// What a child may inherit. A name that ends in `*` stands for a prefix.
+/// What a child may inherit. A name that begins or ends with `*` stands for all
+/// that end or begin so.
 /// Feishu's secrets and another session's own variables are not among them.
 pub const INHERITED: &[&str] = &[
     "HOME",
@@ -76,26 +73,8 @@ pub struct Launch {
     /// The whole environment, but for the mark.
     pub environment: Vec<(OsString, OsString)>,
     pub grace: Grace,
-}
-
-/// How long a child is given at each step of being stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grace {
-    pub interrupt: Duration,
-    pub input_closed: Duration,
-    pub terminate: Duration,
-    pub kill: Duration,
-}
-
-impl Default for Grace {
-    fn default() -> Self {
-        Self {
-            interrupt: Duration::from_secs(5),
-            input_closed: Duration::from_secs(5),
-            terminate: Duration::from_secs(5),
-            kill: Duration::from_secs(5),
-        }
-    }
+    /// This very program, where one shall end the child that outlives us.
+    pub guard: Option<PathBuf>,
 }
 
 impl Launch {
@@ -142,9 +121,13 @@ pub fn environment(
         .filter(|(name, _)| {
             name.to_str().is_some_and(|name| {
                 allowed.iter().any(|pattern| {
-                    pattern
-                        .strip_suffix('*')
-                        .map_or(*pattern == name, |prefix| name.starts_with(prefix))
+                    if let Some(prefix) = pattern.strip_suffix('*') {
+                        name.starts_with(prefix)
+                    } else if let Some(suffix) = pattern.strip_prefix('*') {
+                        name.ends_with(suffix)
+                    } else {
+                        *pattern == name
+                    }
                 })
             })
         })
@@ -163,6 +146,7 @@ mod tests {
             permissions,
             environment: Vec::new(),
             grace: Grace::default(),
+            guard: None,
         }
     }
 
@@ -205,10 +189,11 @@ mod tests {
             "PATHX",
         ];
         let from = all.map(|name| (OsString::from(name), OsString::from("x")));
-        let names: Vec<_> = environment(from, INHERITED)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        assert_eq!(names, ["PATH", "LC_ALL", "ANTHROPIC_API_KEY"]);
+        let names = |allowed: &[&str]| {
+            let all = environment(from.clone(), allowed).into_iter();
+            all.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(INHERITED), ["PATH", "LC_ALL", "ANTHROPIC_API_KEY"]);
+        assert_eq!(names(&["*_API_KEY"]), ["ANTHROPIC_API_KEY"]);
     }
 }

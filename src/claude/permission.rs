@@ -44,7 +44,11 @@ pub enum Event {
     StopFailure {
         last_message: Option<String>,
     },
-    UserPromptSubmit,
+    /// A subagent ended; which one, the common fields say.
+    SubagentStop,
+    UserPromptSubmit {
+        prompt: Option<String>,
+    },
     SessionStart {
         source: Option<String>,
     },
@@ -62,12 +66,11 @@ pub enum Event {
 }
 
 /// A tool call that needs somebody's permission. It has no id of its own:
-/// what ends it is found by session, prompt, tool and input.
+/// what ends it is found by session, tool and input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     pub tool: String,
     pub input: Value,
-    pub suggestions: Suggestions,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +78,8 @@ pub struct ToolCall {
     pub tool: String,
     pub input: Value,
     pub id: Option<String>,
+    /// How long the tool itself took.
+    pub took_ms: Option<i64>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -100,8 +105,9 @@ struct Raw {
     tool_name: Option<Value>,
     tool_input: Option<Value>,
     tool_use_id: Option<Value>,
-    permission_suggestions: Option<Value>,
+    duration_ms: Option<Value>,
     last_assistant_message: Option<Value>,
+    prompt: Option<Value>,
     source: Option<Value>,
     reason: Option<Value>,
     notification_type: Option<Value>,
@@ -133,16 +139,16 @@ impl HookInput {
                 tool: tool?,
                 input: input?,
                 id: text(raw.tool_use_id),
+                took_ms: raw
+                    .duration_ms
+                    .and_then(|ms| ms.as_i64())
+                    .filter(|ms| *ms >= 0),
             })
         };
         let event = match name.as_str() {
             "PermissionRequest" => Event::PermissionRequest(Ask {
                 tool: tool?,
                 input: input?,
-                suggestions: Suggestions(match raw.permission_suggestions {
-                    Some(Value::Array(all)) => all,
-                    _ => Vec::new(),
-                }),
             }),
             "PostToolUse" => Event::PostToolUse(call(tool, input)?),
             "PostToolUseFailure" => Event::PostToolUseFailure(call(tool, input)?),
@@ -152,7 +158,10 @@ impl HookInput {
             "StopFailure" => Event::StopFailure {
                 last_message: text(raw.last_assistant_message),
             },
-            "UserPromptSubmit" => Event::UserPromptSubmit,
+            "SubagentStop" => Event::SubagentStop,
+            "UserPromptSubmit" => Event::UserPromptSubmit {
+                prompt: text(raw.prompt),
+            },
             "SessionStart" => Event::SessionStart {
                 source: text(raw.source),
             },
@@ -198,73 +207,11 @@ impl Destination {
     }
 }
 
-/// What Claude Code itself would offer as "don't ask again", as it sent it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Suggestions(Vec<Value>);
-
-impl Suggestions {
-    /// For suggestions that were stored or travelled over a socket.
-    pub fn from_json(all: Vec<Value>) -> Self {
-        Self(all)
-    }
-
-    pub fn as_json(&self) -> &[Value] {
-        &self.0
-    }
-
-    /// The rules offered for the local settings; `None` unless that is all
-    /// that is offered. A mode or a directory that came along with the rules
-    /// would be granted unseen.
-    pub fn local_rules(&self) -> Option<Vec<RuleParts>> {
-        let update = self.only()?.as_object()?;
-        let is = |key: &str, wanted: &str| update.get(key).and_then(Value::as_str) == Some(wanted);
-        if !is("type", "addRules")
-            || !is("behavior", "allow")
-            || !is("destination", "localSettings")
-        {
-            return None;
-        }
-        let rules = update.get("rules")?.as_array()?;
-        let parts: Option<Vec<_>> = rules.iter().map(rule_parts).collect();
-        parts.filter(|parts| !parts.is_empty())
-    }
-
-    /// The update that grants [`Self::local_rules`], word for word as offered
-    /// except for where the rules go.
-    pub fn grant(&self, to: Destination) -> Option<Value> {
-        self.local_rules()?;
-        let mut update = self.only()?.clone();
-        update["destination"] = to.name().into();
-        Some(update)
-    }
-
-    fn only(&self) -> Option<&Value> {
-        match self.0.as_slice() {
-            [only] => Some(only),
-            _ => None,
-        }
-    }
-}
-
-/// Claude Code drops a whole update in silence when one content is empty, so
-/// such a rule counts as none.
-fn rule_parts(rule: &Value) -> Option<RuleParts> {
-    let rule = rule.as_object()?;
-    let tool = rule
-        .get("toolName")?
-        .as_str()
-        .filter(|tool| !tool.is_empty())?;
-    let content = match rule.get("ruleContent") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(content)) if !content.is_empty() => Some(content.clone()),
-        Some(_) => return None,
-    };
-    Some((tool.to_owned(), content))
-}
-
 /// An update that allows these rules. `None` when there is nothing to allow or
 /// Claude Code would drop the update.
 pub fn allow_rules(rules: &[RuleParts], to: Destination) -> Option<Value> {
+    let empty = |(tool, content): &RuleParts| tool.is_empty() || content.as_deref() == Some("");
+    let sound = !rules.is_empty() && !rules.iter().any(empty);
     let rules: Vec<Value> = rules
         .iter()
         .map(|(tool, content)| match content {
@@ -272,7 +219,6 @@ pub fn allow_rules(rules: &[RuleParts], to: Destination) -> Option<Value> {
             None => json!({"toolName": tool}),
         })
         .collect();
-    let sound = !rules.is_empty() && rules.iter().all(|rule| rule_parts(rule).is_some());
     sound.then(|| {
         json!({
             "type": "addRules",
@@ -290,7 +236,7 @@ pub enum Answer {
         /// Takes the whole input's place. `AskUserQuestion` and `ExitPlanMode`
         /// ignore an allow without it.
         input: Option<Value>,
-        /// Permission updates to apply, from [`Suggestions::grant`] or
+        /// Permission updates to apply, from
         /// [`allow_rules`].
         updates: Vec<Value>,
     },
@@ -346,13 +292,6 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn offered(suggestions: Value) -> Suggestions {
-        let Value::Array(all) = suggestions else {
-            panic!("a list")
-        };
-        Suggestions::from_json(all)
-    }
-
     fn npm_run() -> Value {
         json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "npm run *"}],
                "behavior": "allow", "destination": "localSettings"})
@@ -386,7 +325,6 @@ mod tests {
             Event::PermissionRequest(Ask {
                 tool: "Bash".to_owned(),
                 input: json!({"command": "npm run build", "description": "run build"}),
-                suggestions: offered(json!([npm_run()])),
             })
         );
     }
@@ -397,6 +335,7 @@ mod tests {
             tool: "Bash".to_owned(),
             input: json!({"command": "ls"}),
             id: Some("toolu_1".to_owned()),
+            took_ms: None,
         };
         let text = |text: &str| Some(text.to_owned());
         for (fields, event) in [
@@ -404,7 +343,10 @@ mod tests {
                 json!({"hook_event_name": "PostToolUse", "tool_name": "Bash",
                        "tool_input": {"command": "ls"}, "tool_use_id": "toolu_1",
                        "tool_response": {"stdout": "x"}, "duration_ms": 3}),
-                Event::PostToolUse(call()),
+                Event::PostToolUse(ToolCall {
+                    took_ms: Some(3),
+                    ..call()
+                }),
             ),
             (
                 json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash",
@@ -424,8 +366,14 @@ mod tests {
                 Event::StopFailure { last_message: None },
             ),
             (
+                json!({"hook_event_name": "SubagentStop", "agent_id": "a1"}),
+                Event::SubagentStop,
+            ),
+            (
                 json!({"hook_event_name": "UserPromptSubmit", "prompt": "hello"}),
-                Event::UserPromptSubmit,
+                Event::UserPromptSubmit {
+                    prompt: text("hello"),
+                },
             ),
             (
                 json!({"hook_event_name": "SessionStart", "source": "resume"}),
@@ -483,7 +431,6 @@ mod tests {
             panic!("a request")
         };
         assert_eq!(ask.input, json!(7));
-        assert_eq!(ask.suggestions, Suggestions::default());
     }
 
     #[test]
@@ -509,87 +456,6 @@ mod tests {
         ] {
             assert!(HookInput::parse(bad).is_err(), "{}", bad.escape_ascii());
         }
-    }
-
-    #[test]
-    fn only_rules_for_the_local_settings_are_taken_up() {
-        let rule = |tool: &str, content: Option<&str>| -> RuleParts {
-            (tool.to_owned(), content.map(str::to_owned))
-        };
-        let with = |key: &str, value: Value| {
-            let mut update = npm_run();
-            update[key] = value;
-            json!([update])
-        };
-        let set_mode = json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"});
-        for (suggestions, expected) in [
-            (
-                json!([npm_run()]),
-                Some(vec![rule("Bash", Some("npm run *"))]),
-            ),
-            (
-                with(
-                    "rules",
-                    json!([{"toolName": "Bash", "ruleContent": "npm run *"},
-                                     {"toolName": "Bash", "ruleContent": "git push *"}]),
-                ),
-                Some(vec![
-                    rule("Bash", Some("npm run *")),
-                    rule("Bash", Some("git push *")),
-                ]),
-            ),
-            (
-                with("rules", json!([{"toolName": "WebSearch"}])),
-                Some(vec![rule("WebSearch", None)]),
-            ),
-            (json!([]), None),
-            (json!([npm_run(), set_mode]), None),
-            (json!([npm_run(), npm_run()]), None),
-            (json!([set_mode]), None),
-            (json!(["addRules"]), None),
-            (with("type", json!("replaceRules")), None),
-            (with("behavior", json!("deny")), None),
-            (with("destination", json!("session")), None),
-            (with("destination", json!("userSettings")), None),
-            (with("rules", json!([])), None),
-            (
-                with("rules", json!([{"toolName": "Bash", "ruleContent": ""}])),
-                None,
-            ),
-            (
-                with("rules", json!([{"toolName": "", "ruleContent": "x"}])),
-                None,
-            ),
-            (
-                with("rules", json!([{"toolName": "Bash", "ruleContent": 1}])),
-                None,
-            ),
-            (
-                with("rules", json!([{"toolName": "WebSearch"}, "Bash"])),
-                None,
-            ),
-        ] {
-            let offered = offered(suggestions.clone());
-            assert_eq!(offered.local_rules(), expected, "{suggestions}");
-            assert_eq!(
-                offered.grant(Destination::Session).is_some(),
-                expected.is_some(),
-                "{suggestions}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_suggestion_is_echoed_as_it_came() {
-        let mut update = npm_run();
-        update["later"] = json!({"kept": true});
-        let offered = offered(json!([update]));
-        assert_eq!(
-            offered.grant(Destination::LocalSettings),
-            Some(update.clone())
-        );
-        update["destination"] = json!("session");
-        assert_eq!(offered.grant(Destination::Session), Some(update));
     }
 
     #[test]

@@ -85,6 +85,13 @@ pub fn rules_file(project_dir: &Path) -> Result<PathBuf, SettingsError> {
     Ok(project_root(project_dir)?.join(DIR).join(FILE))
 }
 
+/// The directory that holds this project's rules, where it is another one: the
+/// repository around it, or the main checkout of its worktree.
+pub fn rules_elsewhere(project_dir: &Path) -> Option<PathBuf> {
+    let root = project_root(project_dir).ok()?;
+    (root != project_dir.canonicalize().ok()?).then_some(root)
+}
+
 /// `rule` is the text as it stands in the file: `Bash(npm run *)`.
 pub fn add_allow_rule(project_dir: &Path, rule: &str) -> Result<Added, SettingsError> {
     if rule.trim().is_empty() {
@@ -481,7 +488,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::fs;
     use std::os::unix::fs::symlink;
-    use std::process::{Command, Stdio};
+    use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     const RULE: &str = "Bash(npm run *)";
@@ -862,8 +869,8 @@ mod tests {
         let mut holder = Command::new("flock")
             .arg(world.claude().join(LOCK))
             .args(["sh", "-c", "echo held && cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .expect("`flock` is part of util-linux");
         let mut held = [0; 5];

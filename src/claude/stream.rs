@@ -8,18 +8,17 @@ use serde_json::Value;
 use super::exit::Exit;
 use crate::ids::SessionId;
 
-pub mod lines;
 pub mod say;
 mod wire;
 
-use lines::Cut;
+use crate::child::lines::Cut;
 use wire::{
-    WireCancel, WireInit, WireKind, WireLifecycle, WireMessage, WireReply, WireRequest, WireStatus,
-    turn_end,
+    WireBackground, WireCancel, WireInit, WireKind, WireLifecycle, WireMessage, WireReply,
+    WireRequest, WireStatus, retry, turn_end,
 };
 
 /// A longer summary of a tool call than this tells a reader nothing more.
-const MAX_SUMMARY: usize = 160;
+pub const MAX_SUMMARY: usize = 160;
 
 /// What the owner of a child reports about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +51,10 @@ pub enum Line {
         request: String,
     },
     Reply(Reply),
+    /// The model's API is tried again.
+    Retry(Retry),
+    /// What runs on beside the turns now, by the names it was given.
+    Background(Vec<String>),
     /// How far one of our user messages came.
     Text {
         uuid: String,
@@ -87,6 +90,16 @@ pub struct ToolUse {
     pub name: String,
     /// The part of the input a reader recognises, on one line.
     pub summary: String,
+}
+
+/// A call to the model that failed and is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retry {
+    pub attempt: u32,
+    /// How many there will be at most.
+    pub most: Option<u32>,
+    /// The HTTP status of the failure, if there was an answer.
+    pub status: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,8 +165,6 @@ pub struct ToolRequest {
     pub tool: String,
     #[serde(default)]
     pub input: Value,
-    #[serde(default, rename = "permission_suggestions")]
-    pub suggestions: Option<Vec<Value>>,
     #[serde(default)]
     pub tool_use_id: Option<String>,
     #[serde(default)]
@@ -221,6 +232,12 @@ pub fn parse(line: &[u8]) -> Result<Line, Unreadable> {
         ("system", Some("init")) => serde_json::from_slice::<WireInit>(line).map(Into::into),
         ("system", Some("status")) => serde_json::from_slice::<WireStatus>(line)
             .map(|status| status.mode.map_or_else(|| other(&kind), Line::Mode)),
+        ("system", Some("api_retry")) => {
+            serde_json::from_slice::<Value>(line).map(|wire| Line::Retry(retry(&wire)))
+        }
+        ("system", Some("background_tasks_changed")) => {
+            serde_json::from_slice::<WireBackground>(line).map(Into::into)
+        }
         ("assistant", _) => serde_json::from_slice::<WireMessage>(line)
             .map(|message| Line::Assistant(message.into_assistant())),
         ("user", _) => serde_json::from_slice::<WireMessage>(line)

@@ -5,17 +5,14 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::wording::Words;
-use super::{Failure, Outcome, hook, output, status};
+use super::{Failure, Outcome, Quit, hook, output, status};
 use crate::approvals::request::Digest;
 use crate::config::{HookConfig, Paths, Sources};
 use crate::hook::client::{self, Patience, Unanswered};
 use crate::hook::wire::answer::Decision;
+use crate::hook::wire::error_word::ErrorWord;
 use crate::sessions::questions::script::{self, MAX_TIMEOUT, Receiver, Wishes};
 use crate::sessions::questions::{Choice, Format, Kind, Question, Tap};
-
-const DECLINED: u8 = 1;
-const TIMED_OUT: u8 = 3;
-const UNAVAILABLE: u8 = 4;
 
 #[derive(clap::Args)]
 #[command(
@@ -68,22 +65,21 @@ enum Asked {
     },
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_person();
+pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     let words = Words(sources.lang());
     let config =
-        HookConfig::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
-    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
+        HookConfig::load(sources, None).map_err(|why| Failure::settings(words, sources, &why))?;
+    let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let to = arguments.to.as_deref().map(Receiver::parse).transpose();
     let wishes = Wishes {
         timeout: arguments.timeout.map(Duration::from_secs),
-        to: to.map_err(|why| Failure::new(2, words.bad_flag("--to", &why)))?,
+        to: to.map_err(|why| Failure::quits(Quit::WrongLine, words.bad_flag("--to", &why)))?,
     };
     let question = question(&arguments.kind);
     let mut input = script::input(&question);
     wishes.write(&mut input);
     if script::parse(&input).is_none() {
-        return Err(Failure::new(2, words.bad_question()));
+        return Err(Failure::quits(Quit::WrongLine, words.bad_question()));
     }
     let timeout = wishes.timeout.unwrap_or(config.request_timeout);
     let question = client::Question {
@@ -101,6 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         cwd: None,
         agent: None,
         pid: Some(std::process::id()),
+        mailbox: None,
     };
     let decision = client::ask(
         &paths.sockets.own,
@@ -108,7 +105,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         &Patience::for_timeout(timeout),
         None,
     );
-    let hint = |why: &Unanswered| status::hint(why, &sources, words);
+    let hint = |why: &Unanswered| status::hint(why, sources, words);
     report(arguments, decision, hint, words)
 }
 
@@ -161,28 +158,28 @@ fn report(
             let answers = extras.updated_input.unwrap_or_default();
             return answered(arguments, &answers["answers"]);
         }
-        Ok(Decision::Deny { .. }) => Failure::new(DECLINED, words.declined()),
-        Err(why @ Unanswered::OutOfTime) => Failure::new(TIMED_OUT, words.unanswered(&why)),
+        Ok(Decision::Deny { .. }) => Failure::quits(Quit::Declined, words.declined()),
+        Err(why @ Unanswered::OutOfTime) => Failure::quits(Quit::TimedOut, words.unanswered(&why)),
         Ok(Decision::Terminal {
             error,
             message,
             why,
         }) => {
-            let code = match &*error {
-                "server_timeout" => TIMED_OUT,
-                _ => UNAVAILABLE,
+            let quit = match error {
+                ErrorWord::ServerTimeout => Quit::TimedOut,
+                _ => Quit::Unaskable,
             };
-            Failure::new(code, words.terminal(&error, &message, why.as_deref()))
+            Failure::quits(quit, words.terminal(error, &message, why.as_deref()))
         }
         Err(why) => Failure {
             hint: hint(&why),
-            ..Failure::new(UNAVAILABLE, words.unanswered(&why))
+            ..Failure::quits(Quit::Unaskable, words.unanswered(&why))
         },
     };
     if arguments.json {
-        let status = match ended.code {
-            DECLINED => "declined",
-            TIMED_OUT => "timed_out",
+        let status = match ended.quit {
+            Quit::Declined => "declined",
+            Quit::TimedOut => "timed_out",
             _ => "unavailable",
         };
         output::line(&json!({"status": status, "answer": arguments.default}).to_string());
@@ -202,7 +199,7 @@ fn answered(arguments: &Arguments, answers: &Value) -> Outcome {
         output::line(answer);
     }
     if no {
-        return Err(Failure::new(DECLINED, ""));
+        return Err(Failure::quits(Quit::Declined, ""));
     }
     Ok(())
 }

@@ -1,13 +1,17 @@
 //! `nod audit`: who decided what, when and from where; and whether the record
 //! is whole.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::Path;
 
 use super::wording::Words;
 use super::{Failure, Outcome, output};
-use crate::config::{Paths, Sources};
-use crate::store::{self, Chain, Db, Recorded, StoreError};
-use crate::wording::columns;
+use crate::config::{Config, Paths, Sources};
+use crate::store::{self, Chain, Db, Entry, Recorded, StoreError};
+use crate::text::columns;
+use crate::text::escape::{Shape, visible};
+use crate::wording::span;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -27,11 +31,10 @@ enum Command {
     Verify,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_person();
+pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     let words = Words(sources.lang());
-    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
-    let failed = |why: StoreError| Failure::new(1, words.no_audit(&why));
+    let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
+    let failed = |why: StoreError| Failure::new(words.no_audit(&why));
     if !paths.state_dir.join(store::FILE).exists() {
         nothing(arguments.json, words);
         return Ok(());
@@ -45,11 +48,13 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             if rows.is_empty() {
                 nothing(arguments.json, words);
             }
+            let mut reader = Reader::new(words, sources);
+            reader.names = db.names().map_err(failed)?;
             for row in &rows {
                 output::line(&if arguments.json {
-                    as_json(row)
+                    as_json(row, &reader)
                 } else {
-                    as_line(row, words)
+                    as_line(row, &reader)
                 });
             }
             Ok(())
@@ -60,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
 /// Says that there is no line to show. As JSON that is no line at all.
 fn nothing(json: bool, words: Words) {
     if !json {
-        output::line(words.nothing_recorded());
+        output::say(words.nothing_recorded());
     }
 }
 
@@ -75,18 +80,20 @@ fn verify(db: &Db, json: bool, words: Words) -> Result<Outcome, StoreError> {
             });
             Ok(())
         }
-        Chain::Broken { seq, problem } => Err(Failure::new(1, words.audit_broken(seq, problem))),
+        Chain::Broken { seq, problem } => Err(Failure::new(words.audit_broken(seq, problem))),
     })
 }
 
-fn as_json(row: &Recorded) -> String {
+fn as_json(row: &Recorded, reader: &Reader) -> String {
     let entry = &row.entry;
+    let name = entry.operator.as_ref().and_then(|id| reader.names.get(id));
     json!({
         "line": row.seq,
         "at": time(entry.at),
         "kind": entry.kind,
         "decision": entry.decision,
         "operator": entry.operator,
+        "name": name,
         "tool": entry.tool,
         "request": entry.request,
         "session": entry.session,
@@ -99,43 +106,228 @@ fn as_json(row: &Recorded) -> String {
     .to_string()
 }
 
-fn as_line(row: &Recorded, words: Words) -> String {
-    let entry = &row.entry;
-    let what = words.decided(entry.decision.as_ref().unwrap_or(&entry.kind));
-    let room = " ".repeat(WHAT.saturating_sub(columns(what)));
-    let mut line = format!("{}  {what}{room}", time(entry.at));
-    let digest = entry.digest.as_deref();
-    for (label, value) in [
-        ("", entry.tool.as_deref()),
-        (words.by(), entry.operator.as_deref()),
-        (
-            words.from(),
-            entry.source.as_deref().map(|at| words.source(at)),
-        ),
-        (words.rule(), entry.rule.as_deref()),
-        (words.digest(), digest.and_then(|digest| digest.get(..8))),
-        (words.request(), entry.request.as_deref()),
-    ] {
-        if let Some(value) = value {
-            line.push_str("  ");
-            line.push_str(label);
-            line.push_str(value);
-        }
-    }
-    line
-}
-
+/// Columns of one line for a person; what was decided is cut to fit.
+const WIDTH: usize = 100;
+const MAX_PROJECT: usize = 20;
 /// Columns of the widest word for what happened.
 const WHAT: usize = 22;
 
-/// The time where the reader is, and how far that is from UTC.
-pub(super) fn time(millis: i64) -> String {
+fn as_line(row: &Recorded, reader: &Reader) -> String {
+    let entry = &row.entry;
+    let word = reader.words.decided(word(entry));
+    let room = " ".repeat(WHAT.saturating_sub(columns(word)));
+    let head = format!("{}  {word}{room}", local(entry.at, "%m-%d %H:%M:%S"));
+    let rest = reader.told(entry, WIDTH.saturating_sub(columns(&head) + 1));
+    format!("{head} {rest}").trim_end().to_owned()
+}
+
+/// The record's own word for what happened.
+fn word(entry: &Entry) -> &str {
+    let detail = entry.detail.as_ref();
+    match detail.and_then(|detail| detail["answer"].as_str()) {
+        Some("yes") => "answer_yes",
+        Some("no") => "answer_no",
+        _ => entry.decision.as_ref().unwrap_or(&entry.kind),
+    }
+}
+
+/// Who looks at the record: that person's own taps are theirs.
+pub(super) struct Reader {
+    pub(super) words: Words,
+    pub(super) owner: Option<String>,
+    /// What people are called, by their ids.
+    pub(super) names: HashMap<String, String>,
+}
+
+impl Reader {
+    pub(super) fn new(words: Words, sources: &Sources) -> Self {
+        let (config, _) = Config::read(sources);
+        let owner = config.owner.map(|owner| owner.as_str().to_owned());
+        Self {
+            words,
+            owner,
+            names: HashMap::new(),
+        }
+    }
+
+    /// One line of the log: when, what happened, to what, where and by whom.
+    pub(super) fn line(&self, entry: &Entry) -> String {
+        let word = self.words.decided(word(entry));
+        let head = format!("{} {word} ", local(entry.at, "%H:%M"));
+        let rest = self.told(entry, WIDTH.saturating_sub(columns(&head)));
+        format!("{head}{rest}").trim_end().to_owned()
+    }
+
+    /// What it was about, where and by whom, in so many columns.
+    fn told(&self, entry: &Entry, width: usize) -> String {
+        let nothing = Value::Null;
+        let detail = entry.detail.as_ref().unwrap_or(&nothing);
+        let project = detail["project"].as_str().map(Path::new);
+        let project = project.and_then(|path| path.file_name()?.to_str());
+        let project = project.map(|name| cut(&one_line(name), MAX_PROJECT));
+        let mut facts: Vec<String> = project.into_iter().collect();
+        facts.extend(self.by(entry, detail));
+        if let Some(times) = detail["times"].as_u64() {
+            facts.push(self.words.times_more(times));
+        }
+        let facts = facts.join(" · ");
+        let what = detail["what"].as_str().or(entry.rule.as_deref());
+        let what = match (what, entry.tool.as_deref()) {
+            (Some(what), _) => {
+                let room = width.saturating_sub(columns(&facts) + 5).max(8);
+                format!("“{}”", cut(&one_line(what), room))
+            }
+            (None, tool) => tool.map(one_line).unwrap_or_default(),
+        };
+        match (what.is_empty(), facts.is_empty()) {
+            (true, _) => cut(&facts, width),
+            (false, true) => what,
+            (false, false) => format!("{what} · {facts}"),
+        }
+    }
+
+    fn by(&self, entry: &Entry, detail: &Value) -> Option<String> {
+        let waited = detail["waited_ms"].as_i64().map(span);
+        let waited = waited.as_ref().map(|span| span.get(self.words.0));
+        let source = entry.source.as_deref();
+        match (&entry.operator, source) {
+            (Some(id), _) if Some(id) == self.owner.as_ref() => Some(self.words.by_you(waited)),
+            (Some(id), _) => {
+                let name = self.names.get(id);
+                // So that nobody is called "you" but the owner.
+                let sign = if name.is_some() { "@" } else { "" };
+                let who = cut(&one_line(name.unwrap_or(id)), 12);
+                Some(self.words.by_somebody(&format!("{sign}{who}"), waited))
+            }
+            (None, Some("terminal")) => Some(self.words.in_terminal(waited)),
+            (None, _) => waited.map(|waited| self.words.after(waited)),
+        }
+    }
+}
+
+/// The record holds what others wrote; it writes no line of its own.
+fn one_line(text: &str) -> String {
+    visible(text, Shape::Name)
+}
+
+/// As much of the text as fits into so many columns.
+fn cut(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        if columns(&out) + columns(c.encode_utf8(&mut [0; 4])) >= width {
+            break;
+        }
+        out.push(c);
+    }
+    out + "…"
+}
+
+/// The time where the reader is.
+pub(super) fn local(millis: i64, shape: &str) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(
         |_| millis.to_string(),
         |at| {
             at.to_zoned(jiff::tz::TimeZone::system())
-                .strftime("%Y-%m-%d %H:%M:%S %:z")
+                .strftime(shape)
                 .to_string()
         },
     )
+}
+
+/// The same, and how far that is from UTC.
+pub(super) fn time(millis: i64) -> String {
+    local(millis, "%Y-%m-%d %H:%M:%S %:z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Lang;
+
+    fn entry(operator: &str, decision: &str, detail: Value) -> Entry {
+        Entry {
+            kind: "settled".to_owned(),
+            operator: Some(operator.to_owned()),
+            tool: Some("Bash".to_owned()),
+            decision: Some(decision.to_owned()),
+            source: Some("feishu".to_owned()),
+            detail: Some(detail),
+            ..Entry::default()
+        }
+    }
+
+    fn told(entry: &Entry, lang: Lang) -> String {
+        let reader = Reader {
+            words: Words(lang),
+            owner: Some("ou_me".to_owned()),
+            names: [("ou_li".to_owned(), "李\u{202e}雷".to_owned())].into(),
+        };
+        let line = reader.line(entry);
+        assert!(columns(&line) <= WIDTH, "{line}");
+        let recorded = Recorded {
+            seq: 1,
+            entry: entry.clone(),
+            hash: [0; 32],
+        };
+        let row = as_line(&recorded, &reader);
+        assert!(columns(&row) <= WIDTH, "{row}");
+        line.split_once(' ').unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn a_line_says_what_was_decided_where_by_whom_and_after_how_long() {
+        let detail = json!({"what": "npm test", "project": "/home/u/shop", "waited_ms": 12_400});
+        let mine = entry("ou_me", "allow", detail.clone());
+        assert_eq!(
+            told(&mine, Lang::En),
+            "allowed “npm test” · shop · by you after 12 s"
+        );
+        assert_eq!(
+            told(&mine, Lang::Zh),
+            "批准运行 “npm test” · shop · 你，12 秒后"
+        );
+        // A name from Feishu turns no line around and is nobody else's.
+        let named = entry("ou_li", "deny", detail.clone());
+        assert_eq!(
+            told(&named, Lang::En),
+            "denied “npm test” · shop · by @李⟦U+202E⟧雷 after 12 s"
+        );
+        let theirs = entry("ou_1234567890abcdef", "deny", detail);
+        let line = told(&theirs, Lang::En);
+        assert_eq!(
+            line,
+            "denied “npm test” · shop · by ou_12345678… after 12 s"
+        );
+    }
+
+    #[test]
+    fn yes_and_no_are_told_apart() {
+        for (answer, en, zh) in [
+            ("yes", "answered yes", "回答“是”"),
+            ("no", "answered no", "回答“否”"),
+        ] {
+            let detail = json!({"what": "Deploy?", "answer": answer});
+            let entry = entry("ou_me", "answer", detail);
+            assert!(told(&entry, Lang::En).starts_with(en));
+            assert!(told(&entry, Lang::Zh).starts_with(zh));
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_stays_on_its_line_and_within_it() {
+        let long = "测试 \u{1b}[2K\n".repeat(200);
+        for lang in [Lang::Zh, Lang::En] {
+            for detail in [
+                json!({"what": long, "project": format!("/p/{}", "长".repeat(40)), "waited_ms": 1}),
+                json!({"times": u64::MAX}),
+                json!([1]),
+            ] {
+                let line = told(&entry(&long, "always", detail), lang);
+                assert!(!line.contains(char::is_control), "{line}");
+            }
+        }
+    }
 }

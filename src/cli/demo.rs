@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, Outcome, output};
 use crate::config::Sources;
-use crate::wording::{Lang, Text};
+use crate::text::{Lang, Text};
 use stage::{Stage, Staging, word};
 use tour::Tour;
 
@@ -63,8 +63,7 @@ enum Broken {
     },
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_hook();
+pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     let lang = arguments.lang.unwrap_or_else(|| sources.lang());
     super::runtime(2)?.block_on(async {
         let mut over = std::pin::pin!(over());
@@ -72,16 +71,16 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             staged = Stage::set(lang) => staged,
             () = &mut over => return Ok(()),
         };
-        let mut stage = staged.map_err(|why| Failure::new(1, why))?;
+        let mut stage = staged.map_err(Failure::new)?;
         let shown = tokio::select! {
-            shown = show(&mut stage, arguments, &sources) => shown,
+            shown = show(&mut stage, arguments, sources) => shown,
             () = &mut over => {
-                output::line(say(&ENDED, lang));
+                output::say(say(&ENDED, lang));
                 Ok(())
             }
         };
         stage.strike().await;
-        shown.map_err(|why| Failure::new(1, why))
+        shown.map_err(Failure::new)
     })
 }
 
@@ -127,22 +126,22 @@ async fn show(stage: &mut Stage, arguments: &Arguments, sources: &Sources) -> Re
     if arguments.auto {
         return Tour::new(stage).by_itself().await;
     }
-    let page = format!("{}/?lang={}", stage.simulator.control_url(), word(lang));
-    output::line(say(&OPENED, lang));
+    let page = stage.simulator.page(word(lang));
+    output::say(say(&OPENED, lang));
     output::line(&format!("\n    {page}\n"));
-    output::line(say(&STOP, lang));
+    output::say(say(&STOP, lang));
     if let Some(program) = on_path(sources, "claude") {
         let command = claude::point_here(stage, &program)?;
         output::line("");
-        output::line(say(&claude::HINT, lang));
+        output::say(say(&claude::HINT, lang));
         output::line(&format!("\n    {command}\n"));
-        output::line(say(&claude::THEN, lang));
+        output::say(say(&claude::THEN, lang));
         stage
             .simulator
             .note(json!({"note": "claude", "command": command}));
     }
     if !arguments.no_browser && has_screen(sources) {
-        open(&page);
+        open(&stage.beside("open.html"), &page);
     }
     Tour::new(stage).with_a_visitor().await
 }
@@ -156,14 +155,23 @@ fn has_screen(sources: &Sources) -> bool {
 }
 
 /// The address is on the terminal, so a browser that won't open is no loss.
-fn open(page: &str) {
+/// Other users see what programs are started with, and whoever has the address
+/// may tap: the browser gets it from a file that only this user can read.
+pub(super) fn open(way: &Path, page: &str) {
+    let html = format!(
+        "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
+         <meta http-equiv=\"refresh\" content=\"0;url={page}\">"
+    );
+    if crate::files::replace_private(way, html.as_bytes()).is_err() {
+        return;
+    }
     let program = if cfg!(target_os = "macos") {
         "open"
     } else {
         "xdg-open"
     };
     let _ = tokio::process::Command::new(program)
-        .arg(page)
+        .arg(way)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

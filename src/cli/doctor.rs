@@ -2,7 +2,9 @@
 //! and says what to do about each one that is broken. Changes nothing; its
 //! report holds no secret and may be pasted anywhere.
 
+mod bus;
 mod click;
+mod codex;
 mod feishu;
 mod finding;
 mod gather;
@@ -18,7 +20,7 @@ use self::gather::Gathered;
 use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::{self, Origin, Shown, Sources};
-use crate::wording::Lang;
+use crate::text::Lang;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -34,24 +36,26 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_person();
+pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     let words = Words(sources.lang());
-    let gathered = Gathered::from(&sources);
+    let gathered = Gathered::from(sources);
     let runtime = super::runtime(2)?;
     let remote = runtime.block_on(gathered.ask_feishu());
     let mut findings = machine::check(&gathered.machine);
+    if let Some(member) = gathered.member() {
+        findings.extend(bus::check(&member));
+    }
     if let Some(remote) = &remote {
         findings.extend(feishu::check(remote));
     }
-    let settings: Vec<Shown> = config::shown(&sources)
+    let settings: Vec<Shown> = config::shown(sources)
         .into_iter()
         .filter(|shown| shown.value.is_some())
         .collect();
     if !arguments.json {
-        output::text(&heading(&settings, &gathered, words.0));
+        output::say(&heading(&settings, &gathered, words.0));
         for finding in &findings {
-            output::text(&finding.page(words.0));
+            output::say(&finding.page(words.0));
         }
     }
     if arguments.click {
@@ -61,12 +65,12 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             if arguments.json {
                 output::hint(words, &text);
             } else {
-                output::line(&text);
+                output::say(&text);
             }
         };
         let tapped = runtime.block_on(click::prove(&gathered, &findings, words, limit, sent));
         if !arguments.json {
-            output::text(&tapped.page(words.0));
+            output::say(&tapped.page(words.0));
         }
         findings.push(tapped);
     }
@@ -82,7 +86,7 @@ fn verdict(findings: &[Finding], lang: Lang, quiet: bool) -> Outcome {
     let (problems, warnings) = (count(Level::Problem), count(Level::Warning));
     if problems == 0 {
         if !quiet {
-            output::line(&match (warnings, lang) {
+            output::say(&match (warnings, lang) {
                 (0, Lang::Zh) => "一切正常".to_owned(),
                 (0, Lang::En) => "everything is in order".to_owned(),
                 (_, Lang::Zh) => format!("可以使用，有 {warnings} 个警告"),
@@ -91,17 +95,14 @@ fn verdict(findings: &[Finding], lang: Lang, quiet: bool) -> Outcome {
         }
         return Ok(());
     }
-    Err(Failure::new(
-        1,
-        match lang {
-            Lang::Zh => format!("{problems} 个问题，{warnings} 个警告"),
-            Lang::En => format!("problems: {problems}, warnings: {warnings}"),
-        },
-    ))
+    Err(Failure::new(match lang {
+        Lang::Zh => format!("{problems} 个问题，{warnings} 个警告"),
+        Lang::En => format!("problems: {problems}, warnings: {warnings}"),
+    }))
 }
 
 fn heading(settings: &[Shown], gathered: &Gathered, lang: Lang) -> String {
-    let version = env!("CARGO_PKG_VERSION");
+    let version = crate::version::BUILD;
     let mut out = format!(
         "nod {version}, {} {}\n",
         std::env::consts::OS,
@@ -138,7 +139,7 @@ fn as_json(settings: &[Shown], gathered: &Gathered, findings: &[Finding], lang: 
         })
         .collect();
     json!({
-        "version": env!("CARGO_PKG_VERSION"),
+        "version": crate::version::BUILD,
         "ok": findings.iter().all(|one| one.level != Level::Problem),
         "settings": settings,
         "checks": findings.iter().map(|one| one.as_json(lang)).collect::<Vec<_>>(),

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command};
 use std::fmt::Write as _;
 
 use super::wording::{Words, help};
-use crate::wording::{Lang, columns};
+use crate::text::{Lang, columns};
 
 /// The whole command line, built, with every text in this language.
 pub(super) fn told(mut nod: Command, words: Words) -> Command {
@@ -94,7 +94,10 @@ fn with_pages(command: Command, name: &str, words: Words) -> Command {
         with_pages(sub, &name, words)
     });
     let usage = usage(&command, name, words);
-    let page = page(&command, &usage, name, words);
+    let page = match name {
+        "nod" => first_page(&command, &usage, words),
+        _ => page(&command, &usage, name, words),
+    };
     command.override_usage(usage).override_help(page)
 }
 
@@ -106,8 +109,13 @@ fn usage(command: &Command, name: &str, words: Words) -> String {
         usage.push_str(words.options_here());
     }
     for arg in command.get_positionals() {
+        let named = shown(arg);
         usage.push(' ');
-        usage.push_str(&shown(arg));
+        usage.push_str(&if arg.is_required_set() {
+            named
+        } else {
+            named.replace('<', "[").replace('>', "]")
+        });
     }
     if command.has_subcommands() {
         let word = words.command_here();
@@ -125,18 +133,42 @@ fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(takes_none)
 }
 
-fn page(command: &Command, usage: &str, name: &str, words: Words) -> String {
+fn head(command: &Command, usage: &str, words: Words) -> String {
+    let usage_heading = words.usage_heading();
+    format!("{}\n\n{usage_heading}{usage}\n", about(command))
+}
+
+fn about(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string);
-    let mut out = format!(
-        "{}\n\n{}{usage}\n",
-        about.unwrap_or_default(),
-        words.usage_heading()
-    );
+    about.unwrap_or_default()
+}
+
+/// What `nod` alone shows: the commands by what they are for, one screen.
+fn first_page(nod: &Command, usage: &str, words: Words) -> String {
+    let mut out = head(nod, usage, words);
+    out.push('\n');
+    let room = help::GROUPS.iter().flat_map(|group| group.rows);
+    let room = room.map(|row| columns(&row.join(", "))).max();
+    let room = room.unwrap_or_default() + 2;
+    for group in help::GROUPS {
+        let _ = writeln!(out, "{}", words.pick(group.zh, group.en));
+        for row in group.rows {
+            let told = nod.find_subcommand(row[0]).map(about).unwrap_or_default();
+            let names = row.join(", ");
+            let gap = " ".repeat(room - columns(&names));
+            let _ = writeln!(out, "  {names}{gap}{told}");
+        }
+    }
+    let _ = writeln!(out, "{}", words.other_commands(help::OTHERS));
+    let _ = writeln!(out, "{}", words.options_of_all());
+    let _ = writeln!(out, "{}", words.first_example());
+    out
+}
+
+fn page(command: &Command, usage: &str, name: &str, words: Words) -> String {
+    let mut out = head(command, usage, words);
     let commands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-    let commands = commands.map(|sub| {
-        let about = sub.get_about().map(ToString::to_string);
-        (sub.get_name().to_owned(), vec![about.unwrap_or_default()])
-    });
+    let commands = commands.map(|sub| (sub.get_name().to_owned(), vec![about(sub)]));
     section(&mut out, words.commands_heading(), commands.collect());
     let rows = |positional: bool| {
         let args = command.get_arguments();
@@ -148,6 +180,13 @@ fn page(command: &Command, usage: &str, name: &str, words: Words) -> String {
     section(&mut out, words.options_heading(), rows(false));
     if let Some(after) = command.get_after_help() {
         let _ = writeln!(out, "\n{after}");
+    }
+    let examples = help::examples(name, words.0);
+    if !examples.is_empty() {
+        let _ = writeln!(out, "\n{}", words.examples_heading());
+        for example in examples {
+            let _ = writeln!(out, "  {example}");
+        }
     }
     out
 }
@@ -179,6 +218,9 @@ fn many(range: clap::builder::ValueRange) -> bool {
 pub(super) fn lines(arg: &Arg, command: &str, words: Words) -> Vec<String> {
     let mut first = arg.get_help().map(ToString::to_string).unwrap_or_default();
     if !arg.get_action().takes_values() {
+        return vec![first];
+    }
+    if arg.is_hide_possible_values_set() {
         return vec![first];
     }
     let known = arg.get_possible_values();

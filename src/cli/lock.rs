@@ -6,16 +6,18 @@ use crate::config::{Paths, Sources};
 use crate::hook::wire::Order;
 use crate::wording::{LOCKED, UNLOCKED};
 
-pub(super) fn run(order: Order) -> Outcome {
-    let sources = Sources::for_person();
+pub(super) fn run(order: Order, sources: &Sources) -> Outcome {
     let words = Words(sources.lang());
-    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
+    let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let locked = order == Order::Lock;
-    let report = status::order(&sources, &paths.sockets.own, order, words)?;
+    let report = status::order(sources, &paths.sockets.own, order, words)?;
     if report["locked"] != locked {
-        return Err(Failure::new(1, words.not_done()));
+        return Err(Failure::new(words.not_done()));
     }
     let said = if locked { &LOCKED } else { &UNLOCKED };
-    output::line(said.get(sources.lang()));
+    output::say(said.get(sources.lang()));
+    if report["lock_kept"] == false {
+        return Err(Failure::new(words.lock_not_kept()));
+    }
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! `nod man`: the manual page, made from the command line and the table of
 //! settings. Pure but for printing.
 
+use super::Quit;
 use clap::{Arg, Command};
 use std::fmt::Write as _;
 
 use super::wording::Words;
 use super::{Outcome, help, output};
 use crate::config::SETTINGS;
-use crate::wording::Text;
+use crate::text::Text;
 
 #[expect(
     clippy::unnecessary_wraps,
@@ -22,8 +23,8 @@ static FILES: [(&str, Text); 4] = [
     (
         "~/.config/nod/.env",
         Text::new(
-            "设置；环境变量和当前目录的 .env 优先于它。",
-            "Settings; the environment and a .env in the working directory win over it.",
+            "设置；环境变量和 --env-file 指明的文件优先于它。",
+            "Settings; the environment and a file that --env-file names win over it.",
         ),
     ),
     (
@@ -49,57 +50,8 @@ static FILES: [(&str, Text); 4] = [
     ),
 ];
 
-static EXITS: [(&str, Text); 7] = [
-    (
-        "0",
-        Text::new(
-            "成功；对 nod ask：已回答，或选“是”。",
-            "Done; for nod ask, answered or confirmed.",
-        ),
-    ),
-    (
-        "1",
-        Text::new(
-            "失败；对 nod ask：不回答，或选“否”；对 nod doctor：发现问题。",
-            "Failed; for nod ask, declined; for nod doctor, a problem was found.",
-        ),
-    ),
-    (
-        "2",
-        Text::new("命令行有误。", "The command line was wrong."),
-    ),
-    (
-        "3",
-        Text::new(
-            "对 nod status：连接需要人来处理；对 nod ask：无人及时回答；对 nod service status：守护进程没有运行。",
-            "For nod status, only a person can bring the connection back; for nod ask, nobody answered in time; for nod service status, it does not run.",
-        ),
-    ),
-    (
-        "4",
-        Text::new(
-            "对 nod ask：无法提问；对 nod setup：全部设置好了，但还没有证明点击能到达。",
-            "For nod ask, nobody can be asked; for nod setup, everything is in place and no tap has proven it.",
-        ),
-    ),
-    (
-        "70",
-        Text::new(
-            "nod 自身出错，请反馈。",
-            "A fault in nod itself; please report it.",
-        ),
-    ),
-    (
-        "75, 78",
-        Text::new(
-            "另一个守护进程在运行；设置不可用。",
-            "Another daemon runs; the settings cannot be used.",
-        ),
-    ),
-];
-
 fn page(nod: &Command, words: Words) -> String {
-    let version = env!("CARGO_PKG_VERSION");
+    let version = crate::version::NUMBER;
     let mut out = format!(
         ".TH NOD 1 \"\" \"nod {version}\" \"{}\"\n",
         words.man_kind()
@@ -117,11 +69,16 @@ fn page(nod: &Command, words: Words) -> String {
     for setting in SETTINGS {
         item(&mut out, setting.name, &words.setting(setting));
     }
-    for (heading, items) in [(files, &FILES[..]), (exits, &EXITS[..])] {
-        let _ = writeln!(out, ".SH {heading}");
-        for (name, text) in items {
-            item(&mut out, name, text.get(words.0));
-        }
+    let _ = writeln!(out, ".SH {files}");
+    for (name, text) in &FILES {
+        item(&mut out, name, text.get(words.0));
+    }
+    let _ = writeln!(out, ".SH {exits}");
+    for of_one_code in Quit::ALL.chunk_by(|one, next| one.code() == next.code()) {
+        let code = of_one_code[0].code().to_string();
+        let meanings = of_one_code.iter().map(|quit| quit.meaning());
+        let meanings: Vec<String> = meanings.map(|text| text.get(words.0).to_owned()).collect();
+        item(&mut out, &code, &meanings.join(words.pick("", " ")));
     }
     out
 }

@@ -3,13 +3,52 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::mpsc;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
+use super::layout::Look;
 use super::wording::Words;
+use crate::config::Sources;
 
-/// One line of the answer.
+/// Whether the person's terminals show colour at all.
+static COLOUR: OnceLock<bool> = OnceLock::new();
+
+/// Takes the person's word on colour, before anything is said.
+pub(super) fn dress(sources: &Sources) {
+    let _ = COLOUR.set(sources.wants_colour());
+}
+
+/// What this end can show.
+fn look(end: &(impl io::IsTerminal + AsFd)) -> Look {
+    if !end.is_terminal() {
+        return Look::default();
+    }
+    let size = rustix::termios::tcgetwinsize(end).ok();
+    Look {
+        colour: COLOUR.get().copied().unwrap_or_default(),
+        width: size
+            .map(|size| usize::from(size.ws_col))
+            .filter(|it| *it > 0),
+    }
+}
+
+/// What stdout can show.
+pub(super) fn shows() -> Look {
+    look(&io::stdout())
+}
+
+/// Sentences for a person, laid out as their terminal shows them best.
+pub(super) fn say(words: &str) {
+    text(&shows().lay_out(words));
+}
+
+/// A change of a file.
+pub(super) fn diff(change: &str) {
+    text(&shows().diff(change));
+}
+
+/// One line of the answer, as it is.
 pub(super) fn line(text: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{text}");
@@ -31,6 +70,7 @@ pub(super) fn json(value: &serde_json::Value) {
 /// one block after the other elsewhere.
 pub(super) fn page(page: &str) {
     if is_terminal() {
+        let page = shows().lay_out(page);
         let lines: String = page.lines().flat_map(|line| [line, "\x1b[K\r\n"]).collect();
         text(&format!("\x1b[H{lines}\x1b[J"));
     } else {
@@ -38,27 +78,54 @@ pub(super) fn page(page: &str) {
     }
 }
 
-/// Why the command did not do what was asked.
-pub(super) fn problem(text: &str) {
-    let mut err = io::stderr().lock();
-    for line in text.lines() {
-        let _ = writeln!(err, "nod: {line}");
+/// A line that the next one takes the place of, on a terminal.
+pub(super) fn same_line(line: &str) {
+    text(&format!("\r\x1b[K{line}"));
+}
+
+/// Takes such a line away.
+pub(super) fn wipe_line() {
+    if is_terminal() {
+        text("\r\x1b[K");
     }
 }
 
-/// How the command is used, laid out already.
+/// How many rows the terminal has, where there is one.
+pub(super) fn rows() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
+
+/// Why the command did not do what was asked.
+pub(super) fn problem(text: &str) {
+    let lines = text.lines().flat_map(|line| ["nod: ", line, "\n"]);
+    tell(&lines.collect::<String>());
+}
+
+/// How the command is used.
 pub(super) fn usage(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    tell(text);
+}
+
+fn tell(text: &str) {
+    let mut err = io::stderr().lock();
+    let said = look(&err).lay_out(text);
+    let _ = err.write_all(said.as_bytes());
 }
 
 /// What the person can do about it.
 pub(super) fn hint(words: Words, text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", words.hint(text));
+    tell(&words.hint(text));
 }
 
 /// Whether a person sees the answer, not a pipe.
 pub(super) fn is_terminal() -> bool {
     io::IsTerminal::is_terminal(&io::stdout())
+}
+
+/// Whether a person could type an answer, and nothing is piped in.
+pub(super) fn is_asked() -> bool {
+    io::IsTerminal::is_terminal(&io::stdin())
 }
 
 /// Whether anybody could still read what is printed: false once the other end
@@ -116,6 +183,8 @@ enum Line {
 }
 
 const LINES_WAITING: usize = 1_024;
+/// Bytes of one line, a few more for the last character.
+const MAX_LINE: usize = 8 << 10;
 const FLUSH_WITHIN: Duration = Duration::from_millis(200);
 
 impl LogWriter {
@@ -149,9 +218,34 @@ impl LogWriter {
     }
 }
 
+/// What is logged may hold names that others chose. They write no line of
+/// their own, steer no terminal, turn no text around and fill no disk.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.trim_end_matches('\n').chars() {
+        if line.len() >= MAX_LINE {
+            line.push('…');
+            break;
+        }
+        if c.is_control() || is_unseen(c) {
+            line.extend(c.escape_unicode());
+        } else {
+            line.push(c);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+const fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 impl io::Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _ = self.lines.try_send(Line::Text(bytes.to_vec()));
+        let line = one_line(&String::from_utf8_lossy(bytes));
+        let _ = self.lines.try_send(Line::Text(line.into_bytes()));
         Ok(bytes.len())
     }
 
@@ -165,5 +259,25 @@ impl tracing_subscriber::fmt::MakeWriter<'_> for LogWriter {
 
     fn make_writer(&self) -> Self::Writer {
         self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_is_one_line_of_plain_text() {
+        let forged =
+            "tool=x\n2026-01-01T00:00:00Z  INFO allowed\r\u{1b}[2K\u{9b}1m\u{202e}\u{2028}y\n";
+        let line = one_line(forged);
+        assert_eq!(
+            line,
+            "tool=x\\u{a}2026-01-01T00:00:00Z  INFO allowed\\u{d}\\u{1b}[2K\\u{9b}1m\\u{202e}\\u{2028}y\n"
+        );
+        assert_eq!(one_line("  INFO 请求 ready\n"), "  INFO 请求 ready\n");
+        let long = one_line(&"\u{202e}".repeat(MAX_LINE));
+        assert!(long.len() < MAX_LINE + 32, "{}", long.len());
+        assert!(long.ends_with("…\n"));
     }
 }

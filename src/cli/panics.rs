@@ -5,10 +5,8 @@ use std::panic;
 use std::process::ExitCode;
 
 use super::output;
+use super::quit::Quit;
 use super::wording::Words;
-
-/// What sysexits.h calls an internal software error.
-pub(super) const OWN_FAULT: u8 = 70;
 
 /// From here on a panic says one sentence, in whichever thread it happens. In
 /// the daemon it ends the task it happens in, and the whole where that task
@@ -21,7 +19,7 @@ pub(super) fn tell_in(words: Words) {
 
 /// Runs a command; a panic in it, told already, becomes its exit code.
 pub(super) fn guarded(command: impl FnOnce() -> ExitCode) -> ExitCode {
-    panic::catch_unwind(panic::AssertUnwindSafe(command)).unwrap_or(ExitCode::from(OWN_FAULT))
+    panic::catch_unwind(panic::AssertUnwindSafe(command)).unwrap_or(Quit::OwnFault.into())
 }
 
 #[cfg(test)]
@@ -29,7 +27,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::wording::Lang;
+    use crate::text::Lang;
 
     /// Set in the process the test starts of itself.
     const CHILD: &str = "NOD_TEST_PANICS";
@@ -46,7 +44,7 @@ mod tests {
             tell_in(Words(if lang == "zh" { Lang::Zh } else { Lang::En }));
             let thread = std::thread::spawn(fails);
             assert!(thread.join().is_err());
-            assert_eq!(guarded(fails), ExitCode::from(OWN_FAULT));
+            assert_eq!(guarded(fails), Quit::OwnFault.into());
             return;
         }
         let own = std::env::current_exe().unwrap();

@@ -2,10 +2,13 @@
 //! black on white on every terminal; without, it expects a dark one.
 
 use qrcode::{Color, EcLevel, QrCode};
+use std::fmt::Write as _;
 
 /// Light modules around the code. The standard asks for four; two scan well
 /// and keep a long link within 80 columns.
 const QUIET: usize = 2;
+/// What the standard asks for; a page has the room.
+const STANDARD_QUIET: usize = 4;
 const BLACK_ON_WHITE: &str = "\u{1b}[38;5;16;48;5;231m";
 const RESET: &str = "\u{1b}[0m";
 
@@ -42,6 +45,27 @@ pub(super) fn drawn(text: &str, colour: bool) -> Option<Vec<String>> {
     Some((0..side).step_by(2).map(row).collect())
 }
 
+/// The code as a picture for a page.
+pub(super) fn svg(text: &str) -> Option<String> {
+    let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
+    let width = code.width();
+    let side = width + 2 * STANDARD_QUIET;
+    let mut path = String::new();
+    for (at, _) in code
+        .to_colors()
+        .iter()
+        .enumerate()
+        .filter(|(_, module)| **module == Color::Dark)
+    {
+        let (x, y) = (at % width + STANDARD_QUIET, at / width + STANDARD_QUIET);
+        let _ = write!(path, "M{x} {y}h1v1h-1z");
+    }
+    Some(format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"QR\" \
+         viewBox=\"0 0 {side} {side}\" shape-rendering=\"crispEdges\"><path d=\"{path}\"/></svg>"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +96,25 @@ mod tests {
             }
         }
         assert!(dark.iter().all(|row| !row[0] && !row[1]), "a quiet zone");
+    }
+
+    #[test]
+    fn a_page_shows_the_same_code_in_a_whole_quiet_zone() {
+        let text = "https://open.feishu.cn/page/launcher?user_code=ABCD-EFGH";
+        let code = QrCode::with_error_correction_level(text, EcLevel::L).unwrap();
+        let drawn = svg(text).unwrap();
+        let dark = code
+            .to_colors()
+            .iter()
+            .filter(|one| **one == Color::Dark)
+            .count();
+        assert_eq!(drawn.matches("h1v1h-1z").count(), dark);
+        let side = code.width() + 8;
+        assert!(
+            drawn.contains(&format!("viewBox=\"0 0 {side} {side}\"")),
+            "{drawn}"
+        );
+        assert!(drawn.contains("M4 4h1"), "the first corner: {drawn}");
     }
 
     #[test]

@@ -27,12 +27,11 @@ enum Command {
     },
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_person();
+pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     let words = Words(sources.lang());
-    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
+    let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let now = clock::wall_ms();
-    let failed = |why: StoreError| Failure::new(1, words.no_rules(&why));
+    let failed = |why: StoreError| Failure::new(words.no_rules(&why));
     match &arguments.command {
         None => {
             if !paths.state_dir.join(store::FILE).exists() {
@@ -52,7 +51,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         Some(Command::Undo { number }) => {
             let unknown = || Failure {
                 hint: Some(words.rules_hint().to_owned()),
-                ..Failure::new(1, words.no_such_rule(*number))
+                ..Failure::new(words.no_such_rule(*number))
             };
             if !paths.state_dir.join(store::FILE).exists() {
                 return Err(Failure {
@@ -67,11 +66,11 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 .find(|rule| rule.number == *number)
                 .ok_or_else(unknown)?;
             if let Some(at) = rule.undone_at {
-                output::line(&words.rule_undone_before(&rule.left.rule, &audit::time(at)));
+                output::say(&words.rule_undone_before(&rule.left.rule, &audit::time(at)));
                 return Ok(());
             }
             let removed = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
-                .map_err(|why| Failure::told(1, why.text()))?;
+                .map_err(|why| Failure::told(why.text()))?;
             let entry = Entry {
                 at: now,
                 kind: "rule_undone".to_owned(),
@@ -89,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             })
             .map_err(failed)?;
             let was_there = removed == settings_file::Removed::Removed;
-            output::line(&words.rule_removed(&rule.left.rule, &rule.left.file, was_there));
+            output::say(&words.rule_removed(&rule.left.rule, &rule.left.file, was_there));
             Ok(())
         }
     }
@@ -98,7 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
 /// As JSON that is no line at all.
 fn nothing(json: bool, words: Words) {
     if !json {
-        output::line(words.no_rules_left());
+        output::say(words.no_rules_left());
     }
 }
 

@@ -5,10 +5,10 @@
 mod manager;
 mod unit;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::wording::Words;
-use super::{Failure, Outcome, output};
+use super::{Failure, Outcome, Quit, output};
 use crate::config::{Config, Origin, Paths, Problems, SETTINGS, SendMode, Sources};
 
 pub(super) use manager::{Kind as ManagerKind, Manager, Places, ServiceError};
@@ -49,6 +49,8 @@ enum What {
     },
     /// Stop the daemon and remove the definition
     Uninstall,
+    /// Start the daemon anew, as after an update; waiting hooks come back
+    Restart,
     /// Say whether the service runs; exit code 3 when it does not
     Status,
     /// Show what the daemon said
@@ -62,9 +64,6 @@ enum What {
     },
 }
 
-/// Exit code of `status` when the daemon does not run, as `systemctl` has it.
-const NOT_RUNNING: u8 = 3;
-
 impl Arguments {
     /// Whether every setting is looked at.
     pub(super) const fn reads_settings(&self) -> bool {
@@ -72,8 +71,9 @@ impl Arguments {
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_person();
+pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
+    // What a file says that was named for this run is nothing to keep.
+    let sources = all.lasting();
     let words = Words(sources.lang());
     let unusable = |why: Problems| Failure::settings(words, &sources, &why);
     let paths = Paths::load(&sources).map_err(unusable)?;
@@ -108,15 +108,15 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
             let start = start(&sources, &paths, sandbox).map_err(say)?;
             let own = sources.own_file().unwrap_or_default();
             let hint = words.service_unseen_hint(&own.display().to_string());
-            let unseen = unseen(&sources, &start);
+            let unseen = unseen(all, &start);
             if unseen.iter().any(|name| VITAL.contains(name)) {
                 return Err(Failure {
                     hint: Some(hint),
-                    ..Failure::new(1, words.service_unseen(&unseen.join(", ")))
+                    ..Failure::new(words.service_unseen(&unseen.join(", ")))
                 });
             }
             let installed = manager.install(&start, &places).map_err(say)?;
-            output::line(&words.service_installed(&installed.file.display().to_string()));
+            output::say(&words.service_installed(&installed.file.display().to_string()));
             if !unseen.is_empty() {
                 output::hint(words, &words.service_unseen(&unseen.join(", ")));
                 output::hint(words, &hint);
@@ -128,55 +128,65 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         }
         What::Uninstall => {
             let was_there = manager.uninstall(&places).map_err(say)?;
-            output::line(words.service_removed(was_there));
+            output::say(words.service_removed(was_there));
+            Ok(())
+        }
+        What::Restart | What::Logs { .. } if !manager.is_installed(&places) => {
+            Err(absent(words, Quit::Failed))
+        }
+        What::Restart => {
+            manager.restart().map_err(say)?;
+            output::say(words.service_restarted());
             Ok(())
         }
         What::Status => {
             if !manager.is_installed(&places) {
-                return Err(absent(words, NOT_RUNNING));
+                return Err(absent(words, Quit::NotRunning));
             }
             let status = manager.status().map_err(say)?;
             if !status.runs {
                 return Err(Failure {
                     hint: Some(words.service_logs_hint().to_owned()),
-                    ..Failure::new(NOT_RUNNING, words.service_not_running(&status.state))
+                    ..Failure::quits(Quit::NotRunning, words.service_not_running(&status.state))
                 });
             }
-            output::line(&words.service_runs(status.pid, status.says.as_deref()));
+            output::say(&words.service_runs(status.pid, status.says.as_deref()));
             Ok(())
         }
-        What::Logs { .. } if !manager.is_installed(&places) => Err(absent(words, 1)),
         What::Logs { follow, lines } => manager.logs(&places, follow, lines).map_err(say),
     }
 }
 
 /// What is true of each command where no manager can be reached.
 fn unmanaged(what: &What, installed: bool, why: &ServiceError, words: Words) -> Outcome {
-    let (code, hint) = match what {
-        What::Install { .. } => (1, words.service_instead()),
-        What::Status => (NOT_RUNNING, words.service_ask_daemon()),
+    let (quit, hint) = match what {
+        What::Install { .. } => (Quit::Failed, words.service_instead()),
+        What::Status => (Quit::NotRunning, words.service_ask_daemon()),
         What::Uninstall if !installed => {
-            output::line(words.service_removed(false));
+            output::say(words.service_removed(false));
             return Ok(());
         }
-        What::Logs { .. } if !installed => (1, words.service_own_log()),
-        What::Uninstall | What::Logs { .. } => (1, words.service_elsewhere()),
+        What::Restart if !installed => (Quit::Failed, words.service_own_restart()),
+        What::Logs { .. } if !installed => (Quit::Failed, words.service_own_log()),
+        What::Uninstall | What::Restart | What::Logs { .. } => {
+            (Quit::Failed, words.service_elsewhere())
+        }
     };
     Err(Failure {
         hint: Some(hint.to_owned()),
-        ..Failure::new(code, words.service_error(why))
+        ..Failure::quits(quit, words.service_error(why))
     })
 }
 
-fn absent(words: Words, code: u8) -> Failure {
+fn absent(words: Words, quit: Quit) -> Failure {
     Failure {
         hint: Some(words.service_install_hint().to_owned()),
-        ..Failure::new(code, words.service_removed(false))
+        ..Failure::quits(quit, words.service_removed(false))
     }
 }
 
 /// Settings that count here and not for a daemon the manager starts: it sees
-/// neither this shell's environment nor the `.env` of this directory.
+/// neither this shell's environment nor a file named for this run.
 pub(super) fn unseen(sources: &Sources, start: &Start) -> Vec<&'static str> {
     let own = sources.own_file();
     let counts = |origin: &Origin, name: &str| match origin {
@@ -200,6 +210,18 @@ pub(super) fn places(sources: &Sources, state_dir: &Path) -> Option<Places> {
         home: sources.home.clone()?,
         state_dir: state_dir.to_owned(),
     })
+}
+
+/// Where the daemon's log is, if a file keeps it.
+pub(super) fn log_file(state_dir: &Path) -> PathBuf {
+    unit::log_file(state_dir)
+}
+
+/// What prints the daemon's log, if an installed service keeps one elsewhere.
+pub(super) fn journal(places: &Places) -> Option<std::process::Command> {
+    let manager = Manager::find().ok()?;
+    let is_ours = manager.is_installed(places) && manager.kind() == ManagerKind::Systemd;
+    is_ours.then(manager::journal)
 }
 
 /// How this very program is started as a daemon.
@@ -247,6 +269,6 @@ fn failure(words: Words, error: &ServiceError) -> Failure {
     };
     Failure {
         hint,
-        ..Failure::new(1, words.service_error(error))
+        ..Failure::new(words.service_error(error))
     }
 }

@@ -2,18 +2,24 @@
 //! next. Run again, it goes on where the facts say; `--uninstall` takes back
 //! what it wrote.
 
+mod agents;
 mod app;
-mod env_file;
 mod flow;
+mod hooks;
 mod manifest;
 mod migrate;
 mod owner;
+mod page;
 mod pairing;
 mod plan;
+mod preview;
 mod steps;
+mod takeover;
 mod tap;
 mod terminal;
+mod trial;
 mod undo;
+mod waiting;
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -22,20 +28,20 @@ use std::time::Duration;
 use self::manifest::Manifest;
 use self::plan::{Facts, Wishes};
 use self::steps::{App, Network};
-use self::terminal::Terminal;
 use super::wording::Words;
 use super::wording::trouble::{NO_SUCH_FILE, NOT_A_SECRET, NOT_TEXT};
-use super::{Failure, Outcome, output, service};
+use super::{Failure, Outcome, Quit, hook, output, service};
 use crate::claude::hooks_file::{Draft, Hooks};
 use crate::config::{Config, Origin, Paths, Problem, Problems, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::secret::Secret;
 use crate::files;
 use crate::ids::UserId;
-use crate::wording::{Text, system};
+use crate::text::{Text, system};
 
 pub(super) use self::plan::Step;
 pub(super) use self::tap::TapError;
+pub(super) use self::terminal::Terminal;
 
 /// What every set-up finds out, so that a value that can't be used is none.
 const BROUGHT: [&str; 3] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET", "FEISHU_OWNER_ID"];
@@ -79,6 +85,9 @@ pub(super) struct Arguments {
     /// Set Claude Code's permission mode to `default` if it keeps Claude Code from asking
     #[arg(long, conflicts_with = "keep_mode")]
     set_mode: bool,
+    /// Show the code to scan on a page of this machine's own
+    #[arg(long)]
+    browser: bool,
     /// Install no service
     #[arg(long)]
     no_service: bool,
@@ -100,16 +109,24 @@ impl Arguments {
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_person();
-    let words = Words(sources.lang());
-    let (config, problems) = Config::read(&sources);
+pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
+    // Of a file that was named for this run only the way to Feishu is taken:
+    // nothing of it may be saved.
+    let sources = all.lasting();
+    let words = Words(all.lang());
+    let (reached, problems) = Config::read(all);
+    let (config, _) = Config::read(&sources);
+    let found = Found {
+        sources: &sources,
+        config: &config,
+        reached: &reached,
+    };
     if arguments.uninstall {
         Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
-        return Setup::new(arguments, &sources, &config)?.undo(arguments.dry_run);
+        return Setup::new(arguments, &found)?.undo(arguments.dry_run);
     }
-    tell_replaced(arguments, &sources, problems, words)?;
-    let mut setup = Setup::new(arguments, &sources, &config)?;
+    tell_replaced(arguments, all, problems, words)?;
+    let mut setup = Setup::new(arguments, &found)?;
     setup.take_flags(arguments)?;
     if arguments.dry_run {
         return setup.preview();
@@ -143,13 +160,13 @@ fn tell_replaced(
     }
     let own = sources.own_file();
     for problem in brought {
-        output::line(&words.problem(&problem));
+        output::say(&words.problem(&problem));
         let Problem::Wrong { name, .. } = problem else {
             continue;
         };
         match sources.get(name) {
             Some((_, Origin::File(file))) if Some(file) == own.as_ref() => {
-                output::line(&words.replaces(name));
+                output::say(&words.replaces(name));
             }
             Some((_, origin)) => output::hint(words, &words.wins(name, origin)),
             None => {}
@@ -158,15 +175,26 @@ fn tell_replaced(
     Ok(())
 }
 
+/// What the settings say.
+struct Found<'a> {
+    sources: &'a Sources,
+    config: &'a Config,
+    reached: &'a Config,
+}
+
 /// The set-up while it runs.
 struct Setup<'a> {
     words: Words,
     sources: &'a Sources,
     config: &'a Config,
+    /// How Feishu is reached in this run.
+    reached: &'a Config,
     terminal: Option<Terminal>,
     yes: bool,
     set_mode: bool,
     wishes: Wishes,
+    /// The code is wanted on a page.
+    browser: bool,
     manifest: Manifest,
     /// Made when it is needed: a preview and an uninstall ask nobody.
     network: OnceCell<Network>,
@@ -186,8 +214,12 @@ struct Setup<'a> {
 struct Seen {
     /// The name of the bot that answered.
     bot: Option<String>,
+    /// The steps that have their line.
+    ticked: Vec<Step>,
     tapped: bool,
     unproven: bool,
+    /// Claude Code asked, and a tap let it go on.
+    tried: bool,
     /// The saved settings that are told to be overruled.
     overruled: Vec<&'static str>,
 }
@@ -201,21 +233,24 @@ struct Files {
 }
 
 impl<'a> Setup<'a> {
-    fn new(
-        arguments: &Arguments,
-        sources: &'a Sources,
-        config: &'a Config,
-    ) -> Result<Self, Failure> {
-        let home = sources.home.clone();
-        let words = Words(config.lang);
-        let no_home = || Failure::new(78, words.problem(&Problem::NoHome));
-        let home = home.ok_or_else(no_home)?;
-        let program =
-            std::env::current_exe().map_err(|why| Failure::new(1, words.nod_not_found(&why)))?;
-        Ok(Self {
-            words: Words(config.lang),
+    fn new(arguments: &Arguments, found: &Found<'a>) -> Result<Self, Failure> {
+        let &Found {
             sources,
             config,
+            reached,
+        } = found;
+        let home = sources.home.clone();
+        let words = Words(reached.lang);
+        let no_home = || Failure::quits(Quit::BadSettings, words.problem(&Problem::NoHome));
+        let home = home.ok_or_else(no_home)?;
+        let program =
+            std::env::current_exe().map_err(|why| Failure::new(words.nod_not_found(&why)))?;
+        let own = sources.own_file().ok_or_else(no_home)?;
+        Ok(Self {
+            words,
+            sources,
+            config,
+            reached,
             terminal: if arguments.yes {
                 None
             } else {
@@ -228,17 +263,19 @@ impl<'a> Setup<'a> {
                 hooks: true,
                 mode: !arguments.keep_mode,
                 service: !arguments.no_service,
+                trial: true,
             },
+            browser: arguments.browser,
             manifest: Manifest::open(&config.state_dir)
-                .map_err(|why| Failure::new(1, words.no_record(&why)))?,
+                .map_err(|why| Failure::new(words.no_record(&why)))?,
             network: OnceCell::new(),
+            hooks: hook::wanted(&program, &own, config, config.request_timeout)
+                .map_err(|error| Failure::new(words.hooks_error(&error)))?,
             paths: Files {
-                own: sources.own_file().ok_or_else(no_home)?,
+                own,
                 claude: sources.claude_settings().ok_or_else(no_home)?,
                 home,
             },
-            hooks: Hooks::new(&program, config.request_timeout)
-                .map_err(|error| Failure::new(1, words.hooks_error(&error)))?,
             domain: sources.get("FEISHU_DOMAIN").map(|_| config.domain.clone()),
             app: match (&config.app_id, &config.app_secret) {
                 (Some(id), Some(secret)) => Some(App {
@@ -258,14 +295,15 @@ impl<'a> Setup<'a> {
         if let Some(network) = self.network.get() {
             return Ok(network);
         }
-        let network = Network::new(self.config).map_err(|why| Failure::told(1, why.text()))?;
+        let network = Network::new(self.reached).map_err(|why| Failure::told(why.text()))?;
         Ok(self.network.get_or_init(|| network))
     }
 
     fn take_flags(&mut self, arguments: &Arguments) -> Result<(), Failure> {
         let words = self.words;
-        let bad =
-            |name: &str, why: &dyn std::fmt::Display| Failure::new(2, words.bad_flag(name, why));
+        let bad = |name: &str, why: &dyn std::fmt::Display| {
+            Failure::quits(Quit::WrongLine, words.bad_flag(name, why))
+        };
         if let Some(text) = &arguments.domain {
             let domain = Domain::parse(text).map_err(|why| bad("--domain", &why))?;
             if let Some(app) = &mut self.app {
@@ -302,7 +340,7 @@ impl<'a> Setup<'a> {
     fn given_secret(&mut self, arguments: &Arguments) -> Result<Secret, Failure> {
         let words = self.words;
         let file = arguments.app_secret_file.as_deref();
-        let fail = |why: &Text| Failure::new(2, words.no_secret(file, why));
+        let fail = |why: &Text| Failure::quits(Quit::WrongLine, words.no_secret(file, why));
         let bytes = if let Some(file) = file {
             files::read(file)
                 .map_err(|error| fail(&system::io(&error)))?
@@ -346,6 +384,9 @@ impl<'a> Setup<'a> {
             },
             daemon_runs: std::os::unix::net::UnixStream::connect(&self.config.sockets.own).is_ok(),
             can_serve: manager.is_some(),
+            can_ask: self.terminal.is_some(),
+            has_claude: self.claude().is_some(),
+            tried: self.seen.tried,
         }
     }
 
@@ -388,7 +429,7 @@ impl<'a> Setup<'a> {
         let (words, yes) = (self.words, self.yes);
         self.terminal.as_mut().ok_or_else(|| Failure {
             hint: Some(words.flags_hint(yes).to_owned()),
-            ..Failure::new(1, words.no_terminal())
+            ..Failure::new(words.no_terminal())
         })
     }
 
@@ -403,6 +444,14 @@ impl<'a> Setup<'a> {
         let words = self.words;
         self.asked()?
             .ask_secret(question)
+            .map_err(|error| broken_off(words, &error))
+    }
+
+    /// Asked of a person alone: `--yes` agrees to nothing that costs.
+    fn wants(&mut self, question: &str) -> Result<bool, Failure> {
+        let words = self.words;
+        self.asked()?
+            .wants(question)
             .map_err(|error| broken_off(words, &error))
     }
 
@@ -443,8 +492,8 @@ pub(super) async fn prove_tap(
 fn broken_off(words: Words, error: &std::io::Error) -> Failure {
     match error.kind() {
         std::io::ErrorKind::Interrupted | std::io::ErrorKind::UnexpectedEof => {
-            Failure::new(130, words.stopped())
+            Failure::quits(Quit::BrokenOff, words.stopped())
         }
-        _ => Failure::new(1, words.no_reading(error)),
+        _ => Failure::new(words.no_reading(error)),
     }
 }

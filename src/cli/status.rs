@@ -1,18 +1,20 @@
 //! `nod status`: asks the running daemon how it is, once or again and again.
 
-mod page;
+pub(super) mod page;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::wording::Words;
-use super::{Failure, Outcome, StopSignals, output, service};
+use super::{Failure, Outcome, Quit, StopSignals, output, service};
+use crate::claude::hooks_file::{Asking, Draft};
 use crate::config::{Config, Paths, Problem, SendMode, Sources};
 use crate::daemon::metrics;
 use crate::hook::client::{self, Unanswered};
 use crate::hook::connect::Unreachable;
 use crate::hook::wire::Order;
+use crate::version::BUILD;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -29,27 +31,45 @@ pub(super) struct Arguments {
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// Exit code when only a person can bring the connection back.
-const DEGRADED: u8 = 3;
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
-    let sources = Sources::for_person();
+pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     let words = Words(sources.lang());
-    let paths = Paths::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
+    let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     if arguments.watch {
         return super::runtime(1)?.block_on(watch(paths.sockets.own, words));
     }
-    let report = order(&sources, &paths.sockets.own, Order::Status, words)?;
+    let report = order(sources, &paths.sockets.own, Order::Status, words)?;
     if arguments.json {
         output::json(&report);
     } else if arguments.metrics {
         output::text(&metrics::text(&report));
     } else {
-        output::text(&page::of(&report, words.0));
+        output::say(&page::of(&report, words.0));
+        let daemon = report["version"].as_str().unwrap_or("?");
+        if daemon != BUILD {
+            output::hint(words, &words.other_build(daemon, BUILD));
+        }
+        if let Some(why) = unasked(sources, words) {
+            output::hint(words, &why);
+        }
     }
     match report["connection"]["state"].as_str() {
-        Some("degraded") => Err(Failure::new(DEGRADED, words.not_connected())),
+        Some("degraded") => Err(Failure::quits(Quit::Degraded, words.not_connected())),
         _ => Ok(()),
+    }
+}
+
+/// Why Claude Code, which has nod's hooks, does not ask them.
+fn unasked(sources: &Sources, words: Words) -> Option<String> {
+    let file = sources.claude_settings()?;
+    let draft = Draft::open(&file).ok()?;
+    let has_hooks = draft.own_commands().is_ok_and(|all| !all.is_empty());
+    let asking = draft.asking().ok().filter(|_| has_hooks)?;
+    match asking {
+        Asking::Asks => None,
+        Asking::HooksOff => Some(words.hooks_off().to_owned()),
+        Asking::Unset => Some(words.mode_unset(&file.display().to_string())),
+        Asking::Mode(mode) => Some(words.mode_silent(&mode)),
     }
 }
 
@@ -62,7 +82,7 @@ pub(super) fn order(
 ) -> Result<Value, Failure> {
     client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
         hint: hint(&why, sources, words),
-        ..Failure::new(1, words.no_daemon(socket, &why))
+        ..Failure::new(words.no_daemon(socket, &why))
     })
 }
 
@@ -121,12 +141,37 @@ async fn shown(socket: PathBuf, words: Words) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wording::Lang;
+    use crate::hook::wire::error_word::ErrorWord;
+    use crate::text::Lang;
+
+    #[test]
+    fn a_mode_that_asks_nobody_is_told_to_those_who_have_the_hooks() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("settings.json");
+        let sources = Sources::of(&[("CLAUDE_CONFIG_DIR", home.path().to_str().unwrap())]);
+        let told = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            unasked(&sources, Words(Lang::En))
+        };
+        let hooks = r#""hooks": {"Stop": [{"hooks": [
+            {"type": "command", "command": "\"/opt/nod\" hook --config \"/home/me/nod.env\""}
+        ]}]}"#;
+        let with =
+            |mode: &str| format!(r#"{{{hooks}, "permissions": {{"defaultMode": "{mode}"}}}}"#);
+        assert_eq!(told(&with("default")), None);
+        assert!(told(&with("auto")).unwrap().contains("mode is `auto`"));
+        assert!(told(&format!("{{{hooks}}}")).unwrap().contains("sets no"));
+        assert_eq!(
+            told("{}"),
+            None,
+            "without nod's hooks it is nothing of nod's"
+        );
+    }
 
     #[test]
     fn only_a_daemon_that_does_not_run_is_to_be_started() {
         let refused = Unanswered::Refused {
-            error: "flood".to_owned(),
+            error: ErrorWord::Flood,
             message: String::new(),
         };
         let words = Words(Lang::En);

@@ -6,6 +6,7 @@ use clap::{Arg, Command};
 
 use super::help;
 use super::wording::Words;
+use crate::config;
 
 /// What is wrong, and what would be right.
 pub(super) struct Wrong {
@@ -41,10 +42,18 @@ pub(super) fn wrong(nod: &Command, error: &Error, words: Words) -> Wrong {
         }
         _ => None,
     };
-    let hint = accepted.unwrap_or_else(|| match usage(error, words) {
-        Some(usage) => words.used_so(&usage),
-        None => words.help_hint().to_owned(),
-    });
+    let nearest = find(nod, &named).and_then(|arg| nearest(arg, &value));
+    let accepted = match nearest {
+        Some(nearest) => Some(words.did_you_mean(&nearest)),
+        None => accepted,
+    };
+    let meant = meant(nod, error).map(|meant| words.did_you_mean(&meant));
+    let hint = accepted
+        .or(meant)
+        .unwrap_or_else(|| match usage(error, words) {
+            Some(usage) => words.used_so(&usage),
+            None => words.help_hint().to_owned(),
+        });
     Wrong { why, hint }
 }
 
@@ -63,6 +72,41 @@ fn usage(error: &Error, words: Words) -> Option<String> {
     let usage = text(error, ContextKind::Usage);
     let usage = usage.trim_start_matches("Usage:").trim();
     (!usage.is_empty()).then(|| words.and_help(usage))
+}
+
+/// The command or argument that was probably meant, as it is typed.
+fn meant(nod: &Command, error: &Error) -> Option<String> {
+    let usage = text(error, ContextKind::Usage);
+    let words = usage.trim_start_matches("Usage:").split_whitespace();
+    let path = words.take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+    let path: Vec<&str> = path.collect();
+    let below = path.iter().skip(1);
+    let command = below.fold(nod, |at, name| at.find_subcommand(name).unwrap_or(at));
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let name = text(error, ContextKind::InvalidSubcommand);
+            let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+            let meant = config::meant(&name, visible.map(Command::get_name))?;
+            Some([&path[..], &[meant]].concat().join(" "))
+        }
+        ErrorKind::UnknownArgument => {
+            let name = text(error, ContextKind::InvalidArg);
+            let flags = command.get_arguments().filter_map(Arg::get_long);
+            let meant = config::meant(name.strip_prefix("--")?, flags)?;
+            Some(format!("--{meant}"))
+        }
+        _ => None,
+    }
+}
+
+/// The value that was probably meant, where there are too many to list them.
+fn nearest(arg: &Arg, value: &str) -> Option<String> {
+    let known = arg.get_possible_values();
+    let names = || known.iter().map(clap::builder::PossibleValue::get_name);
+    let mut in_other_letters = names().filter(|name| name.eq_ignore_ascii_case(value));
+    let found = in_other_letters.next();
+    let found = found.or_else(|| config::meant(value, names()))?;
+    arg.is_hide_possible_values_set().then(|| found.to_owned())
 }
 
 /// The help of the argument clap names, which says what it takes.
@@ -100,7 +144,7 @@ mod tests {
 
     use super::super::Cli;
     use super::*;
-    use crate::wording::Lang;
+    use crate::text::Lang;
 
     fn refused(line: &str, lang: Lang) -> (String, String) {
         let words = Words(lang);
@@ -119,11 +163,11 @@ mod tests {
                 "nod frob",
                 (
                     "no such command: `frob`",
-                    "usage: nod <COMMAND>; `--help` tells more",
+                    "usage: nod [OPTIONS] <COMMAND>; `--help` tells more",
                 ),
                 (
                     "没有 `frob` 这个命令",
-                    "写法是 nod <命令>；加 `--help` 查看说明",
+                    "写法是 nod [选项] <命令>；加 `--help` 查看说明",
                 ),
             ),
             (
@@ -205,6 +249,40 @@ mod tests {
                 let told = refused(line, lang);
                 assert_eq!(told, (why.to_owned(), hint.to_owned()), "{line}");
             }
+        }
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_what_was_meant() {
+        for (line, en, zh) in [
+            (
+                "nod stauts",
+                "did you mean `nod status`?",
+                "是不是想写 `nod status`？",
+            ),
+            (
+                "nod service instal",
+                "did you mean `nod service install`?",
+                "是不是想写 `nod service install`？",
+            ),
+            (
+                "nod settings set nod_lang en",
+                "did you mean `NOD_LANG`?",
+                "是不是想写 `NOD_LANG`？",
+            ),
+            (
+                "nod settings set NOD_LNAG en",
+                "did you mean `NOD_LANG`?",
+                "是不是想写 `NOD_LANG`？",
+            ),
+            (
+                "nod audit --lsat 3",
+                "did you mean `--last`?",
+                "是不是想写 `--last`？",
+            ),
+        ] {
+            assert_eq!(refused(line, Lang::En).1, en);
+            assert_eq!(refused(line, Lang::Zh).1, zh);
         }
     }
 }

@@ -1,27 +1,29 @@
-//! What the set-up says to the person at the terminal, in Chinese and English.
-//! Holds words only.
+//! What the commands say at the terminal, in Chinese and English: words only.
 
+mod agents;
 mod faults;
 pub(super) mod help;
 mod record;
 mod service;
 mod settings;
+mod steps;
+mod team;
 pub(super) mod trouble;
 mod undo;
+mod update;
 mod usage;
 
-pub(super) use settings::{accepts_zh, place, unread, whole};
+pub(super) use settings::{accepts_zh, place, whole};
 
-use super::setup::Step;
 use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};
-use crate::wording::Lang;
+use crate::text::Lang;
 
 /// The sentences of one language.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words(pub(super) Lang);
 
 impl Words {
-    fn pick(self, zh: &'static str, en: &'static str) -> &'static str {
+    pub(super) fn pick(self, zh: &'static str, en: &'static str) -> &'static str {
         match self.0 {
             Lang::Zh => zh,
             Lang::En => en,
@@ -115,6 +117,10 @@ impl Words {
         )
     }
 
+    pub(super) fn app_named(self, id: &str) -> String {
+        self.made(format!("应用：{id}"), format!("the app is {id}"))
+    }
+
     pub(super) fn app_works(self, bot: &str) -> String {
         self.made(
             format!("凭证有效，机器人：{bot}"),
@@ -173,7 +179,10 @@ impl Words {
     }
 
     pub(super) fn paired(self, owner: &str) -> String {
-        self.made(format!("所有者：{owner}"), format!("the owner is {owner}"))
+        self.made(
+            format!("所有者（由其批准）：{owner}"),
+            format!("the owner is {owner}, who decides"),
+        )
     }
 
     pub(super) fn daemon_holds_line(self) -> &'static str {
@@ -194,6 +203,13 @@ impl Words {
         self.made(
             format!("设置已写入 {file}（仅本人可读）"),
             format!("wrote the settings to {file} (readable by you only)"),
+        )
+    }
+
+    pub(super) fn saved_before(self, file: &str) -> String {
+        self.made(
+            format!("设置在 {file}（仅本人可读）"),
+            format!("the settings are in {file} (readable by you only)"),
         )
     }
 
@@ -231,14 +247,6 @@ impl Words {
         )
     }
 
-    /// As above, from the set-up, which can do without.
-    pub(super) fn setup_card_sent(self, seconds: u64) -> String {
-        self.made(
-            format!("测试卡片已发送，请在飞书里点击按钮（等待 {seconds} 秒；要跳过，按 Ctrl-C 后运行 `nod setup --no-test-card`）…"),
-            format!("sent a test card; tap its button in Feishu (waiting {seconds} s; to skip it, press Ctrl-C and run `nod setup --no-test-card`)…"),
-        )
-    }
-
     pub(super) fn tapped(self, micros: u128) -> String {
         self.made(
             format!("点击已到达，答复用时 {micros} 微秒"),
@@ -250,6 +258,15 @@ impl Words {
         self.pick(
             "没有收到点击。若飞书提示出错（200340），说明回调配置缺失：",
             "no tap arrived. If Feishu showed an error (200340), the callback configuration is missing:",
+        )
+    }
+
+    /// A scan can't set how taps are delivered, so this comes before all else.
+    pub(super) fn callback_step(self, base: &str, app_id: &str) -> String {
+        let console = format!("{base}app/{app_id}");
+        self.made(
+            format!("先打开 {console}/callback ，选择“使用长连接接收回调”，添加 卡片回传交互（{CALLBACK}），再到 {console}/version 发布版本。仍不行时，逐项检查："),
+            format!("first open {console}/callback, choose to receive callbacks by long connection, add the card action callback ({CALLBACK}), and publish a version at {console}/version. If that was not it, go through all of it:"),
         )
     }
 
@@ -274,17 +291,6 @@ impl Words {
         )
     }
 
-    pub(super) fn hooks_change(self, file: &str) -> String {
-        self.made(
-            format!("将修改 Claude Code 的设置 {file}："),
-            format!("this changes Claude Code's settings {file}:"),
-        )
-    }
-
-    pub(super) fn apply(self) -> &'static str {
-        self.pick("写入？", "Write it?")
-    }
-
     /// `had_file`: there was one before.
     pub(super) fn hooks_installed(self, had_file: bool) -> &'static str {
         if had_file {
@@ -298,13 +304,6 @@ impl Words {
                 "Claude Code's hooks are installed (`nod setup --uninstall` removes them)",
             )
         }
-    }
-
-    pub(super) fn hooks_left(self) -> &'static str {
-        self.pick(
-            "未安装 hook：Claude Code 不会询问 nod",
-            "no hooks installed: Claude Code will not ask nod",
-        )
     }
 
     pub(super) fn hooks_off(self) -> &'static str {
@@ -377,31 +376,9 @@ impl Words {
     /// The first line a person at the terminal reads.
     pub(super) fn intro(self) -> &'static str {
         self.pick(
-            "将依次：准备飞书应用、证明一次点击、安装 Claude Code 的 hook、设置后台服务。随时可按 Ctrl-C；再次运行会接着做。",
-            "This gets a Feishu app, proves a tap, installs Claude Code's hooks and offers a service. Ctrl-C stops it anywhere; run it again to go on.",
+            "依次完成：准备一个飞书应用（给你发卡片的机器人）、试点一次按钮、安装 hook（让 Claude Code 先问 nod）、让 nod 在后台运行。随时可按 Ctrl-C；再次运行会接着做。",
+            "Step by step: a Feishu app (the bot that sends you cards), one test tap, hooks (so that Claude Code asks nod first), and nod running in the background. Ctrl-C stops it anywhere; run it again to go on.",
         )
-    }
-
-    pub(super) fn ready(self) -> &'static str {
-        self.pick(
-            "完成。打开 Claude Code，下一次权限请求就会出现在飞书里。",
-            "Done. The next permission request of Claude Code will appear in Feishu.",
-        )
-    }
-
-    /// As above, where no daemon runs yet.
-    pub(super) fn ready_to_start(self, can_serve: bool) -> &'static str {
-        if can_serve {
-            self.pick(
-                "完成。最后一步：用 `nod daemon` 启动守护进程，或用 `nod service install` 让它一直运行；此后的权限请求就会出现在飞书里。",
-                "Done. One step is left: start the daemon with `nod daemon`, or keep it running with `nod service install`; from then on permission requests of Claude Code appear in Feishu.",
-            )
-        } else {
-            self.pick(
-                "完成。最后一步：用 `nod daemon` 启动守护进程并让它一直运行；此后的权限请求就会出现在飞书里。",
-                "Done. One step is left: start the daemon with `nod daemon` and keep it running; from then on permission requests of Claude Code appear in Feishu.",
-            )
-        }
     }
 
     pub(super) fn dry_run(self) -> &'static str {
@@ -468,28 +445,26 @@ impl Words {
 
     pub(super) fn stuck(self) -> &'static str {
         self.pick(
-            "写入没有生效：是否有别的设置（环境变量或当前目录的 `.env`）覆盖了它？",
-            "what was written did not take effect: does the environment or a `.env` here override it?",
+            "写入没有生效：是否有环境变量覆盖了它？",
+            "what was written did not take effect: does the environment override it?",
         )
-    }
-
-    pub(super) fn step(self, step: Step) -> &'static str {
-        match step {
-            Step::App => self.pick("应用", "app"),
-            Step::Check => self.pick("验证凭证", "check the credentials"),
-            Step::Owner => self.pick("所有者", "owner"),
-            Step::Save => self.pick("保存设置", "save the settings"),
-            Step::TestCard => self.pick("测试点击", "prove a tap"),
-            Step::Hooks => self.pick("Claude Code 的 hook", "Claude Code's hooks"),
-            Step::Mode => self.pick("Claude Code 的权限模式", "Claude Code's permission mode"),
-            Step::Service => self.pick("后台服务", "service"),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tap_that_does_not_arrive_leads_to_the_callback_page_first() {
+        for lang in [Lang::Zh, Lang::En] {
+            let said = Words(lang).callback_step("https://open.feishu.cn/", "cli_1");
+            let at = |text: &str| said.find(text).unwrap();
+            let callback = at("https://open.feishu.cn/app/cli_1/callback");
+            assert!(callback < at("/version"), "{said}");
+            assert!(said.contains(CALLBACK), "{said}");
+        }
+    }
 
     #[test]
     fn both_languages_name_every_console_step_that_people_miss() {

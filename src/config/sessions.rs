@@ -6,15 +6,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Reader;
+use crate::agents::codex::pipe;
+use crate::claude::launch;
 use crate::sessions::command::Projects;
+
+/// Each is looked at once a second.
+const MAX_HOMES: usize = 8;
 
 /// What sessions from chat may do and with which program.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
     pub projects: Projects,
     pub claude: PathBuf,
-    /// What a child inherits of this process' environment.
+    pub codex: PathBuf,
+    /// What Claude Code inherits of this process' environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// What Codex inherits of it.
+    pub codex_environment: Vec<(OsString, OsString)>,
     /// Tools run without asking.
     pub bypass: bool,
     pub tool_timeout: Duration,
@@ -37,12 +45,49 @@ impl Reader<'_> {
             claude: self
                 .optional("NOD_CLAUDE", program)
                 .unwrap_or_else(|| "claude".into()),
-            environment: self.sources.child_environment(),
+            codex: self
+                .optional("NOD_CODEX_PROGRAM", program)
+                .unwrap_or_else(|| "codex".into()),
+            environment: self.sources.child_environment(launch::INHERITED),
+            codex_environment: self.sources.child_environment(pipe::INHERITED),
             bypass: !asks && allowed,
             tool_timeout: self.seconds("NOD_TOOL_TIMEOUT", 1, 86_400),
             question_timeout: self.seconds("NOD_QUESTION_TIMEOUT", 1, 86_400),
             task_timeout: self.seconds("NOD_TASK_TIMEOUT", 1, 86_400),
         }
+    }
+}
+
+impl Reader<'_> {
+    /// Codex's homes: those that are set, or the one it would take itself.
+    pub(super) fn codex_homes(&mut self) -> Vec<PathBuf> {
+        if let Some(homes) = self.optional("NOD_CODEX", homes) {
+            return homes;
+        }
+        let own = self
+            .sources
+            .get("CODEX_HOME")
+            .map(|(home, _)| PathBuf::from(home));
+        let usual = || Some(self.sources.home.as_ref()?.join(".codex"));
+        own.filter(|home| home.is_absolute())
+            .or_else(usual)
+            .into_iter()
+            .collect()
+    }
+}
+
+fn homes(text: &str) -> Result<Vec<PathBuf>, String> {
+    if text == "off" {
+        return Ok(Vec::new());
+    }
+    let homes: Vec<_> = text
+        .split(',')
+        .map(|one| PathBuf::from(one.trim()))
+        .collect();
+    match homes.iter().find(|home| !home.is_absolute()) {
+        None if homes.len() <= MAX_HOMES => Ok(homes),
+        None => Err(format!("more than {MAX_HOMES} homes")),
+        Some(home) => Err(format!("`{}` is not an absolute path", home.display())),
     }
 }
 

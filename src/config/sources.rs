@@ -1,18 +1,33 @@
-//! Where settings come from: the environment, then `.env` in the working
-//! directory, then `nod/.env` in the user's configuration directory. The only
-//! room that reads the environment.
+//! Where settings come from: the environment, then a file that was named on the
+//! command line, then `nod/.env` in the user's configuration directory. For a
+//! hook from that last file alone. No file of the working directory counts: a
+//! repository's author wrote it. The only room that reads the environment.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use super::SETTINGS;
+use super::line::pair;
+use crate::child::process::MARK;
 use crate::claude::launch;
-use crate::wording::{Lang, Text, system};
+use crate::claude::mailbox::Mailbox;
+use crate::text::{Lang, Text, system};
 
 /// Larger than any settings file a person writes.
 const MAX_FILE: u64 = 1 << 20;
+/// nod's own file, from the home directory.
+const OWN_FILE: &str = ".config/nod/.env";
+/// What Claude Code and nod itself tell a hook. A repository's settings can put
+/// any variable beside them, so a hook takes no other.
+const TOLD_TO_HOOKS: [&str; 4] = ["CLAUDE_PROJECT_DIR", MARK, SOCKET, TOKEN];
+const SOCKET: &str = "CLAUDE_CODE_MESSAGING_SOCKET";
+const TOKEN: &str = "CLAUDE_CODE_MESSAGING_TOKEN";
 
 /// Where a value was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,12 +100,16 @@ pub struct Sources {
     layers: Vec<(Origin, HashMap<String, String>)>,
     /// Files that exist and could not be read, with the reason.
     pub broken: Vec<BrokenFile>,
-    /// A `.env` in the working directory that could not be read at all. It may
-    /// be another program's, so that does not stop nod.
-    pub skipped: Option<BrokenFile>,
+    /// nod's own file, where its path was given.
+    own: Option<PathBuf>,
+    /// The file that was named on the command line.
+    pub(crate) named: Option<PathBuf>,
     pub home: Option<PathBuf>,
+    config_home: Option<PathBuf>,
     pub state_home: Option<PathBuf>,
     pub runtime_dir: Option<PathBuf>,
+    /// The language of the terminal, where there is one.
+    locale: Option<Lang>,
 }
 
 impl Sources {
@@ -103,29 +122,83 @@ impl Sources {
         }
     }
 
-    /// Everything a command run by a person may look at.
+    /// What a command run by a person looks at.
     pub fn for_person() -> Self {
         let mut sources = Self::environment();
-        let own = sources.own_file();
-        if let Ok(here) = std::env::current_dir() {
-            let file = here.join(".env");
-            if Some(&file) != own.as_ref() {
-                sources.add_foreign(&file);
-            }
-        }
-        if let Some(own) = own {
+        if let Some(own) = sources.own_file() {
             sources.add_file(&own);
         }
         sources
     }
 
-    /// What a hook may look at: it runs inside a repository that somebody else
-    /// may have written, so a `.env` lying there does not count.
-    pub fn for_hook() -> Self {
-        let mut sources = Self::environment();
-        if let Some(own) = sources.own_file() {
-            sources.add_file(&own);
+    /// The same with a file that the person named; the environment wins over
+    /// it, and it over nod's own.
+    pub fn with_file(mut self, path: &Path) -> Result<Self, BrokenFile> {
+        let is_own = |own: PathBuf| is_same(path, &own);
+        if self.own_file().is_some_and(is_own) {
+            return Ok(self);
         }
+        let file = File::open(path).and_then(|file| text_of(file, MAX_FILE + 1));
+        let text = file.map_err(|why| BrokenFile::whole(path, Unread::System(system::io(&why))))?;
+        if text.len() as u64 > MAX_FILE {
+            return Err(BrokenFile::whole(path, Unread::TooLarge));
+        }
+        let own_layers = self.layers.split_off(1.min(self.layers.len()));
+        self.add_lines(path, lines(&text));
+        self.layers.extend(own_layers);
+        self.named = Some(path.to_owned());
+        Ok(self)
+    }
+
+    /// What is there without the file that was named: it counts for one run, so
+    /// nothing of it may be written down.
+    #[must_use]
+    pub fn lasting(&self) -> Self {
+        let mut lasting = self.clone();
+        if let Some(named) = lasting.named.take() {
+            lasting.broken.retain(|file| file.path != named);
+            let named = Origin::File(named);
+            lasting.layers.retain(|(origin, _)| *origin != named);
+        }
+        lasting
+    }
+
+    /// What nod's own file alone would say with this value in it.
+    #[must_use]
+    pub(super) fn own_with(&self, name: &str, value: &str) -> Self {
+        let own = self.own_file().map(Origin::File);
+        let mut alone = self.clone();
+        alone.layers.retain(|(at, _)| Some(at) == own.as_ref());
+        let mut values = alone
+            .layers
+            .pop()
+            .map(|(_, values)| values)
+            .unwrap_or_default();
+        values.insert(name.to_owned(), value.to_owned());
+        alone.layers.extend(own.map(|own| (own, values)));
+        alone
+    }
+
+    /// What a hook looks at: nod's own file, given by its path. The hook runs in
+    /// a repository whose settings choose its variables, `HOME` too.
+    pub fn for_hook(own: &Path) -> Self {
+        let told = TOLD_TO_HOOKS.into_iter().filter_map(|name| {
+            let value = std::env::var_os(name)?.into_string().ok()?;
+            Some((name.to_owned(), value))
+        });
+        let home = own.ends_with(OWN_FILE).then(|| own.ancestors().nth(3));
+        let home = home.flatten().map(Path::to_owned);
+        let mut sources = Self {
+            layers: vec![(Origin::Environment, told.collect())],
+            own: Some(own.to_owned()),
+            state_home: match home {
+                Some(_) => None,
+                None => own.parent().map(Path::to_owned),
+            },
+            home,
+            ..Self::default()
+        };
+        sources.add_file(own);
         sources
     }
 
@@ -138,25 +211,49 @@ impl Sources {
                 .filter(|path| path.is_absolute())
         };
         sources.home = dir("HOME");
+        sources.config_home = dir("XDG_CONFIG_HOME");
         sources.state_home = dir("XDG_STATE_HOME");
         sources.runtime_dir = dir("XDG_RUNTIME_DIR");
         let variables = std::env::vars_os().filter_map(|(name, value): (OsString, OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        sources
-            .layers
-            .push((Origin::Environment, variables.collect()));
+        let variables: HashMap<String, String> = variables.collect();
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter();
+        let locale = locale.filter_map(|name| variables.get(name));
+        sources.locale = Some(Lang::of_locale(locale.map(String::as_str)));
+        sources.layers.push((Origin::Environment, variables));
         sources
     }
 
     /// `nod/.env` in the user's configuration directory.
     pub fn own_file(&self) -> Option<PathBuf> {
-        let config = self
-            .get("XDG_CONFIG_HOME")
-            .map(|(path, _)| PathBuf::from(path))
-            .filter(|path| path.is_absolute())
-            .or_else(|| Some(self.home.as_ref()?.join(".config")))?;
-        Some(config.join("nod").join(".env"))
+        if self.own.is_some() {
+            return self.own.clone();
+        }
+        match &self.config_home {
+            Some(config) => Some(config.join("nod").join(".env")),
+            None => Some(self.home.as_ref()?.join(OWN_FILE)),
+        }
+    }
+
+    /// Whether a `.env` of the working directory names settings of nod's and is
+    /// left alone. Its values are not looked at.
+    pub fn leaves_a_file_here(&self) -> bool {
+        let here = Path::new(".env");
+        let known = [self.own_file(), self.named.clone()];
+        if known.iter().flatten().any(|file| is_same(here, file)) {
+            return false;
+        }
+        // Whatever the repository put there, opening it must not wait.
+        let mut open = File::options();
+        let open = open
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let Ok(file) = open.open(here) else {
+            return false;
+        };
+        let is_file = file.metadata().is_ok_and(|is| is.is_file());
+        is_file && text_of(file, MAX_FILE).is_ok_and(|text| names_a_setting(&text))
     }
 
     /// Claude Code's user settings.
@@ -173,7 +270,7 @@ impl Sources {
         let text = match content(path) {
             None => return,
             Some(Ok(bytes)) => String::from_utf8(bytes).map_err(|_| {
-                let not_text = std::io::ErrorKind::InvalidData.into();
+                let not_text = io::ErrorKind::InvalidData.into();
                 Unread::System(system::io(&not_text))
             }),
             Some(Err(why)) => Err(why),
@@ -181,20 +278,6 @@ impl Sources {
         match text {
             Ok(text) => self.add_lines(path, lines(&text)),
             Err(why) => self.broken.push(BrokenFile::whole(path, why)),
-        }
-    }
-
-    /// A file that other programs read too: what nod can't read is theirs,
-    /// unless it names one of nod's settings.
-    pub(super) fn add_foreign(&mut self, path: &Path) {
-        match content(path) {
-            None => {}
-            Some(Ok(bytes)) => {
-                let mut read = foreign_lines(&String::from_utf8_lossy(&bytes));
-                read.bad.retain(|(_, setting)| setting.is_some());
-                self.add_lines(path, read);
-            }
-            Some(Err(why)) => self.skipped = Some(BrokenFile::whole(path, why)),
         }
     }
 
@@ -220,13 +303,6 @@ impl Sources {
             .find(|(value, _)| !value.is_empty())
     }
 
-    /// What this one place says, whether it counts or not.
-    pub(super) fn stands_in(&self, name: &str, place: &Origin) -> Option<&str> {
-        let (_, values) = self.layers.iter().find(|(origin, _)| origin == place)?;
-        let value = values.get(name)?.trim();
-        Some(value).filter(|value| !value.is_empty())
-    }
-
     /// Every name that has a value, and where.
     pub(super) fn names(&self) -> impl Iterator<Item = (&str, &Origin)> {
         self.layers.iter().flat_map(|(origin, values)| {
@@ -249,7 +325,7 @@ impl Sources {
     /// Whether this process belongs to a session that nod itself drives: there
     /// nod is asked by the session, and its hooks stay silent.
     pub fn is_own_session(&self) -> bool {
-        self.get("NOD_SESSION").is_some()
+        self.get(MARK).is_some()
     }
 
     /// The directory Claude Code was started in, as it tells its hooks.
@@ -258,9 +334,16 @@ impl Sources {
         Some(PathBuf::from(path))
     }
 
-    /// What a Claude Code child inherits of this process' environment.
-    pub fn child_environment(&self) -> Vec<(OsString, OsString)> {
-        launch::environment(std::env::vars_os(), launch::INHERITED)
+    /// Where the session takes words, as Claude Code tells its hooks. The daemon
+    /// believes it only as far as the session's own status file agrees.
+    pub fn mailbox(&self) -> Option<Mailbox> {
+        let ((socket, _), (token, _)) = (self.get(SOCKET)?, self.get(TOKEN)?);
+        Mailbox::new(socket, token)
+    }
+
+    /// What a session's child inherits of this process' environment.
+    pub fn child_environment(&self, allowed: &[&str]) -> Vec<(OsString, OsString)> {
+        launch::environment(std::env::vars_os(), allowed)
     }
 
     /// The working directory, for what a person asks from there.
@@ -271,7 +354,14 @@ impl Sources {
             .unwrap_or_default()
     }
 
-    /// The language, where a wrong one shall not stop a command.
+    /// Whether a terminal may show colour; a value of `NO_COLOR` means no.
+    pub fn wants_colour(&self) -> bool {
+        let is_dumb = matches!(self.get("TERM"), None | Some(("dumb", _)));
+        self.get("NO_COLOR").is_none() && !is_dumb
+    }
+
+    /// The language of the terminal, where a wrong one shall not stop a
+    /// command. What Feishu shows is in `Config::lang`.
     pub fn lang(&self) -> Lang {
         self.knows_lang().unwrap_or_default()
     }
@@ -280,7 +370,8 @@ impl Sources {
     pub fn knows_lang(&self) -> Result<Lang, UnknownLang> {
         match self.get("NOD_LANG") {
             Some(("en", _)) => Ok(Lang::En),
-            None | Some(("zh", _)) => Ok(Lang::Zh),
+            Some(("zh", _)) => Ok(Lang::Zh),
+            None => Ok(self.locale.unwrap_or_default()),
             Some(_) => Err(UnknownLang),
         }
     }
@@ -298,6 +389,26 @@ impl Sources {
             home: Some("/home/u".into()),
             ..Self::default()
         }
+    }
+}
+
+/// Where the user's account has nod's own file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Account {
+    File(PathBuf),
+    /// `HOME` is set, and would be believed instead of the system's records.
+    Hidden,
+    Unknown,
+}
+
+/// For a hook whose line names no file.
+pub fn account() -> Account {
+    if std::env::var_os("HOME").is_some() {
+        return Account::Hidden;
+    }
+    match std::env::home_dir().filter(|home| home.is_absolute()) {
+        Some(home) => Account::File(home.join(OWN_FILE)),
+        None => Account::Unknown,
     }
 }
 
@@ -331,53 +442,50 @@ fn content(path: &Path) -> Option<Result<Vec<u8>, Unread>> {
 
 fn lines(text: &str) -> Lines {
     let mut read = Lines::default();
-    for (at, line) in split(text).enumerate() {
+    let text = text.trim_start_matches('\u{feff}');
+    for (at, line) in text.lines().enumerate() {
         read.take(at, line);
     }
     read
 }
 
-/// The same, where a quoted value may go on over several lines as most readers
-/// have it. nod has no such setting, so those lines are nobody's settings.
-fn foreign_lines(text: &str) -> Lines {
-    let mut read = Lines::default();
-    let all: Vec<&str> = split(text).collect();
-    let last = |quote| all.iter().rposition(|line| line.contains(quote));
-    let (last_double, last_single) = (last('"'), last('\''));
-    let mut at = 0;
-    while let Some(line) = all.get(at) {
-        let open = read.take(at, line);
-        at += 1;
-        let closed = match open {
-            Some('"') => last_double,
-            Some(_) => last_single,
-            None => None,
-        };
-        if let Some(quote) = open
-            && closed >= Some(at)
-        {
-            at += all[at..].iter().take_while(|l| !l.contains(quote)).count() + 1;
-        }
-    }
-    read
+/// At most so many bytes of a file.
+fn text_of(file: File, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn split(text: &str) -> std::str::Lines<'_> {
-    text.trim_start_matches('\u{feff}').lines()
+fn is_same(a: &Path, b: &Path) -> bool {
+    let id = |path| {
+        let is = std::fs::metadata(path).ok()?;
+        Some((is.dev(), is.ino()))
+    };
+    id(a).is_some_and(|a| id(b) == Some(a))
+}
+
+fn names_a_setting(text: &str) -> bool {
+    let names = text.lines().filter_map(|line| {
+        let line = line.trim_start_matches('\u{feff}').trim();
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        line.split_once('=').map(|(name, _)| name.trim())
+    });
+    names
+        .into_iter()
+        .any(|name| SETTINGS.iter().any(|setting| setting.name == name))
 }
 
 impl Lines {
-    /// Takes one line, and gives the quote that it opens and does not close.
-    fn take(&mut self, at: usize, line: &str) -> Option<char> {
+    fn take(&mut self, at: usize, line: &str) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
-            return None;
+            return;
         }
         let line = line.strip_prefix("export ").unwrap_or(line);
         let fault = match pair(line) {
             Ok((name, value)) => {
                 self.values.insert(name.to_owned(), value);
-                return None;
+                return;
             }
             Err(fault) => fault,
         };
@@ -386,40 +494,32 @@ impl Lines {
         let meant = settings.find(|name| Some(*name) == first);
         let number = at + 1;
         self.bad.push((BadLine { number, fault }, meant));
-        let value = line.split_once('=')?.1.trim();
-        value
-            .chars()
-            .next()
-            .filter(|_| fault == LineFault::OpenQuote)
     }
-}
-
-fn pair(line: &str) -> Result<(&str, String), LineFault> {
-    let (name, value) = line.split_once('=').ok_or(LineFault::NoPair)?;
-    let name = name.trim();
-    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-        return Err(LineFault::BadName);
-    }
-    let value = unquote(value.trim()).ok_or(LineFault::OpenQuote)?;
-    Ok((name, value))
-}
-
-fn unquote(value: &str) -> Option<String> {
-    for quote in ['"', '\''] {
-        if let Some(rest) = value.strip_prefix(quote) {
-            return rest.split_once(quote).map(|(inside, _)| inside.to_owned());
-        }
-    }
-    let end = value
-        .find(" #")
-        .or_else(|| value.find("\t#"))
-        .unwrap_or(value.len());
-    Some(value[..end].trim_end().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_terminals_locale_chooses_a_language_and_nothing_means_english() {
+        for (names, lang) in [
+            (&["zh_CN.UTF-8"][..], Lang::Zh),
+            (&["", "zh_TW"], Lang::Zh),
+            (&["C", "zh_CN.UTF-8"], Lang::En),
+            (&["de_DE.UTF-8"], Lang::En),
+            (&[], Lang::En),
+        ] {
+            assert_eq!(Lang::of_locale(names.iter().copied()), lang, "{names:?}");
+        }
+        let hook = Sources::of(&[]);
+        assert_eq!(hook.lang(), Lang::Zh, "without a terminal it is Feishu's");
+        let chosen = Sources {
+            locale: Some(Lang::Zh),
+            ..Sources::of(&[("NOD_LANG", "en")])
+        };
+        assert_eq!(chosen.lang(), Lang::En);
+    }
 
     #[test]
     fn settings_files_are_read_as_people_write_them() {
@@ -448,33 +548,57 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_other_programs_too_is_read_for_nods_settings_only() {
-        let pem = "KEY=\"-----BEGIN\nNOD_LANG=zh\nMII+==\n-----END\"\nNOD_LOG=warn\n";
-        for (text, value) in [
-            (pem, Some("warn")),
-            ("[section]\nA B=1\nit's\nNOD_LOG=warn\n", Some("warn")),
-            (
-                "A=\"never closed\nB='nor this\nNOD_LOG=warn\n",
-                Some("warn"),
-            ),
-            ("A=\"x\nB='y\ny'\nNOD_LOG=warn\nC='\n", Some("warn")),
-            ("A=\"x\nNOD_LOG=warn\n\"\n", None),
+    fn a_file_is_known_as_nods_by_its_names_alone() {
+        for (text, is_ours) in [
+            ("A=1\nFEISHU_DOMAIN=x\n", true),
+            ("\u{feff}export NOD_LANG = en", true),
+            ("# NOD_LANG=en\nMY_NOD_LANG=en\n", false),
+            ("NOD_LANG en\n", false),
+            ("", false),
         ] {
-            let read = foreign_lines(text);
-            assert_eq!(
-                read.values.get("NOD_LOG").map(String::as_str),
-                value,
-                "{text}"
-            );
-            assert_eq!(read.values.get("NOD_LANG"), None, "{text}");
-            assert!(
-                read.bad.iter().all(|(_, setting)| setting.is_none()),
-                "{text}"
-            );
+            assert_eq!(names_a_setting(text), is_ours, "{text}");
         }
-        let read = foreign_lines("A=\"x\n\"\nFEISHU_APP_SECRET=\"canary\n");
-        let (line, setting) = read.bad.last().unwrap();
-        assert_eq!((line.number, *setting), (3, Some("FEISHU_APP_SECRET")));
+    }
+
+    #[test]
+    fn a_file_that_was_named_stands_between_and_does_not_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let [own, named] = ["own", "named"].map(|name| dir.path().join(name));
+        std::fs::write(&own, "A=own\nB=own\nC=own\n").unwrap();
+        std::fs::write(&named, "A=named\nB=named\ngarbage\n").unwrap();
+        let mut sources = Sources::of(&[("A", "env")]);
+        sources.own = Some(own.clone());
+        sources.add_file(&own);
+        let with = sources.clone().with_file(&named).unwrap();
+        let value = |sources: &Sources, name| sources.get(name).unwrap().0.to_owned();
+        assert_eq!(
+            ["A", "B", "C"].map(|name| value(&with, name)),
+            ["env", "named", "own"]
+        );
+        assert_eq!(with.broken.len(), 1);
+        let lasting = with.lasting();
+        assert_eq!(
+            ["A", "B", "C"].map(|name| value(&lasting, name)),
+            ["env", "own", "own"]
+        );
+        assert!(lasting.broken.is_empty());
+        let same = sources.clone().with_file(&own).unwrap();
+        assert_eq!(same.lasting().layers.len(), 2);
+        assert!(sources.with_file(&dir.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn a_hook_finds_its_home_by_the_path_of_its_file() {
+        for (path, home, state_home) in [
+            ("/home/lin/.config/nod/.env", Some("/home/lin"), None),
+            ("/xdg/nod/.env", None, Some("/xdg/nod")),
+        ] {
+            let sources = Sources::for_hook(Path::new(path));
+            assert_eq!(sources.home, home.map(PathBuf::from));
+            assert_eq!(sources.state_home, state_home.map(PathBuf::from));
+            assert_eq!(sources.own_file(), Some(PathBuf::from(path)));
+            assert_eq!(sources.get("PATH"), None);
+        }
     }
 
     #[test]

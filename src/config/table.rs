@@ -14,6 +14,13 @@ pub struct Setting {
     pub secret: bool,
 }
 
+impl Setting {
+    /// Whether the daemon can't run without a value.
+    pub(crate) const fn is_needed(&self) -> bool {
+        matches!(self.default, Default::Needed)
+    }
+}
+
 /// What holds when a setting is not given.
 pub enum Default {
     /// Nothing: the setting is needed for the daemon to run.
@@ -169,11 +176,27 @@ pub const SETTINGS: &[Setting] = &[
         secret: false,
     },
     Setting {
+        name: "NOD_CARDS_AT_ONCE",
+        default: Default::Value("10"),
+        accepts: "a number from 1 to 100",
+        about: "Requests of one session that may wait with a card each; further ones are gathered on one card",
+        about_zh: "同一会话最多同时有多少个请求各发一张卡片；更多的汇集到一张卡片上",
+        secret: false,
+    },
+    Setting {
         name: "NOD_NOTIFY_STOP_AFTER",
         default: Default::Value("60"),
         accepts: "seconds from 0 to 86400, or `off`",
         about: "Tell the owner when a turn that took longer than this ends",
         about_zh: "回合耗时超过该秒数时，结束后通知所有者；off 关闭",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_PREVIEWS",
+        default: Default::Value("full"),
+        accepts: "`full` or `state`",
+        about: "What lock screens and the list of chats say of a card: what it is about, or only its state",
+        about_zh: "锁屏与会话列表的预览：full 含内容，state 只有状态",
         secret: false,
     },
     Setting {
@@ -185,11 +208,49 @@ pub const SETTINGS: &[Setting] = &[
         secret: false,
     },
     Setting {
+        name: "NOD_BUS_URL",
+        default: Default::Nothing,
+        accepts: "`wss://`, `tls://`, or on this machine `nats://`, a host and a port",
+        about: "Where a team's bus is; a machine knows it from its pass, a gateway needs it",
+        about_zh: "团队总线的地址；机器可从通行证得知，网关必须设置",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_BUS_PASS",
+        default: Default::Derived(
+            "`bus.pass` in `NOD_STATE_DIR`",
+            "`NOD_STATE_DIR` 中的 `bus.pass`",
+        ),
+        accepts: "an absolute path",
+        about: "The pass that makes this machine a member of a team; no app secret may be set beside it",
+        about_zh: "使本机成为团队成员的通行证；不得与应用密钥同时设置",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_BUS_KEYS",
+        default: Default::Derived(
+            "`bus.keys` in `NOD_STATE_DIR`",
+            "`NOD_STATE_DIR` 中的 `bus.keys`",
+        ),
+        accepts: "an absolute path",
+        about: "The keys of a team's gateway, as `nod gateway init` writes them",
+        about_zh: "团队网关的密钥文件，由 `nod gateway init` 生成",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_GATEWAY_CHATS",
+        default: Default::Nothing,
+        accepts: "chat ids (`oc_…`) separated by commas",
+        about: "The group chats that every machine of a team may write to through the gateway",
+        about_zh: "团队机器可经网关写入的群聊（逗号分隔）",
+        secret: false,
+    },
+    Setting {
         name: "NOD_PROJECTS",
         default: Default::Nothing,
-        accepts: "`name=/path` entries separated by commas, each path a directory that exists",
-        about: "The projects in which the owner may start sessions from chat",
-        about_zh: "可以从聊天中启动会话的项目：名称=路径，逗号分隔",
+        accepts: "`name=/path` or `name@codex=/path` entries separated by commas, each path a directory that exists",
+        about: "The projects in which the owner may start sessions from chat; `@codex` makes Codex the agent there",
+        about_zh: "可以从聊天中启动会话的项目：名称=路径，逗号分隔；写成 名称@codex=路径 则默认使用 Codex",
         secret: false,
     },
     Setting {
@@ -198,6 +259,22 @@ pub const SETTINGS: &[Setting] = &[
         accepts: "a program's name or an absolute path",
         about: "The Claude Code program that sessions from chat run",
         about_zh: "聊天会话所运行的 Claude Code 程序",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_CODEX_PROGRAM",
+        default: Default::Value("codex"),
+        accepts: "a program's name or an absolute path",
+        about: "The Codex program that sessions from chat run",
+        about_zh: "聊天会话所运行的 Codex 程序",
+        secret: false,
+    },
+    Setting {
+        name: "NOD_CODEX",
+        default: Default::Derived("`CODEX_HOME`, or `~/.codex`", "`CODEX_HOME` 或 `~/.codex`"),
+        accepts: "`off`, or absolute paths separated by commas",
+        about: "The homes of Codex whose sessions are followed beside their terminals; `off` follows none and starts none",
+        about_zh: "并行跟随其终端会话的 Codex 主目录（逗号分隔）；off 表示不跟随也不启动",
         secret: false,
     },
     Setting {
@@ -255,8 +332,8 @@ pub const SETTINGS: &[Setting] = &[
         name: "NOD_LANG",
         default: Default::Value("zh"),
         accepts: "`zh` or `en`",
-        about: "Language of cards and messages",
-        about_zh: "卡片与提示的语言",
+        about: "Language of cards and messages; the terminal follows its locale unless this is set",
+        about_zh: "卡片与提示的语言；未设置时，终端跟随系统语言",
         secret: false,
     },
     Setting {
@@ -288,8 +365,8 @@ pub const SETTINGS: &[Setting] = &[
 /// The text of `.env.example`.
 pub fn env_example() -> String {
     let mut out = String::from(
-        "# nod's settings. Copy to `.env` in the directory the daemon starts in, or to\n\
-         # `~/.config/nod/.env`. The environment wins over both. Keep it mode 0600.\n",
+        "# nod's settings. Copy to `~/.config/nod/.env`, mode 0600. The environment wins over\n\
+         # it. A `.env` elsewhere counts only where `--env-file` names it.\n",
     );
     for setting in SETTINGS {
         let shown = match setting.default {

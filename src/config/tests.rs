@@ -39,6 +39,7 @@ fn every_wrong_value_is_reported_at_once_and_no_secret_is_shown() {
         ("PERMISSION_REQUEST_TIMEOUT", "0"),
         ("PERMISSION_NOTIFY_DELAY", "-1"),
         ("NOD_NOTIFY_STOP_AFTER", "never"),
+        ("NOD_PREVIEWS", "none"),
         ("NOD_CHAT_RATE", "fast"),
         ("NOD_STATE_DIR", "relative/state"),
         ("NOD_LANG", "fr"),
@@ -117,11 +118,11 @@ fn the_socket_follows_the_settings() {
 
 #[test]
 fn the_hook_is_not_kept_by_settings_it_does_not_use() {
-    let hook = HookConfig::load(&Sources::of(&[
+    let sources = Sources::of(&[
         ("FEISHU_APP_ID", "wrong"),
         ("PERMISSION_REQUEST_TIMEOUT", "7"),
-    ]))
-    .unwrap();
+    ]);
+    let hook = HookConfig::load(&sources, None).unwrap();
     assert_eq!(hook.request_timeout, Duration::from_secs(7));
 }
 
@@ -160,7 +161,10 @@ fn the_written_tables_equal_the_one_in_the_code() {
         "`nod settings --env-example` prints it"
     );
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    assert!(readme.contains(&readme_table()), "`nod settings` prints it");
+    assert!(
+        readme.contains(&readme_table()),
+        "`nod settings --markdown` prints it"
+    );
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct Unknown {
 }
 
 /// What is set and counts for nothing. In nod's own file every name is meant
-/// for nod; elsewhere `NOD_…` is, and in a `.env` what is nearly a setting.
+/// for nod; elsewhere `NOD_…` is, and in a file what is nearly a setting.
 pub fn unknown(sources: &Sources) -> Vec<Unknown> {
     let own = sources.own_file();
     let mut found: Vec<Unknown> = sources
@@ -114,6 +114,20 @@ fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
+/// The one of these that a slip of a few letters leads away from; of a short
+/// name at most half may be wrong.
+pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MAX_NAME {
+        return None;
+    }
+    let most = MAX_SLIP.min(name.len() / 2);
+    known
+        .map(|known| (slips(name, known), known))
+        .filter(|(slips, _)| *slips <= most)
+        .min_by_key(|(slips, _)| *slips)
+        .map(|(_, known)| known)
+}
+
 /// How many letters have to be added, left out or changed.
 fn slips(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -170,15 +184,15 @@ mod tests {
     }
 
     #[test]
-    fn nods_own_file_is_read_more_strictly_than_a_projects() {
+    fn nods_own_file_is_read_more_strictly_than_one_that_was_named() {
         let dir = tempfile::tempdir().unwrap();
         let text =
             "DATABASE_URL=x\nFEISHU_OWNERID=x\nOWNER_ID=x\nc2VjcmV0X2NhbmFyeQ==\nSECRETCANARY==\n";
         let mut sources = Sources::of(&[]);
         sources.home = Some(dir.path().to_owned());
-        let project = dir.path().join(".env");
-        std::fs::write(&project, text).unwrap();
-        sources.add_file(&project);
+        let named = dir.path().join("other.env");
+        std::fs::write(&named, text).unwrap();
+        let sources = sources.with_file(&named).unwrap();
         let slip = ("FEISHU_OWNERID".to_owned(), Some("FEISHU_OWNER_ID"));
         assert_eq!(told(&sources), std::slice::from_ref(&slip));
 

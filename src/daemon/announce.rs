@@ -2,7 +2,7 @@
 //! finds no daemon is announced in the group, and the terminal decides.
 
 use super::machine;
-use crate::approvals::request::{Digest, Origin, Request};
+use crate::approvals::request::{Caller, Digest, Origin, Request};
 use crate::cards::linked;
 use crate::claude::permission::{Event, HookInput};
 use crate::clock::Clock;
@@ -51,13 +51,14 @@ pub async fn announce(config: &Config, raw_input: &[u8]) -> Result<(), AnnounceE
             agent: input.common.agent_type,
             pid: None,
             hosted: false,
+            caller: Caller::default(),
         },
-        suggested: Vec::new(),
+        real: crate::approvals::request::RealPath::Unasked,
         asked_at: clock.now(),
         deadline: clock.now(),
     };
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
-    let webhook = Webhook::new(&outbound, &bot.url, bot.secret.clone())?;
+    let webhook = Webhook::new(&outbound, &bot.url, bot.secret.clone(), config.previews)?;
     let card = linked::announced(&request, config.lang);
     webhook
         .say(&Content::Card(card), || clock.now() / 1_000)

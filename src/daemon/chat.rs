@@ -1,9 +1,13 @@
-//! Chat messages. `/lock` locks; a text reply to a pending card answers it;
-//! everything else is for the owner's sessions: an answer to the one question
-//! that waits, a command, or words for a session. Nobody else has any effect.
+//! Chat messages. `/lock` locks; a text reply to a pending card answers it, but
+//! never with a yes; a reply to another card is for its session; everything else
+//! is for the owner's sessions: an answer to the one question that waits, a
+//! command, or words for a session. Nobody else has any effect.
 
+mod addressed;
 pub(super) mod claim;
 mod commands;
+mod menus;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +15,23 @@ use tracing::{debug, warn};
 
 use super::parts::Parts;
 use super::sessions::files;
-use super::{COMEBACK, clicks, decision, journal, lock};
+use super::{RETURN_AFTER_RESTART, answers, codex, decision, inbox, journal, lock};
 use crate::approvals::action::Action;
-use crate::approvals::request::{Millis, Operator};
+use crate::approvals::request::Operator;
+use crate::clock::Millis;
 use crate::feishu::event::{Body, Message};
 use crate::feishu::messages::{Attachment, Content};
 use crate::ids::{MessageId, RequestId};
-use crate::sessions::command::{self, Spoken};
+use crate::sessions::command::{self, Spoken, Unclear};
 use crate::sessions::questions::{self, Reply};
-use crate::sessions::route::{self, Place, Route, Written};
-use crate::wording::{LOCKED, Text, Toast, question, session, task as words};
+use crate::sessions::route::{Place, Written};
+use crate::text::Text;
+use crate::wording::{LOCKED, Toast, menu, session, task as words, terminal};
+use waiting::Meant;
 
 /// Longer than any reason that helps a model.
 const MAX_REASON: usize = 4_000;
+const MAX_NAME: usize = 40;
 /// An older message starts nothing: its sender has moved on.
 const MAX_AGE: Millis = 5 * 60_000;
 
@@ -38,10 +46,12 @@ pub(super) async fn take(parts: &Arc<Parts>, message: &Message) {
             reply_to_card(parts, message, &request).await;
             return;
         }
-        if is_settled(parts, parent).await {
-            if parts.approver(&message.by).is_some() {
-                say(parts, message, &Toast::AlreadyHandled.text()).await;
-            }
+        if let Some(thread) = codex::thread_of(parts, parent).await {
+            reply_for_codex(parts, message, &thread).await;
+            return;
+        }
+        if let Some(card) = addressed::card(parts, parent).await {
+            addressed::reply(parts, message, card).await;
             return;
         }
     }
@@ -49,9 +59,12 @@ pub(super) async fn take(parts: &Arc<Parts>, message: &Message) {
         return;
     }
     let Some(owner) = parts.owner(&message.by) else {
+        if answer_in_topic(parts, message).await {
+            return;
+        }
         let who = message.by.id().map(|id| id.to_string());
         let event = message.head.event_id.as_ref();
-        journal::refused(parts, "not_the_owner", None, who.as_deref(), event).await;
+        journal::turned_away(parts, "not_the_owner", None, who.as_deref(), event).await;
         say(parts, message, &Toast::NotTheOwner.text()).await;
         return;
     };
@@ -71,7 +84,15 @@ async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
         return;
     };
     let (key, name, kind) = match &message.body {
-        Body::Text(text) => return hear(parts, message, &written, owner, text).await,
+        Body::Text(text) => {
+            if !message.pictures.is_empty() && !keep_pictures(parts, message, &id, &written) {
+                return say(parts, message, &words::TOO_MANY_FILES).await;
+            }
+            if text.trim().is_empty() && !message.pictures.is_empty() {
+                return say(parts, message, &words::KEPT_FILE).await;
+            }
+            return hear(parts, message, &written, owner, text).await;
+        }
         Body::Image { key } => (key, "image.png", Attachment::Image),
         Body::File { key, name } => (key, name.as_str(), Attachment::File),
         Body::Other { kind } => {
@@ -94,6 +115,20 @@ async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
     say(parts, message, &told).await;
 }
 
+/// Pictures between words go with those words.
+fn keep_pictures(parts: &Parts, message: &Message, id: &MessageId, written: &Written) -> bool {
+    let mut pictures = message.pictures.iter();
+    pictures.all(|key| {
+        let sent = files::Sent {
+            message: id.clone(),
+            key: key.clone(),
+            name: "image.png".to_owned(),
+            kind: Attachment::Image,
+        };
+        parts.files.note(written.place.clone(), sent, parts.now())
+    })
+}
+
 async fn hear(
     parts: &Arc<Parts>,
     message: &Message,
@@ -103,22 +138,50 @@ async fn hear(
 ) {
     let mention = bot_mention(parts, message).await;
     let projects = &parts.config.sessions.projects;
-    match command::parse(text, mention, projects) {
-        Spoken::Nothing => say(parts, message, &session::help()).await,
+    let text = with_names(text, message, mention);
+    match command::parse(&text, mention, projects) {
+        Spoken::Nothing => menus::help(parts, message, written).await,
+        Spoken::Unclear(Unclear::NoPrompt) => {
+            menus::start(parts, message, written, (&menu::NEW, None)).await;
+        }
         Spoken::Unclear(unclear) => say(parts, message, &session::unclear(&unclear)).await,
         Spoken::Command(command) => commands::obey(parts, message, written, command).await,
-        Spoken::Text(text) => match route::route::<i64>(written, &waiting(parts, written), &[]) {
-            Route::Answer(request) => {
-                answer(parts, message, &request, owner, text).await;
-            }
-            Route::WhichQuestion { waiting } => {
-                say(parts, message, &question::which_question(waiting)).await;
-            }
-            Route::Session(_) | Route::Fresh => {
-                commands::go_on(parts, message, written, &text).await;
-            }
+        Spoken::Text(text) => match waiting::meant(parts, written, &text) {
+            Meant::One(request, text) => answer(parts, message, &request, owner, text).await,
+            Meant::Which(list) => say(parts, message, &list).await,
+            Meant::Session => commands::go_on(parts, message, written, &text).await,
         },
     }
+}
+
+/// A menu's button stands for these words of the owner's.
+pub(super) async fn tapped(parts: &Arc<Parts>, message: &Message, written: &Written) {
+    if asks_to_lock(message) {
+        return lock_up(parts, message).await;
+    }
+    let (Some(owner), Body::Text(text)) = (parts.owner(&message.by), &message.body) else {
+        return;
+    };
+    hear(parts, message, written, owner, text).await;
+}
+
+/// Words for the terminal of this number.
+pub(super) async fn say_to(
+    parts: &Arc<Parts>,
+    message: &Message,
+    written: &Written,
+    number: usize,
+    text: &str,
+) {
+    commands::say_to(parts, message, written, number, text).await;
+}
+
+/// What tells a message from every other one: Feishu makes one reply of a key.
+pub(super) fn once(message: &Message) -> String {
+    let event = message.head.event_id.as_ref().filter(|_| message.tapped);
+    let event = event.map(ToString::to_string);
+    let id = message.id.as_ref().map(ToString::to_string);
+    event.or(id).unwrap_or_default()
 }
 
 fn written(message: &Message) -> Option<Written> {
@@ -132,27 +195,6 @@ fn written(message: &Message) -> Option<Written> {
     })
 }
 
-/// The questions that plain words here could answer. Outside of threads those
-/// are the ones of the whole chat.
-fn waiting(parts: &Parts, written: &Written) -> Vec<route::Waiting> {
-    let here = &written.place;
-    let pending = parts.desk.all_pending().into_iter();
-    pending
-        .filter(|request| questions::of(&request.tool, &request.input).is_some())
-        .filter_map(|request| {
-            let mut place = parts.courier.place_of(&request.id)?;
-            if here.thread.is_none() {
-                place.thread = None;
-            }
-            Some(route::Waiting {
-                card: parts.courier.message_of(&request.id),
-                ask: request.id.clone(),
-                place,
-            })
-        })
-        .collect()
-}
-
 async fn reply_to_card(parts: &Arc<Parts>, message: &Message, request: &RequestId) {
     let operator = parts.approver(&message.by);
     let Some(operator) = operator.or_else(|| parts.addressee(request, &message.by)) else {
@@ -160,12 +202,31 @@ async fn reply_to_card(parts: &Arc<Parts>, message: &Message, request: &RequestI
         return;
     };
     let Body::Text(text) = &message.body else {
-        return;
+        return say(parts, message, &words::UNREADABLE_KIND).await;
     };
     let text = without_mentions(text, message);
     if !text.is_empty() {
         answer(parts, message, request, operator, text).await;
     }
+}
+
+/// An approver who is not the owner steers no session, but may answer what
+/// waits in its topic, as by a reply to its card elsewhere.
+async fn answer_in_topic(parts: &Arc<Parts>, message: &Message) -> bool {
+    let (Some(operator), Some(written)) = (parts.approver(&message.by), written(message)) else {
+        return false;
+    };
+    let Body::Text(text) = &message.body else {
+        return false;
+    };
+    match waiting::meant(parts, &written, &without_mentions(text, message)) {
+        Meant::One(request, text) if !text.is_empty() => {
+            answer(parts, message, &request, operator, text).await;
+        }
+        Meant::Which(list) => say(parts, message, &list).await,
+        Meant::One(..) | Meant::Session => return false,
+    }
+    true
 }
 
 /// Takes a text as the answer to a pending request: a question's answer, or
@@ -182,12 +243,28 @@ async fn answer(
         return;
     };
     let ask = questions::of(&asked.tool, &asked.input);
+    let wants_a_tap = match &ask {
+        None => Some(terminal::tap_to_allow()),
+        Some((ask, _)) if ask.is_plan() => Some(terminal::tap_to_approve_plan()),
+        Some(_) => None,
+    };
+    if let Some(told) = wants_a_tap.filter(|_| command::means_yes(&text)) {
+        let whole = parts.courier.sent_whole(request) != Some(false);
+        let told = if whole {
+            told
+        } else {
+            Toast::NotOffered.text()
+        };
+        return say(parts, message, &told).await;
+    }
     let action = match &ask {
         None => Action::Deny {
             reason: Some(text),
             interrupt: false,
         },
-        Some((ask, _)) => match clicks::answer_by(ask, &Reply::Text(text)) {
+        Some((ask, _)) => match answers::answer_by(ask, &Reply::Text(text)).and_then(|choice| {
+            answers::readable(&asked, ask, choice, parts.courier.sent_whole(request))
+        }) {
             Ok(action) => action,
             Err(toast) => {
                 say(parts, message, &toast.text()).await;
@@ -196,40 +273,76 @@ async fn answer(
         },
     };
     // Nobody waits for a toast: a hook that lost the daemon may take its time.
-    parts.desk.wait_attached(request, COMEBACK).await;
+    parts
+        .desk
+        .wait_attached(request, RETURN_AFTER_RESTART)
+        .await;
     match decision::claim(parts, request, action, operator).await {
         Ok(claim) => {
             decision::settle(parts, claim, message.head.event_id.clone(), Duration::ZERO).await;
-            if ask.is_some() && asked.origin.hosted {
-                say(parts, message, &session::RECEIVED).await;
-            }
+            let told = match ask {
+                Some(_) if asked.origin.hosted => session::RECEIVED,
+                Some(_) => terminal::ANSWERED,
+                None => terminal::denied_by_reply(asked.origin.caller.agent.short()),
+            };
+            say(parts, message, &told).await;
         }
         Err(toast) => say(parts, message, &toast.text()).await,
     }
 }
 
+/// A reply to what Codex asked before, or to the end of its turn, goes into
+/// the session on its screen.
+async fn reply_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str) {
+    if parts.owner(&message.by).is_none() {
+        let who = message.by.id().map(|id| id.to_string());
+        let event = message.head.event_id.as_ref();
+        journal::turned_away(parts, "not_the_owner", None, who.as_deref(), event).await;
+        say(parts, message, &Toast::NotTheOwner.text()).await;
+        return;
+    }
+    let age = message
+        .sent_ms
+        .map_or(0, |sent| parts.their_clock.now() - sent);
+    if age > MAX_AGE {
+        return say(parts, message, &words::too_old(age)).await;
+    }
+    let Body::Text(text) = &message.body else {
+        return say(parts, message, &words::UNREADABLE_KIND).await;
+    };
+    let text = without_mentions(text, message);
+    if !text.is_empty() {
+        words_for_codex(parts, message, thread, &text).await;
+    }
+}
+
+/// The owner's words, for the session on Codex's screen.
+async fn words_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str, text: &str) {
+    if let Some(locked) = parts.lock.toast() {
+        return say(parts, message, &locked.text()).await;
+    }
+    inbox::begin(parts, message).await;
+    let told = match parts.codex.say(thread, text).await {
+        Some(Ok(())) => words::TOLD_CODEX,
+        Some(Err(why)) => words::codex_refused(&why),
+        None => words::CODEX_AWAY,
+    };
+    say(parts, message, &told).await;
+}
+
 /// `/lock`, alone or as a reply; never taken for a reason.
 pub(super) fn asks_to_lock(message: &Message) -> bool {
-    matches!(&message.body, Body::Text(text) if without_mentions(text, message) == "/lock")
+    matches!(&message.body, Body::Text(text) if command::is_lock(&without_mentions(text, message)))
 }
 
 /// Whoever may allow may also see to it that nobody does.
-async fn lock_up(parts: &Parts, message: &Message) {
+async fn lock_up(parts: &Arc<Parts>, message: &Message) {
     let Some(operator) = parts.approver(&message.by) else {
         say(parts, message, &Toast::NotAnApprover.text()).await;
         return;
     };
     lock::set(parts, true, Some(operator.id.as_str())).await;
     say(parts, message, &LOCKED).await;
-}
-
-async fn is_settled(parts: &Parts, card: &MessageId) -> bool {
-    let card = card.clone();
-    let found = parts
-        .store
-        .run(move |db| db.settled_by_message(&card))
-        .await;
-    found.is_ok_and(|row| row.is_some())
 }
 
 /// Whether it is polite to answer: they speak to the bot, and may.
@@ -268,6 +381,23 @@ async fn bot_mention<'a>(parts: &Parts, message: &'a Message) -> Option<&'a str>
     Some(&found.key)
 }
 
+/// People by their names where Feishu wrote placeholders; the bot keeps its own.
+fn with_names(text: &str, message: &Message, bot: Option<&str>) -> String {
+    let mut others: Vec<_> = message.mentions.iter().collect();
+    others.retain(|one| Some(one.key.as_str()) != bot && !one.key.is_empty());
+    // `@_user_1` must not eat the start of `@_user_12`.
+    others.sort_by_key(|one| std::cmp::Reverse(one.key.len()));
+    let mut text = text.to_owned();
+    for one in others {
+        let name: String = one.name.chars().filter(|c| !c.is_control()).collect();
+        let name: String = name.trim().chars().take(MAX_NAME).collect();
+        if !name.is_empty() {
+            text = text.replace(&one.key, &format!("@{name}"));
+        }
+    }
+    text
+}
+
 fn without_mentions(text: &str, message: &Message) -> String {
     let mut text = text.to_owned();
     for mention in &message.mentions {
@@ -279,7 +409,7 @@ fn without_mentions(text: &str, message: &Message) -> String {
 pub(super) async fn say(parts: &Parts, to: &Message, text: &Text) {
     let Some(id) = &to.id else { return };
     let text = text.get(parts.config.lang).to_owned();
-    let uuid = format!("re-{id}");
+    let uuid = format!("re-{}", once(to));
     let Some(messages) = parts.courier.messages() else {
         return;
     };
@@ -288,5 +418,37 @@ pub(super) async fn say(parts: &Parts, to: &Message, text: &Text) {
         .await;
     if let Err(why) = sent {
         debug!("a reply could not be sent: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feishu::event::{self, Push};
+
+    #[test]
+    fn people_are_named_where_feishu_writes_a_placeholder() {
+        let mention = |n: u8, name: &str| serde_json::json!({"key": format!("@_user_{n}"), "id": {"open_id": format!("ou_{n}")}, "name": name});
+        let push = serde_json::json!({
+            "schema": "2.0",
+            "header": {"event_type": "im.message.receive_v1", "event_id": "e"},
+            "event": {
+                "sender": {"sender_id": {"open_id": "ou_1"}, "sender_type": "user"},
+                "message": {
+                    "message_id": "om_1", "chat_id": "oc_1", "chat_type": "group",
+                    "message_type": "text",
+                    "content": r#"{"text":"@_user_1 ask @_user_12 and @_user_2"}"#,
+                    "mentions": [mention(1, "nod"), mention(2, "Li\nLei"), mention(12, "")],
+                },
+            },
+        });
+        let Push::Message(message) = event::parse(push.to_string().as_bytes()) else {
+            panic!("a message");
+        };
+        let Body::Text(text) = &message.body else {
+            panic!("text");
+        };
+        let named = with_names(text, &message, Some("@_user_1"));
+        assert_eq!(named, "@_user_1 ask @_user_12 and @LiLei");
     }
 }

@@ -1,26 +1,33 @@
 //! A tap on a card: who tapped, whether the button is ours and on which
 //! machine its request lives, and what the person sees.
 
+mod past;
+mod shown;
+mod steered;
+
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::warn;
 
-use super::courier::{self, Drawn};
-use super::decision::{carry_out, claim, late};
+use self::past::past;
+pub(super) use self::shown::Shown;
+use self::shown::rendered;
+use self::steered::steered;
+use super::answers::{answered, readable};
+use super::courier;
+use super::decision::{carry_out, claim};
 use super::parts::Parts;
-use super::{journal, peers, undo};
+use super::{flood, journal, offers, peers, sure, undo};
 use crate::approvals::action::Action as Choice;
-use crate::approvals::request::{Millis, Operator, Reach, Request};
-use crate::cards::{self, Action, REASON_FIELD};
+use crate::approvals::request::{Operator, Reach, Request};
+use crate::cards::{self, Action, REASON_FIELD, choice};
 use crate::feishu::event::{Click, Head, Person};
 use crate::feishu::messages::Content;
 use crate::gateway::route::{Route, route};
 use crate::ids::{EventId, RequestId};
-use crate::rules;
-use crate::sessions::questions::{self, Reply};
-use crate::wording::toast::Tone;
-use crate::wording::{Toast, reply_json};
+use crate::sessions::questions;
+use crate::wording::Toast;
 
 /// The action of every button on a question's card.
 pub(super) const ANSWER: &str = "answer";
@@ -28,22 +35,11 @@ pub(super) const ANSWER: &str = "answer";
 /// The action of the button that stops a session's task.
 pub(super) const STOP: &str = "stop";
 
-/// What the person sees at once.
-pub(super) enum Shown {
-    Toast(Toast),
-    /// A toast, and the card's true face.
-    WithCard(Toast, Drawn),
-    /// As the above, and it was this tap that made it so.
-    Effect(Toast, Drawn),
-    /// What was answered when this very event came before.
-    Again(Vec<u8>),
-}
+/// The action of a button that says what words are for.
+pub(super) const PICK: &str = "pick";
 
-impl From<Toast> for Shown {
-    fn from(toast: Toast) -> Self {
-        Self::Toast(toast)
-    }
-}
+/// The field of a button whose request went out whole before its card.
+pub(super) const WHOLE: &str = "whole";
 
 pub(super) async fn answer(parts: &Arc<Parts>, click: Click) -> Vec<u8> {
     if let Some(message) = &click.message {
@@ -63,51 +59,13 @@ async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
     rendered(parts, click, shown)
 }
 
-/// What was shown, as the JSON Feishu takes. What a click changed is kept, so
-/// that the same event gets the same answer ever after.
-fn rendered(parts: &Parts, click: &Click, shown: Shown) -> Vec<u8> {
-    let lang = parts.config.lang;
-    match shown {
-        Shown::Toast(toast) => reply_json(&toast, None, lang),
-        Shown::WithCard(toast, card) => reply_json(&toast, Some(&card), lang),
-        Shown::Effect(toast, card) => {
-            let answer = reply_json(&toast, Some(&card), lang);
-            journal::answered(parts, click.head.event_id.as_ref(), &answer);
-            answer
-        }
-        Shown::Again(answer) => answer,
-    }
-}
-
-impl Shown {
-    /// What was shown, for whoever shows it in our place. An answer given
-    /// before is taken apart again.
-    pub(super) fn into_parts(self) -> (Toast, Option<Value>) {
-        match self {
-            Self::Toast(toast) => (toast, None),
-            Self::WithCard(toast, card) | Self::Effect(toast, card) => {
-                (toast, serde_json::from_str(&card).ok())
-            }
-            Self::Again(answer) => {
-                let mut said: Value = serde_json::from_slice(&answer).unwrap_or_default();
-                let card = said.pointer_mut("/card/data").map(Value::take);
-                let text = |at: &str| said.pointer(at).and_then(Value::as_str).unwrap_or_default();
-                let toast = Toast::Relayed {
-                    tone: Tone::parse(text("/toast/type")),
-                    zh: text("/toast/i18n/zh_cn").to_owned(),
-                    en: text("/toast/i18n/en_us").to_owned(),
-                };
-                (toast, card)
-            }
-        }
-    }
-}
-
 /// What a button says.
 struct Tap {
     request: RequestId,
     wanted: Wanted,
     sealed: bool,
+    /// Its card came after the whole input, by its seal.
+    whole: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,6 +75,10 @@ enum Wanted {
     Answer(Option<questions::Tap>),
     /// The task of this session is to stop.
     Stop(i64),
+    /// What the words of the message that the request names are for.
+    Pick(usize),
+    /// A list of gathered requests, or one on it.
+    Gathered(flood::Tap),
 }
 
 /// What takes long, or seldom happens, is made on the heap when it happens:
@@ -125,7 +87,7 @@ async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
     if !is_ours(parts, click) {
         return Toast::Invalid.into();
     }
-    let Some(tap) = read(parts, click) else {
+    let Some(tap) = read(parts, click).await else {
         return Toast::Invalid.into();
     };
     match route(&click.value, tap.sealed, parts.here()) {
@@ -140,26 +102,26 @@ async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
 }
 
 /// A click another machine of ours received for a request of this one.
-pub(super) async fn judge_forwarded(parts: &Parts, click: &Click) -> Shown {
-    let Some(tap) = read(parts, click) else {
+pub(super) async fn judge_forwarded(parts: &Arc<Parts>, click: &Click) -> Shown {
+    let Some(tap) = read(parts, click).await else {
         return Toast::Invalid.into();
     };
     let shown = judge_here(parts, click, tap).await;
-    if matches!(shown, Shown::Effect(..)) {
-        return Shown::Again(rendered(parts, click, shown));
+    if let Shown::Effect(outcome, ..) = shown {
+        return Shown::Again(outcome, rendered(parts, click, shown));
     }
     shown
 }
 
 fn is_stale(parts: &Parts, click: &Click) -> bool {
-    let created = click.head.created_ms;
-    created.is_some_and(|created| parts.freshness.is_stale(created, parts.now()))
+    let ahead = parts.their_clock.ahead();
+    let is_stale = |created| parts.freshness.is_stale(created, parts.now(), ahead);
+    click.head.created_ms.is_some_and(is_stale)
 }
 
-async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
-    if let Wanted::Stop(session) = tap.wanted {
-        let stopped = Box::pin(stop(parts, click, session, tap.sealed)).await;
-        return stopped.into();
+async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Shown {
+    if matches!(tap.wanted, Wanted::Stop(_) | Wanted::Pick(_)) {
+        return Box::pin(steered(parts, click, &tap)).await;
     }
     let operator = parts.approver(&click.by);
     let operator = operator.or_else(|| parts.addressee(&tap.request, &click.by));
@@ -169,6 +131,12 @@ async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
     let now = parts.now();
     if is_stale(parts, click) {
         return Toast::Stale.into();
+    }
+    if let Wanted::Gathered(wanted) = tap.wanted {
+        if !tap.sealed {
+            return Toast::Invalid.into();
+        }
+        return flood::tapped(parts, click, &tap.request, wanted, operator);
     }
     if tap.wanted == Wanted::Permission(Action::Undo) {
         return Box::pin(undo::undo(
@@ -183,23 +151,35 @@ async fn judge_here(parts: &Parts, click: &Click, tap: Tap) -> Shown {
     let Some(request) = parts.desk.find(&tap.request) else {
         return past(parts, click, &tap, now).await;
     };
-    if !tap.sealed || !names_its_card(parts, click, &tap.request) {
+    if tap.sealed && sure::is_sure(&click.value) && !asked_here(parts, click, &tap.request).await {
+        return Toast::AskAnew.into();
+    }
+    if !tap.sealed || !names_its_card(parts, click, &tap.request).await {
         warn!(request = %tap.request, "refused a button that nod did not make");
         return Toast::Invalid.into();
     }
+    let known = parts.courier.sent_whole(&tap.request);
+    let whole = if tap.whole { Some(true) } else { known };
     let chosen = match (questions::of(&request.tool, &request.input), tap.wanted) {
-        (Some((ask, _)), Wanted::Answer(button)) => answered(&ask, button, click),
-        // A card without the question's words still takes a refusal.
-        (_, Wanted::Permission(action @ (Action::Deny | Action::Interrupt)))
-        | (None, Wanted::Permission(action)) => wanted(&request, action, click),
-        (Some(_), Wanted::Permission(_)) | (None, Wanted::Answer(_)) | (_, Wanted::Stop(_)) => {
-            Err(Toast::Invalid)
+        (Some((ask, _)), Wanted::Answer(button)) => {
+            answered(&ask, button, click).and_then(|choice| readable(&request, &ask, choice, whole))
         }
+        // A card without the question's words still takes a refusal.
+        (_, Wanted::Permission(action @ (Action::Deny | Action::DenyWith | Action::Interrupt)))
+        | (None, Wanted::Permission(action)) => {
+            Box::pin(wanted(&request, action, click, whole)).await
+        }
+        (Some(_), Wanted::Permission(_))
+        | (None, Wanted::Answer(_))
+        | (_, Wanted::Stop(_) | Wanted::Pick(_) | Wanted::Gathered(_)) => Err(Toast::Invalid),
     };
     let action = match chosen {
         Ok(action) => action,
         Err(toast) => return toast.into(),
     };
+    if sure::asks(&click.value) {
+        return sure::ask(parts, click, request, whole == Some(true));
+    }
     Box::pin(decided(parts, click, &tap.request, action, operator)).await
 }
 
@@ -216,27 +196,6 @@ async fn decided(
     }
 }
 
-/// The stop button of a session's card, which is the owner's alone.
-async fn stop(parts: &Parts, click: &Click, session: i64, sealed: bool) -> Toast {
-    if parts.owner(&click.by).is_none() {
-        let who = click.by.id().map(|id| id.to_string());
-        let event = click.head.event_id.as_ref();
-        journal::refused(parts, "not_the_owner", None, who.as_deref(), event).await;
-        return Toast::NotTheOwner;
-    }
-    if !sealed {
-        return Toast::Invalid;
-    }
-    if is_stale(parts, click) {
-        return Toast::Stale;
-    }
-    match parts.sessions.find(session) {
-        None => Toast::Expired,
-        Some(_) if parts.sessions.stop_task(session) => Toast::Stopping,
-        Some(_) => Toast::NothingRuns,
-    }
-}
-
 /// A refusal with the card as it should be, where that is known: the edit that
 /// should have made it so may have failed, or came while this tap was under
 /// way, and Feishu takes such an edit back.
@@ -248,33 +207,42 @@ fn true_face(parts: &Parts, click: &Click, id: &RequestId, toast: Toast) -> Show
     }
 }
 
-/// Only a card in a chat of this app counts, not a preview or a copy.
+/// Only a card in a chat of this app counts, also pinned on top of it; not a
+/// preview or a copy.
 fn is_ours(parts: &Parts, click: &Click) -> bool {
-    let same_app = click
-        .head
-        .app_id
+    let hosts = ["im_message", "im_top_notice"];
+    let in_chat = click
+        .host
         .as_ref()
-        .is_none_or(|app| *app == parts.app_id);
-    let in_chat = click.host.as_ref().is_none_or(|host| host == "im_message");
-    same_app && in_chat && click.delivery_type.is_none()
+        .is_none_or(|host| hosts.contains(&host.as_str()));
+    parts.is_of_our_app(&click.head) && in_chat && click.delivery_type.is_none()
 }
 
 /// Reads the button's value, or finds it by the card and the button's name for
 /// clients that drop the value of a form's button.
-fn read(parts: &Parts, click: &Click) -> Option<Tap> {
+async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     let text = |field: &str| click.value.get(field)?.as_str();
     if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
         let wanted = if action == ANSWER {
             Wanted::Answer(text("tap").and_then(questions::Tap::parse))
         } else if action == STOP {
             Wanted::Stop(click.value.get("session")?.as_i64()?)
+        } else if action == PICK {
+            let number = click.value.get("pick")?.as_u64()?;
+            Wanted::Pick(usize::try_from(number).ok()?)
+        } else if action == flood::OPEN {
+            Wanted::Gathered(flood::Tap::Open)
+        } else if action == flood::DENY_ALL {
+            Wanted::Gathered(flood::Tap::DenyAll)
         } else {
             Wanted::Permission(Action::parse(action)?)
         };
+        let sealed = parts.sealer.holds(&click.value);
         return Some(Tap {
             request: RequestId::parse(request).ok()?,
             wanted,
-            sealed: parts.sealer.holds(&click.value),
+            sealed,
+            whole: sealed && click.value.get(WHOLE) == Some(&Value::Bool(true)),
         });
     }
     let name = click.name.as_deref()?;
@@ -283,12 +251,30 @@ fn read(parts: &Parts, click: &Click) -> Option<Tap> {
             .value
             .as_object()
             .is_some_and(serde_json::Map::is_empty);
-    let action = Action::ALL.into_iter().find(|a| a.button() == name)?;
-    let request = parts.courier.request_of(click.message.as_ref()?)?;
-    is_empty.then_some(Tap {
-        request,
-        wanted: Wanted::Permission(action),
+    if let (true, Some(number), Some(message)) =
+        (is_empty, choice::number_of(name), click.message.as_ref())
+    {
+        return Some(Tap {
+            request: parts.drafts.shown_by(message)?,
+            wanted: Wanted::Pick(number),
+            sealed: true,
+            whole: false,
+        });
+    }
+    let permission = Action::ALL.into_iter().find(|a| a.button() == name);
+    let wanted = match permission {
+        Some(action) => Wanted::Permission(action),
+        None => Wanted::Answer(questions::submitted_by(name)?),
+    };
+    if !is_empty {
+        return None;
+    }
+    let soon = parts.courier.request_soon(click.message.as_ref()?);
+    Some(Tap {
+        request: Box::pin(soon).await?,
+        wanted,
         sealed: true,
+        whole: false,
     })
 }
 
@@ -296,7 +282,7 @@ async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {
     let id = click.by.id().map(|id| id.to_string());
     let who = id.as_deref().unwrap_or("unknown");
     warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
-    journal::refused(
+    journal::turned_away(
         parts,
         "not_an_approver",
         Some(&tap.request),
@@ -315,26 +301,34 @@ async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {
 
 /// A sealed value lifted onto another card must not decide: the click has to
 /// come from the message this request's card is.
-fn names_its_card(parts: &Parts, click: &Click, id: &RequestId) -> bool {
+async fn names_its_card(parts: &Parts, click: &Click, id: &RequestId) -> bool {
     let Some(message) = &click.message else {
         return false;
     };
     if let Some(known) = parts.courier.message_of(id) {
-        return known == *message;
+        return known == *message || Box::pin(parts.courier.asks_about(id, message)).await;
     }
     parts.courier.adopt(id, message);
     true
 }
 
-/// The choice as the desk takes it, if the card offered it.
-fn wanted(request: &Request, action: Action, click: &Click) -> Result<Choice, Toast> {
-    let offer = rules::offer(request);
-    let offered = cards::permission::choices(request, &offer).contains(&action);
-    let not_offered = if action == Action::Always {
-        Toast::AlwaysNotOffered
-    } else {
-        Toast::NotOffered
-    };
+/// Whether the card that was tapped is one that asked in this run.
+async fn asked_here(parts: &Parts, click: &Click, id: &RequestId) -> bool {
+    match &click.message {
+        Some(message) => Box::pin(parts.courier.asks_about(id, message)).await,
+        None => false,
+    }
+}
+
+/// The choice as the desk takes it, if it may still be offered: what the card
+/// said of a file is looked at again. `whole` says whether an input that does
+/// not fit the card is known to have gone out before.
+async fn wanted(
+    request: &Request,
+    action: Action,
+    click: &Click,
+    whole: Option<bool>,
+) -> Result<Choice, Toast> {
     let reason = || {
         let text = click.form.get(REASON_FIELD).and_then(Value::as_str);
         text.map(str::trim)
@@ -346,57 +340,35 @@ fn wanted(request: &Request, action: Action, click: &Click) -> Result<Choice, To
         interrupt,
     };
     match action {
-        Action::Deny => Ok(deny(false)),
-        Action::Interrupt => Ok(deny(true)),
-        _ if !offered => Err(not_offered),
-        Action::Allow => Ok(Choice::Allow(Reach::Once)),
-        Action::Session => offer
-            .session
-            .map(|rules| Choice::Allow(Reach::Session(rules)))
-            .map_err(|_| Toast::NotOffered),
-        Action::Always => offer
-            .always
-            .map(|rules| {
-                Choice::Allow(Reach::Always {
-                    rules,
-                    undone: false,
-                })
-            })
-            .map_err(|_| Toast::AlwaysNotOffered),
-        Action::Undo => Err(Toast::Invalid),
+        Action::Deny | Action::DenyWith => return Ok(deny(false)),
+        Action::Interrupt => return Ok(deny(true)),
+        Action::Undo => return Err(Toast::Invalid),
+        Action::Allow | Action::Always | Action::Session | Action::Wider => {}
     }
-}
-
-/// The answer a tap or a form gives, or what is wrong with it.
-fn answered(
-    ask: &questions::Ask,
-    button: Option<questions::Tap>,
-    click: &Click,
-) -> Result<Choice, Toast> {
-    let reply = match button {
-        Some(tap) if click.form.is_empty() => Reply::Tap(tap),
-        button => Reply::Form {
-            button,
-            fields: questions::Fields::from_json(&click.form),
-        },
+    let offer = offers::of(request).await;
+    let choices = cards::permission::choices(request, &offer, whole == Some(true));
+    let offered = whole != Some(false) && choices.contains(&action);
+    let always = |rules| Reach::Always {
+        rules,
+        undone: false,
     };
-    answer_by(ask, &reply)
-}
-
-/// The same for any reply, also one typed into the chat.
-pub(super) fn answer_by(ask: &questions::Ask, reply: &Reply) -> Result<Choice, Toast> {
-    let outcome = ask.read(reply).map_err(Toast::BadAnswer)?;
-    Ok(match ask.decided(&outcome) {
-        questions::Decided::Answers(words) => Choice::Answer(words),
-        questions::Decided::Refused(reason) => Choice::Deny {
-            reason,
-            interrupt: false,
-        },
+    let reach = match action {
+        _ if !offered => None,
+        Action::Allow => Some(Reach::Once),
+        Action::Session => offer.session.ok().map(Reach::Session),
+        Action::Always => offer.always.ok().map(always),
+        Action::Wider => offer.wider.map(always),
+        Action::Deny | Action::DenyWith | Action::Interrupt | Action::Undo => None,
+    };
+    reach.map(Choice::Allow).ok_or(match action {
+        Action::Always | Action::Wider | Action::Session => Toast::AlwaysNotOffered,
+        _ => Toast::NotOffered,
     })
 }
 
-/// Decides without a card's button: by a page of this machine, or for a
-/// callback service that knows only ids. Takes the same way as a click.
+/// Decides without a card's button: by a page of this machine, which shows the
+/// request whole, or for a callback service that knows only ids. Takes the same
+/// way as a click.
 pub(super) async fn decide(
     parts: &Parts,
     id: &RequestId,
@@ -404,6 +376,7 @@ pub(super) async fn decide(
     by: Operator,
     reason: Option<String>,
     event: Option<EventId>,
+    on_page: bool,
 ) -> Shown {
     let reason = reason.map(|text| (REASON_FIELD.to_owned(), Value::String(text)));
     let click = Click {
@@ -420,7 +393,9 @@ pub(super) async fn decide(
     if questions::of(&request.tool, &request.input).is_some() {
         return Toast::NotOffered.into();
     }
-    let choice = match wanted(&request, action, &click) {
+    let known = parts.courier.sent_whole(id);
+    let whole = if on_page { Some(true) } else { known };
+    let choice = match wanted(&request, action, &click, whole).await {
         Ok(choice) => choice,
         Err(toast) => return toast.into(),
     };
@@ -441,6 +416,7 @@ fn known(id: &RequestId, action: Action) -> Tap {
         request: id.clone(),
         wanted: Wanted::Permission(action),
         sealed: true,
+        whole: false,
     }
 }
 
@@ -455,35 +431,5 @@ fn no_click() -> Click {
         chat: None,
         host: None,
         delivery_type: None,
-    }
-}
-
-/// A tap on a card whose request is over. One that nod made learns the truth,
-/// also after a restart, and gets the true card; a button nod did not make
-/// learns only how it ended, while the desk still knows.
-async fn past(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
-    if !tap.sealed {
-        return match parts.desk.past(&tap.request) {
-            Some(past) => late(&past.ending, now - past.at).into(),
-            None => Toast::Unknown.into(),
-        };
-    }
-    Box::pin(remembered(parts, click, tap, now)).await
-}
-
-async fn remembered(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Shown {
-    if let Some(answer) = journal::answer(parts, click.head.event_id.as_ref()).await {
-        return Shown::Again(answer);
-    }
-    if let Some(past) = parts.desk.past(&tap.request) {
-        let toast = late(&past.ending, now - past.at);
-        return true_face(parts, click, &tap.request, toast);
-    }
-    match journal::remembered(parts, &tap.request).await {
-        Some(it) => {
-            let toast = late(&it.ending, now - it.at);
-            true_face(parts, click, &tap.request, toast)
-        }
-        None => Toast::Unknown.into(),
     }
 }

@@ -1,36 +1,55 @@
 //! Carries cards to Feishu and keeps them true: sends one for each request,
 //! and edits it when the request ends, however long Feishu is away.
 
+mod before;
+mod book;
 mod endings;
+mod line;
+mod needs;
+mod post;
 mod sending;
 
-pub(super) use self::endings::{close, decided_card, ended_card, run_endings, take_down};
-use self::sending::send_any;
+use self::book::{Book, Place};
+pub(super) use self::endings::{
+    Decided, Face, close, decided_card, ended_face, retold, run_endings, take_down,
+};
+use self::needs::Needs;
+pub(super) use self::needs::{
+    is_a_hiccup, is_layout, laid_out, laid_out_text, needed, plain, report as needs,
+};
+pub(super) use self::post::{recall, resend, send_card, send_now, send_to};
+#[cfg(feature = "team")]
+pub(super) use self::sending::closed_waiting;
+pub(super) use self::sending::{To, redraw_waiting, redrawn, say};
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tracing::{debug, warn};
 
-use super::edits::{Edit, Edits};
-use super::links;
+use super::edits::{Edit, Edits, OneByOne};
 use super::nameless;
 use super::parts::Parts;
 use super::under_way::{OVER_AFTER, UnderWay};
-use crate::approvals::request::Request;
 use crate::approvals::{Settled, desk};
+use crate::cards::whole::Before;
 use crate::feishu::messages::{Content, Messages, Receiver, Sent};
 use crate::feishu::webhook::Webhook;
 use crate::ids::{MessageId, RequestId};
-use crate::sessions::questions::script::{self, Wishes};
 use crate::sessions::route;
 use crate::store::{Card, CardEdit};
 
 /// When an edit may follow a tap.
 pub(super) const AFTER_REPLY: Duration = OVER_AFTER;
+/// By then the answer to a tap has reached Feishu, or is late.
+const ANSWERED_BY: Duration = Duration::from_millis(300);
 /// How long a reply waits for its card to be named.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
+/// How long a tap waits for the card it was made on to be named: less than
+/// Feishu waits for the answer.
+const ASKED_WITHIN: Duration = Duration::from_millis(1_500);
+/// More than a card has buttons that ask.
+const MAX_ASKING: usize = 16;
 const MAX_QUEUED: usize = 16_384;
 /// Ended requests whose cards can be drawn again, for an undo or a late tap.
 const MAX_DECIDED: usize = 256;
@@ -43,6 +62,8 @@ pub(super) struct Courier {
     named: Notify,
     sends: Semaphore,
     pub(super) under_way: UnderWay,
+    pub(super) patching: OneByOne,
+    needs: Needs,
 }
 
 /// How cards leave.
@@ -70,27 +91,6 @@ pub(super) enum Target {
 /// as much, and shared by all who still need it.
 pub(super) type Drawn = Arc<str>;
 
-/// Where each pending request's card is.
-#[derive(Default)]
-struct Book {
-    places: HashMap<RequestId, Place>,
-    requests: HashMap<MessageId, RequestId>,
-    /// The chats and threads the cards stand in.
-    stands: HashMap<RequestId, route::Place>,
-    decided: VecDeque<(Settled, desk::Delivery)>,
-    faces: VecDeque<(MessageId, Drawn)>,
-}
-
-enum Place {
-    /// Waits for the terminal's head start to pass.
-    Held,
-    /// On its way to Feishu.
-    Unsent,
-    Sent(MessageId),
-    /// The request ended while its card was on the way: edit it on arrival.
-    Ended(Drawn),
-}
-
 impl Courier {
     pub(super) fn new(way: Way) -> (Self, Edits) {
         let (edits, queue) = mpsc::channel(MAX_QUEUED);
@@ -101,6 +101,8 @@ impl Courier {
             named: Notify::new(),
             sends: Semaphore::new(sending::AT_ONCE),
             under_way: UnderWay::default(),
+            patching: OneByOne::default(),
+            needs: Needs::default(),
         };
         (courier, Edits(queue))
     }
@@ -164,13 +166,81 @@ impl Courier {
         }
     }
 
-    /// The pending request whose card this message is.
-    pub(super) fn request_of(&self, message: &MessageId) -> Option<RequestId> {
-        self.lock().requests.get(message).cloned()
+    /// Whether this message asks once more about this request, also while such
+    /// a card is on its way: a quick person taps before Feishu has named it.
+    pub(super) async fn asks_about(&self, id: &RequestId, message: &MessageId) -> bool {
+        let wait = async {
+            loop {
+                let mut named = std::pin::pin!(self.named.notified());
+                named.as_mut().enable();
+                {
+                    let book = self.lock();
+                    let asks = book.asking.get(id);
+                    if asks.is_some_and(|all| all.contains(message)) {
+                        return true;
+                    }
+                    if book.unasked == 0 {
+                        return false;
+                    }
+                }
+                named.await;
+            }
+        };
+        let asks = tokio::time::timeout(ASKED_WITHIN, wait).await;
+        asks.unwrap_or(false)
     }
 
-    /// As [`Self::request_of`], while a card is on its way: a quick person
-    /// replies before Feishu's answer has told us what the card is called.
+    /// A card that asks sets out; its name is told by [`Self::asked`].
+    pub(super) fn asking(&self) {
+        self.lock().unasked += 1;
+    }
+
+    pub(super) fn asked(&self) {
+        let mut book = self.lock();
+        book.unasked = book.unasked.saturating_sub(1);
+        drop(book);
+        self.named.notify_waiters();
+    }
+
+    /// Notes a card that asks; false when its request needs it no more.
+    pub(super) fn asked_by(&self, id: &RequestId, message: &MessageId) -> bool {
+        let mut book = self.lock();
+        if !matches!(book.places.get(id), Some(Place::Sent(_))) {
+            return false;
+        }
+        let all = book.asking.entry(id.clone()).or_default();
+        if !all.contains(message) && all.len() < MAX_ASKING {
+            all.push(message.clone());
+        }
+        true
+    }
+
+    pub(super) fn take_asking(&self, id: &RequestId) -> Vec<MessageId> {
+        self.lock().asking.remove(id).unwrap_or_default()
+    }
+
+    /// Whether a request that does not fit its card went out whole before it.
+    /// `None`: it fits, or an earlier run sent it and the button's seal tells.
+    pub(super) fn sent_whole(&self, id: &RequestId) -> Option<bool> {
+        self.lock().whole.get(id).map(Before::is_sent)
+    }
+
+    /// What a request that ended while its card was on the way is to show.
+    fn ended_meanwhile(&self, id: &RequestId) -> Option<Drawn> {
+        match self.lock().places.get(id) {
+            Some(Place::Ended(face)) => Some(Arc::clone(&face.shown)),
+            Some(Place::Held | Place::Unsent | Place::Sent(_)) | None => None,
+        }
+    }
+
+    /// Whether the card is not on its way yet.
+    pub(super) fn is_held(&self, id: &RequestId) -> bool {
+        matches!(self.lock().places.get(id), Some(Place::Held))
+    }
+
+    /// The pending request whose card this message is, also while a card is on
+    /// its way: a quick person taps or replies before Feishu's answer has told
+    /// us what the card is called.
     pub(super) async fn request_soon(&self, message: &MessageId) -> Option<RequestId> {
         let wait = async {
             loop {
@@ -203,17 +273,27 @@ impl Courier {
     }
 
     /// A request that ended lately, for a card that must be drawn once more.
-    pub(super) fn decided(&self, id: &RequestId) -> Option<(Settled, desk::Delivery)> {
+    pub(super) fn decided(&self, id: &RequestId) -> Option<Decided> {
         let book = self.lock();
         let mut newest_first = book.decided.iter().rev();
-        newest_first.find(|(s, _)| s.request.id == *id).cloned()
+        newest_first
+            .find(|it| it.settled.request.id == *id)
+            .cloned()
+    }
+
+    /// What the card of this request will show, once Feishu has named it.
+    pub(super) fn face_to_come(&self, id: &RequestId) -> Option<Drawn> {
+        match self.lock().places.get(id) {
+            Some(Place::Ended(face)) => Some(Arc::clone(&face.shown)),
+            _ => None,
+        }
     }
 
     /// What a message was last changed to, lately.
     pub(super) fn face(&self, message: &MessageId) -> Option<Drawn> {
         let book = self.lock();
         let mut newest_first = book.faces.iter().rev();
-        let (_, card) = newest_first.find(|(of, _)| of == message)?;
+        let (_, _, card) = newest_first.find(|(of, _, _)| of == message)?;
         Some(card.clone())
     }
 
@@ -221,21 +301,27 @@ impl Courier {
     pub(super) fn restore_faces(&self, first: Vec<CardEdit>) {
         let mut book = self.lock();
         for edit in first.into_iter().rev() {
-            book.remember(edit.message, edit.card.into());
+            book.remember(edit.message, None, edit.card.into());
         }
     }
 
     /// Shows another face than was meant, once a card on its way arrives.
-    pub(super) fn redraw(&self, id: &RequestId, card: &Drawn) {
-        if let Some(Place::Ended(shown)) = self.lock().places.get_mut(id) {
-            *shown = Arc::clone(card);
+    pub(super) fn redraw(&self, id: &RequestId, face: &Face) {
+        if let Some(Place::Ended(meant)) = self.lock().places.get_mut(id) {
+            *meant = face.clone();
         }
     }
 
-    /// Remembers how a request ended, in place of what was known before.
-    pub(super) fn decide(&self, settled: Settled, delivery: desk::Delivery) {
+    /// Remembers how a request ended; the newest counts. Large input is let go:
+    /// a late tap sees the card as it was last drawn.
+    pub(super) fn remember_ending(&self, settled: Settled, delivery: desk::Delivery) {
+        let mut decided = Decided::of(settled, delivery);
         let mut book = self.lock();
-        book.decided.push_back((settled, delivery));
+        let id = &decided.settled.request.id;
+        let before = book.decided.iter().rev();
+        let mut before = before.filter(|known| known.settled.request.id == *id);
+        decided.message = before.next().and_then(|known| known.message.clone());
+        book.decided.push_back(decided);
         if book.decided.len() > MAX_DECIDED {
             book.decided.pop_front();
         }
@@ -252,7 +338,7 @@ impl Courier {
         if nameless::is_stand_in(&message) {
             return;
         }
-        self.lock().remember(message.clone(), card.clone());
+        self.lock().remember(message.clone(), version, card.clone());
         let soonest = tokio::time::Instant::now() + wait;
         let tapped = self.under_way.over_at(&message);
         let edit = Edit {
@@ -262,9 +348,31 @@ impl Courier {
             version,
             tries: 0,
             made: 0,
+            hiccups: 0,
+            bare: false,
+            soon: false,
         };
         if self.edits.try_send(edit).is_err() {
             warn!("too many cards wait to be corrected; one is left to the next start");
+        }
+    }
+
+    /// Shows a card as soon as the answer to a tap on it is with Feishu. Only
+    /// a first try: what must become true is edited later as well.
+    pub(super) fn edit_soon(&self, message: MessageId, card: Drawn) {
+        let edit = Edit {
+            not_before: tokio::time::Instant::now() + ANSWERED_BY,
+            message,
+            card,
+            version: None,
+            tries: 0,
+            made: 0,
+            hiccups: 0,
+            bare: false,
+            soon: true,
+        };
+        if self.edits.try_send(edit).is_err() {
+            debug!("a card is shown later: too many wait");
         }
     }
 
@@ -273,150 +381,21 @@ impl Courier {
     }
 }
 
-impl Book {
-    fn remember(&mut self, message: MessageId, card: Drawn) {
-        self.faces.push_back((message, card));
-        if self.faces.len() > usize::from(MAX_FACES) {
-            self.faces.pop_front();
-        }
-    }
-
-    fn any_unsent(&self) -> bool {
-        self.places
-            .values()
-            .any(|place| matches!(place, Place::Unsent))
-    }
-
-    fn put(&mut self, id: &RequestId, place: Place) {
-        if let Place::Sent(message) = &place {
-            self.requests.insert(message.clone(), id.clone());
-        }
-        self.places.insert(id.clone(), place);
-    }
-
-    fn remove(&mut self, id: &RequestId) -> Option<Place> {
-        self.stands.remove(id);
-        let place = self.places.remove(id);
-        if let Some(Place::Sent(message)) = &place {
-            self.requests.remove(message);
-        }
-        place
-    }
-}
-
-/// Sends a request's card after the terminal's head start, unless the request
-/// has ended by then.
-pub(super) async fn send_card(parts: Arc<Parts>, request: Arc<Request>) {
-    let delay = parts.config.notify_delay;
-    if !delay.is_zero() {
-        parts.courier.lock().put(&request.id, Place::Held);
-        if parts.desk.find(&request.id).is_none() {
-            parts.courier.lock().remove(&request.id);
-            return;
-        }
-        tokio::time::sleep(delay).await;
-        if !parts.courier.lock().places.contains_key(&request.id) {
-            return;
-        }
-    }
-    send_now(parts, request).await;
-}
-
-/// Sends a request's card. What Feishu will not carry goes back to the
-/// terminal.
-pub(super) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
-    parts.courier.lock().put(&request.id, Place::Unsent);
-    if parts.desk.find(&request.id).is_none() {
-        parts.courier.lock().remove(&request.id);
-        return;
-    }
-    if let Some(webhook) = parts.courier.webhook() {
-        links::send(&parts, webhook, &request).await;
-        return;
-    }
-    let Some(receiver) = receiver_for(&parts, &request) else {
-        parts.desk.undeliverable(&request.id, None);
-        return;
-    };
-    send_to(parts, request, Target::Receiver(receiver)).await;
-}
-
-fn receiver_for(parts: &Parts, request: &Request) -> Option<Receiver> {
-    match Wishes::of(&request.tool, &request.input).to {
-        Some(script::Receiver::Chat(chat)) => Some(Receiver::Chat(chat)),
-        Some(script::Receiver::User(user)) => Some(Receiver::User(user)),
-        None => parts.courier.receiver().cloned(),
-    }
-}
-
-/// Sends the card of a request that the last run may have sent already. The
-/// card of one that has ended by now is left to [`nameless::run`].
-pub(super) async fn resend(parts: Arc<Parts>, request: Arc<Request>) {
-    let receiver = receiver_for(&parts, &request);
-    let (Some(receiver), Some(_)) = (receiver, parts.courier.messages()) else {
-        return send_now(parts, request).await;
-    };
-    if parts.desk.find(&request.id).is_some() {
-        post(&parts, &request, &Target::Receiver(receiver), true).await;
-    }
-}
-
-/// Sends a request's card at once.
-pub(super) async fn send_to(parts: Arc<Parts>, request: Arc<Request>, target: Target) {
-    {
-        let mut book = parts.courier.lock();
-        book.put(&request.id, Place::Unsent);
-        if let Target::Thread { place, .. } = &target {
-            book.stands.insert(request.id.clone(), place.clone());
-        }
-    }
-    if parts.desk.find(&request.id).is_none() {
-        parts.courier.lock().remove(&request.id);
-        return;
-    }
-    post(&parts, &request, &target, false).await;
-}
-
-/// Sends a card. One that may be there without our knowing how it is called
-/// keeps its place, so that its ending is shown when it is found.
-async fn post(parts: &Parts, request: &Request, target: &Target, sent_before: bool) {
-    let Some(messages) = parts.courier.messages() else {
-        return;
-    };
-    match send_any(parts, messages, target, request).await {
-        Ok(sent) => arrived(parts, &request.id, sent).await,
-        Err(why) => {
-            warn!("a card could not be sent, the terminal decides: {why}");
-            if !sent_before && !why.is_in_doubt() {
-                parts.courier.lock().remove(&request.id);
-            }
-            let why = why.text().get(parts.config.lang).to_owned();
-            parts.desk.undeliverable(&request.id, Some(why));
-        }
-    }
-}
-
-/// Finds out which message carries the card of a request that has ended: the
-/// same key never makes a second one. The edit that waits for it goes out.
-pub(super) async fn recall(parts: &Parts, request: &Request, target: &Target) {
-    let Some(messages) = parts.courier.messages() else {
-        return;
-    };
-    match send_any(parts, messages, target, request).await {
-        Ok(sent) => arrived(parts, &request.id, sent).await,
-        Err(why) => {
-            warn!("a card of the last run cannot be found: {why}");
-            parts.courier.lock().remove(&request.id);
-        }
-    }
-}
-
 async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
     let place = Place::Sent(sent.message_id.clone());
     let ended = {
         let mut book = parts.courier.lock();
-        match book.remove(id) {
-            Some(Place::Ended(card)) => Some(card),
+        let whole = book.whole.get(id).cloned();
+        let before = book.remove(id);
+        if let (Some(whole), Some(_)) = (whole, &before) {
+            book.whole.insert(id.clone(), whole);
+        }
+        match before {
+            // Stays until its edit is queued: it may be put right until then.
+            Some(ended @ Place::Ended(_)) => {
+                book.put(id, ended);
+                true
+            }
             Some(Place::Held | Place::Unsent | Place::Sent(_)) => {
                 book.put(id, place);
                 if let Some(chat) = sent.chat_id.clone() {
@@ -424,10 +403,10 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
                     book.stands
                         .insert(id.clone(), route::Place { chat, thread });
                 }
-                None
+                false
             }
             // Ended and fully dealt with by a click that named its message.
-            None => None,
+            None => false,
         }
     };
     parts.courier.named.notify_waiters();
@@ -443,35 +422,51 @@ async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
             debug!("where a card is was not kept: {why}");
         }
     }
-    if let Some(card) = ended {
-        queue_edit(parts, sent.message_id, card, Duration::ZERO).await;
+    super::terminals::show_running(parts, id).await;
+    if ended {
+        let mut queued = None;
+        loop {
+            let face = parts.courier.lock().last_face(id, queued.as_ref());
+            let Some(face) = face else { break };
+            let message = sent.message_id.clone();
+            queue_edit(parts, message, face.clone(), Duration::ZERO).await;
+            queued = Some(face);
+        }
         nameless::named(parts, id).await;
     }
 }
 
 /// Keeps the edit on disk, then queues it: a restart loses no correction.
-pub(super) async fn queue_edit(parts: &Parts, message: MessageId, card: Drawn, wait: Duration) {
-    let (id, text, now) = (message.clone(), Arc::clone(&card), parts.now());
+pub(super) async fn queue_edit(parts: &Parts, message: MessageId, face: Face, wait: Duration) {
+    let (id, text, now) = (message.clone(), face.kept, parts.now());
     let kept = parts
         .store
         .run(move |db| db.put_edit(&id, &text, now))
         .await;
-    parts.courier.edit(message, card, kept.ok(), wait);
+    parts.courier.edit(message, face.shown, kept.ok(), wait);
 }
 
-/// A plain card or text for the owner that nobody answers.
-pub(super) async fn tell(parts: &Parts, content: Content, uuid: &str) {
+/// A plain card or text for the owner that nobody answers; the message it is.
+pub(super) async fn tell(parts: &Parts, content: Content, uuid: &str) -> Option<MessageId> {
     if let Some(webhook) = parts.courier.webhook() {
         if let Err(why) = webhook.say(&content, || parts.now() / 1_000).await {
             warn!("a notice could not be sent: {why}");
         }
-        return;
+        return None;
     }
-    let (Some(messages), Some(receiver)) = (parts.courier.messages(), parts.courier.receiver())
-    else {
-        return;
+    let (messages, receiver) = (parts.courier.messages()?, parts.courier.receiver()?);
+    let sent = match &content {
+        Content::Card(card) => {
+            let to = To::Receiver(receiver);
+            Box::pin(say(parts, messages, to, card, uuid)).await
+        }
+        Content::Text(_) | Content::File(_) => messages.send(receiver, &content, uuid).await,
     };
-    if let Err(why) = messages.send(receiver, &content, uuid).await {
-        warn!("a notice could not be sent: {why}");
+    match sent {
+        Ok(sent) => Some(sent.message_id),
+        Err(why) => {
+            warn!("a notice could not be sent: {why}");
+            None
+        }
     }
 }

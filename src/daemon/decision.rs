@@ -1,25 +1,31 @@
 //! From a choice to its effect. Claim first; then the record; then the hook;
 //! then what the person is told.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use super::clicks::Shown;
-use super::courier::{self, AFTER_REPLY, Drawn};
+use super::courier::{self, AFTER_REPLY, Face};
 use super::journal::{self, CardEdit};
 use super::parts::Parts;
-use super::verdict;
+use super::{sure, terminals, verdict};
 use crate::approvals::action::Action as Choice;
 use crate::approvals::desk::{Claim, Delivery};
-use crate::approvals::request::{Ending, Millis, Operator, Reach};
+use crate::approvals::outcome::Outcome;
+use crate::approvals::request::{Agent, Ending, Operator, Reach};
 use crate::approvals::{Refusal, Settled, record};
+use crate::cards::permission;
+use crate::clock::Millis;
 use crate::feishu::event::Click;
 use crate::ids::{EventId, RequestId};
+use crate::rules::Rule;
 use crate::sessions::questions;
 use crate::wording::Toast;
+use crate::wording::rule::Until;
 
 /// A hook that lost the daemon is back within this, or the tap is refused.
-const COMEBACK: Duration = Duration::from_millis(1_800);
+const RETURN_WITHIN_A_TAP: Duration = Duration::from_millis(1_800);
 
 /// One compare-and-set decides who wins. The one door for taps and replies, so
 /// the lock is here: an answer to a question or a plan lets work go on as much
@@ -30,14 +36,31 @@ pub(super) async fn claim(
     action: Choice,
     operator: Operator,
 ) -> Result<Claim, Toast> {
-    if parts.lock.is_closed() && !matches!(action, Choice::Deny { .. }) {
-        return Err(Toast::Locked);
+    if let Some(locked) = parts.lock.toast()
+        && !matches!(action, Choice::Deny { .. })
+    {
+        return Err(locked);
+    }
+    if let Some(since) = terminals::left(parts, id).await {
+        let stops = matches!(
+            action,
+            Choice::Deny {
+                interrupt: true,
+                ..
+            }
+        );
+        if stops {
+            parts.desk.runs(id, since);
+        } else if parts.desk.running_since(id).is_none() && parts.desk.find(id).is_some() {
+            let ago = parts.now() - since;
+            return Err(Toast::SettledInTerminal { allowed: None, ago });
+        }
     }
     let first = parts.desk.claim(id, action.clone(), operator.clone());
     let refusal = match first {
         Ok(claim) => return Ok(claim),
         Err(Refusal::Reconnecting) => {
-            if !parts.desk.wait_attached(id, COMEBACK).await {
+            if !parts.desk.wait_attached(id, RETURN_WITHIN_A_TAP).await {
                 return Err(Toast::Reconnecting);
             }
             match parts.desk.claim(id, action, operator) {
@@ -58,12 +81,16 @@ pub(super) async fn claim(
 pub(super) async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Shown {
     let since = Instant::now();
     let settled = claim.settled().clone();
-    let (delivery, card) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
+    let (delivery, face) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
     if delivery == Delivery::Confirmed {
         parts.figures.hook.note(since.elapsed());
     }
     let toast = match delivery {
-        Delivery::Lost => Toast::HookGone,
+        // The terminal's answer may have been there a moment before.
+        Delivery::Lost => match parts.courier.decided(&settled.request.id) {
+            Some(known) if known.settled.ending != settled.ending => late(&known.settled.ending, 0),
+            Some(_) | None => Toast::HookGone,
+        },
         Delivery::Unconfirmed => {
             // The hook may well have it, and then Claude Code leaves the rule.
             after_delivery(parts, &settled, delivery).await;
@@ -71,7 +98,8 @@ pub(super) async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Sho
         }
         Delivery::Confirmed | Delivery::Written => after_delivery(parts, &settled, delivery).await,
     };
-    Shown::Effect(toast, card)
+    let outcome = Outcome::of(&settled.ending, delivery);
+    Shown::Effect(outcome, toast, face)
 }
 
 /// Records a won claim, hands the answer over and queues the card's edit.
@@ -80,13 +108,14 @@ pub(super) async fn settle(
     claim: Claim,
     event: Option<EventId>,
     wait: Duration,
-) -> (Delivery, Drawn) {
+) -> (Delivery, Face) {
     let settled = claim.settled().clone();
-    let card = courier::ended_card(parts, &settled, Delivery::Confirmed);
-    let message = courier::take_down(parts, &settled, &card);
+    parts.terminals.denied(&settled);
+    let face = courier::ended_face(parts, &settled, Delivery::Confirmed, true);
+    let message = courier::take_down(parts, &settled, &face);
     let edit = message.map(|message| CardEdit {
         message,
-        card: card.clone(),
+        face: face.clone(),
     });
     let version = match journal::settle(parts, &settled, event, edit.as_ref()).await {
         Ok(version) => version,
@@ -104,42 +133,68 @@ pub(super) async fn settle(
         delivery = delivery.as_str(),
         "decided"
     );
-    let card = match delivery {
-        Delivery::Confirmed | Delivery::Written => card,
+    let face = match delivery {
+        Delivery::Confirmed | Delivery::Written => face,
         Delivery::Unconfirmed | Delivery::Lost => {
-            parts.courier.decide(settled.clone(), delivery);
-            courier::ended_card(parts, &settled, delivery)
+            let mut told = settled.clone();
+            // The terminal may have corrected it meanwhile.
+            if let Some(known) = parts.courier.decided(&request.id) {
+                told.ending = known.settled.ending;
+            }
+            let face = courier::ended_face(parts, &told, delivery, true);
+            parts.courier.remember_ending(told, delivery);
+            face
         }
     };
     if let Some(edit) = edit {
         match delivery {
             Delivery::Confirmed | Delivery::Written => {
-                let message = edit.message;
-                parts.courier.edit(message, card.clone(), version, wait);
+                let (message, card) = (edit.message, Arc::clone(&face.shown));
+                parts.courier.edit(message, card, version, wait);
             }
             // It says something else than what was written down.
             Delivery::Unconfirmed | Delivery::Lost => {
-                parts.courier.redraw(&settled.request.id, &card);
-                courier::queue_edit(parts, edit.message, card.clone(), wait).await;
+                parts.courier.redraw(&settled.request.id, &face);
+                courier::queue_edit(parts, edit.message, face.clone(), wait).await;
             }
         }
     }
-    (delivery, card)
+    sure::close(parts, &settled.request.id, &face).await;
+    (delivery, face)
 }
 
 async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) -> Toast {
     match &settled.ending {
-        Ending::Allowed { by, reach } => match reach {
-            Reach::Once => Toast::Allowed,
-            Reach::Session(_) => Toast::AllowedForSession,
-            Reach::Always { rules, .. } => {
-                let left = verdict::leave_rules(parts, &settled.request, by, rules, delivery).await;
-                match left {
-                    Ok(()) => Toast::AllowedAlways,
-                    Err(why) => Toast::RuleNotSaved { why },
+        Ending::Allowed { by, reach } => {
+            let request = &settled.request;
+            let told = |exact, rules: &[Rule], until| {
+                let mut sentences = permission::sentences(rules, &request.origin, until);
+                match sentences.next() {
+                    // A file may be changed in any way: more than the same again.
+                    Some(sentence) if !rules.iter().all(Rule::is_same_call) => {
+                        Toast::AllowedWider { sentence }
+                    }
+                    _ => exact,
+                }
+            };
+            match reach {
+                Reach::Once | Reach::Unwritten => Toast::Allowed,
+                Reach::Session(rules) => told(Toast::AllowedForSession, rules, Until::SessionEnd),
+                Reach::Always { rules, .. } if request.origin.caller.agent != Agent::ClaudeCode => {
+                    told(Toast::AllowedAlways, rules, Until::Undone)
+                }
+                Reach::Always { rules, .. } => {
+                    let left = verdict::leave_rules(parts, request, by, rules, delivery).await;
+                    if delivery != Delivery::Written {
+                        parts.terminals.claimed(settled);
+                    }
+                    match left {
+                        Ok(()) => told(Toast::AllowedAlways, rules, Until::Undone),
+                        Err(why) => Toast::RuleNotSaved { why },
+                    }
                 }
             }
-        },
+        }
         Ending::Answered { .. } => Toast::Answered,
         Ending::Denied {
             interrupt: true, ..
@@ -151,7 +206,9 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
                 None => Toast::Denied,
             }
         }
+        Ending::Stopped { .. } => Toast::Stopped,
         Ending::Terminal { .. }
+        | Ending::Ran(_)
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
@@ -164,15 +221,26 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
 /// sentence, the protocol's, whoever taps and whatever was chosen.
 pub(super) fn late(ending: &Ending, ago: Millis) -> Toast {
     match ending {
-        Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. } => {
-            Toast::AlreadyHandled
+        Ending::Allowed { .. }
+        | Ending::Denied { .. }
+        | Ending::Stopped { .. }
+        | Ending::Answered { .. } => Toast::AlreadyHandled,
+        Ending::Ran(ran) => Toast::SettledInTerminal {
+            allowed: Some(true),
+            ago: ran.took.unwrap_or_default() + ago,
+        },
+        // The protocol has one sentence for every hook that went.
+        Ending::Terminal {
+            allowed: Some(false),
         }
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Undeliverable { .. } => Toast::HookGone,
         Ending::Terminal { allowed } => Toast::SettledInTerminal {
             allowed: *allowed,
             ago,
         },
         Ending::TimedOut => Toast::TimedOut { ago },
         Ending::Dropped { .. } => Toast::Expired,
-        Ending::HookGone | Ending::Orphaned | Ending::Undeliverable { .. } => Toast::HookGone,
     }
 }

@@ -1,8 +1,10 @@
 //! Carries out the edits that make cards true, however long Feishu is away.
 
 mod later;
+mod one_by_one;
 
 pub(super) use later::Later;
+pub(super) use one_by_one::OneByOne;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,15 +24,18 @@ use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
 use crate::ids::MessageId;
 use crate::store::{LeftEdit, Store, StoreError};
+use crate::wording::need::Need;
 
 /// Some may hang for as long as a call may take, and the others must not wait
 /// for them.
 const EDITS_AT_ONCE: usize = 32;
 const MAX_WAITING_EDITS: usize = 2_048;
 const MAX_SHOWN: usize = 4_096;
+/// An edit before the one that is kept may not come after it.
+const SOON: Duration = Duration::from_secs(1);
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(60);
-/// Cards older than this can no longer be edited.
+/// A week at [`RETRY_MOST`]; Feishu edits no message older than fourteen days.
 const MAX_TRIES: u32 = 10_000;
 /// A connection that dies is noticed within twenty seconds even if nobody
 /// waits, and a tap that was lost with it is over three seconds later: after
@@ -53,6 +58,11 @@ pub(super) struct Edit {
     pub(super) tries: u32,
     /// How often Feishu took it before.
     pub(super) made: u32,
+    pub(super) hiccups: u32,
+    /// Nothing of the input is left on it.
+    pub(super) bare: bool,
+    /// Made at once or not at all, before the one that is kept.
+    pub(super) soon: bool,
 }
 
 impl Edit {
@@ -234,13 +244,18 @@ async fn repeat(parts: Arc<Parts>, left: LeftEdit, slots: Arc<Semaphore>) -> Opt
         tokio::time::sleep(RETRY_FIRST).await;
     };
     let tapped = parts.courier.under_way.over_at(&left.message);
+    // What people saw of it, while that is known; the disk has less.
+    let shown = parts.courier.face(&left.message);
     let edit = Edit {
-        card: card.into(),
+        card: shown.unwrap_or_else(|| card.into()),
         not_before: tapped.unwrap_or_else(Instant::now),
         message: left.message,
         version: Some(left.version),
         tries: 0,
         made: left.made,
+        hiccups: 0,
+        bare: false,
+        soon: false,
     };
     carry_out(parts, edit, slots).await
 }
@@ -251,20 +266,29 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
         wait_for_turn(&parts, &edit).await;
         let messages = parts.courier.messages()?;
         let slot = slots.acquire().await;
-        if edit.tries > 0 && is_outdated(&parts.store, &edit).await {
+        let turn = parts.courier.patching.turn(&edit.message).await;
+        let is_late = edit.soon && edit.not_before.elapsed() > SOON;
+        if is_late || is_outdated(&parts.store, &edit).await {
             return None;
         }
         let began = Instant::now();
         // Thousands may wait up to here.
-        let patched = Box::pin(messages.patch(&edit.message, Arc::clone(&edit.card))).await;
-        drop(slot);
+        let card = courier::laid_out_text(&parts, &edit.card);
+        let patched = Box::pin(messages.patch(&edit.message, Arc::clone(&card))).await;
+        drop((turn, slot));
         match patched {
             Ok(()) => {
+                parts.proof.took(&parts.store, &card);
                 return Some(Shown {
                     edit: edit.left(1)?,
                     began,
                     at: Instant::now(),
                 });
+            }
+            // The one that is kept comes in its time.
+            Err(why) if edit.soon && may_pass(&why) => {
+                debug!("a card is shown later: {why}");
+                return None;
             }
             Err(why) if may_pass(&why) && edit.tries < MAX_TRIES => {
                 edit.tries += 1;
@@ -273,6 +297,16 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
                 debug!("a card is corrected later: {why}");
                 edit.not_before = Instant::now() + wait;
             }
+            Err(why) if courier::is_a_hiccup(&why) && edit.hiccups == 0 => {
+                edit.hiccups += 1;
+                edit.not_before = Instant::now() + RETRY_FIRST;
+            }
+            Err(why) if courier::is_layout(&why) && is_plainer(&parts, &mut edit) => {
+                Box::pin(courier::needed(&parts, Need::Plain, &why)).await;
+            }
+            Err(why @ ApiError::Content { .. }) if is_barer(&parts, &mut edit).await => {
+                debug!("a card is corrected without its content: {why}");
+            }
             Err(why) => {
                 warn!("a card could not be corrected: {why}");
                 strike_off(&parts.store, &edit.left(0)?);
@@ -280,6 +314,34 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
             }
         }
     }
+}
+
+/// Lays the card out in the plainest way; false if it is already.
+fn is_plainer(parts: &Parts, edit: &mut Edit) -> bool {
+    let Ok(card) = serde_json::from_str(&edit.card) else {
+        return false;
+    };
+    let plain: Drawn = courier::plain(parts, &card).to_string().into();
+    let is_new = plain != edit.card;
+    edit.card = plain;
+    is_new
+}
+
+/// Shows what the disk has of the card, where nothing of the input stands;
+/// false if that was tried.
+async fn is_barer(parts: &Parts, edit: &mut Edit) -> bool {
+    let Some(version) = edit.version.filter(|_| !edit.bare) else {
+        return false;
+    };
+    let message = edit.message.clone();
+    let kept = parts.store.run(move |db| db.edit(&message, version)).await;
+    let Ok(Some(kept)) = kept else {
+        return false;
+    };
+    edit.bare = true;
+    let is_new = *kept != *edit.card;
+    edit.card = kept.into();
+    is_new
 }
 
 /// Until it is time, or, for one that failed, until Feishu is back.

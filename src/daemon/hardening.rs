@@ -2,14 +2,14 @@
 //! the app's secret, nobody's debugger, and room for every hook's connection.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracing::{debug, warn};
+use tracing::debug;
 
 pub(super) fn apply() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
         if let Err(why) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            warn!("a crash could leave secrets in a core dump: {why}");
+            tracing::warn!("a crash could leave secrets in a core dump: {why}");
         }
     }
     let none = Rlimit {

@@ -1,32 +1,26 @@
-//! What hooks bring: a permission request becomes a place at the desk and a
-//! card; the other events settle what the terminal has answered.
+//! A hook asks: a permission request becomes a place at the desk and a card,
+//! or is refused and the terminal decides.
 
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, info};
 
-use super::flood::{MOST, Verdict};
-use super::machine::BadProject;
 use super::parts::Parts;
-use super::{courier, journal, machine, notices, verdict};
+use super::{flood, journal, machine, terminals, verdict};
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::{Return, Waiting};
-use crate::approvals::request::{Digest, Millis, Origin, Request};
+use crate::approvals::request::{Agent, Caller, Digest, Origin, Request};
 use crate::approvals::{Past, RegisterRefusal, ResumeRefusal};
 use crate::claude::permission::{Ask, Event, HookInput};
-use crate::feishu::link::Phase;
+use crate::claude::status;
+use crate::clock::{Millis, millis};
 use crate::hook::server::{Peer, Refused};
 use crate::hook::wire::Registration;
-use crate::rules::Rule;
+use crate::hook::wire::error_word::ErrorWord;
 use crate::sessions::questions;
 use crate::sessions::questions::script::{self, Wishes};
-use crate::wording::Text;
-
-/// How long a hook waits for a connection that is being dialled.
-const CONNECTING: Duration = Duration::from_millis(800);
-/// A redial further away than this is not waited for.
-const SOON: Duration = Duration::from_millis(500);
+use crate::text::Text;
 
 pub(super) async fn register(
     parts: Arc<Parts>,
@@ -43,7 +37,7 @@ pub(super) async fn register(
             Ok(Return::Ended(past)) => return Ok(ended(past, 0, &registration.raw_input)),
             Err(ResumeRefusal::WrongToken) => {
                 return Err(refused(
-                    "wrong_token",
+                    ErrorWord::WrongToken,
                     ResumeRefusal::WrongToken.to_string(),
                 ));
             }
@@ -59,7 +53,10 @@ pub(super) async fn register(
             };
             return Ok(ended(past, it.asked_at, &registration.raw_input));
         }
-        return Err(refused("unknown", ResumeRefusal::Unknown.to_string()));
+        return Err(refused(
+            ErrorWord::Unknown,
+            ResumeRefusal::Unknown.to_string(),
+        ));
     }
     ask(parts, registration, peer).await
 }
@@ -70,80 +67,55 @@ async fn ask(
     peer: Peer,
 ) -> Result<Waiting, Refused> {
     let input = HookInput::parse(&registration.raw_input)
-        .map_err(|why| refused("bad_request", why.to_string()))?;
+        .map_err(|why| refused(ErrorWord::BadRequest, why.to_string()))?;
     let Event::PermissionRequest(ask) = input.event else {
         return Err(refused(
-            "bad_request",
+            ErrorWord::BadRequest,
             "only permission requests can be registered".to_owned(),
         ));
     };
-    let project = registration.project.clone();
-    let checked = tokio::task::spawn_blocking(move || {
-        machine::check_project(&project).map(|()| machine::branch(&project))
-    });
-    let branch = match checked.await {
-        Ok(Ok(branch)) => branch,
-        Ok(Err(why)) => return Err(refused("bad_project", why.to_string())),
-        Err(_) => return Err(refused("bad_project", BadProject::Missing.to_string())),
-    };
-    let said = |zh, en| Text::new(zh, en).get(parts.config.lang).to_owned();
-    if !parts.courier.has_receiver() {
-        return Err(refused(
-            "no_owner",
-            NO_OWNER.get(parts.config.lang).to_owned(),
-        ));
-    }
-    wait_for_connection(&parts)
+    let seen = machine::look(registration.project.clone())
         .await
-        .map_err(|why| refused("offline", why))?;
-    if parts.courier.webhook().is_some() && questions::of(&ask.tool, &ask.input).is_some() {
-        return Err(refused(
-            "unsupported",
-            said(
-                "自定义机器人不能承载提问：请在终端回答",
-                "a custom bot cannot carry questions: answer in the terminal",
-            ),
-        ));
-    }
-    if ask.tool == script::TOOL && script::parse(&ask.input).is_none() {
-        return Err(refused(
-            "bad_request",
-            said("问题无法放进卡片", "the question cannot be put on a card"),
-        ));
+        .map_err(|why| refused(ErrorWord::BadProject, why.to_string()))?;
+    if let Some(refused) = untold(&parts, &ask) {
+        return Err(refused);
     }
     let wishes = Wishes::of(&ask.tool, &ask.input);
     let timeout = wishes.timeout.unwrap_or(parts.config.request_timeout);
     let now = parts.now();
-    if let Verdict::TooOften { first } = parts.flood.ask(&input.common.session, now) {
-        if first {
-            tokio::spawn(notices::flood(
-                parts,
-                input.common.session,
-                registration.project,
-            ));
-        }
-        let message = format!("more than {MOST} requests of this session within a minute");
-        return Err(refused("flood", message));
+    if flood::refuses(&parts, &input.common.session, &registration.project) {
+        let message = "too many requests of this session wait for an answer";
+        return Err(refused(ErrorWord::Flood, message.to_owned()));
     }
     let nod = registration.nod.unwrap_or_default();
+    let (project, mailbox) = (&registration.project, nod.mailbox.as_ref());
+    parts.mailboxes.told(project, &input.common, mailbox, now);
     let cwd = nod.cwd.or(input.common.cwd);
     let project = registration.project;
+    let cwd = cwd.unwrap_or_else(|| project.clone());
     let request = Request {
         id: registration.id,
         digest: Digest::of(&ask.input),
-        suggested: suggested(&ask),
+        real: machine::real_path(&ask.tool, &ask.input, &cwd, &project).await,
         tool: ask.tool,
         input: ask.input,
         origin: Origin {
             machine: parts.machine.name.clone(),
             user: parts.machine.user.clone(),
-            branch: nod.branch.or(branch),
-            cwd: cwd.unwrap_or_else(|| project.clone()),
+            branch: nod.branch.or(seen.branch),
+            cwd,
             project,
             session: input.common.session,
             agent: nod.agent.or(input.common.agent_type),
             pid: nod.pid.or(peer.pid.and_then(|pid| u32::try_from(pid).ok())),
             hosted: false,
+            caller: Caller {
+                agent: Agent::ClaudeCode,
+                agent_id: input.common.agent_id,
+                status_dir: input.common.transcript.as_deref().and_then(status::dir),
+                unattended: false,
+                rules_in: seen.rules_in,
+            },
         },
         asked_at: now,
         deadline: now + millis(timeout),
@@ -151,52 +123,58 @@ async fn ask(
     let id = request.id.clone();
     let waiting = parts.desk.register(request).map_err(|why| {
         let word = match why {
-            RegisterRefusal::Full => "full",
-            RegisterRefusal::Taken => "duplicate",
+            RegisterRefusal::Full => ErrorWord::Full,
+            RegisterRefusal::Taken => ErrorWord::Duplicate,
+            RegisterRefusal::Heavy => ErrorWord::TooMuchInput,
         };
         refused(word, why.to_string())
     })?;
     let Some(request) = parts.desk.find(&id) else {
-        return Err(refused("gone", "the request ended at once".to_owned()));
+        return Err(refused(
+            ErrorWord::Gone,
+            "the request ended at once".to_owned(),
+        ));
     };
     if let Some(token) = waiting.token() {
         journal::keep(&parts, &request, token.hash()).await;
     }
     info!(request = %id, tool = %request.tool, "a request waits");
-    tokio::spawn(courier::send_card(parts, request));
+    terminals::watch(&parts, &request);
+    flood::deliver(&parts, request);
     Ok(waiting)
 }
 
-/// Lets a dial that is under way finish; says at once when there is none.
-async fn wait_for_connection(parts: &Parts) -> Result<(), String> {
-    if parts.courier.webhook().is_some() {
-        return Ok(());
+/// Why this can't be put to anybody.
+fn untold(parts: &Parts, ask: &Ask) -> Option<Refused> {
+    let said = |zh, en| Text::new(zh, en).get(parts.config.lang).to_owned();
+    if !parts.courier.has_receiver() {
+        return Some(refused(
+            ErrorWord::NoOwner,
+            NO_OWNER.get(parts.config.lang).to_owned(),
+        ));
     }
-    let hopeful = match &parts.link.borrow().phase {
-        Phase::Up { .. } => return Ok(()),
-        Phase::Dialing { .. } => true,
-        Phase::Waiting { until, .. } => {
-            until.saturating_duration_since(std::time::Instant::now()) < SOON
-        }
-        Phase::Degraded { .. } => false,
-    };
-    if hopeful {
-        let mut link = parts.link.clone();
-        let up = link.wait_for(|view| matches!(view.phase, Phase::Up { .. }));
-        if let Ok(Ok(_)) = tokio::time::timeout(CONNECTING, up).await {
-            return Ok(());
-        }
+    if let Some(why) = parts.shut_out() {
+        return Some(refused(
+            ErrorWord::Offline,
+            why.get(parts.config.lang).to_owned(),
+        ));
     }
-    parts.reachable()
-}
-
-fn suggested(ask: &Ask) -> Vec<Rule> {
-    ask.suggestions
-        .local_rules()
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(tool, content)| Rule { tool, content })
-        .collect()
+    if parts.courier.webhook().is_some() && questions::of(&ask.tool, &ask.input).is_some() {
+        return Some(refused(
+            ErrorWord::Unsupported,
+            said(
+                "自定义机器人不能承载提问：请在终端回答",
+                "a custom bot cannot carry questions: answer in the terminal",
+            ),
+        ));
+    }
+    if ask.tool == script::TOOL && script::parse(&ask.input).is_none() {
+        return Some(refused(
+            ErrorWord::BadRequest,
+            said("问题无法放进卡片", "the question cannot be put on a card"),
+        ));
+    }
+    None
 }
 
 /// A place whose answer is there already, with all that the ending carries.
@@ -223,10 +201,6 @@ static NO_OWNER: Text = Text::new(
     "nobody is set to decide: set `FEISHU_OWNER_ID`",
 );
 
-fn refused(error: &'static str, message: String) -> Refused {
+fn refused(error: ErrorWord, message: String) -> Refused {
     Refused { error, message }
-}
-
-fn millis(duration: Duration) -> Millis {
-    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
 }

@@ -3,16 +3,24 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::{debug, warn};
 
-use super::courier::Drawn;
+use super::courier::Face;
+use super::mailboxes::speak::Spoken;
 use super::parts::Parts;
-use crate::approvals::request::{Digest, Ending, Millis, Reach, Request};
+use super::strangers::Strangers;
+use super::terminals;
+use crate::approvals::request::{Agent, Digest, Ending, Reach, Request};
 use crate::approvals::token::TokenHash;
-use crate::approvals::{Settled, record};
+use crate::approvals::{Correction, Settled, record};
+use crate::cards::gist;
+use crate::clock::Millis;
 use crate::ids::{EventId, MessageId, RequestId};
 use crate::rules::Rule;
-use crate::store::{Entry, Pending, Settlement, StoreError, Subject};
+use crate::sessions::questions::script;
+use crate::store::{About, Entry, Pending, Settlement, StoreError, Subject};
+use crate::text::{escape, secrets};
 
 /// Keeps a new request. A store that cannot write does not stop a decision;
 /// only a restart would lose the request.
@@ -24,7 +32,7 @@ pub(super) async fn keep(parts: &Parts, request: &Request, token: TokenHash) {
         card: None,
         asked_at: request.asked_at,
         deadline: request.deadline,
-        request: record::request_json(request).to_string(),
+        request: record::request_text(request),
     };
     if let Err(why) = parts.store.run(move |db| db.save_pending(&pending)).await {
         warn!("a request was not kept, a restart would lose it: {why}");
@@ -34,7 +42,7 @@ pub(super) async fn keep(parts: &Parts, request: &Request, token: TokenHash) {
 /// The edit that makes a card true, kept together with the ending it shows.
 pub(super) struct CardEdit {
     pub(super) message: MessageId,
-    pub(super) card: Drawn,
+    pub(super) face: Face,
 }
 
 /// Writes an ending down, and the edit of its card with it, in one go. Returns
@@ -46,7 +54,7 @@ pub(super) async fn settle(
     edit: Option<&CardEdit>,
 ) -> Result<Option<i64>, StoreError> {
     let settlement = settlement(settled, event);
-    let edit = edit.map(|edit| (edit.message.clone(), Arc::clone(&edit.card)));
+    let edit = edit.map(|edit| (edit.message.clone(), Arc::clone(&edit.face.kept)));
     let at = settled.at;
     let written = parts.store.run(move |db| {
         db.atomically(|db| {
@@ -69,8 +77,10 @@ fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
     let request = &settled.request;
     let (operator, rule, source) = match &settled.ending {
         Ending::Allowed { by, reach } => (Some(by), rules_text(reach), by.source()),
-        Ending::Denied { by, .. } | Ending::Answered { by, .. } => (Some(by), None, by.source()),
-        Ending::Terminal { .. } => (None, None, "terminal"),
+        Ending::Denied { by, .. } | Ending::Answered { by, .. } | Ending::Stopped { by, .. } => {
+            (Some(by), None, by.source())
+        }
+        Ending::Terminal { .. } | Ending::Ran(_) => (None, None, "terminal"),
         Ending::TimedOut => (None, None, "clock"),
         Ending::HookGone | Ending::Orphaned => (None, None, "hook"),
         Ending::Undeliverable { .. } | Ending::Dropped { .. } => (None, None, "nod"),
@@ -87,8 +97,33 @@ fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
         event,
         rule,
         source: source.to_owned(),
-        detail: request.origin.pid.map(|pid| json!({"pid": pid})),
+        detail: Some(detail(settled)),
     }
+}
+
+/// What the record tells a person besides: of the input one masked line.
+fn detail(settled: &Settled) -> Value {
+    let request = &settled.request;
+    let mut detail = json!({
+        "project": request.origin.project,
+        "waited_ms": (settled.at - request.asked_at).max(0),
+    });
+    if let Some(pid) = request.origin.pid {
+        detail["pid"] = json!(pid);
+    }
+    if request.origin.caller.agent != Agent::ClaudeCode {
+        detail["agent"] = json!(request.origin.caller.agent.word());
+    }
+    if let Some(what) = gist::gist(request) {
+        detail["what"] = json!(what);
+    }
+    let is_confirm = request.tool == script::TOOL && request.input["kind"] == "confirm";
+    if let Ending::Answered { answers, .. } = &settled.ending
+        && is_confirm
+    {
+        detail["answer"] = json!(answers.first());
+    }
+    detail
 }
 
 fn subject(request: &Request) -> Subject {
@@ -103,7 +138,7 @@ fn subject(request: &Request) -> Subject {
 
 fn rules_text(reach: &Reach) -> Option<String> {
     let rules = match reach {
-        Reach::Once => return None,
+        Reach::Once | Reach::Unwritten => return None,
         Reach::Session(rules) | Reach::Always { rules, .. } => rules,
     };
     let texts: Vec<_> = rules.iter().map(Rule::render).collect();
@@ -147,7 +182,7 @@ pub(super) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
         let Some(mut request) = value.as_ref().and_then(record::read_request) else {
             continue;
         };
-        if request.not_in_the_future(parts.now()) {
+        if request.pull_back_to(parts.now()) {
             moved.push(request.clone());
         }
         pending.push((row, request));
@@ -158,11 +193,11 @@ pub(super) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
     pending
 }
 
-/// Or each start would wait for them anew.
+/// Without this, each start would wait for them again.
 async fn keep_new_times(parts: &Parts, moved: Vec<Request>) {
     let kept = parts.store.run(move |db| {
         moved.iter().try_for_each(|request| {
-            let text = record::request_json(request).to_string();
+            let text = record::request_text(request);
             db.move_pending(&request.id, request.asked_at, request.deadline, &text)
         })
     });
@@ -171,11 +206,12 @@ async fn keep_new_times(parts: &Parts, moved: Vec<Request>) {
     }
 }
 
-/// Keeps what was answered to a tap that had an effect. The effect itself was
-/// written down before, so the person need not wait for this.
-pub(super) fn answered(parts: &Parts, event: Option<&EventId>, answer: &[u8]) {
+/// Keeps what was answered to a tap that had an effect, without the input of
+/// the tool. The effect itself was written down before, so the person need not
+/// wait for this.
+pub(super) fn answered(parts: &Parts, event: Option<&EventId>, answer: Vec<u8>) {
     let Some(event) = event.cloned() else { return };
-    let (answer, now) = (answer.to_vec(), parts.now());
+    let now = parts.now();
     parts.store.later("an answer", move |db| {
         db.remember_answer(&event, &answer, now)
     });
@@ -188,19 +224,128 @@ pub(super) async fn answer(parts: &Parts, event: Option<&EventId>) -> Option<Vec
     kept.ok().flatten()
 }
 
-/// A tap worth the audit that ended no request.
-pub(super) async fn refused(
+/// How long a correction waits for the ending it corrects.
+const WRITTEN_EVERY: Duration = Duration::from_millis(20);
+const WRITTEN_LOOKS: u32 = 25;
+
+/// Puts an ending right that was written down before; where its card is. One
+/// that was not untrue, only unfinished, is completed.
+pub(super) async fn correct(parts: &Parts, correction: &Correction) -> Option<MessageId> {
+    let (id, ending) = (correction.id.clone(), &correction.ending);
+    let word = if terminals::is_untrue(ending) {
+        "corrected"
+    } else {
+        "completed"
+    };
+    let (kind, ending) = (record::kind(ending), record::ending_json(ending));
+    let entry = Entry {
+        request: Some(id.to_string()),
+        detail: Some(ending["ran"].clone()),
+        ..bare(parts.now(), word, "terminal")
+    };
+    let text = ending.to_string();
+    for _ in 0..WRITTEN_LOOKS {
+        let (id, text, entry) = (id.clone(), text.clone(), entry.clone());
+        let kept = parts
+            .store
+            .run(move |db| db.correct(&id, (kind, &text), &entry));
+        match kept.await {
+            Ok((true, card)) => return card.map(|card| card.message),
+            // The decision is claimed, and not yet on disk.
+            Ok((false, _)) => tokio::time::sleep(WRITTEN_EVERY).await,
+            Err(why) => {
+                warn!("a correction was not written down: {why}");
+                return None;
+            }
+        }
+    }
+    None
+}
+
+/// Something of Feishu's worth the audit that ended no request.
+pub(super) async fn happened(parts: &Parts, kind: &str, request: &RequestId, by: &str) {
+    let entry = Entry {
+        operator: Some(by.to_owned()),
+        request: Some(request.to_string()),
+        ..bare(parts.now(), kind, "feishu")
+    };
+    append(parts, entry).await;
+}
+
+/// Something that was told and did not come about.
+pub(super) async fn missed(parts: &Parts, kind: &str, request: &RequestId) {
+    let entry = Entry {
+        request: Some(request.to_string()),
+        ..bare(parts.now(), kind, "terminal")
+    };
+    append(parts, entry).await;
+}
+
+/// A tap or a message of somebody who may not: the first has a line of its own,
+/// the rest are summed up, or whoever is refused could fill the audit.
+pub(super) async fn turned_away(
     parts: &Parts,
-    kind: &str,
+    kind: &'static str,
     request: Option<&RequestId>,
     by: Option<&str>,
     event: Option<&EventId>,
 ) {
-    let entry = Entry {
-        operator: by.map(str::to_owned),
+    for line in lines(&parts.strangers, kind, request, by, event, parts.now()) {
+        append(parts, line).await;
+    }
+}
+
+fn lines(
+    strangers: &Strangers,
+    kind: &'static str,
+    request: Option<&RequestId>,
+    by: Option<&str>,
+    event: Option<&EventId>,
+    now: Millis,
+) -> Vec<Entry> {
+    let mut lines = sums(strangers, now, false);
+    lines.extend(strangers.counted(kind, by, now).map(|whom| Entry {
+        operator: whom.person,
         event: event.map(ToString::to_string),
         request: request.map(ToString::to_string),
-        ..bare(parts, kind, "feishu")
+        ..bare(now, kind, "feishu")
+    }));
+    lines
+}
+
+/// Writes down what was only counted; all of it before a stop.
+pub(super) async fn sum_up(parts: &Parts, stopping: bool) {
+    for line in sums(&parts.strangers, parts.now(), stopping) {
+        append(parts, line).await;
+    }
+}
+
+fn sums(strangers: &Strangers, now: Millis, stopping: bool) -> Vec<Entry> {
+    let sums = strangers.sums(now, stopping).into_iter();
+    sums.map(|sum| Entry {
+        operator: sum.whom.person,
+        detail: Some(json!({"times": sum.count, "since": sum.since})),
+        ..bare(now, sum.whom.kind, "feishu")
+    })
+    .collect()
+}
+
+/// Words that a person put into a session in a terminal, and what became of
+/// them. Credentials in them are masked as on a card.
+pub(super) async fn spoken(
+    parts: &Parts,
+    by: Option<&str>,
+    about: &About,
+    words: &str,
+    became: Spoken,
+) {
+    let shown = escape::excerpt(words, 0..words.len(), &secrets::find(words));
+    let entry = Entry {
+        operator: by.map(str::to_owned),
+        session: Some(about.session.to_string()),
+        decision: Some(became.as_str().to_owned()),
+        detail: Some(json!({"words": shown, "project": about.project})),
+        ..bare(parts.now(), "spoken", "feishu")
     };
     append(parts, entry).await;
 }
@@ -211,14 +356,14 @@ pub(super) async fn noted(parts: &Parts, kind: &str, by: Option<&str>) {
     let source = by.map_or("terminal", |_| "feishu");
     let entry = Entry {
         operator: by.map(str::to_owned),
-        ..bare(parts, kind, source)
+        ..bare(parts.now(), kind, source)
     };
     append(parts, entry).await;
 }
 
-fn bare(parts: &Parts, kind: &str, source: &str) -> Entry {
+fn bare(at: Millis, kind: &str, source: &str) -> Entry {
     Entry {
-        at: parts.now(),
+        at,
         kind: kind.to_owned(),
         operator: None,
         event: None,
@@ -248,4 +393,40 @@ pub(super) async fn denied_before(parts: &Parts, request: &Request) -> u32 {
         .await
         .unwrap_or(0);
     u32::try_from(denied).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Db;
+
+    #[test]
+    fn ten_thousand_refused_messages_leave_every_decision_in_the_audit() {
+        let (db, strangers) = (Db::in_memory().unwrap(), Strangers::default());
+        let day = 24 * 3_600_000;
+        let mut decisions = 0;
+        for n in 0..10_000 {
+            let now = n * day / 10_000;
+            for line in lines(&strangers, "not_the_owner", None, Some("ou_x"), None, now) {
+                db.append_audit(&line).unwrap();
+            }
+            if n % 1_000 == 0 {
+                db.append_audit(&bare(now, "settled", "feishu")).unwrap();
+                decisions += 1;
+            }
+        }
+        for line in sums(&strangers, day, true) {
+            db.append_audit(&line).unwrap();
+        }
+        let rows = db.audit(None, 10_000).unwrap();
+        let (kept, refused): (Vec<_>, Vec<_>) =
+            rows.iter().partition(|row| row.entry.kind == "settled");
+        assert_eq!(kept.len(), decisions);
+        assert!(refused.len() <= 26, "{}", refused.len());
+        let times = |row: &&crate::store::Recorded| {
+            let detail = row.entry.detail.as_ref();
+            detail.map_or(1, |detail| detail["times"].as_u64().unwrap())
+        };
+        assert_eq!(refused.iter().map(times).sum::<u64>(), 10_000);
+    }
 }

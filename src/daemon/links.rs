@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::parts::Parts;
-use super::{clicks, journal};
+use super::{clicks, journal, offers};
 use crate::approvals::request::{Operator, Request};
 use crate::cards::Action;
 use crate::cards::linked::{self, LINKED};
@@ -20,7 +20,6 @@ use crate::gateway::seal::{Purpose, Sealer};
 use crate::gateway::server::{Page, Press, Visit};
 use crate::gateway::tickets::Tickets;
 use crate::ids::RequestId;
-use crate::rules;
 use crate::wording::Toast;
 
 /// Makes links and knows its own again.
@@ -68,7 +67,7 @@ pub(super) async fn send(parts: &Parts, webhook: &Webhook, request: &Request) {
     let sent = match &parts.gate.links {
         Some(links) => {
             let denied = journal::denied_before(parts, request).await;
-            let offer = rules::offer(request);
+            let offer = offers::of(request).await;
             let link = |action| links.link(&request.id, action);
             let card = linked::waiting(request, &offer, denied, &link, parts.config.lang);
             let now = || parts.now() / 1_000;
@@ -109,7 +108,7 @@ pub(super) async fn show(parts: Arc<Parts>, visit: Visit) -> Page {
     };
     Page {
         status: 200,
-        html: pages::ask(&request, &rules::offer(&request), &slip, lang),
+        html: pages::ask(&request, &offers::of(&request).await, &slip, lang),
     }
 }
 
@@ -132,7 +131,7 @@ pub(super) async fn press(parts: Arc<Parts>, press: Press) -> Page {
     }
     info!(request = %id, action = press.action.as_str(), "a page's button was pressed");
     let by = Operator::unnamed(Operator::LINK);
-    let shown = clicks::decide(&parts, &id, press.action, by, press.reason, None).await;
+    let shown = clicks::decide(&parts, &id, press.action, by, press.reason, None, true).await;
     ended(&parts, 200, &shown.into_parts().0)
 }
 

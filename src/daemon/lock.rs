@@ -1,55 +1,117 @@
 //! Whether taps in Feishu may allow anything. Locked by a command here or by
 //! `/lock` in the chat, opened only by a command here; survives a restart.
+//! Locked when nobody knows.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{info, warn};
 
-use super::journal;
 use super::parts::Parts;
-use crate::store::Store;
-
-const KEY: &str = "locked";
+use super::{courier, journal};
+use crate::store::{LOCKED as KEY, NOBODY_KNOWS, Store};
+use crate::text::Text;
+use crate::wording::{LOCKED, LOCKED_UNSURE, Toast};
 
 pub(super) struct Lock {
-    closed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    is: Is,
+    /// Whether the next daemon will know.
+    kept: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Is {
+    Open,
+    Closed,
+    /// The file that would tell was lost or can't be read.
+    Unsure,
 }
 
 impl Lock {
     /// As the last daemon left it. A store that cannot tell leaves it closed:
     /// uncertainty never allows.
     pub(super) async fn restore(store: &Store) -> Self {
-        let closed = match store.run(|db| db.meta(KEY)).await {
-            Ok(kept) => kept.as_deref() == Some("yes"),
+        let is = match store.run(|db| db.meta(KEY)).await {
+            Ok(Some(word)) if word == "no" => Is::Open,
+            Ok(Some(word)) if word == "yes" => Is::Closed,
+            Ok(_) => Is::Unsure,
             Err(why) => {
-                warn!("locked, because it cannot be told whether it was: {why}");
-                true
+                warn!("the store cannot tell whether nod was locked: {why}");
+                Is::Unsure
             }
         };
+        if is == Is::Unsure {
+            warn!("locked, because nobody knows whether it was: `nod unlock` opens it");
+            let kept = store.run(|db| db.set_meta(KEY, NOBODY_KNOWS)).await;
+            if let Err(why) = kept {
+                warn!("a restart would have to find out anew: {why}");
+            }
+        }
         Self {
-            closed: AtomicBool::new(closed),
+            state: Mutex::new(State { is, kept: true }),
         }
     }
 
+    pub(super) fn is(&self) -> Is {
+        self.lock().is
+    }
+
     pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
+        self.is() != Is::Open
+    }
+
+    /// False where a restart would forget what was set last.
+    pub(super) fn is_kept(&self) -> bool {
+        self.lock().kept
+    }
+
+    /// What whoever may not go on is told.
+    pub(super) fn text(&self) -> Text {
+        match self.is() {
+            Is::Unsure => LOCKED_UNSURE.clone(),
+            Is::Open | Is::Closed => LOCKED.clone(),
+        }
+    }
+
+    /// The same to a tap; `None` when nothing is locked.
+    pub(super) fn toast(&self) -> Option<Toast> {
+        match self.is() {
+            Is::Open => None,
+            Is::Closed => Some(Toast::Locked),
+            Is::Unsure => Some(Toast::LockedUnsure),
+        }
+    }
+
+    fn set(&self, is: Is) -> Is {
+        std::mem::replace(&mut self.lock().is, is)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Locks or unlocks, and writes down who did: an id of Feishu's, or `None` for
 /// a command on this machine.
-pub(super) async fn set(parts: &Parts, closed: bool, by: Option<&str>) {
-    let before = parts.lock.closed.swap(closed, Ordering::SeqCst);
-    let (value, word) = if closed {
-        ("yes", "locked")
+pub(super) async fn set(parts: &Arc<Parts>, closed: bool, by: Option<&str>) {
+    let (is, value, word) = if closed {
+        (Is::Closed, "yes", "locked")
     } else {
-        ("no", "unlocked")
+        (Is::Open, "no", "unlocked")
     };
-    if let Err(why) = parts.store.run(move |db| db.set_meta(KEY, value)).await {
+    let before = parts.lock.set(is);
+    let kept = parts.store.run(move |db| db.set_meta(KEY, value)).await;
+    if let Err(why) = &kept {
         warn!("a restart would forget that nod is {word}: {why}");
     }
-    if before != closed {
+    parts.lock.lock().kept = kept.is_ok();
+    if before != is {
         info!("remote approval is {word}");
         journal::noted(parts, word, by).await;
+        tokio::spawn(courier::redraw_waiting(Arc::clone(parts)));
     }
 }
 
@@ -60,10 +122,26 @@ mod tests {
     #[tokio::test]
     async fn the_lock_is_as_it_was_left_and_closed_when_nobody_knows() {
         let store = Store::in_memory().unwrap();
-        assert!(!Lock::restore(&store).await.is_closed());
-        store.run(|db| db.set_meta(KEY, "yes")).await.unwrap();
-        assert!(Lock::restore(&store).await.is_closed());
+        assert_eq!(Lock::restore(&store).await.is(), Is::Open);
+        for (word, is) in [("yes", Is::Closed), ("no", Is::Open), ("nn", Is::Unsure)] {
+            store.run(move |db| db.set_meta(KEY, word)).await.unwrap();
+            let lock = Lock::restore(&store).await;
+            assert_eq!(lock.is(), is);
+            assert_eq!(lock.is_closed(), lock.toast().is_some());
+        }
+        assert_eq!(Lock::restore(&store).await.is(), Is::Unsure, "still");
         store.clone().close().await;
-        assert!(Lock::restore(&store).await.is_closed());
+        assert_eq!(Lock::restore(&store).await.is(), Is::Unsure);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_can_not_be_kept_leaves_it_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("not-a-directory");
+        std::fs::write(&file, "").unwrap();
+        let (store, _) = Store::open(&file, 1).unwrap();
+        assert_eq!(Lock::restore(&store).await.is(), Is::Unsure);
+        let (store, _) = Store::open(&dir.path().join("new"), 1).unwrap();
+        assert_eq!(Lock::restore(&store).await.is(), Is::Open, "a first start");
     }
 }

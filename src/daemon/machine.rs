@@ -1,16 +1,95 @@
 //! What a card says about where a request lives: this machine, its user, the
-//! project's branch.
+//! project's branch, and where a path of the project really leads.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use crate::approvals::request::RealPath;
+use crate::claude::settings_file;
+use crate::files;
+use crate::rules::path;
 
 /// More levels than any project has between its start directory and its root.
 const MAX_DEPTH: usize = 64;
+/// A pointer of git's, or a branch's name.
+const MAX_POINTER: u64 = 4_096;
+/// What a file system that hangs may hold up: a few looks at one project, and
+/// far fewer in all than there are threads to look.
+const MAX_LOOKS: usize = 64;
+const MAX_LOOKS_AT_ONE: usize = 4;
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
+
+/// As many as the kernel follows.
+const MAX_LINKS: usize = 40;
+const MAX_PARTS: usize = 512;
+
+/// Where the file a call names really is. Opens nothing.
+pub(super) async fn real_path(
+    tool: &str,
+    input: &serde_json::Value,
+    cwd: &Path,
+    project: &Path,
+) -> RealPath {
+    let Some(named) = path::named(tool, input) else {
+        return RealPath::Unasked;
+    };
+    let (path, at) = (path::resolve(cwd, named), project.to_owned());
+    let follow = move || Some((followed(&path)?, followed(&at)?));
+    match looked(project, follow).await {
+        Some(Some((path, project))) => RealPath::Known { path, project },
+        Some(None) | None => RealPath::Unknown,
+    }
+}
+
+/// The path with every link followed, also one that leads to nothing yet: a
+/// write would make the file there.
+fn followed(path: &Path) -> Option<PathBuf> {
+    let mut real = PathBuf::from("/");
+    let mut ahead: Vec<std::ffi::OsString> = Vec::new();
+    let push = |ahead: &mut Vec<_>, path: &Path| {
+        let parts = path.components().rev();
+        ahead.extend(parts.map(|part| part.as_os_str().to_owned()));
+    };
+    push(&mut ahead, path);
+    let (mut links, mut parts) = (0, 0);
+    while let Some(part) = ahead.pop() {
+        parts += 1;
+        if parts > MAX_PARTS || ahead.len() > MAX_PARTS {
+            return None;
+        }
+        match Path::new(&part).components().next()? {
+            Component::RootDir => real = PathBuf::from("/"),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::Prefix(_) => return None,
+            Component::Normal(name) => {
+                let next = real.join(name);
+                match std::fs::symlink_metadata(&next) {
+                    Ok(is) if is.file_type().is_symlink() => {
+                        links += 1;
+                        if links > MAX_LINKS {
+                            return None;
+                        }
+                        push(&mut ahead, &std::fs::read_link(&next).ok()?);
+                    }
+                    Ok(_) => real = next,
+                    Err(why) if why.kind() == std::io::ErrorKind::NotFound => real = next,
+                    Err(_) => return None,
+                }
+            }
+        }
+    }
+    Some(real)
+}
 
 /// The machine's own name for itself.
-pub(super) fn host_name() -> String {
+pub fn host_name() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy();
     if name.is_empty() {
@@ -29,11 +108,76 @@ pub(super) enum BadProject {
     Missing,
     #[error("the project's directory belongs to another user")]
     Foreign,
+    #[error("the project's directory can't be read in time")]
+    Hangs,
+}
+
+/// What a project's directory says of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) branch: Option<String>,
+    /// Where Claude Code keeps the project's rules, if not in it.
+    pub(super) rules_in: Option<PathBuf>,
+}
+
+/// Checks a project's directory and reads what it says, without letting a file
+/// system that hangs cost other projects their turn.
+pub(super) async fn look(dir: PathBuf) -> Result<Seen, BadProject> {
+    let at = dir.clone();
+    let look = move || {
+        check_project(&dir)?;
+        Ok(Seen {
+            branch: branch(&dir),
+            rules_in: settings_file::rules_elsewhere(&dir),
+        })
+    };
+    let found = looked(&at, look).await;
+    found.unwrap_or(Err(BadProject::Hangs))
+}
+
+/// What a look at a project's files finds; `None` where it takes too long.
+pub(super) async fn looked<T: Send + 'static>(
+    project: &Path,
+    look: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let looking = async {
+        let turn = Turn::at(project).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            look()
+        });
+        looked.await.ok()
+    };
+    tokio::time::timeout(LOOK_WITHIN, looking).await.ok()?
+}
+
+/// Held until a look is over, and not only given up.
+struct Turn {
+    _here: Option<OwnedSemaphorePermit>,
+    _anywhere: Option<SemaphorePermit<'static>>,
+}
+
+static ANYWHERE: Semaphore = Semaphore::const_new(MAX_LOOKS);
+static HERE: Mutex<BTreeMap<PathBuf, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
+
+impl Turn {
+    async fn at(dir: &Path) -> Self {
+        let here = {
+            let mut all = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|_, turns| Arc::strong_count(turns) > 1);
+            let turns = all.entry(dir.to_owned());
+            Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(MAX_LOOKS_AT_ONE))))
+        };
+        Self {
+            _here: here.acquire_owned().await.ok(),
+            _anywhere: ANYWHERE.acquire().await.ok(),
+        }
+    }
 }
 
 /// A rule may be written beneath it and a person is shown its name, so it must
 /// be a real directory of this user's, or of the system's.
-pub(super) fn check_project(dir: &Path) -> Result<(), BadProject> {
+fn check_project(dir: &Path) -> Result<(), BadProject> {
     let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
     if !dir.is_absolute() || !dir.components().all(plain) {
         return Err(BadProject::NotAbsolute);
@@ -55,7 +199,7 @@ pub(super) fn branch(dir: &Path) -> Option<String> {
         .ancestors()
         .take(MAX_DEPTH)
         .map(|dir| dir.join(".git"))
-        .find(|git| git.exists())?;
+        .find(|git| git.symlink_metadata().is_ok())?;
     let head = if git.is_dir() {
         git.join("HEAD")
     } else {
@@ -65,25 +209,25 @@ pub(super) fn branch(dir: &Path) -> Option<String> {
     };
     let head = read_small(&head)?;
     let head = head.trim();
-    Some(match head.strip_prefix("ref: refs/heads/") {
-        Some(branch) => branch.to_owned(),
-        None => head.chars().take(12).collect(),
-    })
+    match head.strip_prefix("ref: refs/heads/") {
+        Some(branch) => Some(branch.to_owned()),
+        // Anything but a commit is not git's, and not ours to show.
+        None if head.len() >= 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Some(head.chars().take(12).collect())
+        }
+        None => None,
+    }
 }
 
 fn read_small(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    File::open(path)
-        .ok()?
-        .take(4_096)
-        .read_to_string(&mut text)
-        .ok()?;
-    Some(text)
+    let text = files::read_start(path, MAX_POINTER).ok()?;
+    String::from_utf8(text).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::make_fifo;
 
     #[test]
     fn the_branch_is_found_from_below_in_a_worktree_and_detached() {
@@ -99,9 +243,67 @@ mod tests {
         std::fs::create_dir(&tree).unwrap();
         std::fs::create_dir_all(repo.join(".git/worktrees/tree")).unwrap();
         let head = repo.join(".git/worktrees/tree/HEAD");
-        std::fs::write(head, "0123456789abcdef\n").unwrap();
+        std::fs::write(head, "0123456789abcdef".repeat(3)).unwrap();
         std::fs::write(tree.join(".git"), "gitdir: ../repo/.git/worktrees/tree\n").unwrap();
         assert_eq!(branch(&tree).as_deref(), Some("0123456789ab"));
+    }
+
+    #[test]
+    fn what_is_no_plain_file_of_gits_is_neither_waited_for_nor_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let secret = dir.path().join("secret");
+        std::fs::write(&secret, "ref: refs/heads/hidden\n").unwrap();
+        let repo = |name: &str| {
+            let repo = dir.path().join(name);
+            std::fs::create_dir(&repo).unwrap();
+            repo
+        };
+        let head_in = |repo: &Path| {
+            std::fs::create_dir(repo.join(".git")).unwrap();
+            repo.join(".git/HEAD")
+        };
+        let odd = repo("fifo");
+        make_fifo(&odd.join(".git")).unwrap();
+        assert_eq!(branch(&odd), None);
+        let odd = repo("fifo-head");
+        make_fifo(&head_in(&odd)).unwrap();
+        assert_eq!(branch(&odd), None);
+        let odd = repo("link-head");
+        std::os::unix::fs::symlink(&secret, head_in(&odd)).unwrap();
+        assert_eq!(branch(&odd), None, "another file's words");
+        let odd = repo("device");
+        std::fs::write(odd.join(".git"), "gitdir: /dev/zero/..").unwrap();
+        assert_eq!(branch(&odd), None);
+        let odd = repo("directory");
+        std::fs::create_dir(head_in(&odd)).unwrap();
+        assert_eq!(branch(&odd), None);
+        let odd = repo("huge");
+        std::fs::File::create(head_in(&odd))
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+        assert_eq!(branch(&odd), None);
+        let odd = repo("words");
+        std::fs::write(
+            head_in(&odd),
+            "password: hunter2 and more than forty letters",
+        )
+        .unwrap();
+        assert_eq!(branch(&odd), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_project_that_hangs_leaves_the_others_their_looks() {
+        let dir = tempfile::tempdir().unwrap();
+        let hangs = dir.path().join("a");
+        let mut held = Vec::new();
+        for _ in 0..MAX_LOOKS_AT_ONE {
+            held.push(Turn::at(&hangs).await);
+        }
+        assert_eq!(look(hangs.clone()).await, Err(BadProject::Hangs));
+        assert_eq!(look(dir.path().to_owned()).await, Ok(Seen::default()));
+        drop(held);
+        assert_eq!(look(hangs).await, Err(BadProject::Missing));
     }
 
     #[test]
@@ -126,6 +328,45 @@ mod tests {
         ] {
             assert_eq!(check_project(&path), expected, "{}", path.display());
         }
+    }
+
+    #[test]
+    fn links_are_followed_to_where_a_write_would_land() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, dir.join(at)).unwrap();
+        std::fs::create_dir_all(dir.join("repo/src")).unwrap();
+        std::fs::create_dir(dir.join("secret")).unwrap();
+        link("../../secret", "repo/src/link");
+        link("link/new", "repo/src/dangling");
+        link("loop", "repo/loop");
+        std::fs::write(dir.join("repo/file"), "").unwrap();
+        for (given, real) in [
+            ("repo/src/x", Some("repo/src/x")),
+            ("repo/src/link/x", Some("secret/x")),
+            ("repo/src/link/none/deep", Some("secret/none/deep")),
+            ("repo/src/dangling", Some("secret/new")),
+            ("repo/loop", None),
+            ("repo/file/x", None),
+        ] {
+            let expected = real.map(|real| dir.join(real));
+            assert_eq!(followed(&dir.join(given)), expected, "{given}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_fifo_in_the_way_of_a_path_keeps_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        make_fifo(&fifo).unwrap();
+        let input = serde_json::json!({"file_path": "fifo"});
+        let real = real_path("Read", &input, dir.path(), dir.path()).await;
+        let project = dir.path().canonicalize().unwrap();
+        let path = project.join("fifo");
+        assert_eq!(real, RealPath::Known { path, project });
+        let none = serde_json::json!({"command": "ls"});
+        let real = real_path("Bash", &none, dir.path(), dir.path()).await;
+        assert_eq!(real, RealPath::Unasked);
     }
 
     #[test]

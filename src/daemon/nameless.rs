@@ -9,9 +9,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::courier::{Drawn, Face};
 use super::parts::Parts;
 use super::{courier, edits};
-use crate::approvals::request::{Millis, Request};
+use crate::approvals::request::Request;
+use crate::clock::Millis;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::questions::script::Wishes;
@@ -76,7 +78,13 @@ pub(super) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
 async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
     let id = edit.message.as_str().strip_prefix(PREFIX);
     let id = id.and_then(|id| RequestId::parse(id).ok());
-    let card = serde_json::from_str::<Value>(&edit.card).ok();
+    let kept: Drawn = edit.card.as_str().into();
+    let shown = id.as_ref().and_then(|id| parts.courier.face_to_come(id));
+    let face = Face {
+        shown: shown.unwrap_or_else(|| Arc::clone(&kept)),
+        kept,
+    };
+    let card = serde_json::from_str::<Value>(&face.shown).ok();
     if let Some(id) = id
         && let Some(card) = card
         && age < KNOWN_FOR
@@ -94,8 +102,7 @@ async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
                         debug!("where a card is was not kept: {why}");
                     }
                 }
-                let card = edit.card.as_str().into();
-                courier::queue_edit(parts, sent.message_id, card, courier::AFTER_REPLY).await;
+                courier::queue_edit(parts, sent.message_id, face, courier::AFTER_REPLY).await;
             }
             Err(why) if edits::may_pass(&why) => {
                 debug!("a card is looked for again later: {why}");

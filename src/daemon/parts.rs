@@ -1,41 +1,52 @@
 //! Everything the daemon is made of, for the tasks that join it.
 
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OnceCell, watch};
 
 use super::clicks;
+use super::codex;
 use super::courier::Courier;
+use super::dialogs::Dialogs;
+use super::drafts::Drafts;
 use super::figures::Figures;
 use super::flood::Flood;
 use super::freshness::Freshness;
 use super::lock::Lock;
+use super::mailboxes::Mailboxes;
 use super::peers::Gate;
+use super::proof::Proof;
 use super::recent::Recent;
 use super::sessions::Sessions;
 use super::sessions::files::Noted;
 use super::strangers::Strangers;
+use super::team::Team;
+use super::terminals::Terminals;
 use super::turns::Turns;
 use crate::approvals::desk::Desk;
-use crate::approvals::request::{Millis, Operator};
+use crate::approvals::request::Operator;
 use crate::cards::Action;
 use crate::clock::Clock;
+use crate::clock::Millis;
 use crate::config::Config;
 use crate::feishu::clock::TheirClock;
 use crate::feishu::connection::View;
-use crate::feishu::event::Person;
+use crate::feishu::event::{Head, Person};
 use crate::feishu::link::Phase;
 use crate::gateway::route::Here;
 use crate::gateway::seal::Sealer;
 use crate::ids::{MachineId, RequestId};
+use crate::sessions::naming::Told;
 use crate::sessions::questions::Tap;
 use crate::sessions::questions::script::{self, Wishes};
 use crate::store::Store;
-use crate::wording::Text;
+use crate::text::Text;
 
 pub(super) struct Parts {
     pub(super) config: Config,
     pub(super) app_id: String,
+    /// Set on a machine that holds no app's secret.
+    pub(super) team: Team,
     pub(super) clock: Clock,
     pub(super) their_clock: TheirClock,
     pub(super) machine: Machine,
@@ -46,14 +57,23 @@ pub(super) struct Parts {
     pub(super) gate: Gate,
     pub(super) link: watch::Receiver<View>,
     pub(super) lock: Lock,
+    pub(super) proof: Proof,
     pub(super) flood: Flood,
     pub(super) recent: Recent,
     pub(super) freshness: Freshness,
     pub(super) strangers: Strangers,
     pub(super) turns: Turns,
+    pub(super) codex: codex::Links,
+    pub(super) mailboxes: Mailboxes,
+    pub(super) terminals: Terminals,
     pub(super) figures: Figures,
     pub(super) sessions: Sessions,
     pub(super) files: Noted,
+    /// The lists of waiting things that were told, by place.
+    pub(super) told: Mutex<Told>,
+    pub(super) drafts: Drafts,
+    /// Dialogs that have no card to decide on.
+    pub(super) dialogs: Dialogs,
     /// The bot's own id, once Feishu has told it.
     pub(super) bot: OnceCell<String>,
     pub(super) started: Millis,
@@ -72,26 +92,22 @@ impl Parts {
         self.clock.now()
     }
 
-    /// Whether a tap could reach us: the connection is up, or it dropped so
-    /// lately that the redial is still under way.
-    pub(super) fn reachable(&self) -> Result<(), String> {
-        if self.courier.webhook().is_some() {
-            return Ok(());
-        }
-        let lang = self.config.lang;
-        let text = match &self.link.borrow().phase {
-            Phase::Up { .. } => return Ok(()),
-            Phase::Dialing { why: None } => {
-                Text::new("nod 正在连接飞书", "nod is still connecting to Feishu")
+    /// Why no tap could reach us for as long as nobody does anything.
+    pub(super) fn shut_out(&self) -> Option<Text> {
+        let link = self.link.borrow();
+        match &link.phase {
+            phase @ Phase::Degraded { .. } if self.courier.webhook().is_none() => {
+                not_connected(phase)
             }
-            Phase::Dialing { why: Some(why) }
-            | Phase::Waiting { why, .. }
-            | Phase::Degraded { why, .. } => Text::made(
-                format!("nod 未连接飞书：{}", why.zh),
-                format!("nod is not connected to Feishu: {}", why.en),
-            ),
-        };
-        Err(text.get(lang).to_owned())
+            _ => None,
+        }
+    }
+
+    /// Whether an event is of this app. One that names no app is: only Feishu
+    /// speaks on a connection that this app's secret opened, and it sends each
+    /// app its own events.
+    pub(super) fn is_of_our_app(&self, head: &Head) -> bool {
+        head.app_id.as_ref().is_none_or(|app| *app == self.app_id)
     }
 
     /// What this machine is to the others.
@@ -138,10 +154,27 @@ impl Parts {
         self.sealer.seal(self.value(request, action.as_str()))
     }
 
-    /// The value of a question's button, or of its form's submit.
-    pub(super) fn answer_button(&self, request: &RequestId, tap: Option<Tap>) -> Value {
+    /// As [`Self::button`], for a card whose input went out whole before it:
+    /// the seal keeps that, also over a restart.
+    pub(super) fn button_after(&self, request: &RequestId, action: Action, sent: bool) -> Value {
+        let mut value = self.value(request, action.as_str());
+        if sent {
+            value[clicks::WHOLE] = json!(true);
+        }
+        self.sealer.seal(value)
+    }
+
+    /// The value of a question's button, or of its form's submit. `sent` says
+    /// that the question went out whole before its card.
+    pub(super) fn answer_button(&self, request: &RequestId, tap: Option<Tap>, sent: bool) -> Value {
         let mut value = self.value(request, clicks::ANSWER);
-        value["tap"] = json!(tap.map(Tap::as_name));
+        // A null may not come back, and would break the seal.
+        if let Some(tap) = tap {
+            value["tap"] = json!(tap.as_name());
+        }
+        if sent {
+            value[clicks::WHOLE] = json!(true);
+        }
         self.sealer.seal(value)
     }
 
@@ -160,13 +193,34 @@ impl Parts {
     }
 
     /// Says which machine a button belongs to, and where the others reach it.
-    fn sign(&self, value: &mut Value) {
-        let url = match &self.config.callback.url {
-            Some(url) => url.to_string(),
-            None => format!("nod://{}", self.machine.id),
+    pub(super) fn sign(&self, value: &mut Value) {
+        let url = match (self.team.place(), &self.config.callback.url) {
+            (Some(place), _) => place.url(),
+            (None, Some(url)) => url.to_string(),
+            (None, None) => format!("nod://{}", self.machine.id),
         };
         value["callback_url"] = json!(url);
         value["machine"] = json!(self.machine.id.as_str());
         value["machine_name"] = json!(self.machine.name);
     }
+}
+
+/// Why no tap can reach us now; `None` while the connection stands.
+pub(super) fn not_connected(phase: &Phase) -> Option<Text> {
+    let why = match phase {
+        Phase::Up { .. } => return None,
+        Phase::Dialing { why: None } => {
+            return Some(Text::new(
+                "nod 正在连接飞书",
+                "nod is still connecting to Feishu",
+            ));
+        }
+        Phase::Dialing { why: Some(why) }
+        | Phase::Waiting { why, .. }
+        | Phase::Degraded { why, .. } => why,
+    };
+    Some(Text::made(
+        format!("nod 未连接飞书：{}", why.zh),
+        format!("nod is not connected to Feishu: {}", why.en),
+    ))
 }

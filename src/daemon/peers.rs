@@ -20,11 +20,11 @@ use crate::feishu::event::{Click, Head};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
 use crate::gateway::call::{self, Answer, Call, QUERY, TAKE, WHOSE};
-use crate::gateway::forward::{ANSWER_WITHIN, Forwarder, Outcome};
+use crate::gateway::forward::{ANSWER_WITHIN, Forwarder, Posted};
 use crate::gateway::route::CallbackUrl;
 use crate::gateway::seal::{Purpose, Sealer};
 use crate::gateway::server::{Inside, Pages, Terms};
-use crate::ids::RequestId;
+use crate::ids::{MachineId, RequestId};
 use crate::wording::Toast;
 
 /// How an outcome nobody told is asked after.
@@ -72,6 +72,7 @@ pub(super) fn terms(config: &Config, app_secret: Option<&Secret>) -> Terms {
     let callback = &config.callback;
     let secret = callback.secret.as_ref().or(app_secret);
     Terms {
+        url: callback.url.clone(),
         sealer: secret.map(|secret| Sealer::new(secret, Purpose::Call)),
         allow_unsealed: callback.allow_unsealed,
     }
@@ -92,6 +93,7 @@ pub(super) fn inside(parts: &Arc<Parts>) -> Inside {
         }
     });
     Inside {
+        machine: parts.machine.id.clone(),
         decide: Box::new(move |call, sealed| {
             let parts = Arc::clone(&calls);
             Box::pin(async move { receive(&parts, call, sealed).await })
@@ -112,6 +114,7 @@ pub(super) async fn forward(
 ) -> Shown {
     let text = |field: &str| click.value.get(field).and_then(|value| value.as_str());
     let call = Call {
+        to: text("machine").and_then(|id| MachineId::parse(id).ok()),
         action: text("action").unwrap_or_default().to_owned(),
         request: request.clone(),
         project_dir: text("project_dir").unwrap_or_default().to_owned(),
@@ -137,7 +140,7 @@ pub(super) async fn forward(
         )
         .await;
     match outcome {
-        Outcome::Answered(answer) => {
+        Posted::Answered(answer) => {
             info!(%request, %to, "a click was taken to its machine");
             let seen = answer.seen();
             match seen.card {
@@ -145,15 +148,15 @@ pub(super) async fn forward(
                 None => Shown::Toast(seen.toast),
             }
         }
-        Outcome::Refused { clock } => {
-            warn!(%request, %to, clock, "a machine took no call of ours");
-            Toast::CallbackRefused { clock }.into()
+        Posted::Refused(why) => {
+            warn!(%request, %to, ?why, "a machine took no call of ours");
+            Toast::CallbackRefused(why).into()
         }
-        Outcome::Unreachable => {
+        Posted::Unreachable => {
             warn!(%request, %to, "a machine could not be reached");
             Toast::CallbackUnreachable.into()
         }
-        Outcome::Unknown => {
+        Posted::Unknown => {
             warn!(%request, %to, "a machine did not say what became of a click");
             if sealed {
                 tokio::spawn(find_out(Arc::clone(parts), call, to));
@@ -175,11 +178,11 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
             .forwarder
             .post(&to, &call, true, || parts.their_clock.now(), ANSWER_WITHIN)
             .await;
-        if let Outcome::Answered(answer) = asked {
+        if let Posted::Answered(answer) = asked {
             let card = answer.seen().card;
             if let (Some(message), Some(card)) = (message, card) {
-                let card = card.to_string().into();
-                courier::queue_edit(&parts, message, card, AFTER_REPLY).await;
+                let card: courier::Drawn = card.to_string().into();
+                courier::queue_edit(&parts, message, card.into(), AFTER_REPLY).await;
             }
             return;
         }
@@ -215,8 +218,14 @@ async fn receive(parts: &Arc<Parts>, call: Call, sealed: bool) -> Answer {
         };
         clicks::judge_forwarded(parts, &click).await
     };
+    answer(shown)
+}
+
+/// The answer to a call that led to this.
+fn answer(shown: Shown) -> Answer {
+    let outcome = shown.outcome();
     let (toast, card) = shown.into_parts();
-    Answer::of(toast, card)
+    Answer::of(outcome, toast, card)
 }
 
 async fn unsealed(parts: &Parts, call: &Call) -> Shown {
@@ -231,15 +240,12 @@ async fn unsealed(parts: &Parts, call: &Call) -> Shown {
         return Toast::Invalid.into();
     };
     let by = Operator::unnamed(Operator::CALLBACK);
-    clicks::decide(parts, &call.request, action, by, None, None).await
+    clicks::decide(parts, &call.request, action, by, None, None, false).await
 }
 
 async fn became(parts: &Parts, id: &RequestId) -> Answer {
     match clicks::became(parts, id).await {
-        None => Answer::of(Toast::Processing, None),
-        Some(shown) => {
-            let (toast, card) = shown.into_parts();
-            Answer::of(toast, card)
-        }
+        None => answer(Toast::Processing.into()),
+        Some(shown) => answer(shown),
     }
 }

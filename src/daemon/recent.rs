@@ -6,10 +6,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 use crate::ids::EventId;
 
-const MAX: usize = 4_096;
+/// Each may hold a card of 30 KB.
+const MAX: usize = 1_024;
 /// What had an effect is remembered by the store for longer; this only saves
 /// the work.
 const AGE: Millis = 10 * 60 * 1_000;

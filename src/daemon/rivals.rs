@@ -10,6 +10,10 @@ use super::parts::Parts;
 use crate::feishu::link::Phase;
 
 pub(super) async fn look(parts: Arc<Parts>, stop: CancellationToken) {
+    // A team's gateways see to that.
+    if parts.team.place().is_some() {
+        return;
+    }
     let mut link = parts.link.clone();
     let asked = async {
         let up = link.wait_for(|view| matches!(view.phase, Phase::Up { .. }));

@@ -3,7 +3,11 @@
 //! an order to one that sleeps wakes it.
 
 mod asks;
+mod begin;
+mod codex;
 pub(super) mod files;
+mod folder;
+mod hand;
 mod owner;
 mod voice;
 
@@ -14,29 +18,30 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
+pub(super) use self::begin::{Birthplace, Opening, adopt, begin};
 use self::owner::Owner;
 use self::voice::Voice;
 use super::courier;
 use super::parts::Parts;
-use crate::approvals::request::{Millis, Request};
+use crate::approvals::request::Request;
 use crate::cards::progress;
-use crate::claude::stream::say::Mode;
-use crate::feishu::messages::{Content, Sent};
-use crate::ids::{ChatId, MessageId, SessionId};
+use crate::clock::{Millis, millis};
+use crate::feishu::messages::Sent;
+use crate::ids::{MessageId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::route::{self, Place, Written};
-use crate::sessions::state::{self, Limits, Saved, Session, Status};
+use crate::sessions::state::{self, Limits, Session, Status};
 use crate::store::KeptSession;
-use crate::wording::{Text, task as words};
+use crate::text::Text;
+use crate::wording::task as words;
 
 /// Orders that wait for one owner.
 const MAX_ORDERS: usize = 64;
-/// Children at the same time; each is a whole Claude Code.
+/// Children at the same time; each is a whole agent.
 const MAX_AWAKE: usize = 16;
 const MAX_KNOWN: usize = 256;
-const MAX_TITLE: usize = 60;
 /// An answer given in time may be on its way this long.
 const SLACK: Millis = 5_000;
 const STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -60,14 +65,18 @@ struct Entry {
     status: Status,
     /// `None` while it sleeps.
     owner: Option<mpsc::Sender<Order>>,
+    /// The message its topic hangs on, as far as this run knows.
+    root: Option<MessageId>,
 }
 
 /// The session that words written somewhere are for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Here {
     One(i64),
-    /// Several run, and the words could be for any.
+    /// The words could be for any of several.
     Several,
+    /// They reply to something that is no session's.
+    Nobodys,
     None,
 }
 
@@ -96,6 +105,13 @@ impl Sessions {
         all
     }
 
+    /// The session that carries on this conversation of its agent's.
+    pub(super) fn of_conversation(&self, id: &SessionId) -> Option<i64> {
+        let book = self.lock();
+        let found = book.values().find(|it| it.kept.saved.conversation == *id);
+        found.map(|entry| entry.kept.number)
+    }
+
     pub(super) fn find(&self, number: i64) -> Option<Listed> {
         let book = self.lock();
         let entry = book.get(&number)?;
@@ -105,8 +121,9 @@ impl Sessions {
         })
     }
 
-    /// The session of this thread; outside of threads, the one that runs in
-    /// this chat, else the one used last there.
+    /// The session of this thread, or whose card is replied to. Plain words
+    /// outside of threads are for the one that runs in this chat, or the only
+    /// one there is.
     pub(super) fn here(&self, written: &Written) -> Here {
         let mut all = self.list();
         all.reverse();
@@ -128,16 +145,33 @@ impl Sessions {
         if written.place.thread.is_some() {
             return Here::None;
         }
+        if written.parent.is_some() {
+            return Here::Nobodys;
+        }
         let running: Vec<_> = all
             .iter()
             .filter(|one| one.status != Status::Idle)
             .collect();
-        match (running.as_slice(), all.last()) {
+        match (running.as_slice(), all.as_slice()) {
             ([one], _) => Here::One(one.kept.number),
-            ([], Some(last)) => Here::One(last.kept.number),
-            ([], None) => Here::None,
+            ([], [only]) => Here::One(only.kept.number),
+            ([], []) => Here::None,
             _ => Here::Several,
         }
+    }
+
+    /// The topic of the session whose first message this hangs on, where the
+    /// message itself names no topic.
+    pub(super) fn topic_of(&self, written: &Written) -> Option<Place> {
+        let root = written.root.as_ref()?;
+        if written.place.thread.is_some() {
+            return None;
+        }
+        let entries = self.lock();
+        let here = |kept: &KeptSession| kept.place.chat == written.place.chat;
+        let mut entries = entries.values();
+        let found = entries.find(|entry| entry.root.as_ref() == Some(root) && here(&entry.kept))?;
+        Some(found.kept.place.clone())
     }
 
     /// Whether a session lives in this very thread, or this replies to what it
@@ -176,11 +210,6 @@ impl Sessions {
         owner.is_some_and(|owner| owner.try_send(order).is_ok())
     }
 
-    /// The project of the session used last.
-    pub(super) fn last_project(&self) -> Option<String> {
-        self.list().into_iter().next().map(|one| one.kept.project)
-    }
-
     fn change(&self, number: i64, change: impl FnOnce(&mut Entry)) -> Option<KeptSession> {
         let mut book = self.lock();
         let entry = book.get_mut(&number)?;
@@ -214,6 +243,7 @@ impl Sessions {
         let entry = Entry {
             status: Status::Idle,
             owner: None,
+            root: None,
             kept,
         };
         book.insert(entry.kept.number, entry);
@@ -234,6 +264,7 @@ impl Sessions {
 
 /// Takes up the sessions of the last run. Those that ran then get their ending.
 pub(super) async fn restore(parts: &Arc<Parts>) {
+    files::remove_all(parts).await;
     let kept = match parts.store.run(crate::store::Db::sessions).await {
         Ok(kept) => kept,
         Err(why) => {
@@ -244,7 +275,7 @@ pub(super) async fn restore(parts: &Arc<Parts>) {
     for mut kept in kept {
         let number = kept.number;
         let card = kept.card.take();
-        let ran = kept.saved.running || card.is_some();
+        let (ran, agent) = (kept.saved.running || card.is_some(), kept.agent);
         kept.saved.running = false;
         kept.saved.asks.clear();
         parts.sessions.add(kept.clone());
@@ -252,12 +283,9 @@ pub(super) async fn restore(parts: &Arc<Parts>) {
             continue;
         }
         keep(parts, kept).await;
-        if let Some(project) = project(parts, number) {
-            files::remove(&project, number).await;
-        }
         let voice = Voice::start(parts, number, card);
         voice.ended(progress::End::Restarted, None);
-        let text = crate::wording::session::notice(&state::Notice::Restarted);
+        let text = crate::wording::session::notice(&state::Notice::Restarted, agent);
         voice.text(text.get(parts.config.lang).to_owned());
         info!(session = number, "a task was cut off by the last stop");
     }
@@ -280,7 +308,6 @@ pub(super) async fn recall(parts: Arc<Parts>, request: Arc<Request>) {
 }
 
 fn limits(parts: &Parts) -> Limits {
-    let millis = |limit: Duration| Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
     let settings = &parts.config.sessions;
     Limits {
         question: millis(settings.question_timeout),
@@ -295,83 +322,6 @@ fn limits(parts: &Parts) -> Limits {
 fn project(parts: &Parts, number: i64) -> Option<Project> {
     let name = parts.sessions.find(number)?.kept.project;
     parts.config.sessions.projects.find(&name).cloned()
-}
-
-/// Where a new session begins.
-pub(super) struct Birthplace {
-    pub(super) chat: ChatId,
-    pub(super) thread: Option<String>,
-    /// The message that asked for it.
-    pub(super) message: MessageId,
-}
-
-/// Starts a session: keeps it, shows its card, and gives it its first words.
-pub(super) async fn begin(
-    parts: &Arc<Parts>,
-    project: &Project,
-    birthplace: Birthplace,
-    prompt: &str,
-    files: &[files::Sent],
-) -> Result<i64, Text> {
-    let now = parts.now();
-    let conversation = SessionId::parse(&uuid()).expect("a uuid is an id");
-    let mut kept = KeptSession {
-        number: 0,
-        saved: Saved {
-            conversation,
-            begun: false,
-            mode: Mode::Default,
-            running: false,
-            asks: Vec::new(),
-        },
-        project: project.name.clone(),
-        title: crate::claude::stream::clean(prompt, MAX_TITLE),
-        place: Place {
-            chat: birthplace.chat,
-            thread: birthplace.thread,
-        },
-        anchor: birthplace.message,
-        card: None,
-        began_at: now,
-        used_at: now,
-    };
-    let row = kept.clone();
-    kept.number = match parts.store.run(move |db| db.add_session(&row)).await {
-        Ok(number) => number,
-        Err(why) => {
-            warn!("a session could not be kept: {why}");
-            return Err(words::FEISHU_FAILED);
-        }
-    };
-    let folder = files::folder(kept.number);
-    let prompt = files::attach(parts, project, &folder, files, prompt).await?;
-    let sent = first_card(parts, &kept)
-        .await
-        .map_err(|()| words::FEISHU_FAILED)?;
-    kept.place.thread = sent.thread.or(kept.place.thread);
-    kept.anchor = sent.message_id.clone();
-    kept.card = Some(sent.message_id);
-    let number = kept.number;
-    parts.sessions.add(kept.clone());
-    keep(parts, kept).await;
-    info!(session = number, project = %project.name, "a session begins");
-    order(parts, number, Order::Text(prompt))?;
-    Ok(number)
-}
-
-/// In a thread of its own where the chat has threads.
-async fn first_card(parts: &Parts, kept: &KeptSession) -> Result<Sent, ()> {
-    let card = Content::Card(voice::running_card(parts, kept, None));
-    let messages = parts.courier.messages().ok_or(())?;
-    let (anchor, chat) = (&kept.anchor, Some(&kept.place.chat));
-    let uuid = format!("new-{anchor}");
-    match messages.reply(anchor, chat, &card, true, &uuid).await {
-        Ok(sent) => return Ok(sent),
-        Err(why) => debug!("no thread for a session: {why}"),
-    }
-    let uuid = format!("bare-{anchor}");
-    let plain = messages.reply(anchor, chat, &card, false, &uuid).await;
-    plain.map_err(|why| warn!("a session's card could not be sent: {why}"))
 }
 
 /// Hands an order to a session's owner, waking it if it sleeps.
@@ -393,21 +343,29 @@ pub(super) fn order(parts: &Arc<Parts>, number: i64, order: Order) -> Result<(),
     orders.try_send(order).map_err(|_| words::BUSY)?;
     entry.owner = Some(orders);
     let (session, _) = Session::restored(entry.kept.saved.clone(), limits(parts));
-    let card = entry.kept.card.clone();
+    let (card, agent) = (entry.kept.card.clone(), entry.kept.agent);
     drop(book);
     let voice = Voice::start(parts, number, card);
-    let owner = Owner::new(Arc::clone(parts), number, project, session, inbox, voice);
+    let owner = Owner::new(
+        Arc::clone(parts),
+        number,
+        (project, agent),
+        session,
+        inbox,
+        voice,
+    );
     let stop = parts.sessions.stop.clone();
     parts.sessions.tasks.spawn(owner.run(stop));
     Ok(())
 }
 
 /// Gives a session a new place: the thread of the message that asked for it.
-pub(super) async fn move_to(parts: &Parts, number: i64, place: Place, anchor: MessageId) {
+pub(super) async fn move_to(parts: &Parts, number: i64, place: Place, sent: Sent) {
     let now = parts.now();
     let moved = parts.sessions.change(number, |entry| {
         entry.kept.place = place;
-        entry.kept.anchor = anchor;
+        entry.kept.anchor = sent.message_id;
+        entry.root = sent.root;
         entry.kept.used_at = now;
     });
     if let Some(kept) = moved {
@@ -439,6 +397,10 @@ fn uuid() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claude::stream::say::Mode;
+    use crate::ids::ChatId;
+    use crate::sessions::agent::Agent;
+    use crate::sessions::state::Saved;
 
     fn place(thread: Option<&str>) -> Place {
         Place {
@@ -465,6 +427,8 @@ mod tests {
                 running: false,
                 asks: Vec::new(),
             },
+            agent: Agent::Claude,
+            home: None,
             project: "shop".to_owned(),
             title: String::new(),
             place: place(thread),
@@ -483,7 +447,11 @@ mod tests {
         sessions.add(kept(2, Some("b")));
         assert_eq!(sessions.here(&written(Some("a"))), Here::One(1));
         assert_eq!(sessions.here(&written(Some("c"))), Here::None);
-        assert_eq!(sessions.here(&written(None)), Here::One(2), "the last used");
+        assert_eq!(
+            sessions.here(&written(None)),
+            Here::Several,
+            "never the newest"
+        );
         sessions.change(1, |entry| entry.status = Status::Executing);
         assert_eq!(
             sessions.here(&written(None)),
@@ -499,6 +467,8 @@ mod tests {
             Here::One(2),
             "a reply names its session"
         );
+        reply.parent = MessageId::parse("om_99").ok();
+        assert_eq!(sessions.here(&reply), Here::Nobodys);
     }
 
     #[test]

@@ -4,13 +4,16 @@
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+use super::courier;
 use super::figures::Summary;
+use super::lock;
 use super::parts::Parts;
-use crate::approvals::request::{Millis, Request};
+use crate::approvals::request::Request;
+use crate::clock::Millis;
 use crate::feishu::link::Phase;
 use crate::sessions::state::Status;
 use crate::store::Health;
-use crate::wording::Lang;
+use crate::text::Lang;
 
 const MAX_LISTED: usize = 20;
 
@@ -52,7 +55,7 @@ pub(super) fn report(parts: &Parts) -> Value {
         Health::Failing(why) => json!({"ok": false, "cause": why.en, "cause_zh": why.zh}),
     };
     json!({
-        "version": env!("CARGO_PKG_VERSION"),
+        "version": crate::version::BUILD,
         "pid": std::process::id(),
         "up_ms": parts.now() - parts.started,
         "machine": {"id": parts.machine.id.as_str(), "name": parts.machine.name},
@@ -76,12 +79,17 @@ pub(super) fn report(parts: &Parts) -> Value {
             "tap_to_hook": latency(parts.figures.hook.summary()),
         },
         "locked": parts.lock.is_closed(),
+        "lock_unsure": parts.lock.is() == lock::Is::Unsure,
+        "lock_kept": parts.lock.is_kept(),
         "sessions": sessions(parts),
+        "codex": parts.codex.report(),
         "owner_set": parts.courier.has_receiver(),
+        "needs": courier::needs(parts),
         "callback": {
             "url": parts.config.callback.url.as_ref().map(ToString::to_string),
             "listening": parts.config.callback.listen.map(|at| at.to_string()),
         },
+        "bus": parts.team.report(),
         "store": store,
     })
 }
@@ -97,6 +105,7 @@ fn listed(request: &Request, now: Millis) -> Value {
     let project = request.origin.project.file_name().unwrap_or_default();
     json!({
         "tool": request.tool,
+        "agent": request.origin.caller.agent.word(),
         "project": project.to_string_lossy(),
         "age_ms": now.saturating_sub(request.asked_at).max(0),
         "left_ms": request.deadline.saturating_sub(now).max(0),
@@ -121,6 +130,7 @@ fn sessions(parts: &Parts) -> Vec<Value> {
         json!({
             "number": one.kept.number,
             "project": one.kept.project,
+            "agent": one.kept.agent.word(),
             "state": match one.status {
                 Status::Idle => "idle",
                 Status::Executing => "executing",

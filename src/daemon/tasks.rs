@@ -11,13 +11,19 @@ use tracing::warn;
 
 use super::courier;
 use super::edits::{Edits, Later};
+#[cfg(feature = "team")]
+use super::member;
 use super::parts::Parts;
 use super::{
-    COMEBACK, DaemonError, dispatch, edits, intake, lock, nameless, notices, peers, rivals, status,
+    DaemonError, RETURN_AFTER_RESTART, codex, dispatch, edits, flood, intake, journal, lock,
+    nameless, names, notices, peers, rivals, sessions, status, terminals,
 };
 use crate::approvals::desk::expiry::run_expiry;
 use crate::feishu::connection::{self, View, Wiring};
 use crate::feishu::endpoint::Dialer;
+use crate::feishu::link::Delivery;
+#[cfg(feature = "team")]
+use crate::feishu::outbound::Outbound;
 use crate::gateway::server;
 use crate::hook::listen::Listening;
 use crate::hook::server::{Intake, Limits, serve};
@@ -59,10 +65,22 @@ impl Tasks {
         tasks
             .others
             .spawn(run_expiry(Arc::clone(&parts.desk), rest.clone()));
+        tasks
+            .others
+            .spawn(terminals::run(Arc::clone(parts), rest.clone()));
+        tasks
+            .others
+            .spawn(flood::run(Arc::clone(parts), rest.clone()));
+        tasks
+            .others
+            .spawn(codex::run(Arc::clone(parts), rest.clone()));
         tasks.others.spawn(prune(Arc::clone(parts), rest.clone()));
         tasks
             .others
             .spawn(rivals::look(Arc::clone(parts), rest.clone()));
+        tasks
+            .others
+            .spawn(names::look(Arc::clone(parts), rest.clone()));
         tasks
     }
 
@@ -75,7 +93,9 @@ impl Tasks {
         let lang = parts.config.lang;
         let shared = Arc::clone(parts);
         let wiring = Wiring {
-            handler: move |delivery| dispatch::answer(Arc::clone(&shared), delivery),
+            handler: move |delivery: Delivery| {
+                dispatch::answer(Arc::clone(&shared), delivery.payload)
+            },
             hot: parts.desk.hot(),
             view,
             overdue_answer: reply_json(&Toast::Processing, None, lang),
@@ -83,6 +103,22 @@ impl Tasks {
             stop: self.feishu.clone(),
         };
         self.connected.spawn(connection::run(dialer, wiring));
+    }
+
+    /// Holds the line of a team's machine; without one there is none to hold.
+    #[cfg(feature = "team")]
+    pub(super) fn join(
+        &mut self,
+        parts: &Arc<Parts>,
+        outbound: Outbound,
+        view: watch::Sender<View>,
+    ) {
+        if let Some(member) = parts.team.member() {
+            let (parts, member) = (Arc::clone(parts), Arc::clone(member));
+            let stop = self.feishu.clone();
+            self.connected
+                .spawn(member::run(parts, member, outbound, view, stop));
+        }
     }
 
     fn serve(&mut self, parts: &Arc<Parts>, listeners: Vec<Listening>) {
@@ -93,10 +129,7 @@ impl Tasks {
                 register: move |registration, peer| {
                     intake::register(Arc::clone(&registers), registration, peer)
                 },
-                notify: move |notice, _| {
-                    let answer = notices::take(&notes, &notice);
-                    async move { answer }
-                },
+                notify: move |notice, peer| notices::take(Arc::clone(&notes), notice, peer),
                 order: move |order| obey(Arc::clone(&states), order),
             };
             self.serving.spawn(serve(
@@ -146,13 +179,14 @@ impl Tasks {
     /// corrections under way.
     pub(super) async fn stop(mut self, parts: &Parts) {
         parts.sessions.stop().await;
-        parts.desk.detach_all(COMEBACK);
+        parts.desk.detach_all(RETURN_AFTER_RESTART);
         self.sockets.cancel();
         drain(&mut self.serving).await;
         self.feishu.cancel();
         drain(&mut self.connected).await;
         self.rest.cancel();
         drain(&mut self.others).await;
+        journal::sum_up(parts, true).await;
         parts.store.clone().close().await;
     }
 }
@@ -185,6 +219,8 @@ async fn prune(parts: Arc<Parts>, stop: CancellationToken) {
         if let Err(why) = parts.store.run(move |db| db.prune(now)).await {
             warn!("old records were not removed: {why}");
         }
+        sessions::files::remove_old(&parts).await;
+        journal::sum_up(&parts, false).await;
     }
 }
 

@@ -3,14 +3,16 @@
 use tracing::warn;
 
 use super::clicks::Shown;
-use super::courier::{self, AFTER_REPLY, Drawn};
+use super::courier::{self, AFTER_REPLY, Face};
 use super::parts::Parts;
 use super::verdict;
+use crate::approvals::outcome::Outcome;
 use crate::approvals::request::{Ending, Operator, Reach};
 use crate::claude::settings_file;
 use crate::ids::{MessageId, RequestId};
 use crate::store::ListedRule;
-use crate::wording::{Text, Toast};
+use crate::text::Text;
+use crate::wording::Toast;
 
 pub(super) async fn undo(
     parts: &Parts,
@@ -47,15 +49,15 @@ pub(super) async fn undo(
     {
         warn!("an undo was not written down: {why}");
     }
-    super::journal::refused(parts, "rule_undone", Some(id), Some(by.id.as_str()), None).await;
-    let Some(card) = redraw(parts, id) else {
-        return Toast::RuleUndone.into();
+    super::journal::happened(parts, "rule_undone", id, by.id.as_str()).await;
+    let Some(face) = redraw(parts, id) else {
+        return Shown::Done(Outcome::Undone, Toast::RuleUndone);
     };
     // The decision's own edit may still be on its way; this one comes after it.
     if let Some(message) = message {
-        courier::queue_edit(parts, message.clone(), card.clone(), 2 * AFTER_REPLY).await;
+        courier::queue_edit(parts, message.clone(), face.clone(), 2 * AFTER_REPLY).await;
     }
-    Shown::Effect(Toast::RuleUndone, card)
+    Shown::Effect(Outcome::Undone, Toast::RuleUndone, face)
 }
 
 /// Removes the rules from the project's settings and strikes them off the list.
@@ -75,18 +77,16 @@ pub(super) async fn remove(parts: &Parts, rules: Vec<ListedRule>) -> Result<(), 
     Ok(())
 }
 
-fn redraw(parts: &Parts, id: &RequestId) -> Option<Drawn> {
-    let (mut settled, delivery) = parts.courier.decided(id)?;
-    if let Ending::Allowed {
-        reach: Reach::Always { undone, .. },
-        ..
-    } = &mut settled.ending
-    {
-        *undone = true;
-    }
-    let card = courier::ended_card(parts, &settled, delivery);
-    parts.courier.decide(settled, delivery);
-    Some(card)
+fn redraw(parts: &Parts, id: &RequestId) -> Option<Face> {
+    courier::retold(parts, id, |ending| {
+        if let Ending::Allowed {
+            reach: Reach::Always { undone, .. },
+            ..
+        } = ending
+        {
+            *undone = true;
+        }
+    })
 }
 
 fn failed(why: Text) -> Shown {

@@ -14,7 +14,7 @@ use crate::claude::settings_file;
 use crate::rules::Rule;
 use crate::sessions::questions;
 use crate::store::LeftRule;
-use crate::wording::Text;
+use crate::text::Text;
 
 /// What the hook is told besides allow or deny. A question's answers go back
 /// inside the input of the call that asked it.
@@ -24,6 +24,8 @@ pub(super) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
         Ending::Answered { answers, .. } => return answered(tool, input, answers),
         Ending::Denied { .. }
         | Ending::Terminal { .. }
+        | Ending::Ran(_)
+        | Ending::Stopped { .. }
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
@@ -31,7 +33,7 @@ pub(super) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
         | Ending::Dropped { .. } => return Extras::default(),
     };
     let (rules, to) = match reach {
-        Reach::Once => return Extras::default(),
+        Reach::Once | Reach::Unwritten => return Extras::default(),
         Reach::Session(rules) => (rules, Destination::Session),
         Reach::Always { rules, .. } => (rules, Destination::LocalSettings),
     };

@@ -4,14 +4,17 @@
 
 pub mod exchange;
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use rand::RngExt as _;
 use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use self::exchange::{Call, Exchange};
+use self::exchange::{Call, Exchange, Reply};
 use super::error::{ApiError, MAX_WAIT};
 use super::outbound::Outbound;
 use super::secret::Secret;
@@ -19,6 +22,9 @@ use super::token::Tokens;
 
 /// How long one try may take.
 const TRY_WITHIN: Duration = Duration::from_secs(10);
+
+/// The first try has less: it may go out on a connection that died unseen.
+const FIRST_TRY_WITHIN: Duration = Duration::from_secs(4);
 
 /// How long one try of a download may take.
 const DOWNLOAD_WITHIN: Duration = Duration::from_mins(1);
@@ -32,11 +38,33 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// together do not come back together.
 const SPREAD: Duration = Duration::from_millis(250);
 
+/// Has somebody else make one try of a call: the time it has, and the largest
+/// answer that is wanted.
+pub type Errands =
+    Arc<dyn Fn(Call, Duration, u64) -> BoxFuture<'static, Result<Reply, ApiError>> + Send + Sync>;
+
+/// Who makes the calls.
+#[derive(Clone)]
+enum Carrier {
+    /// This process, which holds the app's secret.
+    Https { exchange: Exchange, tokens: Tokens },
+    /// Somebody who does.
+    Errand(Errands),
+}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Https { .. } => "Https",
+            Self::Errand(_) => "Errand",
+        })
+    }
+}
+
 /// Feishu's REST API as one app; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Api {
-    exchange: Exchange,
-    tokens: Tokens,
+    carrier: Carrier,
     app_id: String,
     budget: Duration,
 }
@@ -50,12 +78,21 @@ impl Api {
         app_secret: Secret,
     ) -> Result<Self, ApiError> {
         let exchange = Exchange::new(outbound, base)?;
+        let tokens = Tokens::new(exchange.clone(), app_id, app_secret);
         Ok(Self {
-            tokens: Tokens::new(exchange.clone(), app_id, app_secret),
-            exchange,
+            carrier: Carrier::Https { exchange, tokens },
             app_id: app_id.to_owned(),
             budget: MAX_WAIT,
         })
+    }
+
+    /// The API of an app whose secret somebody else holds.
+    pub fn by_errand(app_id: &str, errands: Errands) -> Self {
+        Self {
+            carrier: Carrier::Errand(errands),
+            app_id: app_id.to_owned(),
+            budget: MAX_WAIT,
+        }
     }
 
     /// The same API, with `budget` for a call and all its tries together.
@@ -71,13 +108,29 @@ impl Api {
 
     /// Proves the credentials: gets a token, or says why there is none.
     pub async fn login(&self) -> Result<(), ApiError> {
-        self.tokens.current().await.map(drop)
+        match &self.carrier {
+            Carrier::Https { tokens, .. } => tokens.current().await.map(drop),
+            Carrier::Errand(_) => {
+                let call = Call::get(&["open-apis", "bot", "v3", "info"]);
+                self.call(&call).await.map(drop)
+            }
+        }
     }
 
     /// Makes a call and gives the whole envelope.
     pub async fn call(&self, call: &Call) -> Result<Value, ApiError> {
-        self.persist(self.budget, TRY_WITHIN, |token, limit| async move {
-            self.exchange.envelope(call, &token, limit).await
+        let limits = (FIRST_TRY_WITHIN, TRY_WITHIN);
+        self.persist(self.budget, limits, |token, limit| async move {
+            self.carrier.envelope(call, &token, limit).await
+        })
+        .await
+    }
+
+    /// As [`Self::call`], with the time a file takes.
+    pub async fn upload(&self, call: &Call) -> Result<Value, ApiError> {
+        let limits = (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN);
+        self.persist(DOWNLOAD_WITHIN, limits, |token, limit| async move {
+            self.carrier.envelope(call, &token, limit).await
         })
         .await
     }
@@ -85,16 +138,39 @@ impl Api {
     /// Downloads a file of at most `max_bytes`.
     pub async fn download(&self, call: &Call, max_bytes: u64) -> Result<Vec<u8>, ApiError> {
         let budget = self.budget.max(DOWNLOAD_WITHIN);
-        self.persist(budget, DOWNLOAD_WITHIN, |token, limit| async move {
-            self.exchange.file(call, &token, limit, max_bytes).await
+        let limits = (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN);
+        self.persist(budget, limits, |token, limit| async move {
+            self.carrier.file(call, &token, limit, max_bytes).await
         })
         .await
+    }
+
+    /// Makes one try for somebody else, who judges what comes back and tries
+    /// again; that a token was no longer good is not their concern.
+    pub async fn reply(
+        &self,
+        call: &Call,
+        limit: Duration,
+        max_bytes: u64,
+    ) -> Result<Reply, ApiError> {
+        let deadline = Instant::now() + limit;
+        let mut replayed = false;
+        loop {
+            let token = self.token_by(deadline).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let reply = self.carrier.reply(call, &token, left, max_bytes).await?;
+            if replayed || reply.file || !reply.is_of_stale_token() {
+                return Ok(reply);
+            }
+            replayed = true;
+            self.carrier.forget(&token);
+        }
     }
 
     async fn persist<T, F>(
         &self,
         budget: Duration,
-        try_within: Duration,
+        (first_within, try_within): (Duration, Duration),
         once: impl Fn(Secret, Duration) -> F,
     ) -> Result<T, ApiError>
     where
@@ -108,14 +184,15 @@ impl Api {
                 Err(error) => error,
                 Ok(token) => {
                     let left = deadline.saturating_duration_since(Instant::now());
-                    match once(token.clone(), try_within.min(left)).await {
+                    let within = if tries == 0 { first_within } else { try_within };
+                    match once(token.clone(), within.min(left)).await {
                         Err(ApiError::StaleToken(answer)) if !replayed => {
                             tracing::debug!(
                                 code = answer.code,
                                 "access token refused; fetching another"
                             );
                             replayed = true;
-                            self.tokens.forget(&token);
+                            self.carrier.forget(&token);
                             continue;
                         }
                         Err(error) => error,
@@ -134,9 +211,60 @@ impl Api {
     }
 
     async fn token_by(&self, deadline: Instant) -> Result<Secret, ApiError> {
-        match tokio::time::timeout_at(deadline, self.tokens.current()).await {
+        let Carrier::Https { exchange, tokens } = &self.carrier else {
+            return Ok(Secret::new(""));
+        };
+        match tokio::time::timeout_at(deadline, tokens.current()).await {
             Ok(token) => token,
-            Err(_) => Err(self.exchange.timed_out()),
+            Err(_) => Err(exchange.timed_out()),
+        }
+    }
+}
+
+impl Carrier {
+    async fn envelope(
+        &self,
+        call: &Call,
+        token: &Secret,
+        limit: Duration,
+    ) -> Result<Value, ApiError> {
+        match self {
+            Self::Https { exchange, .. } => exchange.envelope(call, token, limit).await,
+            Self::Errand(errands) => errands(call.clone(), limit, 0).await?.envelope(),
+        }
+    }
+
+    async fn file(
+        &self,
+        call: &Call,
+        token: &Secret,
+        limit: Duration,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, ApiError> {
+        match self {
+            Self::Https { exchange, .. } => exchange.file(call, token, limit, max_bytes).await,
+            Self::Errand(errands) => errands(call.clone(), limit, max_bytes)
+                .await?
+                .file(max_bytes),
+        }
+    }
+
+    async fn reply(
+        &self,
+        call: &Call,
+        token: &Secret,
+        limit: Duration,
+        max_bytes: u64,
+    ) -> Result<Reply, ApiError> {
+        match self {
+            Self::Https { exchange, .. } => exchange.reply(call, token, limit, max_bytes).await,
+            Self::Errand(errands) => errands(call.clone(), limit, max_bytes).await,
+        }
+    }
+
+    fn forget(&self, token: &Secret) {
+        if let Self::Https { tokens, .. } = self {
+            tokens.forget(token);
         }
     }
 }

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use reqwest::header::{DATE, HeaderMap};
 
-use crate::approvals::request::Millis;
 use crate::clock::Clock;
+use crate::clock::Millis;
+
+/// Two clocks that differ by no more are the same.
+const ALIKE: Millis = 100;
 
 /// Feishu's clock as far as it is known; until then, this machine's.
 #[derive(Debug, Clone)]
@@ -25,7 +28,21 @@ impl TheirClock {
     }
 
     pub fn now(&self) -> Millis {
-        self.own.now() + self.ahead.load(Ordering::Relaxed)
+        self.own.now() + self.ahead()
+    }
+
+    /// How far it is ahead of this machine's.
+    pub fn ahead(&self) -> Millis {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
+    /// Learns from somebody who knows; a difference that no age depends on
+    /// changes nothing.
+    pub fn set(&self, theirs: Millis) {
+        let ahead = theirs - self.own.now();
+        if (ahead - self.ahead()).abs() > ALIKE {
+            self.ahead.store(ahead, Ordering::Relaxed);
+        }
     }
 
     /// Learns from an answer that has just come. Exact to a second and the

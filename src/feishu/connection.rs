@@ -1,6 +1,7 @@
 //! Drives a [`Link`] over a real WebSocket: one task, one loop. Handlers run
 //! in tasks of their own, so a slow one never delays a ping or another reply.
 
+use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use prost::bytes::Bytes;
 use std::future::Future;
@@ -8,7 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -18,16 +19,22 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use super::endpoint::{DialError, Dialed, Dialer};
-use super::link::{Answer, Counts, Delivery, Incoming, Link, Phase, Step, Ticket};
+use super::link::{Answer, Counts, Delivery, Incoming, Link, Now, Phase, Step, Ticket};
 use super::outbound::Stream;
-use crate::clock;
-use crate::wording::{Text, system};
+use crate::text::{Text, system};
 
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 /// How many messages are taken from the socket before replies are flushed: a
 /// flush costs a system call, and the peer works on while the next are read.
 const BATCH: usize = 16;
+
+fn both() -> Now {
+    Now {
+        mono: Instant::now(),
+        wall: SystemTime::now(),
+    }
+}
 
 /// Where the connection stands and what went through it, for `status`.
 #[derive(Debug, Clone)]
@@ -66,9 +73,9 @@ where
 {
     let (answers, answered) = mpsc::channel(1_024);
     let driver = Driver {
-        link: Link::new(clock::both(), rand::random(), wiring.overdue_answer),
+        link: Link::new(both(), rand::random(), wiring.overdue_answer),
         dialer: Arc::new(dialer),
-        dialing: None,
+        dialing: FuturesUnordered::new(),
         socket: None,
         unflushed: false,
         handler: Arc::new(wiring.handler),
@@ -84,7 +91,8 @@ type Dialing = Pin<Box<dyn Future<Output = Result<Dialed, DialError>> + Send>>;
 struct Driver<H> {
     link: Link,
     dialer: Arc<Dialer>,
-    dialing: Option<Dialing>,
+    /// The first that gets through counts; the others are given up.
+    dialing: FuturesUnordered<Dialing>,
     socket: Option<WebSocketStream<Stream>>,
     unflushed: bool,
     handler: Arc<H>,
@@ -105,7 +113,7 @@ where
         stop: CancellationToken,
     ) {
         let mut batch = Vec::with_capacity(BATCH);
-        self.link.set_hot(*hot.borrow_and_update(), clock::both());
+        self.link.set_hot(*hot.borrow_and_update(), both());
         loop {
             self.carry_out().await;
             let tick = tokio::time::Instant::from_std(self.link.next_tick());
@@ -113,7 +121,7 @@ where
                 biased;
                 () = stop.cancelled() => break,
                 _ = answered.recv_many(&mut batch, BATCH) => {
-                    let now = clock::both();
+                    let now = both();
                     for (ticket, answer) in batch.drain(..) {
                         if !self.link.answer(ticket, &answer, now) {
                             debug!("a handler's answer came too late to be shown");
@@ -121,15 +129,17 @@ where
                     }
                 }
                 message = next_message(&mut self.socket) => self.take(message),
-                dialed = finish(&mut self.dialing) => self.dialed(dialed),
+                Some(dialed) = self.dialing.next(), if !self.dialing.is_empty() => {
+                    self.dialed(dialed);
+                }
                 changed = hot.changed() => {
                     if changed.is_err() {
                         break;
                     }
                     let is_hot = *hot.borrow_and_update();
-                    self.link.set_hot(is_hot, clock::both());
+                    self.link.set_hot(is_hot, both());
                 }
-                () = tokio::time::sleep_until(tick) => self.link.tick(clock::both()),
+                () = tokio::time::sleep_until(tick) => self.link.tick(both()),
             }
         }
         self.close(answered).await;
@@ -141,7 +151,8 @@ where
             match step {
                 Step::Dial => {
                     let dialer = Arc::clone(&self.dialer);
-                    self.dialing = Some(Box::pin(async move { dialer.dial().await }));
+                    let dial = async move { dialer.dial().await };
+                    self.dialing.push(Box::pin(dial));
                 }
                 Step::Send(bytes) => self.write(Message::Binary(bytes)).await,
                 Step::Ping => self.write(Message::Ping(Bytes::new())).await,
@@ -168,7 +179,7 @@ where
             })
         });
         if let Poll::Ready(answer) = futures::poll!(&mut work) {
-            self.link.answer(ticket, &answer, clock::both());
+            self.link.answer(ticket, &answer, both());
             return;
         }
         let answers = self.answers.clone();
@@ -217,7 +228,7 @@ where
     /// Takes what came and whatever else is already there, so that a burst is
     /// answered with one flush.
     fn take(&mut self, first: Option<Result<Message, tungstenite::Error>>) {
-        let now = clock::both();
+        let now = both();
         let mut next = Some(first);
         let mut taken = 0;
         while let Some(message) = next {
@@ -252,18 +263,16 @@ where
     }
 
     fn dialed(&mut self, dialed: Result<Dialed, DialError>) {
-        self.dialing = None;
         match dialed {
             Ok(dialed) => {
+                self.dialing.clear();
                 info!("connected to {}", self.dialer.domain.name());
                 self.socket = Some(dialed.socket);
-                self.link
-                    .dialed(dialed.service, dialed.settings, clock::both());
+                self.link.dialed(dialed.service, dialed.settings, both());
             }
             Err(why) => {
                 warn!("not connected: {why}");
-                self.link
-                    .dial_failed(why.retry(), why.text(), clock::both());
+                self.link.dial_failed(why.retry(), why.text(), both());
             }
         }
     }
@@ -271,12 +280,14 @@ where
     fn lost(&mut self, why: Text) {
         if self.socket.take().is_some() {
             info!("connection lost: {}", why.en);
-            self.link.lost(why, clock::both());
+            self.dialer.outbound.forget_idle();
+            self.link.lost(why, both());
         }
     }
 
     fn hang_up(&mut self) {
         self.socket = None;
+        self.dialer.outbound.forget_idle();
         if let Phase::Waiting { why, .. } = self.link.phase() {
             info!("connection lost: {}", why.en);
         }
@@ -301,7 +312,7 @@ where
             let left = until.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, answered.recv()).await {
                 Ok(Some((ticket, answer))) => {
-                    self.link.answer(ticket, &answer, clock::both());
+                    self.link.answer(ticket, &answer, both());
                     self.carry_out().await;
                 }
                 Ok(None) | Err(_) => break,
@@ -327,13 +338,6 @@ async fn next_message(
 ) -> Option<Result<Message, tungstenite::Error>> {
     match socket {
         Some(socket) => socket.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn finish(dialing: &mut Option<Dialing>) -> Result<Dialed, DialError> {
-    match dialing {
-        Some(dialing) => dialing.await,
         None => std::future::pending().await,
     }
 }

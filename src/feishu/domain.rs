@@ -54,7 +54,7 @@ impl Domain {
         match self {
             Self::Feishu => "lark",
             Self::Lark => "feishu",
-            Self::Other(_) => "feishu` or `lark",
+            Self::Other(_) => "feishu` / `lark",
         }
     }
 

@@ -84,7 +84,7 @@ pub enum DialError {
     #[error("this app does not live on {name}: set `FEISHU_DOMAIN` to `{sibling}` and restart nod")]
     WrongDomain { name: String, sibling: &'static str },
     #[error(
-        "the app has as many connections as {name} allows (50): stop other programs that use this app"
+        "the app has as many connections as {name} allows: nod tries again; stop other programs that use this app if this goes on"
     )]
     TooManyConnections { name: String },
     #[error(
@@ -118,13 +118,14 @@ impl DialError {
     /// never given up.
     pub fn retry(&self) -> Retry {
         match self {
-            Self::BadCredentials { .. }
-            | Self::WrongDomain { .. }
-            | Self::Forbidden { .. }
-            | Self::Refused { .. } => Retry::Slowly(Duration::from_secs(300)),
-            Self::TooManyConnections { .. } => Retry::Slowly(Duration::from_secs(90)),
+            Self::BadCredentials { .. } | Self::WrongDomain { .. } | Self::Forbidden { .. } => {
+                Retry::Slowly(Duration::from_secs(300))
+            }
+            Self::TooManyConnections { .. } => Retry::Crowded,
             Self::Outbound(why) if why.is_setting() => Retry::Slowly(Duration::from_secs(300)),
+            // Nobody knows what an unknown code waits for.
             Self::Outbound(_)
+            | Self::Refused { .. }
             | Self::Busy { .. }
             | Self::Portal { .. }
             | Self::Http { .. }
@@ -428,10 +429,10 @@ mod tests {
             (1_000_040_344, "FEISHU_APP_SECRET", true),
             (1_000_040_345, "FEISHU_APP_SECRET", true),
             (514, "FEISHU_APP_SECRET", true),
-            (1_000_040_350, "50", true),
+            (1_000_040_350, "nod tries again", false),
             (1_000_040_351, "`FEISHU_DOMAIN` to `lark`", true),
             (403, "disabled or banned", true),
-            (77, "77 (odd)", true),
+            (77, "77 (odd)", false),
         ] {
             for data in ["", r#","data":{}"#] {
                 let body = format!(r#"{{"code":{code},"msg":"odd"{data}}}"#);
@@ -488,7 +489,7 @@ mod tests {
         };
         let limit = reject("514", "1000040350", 200);
         assert!(matches!(limit, DialError::TooManyConnections { .. }));
-        assert!(matches!(limit.retry(), Retry::Slowly(pause) if pause >= Duration::from_secs(60)));
+        assert_eq!(limit.retry(), Retry::Crowded);
         assert_eq!(reject("514", "9", 200).retry(), Retry::Soon);
         assert_eq!(reject("514", "", 200).retry(), Retry::Soon);
         assert!(matches!(

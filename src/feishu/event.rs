@@ -1,13 +1,17 @@
 //! What a push says: a click on a card, a chat message, or something we leave
-//! alone. Reads leniently (every field may be missing) and judges nothing.
+//! alone. Reads leniently and judges nothing: every field may be missing, and
+//! one of another kind than it should be is one that is missing.
 
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+mod wire;
+
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::fmt;
 
 use crate::ids::{ChatId, EventId, MessageId, UserId};
+use wire::{Wire, WireEvent, WirePerson};
+
+/// More than anybody pastes into one message.
+const MAX_PICTURES: usize = 20;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Push {
@@ -39,7 +43,8 @@ pub struct Head {
 pub struct Click {
     pub head: Head,
     pub by: Person,
-    /// The button's own value, verbatim. Only objects are ours.
+    /// The button's own value, verbatim; read where it came as JSON text. Only
+    /// objects are ours.
     pub value: Value,
     /// The component's name; some clients drop the value of a form's button.
     pub name: Option<String>,
@@ -65,7 +70,11 @@ pub struct Message {
     pub in_private: bool,
     pub sent_ms: Option<i64>,
     pub body: Body,
+    /// The keys of pictures that stand between the words of a rich text.
+    pub pictures: Vec<String>,
     pub mentions: Vec<Mention>,
+    /// A button stood for these words; its card is the message.
+    pub tapped: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +90,8 @@ pub struct Mention {
     /// The placeholder that stands in the text, `@_user_1`.
     pub key: String,
     pub who: Person,
+    /// What the person is called, as Feishu tells it. Never trusted.
+    pub name: String,
 }
 
 /// A Feishu user under every id the push named.
@@ -130,12 +141,12 @@ pub fn parse(payload: &[u8]) -> Push {
     let header = wire.header.unwrap_or_default();
     let head = Head {
         event_id: id(header.event_id, EventId::parse),
-        created_ms: header.create_time.and_then(|text| millis(&text.0)),
-        app_id: header.app_id,
-        tenant: header.tenant_key,
+        created_ms: header.create_time.and_then(|text| millis(&text)),
+        app_id: header.app_id.map(Cow::into_owned),
+        tenant: header.tenant_key.map(Cow::into_owned),
     };
     let event = wire.event.unwrap_or_default();
-    match header.event_type.as_ref().map(|kind| &*kind.0) {
+    match header.event_type.as_deref() {
         Some("card.action.trigger") => Push::Click(Box::new(click(head, event))),
         Some("im.message.receive_v1") => Push::Message(Box::new(message(head, event))),
         other => Push::Other {
@@ -162,16 +173,25 @@ fn click(head: Head, event: WireEvent<'_>) -> Click {
     Click {
         head,
         by: event.operator.unwrap_or_default().into(),
-        value: action.value,
-        name: action.name,
+        value: unpacked(action.value),
+        name: action.name.map(Cow::into_owned),
         form: action.form_value.unwrap_or_default(),
         message: id(
             context.open_message_id.or(event.open_message_id),
             MessageId::parse,
         ),
         chat: id(context.open_chat_id.or(event.open_chat_id), ChatId::parse),
-        host: event.host,
-        delivery_type: event.delivery_type,
+        host: event.host.map(Cow::into_owned),
+        delivery_type: event.delivery_type.map(Cow::into_owned),
+    }
+}
+
+/// Some clients send an object as its JSON text.
+fn unpacked(value: Value) -> Value {
+    let object = value.as_str().filter(|text| text.starts_with('{'));
+    match object.and_then(|text| serde_json::from_str(text).ok()) {
+        Some(object) => object,
+        None => value,
     }
 }
 
@@ -185,12 +205,11 @@ fn message(head: Head, event: WireEvent<'_>) -> Message {
         .unwrap_or_default();
     let text = |field: &str| content[field].as_str().map(str::to_owned);
     let kind = wire.message_type.unwrap_or_default();
-    let body = match (
-        kind.as_str(),
-        text("text"),
-        text("image_key"),
-        text("file_key"),
-    ) {
+    let pictures = match &*kind {
+        "post" => post_pictures(&content),
+        _ => Vec::new(),
+    };
+    let body = match (&*kind, text("text"), text("image_key"), text("file_key")) {
         ("text", Some(text), _, _) => Body::Text(text),
         ("image", _, Some(key), _) => Body::Image { key },
         ("file", _, _, Some(key)) => Body::File {
@@ -198,7 +217,9 @@ fn message(head: Head, event: WireEvent<'_>) -> Message {
             name: text("file_name").unwrap_or_else(|| "file".to_owned()),
         },
         ("post", ..) => Body::Text(post_text(&content)),
-        _ => Body::Other { kind },
+        _ => Body::Other {
+            kind: kind.into_owned(),
+        },
     };
     Message {
         head,
@@ -207,33 +228,53 @@ fn message(head: Head, event: WireEvent<'_>) -> Message {
         id: id(wire.message_id, MessageId::parse),
         parent: id(wire.parent_id, MessageId::parse),
         root: id(wire.root_id, MessageId::parse),
-        thread: wire.thread_id,
+        thread: wire.thread_id.map(Cow::into_owned),
         chat: id(wire.chat_id, ChatId::parse),
         in_private: wire.chat_type.as_deref() == Some("p2p"),
-        sent_ms: wire.create_time.and_then(|text| millis(&text.0)),
+        sent_ms: wire.create_time.and_then(|text| millis(&text)),
         body,
+        pictures,
         mentions: wire
             .mentions
-            .unwrap_or_default()
             .into_iter()
             .map(|m| Mention {
-                key: m.key.unwrap_or_default(),
+                key: m.key.unwrap_or_default().into_owned(),
                 who: m.id.unwrap_or_default().into(),
+                name: m.name.unwrap_or_default().into_owned(),
             })
             .collect(),
+        tapped: false,
     }
+}
+
+/// A rich text as it is, or in the first of its languages.
+fn post_body(content: &Value) -> &Value {
+    if content["content"].is_array() {
+        return content;
+    }
+    content
+        .as_object()
+        .and_then(|locales| locales.values().find(|v| v["content"].is_array()))
+        .unwrap_or(content)
+}
+
+/// The pictures of a rich text, in order.
+fn post_pictures(content: &Value) -> Vec<String> {
+    let lines = post_body(content)["content"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let nodes = lines.flat_map(|line| line.as_array().into_iter().flatten());
+    let pictures = nodes.filter(|node| node["tag"] == "img");
+    pictures
+        .filter_map(|node| node["image_key"].as_str().map(str::to_owned))
+        .take(MAX_PICTURES)
+        .collect()
 }
 
 /// The words of a rich-text message, line by line.
 fn post_text(content: &Value) -> String {
-    let body = if content["content"].is_array() {
-        content
-    } else {
-        content
-            .as_object()
-            .and_then(|locales| locales.values().find(|v| v["content"].is_array()))
-            .unwrap_or(content)
-    };
+    let body = post_body(content);
     let mut lines: Vec<String> = Vec::new();
     if let Some(title) = body["title"].as_str().filter(|t| !t.is_empty()) {
         lines.push(title.to_owned());
@@ -246,10 +287,29 @@ fn post_text(content: &Value) -> String {
 }
 
 fn id<T>(
-    text: Option<Words<'_>>,
+    text: Option<Cow<'_, str>>,
     parse: impl Fn(&str) -> Result<T, crate::ids::BadId>,
 ) -> Option<T> {
-    parse(&text?.0).ok()
+    parse(&text?).ok()
+}
+
+impl From<WirePerson<'_>> for Person {
+    fn from(wire: WirePerson<'_>) -> Self {
+        let (tenant, nested) = match wire.user_id {
+            Some(wire::OneOrMore::One(id)) => (Some(id), wire::Ids::default()),
+            Some(wire::OneOrMore::More(ids)) => (None, ids),
+            None => (None, wire::Ids::default()),
+        };
+        let owned = |flat: Option<Cow<'_, str>>, nested: Option<Cow<'_, str>>| {
+            flat.or(nested).map(Cow::into_owned)
+        };
+        Self {
+            open: owned(wire.open_id, nested.open),
+            union: owned(wire.union_id, nested.union),
+            tenant: owned(tenant, nested.tenant),
+            tenant_key: wire.tenant_key.map(Cow::into_owned),
+        }
+    }
 }
 
 /// Feishu writes milliseconds in events and microseconds in callbacks.
@@ -260,178 +320,6 @@ fn millis(text: &str) -> Option<i64> {
         11..=14 => number,
         _ => number / 1_000,
     })
-}
-
-/// A text or a number as text; anything else counts as absent.
-fn text_or_number<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Words<'de>>, D::Error> {
-    wire.deserialize_any(TextOrNumber)
-}
-
-struct TextOrNumber;
-
-impl<'de> Visitor<'de> for TextOrNumber {
-    type Value = Option<Words<'de>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(Words(text.into())))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Words(text.to_owned().into())))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(Words(number.to_string().into())))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Some(Words(number.to_string().into())))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Some(Words(number.to_string().into())))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
-        while all.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
-        while all.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-}
-
-/// A text that is looked at and not kept: borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Words<'a>(#[serde(borrow)] Cow<'a, str>);
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Wire<'a> {
-    #[serde(borrow)]
-    header: Option<WireHeader<'a>>,
-    #[serde(borrow)]
-    event: Option<WireEvent<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireHeader<'a> {
-    #[serde(borrow)]
-    event_id: Option<Words<'a>>,
-    #[serde(borrow)]
-    event_type: Option<Words<'a>>,
-    #[serde(borrow, deserialize_with = "text_or_number")]
-    create_time: Option<Words<'a>>,
-    app_id: Option<String>,
-    tenant_key: Option<String>,
-}
-
-/// Both kinds of events; what a kind does not have costs no room.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireEvent<'a> {
-    /// Version 1 events name themselves here.
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    operator: Option<WirePerson>,
-    action: Option<WireAction>,
-    #[serde(borrow)]
-    context: Option<WireContext<'a>>,
-    #[serde(borrow)]
-    open_message_id: Option<Words<'a>>,
-    #[serde(borrow)]
-    open_chat_id: Option<Words<'a>>,
-    host: Option<String>,
-    delivery_type: Option<String>,
-    sender: Option<Box<WireSender>>,
-    #[serde(borrow)]
-    message: Option<Box<WireMessage<'a>>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WirePerson {
-    open_id: Option<String>,
-    union_id: Option<String>,
-    user_id: Option<String>,
-    tenant_key: Option<String>,
-}
-
-impl From<WirePerson> for Person {
-    fn from(wire: WirePerson) -> Self {
-        Self {
-            open: wire.open_id,
-            union: wire.union_id,
-            tenant: wire.user_id,
-            tenant_key: wire.tenant_key,
-        }
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireAction {
-    value: Value,
-    name: Option<String>,
-    form_value: Option<Map<String, Value>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireContext<'a> {
-    #[serde(borrow)]
-    open_message_id: Option<Words<'a>>,
-    #[serde(borrow)]
-    open_chat_id: Option<Words<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireSender {
-    sender_id: Option<WirePerson>,
-    sender_type: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireMessage<'a> {
-    #[serde(borrow)]
-    message_id: Option<Words<'a>>,
-    #[serde(borrow)]
-    root_id: Option<Words<'a>>,
-    #[serde(borrow)]
-    parent_id: Option<Words<'a>>,
-    thread_id: Option<String>,
-    #[serde(borrow, deserialize_with = "text_or_number")]
-    create_time: Option<Words<'a>>,
-    #[serde(borrow)]
-    chat_id: Option<Words<'a>>,
-    chat_type: Option<String>,
-    message_type: Option<String>,
-    content: Option<String>,
-    mentions: Option<Vec<WireMention>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WireMention {
-    key: Option<String>,
-    id: Option<WirePerson>,
 }
 
 #[cfg(test)]
@@ -495,9 +383,9 @@ mod tests {
         let click = click_of(&json!({}));
         assert_eq!(click.value, Value::Null);
         assert_eq!(click.by.id(), None);
-        let old = click_of(&json!({"open_message_id": "om_2", "action": {"value": "text"}}));
+        let old = click_of(&json!({"open_message_id": "om_2", "action": {"value": "{text"}}));
         assert_eq!(old.message.unwrap().as_str(), "om_2");
-        assert_eq!(old.value, "text");
+        assert_eq!(old.value, "{text");
         let nulls = click_of(&json!({
             "operator": null, "context": null,
             "action": {"value": {"action": "allow"}, "form_value": null, "name": null},
@@ -572,6 +460,122 @@ mod tests {
             [{"tag": "img", "image_key": "k"}],
         ]}});
         assert_eq!(post_text(&content), "T\nab\n");
+        assert_eq!(post_pictures(&content), ["k"]);
+    }
+
+    #[test]
+    fn ids_in_an_object_of_their_own_name_the_same_person() {
+        let by = |operator: Value| click_of(&json!({"operator": operator})).by;
+        let flat =
+            by(json!({"tenant_key": "t", "open_id": "ou_1", "union_id": "on_1", "user_id": "u"}));
+        let nested = json!({"open_id": "ou_1", "union_id": "on_1", "user_id": "u"});
+        assert_eq!(by(json!({"tenant_key": "t", "user_id": nested})), flat);
+        let both = json!({"open_id": "ou_2", "user_id": {"open_id": "ou_1"}});
+        assert_eq!(
+            by(both).open.as_deref(),
+            Some("ou_2"),
+            "what stands flat counts"
+        );
+    }
+
+    #[test]
+    fn a_value_that_came_as_text_is_read() {
+        let click = click_of(&json!({"action": {"value": r#"{"action":"allow"}"#}}));
+        assert_eq!(click.value, json!({"action": "allow"}));
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_kind_is_one_missing_field() {
+        let click = json!({
+            "operator": {"tenant_key": "t", "open_id": "ou_1"},
+            "token": "c-1",
+            "action": {"value": {"action": "deny"}, "name": "n", "form_value": {"reason": "no"}},
+            "host": "im_message",
+            "context": {"open_message_id": "om_1", "open_chat_id": "oc_1"},
+        });
+        let whole = click_of(&click);
+        let wrong = [
+            json!(7),
+            json!("x"),
+            json!(true),
+            json!([1, {}]),
+            json!({"a": {"b": 1}}),
+            json!(1.5),
+        ];
+        let places = [
+            "/operator",
+            "/operator/tenant_key",
+            "/operator/open_id",
+            "/action",
+            "/action/name",
+            "/action/form_value",
+            "/host",
+            "/context",
+            "/context/open_chat_id",
+            "/token",
+        ];
+        for place in places {
+            for value in &wrong {
+                let mut bent = click.clone();
+                *bent.pointer_mut(place).unwrap() = value.clone();
+                let read = click_of(&bent);
+                assert_eq!(read.head, whole.head, "{place} {value}");
+                if !place.starts_with("/action") {
+                    assert_eq!(read.value, whole.value, "{place} {value}");
+                }
+                if !place.starts_with("/context") {
+                    assert_eq!(read.message, whole.message, "{place} {value}");
+                }
+                if !place.starts_with("/operator") {
+                    assert_eq!(read.by, whole.by, "{place} {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_with_a_field_of_the_wrong_kind_is_still_a_message() {
+        let message = json!({
+            "header": {"event_type": "im.message.receive_v1", "event_id": "e1", "app_id": "cli_x"},
+            "event": {
+                "sender": {"sender_id": {"open_id": "ou_1"}, "sender_type": "user"},
+                "message": {
+                    "message_id": "om_1", "root_id": "om_0", "chat_id": "oc_1", "chat_type": "p2p",
+                    "thread_id": "omt_1", "message_type": "text", "content": "{\"text\":\"go\"}",
+                    "mentions": [{"key": "@_user_1", "id": {"open_id": "ou_bot"}}],
+                },
+            },
+        });
+        for place in [
+            "/header/app_id",
+            "/header/event_id",
+            "/event/sender",
+            "/event/sender/sender_id",
+            "/event/sender/sender_type",
+            "/event/message/root_id",
+            "/event/message/thread_id",
+            "/event/message/chat_type",
+            "/event/message/mentions",
+            "/event/message/mentions/0",
+            "/event/message/mentions/0/id",
+            "/event/message/chat_id",
+        ] {
+            for value in [
+                json!(7),
+                json!("x"),
+                json!(false),
+                json!([3]),
+                json!({"a": 1}),
+            ] {
+                let mut bent = message.clone();
+                *bent.pointer_mut(place).unwrap() = value.clone();
+                let Push::Message(read) = parse(bent.to_string().as_bytes()) else {
+                    panic!("{place} {value}");
+                };
+                assert_eq!(read.id.unwrap().as_str(), "om_1", "{place} {value}");
+                assert_eq!(read.body, Body::Text("go".to_owned()), "{place} {value}");
+            }
+        }
     }
 
     #[test]
@@ -589,7 +593,7 @@ mod tests {
             };
             assert_eq!(parse(body.to_string().as_bytes()), expected);
         }
-        for body in ["", "null", "[1", "{\"header\":1}"] {
+        for body in ["", "null", "[1", "{\"header\":1"] {
             assert!(
                 matches!(parse(body.as_bytes()), Push::Unreadable { .. }),
                 "{body}"

@@ -4,6 +4,8 @@
 
 mod note;
 mod parked;
+mod peer;
+mod redial;
 mod settings;
 
 pub use note::Note;
@@ -11,14 +13,15 @@ pub use parked::{ANSWER_WITHIN, Answer, Ticket};
 pub use settings::ServerSettings;
 
 use parked::Parked;
+use peer::{Due, Peer};
 use prost::bytes::Bytes;
+use redial::{Next, Redial};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::backoff;
 use super::chunks::{Chunks, Fit};
 use super::frame::{self, Frame};
-use crate::wording::Text;
+use crate::text::Text;
 
 /// Both clocks: their difference tells that the machine slept.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +63,8 @@ pub struct Delivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     Soon,
+    /// The app has too many connections: it has fewer when some are given up.
+    Crowded,
     /// Nothing will change by itself soon: somebody must act.
     Slowly(Duration),
 }
@@ -84,12 +89,9 @@ pub enum Phase {
     },
 }
 
-/// How long a healthy peer may be silent before it is asked, and how long it
-/// has to answer. It is asked twice before it counts as dead, so that one lost
-/// packet does not cost the connection.
-const IDLE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
-const HOT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(2));
-const PROBES: u8 = 2;
+/// After so many connections in a row that died behind our own hot probes, the
+/// rest of the run asks at a slower pace.
+const QUICK_DEATHS: u8 = 3;
 /// So long after the last waiting request a dead peer is still noticed as soon:
 /// a tap it swallowed may undo the correction of that request's card.
 const COOLS_AFTER: Duration = Duration::from_secs(15);
@@ -97,9 +99,6 @@ const COOLS_AFTER: Duration = Duration::from_secs(15);
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// A wall clock that ran ahead by this much means sleep, not drift.
 const SLEPT: Duration = Duration::from_secs(5);
-/// A connection that lived this long counts as healthy: the next drop starts
-/// the backoff afresh.
-const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 /// Peers have been reported that answer pings but push nothing; an idle
 /// connection is renewed at this age.
 const RENEW_AFTER: Duration = Duration::from_secs(4 * 3_600);
@@ -110,9 +109,11 @@ pub struct Link {
     phase: Phase,
     peer: Option<Peer>,
     settings: ServerSettings,
-    failures: u32,
+    redial: Redial,
     chunks: Chunks,
     parked: Parked,
+    /// Connections in a row that died behind our own hot probes.
+    quick_deaths: u8,
     hot: bool,
     cools_at: Option<Instant>,
     overdue_answer: Vec<u8>,
@@ -133,40 +134,28 @@ pub struct Counts {
     pub lost_heard: Option<Instant>,
 }
 
-#[derive(Debug)]
-struct Peer {
-    service: i32,
-    since: Instant,
-    heard: Instant,
-    pinged: Instant,
-    /// Probes sent since the peer was last heard, and when the last one was.
-    probes: u8,
-    probed: Instant,
-    /// Whether a probe is due at once, as after sleep.
-    doubted: bool,
-}
-
 impl Link {
     /// A link that wants to dial at once. `overdue_answer` is the JSON shown
     /// for a click whose handler took too long.
     pub fn new(now: Now, seed: u64, overdue_answer: Vec<u8>) -> Self {
-        let mut steps = VecDeque::new();
-        steps.push_back(Step::Dial);
-        Self {
+        let mut link = Self {
             phase: Phase::Dialing { why: None },
             peer: None,
             settings: ServerSettings::default(),
-            failures: 0,
+            redial: Redial::new(now.mono),
             chunks: Chunks::default(),
             parked: Parked::default(),
+            quick_deaths: 0,
             hot: false,
             cools_at: None,
             overdue_answer,
-            steps,
+            steps: VecDeque::new(),
             last: now,
             rng: seed,
             counts: Counts::default(),
-        }
+        };
+        link.dial(now.mono);
+        link
     }
 
     pub fn phase(&self) -> &Phase {
@@ -185,58 +174,55 @@ impl Link {
     /// The dial succeeded: `service` is the id from the URL.
     pub fn dialed(&mut self, service: i32, settings: ServerSettings, now: Now) {
         self.settings = settings;
+        self.redial.got_through();
         self.counts.connects += 1;
         self.phase = Phase::Up { since: now.mono };
         self.steps
             .push_back(Step::Send(Frame::ping(service).to_bytes()));
         let unsent: Vec<_> = self.parked.take_unsent(now.mono).collect();
         self.steps.extend(unsent.into_iter().map(Step::Send));
-        self.peer = Some(Peer {
-            service,
-            since: now.mono,
-            heard: now.mono,
-            pinged: now.mono,
-            probes: 0,
-            probed: now.mono,
-            doubted: false,
-        });
+        self.peer = Some(Peer::new(service, now.mono));
     }
 
+    /// One dial failed; others may be under way.
     pub fn dial_failed(&mut self, retry: Retry, why: Text, now: Now) {
-        self.peer = None;
-        match retry {
-            Retry::Soon => {
-                self.failures += 1;
-                let wait = backoff::delay(self.failures, self.settings.redial_ceiling, self.roll());
-                self.wait(now.mono + wait, why);
-            }
-            Retry::Slowly(pause) => {
-                let wait = pause.mul_f64(0.9 + 0.2 * self.roll());
-                self.phase = Phase::Degraded {
-                    until: now.mono + wait,
-                    why,
-                };
-            }
-        }
+        let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
+        self.phase = match self.redial.failed(retry, ceiling, self.hot, now.mono, roll) {
+            Next::Others => Phase::Dialing { why: Some(why) },
+            Next::At(until) => Phase::Waiting { until, why },
+            Next::Standing(until) => Phase::Degraded { until, why },
+        };
+    }
+
+    /// The other side or the network ended the connection.
+    pub fn lost(&mut self, why: Text, now: Now) {
+        let quickly = |peer: &Peer| peer.died_quickly(now.mono);
+        self.quick_deaths = match (self.peer.as_ref().and_then(quickly), self.quick_deaths) {
+            (None, deaths) | (_, deaths @ QUICK_DEATHS) => deaths,
+            (Some(true), deaths) => deaths + 1,
+            (Some(false), _) => 0,
+        };
+        self.gone(why, now);
     }
 
     /// The connection is gone, whoever ended it.
-    pub fn lost(&mut self, why: Text, now: Now) {
+    fn gone(&mut self, why: Text, now: Now) {
         let Some(peer) = self.peer.take() else { return };
         self.counts.lost_heard = Some(peer.heard);
-        if now.mono.saturating_duration_since(peer.since) >= HEALTHY_AFTER {
-            self.failures = 0;
-        }
-        let wait = backoff::delay(self.failures, self.settings.redial_ceiling, self.roll());
-        self.failures += 1;
-        self.wait(now.mono + wait, why);
+        let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
+        let until = (self.redial).lost(peer.since, ceiling, self.hot, now.mono, roll);
+        self.phase = Phase::Waiting { until, why };
+    }
+
+    fn dial(&mut self, now: Instant) {
+        let roll = self.roll();
+        self.redial.begin(now, roll);
+        self.steps.push_back(Step::Dial);
     }
 
     pub fn received(&mut self, incoming: Incoming, now: Now) {
         if let Some(peer) = &mut self.peer {
-            peer.heard = now.mono;
-            peer.probes = 0;
-            peer.doubted = false;
+            peer.hear(now.mono);
         }
         match incoming {
             Incoming::Binary(bytes) => match Frame::parse(bytes) {
@@ -258,12 +244,17 @@ impl Link {
         true
     }
 
-    /// While somebody waits for a tap, a dead peer must be noticed sooner.
+    /// While somebody waits for a tap, a dead peer must be noticed sooner, and
+    /// no pause is worth their time.
     pub fn set_hot(&mut self, hot: bool, now: Now) {
         if self.hot && !hot {
             self.cools_at = Some(now.mono + COOLS_AFTER);
         }
         self.hot = hot;
+        if hot && let Phase::Waiting { until, .. } | Phase::Degraded { until, .. } = &mut self.phase
+        {
+            *until = (*until).min(self.redial.soonest(now.mono));
+        }
         self.tick(now);
     }
 
@@ -285,11 +276,20 @@ impl Link {
                 self.phase = Phase::Dialing {
                     why: Some(why.clone()),
                 };
-                self.steps.push_back(Step::Dial);
+                self.dial(now.mono);
+            }
+            Phase::Dialing { .. } if self.joins_at().is_some_and(|at| at <= now.mono) => {
+                self.dial(now.mono);
             }
             Phase::Up { .. } => self.tend_peer(now),
             Phase::Waiting { .. } | Phase::Degraded { .. } | Phase::Dialing { .. } => {}
         }
+    }
+
+    /// Whether our own pings seem to end connections, so that they are asked
+    /// at the slower pace for the rest of the run.
+    pub fn asks_gently(&self) -> bool {
+        self.quick_deaths >= QUICK_DEATHS
     }
 
     /// When `tick` is due at the latest.
@@ -300,8 +300,14 @@ impl Link {
         }
         match &self.phase {
             Phase::Waiting { until, .. } | Phase::Degraded { until, .. } => due.min(*until),
-            Phase::Up { .. } | Phase::Dialing { .. } => due,
+            Phase::Dialing { .. } => self.joins_at().map_or(due, |at| due.min(at)),
+            Phase::Up { .. } => due,
         }
+    }
+
+    /// When a further dial joins those under way.
+    fn joins_at(&self) -> Option<Instant> {
+        self.redial.join_at().filter(|_| self.hot)
     }
 
     fn notice_sleep(&mut self, now: Now) {
@@ -313,10 +319,9 @@ impl Link {
             return;
         }
         self.steps.push_back(Step::Note(Note::Woke(gap)));
-        self.failures = 0;
+        self.redial.start_afresh();
         if let Some(peer) = &mut self.peer {
-            peer.doubted = true;
-            peer.probes = 0;
+            peer.doubt();
         }
         if let Phase::Waiting { until, .. } | Phase::Degraded { until, .. } = &mut self.phase {
             *until = now.mono;
@@ -324,6 +329,7 @@ impl Link {
     }
 
     fn tend_peer(&mut self, now: Now) {
+        let gently = self.asks_gently();
         let Some(peer) = &mut self.peer else { return };
         let now_mono = now.mono;
         let since = |at: Instant| now_mono.saturating_duration_since(at);
@@ -333,36 +339,30 @@ impl Link {
                 .push_back(Step::Send(Frame::ping(peer.service).to_bytes()));
         }
         let hot = self.hot || self.cools_at.is_some_and(|at| now_mono < at);
-        let (ask_after, grace) = if hot || peer.doubted { HOT } else { IDLE };
-        let due = if peer.probes == 0 {
-            peer.doubted || since(peer.heard) >= ask_after
-        } else {
-            since(peer.probed) >= grace
-        };
-        if due && peer.probes >= PROBES {
-            let silent = since(peer.heard).as_secs();
-            self.steps.push_back(Step::HangUp);
-            self.lost(
-                Text::made(
+        match peer.due(hot, gently, now_mono) {
+            Due::Nothing => {}
+            Due::Ping => self.steps.push_back(Step::Ping),
+            Due::AppPing => self
+                .steps
+                .push_back(Step::Send(Frame::ping(peer.service).to_bytes())),
+            Due::Dead(silent) => {
+                let silent = silent.as_secs();
+                self.steps.push_back(Step::HangUp);
+                let why = Text::made(
                     format!("连接已失效：{silent} 秒没有任何回音"),
                     format!("the connection went dead: nothing heard for {silent} s"),
-                ),
-                now,
-            );
-            return;
+                );
+                return self.gone(why, now);
+            }
         }
-        if due {
-            peer.probes += 1;
-            peer.probed = now_mono;
-            self.steps.push_back(Step::Ping);
-        }
+        let since_up = since(peer.since);
         let idle = self
             .counts
             .last_push
             .is_none_or(|at| since(at) >= RENEW_IDLE);
-        if since(peer.since) >= RENEW_AFTER && idle && !self.hot && self.parked.len() == 0 {
+        if since_up >= RENEW_AFTER && idle && !self.hot && self.parked.len() == 0 {
             self.steps.push_back(Step::HangUp);
-            self.lost(
+            self.gone(
                 Text::new(
                     "更换长时间空闲的连接",
                     "renewing a connection that has long been idle",
@@ -450,10 +450,6 @@ impl Link {
     fn drop_with(&mut self, note: Note) {
         self.counts.dropped += 1;
         self.steps.push_back(Step::Note(note));
-    }
-
-    fn wait(&mut self, until: Instant, why: Text) {
-        self.phase = Phase::Waiting { until, why };
     }
 
     /// A number from 0 to 1 (splitmix64): jitter needs spread, not secrecy.

@@ -2,6 +2,7 @@
 //! `doctor` makes. Keeps Feishu's limits per receiver and per message itself.
 
 mod edits;
+mod preview;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +13,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use self::edits::Edits;
+pub use self::preview::Previews;
 use super::api::Api;
-use super::api::exchange::Call;
+use super::api::exchange::{Call, Upload};
 use super::error::ApiError;
 use super::pace::Pace;
 use crate::ids::{ChatId, MessageId, UserId};
@@ -59,6 +61,8 @@ pub struct Turn<'a>(&'a Receiver);
 pub enum Content {
     Card(Value),
     Text(String),
+    /// A file that was uploaded, by its key.
+    File(String),
 }
 
 impl Content {
@@ -66,16 +70,25 @@ impl Content {
         match self {
             Self::Card(_) => "interactive",
             Self::Text(_) => "text",
+            Self::File(_) => "file",
         }
     }
 
     /// Feishu takes content as JSON inside a JSON string.
-    fn wrapped(&self) -> String {
+    fn wrapped(&self, previews: Previews) -> String {
         match self {
-            Self::Card(card) => card.to_string(),
-            Self::Text(text) => json!({"text": text}).to_string(),
+            Self::Card(card) => previews.of_card(card).to_string(),
+            Self::Text(text) => json!({"text": plain(text)}).to_string(),
+            Self::File(key) => json!({"file_key": key}).to_string(),
         }
     }
+}
+
+/// A text as Feishu shows it letter by letter. nod mentions nobody and links
+/// nowhere in a text, and it may quote what others wrote; Feishu knows no
+/// escape here, so a tag and a link each lose the sign that makes them one.
+pub(super) fn plain(text: &str) -> String {
+    text.replace('<', "＜").replace("](", "] (")
 }
 
 /// Where a message went.
@@ -85,6 +98,8 @@ pub struct Sent {
     pub chat_id: Option<ChatId>,
     /// The topic it stands in.
     pub thread: Option<String>,
+    /// The message it hangs on, itself or through others.
+    pub root: Option<MessageId>,
 }
 
 /// What a message's attachment is.
@@ -129,6 +144,7 @@ pub struct Messages {
     api: Api,
     pace: Arc<Mutex<Pace<Receiver>>>,
     edits: Edits,
+    previews: Previews,
 }
 
 impl Messages {
@@ -138,7 +154,14 @@ impl Messages {
             api,
             pace: Arc::new(Mutex::new(Pace::new(per_second, LONGEST_QUEUE))),
             edits: Edits::default(),
+            previews: Previews::Full,
         }
+    }
+
+    #[must_use]
+    pub fn with_previews(mut self, previews: Previews) -> Self {
+        self.previews = previews;
+        self
     }
 
     pub fn api(&self) -> &Api {
@@ -175,7 +198,7 @@ impl Messages {
         let body = json!({
             "receive_id": to.id(),
             "msg_type": content.kind(),
-            "content": content.wrapped(),
+            "content": content.wrapped(self.previews),
             "uuid": fitting(uuid),
         });
         let call = Call::post(&["open-apis", "im", "v1", "messages"], body)
@@ -198,7 +221,7 @@ impl Messages {
         }
         let body = json!({
             "msg_type": content.kind(),
-            "content": content.wrapped(),
+            "content": content.wrapped(self.previews),
             "reply_in_thread": in_thread,
             "uuid": fitting(uuid),
         });
@@ -220,7 +243,7 @@ impl Messages {
         self.edits
             .apply(message, card, |card| async move {
                 let path = ["open-apis", "im", "v1", "messages", message.as_str()];
-                let body = json!({"content": &*card});
+                let body = json!({"content": self.previews.of_json(&card)});
                 self.api.call(&Call::patch(&path, body)).await.map(drop)
             })
             .await
@@ -233,6 +256,25 @@ impl Messages {
             Ok(_) | Err(ApiError::Gone(_)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Puts a file where [`Content::File`] can name it by the key that comes
+    /// back.
+    pub async fn upload(&self, name: &str, bytes: Arc<[u8]>) -> Result<String, ApiError> {
+        let upload = Upload {
+            fields: vec![
+                ("file_type", "stream".to_owned()),
+                ("file_name", name.to_owned()),
+            ],
+            name: name.to_owned(),
+            bytes,
+        };
+        let call = Call::upload(&["open-apis", "im", "v1", "files"], upload);
+        let answer = self.api.upload(&call).await?;
+        text(&answer["data"]["file_key"]).ok_or(ApiError::Malformed {
+            status: 200,
+            what: "an answer without a file key came",
+        })
     }
 
     /// Fetches an image or file out of a message.
@@ -272,6 +314,15 @@ impl Messages {
             name: text(&bot["app_name"]),
             enabled: bot["activate_status"] == 2,
         })
+    }
+
+    /// What a person is called, or `None` where this app may not know.
+    pub async fn name(&self, person: &UserId) -> Result<Option<String>, ApiError> {
+        let path = ["open-apis", "contact", "v3", "users", person.as_str()];
+        let kind = Receiver::User(person.clone()).kind();
+        let call = Call::get(&path).query("user_id_type", kind);
+        let answer = self.api.call(&call).await?;
+        Ok(text(&answer["data"]["user"]["name"]))
     }
 
     /// How many long connections the app has open, or `None` where this
@@ -355,6 +406,9 @@ fn sent(answer: &Value) -> Result<Sent, ApiError> {
         message_id,
         chat_id: chat_id.and_then(|id| ChatId::parse(id).ok()),
         thread: text(&answer["data"]["thread_id"]),
+        root: answer["data"]["root_id"]
+            .as_str()
+            .and_then(|id| MessageId::parse(id).ok()),
     })
 }
 

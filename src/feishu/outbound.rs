@@ -10,7 +10,7 @@ mod trust;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
@@ -19,7 +19,7 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls_platform_verifier::Verifier;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
@@ -69,7 +69,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 pub struct Outbound {
     tls: Arc<ClientConfig>,
     policy: Arc<Policy>,
-    http: reqwest::Client,
+    http: Arc<RwLock<reqwest::Client>>,
 }
 
 impl fmt::Debug for Outbound {
@@ -88,14 +88,23 @@ impl Outbound {
         Ok(Self {
             tls: Arc::new(tls),
             policy,
-            http,
+            http: Arc::new(RwLock::new(http)),
         })
     }
 
     /// The shared HTTP client. Pass every address through [`Self::check`]
     /// before using it and every failure through [`Self::fault`].
     pub fn http_client(&self) -> reqwest::Client {
-        self.http.clone()
+        let http = self.http.read().unwrap_or_else(PoisonError::into_inner);
+        http.clone()
+    }
+
+    /// Leaves behind every connection kept for the next call. After an outage
+    /// they look alive and swallow it.
+    pub fn forget_idle(&self) {
+        if let Ok(fresh) = http_client(&self.tls, &self.policy) {
+            *self.http.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        }
     }
 
     /// An HTTP client for the machines beside this one: never by a proxy,
@@ -158,14 +167,43 @@ impl Outbound {
         }
     }
 
-    async fn open_unlimited(&self, url: &Url, target: &Target) -> Result<Stream, OutboundError> {
-        let stream = match self.policy.intercept(url) {
+    /// As [`Self::open`], for a peer that says its first line before anything
+    /// is encrypted, as a NATS server does. Gives that line, too.
+    pub async fn open_late(
+        &self,
+        url: &Url,
+        limit: Duration,
+        max_line: usize,
+    ) -> Result<(Stream, Vec<u8>), OutboundError> {
+        let target = target(url)?;
+        let peer = format!("`{}`", target.host);
+        let opening = async {
+            let mut stream = self.open_plain(url, &target).await?;
+            let mut line = Vec::new();
+            // Byte by byte: what follows the line is encrypted.
+            while line.last() != Some(&b'\n') && line.len() < max_line {
+                let byte = stream.read_u8().await;
+                line.push(byte.map_err(|error| error::from_io(&target.host, &peer, &error))?);
+            }
+            Ok((self.encrypt(&target.host, stream).await?, line))
+        };
+        let opened = tokio::time::timeout(limit, opening).await;
+        opened.unwrap_or_else(|_| Err(OutboundError::TimedOut { peer: peer.clone() }))
+    }
+
+    async fn open_plain(&self, url: &Url, target: &Target) -> Result<Stream, OutboundError> {
+        match self.policy.intercept(url) {
             None => {
                 let peer = format!("`{}`", target.host);
-                Box::new(dial::connect(&target.host, target.port, &peer).await?)
+                let stream = dial::connect(&target.host, target.port, &peer).await?;
+                Ok(Box::new(stream))
             }
-            Some(proxy) => self.open_by_proxy(&proxy, target).await?,
-        };
+            Some(proxy) => self.open_by_proxy(&proxy, target).await,
+        }
+    }
+
+    async fn open_unlimited(&self, url: &Url, target: &Target) -> Result<Stream, OutboundError> {
+        let stream = self.open_plain(url, target).await?;
         if target.encrypted {
             self.encrypt(&target.host, stream).await
         } else {

@@ -1,9 +1,11 @@
 //! How fast one receiver may be written to: never more than so many messages
 //! in any second, counted over a sliding window. Knows no clock and no network.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
+
+use crate::bounded::Bounded;
 
 /// Feishu takes five messages a second for one receiver; one is left for
 /// other bots and for clocks that disagree.
@@ -27,7 +29,7 @@ pub struct Full {
 pub struct Pace<K> {
     per_second: usize,
     longest_wait: Duration,
-    slots: HashMap<K, VecDeque<Instant>>,
+    slots: Bounded<K, VecDeque<Instant>>,
 }
 
 impl<K: Eq + Hash> Pace<K> {
@@ -37,20 +39,18 @@ impl<K: Eq + Hash> Pace<K> {
         Self {
             per_second: per_second.max(1),
             longest_wait,
-            slots: HashMap::new(),
+            slots: Bounded::new(MAX_RECEIVERS),
         }
     }
 
     /// Takes the next free slot of `receiver` and says how long to wait for
     /// it.
     pub fn next_slot(&mut self, receiver: K, now: Instant) -> Result<Duration, Full> {
-        if self.slots.len() >= MAX_RECEIVERS && !self.slots.contains_key(&receiver) {
-            self.forget_idle(now);
-            if self.slots.len() >= MAX_RECEIVERS {
-                return Err(Full { again_in: WINDOW });
-            }
-        }
-        let slots = self.slots.entry(receiver).or_default();
+        let is_idle =
+            |slots: &VecDeque<Instant>| slots.back().is_none_or(|&slot| slot + WINDOW <= now);
+        let Some(slots) = self.slots.live(receiver, is_idle) else {
+            return Err(Full { again_in: WINDOW });
+        };
         while slots.front().is_some_and(|&slot| slot + WINDOW <= now) {
             slots.pop_front();
         }
@@ -66,11 +66,6 @@ impl<K: Eq + Hash> Pace<K> {
         }
         slots.push_back(slot.max(now));
         Ok(wait)
-    }
-
-    fn forget_idle(&mut self, now: Instant) {
-        self.slots
-            .retain(|_, slots| slots.back().is_some_and(|&slot| slot + WINDOW > now));
     }
 }
 

@@ -19,19 +19,58 @@ use crate::ids::UserId;
 /// What nod asks the platform to switch on in the new app: these scopes, the
 /// event for messages, the callback for taps, and nothing of the default
 /// template.
-pub const SCOPES: [&str; 4] = [
-    "im:message:send_as_bot",
-    "im:message.p2p_msg:readonly",
-    "im:message.group_at_msg:readonly",
-    "application:application:self_manage",
+pub const SCOPES: [&str; 8] = [
+    SEND,
+    PRIVATE,
+    GROUP,
+    SELF_MANAGE,
+    UPLOAD,
+    ATTACHMENTS,
+    PEOPLE,
+    NAMES,
 ];
+pub const SEND: &str = "im:message:send_as_bot";
+pub const PRIVATE: &str = "im:message.p2p_msg:readonly";
+pub const GROUP: &str = "im:message.group_at_msg:readonly";
+/// Without it Feishu tells an app nothing of itself.
+pub const SELF_MANAGE: &str = "application:application:self_manage";
+/// What does not fit a card goes out as a file; without it, as messages.
+pub const UPLOAD: &str = "im:resource:upload";
+/// Pictures and files sent to a session; without it, tasks start without them.
+pub const ATTACHMENTS: &str = "im:message:readonly";
+
+/// Who an id is, and that person's name; without them the record shows ids.
+pub const PEOPLE: &str = "contact:contact.base:readonly";
+pub const NAMES: &str = "contact:user.base:readonly";
+
+/// The scopes of which any does the same for an app.
+pub fn alternatives(scope: &str) -> &'static [&'static str] {
+    match scope {
+        SEND => &["im:message", "im:message:send"],
+        PRIVATE => &["im:message.p2p_msg"],
+        GROUP => &[
+            "im:message.group_at_msg",
+            "im:message.group_msg",
+            "im:message.group_msg:readonly",
+            "im:message.group_at_msg.include_bot:readonly",
+        ],
+        SELF_MANAGE => &["admin:app.info:readonly"],
+        UPLOAD => &["im:resource"],
+        ATTACHMENTS => &["im:message", "im:message.history:readonly"],
+        PEOPLE | NAMES => &[
+            "contact:contact:readonly_as_app",
+            "contact:contact:access_as_app",
+        ],
+        _ => &[],
+    }
+}
 pub const EVENT: &str = "im.message.receive_v1";
 pub const CALLBACK: &str = "card.action.trigger";
 
 /// The JSON of the above as the page takes it: gzip, base64url, no padding.
 /// Made once, because a link without real compression does not fit into a QR
 /// code of 80 columns; a test unpacks it and compares.
-const ADDONS: &str = "H4sIAAAAAAACA2WO2wrCMBBE_2WfS0Ef8ysiYZtOQzA3smtBiv9uKghV35Y9c5jZqDYIlMzCUTCQuFIhZDZSZM4dXCgkkyDCHkaQZ8tip6I0HMBYz9Um8aaB55Lj45v6Vu7Vsv5GuNYYHGso2RxvQVxs4txduj4Hwoqs71VBkf7mjZ-eBoewwq6nrnXPcYwTu9tRvfRvm0d2e9OoLXiPtsdfCggNbgwBAAA";
+const ADDONS: &str = "H4sIAAAAAAACA22Q24oDIRBE_8XnQUge_ZWwSI9TEYk3unsGlrD_vu4mgcnlSfFUVXd5NZ0hUOPOlAWTkdA6xLirUVSqA5xMKq5AhCKcoC6exM9NzbQDth-7LxIdg5ZW8_czjdzW7klfJdR7ToE0ter2d0E--0J1eG9BY8m2coBbe260PKXvA0OrSkHd_bQzyUe-CvgFfv1MBhuq_rdPivL2DfbRhxGQNvjtMGzDFyjnmcJlbz2NV17smDYaWeUUI_hP_gt5JDGMdAEAAA";
 
 const PATH: &str = "/oauth/v1/app/registration";
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
@@ -105,6 +144,7 @@ pub struct Offer {
     pub life: Duration,
     device_code: Secret,
     interval: Duration,
+    begun_on: Brand,
 }
 
 /// The new app.
@@ -175,18 +215,34 @@ impl Registration {
             ("auth_method", "client_secret"),
             ("request_user_info", "open_id tenant_brand"),
         ];
-        let (status, answer) = self.post(self.begun_on, &form).await?;
-        if let Some(refusal) = refusal(&answer) {
-            return Err(refusal);
+        let on = async |brand| {
+            let (status, answer) = self.post(brand, &form).await?;
+            if let Some(refusal) = refusal(&answer) {
+                return Err(refusal);
+            }
+            let offer = offer(&answer, purpose, self.pacing);
+            let offer = offer.ok_or(RegistrationError::Malformed { status })?;
+            Ok(Offer {
+                begun_on: brand,
+                ..offer
+            })
+        };
+        match on(self.begun_on).await {
+            // Not every service begins on Lark's host; a scan leads back there.
+            Err(RegistrationError::Refused { .. } | RegistrationError::Malformed { .. })
+                if self.begun_on == Brand::Lark =>
+            {
+                on(Brand::Feishu).await
+            }
+            begun => begun,
         }
-        offer(&answer, purpose, self.pacing).ok_or(RegistrationError::Malformed { status })
     }
 
     /// Waits for the scan. Passing network trouble does not end the wait.
     pub async fn wait(&self, offer: &Offer) -> Result<Registered, RegistrationError> {
         let end = Instant::now() + offer.life;
         let mut poll = Poll {
-            brand: self.begun_on,
+            brand: offer.begun_on,
             interval: offer.interval,
             switched: false,
         };
@@ -279,9 +335,13 @@ impl Poll {
         status: u16,
         pacing: Pacing,
     ) -> Result<Next, RegistrationError> {
+        let told = answer["user_info"]["tenant_brand"]
+            .as_str()
+            .and_then(Brand::parse);
         if let Some(error) = answer["error"].as_str().filter(|error| !error.is_empty()) {
             match error {
-                "authorization_pending" => return Ok(Next::Wait(self.interval)),
+                // The platform of whoever scanned is told before they agree.
+                "authorization_pending" => return Ok(self.switch(told)),
                 "slow_down" => {
                     self.interval = (self.interval + pacing.slower_by).min(LONGEST_INTERVAL);
                     return Ok(Next::Wait(self.interval));
@@ -292,9 +352,6 @@ impl Poll {
         if let Some(refusal) = refusal(answer) {
             return Err(refusal);
         }
-        let told = answer["user_info"]["tenant_brand"]
-            .as_str()
-            .and_then(Brand::parse);
         let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
         match (text("client_id"), text("client_secret")) {
             (Some(id), Some(secret)) if is_plain(id) && is_plain(secret) => {
@@ -309,14 +366,19 @@ impl Poll {
             }
             (Some(_), Some(_)) => Err(RegistrationError::Malformed { status }),
             // The secret of an app lies with the platform of whoever scanned.
-            _ => match told {
-                Some(brand) if brand != self.brand && !self.switched => {
-                    self.brand = brand;
-                    self.switched = true;
-                    Ok(Next::Wait(Duration::ZERO))
-                }
-                _ => Ok(Next::Wait(self.interval)),
-            },
+            _ => Ok(self.switch(told)),
+        }
+    }
+
+    /// Goes on with the platform that was told, once.
+    fn switch(&mut self, told: Option<Brand>) -> Next {
+        match told {
+            Some(brand) if brand != self.brand && !self.switched => {
+                self.brand = brand;
+                self.switched = true;
+                Next::Wait(Duration::ZERO)
+            }
+            _ => Next::Wait(self.interval),
         }
     }
 }
@@ -360,6 +422,7 @@ fn offer(answer: &Value, purpose: Purpose<'_>, pacing: Pacing) -> Option<Offer> 
         interval: seconds("interval")
             .map_or(pacing.unless_told, |told| told.min(LONGEST_INTERVAL))
             .max(pacing.least),
+        begun_on: Brand::Feishu,
     })
 }
 

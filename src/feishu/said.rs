@@ -5,7 +5,7 @@ use super::endpoint::DialError;
 use super::error::{Answer, ApiError, ContentProblem};
 use super::outbound::OutboundError;
 use super::registration::RegistrationError;
-use crate::wording::{Text, platform_zh, spaced};
+use crate::text::{Text, spaced};
 
 impl OutboundError {
     pub fn text(&self) -> Text {
@@ -76,7 +76,7 @@ impl DialError {
                 platform_zh(name)
             ),
             Self::TooManyConnections { name } => format!(
-                "此应用的连接数已达{}的上限（50）：请停止其他使用此应用的程序",
+                "此应用的连接数已达{}的上限：nod 会再试；若一直如此，请停止其他使用此应用的程序",
                 platform_zh(name)
             ),
             Self::Forbidden { name, code } => format!(
@@ -178,10 +178,18 @@ impl RegistrationError {
     }
 }
 
+/// The platform's name in Chinese, where it has one.
+pub(crate) fn platform_zh(name: &str) -> &str {
+    match name {
+        "Feishu" => "飞书",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wording::Lang;
+    use crate::text::Lang;
 
     #[test]
     fn what_only_the_library_knows_is_told_in_both_languages() {

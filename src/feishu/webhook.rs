@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use url::Url;
 
-use super::messages::Content;
+use super::messages::{Content, Previews, plain};
 use super::outbound::{Outbound, OutboundError};
 use super::pace::Pace;
 use super::secret::Secret;
@@ -68,10 +68,13 @@ pub fn sign(timestamp: i64, secret: &Secret) -> String {
 }
 
 /// One message as posted.
-pub fn body(content: &Content, signed: Option<(i64, &Secret)>) -> Value {
+pub fn body(content: &Content, previews: Previews, signed: Option<(i64, &Secret)>) -> Value {
     let mut body = match content {
-        Content::Card(card) => json!({"msg_type": "interactive", "card": card}),
-        Content::Text(text) => json!({"msg_type": "text", "content": {"text": text}}),
+        Content::Card(card) => {
+            json!({"msg_type": "interactive", "card": previews.of_card(card)})
+        }
+        Content::Text(text) => json!({"msg_type": "text", "content": {"text": plain(text)}}),
+        Content::File(key) => json!({"msg_type": "file", "content": {"file_key": key}}),
     };
     if let Some((timestamp, secret)) = signed {
         body["timestamp"] = json!(timestamp.to_string());
@@ -85,6 +88,7 @@ pub struct Webhook {
     outbound: Outbound,
     url: Url,
     secret: Option<Secret>,
+    previews: Previews,
     pace: Mutex<Pace<()>>,
 }
 
@@ -94,6 +98,7 @@ impl Webhook {
         outbound: &Outbound,
         url: &Secret,
         secret: Option<Secret>,
+        previews: Previews,
     ) -> Result<Self, OutboundError> {
         let url = Url::parse(url.expose()).map_err(|_| OutboundError::BadAddress {
             problem: "it is no URL",
@@ -103,6 +108,7 @@ impl Webhook {
             outbound: outbound.clone(),
             url,
             secret,
+            previews,
             pace: Mutex::new(Pace::new(PER_SECOND, LONGEST_QUEUE)),
         })
     }
@@ -124,7 +130,7 @@ impl Webhook {
 
     async fn once(&self, content: &Content, now: i64) -> Result<(), WebhookError> {
         let signed = self.secret.as_ref().map(|secret| (now, secret));
-        let text = body(content, signed).to_string();
+        let text = body(content, self.previews, signed).to_string();
         if text.len() > MAX_BODY {
             return Err(WebhookError::TooLarge(text.len()));
         }
@@ -199,11 +205,12 @@ mod tests {
     #[test]
     fn a_message_is_not_encoded_twice_and_signed_only_if_asked() {
         let card = json!({"schema": "2.0"});
-        let plain = body(&Content::Card(card.clone()), None);
+        let plain = body(&Content::Card(card.clone()), Previews::Full, None);
         assert_eq!(plain, json!({"msg_type": "interactive", "card": card}));
         let secret = Secret::new("demo");
         let signed = body(
             &Content::Text("hi".to_owned()),
+            Previews::Full,
             Some((1_599_360_473, &secret)),
         );
         assert_eq!(signed["timestamp"], "1599360473");

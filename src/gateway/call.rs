@@ -1,14 +1,16 @@
 //! What machines say to each other, as JSON: a decision asked for, or a chat
-//! message brought, and the answer. The first three fields of each are the seeds' and stand alone for
-//! services that know nothing else; all of nod's own is under `nod`, sealed.
+//! message brought, and the answer. The first three fields of each are the
+//! reference protocol's and stand alone for services that know nothing else; all
+//! of nod's own is under `nod`, sealed.
 
 use serde_json::{Map, Value, json};
 
 use super::seal::Sealer;
-use crate::approvals::request::Millis;
+use crate::approvals::outcome::Outcome;
+use crate::clock::Millis;
 use crate::feishu::event::Person;
-use crate::ids::{EventId, MessageId, RequestId};
-use crate::wording::Lang;
+use crate::ids::{EventId, MachineId, MessageId, RequestId};
+use crate::text::Lang;
 use crate::wording::toast::{Toast, Tone};
 
 /// The one path decisions are posted to, and its short name.
@@ -24,14 +26,21 @@ pub const WHOSE: &str = "whose";
 /// Brings a chat message to the machine it is for.
 pub const TAKE: &str = "take";
 
+/// The words of a refusal that tell a caller more than that it was refused.
+pub const CLOCK: &str = "clock";
+pub const OLDER: &str = "older";
+
 const MAX_NONCE: usize = 64;
 
 /// A decision somebody asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
+    /// The machine it is for, so that it counts on no other. Only [`WHOSE`] is
+    /// for whoever hears it; an older nod names none in any call.
+    pub to: Option<MachineId>,
     pub action: String,
     pub request: RequestId,
-    /// The seeds' field; the receiving machine knows better and ignores it.
+    /// The reference protocol's field; the receiving machine knows better and ignores it.
     pub project_dir: String,
     /// What only nod sends.
     pub click: Option<Click>,
@@ -100,6 +109,7 @@ impl Call {
             "name": click.name,
             "form": click.form,
             "push": self.push,
+            "to": self.to.as_ref().map(MachineId::as_str),
             "sent_at": stamp.sent_at,
             "nonce": stamp.nonce,
         });
@@ -140,7 +150,9 @@ impl Call {
 
     fn of(body: &Map<String, Value>, nod: Option<&Map<String, Value>>) -> Option<Self> {
         let text = |field: &str| body.get(field).and_then(Value::as_str);
+        let to = nod.and_then(|nod| nod.get("to")?.as_str());
         Some(Self {
+            to: to.and_then(|id| MachineId::parse(id).ok()),
             action: text("action")?.to_owned(),
             request: RequestId::parse(text("request_id")?).ok()?,
             project_dir: text("project_dir").unwrap_or_default().to_owned(),
@@ -196,6 +208,8 @@ pub struct Answer {
     pub decision: Option<&'static str>,
     pub message: String,
     pub seen: Option<Seen>,
+    /// Who answers, where the caller does not know.
+    pub machine: Option<MachineId>,
 }
 
 /// What the person who clicked is to see.
@@ -206,32 +220,15 @@ pub struct Seen {
 }
 
 impl Answer {
-    /// The answer a toast stands for: the seeds' message is its Chinese text.
-    pub fn of(toast: Toast, card: Option<Value>) -> Self {
-        let toast = match toast {
-            Toast::Relayed { tone, zh, en } => {
-                let known = Toast::relayed(tone == Tone::Success, None, zh.clone());
-                match known {
-                    Toast::Relayed { .. } => Toast::Relayed { tone, zh, en },
-                    known => known,
-                }
-            }
-            toast => toast,
-        };
-        let (success, decision) = match toast {
-            Toast::Allowed
-            | Toast::AllowedAlways
-            | Toast::AllowedForSession
-            | Toast::RuleNotSaved { .. } => (true, Some("allow")),
-            Toast::Denied | Toast::Interrupted => (true, Some("deny")),
-            Toast::RuleUndone => (true, None),
-            _ => (false, None),
-        };
+    /// The answer to a call that led to `outcome`; the reference protocol's
+    /// message is the Chinese text of what the person is told.
+    pub fn of(outcome: Outcome, toast: Toast, card: Option<Value>) -> Self {
         Self {
-            success,
-            decision,
+            success: outcome.is_success(),
+            decision: outcome.decision(),
             message: toast.text().get(Lang::Zh).to_owned(),
             seen: Some(Seen { toast, card }),
+            machine: None,
         }
     }
 
@@ -242,11 +239,12 @@ impl Answer {
             decision: None,
             message: message.to_owned(),
             seen: None,
+            machine: None,
         }
     }
 
-    /// The body as answered. Only a sealed call gets more than the seeds'
-    /// three fields, and a seal that binds the answer to it.
+    /// The body as answered. Only a sealed call gets more than the
+    /// reference protocol's three fields, and a seal that binds the answer to it.
     pub fn to_json(&self, seal: Option<(&Sealer, &Stamp)>) -> Value {
         let mut body = json!({
             "success": self.success,
@@ -257,7 +255,7 @@ impl Answer {
             return body;
         };
         body["nod"] = match &self.seen {
-            None => json!({}),
+            None => json!({"machine": self.machine.as_ref().map(MachineId::as_str)}),
             Some(seen) => {
                 let text = seen.toast.text();
                 json!({
@@ -271,7 +269,7 @@ impl Answer {
         body
     }
 
-    /// Reads the answer of a service that knows only the seeds' fields.
+    /// Reads the answer of a service that knows only the reference protocol.
     pub fn read_plain(bytes: &[u8]) -> Option<Self> {
         let body: Value = serde_json::from_slice(bytes).ok()?;
         let success = body.get("success")?.as_bool()?;
@@ -286,6 +284,7 @@ impl Answer {
             decision,
             message: message.unwrap_or_default().to_owned(),
             seen: None,
+            machine: None,
         })
     }
 
@@ -307,8 +306,10 @@ impl Answer {
             },
             card: Some(body["nod"]["card"].clone()).filter(Value::is_object),
         });
+        let machine = body["nod"]["machine"].as_str();
         Some(Self {
             seen,
+            machine: machine.and_then(|id| MachineId::parse(id).ok()),
             ..Self::read_plain(bytes)?
         })
     }
@@ -346,6 +347,7 @@ mod tests {
 
     fn call() -> Call {
         Call {
+            to: MachineId::parse("m1").ok(),
             action: "deny".to_owned(),
             request: RequestId::parse("r1").unwrap(),
             project_dir: "/p".to_owned(),
@@ -372,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_call_has_three_fields_and_proves_nothing() {
+    fn the_reference_call_has_three_fields_and_proves_nothing() {
         let body = call().to_json(None);
         assert_eq!(
             body,
@@ -395,6 +397,7 @@ mod tests {
             ("/nod/operator/open_id", json!("ou_2")),
             ("/nod/form/reason", json!(null)),
             ("/nod/push", json!("{ }")),
+            ("/nod/to", json!("m2")),
             ("/nod/sent_at", json!(2_000)),
             ("/nod/nonce", json!("nonce-two")),
             ("/nod/seal", json!("")),
@@ -411,41 +414,57 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_answers_are_exact() {
-        for (toast, body) in [
+    fn the_reference_answers_are_exact() {
+        for (outcome, toast, body) in [
             (
+                Outcome::Allowed,
                 Toast::Allowed,
                 json!({"success": true, "decision": "allow", "message": "已批准运行"}),
             ),
             (
+                Outcome::Allowed,
                 Toast::AllowedAlways,
                 json!({"success": true, "decision": "allow", "message": "已始终允许，后续相同操作将自动批准"}),
             ),
             (
+                Outcome::Denied,
                 Toast::Denied,
                 json!({"success": true, "decision": "deny", "message": "已拒绝运行"}),
             ),
             (
+                Outcome::Denied,
                 Toast::Interrupted,
                 json!({"success": true, "decision": "deny", "message": "已拒绝并中断"}),
             ),
             (
+                Outcome::Allowed,
+                Toast::AllowedForSession,
+                json!({"success": true, "decision": "allow", "message": "已批准，本次会话内相同操作将自动批准"}),
+            ),
+            (
+                Outcome::Allowed,
+                Toast::Answered,
+                json!({"success": true, "decision": "allow", "message": "已收到你的回复，继续执行..."}),
+            ),
+            (
+                Outcome::Nothing,
                 Toast::Unknown,
                 json!({"success": false, "decision": null, "message": "请求不存在或已过期"}),
             ),
             (
+                Outcome::Nothing,
                 Toast::AlreadyHandled,
                 json!({"success": false, "decision": null, "message": "该请求已被处理，请勿重复操作"}),
             ),
         ] {
-            assert_eq!(Answer::of(toast, None).to_json(None), body);
+            assert_eq!(Answer::of(outcome, toast, None).to_json(None), body);
         }
     }
 
     #[test]
     fn an_answer_is_bound_to_its_call() {
         let card = json!({"schema": "2.0"});
-        let answer = Answer::of(Toast::Denied, Some(card.clone()));
+        let answer = Answer::of(Outcome::Denied, Toast::Denied, Some(card.clone()));
         let bytes = answer.to_json(Some((&sealer(), &stamp()))).to_string();
         let read = Answer::read_sealed(bytes.as_bytes(), &sealer(), &stamp()).unwrap();
         let seen = read.seen();

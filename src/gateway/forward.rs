@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::call::{Answer, Call, MAX_BODY, PATH, Stamp};
+use super::call::{Answer, CLOCK, Call, MAX_BODY, OLDER, PATH, Stamp};
 use super::route::{CallbackUrl, may_dial};
 use super::seal::Sealer;
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 use crate::feishu::outbound::{Outbound, OutboundError};
+use crate::wording::toast::Refusal;
 
 pub const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 /// What a forwarded click may take in all, of Feishu's three seconds.
@@ -23,12 +24,10 @@ const BUSY_PAUSE: Duration = Duration::from_millis(60);
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum Posted {
     Answered(Answer),
     /// Reached, and not carried out.
-    Refused {
-        clock: bool,
-    },
+    Refused(Refusal),
     /// Not reached: nothing was written.
     Unreachable,
     /// Written, and no answer that can be believed came back.
@@ -68,7 +67,7 @@ impl Forwarder {
         prove: bool,
         now: impl Fn() -> Millis,
         within: Duration,
-    ) -> Outcome {
+    ) -> Posted {
         let until = Instant::now() + within;
         loop {
             let stamp = Stamp {
@@ -79,7 +78,7 @@ impl Forwarder {
                 Once::Busy if Instant::now() + BUSY_PAUSE < until => {
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
-                Once::Busy => return Outcome::Refused { clock: false },
+                Once::Busy => return Posted::Refused(Refusal::Secret),
                 Once::Done(outcome) => return outcome,
             }
         }
@@ -95,7 +94,7 @@ impl Forwarder {
     ) -> Once {
         let sealer = match (&self.sealer, prove) {
             (Some(sealer), true) => Some(sealer),
-            (None, true) => return Once::Done(Outcome::Refused { clock: false }),
+            (None, true) => return Once::Done(Posted::Refused(Refusal::Secret)),
             (_, false) => None,
         };
         let body = call.to_json(sealer.map(|sealer| (sealer, stamp)));
@@ -114,9 +113,9 @@ impl Forwarder {
                 let untouched = why.is_connect() || why.is_builder();
                 debug!(untouched, "a call was not answered: {}", why.without_url());
                 return Once::Done(if untouched {
-                    Outcome::Unreachable
+                    Posted::Unreachable
                 } else {
-                    Outcome::Unknown
+                    Posted::Unknown
                 });
             }
         };
@@ -128,25 +127,30 @@ impl Forwarder {
                     Some(sealer) => Answer::read_sealed(&body, sealer, stamp),
                     None => Answer::read_plain(&body),
                 })
-                .map_or(Outcome::Unknown, Outcome::Answered),
-            401 | 403 => Outcome::Refused {
-                clock: body.is_some_and(|body| says_clock(&body)),
-            },
+                .map_or(Posted::Unknown, Posted::Answered),
+            401 | 403 => Posted::Refused(body.map_or(Refusal::Secret, |body| why(&body))),
             429 => return Once::Busy,
             // Somebody else's door, or one that sends us elsewhere.
-            300..=499 => Outcome::Unreachable,
-            _ => Outcome::Unknown,
+            300..=499 => Posted::Unreachable,
+            _ => Posted::Unknown,
         })
     }
 }
 
 enum Once {
     Busy,
-    Done(Outcome),
+    Done(Posted),
 }
 
-fn says_clock(body: &[u8]) -> bool {
-    body.windows(5).any(|five| five == b"clock")
+fn why(body: &[u8]) -> Refusal {
+    let says = |word: &str| body.windows(word.len()).any(|part| part == word.as_bytes());
+    if says(CLOCK) {
+        Refusal::Clock
+    } else if says(OLDER) {
+        Refusal::Version
+    } else {
+        Refusal::Secret
+    }
 }
 
 async fn read(mut response: reqwest::Response) -> Option<Vec<u8>> {

@@ -10,11 +10,13 @@ use std::sync::LazyLock;
 
 use crate::approvals::request::Request;
 use crate::cards::linked::{self, Paragraph};
-use crate::cards::{Action, REASON_FIELD};
-use crate::rules::{LOCAL_SETTINGS, Offer, Rule};
+use crate::cards::{Action, REASON_FIELD, permission};
+use crate::rules::Offer;
+use crate::text::{Lang, Text};
 use crate::wording::card::{self as words, Work};
+use crate::wording::page as said;
+use crate::wording::rule::Until;
 use crate::wording::toast::{Toast, Tone};
-use crate::wording::{Lang, Text, page as said};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -62,19 +64,19 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
         Action::Allow => (&words::ALLOW, ""),
         Action::Always => (&words::ALWAYS, ""),
         Action::Session => (&words::SESSION, ""),
-        Action::Deny => (&words::DENY, " class=\"danger\""),
+        Action::Wider => (&words::WIDER, ""),
+        Action::Deny | Action::DenyWith => (&words::DENY, " class=\"danger\""),
         Action::Interrupt => (&words::INTERRUPT, " class=\"danger\""),
         Action::Undo => (&words::UNDO, ""),
     };
-    if let (Action::Always, Ok(rules)) = (slip.action, &offer.always) {
-        let rules: Vec<_> = rules.iter().map(Rule::render).collect();
-        let _ = write!(
-            body,
-            "<pre class=\"alarm\">{}: {}\n{}: {LOCAL_SETTINGS}</pre>",
-            words::RULE.get(lang),
-            escaped(&rules.join("  ")),
-            words::RULE_FILE.get(lang),
-        );
+    let rules = match slip.action {
+        Action::Always => offer.always.as_ref().ok(),
+        Action::Wider => offer.wider.as_ref(),
+        _ => None,
+    };
+    if let Some(rules) = rules {
+        let said = permission::said(rules, &request.origin, Until::Undone, lang);
+        let _ = write!(body, "<pre class=\"alarm\">{}</pre>", escaped(&said));
     }
     let _ = write!(body, "<p>{}</p>", both(&said::CONFIRM, lang));
     let _ = write!(
@@ -106,7 +108,12 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
         "<button id=\"decide\"{class}>{}</button></form>",
         both(label, lang)
     );
-    document(&words::asks_to(Work::of(&request.tool)), "", &body, lang)
+    document(
+        &words::asks_to(&request.origin.caller.agent, Work::of(&request.tool)),
+        "",
+        &body,
+        lang,
+    )
 }
 
 /// What became of a request, or of a link.
@@ -170,7 +177,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approvals::request::{Digest, Origin};
+    use crate::approvals::request::{Caller, Digest, Origin};
     use crate::ids::RequestId;
     use serde_json::json;
 
@@ -191,8 +198,9 @@ mod tests {
                 agent: None,
                 pid: None,
                 hosted: false,
+                caller: Caller::default(),
             },
-            suggested: Vec::new(),
+            real: crate::approvals::request::RealPath::Unasked,
             asked_at: 0,
             deadline: 1,
         };

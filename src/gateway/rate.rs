@@ -2,9 +2,10 @@
 //! forget by age and never grow past their cap. The time is an argument.
 
 use core::net::IpAddr;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
-use crate::approvals::request::Millis;
+use crate::bounded::Bounded;
+use crate::clock::Millis;
 
 /// Requests one address may make in any second.
 pub const PER_SECOND: u32 = 20;
@@ -13,23 +14,28 @@ const MAX_ADDRESSES: usize = 1_024;
 const MAX_NONCES: usize = 16_384;
 const NONCE_AGE: Millis = 5 * 60 * 1_000;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rate {
-    seen: HashMap<IpAddr, (Millis, u32)>,
+    seen: Bounded<IpAddr, (Millis, u32)>,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self {
+            seen: Bounded::new(MAX_ADDRESSES),
+        }
+    }
 }
 
 impl Rate {
     /// Whether this address may make another request now.
     pub fn admits(&mut self, from: IpAddr, now: Millis) -> bool {
-        if self.seen.len() >= MAX_ADDRESSES && !self.seen.contains_key(&from) {
-            self.seen.retain(|_, (since, _)| now - *since < WINDOW);
-            if self.seen.len() >= MAX_ADDRESSES {
-                return false;
-            }
-        }
-        let (since, count) = self.seen.entry(from).or_insert((now, 0));
-        if now - *since >= WINDOW {
-            (*since, *count) = (now, 0);
+        let is_over = |(since, _): &(Millis, u32)| now - since >= WINDOW;
+        let Some((since, count)) = self.seen.live(from, is_over) else {
+            return false;
+        };
+        if *count == 0 {
+            *since = now;
         }
         *count = count.saturating_add(1);
         *count <= PER_SECOND

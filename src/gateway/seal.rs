@@ -24,6 +24,10 @@ pub enum Purpose {
     Call,
     /// Links to the webhook mode's pages.
     Link,
+    /// What lets one machine of a team touch one message.
+    Ticket,
+    /// The buttons of a team's gateways.
+    Team,
 }
 
 impl Purpose {
@@ -32,6 +36,8 @@ impl Purpose {
             Self::Button => b"nod button seal v1",
             Self::Call => b"nod call seal v1",
             Self::Link => b"nod link seal v1",
+            Self::Ticket => b"nod ticket seal v1",
+            Self::Team => b"nod team seal v1",
         }
     }
 }

@@ -2,8 +2,11 @@
 //! whether nod is there. Proof first: without it nothing is looked up, and
 //! every refusal looks the same.
 
+mod connection;
+
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,28 +14,27 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::routing::{any, get, post};
 use futures::future::BoxFuture;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::call::{self, Answer, CLOCK_WINDOW, Call, MAX_BODY, Proof, Stamp, Unread};
-use super::pages;
 use super::rate::{Nonces, Rate};
+use super::route::CallbackUrl;
 use super::seal::Sealer;
-use crate::approvals::request::Millis;
+use super::{caller, pages};
+use crate::approvals::outcome::Outcome;
 use crate::cards::Action;
+use crate::clock::Millis;
+use crate::ids::MachineId;
 use crate::wording::Toast;
 
 const READ_WITHIN: Duration = Duration::from_secs(2);
-const MAX_CONNECTIONS: usize = 256;
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +52,8 @@ pub enum DoorError {
 
 /// What is behind the door. Pages are there in webhook mode only.
 pub struct Inside {
+    /// A sealed call names the machine it is for.
+    pub machine: MachineId,
     pub decide: Box<dyn Fn(Call, bool) -> BoxFuture<'static, Answer> + Send + Sync>,
     pub pages: Option<Pages>,
     /// The figures a scraper on this machine reads.
@@ -88,9 +92,10 @@ pub struct Page {
     pub html: String,
 }
 
-/// Who may speak without a seal.
+/// What this machine is called, and who may speak without a seal.
 #[derive(Clone)]
 pub struct Terms {
+    pub url: Option<CallbackUrl>,
     pub sealer: Option<Sealer>,
     pub allow_unsealed: bool,
 }
@@ -111,6 +116,8 @@ struct Door {
     on_loopback: bool,
     rate: Mutex<Rate>,
     nonces: Mutex<Nonces>,
+    /// The owner was told that somebody calls this machine by another name.
+    told: AtomicBool,
 }
 
 /// Prometheus' text format.
@@ -130,14 +137,11 @@ pub async fn serve(listener: TcpListener, terms: Terms, inside: Inside, stop: Ca
         on_loopback,
         rate: Mutex::default(),
         nonces: Mutex::default(),
+        told: AtomicBool::new(false),
     }));
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let guests = Arc::default();
     let mut connections = JoinSet::new();
     loop {
-        let slot = tokio::select! {
-            () = stop.cancelled() => break,
-            Ok(slot) = Arc::clone(&slots).acquire_owned() => slot,
-        };
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
@@ -145,14 +149,11 @@ pub async fn serve(listener: TcpListener, terms: Terms, inside: Inside, stop: Ca
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, peer)) => {
-                let router = router
-                    .clone()
-                    .layer(Extension(From(peer.ip().to_canonical())));
-                let stop = stop.clone();
-                connections.spawn(async move {
-                    let _slot = slot;
-                    connection(stream, router, stop).await;
-                });
+                let from = peer.ip().to_canonical();
+                if let Some(seat) = connection::seat(&guests, from, &stop).await {
+                    let router = router.clone().layer(Extension(From(from)));
+                    connections.spawn(connection::run(stream, router, seat, stop.clone()));
+                }
             }
             Err(why) => {
                 warn!("a connection could not be taken: {why}");
@@ -163,27 +164,6 @@ pub async fn serve(listener: TcpListener, terms: Terms, inside: Inside, stop: Ca
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(CLOSE_WITHIN, all).await.is_err() {
         connections.abort_all();
-    }
-}
-
-async fn connection(stream: TcpStream, router: Router, stop: CancellationToken) {
-    let _ = stream.set_nodelay(true);
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(READ_WITHIN);
-    let service = TowerToHyperService::new(router);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(why) = served {
-        debug!("a connection ended early: {why}");
     }
 }
 
@@ -199,7 +179,35 @@ fn router(door: Arc<Door>) -> Router {
         .route("/deny", page())
         .route("/interrupt", page())
         .fallback(|| async { nothing() })
+        .layer(middleware::from_fn_with_state(Arc::clone(&door), received))
         .with_state(door)
+}
+
+/// What every caller has to pass: not too often, and by no trick played on a
+/// browser.
+async fn received(
+    State(door): State<Arc<Door>>,
+    Extension(from): Extension<From>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    if !door.admits(from) {
+        return too_many();
+    }
+    let (headers, own) = (request.headers(), door.terms.url.as_ref());
+    if !caller::names_us(headers, own) {
+        if !door.told.swap(true, Ordering::Relaxed) {
+            warn!(
+                "refused a call by a name that is not this machine's: set `CALLBACK_SERVER_URL` to the name others use"
+            );
+        }
+        return answer(StatusCode::FORBIDDEN, &refusal("not this machine's name"));
+    }
+    let path = request.uri().path().trim_start_matches('/');
+    if !caller::comes_from_us(headers, own, Action::parse(path).is_some()) {
+        return answer(StatusCode::FORBIDDEN, &refusal("not from another site"));
+    }
+    next.run(request).await
 }
 
 impl Door {
@@ -212,11 +220,17 @@ impl Door {
         rate.admits(from.0, self.now())
     }
 
-    /// The seal's time and nonce, once each.
-    fn accepts(&self, stamp: &Stamp) -> Result<(), Refused> {
+    /// The seal's time, its receiver, and its nonce once.
+    fn accepts(&self, call: &Call, stamp: &Stamp) -> Result<(), Refused> {
         let now = self.now();
-        if (now - stamp.sent_at).abs() > CLOCK_WINDOW {
+        if now.abs_diff(stamp.sent_at) > CLOCK_WINDOW.unsigned_abs() {
             return Err(Refused::Clock);
+        }
+        match &call.to {
+            Some(machine) if *machine == self.inside.machine => {}
+            None if call.action == call::WHOSE => {}
+            None => return Err(Refused::Older),
+            Some(_) => return Err(Refused::Unproven),
         }
         let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         if nonces.first(&stamp.nonce, now) {
@@ -237,6 +251,24 @@ enum Refused {
     Unproven,
     /// The seal holds and the time does not.
     Clock,
+    /// The seal holds and could have been for any machine.
+    Older,
+}
+
+impl Refused {
+    fn message(self) -> String {
+        match self {
+            Self::Unproven => "unauthorized".to_owned(),
+            Self::Clock => format!(
+                "the {} of one machine is off by more than 30 seconds",
+                call::CLOCK
+            ),
+            Self::Older => format!(
+                "the call names no machine, as an {} nod's: update it there",
+                call::OLDER
+            ),
+        }
+    }
 }
 
 async fn decision(
@@ -244,8 +276,9 @@ async fn decision(
     Extension(from): Extension<From>,
     request: Request,
 ) -> Result<Response<Body>, Infallible> {
-    if !door.admits(from) {
-        return Ok(too_many());
+    if !caller::is_json(request.headers()) {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Ok(answer(status, &refusal("not application/json")));
     }
     let body = match read(request).await {
         Ok(body) => body,
@@ -258,21 +291,17 @@ async fn decision(
     };
     let read = Call::read(&body, door.terms.sealer.as_ref());
     let refused = match &read {
-        Ok((_, Proof::Sealed(stamp))) => door.accepts(stamp).err(),
+        Ok((call, Proof::Sealed(stamp))) => door.accepts(call, stamp).err(),
         Ok((_, Proof::None)) | Err(Unread::Unproven) => {
             (!door.trusts_unsealed(from)).then_some(Refused::Unproven)
         }
         Err(Unread::Malformed) => None,
     };
-    match refused {
-        Some(Refused::Unproven) => {
-            return Ok(answer(StatusCode::UNAUTHORIZED, &refusal("unauthorized")));
+    if let Some(why) = refused {
+        if why == Refused::Older {
+            warn!("refused a call of a machine that runs an older nod: update it there");
         }
-        Some(Refused::Clock) => {
-            let why = "the clock of one machine is off by more than 30 seconds";
-            return Ok(answer(StatusCode::UNAUTHORIZED, &refusal(why)));
-        }
-        None => {}
+        return Ok(answer(StatusCode::UNAUTHORIZED, &refusal(&why.message())));
     }
     Ok(match read {
         Ok((call, Proof::Sealed(stamp))) => {
@@ -286,16 +315,13 @@ async fn decision(
             answer(StatusCode::OK, &decided.to_json(None))
         }
         Err(_) => {
-            let invalid = Answer::of(Toast::Invalid, None);
+            let invalid = Answer::of(Outcome::Nothing, Toast::Invalid, None);
             answer(StatusCode::BAD_REQUEST, &invalid.to_json(None))
         }
     })
 }
 
-async fn status(State(door): State<Arc<Door>>, Extension(from): Extension<From>) -> Response<Body> {
-    if !door.admits(from) {
-        return too_many();
-    }
+async fn status() -> Response<Body> {
     answer(StatusCode::OK, &json!({"status": "ok", "service": "nod"}))
 }
 
@@ -304,9 +330,6 @@ async fn metrics(
     State(door): State<Arc<Door>>,
     Extension(from): Extension<From>,
 ) -> Response<Body> {
-    if !door.admits(from) {
-        return too_many();
-    }
     if !from.0.to_canonical().is_loopback() {
         return nothing();
     }
@@ -316,14 +339,7 @@ async fn metrics(
     response
 }
 
-async fn page(
-    State(door): State<Arc<Door>>,
-    Extension(from): Extension<From>,
-    request: Request,
-) -> Response<Body> {
-    if !door.admits(from) {
-        return too_many();
-    }
+async fn page(State(door): State<Arc<Door>>, request: Request) -> Response<Body> {
     let Some(pages) = &door.inside.pages else {
         return nothing();
     };

@@ -4,8 +4,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::approvals::request::Millis;
 use crate::cards::Action;
+use crate::clock::Millis;
+use crate::hex;
 use crate::ids::RequestId;
 
 const MAX: usize = 4_096;
@@ -31,11 +32,7 @@ impl Tickets {
         chance: [u8; 16],
         now: Millis,
     ) -> String {
-        let ticket = chance.iter().fold(String::new(), |mut text, byte| {
-            use std::fmt::Write as _;
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let ticket = hex::encode(&chance);
         let mut state = self.lock();
         state.forget(now - AGE, MAX - 1);
         state.order.push_back((now, ticket.clone()));

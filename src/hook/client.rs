@@ -12,11 +12,13 @@ use serde_json::Value;
 
 use super::connect::{self, Unreachable};
 use super::wire::answer::{self, Decision};
+use super::wire::error_word::ErrorWord;
 use super::wire::{
     self, Ack, Additions, MAX_REQUEST, Message, Notice, Order, Registration, WireError,
 };
 use crate::approvals::request::Digest;
 use crate::approvals::token::Token;
+use crate::claude::mailbox::Mailbox;
 use crate::ids::RequestId;
 use line::{Line, Silence};
 
@@ -33,6 +35,8 @@ pub struct Question {
     pub cwd: Option<PathBuf>,
     pub agent: Option<String>,
     pub pid: Option<u32>,
+    /// Where the session takes words.
+    pub mailbox: Option<Mailbox>,
 }
 
 /// How long each step may take.
@@ -65,9 +69,9 @@ impl Patience {
 pub enum Unanswered {
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
-    /// `error` is the protocol's word for it, `message` the daemon's own.
+    /// With the daemon's own sentence.
     #[error("the daemon refused the request: {message}")]
-    Refused { error: String, message: String },
+    Refused { error: ErrorWord, message: String },
     #[error("the daemon does not answer")]
     Hung,
     #[error("the daemon went away and did not come back")]
@@ -100,6 +104,17 @@ pub fn ask(
     patience: &Patience,
     listener: Option<BorrowedFd<'_>>,
 ) -> Result<Decision, Unanswered> {
+    ask_of(socket, question, patience, listener, |_| {})
+}
+
+/// As [`ask`]; `met` hears which nod the daemon is that took the request in.
+pub fn ask_of(
+    socket: &Path,
+    question: &Question,
+    patience: &Patience,
+    listener: Option<BorrowedFd<'_>>,
+    met: impl FnOnce(&str),
+) -> Result<Decision, Unanswered> {
     let give_up = Instant::now() + patience.answer;
     let mut asking = Asking {
         socket,
@@ -108,8 +123,12 @@ pub fn ask(
         listener,
         give_up,
         token: None,
+        daemon: None,
     };
     let mut line = asking.register()?;
+    if let Some(daemon) = asking.daemon.take() {
+        met(&daemon);
+    }
     loop {
         match asking.wait(&mut line) {
             Err(Unanswered::Lost) => line = asking.come_back()?,
@@ -125,6 +144,8 @@ struct Asking<'a> {
     listener: Option<BorrowedFd<'a>>,
     give_up: Instant,
     token: Option<Token>,
+    /// Which nod took the request in.
+    daemon: Option<String>,
 }
 
 impl<'a> Asking<'a> {
@@ -149,8 +170,9 @@ impl<'a> Asking<'a> {
         };
         match Ack::decode(&ack)? {
             Ack::Registered { nod, .. } => {
-                if let Some(token) = nod.and_then(|nod| nod.resume_token) {
-                    self.token = Some(token);
+                if let Some(nod) = nod {
+                    self.token = nod.resume_token.or(self.token.take());
+                    self.daemon = Some(nod.server_version);
                 }
                 Ok(line)
             }
@@ -171,6 +193,7 @@ impl<'a> Asking<'a> {
                 cwd: question.cwd.clone(),
                 agent: question.agent.clone(),
                 pid: question.pid,
+                mailbox: question.mailbox.clone(),
             }),
         })
         .encode()
@@ -228,27 +251,16 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Tells the daemon of another hook event, and waits `limit` at most in all.
-/// The reply is the daemon's word on it, if it came in time.
-pub fn notify(
-    socket: &Path,
-    project: &Path,
-    raw_input: &[u8],
-    limit: Duration,
-) -> Result<Value, Unanswered> {
+/// Hands the daemon another hook event, within `limit`. Nobody waits for what
+/// it makes of it: Claude Code stands still until the hook has ended.
+pub fn notify(socket: &Path, notice: Notice, limit: Duration) -> Result<(), Unanswered> {
     let until = Instant::now() + limit;
-    let message = Message::Notify(Notice {
-        project: project.to_owned(),
-        raw_input: raw_input.to_owned(),
-    })
-    .encode();
+    let message = Message::Notify(notice).encode();
     if message.len() > MAX_REQUEST {
         return Err(Unanswered::TooLarge);
     }
     let mut line = Line::new(connect::dial(socket)?, None);
-    line.write(&message, until)?;
-    let reply = line.read_object(until)??;
-    serde_json::from_slice(&reply).map_err(|error| WireError::BadJson(error.to_string()).into())
+    Ok(line.write(&message, until)?)
 }
 
 /// Hands the daemon a person's order and returns how it is afterwards.

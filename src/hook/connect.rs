@@ -101,3 +101,15 @@ fn check_server(stream: &UnixStream, path: &Path, uid: u32) -> Result<(), Unreac
 fn check_server(_stream: &UnixStream, path: &Path, uid: u32) -> Result<(), Unreachable> {
     check_place(path, uid)
 }
+
+/// The process at the other end, where the kernel tells.
+#[cfg(target_os = "linux")]
+pub fn peer_pid(stream: &UnixStream) -> Option<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn peer_pid(_stream: &UnixStream) -> Option<u32> {
+    None
+}

@@ -3,14 +3,15 @@
 //! from a living daemon, never removes what is not ours.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{
-    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
+    DirBuilderExt as _, FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
     PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use tokio::net::UnixListener;
 
 use super::connect::{self, Unreachable};
@@ -18,6 +19,9 @@ use super::paths::MAX_PATH;
 
 /// The mode bits of everybody but the owner.
 const OTHERS: u32 = 0o077;
+/// Digits of the largest process id there is.
+const PID_WIDTH: usize = 10;
+const LOCK_MAX: u64 = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
@@ -187,18 +191,17 @@ fn lock(path: &Path) -> Result<File, ListenError> {
         path: name.clone(),
         source,
     };
-    let mut file = OpenOptions::new()
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .custom_flags(flags.bits().cast_signed())
         .open(&name)
         .map_err(io)?;
-    if file.metadata().map_err(io)?.uid() != connect::own_uid() {
-        return Err(unsafe_place(&name, "it belongs to another user"));
-    }
+    check_lock(&name, &file.metadata().map_err(io)?)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
@@ -211,11 +214,27 @@ fn lock(path: &Path) -> Result<File, ListenError> {
         }
         Err(std::fs::TryLockError::Error(source)) => return Err(io(source)),
     }
-    file.set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(io)?;
+    // As long as any that stood there before, so nothing need be cut off.
+    let pid = format!("{:<PID_WIDTH$}\n", std::process::id());
+    file.write_all_at(pid.as_bytes(), 0).map_err(io)?;
     Ok(file)
+}
+
+/// Others may put a second name of one of our files into a shared directory,
+/// and nod must not write into that.
+fn check_lock(name: &Path, is: &Metadata) -> Result<(), ListenError> {
+    let problem = if !is.is_file() {
+        "it is not a regular file"
+    } else if is.uid() != connect::own_uid() {
+        "it belongs to another user"
+    } else if is.nlink() != 1 {
+        "it has a second name elsewhere"
+    } else if is.len() > LOCK_MAX {
+        "it holds more than a lock does"
+    } else {
+        return Ok(());
+    };
+    Err(unsafe_place(name, problem))
 }
 
 /// Under the lock: nothing at the path, or a socket of ours nobody serves.

@@ -7,15 +7,17 @@ mod connection;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::connect;
 use super::listen::Listening;
+use super::wire::error_word::ErrorWord;
 use super::wire::{Notice, Order, Registration};
 use crate::approvals::desk::Waiting;
 use admission::Admission;
@@ -29,6 +31,10 @@ pub struct Limits {
     /// From the connection to a complete request.
     pub complete_within: Duration,
     pub unfinished: usize,
+    /// A request of more bytes than this is large, and only so many are taken
+    /// in at once: each costs several times its size until it is registered.
+    pub large: usize,
+    pub large_at_once: usize,
     pub register_within: Duration,
     pub write_within: Duration,
     /// A v1 client takes the ack with one read of whatever is there, so the
@@ -45,6 +51,8 @@ impl Default for Limits {
             request: super::wire::MAX_REQUEST,
             complete_within: Duration::from_secs(5),
             unfinished: 256,
+            large: 64 * 1024,
+            large_at_once: 4,
             register_within: Duration::from_millis(1500),
             write_within: Duration::from_secs(2),
             after_ack: Duration::from_millis(100),
@@ -58,13 +66,15 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     pub pid: Option<i32>,
+    /// When it connected: connections are told apart in the order they came,
+    /// the tasks that read them run in any.
+    pub since: Instant,
 }
 
 /// Why a registration was turned down; the terminal decides then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// A word for programs: `full`, `duplicate`, `offline`, …
-    pub error: &'static str,
+    pub error: ErrorWord,
     pub message: String,
 }
 
@@ -94,6 +104,7 @@ pub async fn serve<R, RF, N, NF, O, OF>(
 {
     let limits = Arc::new(limits);
     let admission = Admission::new(limits.unfinished);
+    let large = Arc::new(Semaphore::new(limits.large_at_once));
     let mut tasks = JoinSet::new();
     let mut pause = Pause::default();
     loop {
@@ -115,8 +126,12 @@ pub async fn serve<R, RF, N, NF, O, OF>(
                     () = cancel.cancelled() => break,
                     slot = admission.admit() => slot,
                 };
-                let (intake, limits) = (Arc::clone(&intake), Arc::clone(&limits));
-                tasks.spawn(connection::converse(stream, peer, intake, limits, slot));
+                let line = connection::Line {
+                    stream,
+                    limits: Arc::clone(&limits),
+                    large: Arc::clone(&large),
+                };
+                tasks.spawn(connection::converse(line, peer, Arc::clone(&intake), slot));
             }
             Err(error) => {
                 if pause.is_first() {
@@ -163,7 +178,10 @@ impl Pause {
 
 fn identify(stream: &UnixStream, uid: u32) -> Option<Peer> {
     match stream.peer_cred() {
-        Ok(peer) if peer.uid() == uid => Some(Peer { pid: peer.pid() }),
+        Ok(peer) if peer.uid() == uid => Some(Peer {
+            pid: peer.pid(),
+            since: Instant::now(),
+        }),
         Ok(peer) => {
             tracing::warn!(
                 uid = peer.uid(),

@@ -14,12 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::listen::listen;
 use super::server::{Intake, Limits, Refused, serve};
+use super::wire::error_word::ErrorWord;
 use super::wire::{Notice, Registration};
 use crate::approvals::action::Action;
 use crate::approvals::answer::{Answer, Extras};
 use crate::approvals::desk::expiry::run_expiry;
 use crate::approvals::desk::{Claim, Desk, Return, Waiting};
-use crate::approvals::request::{Digest, Millis, Operator, Origin, Reach, Request};
+use crate::approvals::request::{Caller, Digest, Operator, Origin, Reach, Request};
+use crate::clock::Millis;
 use crate::ids::{RequestId, UserId};
 
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
@@ -148,11 +150,11 @@ fn take(desk: &Arc<Desk>, asked: &Registration, patience: Duration) -> Result<Wa
                 },
                 past.at,
             )),
-            Err(error) => Err(refused("resume", error.to_string())),
+            Err(error) => Err(refused(ErrorWord::Unknown, error.to_string())),
         };
     }
     let input: Value = serde_json::from_slice(&asked.raw_input)
-        .map_err(|error| refused("invalid_request", error.to_string()))?;
+        .map_err(|error| refused(ErrorWord::InvalidRequest, error.to_string()))?;
     let now = now();
     let request = Request {
         id: asked.id.clone(),
@@ -169,13 +171,14 @@ fn take(desk: &Arc<Desk>, asked: &Registration, patience: Duration) -> Result<Wa
             agent: None,
             pid: None,
             hosted: false,
+            caller: Caller::default(),
         },
-        suggested: Vec::new(),
+        real: crate::approvals::request::RealPath::Unasked,
         asked_at: now,
         deadline: now + Millis::try_from(patience.as_millis()).unwrap(),
     };
     desk.register(request)
-        .map_err(|error| refused("duplicate", error.to_string()))
+        .map_err(|error| refused(ErrorWord::Duplicate, error.to_string()))
 }
 
 pub(super) fn id(n: usize) -> RequestId {

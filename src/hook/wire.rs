@@ -3,6 +3,7 @@
 //! travel from the daemon to the hook only.
 
 pub mod answer;
+pub mod error_word;
 pub mod scan;
 
 use base64::Engine as _;
@@ -12,8 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-use crate::approvals::request::{Digest, Millis};
+use self::error_word::ErrorWord;
+use crate::approvals::request::Digest;
 use crate::approvals::token::Token;
+use crate::claude::mailbox::Mailbox;
+use crate::clock::Millis;
 use crate::ids::{BadId, RequestId, SessionId};
 
 /// The version nod's own client and server speak, besides plain v1.
@@ -94,6 +98,7 @@ pub struct Additions {
     pub cwd: Option<PathBuf>,
     pub agent: Option<String>,
     pub pid: Option<u32>,
+    pub mailbox: Option<Mailbox>,
 }
 
 /// Another hook event; nobody waits for an answer to it.
@@ -101,6 +106,8 @@ pub struct Additions {
 pub struct Notice {
     pub project: PathBuf,
     pub raw_input: Vec<u8>,
+    /// Where the session takes words, as its hook was told.
+    pub mailbox: Option<Mailbox>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,6 +140,28 @@ struct RawAdditions {
     agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mailbox: Option<RawMailbox>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RawMailbox {
+    socket: String,
+    token: String,
+}
+
+impl RawMailbox {
+    fn of(mailbox: Option<&Mailbox>) -> Option<Self> {
+        mailbox.map(|mailbox| Self {
+            socket: mailbox.socket.to_string_lossy().into_owned(),
+            token: mailbox.expose_token().to_owned(),
+        })
+    }
+
+    /// One that can't be used is none: nothing but speaking depends on it.
+    fn read(&self) -> Option<Mailbox> {
+        Mailbox::new(&self.socket, &self.token)
+    }
 }
 
 impl Message {
@@ -172,7 +201,10 @@ impl Message {
             Self::Notify(notice) => RawMessage {
                 project_dir: Some(notice.project.to_string_lossy().into_owned()),
                 raw_input_encoded: Some(encode_base64(&notice.raw_input)),
-                ..bare(verb("notify"))
+                ..bare(verb("notify").map(|nod| RawAdditions {
+                    mailbox: RawMailbox::of(notice.mailbox.as_ref()),
+                    ..nod
+                }))
             },
             Self::Order(order) => bare(verb(order.verb())),
             Self::Received => bare(verb("received")),
@@ -214,6 +246,7 @@ impl Registration {
                     .map(|cwd| cwd.to_string_lossy().into_owned()),
                 agent: nod.agent.clone(),
                 pid: nod.pid,
+                mailbox: RawMailbox::of(nod.mailbox.as_ref()),
             }),
         }
     }
@@ -248,14 +281,17 @@ impl Additions {
             cwd: raw.cwd.map(PathBuf::from),
             agent: raw.agent,
             pid: raw.pid,
+            mailbox: raw.mailbox.as_ref().and_then(RawMailbox::read),
         })
     }
 }
 
 impl Notice {
     fn read(raw: RawMessage) -> Result<Self, WireError> {
+        let mailbox = raw.nod.as_ref().and_then(|nod| nod.mailbox.as_ref());
         Ok(Self {
             project: raw.project_dir.unwrap_or_default().into(),
+            mailbox: mailbox.and_then(RawMailbox::read),
             raw_input: read_input(raw.raw_input_encoded)?,
         })
     }
@@ -271,7 +307,7 @@ pub enum Ack {
     },
     Refused {
         session: String,
-        error: String,
+        error: ErrorWord,
         message: String,
     },
 }
@@ -311,7 +347,7 @@ impl Ack {
             } => json!({
                 "success": false,
                 "fallback_to_terminal": true,
-                "error": error,
+                "error": error.as_str(),
                 "session_id": session,
                 "message": message,
             }),
@@ -345,7 +381,7 @@ impl Ack {
         if !raw.success {
             return Ok(Self::Refused {
                 session,
-                error: raw.error,
+                error: ErrorWord::parse(&raw.error),
                 message: raw.message,
             });
         }

@@ -3,152 +3,56 @@
 
 use std::ffi::OsStr;
 
-use super::{MAX_CONTENT, MAX_RULES, NoRule, Reach, Rule, path};
-use crate::approvals::request::{Origin, Request};
-use crate::cards::escape;
+use super::{Call, NoRule, Reach, Rule, path, programs};
 
 /// One command of a list or pipeline.
 #[derive(Debug, PartialEq, Eq)]
-struct Part<'a> {
-    text: &'a str,
+struct Part {
     /// Without quotes and backslashes, as the program would get them.
     words: Vec<String>,
 }
 
-/// Programs that run what they are given: a rule for them holds nothing.
-const RUNNERS: &[&str] = &[
-    ".",
-    "ash",
-    "at",
-    "bash",
-    "batch",
-    "builtin",
-    "bunx",
-    "chroot",
-    "chrt",
-    "command",
-    "crontab",
-    "csh",
-    "dash",
-    "doas",
-    "env",
-    "eval",
-    "exec",
-    "expect",
-    "fish",
-    "flock",
-    "gdb",
-    "ionice",
-    "ksh",
-    "nice",
-    "nohup",
-    "npx",
-    "nsenter",
-    "parallel",
-    "pipx",
-    "pkexec",
-    "pnpx",
-    "pwsh",
-    "rsh",
-    "runuser",
-    "script",
-    "setsid",
-    "sg",
-    "sh",
-    "source",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "tcsh",
-    "time",
-    "timeout",
-    "trap",
-    "unshare",
-    "uvx",
-    "watch",
-    "xargs",
-    "zsh",
-];
-const INTERPRETERS: &[&str] = &[
-    "bun",
-    "deno",
-    "julia",
-    "lua",
-    "node",
-    "osascript",
-    "perl",
-    "php",
-    "powershell",
-    "python",
-    "r",
-    "rscript",
-    "ruby",
-    "tclsh",
-];
-/// Programs with a subcommand that runs something of the caller's choice.
-const RUNNING_SUBCOMMANDS: &[(&str, &[&str])] = &[
-    ("docker", &["compose", "exec", "run"]),
-    ("podman", &["exec", "run"]),
-    ("kubectl", &["debug", "exec", "run"]),
-    ("npm", &["exec", "x"]),
-    ("pnpm", &["dlx", "exec"]),
-    ("yarn", &["dlx", "exec"]),
-    ("uv", &["run", "tool"]),
-    ("poetry", &["run"]),
-    ("go", &["run", "generate"]),
-    ("nix", &["develop", "run", "shell"]),
-];
-/// Programs with an option that runs something or reaches anywhere, so that
-/// a rule for "anything after these words" would be far wider than it looks.
-const NEVER_OPEN: &[&str] = &[
-    "awk", "curl", "dd", "find", "gawk", "install", "make", "mv", "rm", "rsync", "scp", "sed",
-    "tar", "tee", "vim", "wget",
-];
+/// The exact command, where a rule for it matches that command and no other.
+pub(super) fn rule(call: Call<'_>, reach: Reach) -> Result<Rule, NoRule> {
+    let command = super::field(call, "command")?.trim_matches(' ');
+    checked(call, command, reach)?;
+    Ok(Rule::new("Bash", command))
+}
 
-/// The rules an "always" for this command would leave: those Claude Code
-/// proposes where every one can be taken, else the command itself.
-pub(super) fn rules(request: &Request, reach: Reach) -> Result<Vec<Rule>, NoRule> {
-    let command = super::field(request, "command")?.trim_matches(' ');
+/// The beginning of the command that may be left open.
+pub(super) fn wider(call: Call<'_>) -> Option<Rule> {
+    let command = super::field(call, "command").ok()?.trim_matches(' ');
+    let part = checked(call, command, Reach::Always).ok()?;
+    let beginning = programs::harmless_beginning(&part.words)?;
+    let follows = command.strip_prefix(beginning)?;
+    (follows.is_empty() || follows.starts_with(' '))
+        .then(|| Rule::new("Bash", &format!("{beginning} *")))
+}
+
+/// A list or pipeline gets no rule: Claude Code matches one for a pipeline
+/// against nothing, and one for a list lets a redirection into any file of the
+/// project pass behind its last command.
+fn checked(call: Call<'_>, command: &str, reach: Reach) -> Result<Part, NoRule> {
     super::writable(command)?;
-    let parts = parts(command)?;
+    let mut parts = parts(command)?;
     for part in &parts {
-        part.check(&request.origin, reach == Reach::Always)?;
+        part.check(call, reach == Reach::Always)?;
     }
-    let suggested = &request.suggested;
-    let contents = suggested.iter().filter_map(|rule| rule.content.as_deref());
-    let acceptable = !suggested.is_empty()
-        && suggested.len() <= MAX_RULES
-        && contents.map(str::len).sum::<usize>() <= MAX_CONTENT
-        && suggested.iter().all(|rule| {
-            rule.tool == "Bash"
-                && rule
-                    .content
-                    .as_deref()
-                    .is_some_and(|content| covers(content, &parts))
-        });
-    if acceptable {
-        return Ok(suggested.clone());
-    }
-    match &parts[..] {
-        [_] => Ok(vec![Rule::new("Bash", command)]),
+    match (parts.pop(), parts.is_empty()) {
+        (Some(part), true) => Ok(part),
         _ => Err(NoRule::Compound),
     }
 }
 
 /// Splits at the shell's operators. Quotes must be paired; redirections,
 /// subshells, comments and everything the shell would expand are refused.
-fn parts(command: &str) -> Result<Vec<Part<'_>>, NoRule> {
-    if depth(command).is_none() {
+fn parts(command: &str) -> Result<Vec<Part>, NoRule> {
+    if !parentheses_pair(command) {
         return Err(NoRule::Unpaired);
     }
     let mut parts = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
-    let mut from = 0;
     let mut chars = command.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         match c {
@@ -199,52 +103,76 @@ fn parts(command: &str) -> Result<Vec<Part<'_>>, NoRule> {
             ' ' => words.extend(word.take()),
             ';' | '&' | '|' => {
                 words.extend(word.take());
-                push(&mut parts, &command[from..at], &mut words)?;
+                push(&mut parts, &mut words)?;
                 if c != ';' && chars.next_if(|&(_, next)| next == c).is_none() && c == '&' {
                     return Err(NoRule::Compound);
                 }
-                from = chars.peek().map_or(command.len(), |&(next, _)| next);
             }
             _ => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word.take());
-    push(&mut parts, &command[from..], &mut words)?;
+    push(&mut parts, &mut words)?;
     Ok(parts)
 }
 
-fn push<'a>(
-    parts: &mut Vec<Part<'a>>,
-    text: &'a str,
-    words: &mut Vec<String>,
-) -> Result<(), NoRule> {
+fn push(parts: &mut Vec<Part>, words: &mut Vec<String>) -> Result<(), NoRule> {
     if words.is_empty() {
         return Err(NoRule::Compound);
     }
     parts.push(Part {
-        text: text.trim_matches(' '),
         words: std::mem::take(words),
     });
     Ok(())
 }
 
-/// Paired parentheses, also inside quotes: a rule's text has no quotes.
-fn depth(text: &str) -> Option<usize> {
+/// Also inside quotes: a rule's text has no quotes.
+fn parentheses_pair(text: &str) -> bool {
     let open = text.chars().try_fold(0_usize, |depth, c| match c {
         '(' => Some(depth + 1),
         ')' => depth.checked_sub(1),
         _ => Some(depth),
-    })?;
-    (open == 0).then_some(open)
+    });
+    open == Some(0)
 }
 
-impl Part<'_> {
-    fn check(&self, origin: &Origin, inside_only: bool) -> Result<(), NoRule> {
+impl Part {
+    fn check(&self, call: Call<'_>, inside_only: bool) -> Result<(), NoRule> {
+        if holds_password(&self.words) {
+            return Err(NoRule::Secret);
+        }
         if runs_others(&self.words) {
             return Err(NoRule::Runner);
         }
+        let written = self
+            .words
+            .iter()
+            .position(|word| !is_assignment(word))
+            .unwrap_or(0);
+        let program = &self.words[written];
+        let own = program.contains('/')
+            && !program.starts_with('~')
+            && path::is_inside(&path::resolve(call.cwd, program), call.project);
+        let later = &self.words[written + 1..];
+        if later.iter().any(|word| programs::may_run(word)) {
+            return Err(NoRule::Runner);
+        }
+        if self.words.iter().any(|word| programs::names_input(word)) {
+            return Err(NoRule::Stdin);
+        }
+        match programs::input(program, own, later) {
+            programs::Input::Data => {}
+            programs::Input::Orders => return Err(NoRule::Stdin),
+            programs::Input::Unknown => return Err(NoRule::UnknownProgram),
+        }
+        // An address is no path; every other run of slashes begins one.
+        let words: Vec<String> = self
+            .words
+            .iter()
+            .map(|word| without_schemes(word))
+            .collect();
         let pieces = || {
-            self.words
+            words
                 .iter()
                 .flat_map(|word| word.split(['=', ':', '@', ',', ' ', '\'', '"']))
         };
@@ -264,14 +192,12 @@ impl Part<'_> {
             if named.starts_with('~') {
                 return true;
             }
-            let reaches = (named.starts_with('/') && !named.starts_with("//"))
-                || named.split('/').any(|name| name == "..");
-            let resolved = path::resolve(&origin.cwd, named);
-            let inside = resolved == origin.project || path::is_inside(&resolved, &origin.project);
+            let reaches = named.starts_with('/') || named.split('/').any(|name| name == "..");
+            let resolved = path::resolve(call.cwd, named);
+            let inside = resolved == call.project || path::is_inside(&resolved, call.project);
             reaches && named != "/dev/null" && !inside
         };
-        let elsewhere =
-            origin.cwd != origin.project && !path::is_inside(&origin.cwd, &origin.project);
+        let elsewhere = call.cwd != call.project && !path::is_inside(call.cwd, call.project);
         if inside_only && (elsewhere || pieces().any(outside)) {
             return Err(NoRule::OutsideProject);
         }
@@ -285,21 +211,36 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Variables that choose what a later program loads or runs.
+fn without_schemes(word: &str) -> String {
+    let schemes = ["http://", "https://", "ssh://", "git://"];
+    let word = word.to_owned();
+    schemes
+        .iter()
+        .fold(word, |word, scheme| word.replace(scheme, ""))
+}
+
+/// Whether a variable may choose what a later program loads or runs. Only
+/// those that everybody knows don't.
 fn steers(assignment: &str) -> bool {
+    const HARMLESS: &[&str] = &[
+        "CI",
+        "COLUMNS",
+        "DEBUG",
+        "FORCE_COLOR",
+        "HOST",
+        "LANG",
+        "LC_ALL",
+        "LOG_LEVEL",
+        "NODE_ENV",
+        "NO_COLOR",
+        "PORT",
+        "RUST_BACKTRACE",
+        "RUST_LOG",
+        "TERM",
+        "TZ",
+    ];
     let name = assignment.split('=').next().unwrap_or("");
-    [
-        "LD_", "DYLD_", "GIT_", "PYTHON", "PERL", "RUBY", "NODE_", "NPM_", "BASH_", "JAVA_",
-    ]
-    .iter()
-    .any(|prefix| name.to_ascii_uppercase().starts_with(prefix))
-        || ["_OPTIONS", "_COMMAND", "_PROXY", "_WRAPPER", "FLAGS"]
-            .iter()
-            .any(|suffix| name.to_ascii_uppercase().ends_with(suffix))
-        || matches!(
-            name,
-            "PATH" | "ENV" | "IFS" | "EDITOR" | "VISUAL" | "PAGER" | "SHELL" | "HOME"
-        )
+    !HARMLESS.contains(&name)
 }
 
 fn program(words: &[String]) -> (String, &[String]) {
@@ -311,104 +252,95 @@ fn program(words: &[String]) -> (String, &[String]) {
     (name.to_ascii_lowercase(), &words[first + 1..])
 }
 
-fn is_interpreter(name: &str) -> bool {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&stem)
-}
-
 /// Whether what runs is decided by the arguments rather than by the program.
 fn runs_others(words: &[String]) -> bool {
     let (name, rest) = program(words);
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     // `a+=1`, `a[0]=1`: an assignment to some shells, with the program behind it.
     // Blanks and quotes: no program is called so, and a reader of the rule may
     // take a part of it for another.
-    let program = words.iter().find(|word| !is_assignment(word));
-    if program.is_some_and(|word| word.contains(['=', ' ', '\\', '\'', '"'])) {
+    let written = words.iter().find(|word| !is_assignment(word));
+    if written.is_some_and(|word| word.contains(['=', ' ', '\\', '\'', '"'])) {
         return true;
     }
-    if name.is_empty() || RUNNERS.contains(&&*name) || RUNNERS.contains(&stem) {
-        return true;
-    }
-    if words
+    let steered = words
         .iter()
         .take_while(|word| is_assignment(word))
-        .any(|word| steers(word))
+        .any(|word| steers(word));
+    if name.is_empty()
+        || steered
+        || programs::is_runner(&name)
+        || programs::runs_by_subcommand(&name, rest)
     {
         return true;
     }
     let mut options = rest.iter().map(String::as_str);
-    if is_interpreter(&name) {
-        // Nothing but options means that it reads a program from its input.
-        let script = rest.iter().any(|word| !word.starts_with('-'));
-        let inline = options.any(|word| {
-            let short = word.starts_with('-') && !word.starts_with("--");
-            matches!(word, "-" | "eval" | "x" | "exec")
-                || word.starts_with("--eval")
-                || word.starts_with("--print")
-                || (short && word.contains(['c', 'e', 'E', 'p', 'r']))
-        });
-        return !script || inline;
-    }
     match &*name {
-        "find" | "fd" => options.any(|word| {
-            word.starts_with("-exec")
-                || word.starts_with("-ok")
-                || word == "-delete"
-                || word == "-x"
-                || word == "-X"
-                || word.starts_with("--exec")
+        _ if programs::is_interpreter(&name) => programs::interprets_more(&name, rest),
+        "find" => options
+            .any(|word| word.starts_with("-exec") || word.starts_with("-ok") || word == "-delete"),
+        // Its short options may stand together.
+        "fd" => options.any(|word| {
+            word.starts_with("--exec")
+                || (word.starts_with('-') && !word.starts_with("--") && word.contains(['x', 'X']))
         }),
+        "cmake" => options.any(|word| word == "-E"),
+        "just" => options.any(|word| word.starts_with('-')),
+        "rg" => options.any(|word| word.starts_with("--pre")),
+        "docker" | "podman" => options
+            .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('i')),
         "git" => options
             .take_while(|word| word.starts_with('-'))
-            .any(|word| word.starts_with("-c") || word.starts_with("--")),
-        _ => RUNNING_SUBCOMMANDS
-            .iter()
-            .filter(|(known, _)| *known == name)
-            .any(|(_, running)| {
-                options
-                    .find(|word| !word.starts_with('-'))
-                    .is_some_and(|word| running.contains(&word))
-            }),
+            .any(|word| word.starts_with("-c") || (word.starts_with("--") && word != "--version")),
+        _ => false,
     }
 }
 
-/// Whether a proposed rule belongs to one of the parts and is narrow enough to
-/// be shown as what it is: the part itself, or program and subcommand followed
-/// by anything.
-fn covers(content: &str, parts: &[Part<'_>]) -> bool {
-    if content.len() > MAX_CONTENT || !escape::is_plain(content) {
-        return false;
-    }
-    let open = content
-        .strip_suffix(" *")
-        .or_else(|| content.strip_suffix(":*"));
-    let Some(prefix) = open else {
-        return !content.contains('*') && parts.iter().any(|part| part.text == content);
+/// A password among the arguments must not stand in a file.
+fn holds_password(words: &[String]) -> bool {
+    const NAMES: &[&str] = &[
+        "apikey",
+        "authoriz",
+        "bearer",
+        "cookie",
+        "credential",
+        "passw",
+        "pwd",
+        "secret",
+        "token",
+    ];
+    let (name, rest) = program(words);
+    let telling = |text: &str| {
+        let text = text.to_ascii_lowercase().replace(['-', '_'], "");
+        NAMES.iter().any(|name| text.contains(name))
     };
-    if prefix.contains('*') || prefix.trim_matches(' ') != prefix {
-        return false;
-    }
-    let words: Vec<String> = prefix.split(' ').map(str::to_owned).collect();
-    let [program, subcommand, ..] = &words[..] else {
-        return false;
+    let assigned = words.iter().take_while(|word| is_assignment(word));
+    let by_name = assigned
+        .into_iter()
+        .any(|word| telling(word.split('=').next().unwrap_or("")));
+    let by_option = rest
+        .iter()
+        .any(|word| word.starts_with("--") && telling(word));
+    let mut pairs = rest.iter().zip(rest.iter().skip(1));
+    let user = |word: &str| {
+        let value = word
+            .strip_prefix("--user=")
+            .or_else(|| word.strip_prefix("-u"));
+        value.is_some_and(|value| value.contains(':'))
     };
-    let name = program.to_ascii_lowercase();
-    let narrow = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && !name.contains(['/', '=', '\'', '"', '\\'])
-        && subcommand.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && !subcommand.contains(['/', '=', '\'', '"', '\\'])
-        && !NEVER_OPEN.contains(&&*name)
-        && !is_interpreter(&name)
-        && !runs_others(&words)
-        // The first words of a subcommand can be what makes it a runner.
-        && !runs_others(&words[..2]);
-    narrow
-        && parts.iter().any(|part| {
-            part.text
-                .strip_prefix(prefix)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        })
+    let by_user = rest.iter().any(|word| user(word))
+        || pairs.any(|(option, value)| {
+            (matches!(
+                option.as_str(),
+                "-u" | "-U" | "--user" | "--proxy-user" | "-a"
+            ) && value.contains(':'))
+                || (matches!(option.as_str(), "-H" | "--header" | "-b")
+                    && (telling(value) || value.contains('=')))
+        });
+    let stuck = matches!(&*name, "mysql" | "mysqldump" | "mysqladmin" | "mariadb")
+        && rest
+            .iter()
+            .any(|word| word.len() > 2 && word.starts_with("-p"));
+    by_name || by_option || by_user || stuck
 }
 
 #[cfg(test)]
@@ -488,6 +420,8 @@ mod tests {
             "npx foo",
             "docker run x",
             "docker --debug run x",
+            "python3 -X utf8",
+            "bun x y",
             "find . -exec y",
             "find . -ok y",
             "find . -delete",
@@ -504,6 +438,8 @@ mod tests {
             "PATH=. ls",
             "GIT_SSH_COMMAND=x git fetch",
             "A=1",
+            "FOO=1 npm test",
+            "FOO_2=1 npm test",
             "A+=1 ls",
             "bash5.2 x",
             "ba''sh x",
@@ -524,8 +460,8 @@ mod tests {
             "git status",
             "python3 x.py",
             "python -m pytest",
-            "FOO=1 npm test",
-            "FOO_2=1 npm test",
+            "PORT=1 npm test",
+            "LC_ALL=C npm test",
             "cargo test",
             "node x.js",
             "docker ps",

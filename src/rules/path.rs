@@ -1,6 +1,7 @@
-//! Paths by their text alone: resolved without the file system, so a symbolic
-//! link is taken for what it is named.
+//! Paths by their text alone: resolved without the file system. Where links
+//! really lead is told by whoever looked.
 
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -28,6 +29,74 @@ const FILES: &[&str] = &[
     "authorized_keys",
 ];
 
+/// Files whose content decides what a build, a test or a start runs. A rule for
+/// one covers every later change of it, however harmless the first was.
+const DECIDING: &[&str] = &[
+    ".babelrc",
+    ".curlrc",
+    ".direnvrc",
+    ".env",
+    ".eslintrc",
+    ".gdbinit",
+    ".gitattributes",
+    ".gitmodules",
+    ".lldbinit",
+    ".mocharc",
+    ".pre-commit-config.yaml",
+    ".pryrc",
+    ".rspec",
+    "agents.md",
+    "build.bazel",
+    "build.rs",
+    "cargo.toml",
+    "claude.md",
+    "cmakelists.txt",
+    "composer.json",
+    "conftest.py",
+    "containerfile",
+    "deno.json",
+    "deno.jsonc",
+    "dockerfile",
+    "gemfile",
+    "gnumakefile",
+    "gradlew",
+    "justfile",
+    "makefile",
+    "meson.build",
+    "mise.toml",
+    "mvnw",
+    "noxfile.py",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "pytest.ini",
+    "rakefile",
+    "setup.cfg",
+    "setup.py",
+    "tox.ini",
+    "workspace",
+];
+
+/// By the file's name alone, whatever its case.
+pub(crate) fn decides_what_runs(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.to_ascii_lowercase();
+    let begins = |known: &&&str| {
+        name.strip_prefix(**known)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    DECIDING.iter().any(|known| begins(&known))
+        || name.contains(".config.")
+        || name.contains("compose.y")
+        || name.contains(".gradle")
+        || path.components().any(|part| {
+            matches!(
+                part.as_os_str().to_str(),
+                Some(".venv" | ".idea" | "node_modules")
+            )
+        })
+}
+
 /// The absolute path a name means, `.` and `..` worked out.
 pub(crate) fn resolve(cwd: &Path, name: &str) -> PathBuf {
     let mut out = PathBuf::new();
@@ -45,6 +114,17 @@ pub(crate) fn resolve(cwd: &Path, name: &str) -> PathBuf {
     out
 }
 
+/// The file or directory a call is about, as it named it.
+pub(crate) fn named<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
+    let field = match tool {
+        "Edit" | "MultiEdit" | "Read" | "Write" => "file_path",
+        "NotebookEdit" => "notebook_path",
+        "Glob" | "Grep" | "LS" => "path",
+        _ => return None,
+    };
+    input.get(field)?.as_str()
+}
+
 /// Strictly below the project, and the project is more than the root.
 pub(crate) fn is_inside(path: &Path, project: &Path) -> bool {
     project.is_absolute()
@@ -60,6 +140,44 @@ pub(crate) fn is_sensitive(path: &Path) -> bool {
             false
         }
     })
+}
+
+/// Outside of the project a file is somebody else's, so more of them count:
+/// the system's own, what is hidden, and what is named like a secret.
+pub(crate) fn is_sensitive_outside(path: &Path) -> bool {
+    const PLACES: &[&str] = &[
+        "/boot",
+        "/dev",
+        "/etc",
+        "/private/etc",
+        "/proc",
+        "/root",
+        "/run",
+        "/sys",
+        "/var",
+    ];
+    const PIECES: &[&str] = &[
+        "credential",
+        "id_",
+        "key",
+        "passw",
+        "private",
+        "secret",
+        "token",
+    ];
+    const ENDINGS: &[&str] = &[
+        ".cer", ".crt", ".env", ".jks", ".kdbx", ".p12", ".pem", ".pfx",
+    ];
+    PLACES.iter().any(|place| path.starts_with(place))
+        || path.components().any(|part| {
+            let Component::Normal(name) = part else {
+                return false;
+            };
+            let name = name.to_string_lossy().to_ascii_lowercase();
+            name.starts_with('.')
+                || PIECES.iter().any(|piece| name.contains(piece))
+                || ENDINGS.iter().any(|ending| name.ends_with(ending))
+        })
 }
 
 /// By name alone, whatever the case: some file systems don't tell it apart.

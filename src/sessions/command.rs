@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use super::agent::Agent;
 use crate::claude::stream::say::Mode;
 
 /// More projects than a person would list by hand are a mistake in the setting.
@@ -12,8 +13,10 @@ const MAX_PROJECTS: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     New {
-        /// `None` means the only project, or the one used last.
+        /// `None` means the only project there is.
         project: Option<String>,
+        /// `None` means the project's own.
+        agent: Option<Agent>,
         prompt: String,
     },
     Stop,
@@ -21,7 +24,14 @@ pub enum Command {
     Sessions,
     /// By its number in the list of `/sessions`; `None` for the newest.
     Resume(Option<usize>),
+    /// A session in a terminal, by its number there, goes on in the chat.
+    TakeOver(usize),
     Projects,
+    /// Words for a session in a terminal, by its number in that list.
+    Say {
+        number: usize,
+        words: String,
+    },
     /// `None` asks which mode holds.
     Mode(Option<Mode>),
     Help,
@@ -39,10 +49,23 @@ pub enum Spoken {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unclear {
-    Unknown { command: String },
+    Unknown {
+        command: String,
+    },
     NoPrompt,
-    NoSuchMode { mode: String },
+    NoSuchMode {
+        mode: String,
+    },
+    NoSuchAgent {
+        agent: String,
+    },
+    /// Something stands where a project would, before an agent's name.
+    NoSuchProject {
+        project: String,
+    },
     NotANumber,
+    /// `/say` without a number or without words.
+    SayWhat,
 }
 
 /// Reads a message. `mention` is the placeholder that stands for the bot in
@@ -56,18 +79,21 @@ pub fn parse(message: &str, mention: Option<&str>, projects: &Projects) -> Spoke
     let Some((name, rest)) = slash(text) else {
         return Spoken::Text(text.to_owned());
     };
+    let name = name.as_str();
     let first = rest.split_whitespace().next();
-    let command = match name.as_str() {
+    let command = match name {
         "new" => return new(rest, projects),
+        "say" => return say_to(rest),
         "stop" => Command::Stop,
         "status" => Command::Status,
         "sessions" => Command::Sessions,
         "projects" => Command::Projects,
         "help" => Command::Help,
-        "resume" => match first.map(str::parse) {
+        "resume" => match first.map(numbered) {
             None => Command::Resume(None),
-            Some(Ok(number)) if number > 0 => Command::Resume(Some(number)),
-            Some(_) => return Spoken::Unclear(Unclear::NotANumber),
+            Some(Some((false, number))) => Command::Resume(Some(number)),
+            Some(Some((true, number))) => Command::TakeOver(number),
+            Some(None) => return Spoken::Unclear(Unclear::NotANumber),
         },
         "mode" => match first {
             None => Command::Mode(None),
@@ -81,7 +107,9 @@ pub fn parse(message: &str, mention: Option<&str>, projects: &Projects) -> Spoke
             },
         },
         _ => {
-            return Spoken::Unclear(Unclear::Unknown { command: name });
+            return Spoken::Unclear(Unclear::Unknown {
+                command: name.to_owned(),
+            });
         }
     };
     Spoken::Command(command)
@@ -94,23 +122,189 @@ fn new(rest: &str, projects: &Projects) -> Spoken {
         Some(project) => (Some(project.name.clone()), rest[first.len()..].trim()),
         None => (None, rest),
     };
+    let word = prompt.split_whitespace().next().unwrap_or_default();
+    let (agent, prompt) = match agent_named(word) {
+        Addressed::Agent(agent) => (Some(agent), prompt[word.len()..].trim()),
+        Addressed::Nobody => (None, prompt),
+        Addressed::Unknown(agent) => {
+            return Spoken::Unclear(Unclear::NoSuchAgent { agent });
+        }
+    };
+    let second = prompt.split_whitespace().nth(1).unwrap_or_default();
+    if project.is_none() && agent.is_none() && matches!(agent_named(second), Addressed::Agent(_)) {
+        let project = word.chars().take(40).collect();
+        return Spoken::Unclear(Unclear::NoSuchProject { project });
+    }
     if prompt.is_empty() {
         return Spoken::Unclear(Unclear::NoPrompt);
     }
     Spoken::Command(Command::New {
         project,
+        agent,
         prompt: prompt.to_owned(),
     })
 }
 
-/// `/word` and what follows it. A path such as `/usr/local` is no command.
-fn slash(text: &str) -> Option<(String, &str)> {
-    let rest = text.strip_prefix('/')?;
+enum Addressed {
+    Agent(Agent),
+    Nobody,
+    Unknown(String),
+}
+
+/// `@codex`. A person's name behind an `@` has letters that no agent's has.
+fn agent_named(word: &str) -> Addressed {
+    let word = narrow(word);
+    let Some(name) = word.strip_prefix('@').filter(|name| !name.is_empty()) else {
+        return Addressed::Nobody;
+    };
+    if let Some(agent) = Agent::parse(name) {
+        return Addressed::Agent(agent);
+    }
+    let of_an_agent = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if name.len() <= 20 && name.bytes().all(of_an_agent) {
+        return Addressed::Unknown(name.to_owned());
+    }
+    Addressed::Nobody
+}
+
+/// A session's number, and whether it is one of a terminal.
+fn numbered(word: &str) -> Option<(bool, usize)> {
+    let word = narrow(word);
+    let bare = word.strip_prefix(['t', 'T']);
+    let number = bare.unwrap_or(&word).trim_start_matches('#').parse();
+    let number = number.ok().filter(|number| *number > 0)?;
+    Some((bare.is_some(), number))
+}
+
+/// `/say T2 words`, or `/say 2 words`.
+fn say_to(rest: &str) -> Spoken {
+    let first = rest.split_whitespace().next().unwrap_or_default();
+    let number = narrow(first);
+    let number = number.trim_start_matches(['t', 'T', '#']).parse();
+    let words = rest[first.len()..].trim();
+    match number {
+        Ok(number) if !words.is_empty() => Spoken::Command(Command::Say {
+            number,
+            words: words.to_owned(),
+        }),
+        _ => Spoken::Unclear(Unclear::SayWhat),
+    }
+}
+
+/// `/word` and what follows it. A path such as `/usr/local` is no command. A
+/// Chinese keyboard types `／` or `、` in its place; what begins with the latter
+/// is a command only if there is such a one.
+pub fn slash(text: &str) -> Option<(String, &str)> {
+    let first = text.chars().next().filter(|c| SLASHES.contains(c))?;
+    let rest = &text[first.len_utf8()..];
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
+    let name = narrow(name).to_ascii_lowercase();
     let is_word = (1..=20).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphabetic());
-    is_word.then(|| (name.to_ascii_lowercase(), rest.trim()))
+    let is_known = first != '、' || NAMES.contains(&name.as_str());
+    (is_word && is_known).then(|| (name, rest.trim()))
 }
+
+const SLASHES: [char; 3] = ['/', '／', '、'];
+const NAMES: [&str; 13] = [
+    "new", "stop", "status", "sessions", "say", "resume", "projects", "mode", "help", "lock",
+    // A team's gateway takes these.
+    "machines", "forget", "join",
+];
+
+/// Letters and digits of double width as the keyboard's other mode types them.
+fn narrow(text: &str) -> String {
+    let narrow = |c: char| match c {
+        '！'..='～' => u32::from(c)
+            .checked_sub(0xfee0)
+            .and_then(char::from_u32)
+            .unwrap_or(c),
+        _ => c,
+    };
+    text.chars().map(narrow).collect()
+}
+
+/// Whether the whole message is `/lock`.
+pub fn is_lock(text: &str) -> bool {
+    slash(text.trim()).is_some_and(|(name, rest)| name == "lock" && rest.is_empty())
+}
+
+/// Whether these words mean yes and nothing else. They decide nothing: only a
+/// tap on the card that shows the request allows it.
+pub fn means_yes(text: &str) -> bool {
+    let text = narrow(text).to_lowercase();
+    let is_trim =
+        |c: char| c.is_whitespace() || c.is_ascii_punctuation() || "。，！、～…；：".contains(c);
+    let bare = text.trim_matches(is_trim);
+    let bare: String = bare
+        .split(is_trim)
+        .filter(|part| !part.is_empty())
+        .collect();
+    let emoji = |c: &char| !matches!(c, '\u{1f3fb}'..='\u{1f3ff}' | '\u{fe0f}' | '\u{200d}');
+    let bare: String = bare.chars().filter(emoji).collect();
+    YES.contains(&bare.as_str())
+}
+
+const YES: [&str; 58] = [
+    "ok",
+    "okay",
+    "okey",
+    "okk",
+    "k",
+    "kk",
+    "yes",
+    "y",
+    "yep",
+    "yeah",
+    "yup",
+    "sure",
+    "fine",
+    "good",
+    "great",
+    "lgtm",
+    "go",
+    "goahead",
+    "doit",
+    "approve",
+    "approved",
+    "allow",
+    "allowed",
+    "accept",
+    "accepted",
+    "agree",
+    "agreed",
+    "confirm",
+    "confirmed",
+    "yesplease",
+    "是",
+    "是的",
+    "好",
+    "好的",
+    "好吧",
+    "好呀",
+    "好啊",
+    "行",
+    "行的",
+    "可以",
+    "可以的",
+    "同意",
+    "批准",
+    "批准运行",
+    "允许",
+    "准",
+    "通过",
+    "没问题",
+    "确认",
+    "确定",
+    "嗯",
+    "对",
+    "👍",
+    "👌",
+    "🆗",
+    "✅",
+    "✔",
+    "💯",
+];
 
 /// Feishu writes a placeholder where the bot was mentioned. `@_user_1` must
 /// not eat the start of `@_user_12`.
@@ -137,6 +331,8 @@ fn without_mention(text: &str, mention: Option<&str>) -> String {
 pub struct Project {
     pub name: String,
     pub path: PathBuf,
+    /// Which one works there unless another is named.
+    pub agent: Agent,
 }
 
 /// The projects sessions may run in, in the order they were written.
@@ -149,6 +345,8 @@ pub enum BadProjects {
     NotAPair { number: usize },
     #[error("entry {number} has a name that is not letters, digits, `-`, `_` or `.`")]
     BadName { number: usize },
+    #[error("entry {number} names an agent that is none of {}", Agent::words())]
+    NoSuchAgent { number: usize },
     #[error("entry {number} has a path that does not start with `/`")]
     NotAbsolute { number: usize },
     #[error("entry {number} repeats the name of an earlier one")]
@@ -158,7 +356,7 @@ pub enum BadProjects {
 }
 
 impl Projects {
-    /// Reads `name=path` entries separated by commas, semicolons or newlines.
+    /// Reads `name=path` or `name@agent=path` entries separated by commas, semicolons or newlines.
     pub fn parse(text: &str) -> Result<Self, BadProjects> {
         let mut found: Vec<Project> = Vec::new();
         let entries = text
@@ -173,6 +371,13 @@ impl Projects {
             let (name, path) = entry
                 .split_once('=')
                 .ok_or(BadProjects::NotAPair { number })?;
+            let (name, agent) = match name.split_once('@') {
+                Some((name, agent)) => {
+                    let agent = Agent::parse(agent.trim());
+                    (name, agent.ok_or(BadProjects::NoSuchAgent { number })?)
+                }
+                None => (name, Agent::default()),
+            };
             let (name, path) = (name.trim(), PathBuf::from(path.trim()));
             let fits = (1..=40).contains(&name.chars().count())
                 && name
@@ -190,6 +395,7 @@ impl Projects {
             found.push(Project {
                 name: name.to_owned(),
                 path,
+                agent,
             });
         }
         Ok(Self(found))
@@ -235,10 +441,18 @@ mod tests {
 
     #[test]
     fn every_command_is_read() {
-        let new = |project: Option<&str>, prompt: &str| {
+        let by = |project: Option<&str>, agent: Option<Agent>, prompt: &str| {
             command(Command::New {
                 project: project.map(str::to_owned),
+                agent,
                 prompt: prompt.to_owned(),
+            })
+        };
+        let new = |project, prompt: &str| by(project, None, prompt);
+        let say = |number: usize, words: &str| {
+            command(Command::Say {
+                number,
+                words: words.to_owned(),
             })
         };
         for (message, expected) in [
@@ -252,11 +466,30 @@ mod tests {
             ),
             ("/new 后端 修复登录", new(Some("后端"), "修复登录")),
             ("/new run the tests", new(None, "run the tests")),
+            (
+                "/new shop @codex run it",
+                by(Some("shop"), Some(Agent::Codex), "run it"),
+            ),
+            (
+                "/new ＠Codex run it",
+                by(None, Some(Agent::Codex), "run it"),
+            ),
+            (
+                "/new shop @claude\nrun",
+                by(Some("shop"), Some(Agent::Claude), "run"),
+            ),
+            (
+                "/new shop @LiLei 说登录坏了",
+                new(Some("shop"), "@LiLei 说登录坏了"),
+            ),
+            ("/new shop ask @gemini", new(Some("shop"), "ask @gemini")),
             ("@_user_1 /STOP", command(Command::Stop)),
             ("/status now", command(Command::Status)),
             ("/sessions", command(Command::Sessions)),
             ("/resume", command(Command::Resume(None))),
             ("/resume 2", command(Command::Resume(Some(2)))),
+            ("/resume T2", command(Command::TakeOver(2))),
+            ("／resume ｔ２", command(Command::TakeOver(2))),
             ("/projects", command(Command::Projects)),
             ("/mode", command(Command::Mode(None))),
             (
@@ -264,6 +497,15 @@ mod tests {
                 command(Command::Mode(Some(Mode::AcceptEdits))),
             ),
             ("/help", command(Command::Help)),
+            ("/say 2 go on", say(2, "go on")),
+            ("/say T12\u{3000}继续\n做", say(12, "继续\n做")),
+            ("／help", command(Command::Help)),
+            (
+                "／ｎｅｗ\u{3000}shop\u{3000}跑测试",
+                new(Some("shop"), "跑测试"),
+            ),
+            ("、stop", command(Command::Stop)),
+            ("\u{3000}／say\u{3000}Ｔ２\u{3000}继续", say(2, "继续")),
         ] {
             check(message, &expected);
         }
@@ -274,7 +516,25 @@ mod tests {
         for (message, expected) in [
             ("/new", Unclear::NoPrompt),
             ("/new shop", Unclear::NoPrompt),
+            ("/new shop @codex", Unclear::NoPrompt),
+            (
+                "/new shop @gemini run it",
+                Unclear::NoSuchAgent {
+                    agent: "gemini".to_owned(),
+                },
+            ),
+            (
+                "/new shup @codex run it",
+                Unclear::NoSuchProject {
+                    project: "shup".to_owned(),
+                },
+            ),
             ("/resume 0", Unclear::NotANumber),
+            ("/resume T0", Unclear::NotANumber),
+            ("/resume Tom", Unclear::NotANumber),
+            ("/say", Unclear::SayWhat),
+            ("/say 2", Unclear::SayWhat),
+            ("/say go on", Unclear::SayWhat),
             ("/resume --all", Unclear::NotANumber),
             (
                 "/mode bypassPermissions",
@@ -307,11 +567,65 @@ mod tests {
                 }),
             ),
             ("/ stop", text("/ stop")),
+            ("、这样不行", text("、这样不行")),
+            ("、frob x", text("、frob x")),
             ("do /stop it", text("do /stop it")),
             ("@_user_1  ", Spoken::Nothing),
             ("", Spoken::Nothing),
         ] {
             check(message, &expected);
+        }
+    }
+
+    #[test]
+    fn words_that_mean_yes_are_known_in_any_dress() {
+        for yes in [
+            "ok",
+            "OK!",
+            "Okay.",
+            "yes",
+            "Y",
+            "同意",
+            "同意。",
+            "可以！",
+            "好",
+            "好的~",
+            "👍",
+            "👍🏽",
+            "✅",
+            "ＯＫ",
+            "批准",
+            " 没问题 ",
+            "go ahead",
+            "Do it",
+            "lgtm 👍".trim_end_matches(" 👍"),
+        ] {
+            assert!(means_yes(yes), "{yes}");
+        }
+        for no in [
+            "",
+            "no",
+            "不同意",
+            "不可以",
+            "ok but not in prod",
+            "好像不对",
+            "yes, but use pnpm",
+            "don't",
+            "可以吗？先看看",
+            "stop",
+            "❌",
+        ] {
+            assert!(!means_yes(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn lock_is_read_as_a_chinese_keyboard_types_it() {
+        for text in ["/lock", "／lock", "、lock", "/LOCK ", "／ｌｏｃｋ"] {
+            assert!(is_lock(text), "{text}");
+        }
+        for text in ["lock", "/lock now", "/locked"] {
+            assert!(!is_lock(text), "{text}");
         }
     }
 
@@ -324,10 +638,22 @@ mod tests {
         );
         assert_eq!(read.all()[1].path, PathBuf::from("/srv/back end"));
         assert!(read.only().is_none());
+        let by =
+            Projects::parse("shop@codex=/srv/shop,api @ Claude=/api,x=/a@b").expect("projects");
+        let agents: Vec<_> = by
+            .all()
+            .iter()
+            .map(|one| (one.name.as_str(), one.agent))
+            .collect();
+        let (claude, codex) = (Agent::Claude, Agent::Codex);
+        assert_eq!(agents, [("shop", codex), ("api", claude), ("x", claude)]);
         assert_eq!(Projects::parse(" \n"), Ok(Projects::default()));
         for (text, expected) in [
             ("shop", BadProjects::NotAPair { number: 1 }),
             ("a=/a;b c=/b", BadProjects::BadName { number: 2 }),
+            ("a=/a,b@gemini=/b", BadProjects::NoSuchAgent { number: 2 }),
+            ("a@=/a", BadProjects::NoSuchAgent { number: 1 }),
+            ("@codex=/a", BadProjects::BadName { number: 1 }),
             ("a=src", BadProjects::NotAbsolute { number: 1 }),
             ("a=/a,A=/b", BadProjects::Repeated { number: 2 }),
         ] {

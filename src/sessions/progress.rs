@@ -1,8 +1,8 @@
 //! What a running task is doing, in the few words a card has room for, and how
 //! often a card may say so.
 
-use crate::approvals::request::Millis;
-use crate::claude::stream::{Line, clean};
+use crate::claude::stream::{Line, Retry, clean};
+use crate::clock::Millis;
 
 /// Elapsed time alone is news once in a while: a card that stands still looks
 /// like a task that does.
@@ -19,7 +19,10 @@ pub struct View {
     /// In order of first use, with how often each was used.
     pub tools: Vec<(String, u32)>,
     pub failed_tools: u32,
+    /// Of the whole task, over all its turns.
     pub elapsed: Millis,
+    /// The model's API is being tried again.
+    pub retry: Option<Retry>,
     /// Of the whole session, known at the end of a turn.
     pub cost_usd: Option<f64>,
     pub model: Option<String>,
@@ -41,6 +44,7 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Of a task that began then.
     pub fn new(now: Millis, every: Millis) -> Self {
         Self {
             started: now,
@@ -53,13 +57,28 @@ impl Progress {
                 tools: Vec::new(),
                 failed_tools: 0,
                 elapsed: 0,
+                retry: None,
                 cost_usd: None,
                 model: None,
             },
         }
     }
 
+    pub fn began(&self) -> Millis {
+        self.started
+    }
+
     pub fn see(&mut self, line: &Line) {
+        match line {
+            Line::Retry(retry) => {
+                self.view.retry = Some(*retry);
+                self.changed = true;
+            }
+            Line::Assistant(_) | Line::ToolResults(_) | Line::TurnEnd(_) | Line::Request(_) => {
+                self.changed |= self.view.retry.take().is_some();
+            }
+            _ => {}
+        }
         match line {
             Line::Init(init) => {
                 self.changed |= self.view.model != init.model;
@@ -91,6 +110,8 @@ impl Progress {
                 self.changed = true;
             }
             Line::Mode(_)
+            | Line::Retry(_)
+            | Line::Background(_)
             | Line::Request(_)
             | Line::Withdrawn { .. }
             | Line::Reply(_)
@@ -189,6 +210,19 @@ mod tests {
         assert!(progress.due(20_000).is_none(), "nothing changed");
         assert_eq!(progress.due_at(), 31_500);
         assert!(progress.due(31_500).is_some(), "but time passed");
+    }
+
+    #[test]
+    fn a_retry_is_shown_until_the_model_answers() {
+        let retry = json!({"type":"system","subtype":"api_retry","attempt":3,"error_status":500});
+        let mut progress = Progress::new(0, 1_500);
+        progress.due(0);
+        progress.see(&line(&retry));
+        assert_eq!(progress.due_at(), 1_500, "it is news");
+        let view = progress.due(1_500).expect("a view");
+        assert_eq!(view.retry.map(|retry| retry.attempt), Some(3));
+        progress.see(&tool("Bash"));
+        assert_eq!(progress.view(2_000).retry, None);
     }
 
     #[test]

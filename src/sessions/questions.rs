@@ -15,11 +15,21 @@ pub mod script;
 pub const MAX_QUESTIONS: usize = 4;
 /// Longer than any answer a person types, and small beside a prompt.
 pub const MAX_ANSWER: usize = 20_000;
+/// What Claude hears where nobody says what to change.
+pub const KEEP_PLANNING: &str = "Keep planning; the plan is not approved yet.";
 
 /// One card: one to four questions, answered together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     pub questions: Vec<Question>,
+}
+
+impl Ask {
+    /// Whether it asks to approve a plan.
+    pub fn is_plan(&self) -> bool {
+        let is_plan = |question: &Question| matches!(question.kind, Kind::Plan { .. });
+        self.questions.iter().any(is_plan)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,10 +148,32 @@ impl Fields {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// What was chosen in a select; some clients send a list as JSON text.
+    fn choices(&self, name: &str) -> Vec<String> {
+        match self.all(name) {
+            [text] if text.starts_with('[') => {
+                serde_json::from_str(text).unwrap_or_else(|_| vec![text.clone()])
+            }
+            all => all.to_vec(),
+        }
+    }
+
     fn text(&self, name: &str) -> Option<&str> {
         let text = self.all(name).first()?.trim();
         (!text.is_empty()).then_some(text)
     }
+}
+
+/// What a form's submit button says by its name alone, for clients that drop
+/// its value: a tap, or nothing but that the form is to be read.
+pub fn submitted_by(name: &str) -> Option<Option<Tap>> {
+    Some(match name {
+        "submit_answer" => None,
+        "submit_approve_plan" => Some(Tap::ApprovePlan),
+        "submit_approve_edits" => Some(Tap::ApprovePlanAndEdits),
+        "submit_revise_plan" => Some(Tap::RevisePlan),
+        _ => return None,
+    })
 }
 
 /// The name of a question's select or input in the form.
@@ -206,7 +238,10 @@ pub enum Problem {
     OneLineEach {
         questions: usize,
     },
-    SayWhatToChange,
+    /// One of several has no answer yet, counted from one.
+    Unanswered {
+        number: usize,
+    },
     /// A button that does not belong to this question.
     NotThisQuestion,
 }

@@ -37,10 +37,8 @@ pub struct Open<S> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<S> {
     Answer(RequestId),
-    /// Several questions wait there; the person is asked to reply to a card.
-    WhichQuestion {
-        waiting: usize,
-    },
+    /// Several things wait there; the person is asked which one they mean.
+    Which(Vec<RequestId>),
     Session(S),
     /// Nothing waits and nothing runs there.
     Fresh,
@@ -64,9 +62,7 @@ pub fn route<S: Clone>(message: &Written, waiting: &[Waiting], open: &[Open<S>])
         [] => {}
         [question] => return Route::Answer(question.ask.clone()),
         several => {
-            return Route::WhichQuestion {
-                waiting: several.len(),
-            };
+            return Route::Which(several.iter().map(|w| w.ask.clone()).collect());
         }
     }
     open.iter()
@@ -127,7 +123,7 @@ mod tests {
         let two = [waiting("q1", chat(), "om_1"), waiting("q2", chat(), "om_2")];
         assert_eq!(
             route(&text(chat(), None), &two, &none),
-            Route::WhichQuestion { waiting: 2 }
+            Route::Which(vec![ask("q1"), ask("q2")])
         );
         assert_eq!(
             route(&text(chat(), Some("om_2")), &two, &none),

@@ -3,12 +3,13 @@
 //! do. It never has two children, and it never answers "allow" by itself
 //! except for tools that only read.
 
-use crate::approvals::request::Millis;
 use crate::claude::stream::say::{Mode, Say, Verdict};
 use crate::claude::stream::{Event, Line};
+use crate::clock::Millis;
 use crate::ids::{RequestId, SessionId};
 
 mod asks;
+mod closing;
 mod effect;
 mod turn;
 
@@ -16,7 +17,6 @@ pub use effect::{
     AskEnding, ChildNo, Effect, Fate, Finish, How, Input, Notice, Order, Text, Unanswered,
 };
 
-use crate::claude::exit::Exit;
 use crate::claude::launch::Opening;
 use asks::Open;
 use turn::Running;
@@ -32,6 +32,8 @@ pub struct Limits {
     pub quiet: Millis,
     /// How long a child is kept after its last turn.
     pub rest: Millis,
+    /// As `rest`, while it runs something beside its turns.
+    pub background: Millis,
     /// The least time between two progress updates.
     pub progress: Millis,
     /// How long an answer given in time may be on its way.
@@ -45,6 +47,7 @@ impl Default for Limits {
             approval: 120_000,
             quiet: 30 * 60_000,
             rest: 10 * 60_000,
+            background: 24 * 3_600_000,
             progress: 1_500,
             slack: 0,
         }
@@ -78,8 +81,14 @@ pub struct Session {
     begun: bool,
     mode: Mode,
     state: State,
+    /// What its child waits for. A subagent's outlive the turn.
+    asks: Vec<Open>,
     children: ChildNo,
     orders: u32,
+    /// When the task began that runs, or ran last.
+    task_began: Millis,
+    /// What the child runs beside its turns, by name.
+    background: Vec<String>,
     /// The mode orders the child has not answered yet.
     mode_orders: Vec<(String, Mode)>,
 }
@@ -109,8 +118,11 @@ impl Session {
             begun: false,
             mode,
             state: State::Idle,
+            asks: Vec::new(),
             children: 0,
             orders: 0,
+            task_began: 0,
+            background: Vec::new(),
             mode_orders: Vec::new(),
         }
     }
@@ -133,27 +145,28 @@ impl Session {
     }
 
     pub fn saved(&self) -> Saved {
-        let asks = match &self.state {
-            State::Running(run) => run.asks.iter().map(|open| open.id.clone()).collect(),
-            State::Idle | State::Resting { .. } | State::Stopping { .. } => Vec::new(),
-        };
         Saved {
             conversation: self.conversation.clone(),
             begun: self.begun,
             mode: self.mode,
-            running: matches!(self.state, State::Running(_)),
-            asks,
+            running: matches!(self.state, State::Running(_)) || !self.background.is_empty(),
+            asks: self.asks.iter().map(|open| open.id.clone()).collect(),
         }
     }
 
     pub fn status(&self) -> Status {
         match &self.state {
-            State::Idle | State::Resting { .. } => Status::Idle,
             State::Stopping { .. } => Status::Stopping,
-            State::Running(run) if run.asks.is_empty() => Status::Executing,
-            State::Running(run) if run.asks.iter().any(Open::wants_text) => Status::WaitingForInput,
-            State::Running(_) => Status::WaitingForConfirmation,
+            _ if self.asks.iter().any(Open::wants_text) => Status::WaitingForInput,
+            _ if !self.asks.is_empty() => Status::WaitingForConfirmation,
+            State::Idle | State::Resting { .. } => Status::Idle,
+            State::Running(_) => Status::Executing,
         }
+    }
+
+    /// Whether a child waits for words.
+    pub fn rests(&self) -> bool {
+        matches!(self.state, State::Resting { .. })
     }
 
     pub fn conversation(&self) -> &SessionId {
@@ -166,15 +179,27 @@ impl Session {
 
     /// When the next [`Input::Tick`] is worth sending.
     pub fn wake_at(&self) -> Option<Millis> {
+        let asks = self
+            .asks
+            .iter()
+            .map(|open| open.deadline + self.limits.slack);
+        let asks = asks.min();
         match &self.state {
             State::Idle | State::Stopping { .. } => None,
-            State::Resting { since, .. } => Some(since + self.limits.rest),
-            State::Running(run) => run
-                .asks
-                .iter()
-                .map(|open| open.deadline + self.limits.slack)
+            State::Resting { since, .. } => asks.or(Some(since + self.rest())),
+            State::Running(run) => asks
+                .into_iter()
                 .chain([run.seen + self.limits.quiet, run.progress.due_at()])
                 .min(),
+        }
+    }
+
+    /// How long the child is kept after its last turn.
+    fn rest(&self) -> Millis {
+        if self.background.is_empty() {
+            self.limits.rest
+        } else {
+            self.limits.background
         }
     }
 
@@ -184,6 +209,7 @@ impl Session {
             Input::Text(text) => self.text(text, now, &mut out),
             Input::Decided { ask, verdict } => self.decided(&ask, verdict, now, &mut out),
             Input::Unanswered { ask, why } => self.unanswered(&ask, why, &mut out),
+            Input::WentOn => self.let_go(&mut out),
             Input::Command(order) => self.command(order, &mut out),
             Input::Child { child, event } => self.child(child, event, now, &mut out),
             Input::Tick => self.tick(now, &mut out),
@@ -209,7 +235,8 @@ impl Session {
             State::Running(run) => run.send(text, out),
             State::Stopping { then, .. } => then.push(text),
             State::Resting { child, .. } => {
-                let mut run = Running::new(*child, now, self.limits.progress);
+                self.task_began = now;
+                let mut run = Running::new(*child, now, now, self.limits.progress);
                 run.send(text, out);
                 self.state = State::Running(Box::new(run));
             }
@@ -230,7 +257,8 @@ impl Session {
             },
             mode: self.mode,
         });
-        let mut run = Running::new(self.children, now, self.limits.progress);
+        self.task_began = now;
+        let mut run = Running::new(self.children, now, now, self.limits.progress);
         for text in texts {
             run.send(text, out);
         }
@@ -240,20 +268,18 @@ impl Session {
     fn command(&mut self, order: Order, out: &mut Vec<Effect>) {
         if order == Order::Stop {
             return match &self.state {
-                State::Idle | State::Resting { .. } => out.push(Effect::Tell(Notice::NothingRuns)),
                 State::Stopping { .. } => out.push(Effect::Tell(Notice::AlreadyStopping)),
+                State::Resting { .. } if !self.asks.is_empty() || !self.background.is_empty() => {
+                    self.stop(true, out);
+                }
+                State::Idle | State::Resting { .. } => out.push(Effect::Tell(Notice::NothingRuns)),
                 State::Running(_) => self.stop(true, out),
             };
         }
         self.cancel_asks(out);
         if let Order::Mode(mode) = order {
             self.mode = mode;
-            let child = match &self.state {
-                State::Resting { child, .. } => Some(*child),
-                State::Running(run) => Some(run.child),
-                State::Idle | State::Stopping { .. } => None,
-            };
-            if let Some(child) = child {
+            if let Some(child) = self.listening() {
                 self.orders += 1;
                 let request = format!("nod-{}", self.orders);
                 self.mode_orders.push((request.clone(), mode));
@@ -264,19 +290,13 @@ impl Session {
         }
     }
 
-    /// Ends what runs. The words it had are told to be lost.
-    fn stop(&mut self, asked: bool, out: &mut Vec<Effect>) {
-        let State::Running(run) = std::mem::replace(&mut self.state, State::Idle) else {
-            return;
-        };
-        let child = run.child;
-        turn::abandon(*run, &AskEnding::Cancelled, out);
-        out.push(Effect::Close { child });
-        self.state = State::Stopping {
-            child,
-            asked,
-            then: Vec::new(),
-        };
+    /// The child that takes what is written to it.
+    fn listening(&self) -> Option<ChildNo> {
+        match &self.state {
+            State::Resting { child, .. } => Some(*child),
+            State::Running(run) => Some(run.child),
+            State::Idle | State::Stopping { .. } => None,
+        }
     }
 
     fn child(&mut self, child: ChildNo, event: Event, now: Millis, out: &mut Vec<Effect>) {
@@ -318,6 +338,7 @@ impl Session {
                 self.take_mode(init.mode.as_deref());
             }
             Line::Mode(mode) => self.take_mode(Some(mode)),
+            Line::Background(tasks) => self.background.clone_from(tasks),
             Line::Reply(reply) => {
                 let order = self
                     .mode_orders
@@ -335,6 +356,7 @@ impl Session {
             | Line::TurnEnd(_)
             | Line::Request(_)
             | Line::Withdrawn { .. }
+            | Line::Retry(_)
             | Line::Text { .. }
             | Line::Other { .. } => {}
         }
@@ -344,7 +366,8 @@ impl Session {
             Line::Init(_) | Line::Assistant(_) | Line::Request(_) | Line::TurnEnd(_)
         );
         if wakes && matches!(self.state, State::Resting { .. }) {
-            self.state = State::Running(Box::new(Running::new(child, now, self.limits.progress)));
+            let run = Running::new(child, self.task_began, now, self.limits.progress);
+            self.state = State::Running(Box::new(run));
         }
         let State::Running(run) = &mut self.state else {
             return;
@@ -363,6 +386,8 @@ impl Session {
             Line::Withdrawn { request } => self.withdrawn(&request, out),
             Line::Init(_)
             | Line::Mode(_)
+            | Line::Retry(_)
+            | Line::Background(_)
             | Line::ToolResults(_)
             | Line::Reply(_)
             | Line::Other { .. } => {}
@@ -386,59 +411,15 @@ impl Session {
         }
     }
 
-    fn ended(&mut self, exit: Exit, now: Millis, out: &mut Vec<Effect>) {
-        match &exit {
-            Exit::UnknownSession => self.begun = false,
-            Exit::InUse => self.begun = true,
-            Exit::Finished
-            | Exit::Crashed { .. }
-            | Exit::Killed
-            | Exit::NotInstalled
-            | Exit::ProjectGone
-            | Exit::NotStarted { .. } => {}
-        }
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => {}
-            // The only sign of an unknown conversation may be an error turn.
-            State::Resting { .. } => {
-                if exit == Exit::UnknownSession {
-                    out.push(Effect::Tell(Notice::Expired));
-                }
-            }
-            State::Stopping { asked, then, .. } => {
-                if asked {
-                    out.push(Effect::Tell(Notice::Stopped));
-                }
-                if !then.is_empty() {
-                    self.start(then, now, out);
-                }
-            }
-            State::Running(run) => {
-                turn::abandon(*run, &AskEnding::ChildGone, out);
-                out.push(Effect::Tell(match exit {
-                    Exit::Finished | Exit::Killed => Notice::Crashed { words: None },
-                    Exit::Crashed { words, .. } => Notice::Crashed { words },
-                    Exit::NotInstalled => Notice::NotInstalled,
-                    Exit::ProjectGone => Notice::ProjectGone,
-                    Exit::NotStarted { problem } => Notice::NotStarted { problem },
-                    Exit::UnknownSession => Notice::Expired,
-                    Exit::InUse => Notice::InUse,
-                }));
-            }
-        }
-    }
-
     fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
         self.expire_asks(now, out);
         match &self.state {
-            State::Resting { child, since } if now >= since + self.limits.rest => {
+            State::Resting { child, since }
+                if self.asks.is_empty() && now >= since + self.rest() =>
+            {
                 let child = *child;
-                out.push(Effect::Close { child });
-                self.state = State::Stopping {
-                    child,
-                    asked: false,
-                    then: Vec::new(),
-                };
+                self.end_background(out);
+                self.close(child, out);
             }
             State::Running(run) if now >= run.seen + self.limits.quiet => {
                 out.push(Effect::Tell(Notice::NoProgress {

@@ -3,6 +3,8 @@
 
 mod components;
 pub(super) mod schema;
+mod tables;
+mod words;
 
 use std::collections::HashSet;
 
@@ -11,8 +13,8 @@ use serde_json::{Map, Value};
 use components::{COMMON, COMPONENTS, FIELD};
 use schema::{Attributes, CALLBACK, CARD, Component, Kind, LOCALES, OPEN_URL, Role};
 
-/// Feishu's limit on the card text.
-pub(super) const MAX_BYTES: usize = 30 * 1024;
+/// Feishu's limit on the body of the request that carries a card: 30 KB.
+pub(super) const MAX_BYTES: usize = 30_000;
 const MAX_ELEMENTS: usize = 200;
 const MAX_DEPTH: usize = 5;
 const MAX_BUTTON_TEXT: usize = 100;
@@ -126,6 +128,12 @@ impl Check {
             Kind::Str => value.is_string(),
             Kind::Short(max) => value.as_str().is_some_and(|s| s.chars().count() <= max),
             Kind::OneOf(words) => value.as_str().is_some_and(|s| words.contains(&s)),
+            Kind::Count(least, most) => value.as_i64().is_some_and(|n| (least..=most).contains(&n)),
+            Kind::TextSize => value.as_str().is_some_and(words::is_text_size),
+            Kind::Colour => value.as_str().is_some_and(words::is_colour),
+            Kind::Measure(names) => value
+                .as_str()
+                .is_some_and(|text| names.contains(&text) || words::is_length(text)),
             Kind::Strings => value
                 .as_array()
                 .is_some_and(|list| list.iter().all(Value::is_string)),
@@ -245,6 +253,9 @@ impl Check {
         }
         if tag == "input" {
             input(map, path)?;
+        }
+        if tag == "markdown" {
+            tables::few(map, path)?;
         }
         if tag == "multi_select_static" && self.form.is_none() {
             return Err(BadCard::new(
@@ -420,13 +431,6 @@ fn unknown(path: &str, key: &str) -> BadCard {
 }
 
 fn input(map: &Map<String, Value>, path: &str) -> Result<(), BadCard> {
-    let max = map.get("max_length").and_then(Value::as_i64);
-    if max.is_some_and(|max| !(1..=1000).contains(&max)) {
-        return Err(BadCard::new(
-            NOT_PARSABLE,
-            format!("`max_length` at `{path}` is not in 1..=1000"),
-        ));
-    }
     let placeholder = map
         .get("placeholder")
         .and_then(|p| p.get("content"))
@@ -702,6 +706,11 @@ mod tests {
                 "locale",
                 json!([{"tag": "markdown", "content": "x", "i18n_content": {"klingon": "x"}}]),
                 NOT_PARSABLE,
+            ),
+            (
+                "a fourth table",
+                json!([{"tag": "markdown", "content": "| a | b |\n|---|---|\n| 1 | 2 |\n\n".repeat(4)}]),
+                OVER_LIMIT,
             ),
             (
                 "markdown without content",

@@ -12,7 +12,7 @@ pub(super) fn me(app: &App) -> Value {
         .iter()
         .map(|scope| json!({"scope": scope, "description": "", "level": 1, "token_types": ["tenant"]}))
         .collect();
-    json!({"app": {
+    let mut told = json!({"app": {
         "app_id": app.id,
         "app_name": app.name,
         "creator_id": app.owner,
@@ -21,12 +21,16 @@ pub(super) fn me(app: &App) -> Value {
         "scene_type": 0,
         "scopes": scopes,
         "online_version_id": if app.published { "oav_1" } else { "" },
-        "event": {"subscription_type": app.event_mode, "subscribed_events": app.events},
         "callback_info": {
             "callback_type": app.callback_mode,
             "subscribed_callbacks": app.callbacks,
         },
-    }})
+    }});
+    // No document names this field; some apps were told it.
+    if let Some(mode) = &app.event_mode {
+        told["app"]["event"] = json!({"subscription_type": mode, "subscribed_events": app.events});
+    }
+    told
 }
 
 /// `app_versions`: one published version, or one still in the works.

@@ -1,6 +1,7 @@
 //! The control interface: what the in-process handle can do, as HTTP and
-//! JSON, for tests in any language. Loopback only, and every POST must say
-//! that it is JSON, so that a web page elsewhere can't drive it.
+//! JSON, for tests in any language. Loopback only, every POST must say that it
+//! is JSON, so that a web page elsewhere can't drive it, and every call has to
+//! show the token, so that nobody else on the machine can.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, Method, Response, Uri};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use prost::bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +22,7 @@ use super::click::Press;
 use super::core::Core;
 use super::event::Text;
 use super::faults::Armed;
+use super::options::App;
 use super::registration::{self, Decision};
 use super::rest::built;
 use super::state::p2p;
@@ -34,13 +38,18 @@ const FEED_LIMIT: usize = 1000;
 struct Control {
     core: Arc<Core>,
     addresses: Addresses,
+    token: Option<Arc<str>>,
 }
 
-pub(super) fn router(core: Arc<Core>, addresses: Addresses) -> Router {
+pub(super) fn router(core: Arc<Core>, addresses: Addresses, token: Option<String>) -> Router {
     Router::new()
         .fallback(serve)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Control { core, addresses })
+        .with_state(Control {
+            core,
+            addresses,
+            token: token.map(Arc::from),
+        })
 }
 
 /// A control call that can't be done: status and why.
@@ -64,6 +73,12 @@ async fn serve(
         && let Some(file) = page::file(uri.path())
     {
         return file;
+    }
+    if let Some(token) = &control.token
+        && !shows(&headers, token)
+    {
+        let why = "no token, or another: it stands in the address that nod printed";
+        return answered(Err((401, why.to_owned())));
     }
     let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
     let answer = match (method.as_str(), &segments[..]) {
@@ -107,6 +122,17 @@ fn is_local(headers: &HeaderMap) -> bool {
     ["127.0.0.1", "localhost", "[::1]"].contains(&name)
 }
 
+/// Whether a call carries the token. Takes the same time wherever a guess
+/// differs.
+fn shows(headers: &HeaderMap, token: &str) -> bool {
+    let shown = headers.get("authorization");
+    let shown = shown.map_or(&b""[..], |value| value.as_bytes());
+    let shown = shown.strip_prefix(b"Bearer ").unwrap_or_default();
+    let differing = shown.iter().zip(token.as_bytes());
+    let differing = differing.fold(0, |all, (a, b)| all | (a ^ b));
+    shown.len() == token.len() && differing == 0
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     headers
         .get("content-type")
@@ -144,6 +170,16 @@ async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
             let message = world.messages.get(id);
             json!(message.ok_or_else(|| (404, format!("there is no message `{id}`")))?)
         }
+        ["files", id] => {
+            let world = core.world();
+            let message = world.messages.get(id);
+            let content = message.and_then(|message| serde_json::from_str(&message.content).ok());
+            let content: Value = content.unwrap_or_default();
+            let bytes = world
+                .file_of(id)
+                .ok_or_else(|| (404, format!("there is no file in message `{id}`")))?;
+            json!({"file_name": content["file_name"], "base64": STANDARD.encode(bytes)})
+        }
         ["connections"] => json!({"connections": core.lines().all()}),
         ["violations"] => json!({"violations": core.history.violations()}),
         ["faults"] => json!({"faults": core.faults()}),
@@ -157,12 +193,16 @@ async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
                 .users
                 .iter()
                 .map(|user| {
+                    let chat_of = |app: &App| {
+                        json!({"app_id": app.id, "bot": app.name, "chat_id": p2p(app, user)})
+                    };
                     json!({
                         "name": user.name,
                         "open_id": user.open_id,
                         "union_id": user.union_id,
                         "user_id": user.user_id,
                         "chat_id": world.apps.first().map(|app| p2p(app, user)),
+                        "chats": world.apps.iter().map(chat_of).collect::<Vec<_>>(),
                     })
                 })
                 .collect();

@@ -97,6 +97,8 @@ pub struct Text {
     /// Sends a file with these bytes (base64) instead of text.
     pub file: Option<String>,
     pub file_name: Option<String>,
+    /// Pictures (base64) pasted behind the text: the message is a rich text.
+    pub pictures: Vec<String>,
 }
 
 impl Text {

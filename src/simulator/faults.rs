@@ -137,6 +137,24 @@ pub enum Fault {
     },
     /// The message is created and the connection is cut before the answer.
     SendCreatedButReplyLost,
+    /// A card that holds this component is refused (230099).
+    LayoutRefused { component: String },
+
+    /// A form's submit comes without the value of its button.
+    SubmitWithoutValue,
+    /// The keys of a button's value that are null do not come back.
+    NullsDropped,
+    /// A button's value comes back as JSON text.
+    ValueAsText,
+    /// A choice of several comes back as JSON text.
+    ChoicesAsText,
+    /// The ids of whoever tapped stand in an object, `operator.user_id`.
+    OperatorNested,
+    /// The tap is made on the copy that is pinned on top of the chat.
+    Pinned,
+    /// The card in the answer to a tap is refused (200673): only the person
+    /// sees that.
+    CallbackCardRefused,
 }
 
 fn bad_request() -> u16 {

@@ -19,6 +19,9 @@ pub struct Options {
     pub port: u16,
     pub socket_port: u16,
     pub control_port: u16,
+    /// What every control call has to show; `None` lets everybody on the
+    /// machine tap and write.
+    pub control_token: Option<String>,
     /// The port discovery names for the long connection, where something
     /// stands in front of it; `None` is the real one.
     pub advertised_socket_port: Option<u16>,
@@ -55,6 +58,7 @@ impl Default for Options {
             port: 0,
             socket_port: 0,
             control_port: 0,
+            control_token: None,
             advertised_socket_port: None,
             apps: vec![App::default()],
             users: vec![User::new("owner", OWNER), User::new("stranger", STRANGER)],
@@ -97,10 +101,25 @@ pub struct App {
     pub published: bool,
     pub scopes: Vec<String>,
     pub events: Vec<String>,
-    /// `websocket`, `webhook`, or `None` where the console was never set.
+    /// `websocket` or `webhook` where `applications/me` tells it; mostly it does not.
     pub event_mode: Option<String>,
     pub callbacks: Vec<String>,
     pub callback_mode: Option<String>,
+}
+
+impl App {
+    /// As a scan with nod's preset makes it: files that people send can be
+    /// read, and their names.
+    pub fn scanned() -> Self {
+        let mut app = Self::default();
+        let more = [
+            "im:message:readonly",
+            "contact:contact.base:readonly",
+            "contact:user.base:readonly",
+        ];
+        app.scopes.extend(more.map(str::to_owned));
+        app
+    }
 }
 
 impl Default for App {
@@ -119,13 +138,13 @@ impl Default for App {
                 "im:message:send_as_bot",
                 "im:message.p2p_msg:readonly",
                 "im:message.group_at_msg:readonly",
-                "im:message:readonly",
+                "im:resource:upload",
                 "im:message.reactions:write_only",
                 "contact:user.employee_id:readonly",
                 "application:application:self_manage",
             ]),
             events: owned(&["im.message.receive_v1"]),
-            event_mode: Some("websocket".to_owned()),
+            event_mode: None,
             callbacks: owned(&["card.action.trigger"]),
             callback_mode: Some("websocket".to_owned()),
         }

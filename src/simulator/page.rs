@@ -1,6 +1,8 @@
 //! The web page that stands in for a Feishu client. Its files are part of the
 //! binary; it talks to the control interface and to nothing else.
 
+use std::net::SocketAddr;
+
 use axum::body::Body;
 use axum::http::Response;
 
@@ -14,6 +16,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const FILES: &[(&str, &str, &str)] = &[
     ("/", HTML, include_str!("page/index.html")),
     ("/style.css", STYLE, include_str!("page/style.css")),
+    ("/stage.css", STYLE, include_str!("page/stage.css")),
     ("/card.css", STYLE, include_str!("page/card.css")),
     ("/app.js", SCRIPT, include_str!("page/app.js")),
     ("/card.js", SCRIPT, include_str!("page/card.js")),
@@ -21,6 +24,9 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/dom.js", SCRIPT, include_str!("page/dom.js")),
     ("/guide.js", SCRIPT, include_str!("page/guide.js")),
     ("/markdown.js", SCRIPT, include_str!("page/markdown.js")),
+    ("/sheet.js", SCRIPT, include_str!("page/sheet.js")),
+    ("/tally.js", SCRIPT, include_str!("page/tally.js")),
+    ("/terminal.js", SCRIPT, include_str!("page/terminal.js")),
     ("/travel.js", SCRIPT, include_str!("page/travel.js")),
     ("/words.js", SCRIPT, include_str!("page/words.js")),
 ];
@@ -28,6 +34,18 @@ const FILES: &[(&str, &str, &str)] = &[
 /// Nothing inline, nothing from elsewhere, nobody may frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Where the page is. A fragment reaches no server and no other page, and the
+/// page takes it out of its address when it has read it.
+pub fn address(control: SocketAddr, lang: &str, token: Option<&str>) -> String {
+    let query = if lang.is_empty() {
+        String::new()
+    } else {
+        format!("?lang={lang}")
+    };
+    let fragment = token.map_or(String::new(), |token| format!("#{token}"));
+    format!("http://{control}/{query}{fragment}")
+}
 
 /// The file at this path, or `None`.
 pub(super) fn file(path: &str) -> Option<Response<Body>> {

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use super::answer::popup::{NO_ANSWER, NOT_SUBSCRIBED};
 use super::answer::{Outcome, Toast};
+use super::bend;
 use super::card::{self, Version};
 use super::click::{self, Press, Unclickable};
 use super::core::Core;
 use super::event::{self, Tap, Text};
+use super::faults::At;
 use super::options::User;
 use super::push::{ClickOf, Pushed, micros};
 use super::repush::Delivery;
@@ -145,7 +147,7 @@ impl Core {
         let action = click::action(card, press)?;
         let event_id = world.mint.hex(32);
         let token = format!("c-{}", world.mint.hex(40));
-        let body = event::click(&Tap {
+        let mut body = event::click(&Tap {
             app: &world.apps[app],
             user: &user,
             event_id: &event_id,
@@ -155,6 +157,12 @@ impl Core {
             chat_id: &chat,
             action,
         });
+        for kind in bend::BENDS {
+            let fits = |fault: &_| kind(fault) && bend::meets(fault, &body);
+            if let Some(fault) = self.take_fault(None, At::Now, fits) {
+                bend::bend(&fault, &mut body);
+            }
+        }
         let message = world
             .messages
             .get_mut(&press.message_id)
@@ -284,8 +292,16 @@ impl Core {
                 .messages
                 .get(parent)
                 .ok_or_else(|| Unwritable::NoMessage(parent.clone()))?;
+            if message.thread_id.is_none() {
+                message.thread_id.clone_from(&known.thread_id);
+            }
             message.root_id = Some(known.root_id.as_ref().unwrap_or(parent).clone());
             message.parent_id = Some(parent.clone());
+        }
+        if let Some(topic) = &message.thread_id {
+            let root = message.root_id.clone().or_else(|| root_of(world, topic));
+            message.root_id.clone_from(&root);
+            message.parent_id = root;
         }
         let (msg_type, content) = content(world, &id, text)?;
         msg_type.clone_into(&mut message.msg_type);
@@ -309,6 +325,13 @@ impl Core {
         });
         Ok((id, event))
     }
+}
+
+/// The message a topic hangs on.
+fn root_of(world: &World, topic: &str) -> Option<String> {
+    let mut all = world.messages.all();
+    let inside = all.find(|message| message.thread_id.as_deref() == Some(topic))?;
+    inside.root_id.clone()
 }
 
 fn content(
@@ -342,7 +365,17 @@ fn content(
     } else {
         text.text.clone()
     };
-    Ok(("text", json!({"text": shown})))
+    if text.pictures.is_empty() {
+        return Ok(("text", json!({"text": shown})));
+    }
+    let mut lines = vec![json!([{"tag": "text", "text": shown, "style": []}])];
+    for picture in &text.pictures {
+        let bytes = decode("pictures", picture)?;
+        let key = format!("img_v3_{}", world.mint.hex(32));
+        world.keep_resource(message_id, &key, "image", bytes);
+        lines.push(json!([{"tag": "img", "image_key": key}]));
+    }
+    Ok(("post", json!({"title": "", "content": lines})))
 }
 
 fn described(world: &World, message: &Message, user: &User, group: bool) -> Value {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::{self, Outcome, Reply};
+use super::bend;
 use super::card::Version;
 use super::core::Core;
 use super::faults::{At, Fault};
@@ -340,7 +341,18 @@ impl Core {
     /// Ends a click in the world the moment its reply is read, so that an edit
     /// that follows the reply finds it ended.
     fn settle(&self, click: &ClickOf, reply: &Reply, connection: u64) -> (Outcome, Settled) {
-        let outcome = answer::outcome(reply, click.version);
+        let mut outcome = answer::outcome(reply, click.version);
+        if let Some(card) = outcome.card.clone() {
+            let refuses = |fault: &Fault| match fault {
+                Fault::CallbackCardRefused => true,
+                Fault::LayoutRefused { component } => bend::holds(&card, component),
+                _ => false,
+            };
+            if self.take_fault(None, At::Now, refuses).is_some() {
+                outcome.popup = Some(answer::popup::BAD_CARD);
+                outcome.card = None;
+            }
+        }
         if reply.code == 200 && reply.data.is_none() {
             self.violation(
                 "click_reply_without_data",

@@ -140,8 +140,9 @@ impl Registrations {
             (Scan::Expired, _) => refused("expired_token", "the code has expired"),
             (Scan::Approved, Some(made)) if made.brand == Brand::Lark && !made.redirected => {
                 made.redirected = true;
-                let user = json!({"open_id": made.open_id, "tenant_brand": made.brand.name()});
-                (200, json!({"user_info": user}))
+                let (status, mut body) = refused("authorization_pending", "agreed elsewhere");
+                body["user_info"] = json!({"tenant_brand": made.brand.name()});
+                (status, body)
             }
             (Scan::Approved, Some(made)) => (
                 200,
@@ -254,7 +255,7 @@ pub(super) fn decide(core: &Core, decision: &Decision) -> Result<Offer, String> 
             secret: world.mint.hex(32),
             bot_open_id: format!("ou_{}", world.mint.hex(32)),
             owner: open_id.clone(),
-            ..App::default()
+            ..App::scanned()
         };
         offer.app_id = Some(app.id.clone());
         offer.made = Some(Made {

@@ -14,8 +14,10 @@ use serde_json::{Map, Value, json};
 
 use super::core::Core;
 use super::faults::{At, Fault};
+use super::refusals;
 use super::state::messages::{Draft, Message};
 use super::state::{Refusal, rate_limited, token_expired};
+use super::upload;
 
 const MAX_BODY: usize = 1 << 20;
 /// How long an edit waits for the reply it races with. A client that edits
@@ -27,13 +29,14 @@ const SEND: &[&str] = &["im:message", "im:message:send_as_bot", "im:message:send
 const UPDATE: &[&str] = &["im:message", "im:message:send_as_bot", "im:message:update"];
 const RECALL: &[&str] = &["im:message", "im:message:send_as_bot", "im:message:recall"];
 const READ: &[&str] = &["im:message", "im:message:readonly"];
+const UPLOAD: &[&str] = &["im:resource", "im:resource:upload"];
 const REACT: &[&str] = &["im:message", "im:message.reactions:write_only"];
 const SELF_MANAGE: &[&str] = &["application:application:self_manage"];
 
 pub(super) fn router(core: Arc<Core>) -> Router {
     Router::new()
         .fallback(serve)
-        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(DefaultBodyLimit::max(upload::MAX_FORM))
         .with_state(core)
 }
 
@@ -159,20 +162,24 @@ async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
     }
     let now = core.now();
     let app = core.world().authorize(call.header("authorization"), now)?;
-    let api = rest
-        .iter()
-        .map(|part| {
-            if part.contains('_') && part.len() > 20 {
-                "*"
-            } else {
-                part
-            }
-        })
-        .collect::<Vec<_>>()
-        .join("/");
+    let parts = rest.iter().map(|part| match part {
+        id if id.contains('_') && id.len() > 20 => "*",
+        part => part,
+    });
+    let api = parts.collect::<Vec<_>>().join("/");
     core.world()
         .pace_api(app, &format!("{} {api}", call.method), now)?;
     match (call.method.as_str(), rest) {
+        ("POST", ["im", "v1", "files"]) => {
+            core.world().need_scope(app, UPLOAD)?;
+            let kind = call.header("content-type").unwrap_or_default();
+            let data = upload::post(&mut core.world(), app, kind, &call.body)?;
+            Ok(ok(core, &data))
+        }
+        _ if call.body.len() > MAX_BODY => Err(Refusal {
+            http: 413,
+            ..Refusal::new(9499, "Bad Request: the body is too large")
+        }),
         (_, ["im", "v1", "messages", path @ ..]) => messages(core, call, app, path).await,
         ("GET", ["bot", "v3", "info"]) => Ok(bot(core, app)),
         ("GET", ["event", "v1", "connection"]) => {
@@ -187,11 +194,12 @@ async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
         ("GET", ["application", "v6", "applications", id, "app_versions"]) => {
             core.world().need_scope(app, SELF_MANAGE)?;
             own_app(core, app, id)?;
-            let now = core.now();
-            Ok(ok(
-                core,
-                &super::console::versions(&core.world().apps[app], now),
-            ))
+            let told = super::console::versions(&core.world().apps[app], now);
+            Ok(ok(core, &told))
+        }
+        ("GET", ["contact", "v3", "users", id]) => {
+            let told = super::contact::user(&core.world(), app, id, &call.query)?;
+            Ok(ok(core, &told))
         }
         _ => Err(not_found()),
     }
@@ -311,6 +319,9 @@ fn send(
     core.world().need_scope(app, SEND)?;
     let body = call.json()?;
     let now = core.now();
+    if body.get("msg_type").and_then(Value::as_str) == Some("interactive") {
+        refusals::card_fits(&call.body)?;
+    }
     let draft = Draft {
         msg_type: required(&body, "msg_type")?.to_owned(),
         content: required(&body, "content")?.to_owned(),
@@ -318,6 +329,7 @@ fn send(
         parent: None,
         in_thread: body.get("reply_in_thread") == Some(&Value::Bool(true)),
     };
+    refusals::layout(core, &draft.msg_type, &draft.content)?;
     let id = if let Some(parent) = parent {
         only(&body, &["msg_type", "content", "uuid", "reply_in_thread"])?;
         core.world().reply(app, parent, draft, now)?
@@ -364,6 +376,8 @@ async fn patch(core: &Core, call: &Call, app: usize, id: &str) -> Result<Respons
     let body = call.json()?;
     only(&body, &["content"])?;
     let content = required(&body, "content")?;
+    refusals::card_fits(&call.body)?;
+    refusals::layout(core, "interactive", content)?;
     let in_click = || {
         core.world()
             .messages

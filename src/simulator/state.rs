@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 use super::mint::Mint;
 use super::options::{App, Group, Options, SERVICE_ID, User};
 use super::pace::Pace;
+use super::upload::Uploads;
 use messages::Messages;
 
 const MAX_TICKETS: usize = 10_000;
 const MAX_CONNECTIONS: usize = 50;
 const MAX_RESOURCES: usize = 100;
+const MAX_HELD: usize = 128 << 20;
 const KEEP_TOKEN_ABOVE: u64 = 30 * 60 * 1000;
 
 /// A REST call that is not carried out.
@@ -80,6 +82,7 @@ pub(super) struct World {
     tickets: HashMap<String, Ticket>,
     ticket_order: VecDeque<String>,
     resources: VecDeque<Resource>,
+    pub(super) uploads: Uploads,
     pace: Pace,
     token_seconds: u64,
     chat_per_second: Option<u32>,
@@ -99,6 +102,7 @@ impl World {
             tickets: HashMap::new(),
             ticket_order: VecDeque::new(),
             resources: VecDeque::new(),
+            uploads: Uploads::default(),
             pace: Pace::default(),
             token_seconds: options.token_seconds,
             chat_per_second: options.chat_per_second,
@@ -351,15 +355,16 @@ impl World {
         kind: &'static str,
         bytes: Bytes,
     ) {
-        if self.resources.len() == MAX_RESOURCES {
-            self.resources.pop_front();
-        }
         self.resources.push_back(Resource {
             message_id: message_id.to_owned(),
             key: key.to_owned(),
             kind,
             bytes,
         });
+        let held = |all: &VecDeque<Resource>| all.iter().map(|r| r.bytes.len()).sum::<usize>();
+        while self.resources.len() > MAX_RESOURCES || held(&self.resources) > MAX_HELD {
+            self.resources.pop_front();
+        }
     }
 
     pub(super) fn resource(
@@ -374,6 +379,15 @@ impl World {
             .find(|known| known.message_id == message_id && known.key == key && known.kind == kind)
             .map(|known| known.bytes.clone())
             .ok_or_else(|| Refusal::new(234_003, "File not in message."))
+    }
+
+    /// The file a message carries.
+    pub(super) fn file_of(&self, message_id: &str) -> Option<Bytes> {
+        let own = |known: &&Resource| known.message_id == message_id && known.kind == "file";
+        self.resources
+            .iter()
+            .find(own)
+            .map(|file| file.bytes.clone())
     }
 
     pub(super) fn is_group(&self, chat: &str) -> bool {

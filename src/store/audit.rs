@@ -1,5 +1,6 @@
 //! Who decided what, when and from where: appended, never changed, each row
-//! bound to the one before it by a hash. Never holds tool input.
+//! bound to the one before it by a hash. Of a tool's input it holds one short
+//! line at most, its secrets masked.
 //!
 //! The chain shows an edit made behind nod's back. It can't show a rewrite of
 //! the whole chain by somebody who may write the file.
@@ -10,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::StoreError;
 use super::db::{DAY, Db};
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 
 const KEPT: Millis = 30 * DAY;
 const MAX: i64 = 500_000;

@@ -3,14 +3,17 @@
 //! keeps changes atomic. Times come from the caller.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use super::schema::{self, SetAside};
-use super::{StoreError, audit, events, inbox, left_rules, outbox, requests, sessions};
-use crate::approvals::request::Millis;
+use super::{
+    StoreError, audit, events, inbox, left_rules, notices, outbox, requests, sessions, tickets,
+};
+use crate::clock::Millis;
 use crate::ids::BadId;
 
 pub(super) const HOUR: Millis = 3_600_000;
@@ -19,6 +22,13 @@ pub(super) const DAY: Millis = 24 * HOUR;
 /// Caps are enforced once in this many insertions, so a table may overshoot
 /// its cap by as much.
 const TRIM_EVERY: u32 = 1024;
+/// Unused pages of the file that are no waste, and how many of the others are
+/// given back in one go: about 16 MiB, so that nobody waits for long.
+const FREE_KEPT: i64 = 256;
+const SHRINK_BY: i64 = 4_096;
+
+/// Before a person's id, where a name is kept.
+const NAME: &str = "name/";
 
 pub struct Db {
     pub(super) conn: Connection,
@@ -128,6 +138,29 @@ impl Db {
             .optional()?)
     }
 
+    /// Rows of `meta` by what stands behind `prefix` in their keys.
+    pub(super) fn meta_under(&self, prefix: &str) -> Result<HashMap<String, String>, StoreError> {
+        let mut rows = self
+            .conn
+            .prepare_cached("SELECT key, value FROM meta WHERE key GLOB ?1")?;
+        let pairs = rows.query_map([format!("{prefix}*")], |row| {
+            let key: String = row.get(0)?;
+            let rest = key.strip_prefix(prefix).unwrap_or_default().to_owned();
+            Ok((rest, row.get(1)?))
+        })?;
+        Ok(pairs.collect::<Result<_, _>>()?)
+    }
+
+    /// What people are called, by their ids.
+    pub fn names(&self) -> Result<HashMap<String, String>, StoreError> {
+        self.meta_under(NAME)
+    }
+
+    /// Callers name only people of the settings, so that these stay few.
+    pub fn set_name(&self, id: &str, name: &str) -> Result<(), StoreError> {
+        self.set_meta(&format!("{NAME}{id}"), name)
+    }
+
     pub fn set_meta(&self, key: &str, value: &str) -> Result<(), StoreError> {
         self.conn
             .prepare_cached(
@@ -146,6 +179,8 @@ impl Db {
             inbox::prune(db, now)?;
             outbox::prune(db, now)?;
             left_rules::prune(db, now)?;
+            notices::prune(db, now)?;
+            tickets::prune(db, now)?;
             sessions::prune(db, now)?;
             audit::prune(db, now)?;
             db.trim()
@@ -159,6 +194,8 @@ impl Db {
         inbox::trim(self)?;
         outbox::trim(self)?;
         left_rules::trim(self)?;
+        notices::trim(self)?;
+        tickets::trim(self)?;
         sessions::trim(self)?;
         audit::trim(self)
     }
@@ -181,6 +218,31 @@ impl Db {
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         self.conn.busy_timeout(schema::BUSY)?;
         Ok(done?)
+    }
+}
+
+impl Db {
+    /// Gives some of the file's unused pages back; whether more are left. A few
+    /// are kept for what comes next.
+    pub(super) fn shrink(&self) -> Result<bool, StoreError> {
+        let free = || -> Result<i64, StoreError> {
+            let count = self
+                .conn
+                .query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+            Ok(count)
+        };
+        let before = free()?;
+        if before <= FREE_KEPT {
+            return Ok(false);
+        }
+        let pages = (before - FREE_KEPT).min(SHRINK_BY);
+        let sql = format!("PRAGMA incremental_vacuum({pages})");
+        let mut vacuum = self.conn.prepare(&sql)?;
+        // Each row is a page.
+        let mut rows = vacuum.query([])?;
+        while rows.next()?.is_some() {}
+        let after = free()?;
+        Ok(after < before && after > FREE_KEPT)
     }
 }
 

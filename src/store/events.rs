@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, named_params};
 
 use super::StoreError;
 use super::db::{Db, HOUR};
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 use crate::ids::EventId;
 
 const ANSWERS_KEPT: Millis = HOUR;

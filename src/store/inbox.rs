@@ -6,7 +6,7 @@ use rusqlite::named_params;
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 use crate::ids::{EventId, MessageId};
 
 /// Feishu's last re-push comes 7 h 20 min after the first.

@@ -7,7 +7,7 @@ use rusqlite::{Row, named_params};
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 use crate::ids::{RequestId, UserId};
 
 const UNDONE_KEPT: Millis = 30 * DAY;

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, Row, named_params};
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 use crate::ids::MessageId;
 
 /// Feishu edits a message for fourteen days after it was sent.

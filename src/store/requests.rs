@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::audit::Entry;
 use super::db::{DAY, Db, read_id, read_optional_id};
 use super::{StoreError, inbox};
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 use crate::ids::{ChatId, EventId, MessageId, RequestId, SessionId, UserId};
 
 /// Feishu keeps a card clickable for fourteen days.
@@ -258,6 +258,29 @@ impl Db {
             .conn
             .prepare_cached("SELECT count(*) FROM settled WHERE digest = ?1 AND kind = ?2")?
             .query_row([digest, kind], |row| row.get(0))?)
+    }
+
+    /// Puts an ending right, and says so in the audit. Whether there is such an
+    /// ending, and where its card is.
+    pub fn correct(
+        &self,
+        id: &RequestId,
+        (kind, ending): (&str, &str),
+        audit: &Entry,
+    ) -> Result<(bool, Option<Card>), StoreError> {
+        self.atomically(|db| {
+            let mut update = db.conn.prepare_cached(
+                "UPDATE settled SET kind = ?2, ending = ?3 WHERE id = ?1
+                 RETURNING message_id, chat_id",
+            )?;
+            let card = update
+                .query_row([id.as_str(), kind, ending], read_card)
+                .optional()?;
+            if card.is_some() {
+                db.append_audit(audit)?;
+            }
+            Ok((card.is_some(), card.flatten()))
+        })
     }
 
     /// Marks an ending as taken back; `false` when it already was, or is unknown.

@@ -1,7 +1,7 @@
 //! Why the store can't be used, in both languages, for people. Pure.
 
 use super::StoreError;
-use crate::wording::Text;
+use crate::text::Text;
 
 impl StoreError {
     pub fn text(&self) -> Text {

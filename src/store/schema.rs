@@ -1,7 +1,6 @@
 //! The file itself: where it lies, who may read it, its tables, and what
 //! happens to a file that can't be used. Never throws a file away.
 
-use std::cmp::Ordering;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
-use crate::approvals::request::Millis;
+use crate::clock::Millis;
 
 /// The store's name in its directory.
 pub const FILE: &str = "nod.db";
@@ -33,34 +32,45 @@ const STEPS: &[&str] = &[
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
+    include_str!("schema/5.sql"),
+    include_str!("schema/6.sql"),
+    include_str!("schema/7.sql"),
+    include_str!("schema/8.sql"),
+    include_str!("schema/9.sql"),
 ];
 
-/// A file that could not be used, and where it lies for a person to look at.
+/// The oldest format whose nods can go on with a file of ours, because every
+/// later step only adds tables, rows and columns that have a default. The
+/// file's `user_version` is this, and a row of `meta` tells which steps it has
+/// had: whoever takes back an update finds everything. A step that changes what
+/// is there raises it to its own number.
+const READABLE_SINCE: i64 = 4;
+
+/// The row of `meta` that says which steps the file has had; where it is
+/// missing, `user_version` says it.
+const FORMAT: &str = "format";
+
+/// The row of `meta` that says whether nod is locked, and its value when nobody
+/// knows: the file that did is lost.
+pub const LOCKED: &str = "locked";
+pub const NOBODY_KNOWS: &str = "unknown";
+
+/// A damaged file, and where it lies for a person to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
     pub file: PathBuf,
-    pub why: Unusable,
+    pub why: Box<str>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
-    #[error("it is damaged: {0}")]
-    Damaged(Box<str>),
-    #[error("it was written by a newer nod (format {found})")]
-    Newer { found: i64 },
-}
-
-/// Opens the file for reading and writing; sets an unusable one aside and
-/// starts an empty one in its place.
+/// Opens the file for reading and writing; sets a damaged one aside and starts
+/// an empty one in its place. One that only a newer nod can read is left where
+/// it is, for that one to go on with.
 pub(super) fn open(dir: &Path, now: Millis) -> Result<(Connection, Option<SetAside>), StoreError> {
     let file = private_dir(dir)?.join(FILE);
-    match open_file(&file) {
+    let first = is_first(&file);
+    match open_file(&file, first) {
         Ok(conn) => Ok((conn, None)),
-        Err(StoreError::Damaged(problem)) => {
-            let why = Unusable::Damaged(problem.as_ref().into());
-            start_over(&file, now, why)
-        }
-        Err(StoreError::Newer { found, .. }) => start_over(&file, now, Unusable::Newer { found }),
+        Err(StoreError::Damaged(problem)) => start_over(&file, now, problem.as_ref().into()),
         Err(error) => Err(error),
     }
 }
@@ -77,35 +87,62 @@ pub(super) fn open_read_only(dir: &Path) -> Result<Connection, StoreError> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(file, flags)?;
     conn.busy_timeout(BUSY)?;
-    let found = version(&conn)?;
-    match found.cmp(&known()) {
-        Ordering::Equal => Ok(conn),
-        Ordering::Greater => Err(StoreError::Newer {
-            found,
-            known: known(),
-        }),
-        Ordering::Less => Err(StoreError::Damaged(
-            format!("format {found} is older than this nod's and was not brought forward").into(),
-        )),
+    let needs = needs(&conn)?;
+    if needs > known() {
+        return Err(newer(needs));
     }
+    let had = had(&conn)?;
+    if had < known() {
+        return Err(StoreError::Damaged(
+            format!("format {had} is older than this nod's and was not brought forward").into(),
+        ));
+    }
+    Ok(conn)
 }
 
 pub(super) fn in_memory() -> Result<Connection, StoreError> {
     let conn = Connection::open_in_memory()?;
     settle_in(&conn)?;
-    migrate(&conn)?;
+    migrate(&conn, true)?;
     Ok(conn)
+}
+
+/// Whether there never was a file: neither one, nor one that was set aside.
+fn is_first(file: &Path) -> bool {
+    let mut names = LOGS.into_iter().chain([""]);
+    let nothing = names.all(|tail| fs::symlink_metadata(beside(file, tail)).is_err());
+    let aside = file.parent().map(set_aside_before);
+    nothing && matches!(aside, Some(Ok(old)) if old.is_empty())
 }
 
 fn known() -> i64 {
     i64::try_from(STEPS.len()).expect("a handful of steps")
 }
 
-fn version(conn: &Connection) -> Result<i64, StoreError> {
+fn newer(found: i64) -> StoreError {
+    StoreError::Newer {
+        found,
+        known: known(),
+    }
+}
+
+/// The format a nod must know to use the file.
+fn needs(conn: &Connection) -> Result<i64, StoreError> {
     Ok(conn.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
 
-fn open_file(file: &Path) -> Result<Connection, StoreError> {
+/// The steps the file has had.
+fn had(conn: &Connection) -> Result<i64, StoreError> {
+    let needs = needs(conn)?;
+    if needs == 0 {
+        return Ok(0);
+    }
+    let sql = "SELECT max(CAST(value AS INTEGER)) FROM meta WHERE key = ?1";
+    let told: Option<i64> = conn.query_row(sql, [FORMAT], |row| row.get(0))?;
+    Ok(told.unwrap_or(needs).max(needs))
+}
+
+fn open_file(file: &Path, first: bool) -> Result<Connection, StoreError> {
     private_file(file)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
@@ -114,20 +151,37 @@ fn open_file(file: &Path) -> Result<Connection, StoreError> {
     // Closing an unusable file must not fold its log in: it is evidence.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     conn.busy_timeout(BUSY)?;
-    let found = version(&conn)?;
+    let found = needs(&conn)?;
     if found > known() {
-        return Err(StoreError::Newer {
-            found,
-            known: known(),
-        });
+        return Err(newer(found));
+    }
+    if found == 0 {
+        // Before the first table, or it would take rewriting the file.
+        conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
     }
     settle_in(&conn)?;
     if found > 0 {
         check(&conn, file)?;
     }
-    migrate(&conn)?;
+    migrate(&conn, first)?;
+    if let Err(error) = let_shrink(&conn) {
+        tracing::debug!(%error, "the store's file does not shrink");
+    }
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(conn)
+}
+
+/// A file of an older nod is rewritten once, so that it can give back what it
+/// no longer needs. In memory: a temporary file would hold tool input.
+fn let_shrink(conn: &Connection) -> Result<(), StoreError> {
+    const INCREMENTAL: i64 = 2;
+    let mode: i64 = conn.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+    if mode != INCREMENTAL {
+        conn.execute_batch(
+            "PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = INCREMENTAL; VACUUM;",
+        )?;
+    }
+    Ok(())
 }
 
 /// Reads every page, because a torn file opens without complaint and fails
@@ -182,12 +236,13 @@ fn truncate_mode(conn: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn migrate(conn: &Connection) -> Result<(), StoreError> {
-    if version(conn)? == known() {
+/// `first`: nothing can have been forgotten by a file that starts empty.
+fn migrate(conn: &Connection, first: bool) -> Result<(), StoreError> {
+    if had(conn)? >= known() {
         return Ok(());
     }
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    let done = step_up(conn);
+    let done = step_up(conn, first);
     if done.is_err() && !conn.is_autocommit() {
         conn.execute_batch("ROLLBACK")?;
     }
@@ -195,13 +250,18 @@ fn migrate(conn: &Connection) -> Result<(), StoreError> {
 }
 
 /// Reads the format again: another process may have been quicker.
-fn step_up(conn: &Connection) -> Result<(), StoreError> {
-    let from = usize::try_from(version(conn)?)
+fn step_up(conn: &Connection, first: bool) -> Result<(), StoreError> {
+    let from = usize::try_from(had(conn)?)
         .map_err(|_| StoreError::Damaged("its format number is negative".into()))?;
     for step in STEPS.iter().skip(from) {
         conn.execute_batch(step)?;
     }
-    conn.pragma_update(None, "user_version", known())?;
+    let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+    if from == 0 && !first {
+        conn.execute(sql, [LOCKED, NOBODY_KNOWS])?;
+    }
+    conn.execute(sql, [FORMAT, &known().to_string()])?;
+    conn.pragma_update(None, "user_version", READABLE_SINCE)?;
     conn.execute_batch("COMMIT")?;
     Ok(())
 }
@@ -209,24 +269,20 @@ fn step_up(conn: &Connection) -> Result<(), StoreError> {
 fn start_over(
     file: &Path,
     now: Millis,
-    why: Unusable,
+    why: Box<str>,
 ) -> Result<(Connection, Option<SetAside>), StoreError> {
     let set_aside = set_aside(file, now, why).map_err(|error| StoreError::place(file, &error))?;
-    Ok((open_file(file)?, Some(set_aside)))
+    Ok((open_file(file, false)?, Some(set_aside)))
 }
 
 /// The write-ahead log goes first: left behind, it would be replayed into the
 /// empty file that takes this one's place.
-fn set_aside(file: &Path, now: Millis, why: Unusable) -> io::Result<SetAside> {
-    let word = match why {
-        Unusable::Damaged(_) => "damaged",
-        Unusable::Newer { .. } => "newer",
-    };
+fn set_aside(file: &Path, now: Millis, why: Box<str>) -> io::Result<SetAside> {
     let mut stamp = now;
-    let mut to = beside(file, &format!(".{word}-{stamp}"));
+    let mut to = beside(file, &format!(".damaged-{stamp}"));
     while fs::symlink_metadata(&to).is_ok() {
         stamp += 1;
-        to = beside(file, &format!(".{word}-{stamp}"));
+        to = beside(file, &format!(".damaged-{stamp}"));
     }
     for tail in LOGS.into_iter().chain([""]) {
         match fs::rename(beside(file, tail), beside(&to, tail)) {
@@ -238,11 +294,10 @@ fn set_aside(file: &Path, now: Millis, why: Unusable) -> io::Result<SetAside> {
     Ok(SetAside { file: to, why })
 }
 
-fn forget_oldest(file: &Path) -> io::Result<()> {
-    let Some(dir) = file.parent() else {
-        return Ok(());
-    };
-    let mut old: Vec<(Millis, PathBuf)> = Vec::new();
+/// The files that were set aside in this directory, by when. An older nod did
+/// so with those of a newer one.
+fn set_aside_before(dir: &Path) -> io::Result<Vec<(Millis, PathBuf)>> {
+    let mut old = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -258,6 +313,14 @@ fn forget_oldest(file: &Path) -> io::Result<()> {
             old.push((stamp, entry.path()));
         }
     }
+    Ok(old)
+}
+
+fn forget_oldest(file: &Path) -> io::Result<()> {
+    let Some(dir) = file.parent() else {
+        return Ok(());
+    };
+    let mut old = set_aside_before(dir)?;
     old.sort();
     let surplus = old.len().saturating_sub(SET_ASIDE_KEPT);
     for (_, path) in old.into_iter().take(surplus) {
@@ -341,7 +404,7 @@ fn open_flags() -> i32 {
 mod tests {
     use super::*;
     use crate::store::samples::{pending, settlement};
-    use crate::store::{Chain, Db};
+    use crate::store::{Chain, Db, Health, Notice, Store};
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o7777
@@ -497,7 +560,7 @@ mod tests {
         fs::write(dir.path().join("nod.db-wal"), "log").unwrap();
         let (db, set_aside) = Db::open(dir.path(), 77).unwrap();
         let set_aside = set_aside.unwrap();
-        assert!(matches!(set_aside.why, Unusable::Damaged(_)));
+        assert!(!set_aside.why.is_empty());
         let names = aside(dir.path());
         assert_eq!(names[0], "nod.db.damaged-77");
         assert!(
@@ -508,25 +571,111 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_file_is_set_aside_untouched() {
+    fn a_newer_file_is_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let db = filled(dir.path());
         db.conn.pragma_update(None, "user_version", 99).unwrap();
         drop(db);
-        let reader = Db::open_read_only(dir.path()).map(|_| ());
-        assert!(
-            matches!(reader, Err(StoreError::Newer { found: 99, .. })),
-            "{reader:?}"
-        );
+        let bytes = || fs::read(dir.path().join(FILE)).unwrap();
+        let before = bytes();
+        let reader = Db::open_read_only(dir.path()).map(drop);
+        let writer = Db::open(dir.path(), 5).map(drop);
+        for found in [reader, writer] {
+            assert!(
+                matches!(found, Err(StoreError::Newer { found: 99, .. })),
+                "{found:?}"
+            );
+        }
+        let (store, notice) = Store::open(dir.path(), 6).unwrap();
+        assert!(matches!(notice, Some(Notice::MemoryOnly(_))), "{notice:?}");
+        assert_ne!(store.health(), Health::Good);
+        drop(store);
+        assert_eq!(aside(dir.path()), [""; 0]);
+        assert!(bytes() == before, "the file was touched");
+    }
 
-        let (_, set_aside) = Db::open(dir.path(), 5).unwrap();
-        let set_aside = set_aside.unwrap();
-        assert_eq!(set_aside.why, Unusable::Newer { found: 99 });
-        let kept = Connection::open(set_aside.file).unwrap();
-        let rows: i64 = kept
-            .query_row("SELECT count(*) FROM audit", [], |row| row.get(0))
+    #[test]
+    fn a_file_with_steps_that_only_add_is_used_and_keeps_its_mark() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = filled(dir.path());
+        let mark = |db: &Db| -> (i64, Option<String>) {
+            let needs = db
+                .conn
+                .query_row("PRAGMA user_version", [], |row| row.get(0));
+            (needs.unwrap(), db.meta(FORMAT).unwrap())
+        };
+        assert_eq!(mark(&db), (READABLE_SINCE, Some(known().to_string())));
+        db.set_meta(FORMAT, "99").unwrap();
+        drop(db);
+        let (db, set_aside) = Db::open(dir.path(), 5).unwrap();
+        assert_eq!(set_aside, None);
+        assert_eq!(mark(&db), (READABLE_SINCE, Some("99".to_owned())));
+        assert!(Db::open_read_only(dir.path()).is_ok());
+    }
+
+    #[test]
+    fn only_a_first_start_is_known_not_to_be_locked() {
+        let locked = |db: &Db| db.meta(LOCKED).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let (db, _) = Db::open(dir.path(), 1).unwrap();
+        assert_eq!(locked(&db).as_deref(), Some("no"));
+        db.set_meta(LOCKED, "yes").unwrap();
+        drop(db);
+        let (db, _) = Db::open(dir.path(), 2).unwrap();
+        assert_eq!(locked(&db).as_deref(), Some("yes"));
+        drop(db);
+        let lose: [fn(&Path); 3] = [
+            |file| fs::write(file, "not a database".repeat(100)).unwrap(),
+            |file| fs::write(file, "").unwrap(),
+            // Set aside, and killed before the new file had its tables.
+            |file| fs::rename(file, beside(file, ".damaged-5")).unwrap(),
+        ];
+        for (n, lose) in lose.into_iter().enumerate() {
+            let place = tempfile::tempdir().unwrap();
+            copy(dir.path(), place.path());
+            lose(&place.path().join(FILE));
+            for again in 0..2 {
+                let (db, _) = Db::open(place.path(), 3).unwrap();
+                let found = locked(&db);
+                assert_eq!(found.as_deref(), Some(NOBODY_KNOWS), "{n}, start {again}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_of_an_older_nod_is_brought_forward_with_what_is_in_it() {
+        for from in 1..STEPS.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let conn = Connection::open(dir.path().join(FILE)).unwrap();
+            for step in &STEPS[..from] {
+                conn.execute_batch(step).unwrap();
+            }
+            conn.execute_batch(
+                "INSERT OR REPLACE INTO meta VALUES ('locked', 'yes'), ('machine_id', 'm');
+                 INSERT INTO answers VALUES ('e', 1, x'00');
+                 INSERT INTO outbox (message_id, card, at) VALUES ('om_1', 'card', 1);",
+            )
             .unwrap();
-        assert_eq!(rows, 20);
+            let version = i64::try_from(from).unwrap();
+            conn.pragma_update(None, "user_version", version).unwrap();
+            drop(conn);
+            let (db, set_aside) = Db::open(dir.path(), 2).unwrap();
+            assert_eq!(set_aside, None, "from {from}");
+            let shrinks: i64 = db
+                .conn
+                .query_row("PRAGMA auto_vacuum", [], |row| row.get(0))
+                .unwrap();
+            assert_eq!(shrinks, 2, "from {from}");
+            assert_eq!(db.meta("locked").unwrap().as_deref(), Some("yes"));
+            assert_eq!(db.meta("machine_id").unwrap().as_deref(), Some("m"));
+            assert_eq!(db.edits().unwrap().len(), 1, "an edit must still be made");
+            let answers: i64 = db
+                .conn
+                .query_row("SELECT count(*) FROM answers", [], |row| row.get(0))
+                .unwrap();
+            let kept = i64::from(from >= 5);
+            assert_eq!(answers, kept, "those before the fifth step held tool input");
+        }
     }
 
     #[test]
@@ -577,7 +726,7 @@ mod tests {
         )
         .unwrap();
         settle_in(&conn).unwrap();
-        migrate(&conn).unwrap();
+        migrate(&conn, true).unwrap();
         let pragma = |name: &str| -> String {
             conn.query_row(
                 &format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}"),
@@ -588,6 +737,6 @@ mod tests {
         };
         assert_eq!(pragma("journal_mode"), "truncate");
         assert_eq!(pragma("synchronous"), "2");
-        assert_eq!(version(&conn).unwrap(), known());
+        assert_eq!(needs(&conn).unwrap(), READABLE_SINCE);
     }
 }

@@ -3,12 +3,14 @@
 
 use rusqlite::types::Type;
 use rusqlite::{Row, named_params};
+use std::path::{Path, PathBuf};
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id, read_optional_id};
-use crate::approvals::request::Millis;
 use crate::claude::stream::say::Mode;
+use crate::clock::Millis;
 use crate::ids::{ChatId, MessageId, RequestId, SessionId};
+use crate::sessions::agent::Agent;
 use crate::sessions::route::Place;
 use crate::sessions::state::Saved;
 
@@ -20,6 +22,9 @@ pub struct KeptSession {
     /// What a person calls it by; never used twice.
     pub number: i64,
     pub saved: Saved,
+    pub agent: Agent,
+    /// The home of Codex's that holds its thread, where one is known.
+    pub home: Option<PathBuf>,
     /// The project's name in the settings.
     pub project: String,
     pub title: String,
@@ -38,9 +43,9 @@ impl Db {
         let number = self
             .conn
             .prepare_cached(
-                "INSERT INTO sessions (conversation, begun, mode, running, asks, project, title,
+                "INSERT INTO sessions (conversation, begun, mode, running, asks, agent, home, project, title,
                      chat_id, thread, anchor, card, began_at, used_at)
-                 VALUES (:conversation, :begun, :mode, :running, :asks, :project, :title,
+                 VALUES (:conversation, :begun, :mode, :running, :asks, :agent, :home, :project, :title,
                      :chat, :thread, :anchor, :card, :began, :used) RETURNING number",
             )?
             .query_row(
@@ -50,6 +55,8 @@ impl Db {
                     ":mode": session.saved.mode.as_str(),
                     ":running": session.saved.running,
                     ":asks": asks_text(&session.saved.asks),
+                    ":agent": session.agent.word(),
+                    ":home": session.home.as_deref().map(Path::to_string_lossy),
                     ":project": session.project,
                     ":title": session.title,
                     ":chat": session.place.chat.as_str(),
@@ -109,6 +116,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KeptSession> {
     let asks: String = row.get("asks")?;
     let asks = asks.split_whitespace().map(RequestId::parse);
     let mode: String = row.get("mode")?;
+    let agent: String = row.get("agent")?;
     Ok(KeptSession {
         number: row.get("number")?,
         saved: Saved {
@@ -120,6 +128,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KeptSession> {
                 rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
             })?,
         },
+        agent: Agent::parse(&agent).unwrap_or_default(),
+        home: row.get::<_, Option<String>>("home")?.map(PathBuf::from),
         project: row.get("project")?,
         title: row.get("title")?,
         place: Place {
@@ -165,6 +175,8 @@ mod tests {
                 running: true,
                 asks: Vec::new(),
             },
+            agent: Agent::Codex,
+            home: Some("/home/me/.codex-work".into()),
             project: "shop".to_owned(),
             title: "修复登录".to_owned(),
             place: Place {

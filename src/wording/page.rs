@@ -1,6 +1,6 @@
 //! Words on the pages of the webhook mode.
 
-use super::Text;
+use crate::text::Text;
 
 pub static CONFIRM: Text = Text::new(
     "请核对下面的内容。只有按下按钮才会生效。",

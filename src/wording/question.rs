@@ -1,7 +1,7 @@
 //! Words of question and plan cards, and of what is wrong with an answer.
 
-use super::Text;
 use crate::sessions::questions::{Kind, Problem, Tap};
+use crate::text::Text;
 
 pub const CONFIRM_TITLE: Text = Text::new("请确认", "Please confirm");
 pub const CHOICE_TITLE: Text = Text::new("请选择", "Please choose");
@@ -25,10 +25,16 @@ pub const WHAT_TO_CHANGE: Text = Text::new(
     "需要修改什么（“继续完善”时填写）",
     "What to change (for “Keep planning”)",
 );
+pub const FOLD_CHANGE: Text = Text::new("需要修改什么", "What to change");
 pub const NO_PLAN: Text = Text::new("（没有计划内容）", "(the plan is empty)");
 pub const REPLY_HINT: Text = Text::new(
-    "也可以直接回复这条消息作答。",
-    "You can also answer by replying to this message.",
+    "也可以直接回复这条消息作答；群里请同时 @ 机器人。",
+    "You can also answer by replying to this message; in a group, mention the bot.",
+);
+pub const CONFIRM_ANSWER: Text = Text::new("确认回答？", "Answer this?");
+pub const NOT_WHOLE: Text = Text::new(
+    "全文无法送达，不能在飞书中回答，请在终端处理。仍可不回答。",
+    "The whole text could not be sent, so it can't be answered from Feishu: answer in the terminal. Declining works.",
 );
 pub const OPTIONAL: Text = Text::new("可不填", "Optional");
 
@@ -62,11 +68,23 @@ pub fn expires(local_time: &str) -> Text {
     )
 }
 
-/// Several questions wait in one chat, so a plain text could answer any.
-pub fn which_question(waiting: usize) -> Text {
+/// Several things wait in one place, so a plain text could be for any.
+pub fn which(waiting: &[Text]) -> Text {
+    let count = waiting.len();
+    let list = |pick: fn(&Text) -> &str| {
+        let lines = (1..).zip(waiting);
+        let lines = lines.map(|(n, one)| format!("\n{n} · {}", pick(one)));
+        lines.collect::<String>()
+    };
     Text::made(
-        format!("当前有 {waiting} 个问题在等待，请回复对应的卡片作答。"),
-        format!("{waiting} questions are waiting: reply to the card you mean."),
+        format!(
+            "这里有 {count} 件事在等待（先问的在前），请先写编号，再写回复，例如“2 先不要”：{}",
+            list(|text| &text.zh)
+        ),
+        format!(
+            "{count} things wait here, the oldest first. Begin with the number of the one you mean, as in `2 not now`:{}",
+            list(|text| &text.en)
+        ),
     )
 }
 
@@ -90,7 +108,10 @@ pub fn problem(problem: Problem) -> Text {
             format!("共 {questions} 个问题，请每行回答一个"),
             format!("There are {questions} questions: one line each, please"),
         ),
-        Problem::SayWhatToChange => Text::new("请说明需要修改什么", "Please say what to change"),
+        Problem::Unanswered { number } => Text::made(
+            format!("第 {number} 个问题还没有回答"),
+            format!("Question {number} has no answer yet"),
+        ),
         Problem::NotThisQuestion => Text::new("无效的回调请求", "Invalid callback"),
     }
 }

@@ -5,8 +5,9 @@ use crate::sessions::questions::Problem;
 use serde::Serialize;
 use std::borrow::Cow;
 
-use super::{Lang, Text, ago};
-use crate::approvals::request::Millis;
+use super::ago;
+use crate::clock::Millis;
+use crate::text::{Lang, Text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
@@ -35,14 +36,28 @@ impl Tone {
     }
 }
 
+/// Why a machine took no call of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    Secret,
+    Clock,
+    Version,
+}
+
 /// The answer to one click.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Toast {
     Allowed,
     AllowedAlways,
     AllowedForSession,
+    /// More than this call is allowed from here on, and the sentence says what.
+    AllowedWider {
+        sentence: Text,
+    },
     Denied,
     Interrupted,
+    /// What the terminal had allowed is stopped.
+    Stopped,
     /// No request of this id, here or anywhere we know.
     Unknown,
     /// Decided in Feishu before. Who chose what is on the card that goes along.
@@ -74,11 +89,23 @@ pub enum Toast {
         why: Text,
     },
     CallbackUnreachable,
-    /// The machine the request lives on was reached and took no call of ours.
-    CallbackRefused {
-        /// Whether it was for the clocks.
-        clock: bool,
+    /// The machine the request lives on is not on the team's bus.
+    NotConnected {
+        machine: String,
     },
+    /// The tap left no gateway.
+    NothingDecided,
+    /// The machine the request lives on was taken out of the team.
+    Forgotten {
+        machine: String,
+    },
+    /// What a gateway has done, or not.
+    OfTeam {
+        tone: Tone,
+        text: Text,
+    },
+    /// The machine the request lives on was reached and took no call of ours.
+    CallbackRefused(Refusal),
     /// The words of the machine the request lives on.
     Relayed {
         tone: Tone,
@@ -92,10 +119,29 @@ pub enum Toast {
     Reconnecting,
     /// Remote approval is locked; only a refusal is possible.
     Locked,
+    /// The same, because the file that would tell is lost.
+    LockedUnsure,
     Processing,
+    /// The button asked, by a card of its own.
+    AskedOnceMore,
+    /// A card that asked before a restart, and answers for nothing any more.
+    AskAnew,
     /// The session that asked does not wait any more.
     Expired,
     Stopping,
+    /// A session begins, or goes on in the chat.
+    Starting,
+    /// What a menu's button stands for.
+    CarriedOut,
+    /// The button of a menu that nod does not remember.
+    MenuGone,
+    /// The field for words is empty.
+    SayWhat,
+    /// A gathered request has, or gets, a card of its own.
+    Opened,
+    DenyingAll {
+        count: usize,
+    },
     NothingRuns,
     /// Only the owner steers sessions.
     NotTheOwner,
@@ -113,11 +159,17 @@ impl Toast {
             Self::Allowed
             | Self::AllowedAlways
             | Self::AllowedForSession
+            | Self::AllowedWider { .. }
             | Self::Denied
             | Self::Interrupted
+            | Self::Stopped
             | Self::Answered
             | Self::AnswerRefused
             | Self::Stopping
+            | Self::Starting
+            | Self::CarriedOut
+            | Self::Opened
+            | Self::DenyingAll { .. }
             | Self::RuleUndone => Tone::Success,
             Self::Unknown
             | Self::HookGone
@@ -125,22 +177,31 @@ impl Toast {
             | Self::NotAnApprover
             | Self::NotTheOwner
             | Self::CallbackUnreachable
-            | Self::CallbackRefused { .. }
+            | Self::CallbackRefused(_)
             | Self::UndoFailed { .. } => Tone::Error,
-            Self::Relayed { tone, .. } => *tone,
+            Self::Relayed { tone, .. } | Self::OfTeam { tone, .. } => *tone,
             Self::AlreadyHandled
             | Self::SettledInTerminal { .. }
             | Self::TimedOut { .. }
             | Self::OtherMachine { .. }
+            | Self::NotConnected { .. }
+            | Self::NothingDecided
+            | Self::Forgotten { .. }
             | Self::Stale
             | Self::RuleNotSaved { .. }
             | Self::AlwaysNotOffered
             | Self::NotOffered
+            | Self::AskAnew
             | Self::Expired
+            | Self::MenuGone
+            | Self::SayWhat
             | Self::NothingRuns
             | Self::BadAnswer(_)
-            | Self::Locked => Tone::Warning,
-            Self::StillChecking | Self::Reconnecting | Self::Processing => Tone::Info,
+            | Self::Locked
+            | Self::LockedUnsure => Tone::Warning,
+            Self::StillChecking | Self::Reconnecting | Self::Processing | Self::AskedOnceMore => {
+                Tone::Info
+            }
         }
     }
 
@@ -157,10 +218,15 @@ impl Toast {
             ),
             Self::AllowedForSession => Text::new(
                 "已批准，本次会话内相同操作将自动批准",
-                "Allowed for this session",
+                "Allowed: the same operation is approved until this session ends",
+            ),
+            Self::AllowedWider { sentence } => Text::made(
+                format!("已批准。{}", sentence.zh),
+                format!("Allowed. {}", sentence.en),
             ),
             Self::Denied => Text::new("已拒绝运行", "Denied"),
             Self::Interrupted => Text::new("已拒绝并中断", "Denied and interrupted"),
+            Self::Stopped => Text::new("已中断运行", "Stopped"),
             Self::Unknown => Text::new("请求不存在或已过期", "Unknown or expired request"),
             Self::AlreadyHandled => Text::new(
                 "该请求已被处理，请勿重复操作",
@@ -170,8 +236,28 @@ impl Toast {
                 "请求已失效，请返回终端查看状态",
                 "This request is void: look at the terminal",
             ),
+            Self::AskedOnceMore => Text::new(
+                "请在新发出的卡片上再次确认",
+                "Confirm it on the card that follows",
+            ),
+            Self::AskAnew => Text::new(
+                "请在请求的卡片上重新选择",
+                "Choose once more on the request's own card",
+            ),
             Self::Expired => super::session::EXPIRED,
             Self::Stopping => Text::new("正在停止", "Stopping"),
+            Self::Starting => Text::new("正在开始", "Starting"),
+            Self::CarriedOut => Text::new("已收到", "Got it"),
+            Self::MenuGone => Text::new(
+                "按钮已失效，请重新发送命令",
+                "This button is too old: send the command again",
+            ),
+            Self::SayWhat => Text::new("请先在输入框中写明内容", "Write into the field first"),
+            Self::Opened => Text::new("已打开", "Opened"),
+            Self::DenyingAll { count } => Text::made(
+                format!("正在拒绝 {count} 个请求"),
+                format!("Denying {count} requests"),
+            ),
             Self::NothingRuns => Text::new("当前没有正在执行的任务", "Nothing is running here"),
             Self::NotTheOwner => Text::new(
                 "抱歉，只有所有者可以使用会话命令，操作未生效",
@@ -202,6 +288,19 @@ impl Toast {
                 format!("该请求属于机器 {machine}，请在该机器上处理"),
                 format!("This request belongs to machine {machine}: answer there"),
             ),
+            Self::NotConnected { machine } => Text::made(
+                format!("{machine} 未连接，请在该机器的终端中处理"),
+                format!("{machine} is not connected: answer in its terminal"),
+            ),
+            Self::NothingDecided => Text::new(
+                "未作出任何决定，请重新点击",
+                "Nothing was decided: tap again",
+            ),
+            Self::Forgotten { machine } => Text::made(
+                format!("{machine} 已被移出团队，请在该机器的终端中处理"),
+                format!("{machine} was taken out of the team: answer in its terminal"),
+            ),
+            Self::OfTeam { text, .. } => text.clone(),
             Self::Stale => Text::new(
                 "点击送达过晚，未生效，请重新点击",
                 "The click arrived too late and was not used: click again",
@@ -226,13 +325,17 @@ impl Toast {
                 "回调服务不可达，请检查服务状态",
                 "The callback service can't be reached: check that it runs",
             ),
-            Self::CallbackRefused { clock: true } => Text::new(
+            Self::CallbackRefused(Refusal::Clock) => Text::new(
                 "两台机器的时钟相差过大，点击未生效",
                 "The two machines' clocks differ too much: nothing was changed",
             ),
-            Self::CallbackRefused { clock: false } => Text::new(
+            Self::CallbackRefused(Refusal::Secret) => Text::new(
                 "请求所在的机器拒绝了转发，请检查两台机器的密钥",
                 "The request's machine refused the call: check that both have the same secret",
+            ),
+            Self::CallbackRefused(Refusal::Version) => Text::new(
+                "两台机器上的 nod 版本不一致，未生效；请将较旧的一台升级",
+                "One of the two machines runs an older nod: nothing was changed. Update it",
             ),
             Self::Relayed { zh, en, .. } => Text::made(zh.clone(), en.clone()),
             Self::AlwaysNotOffered => Text::new(
@@ -250,6 +353,10 @@ impl Toast {
             Self::Locked => Text::new(
                 "远程批准已锁定，请在终端解锁；仍可拒绝",
                 "Remote approval is locked: unlock in the terminal; denying still works",
+            ),
+            Self::LockedUnsure => Text::new(
+                "数据库丢失，不知道是否已锁定：请在终端运行 nod unlock；仍可拒绝",
+                "The database was lost, so nobody knows whether nod was locked: run nod unlock in the terminal; denying still works",
             ),
             Self::Processing => Text::new("处理中，请稍候", "Working on it"),
             Self::Answered => Text::new("已收到你的回复，继续执行...", "Got your reply, going on"),
@@ -408,6 +515,33 @@ mod tests {
             assert_eq!(json["content"], zh);
             assert_eq!(json["i18n"]["zh_cn"], zh);
             assert_ne!(json["i18n"]["en_us"], zh);
+        }
+    }
+
+    #[test]
+    fn a_wider_rule_is_told_in_full() {
+        use super::super::rule::{Until, sentence};
+        use crate::rules::Covers;
+        let (project, host) = ("p".repeat(32), "h".repeat(72));
+        let tool = format!("mcp__{}", "t".repeat(59));
+        for covers in [
+            Covers::Beginning("git check-ref-format"),
+            Covers::Host(&host),
+            Covers::AnySearch,
+            Covers::Tool(&tool),
+        ] {
+            for until in [Until::Undone, Until::SessionEnd] {
+                let sentence = sentence(covers, &project, until);
+                for lang in [Lang::Zh, Lang::En] {
+                    let toast = Toast::AllowedWider {
+                        sentence: sentence.clone(),
+                    };
+                    let json = shown(&toast, lang);
+                    let content = json["content"].as_str().unwrap();
+                    assert!(content.ends_with(sentence.get(lang)), "{content}");
+                    assert!(!content.contains("相同操作") && !content.contains("same operation"));
+                }
+            }
         }
     }
 

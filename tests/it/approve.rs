@@ -1,12 +1,12 @@
 //! Approvals from end to end: a hook asks, a card comes, a person taps, the
-//! hook prints. Toasts are the seeds', to the letter.
+//! hook prints. Toasts are the reference protocol's, to the letter.
 
 use nod::simulator::{Armed, Fault, OWNER, Press, STRANGER, Text};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use crate::hooks::{Stage, bash, face, offered, permission, toast, values, within};
+use crate::hooks::{Stage, face, offered, permission, toast, values, within};
 
 const ALLOWED: (&str, &str) = ("success", "已批准运行");
 const DENIED: (&str, &str) = ("success", "已拒绝运行");
@@ -16,7 +16,11 @@ const INVALID: (&str, &str) = ("error", "无效的回调请求");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_button_does_what_its_seed_says() {
-    let mut stage = Stage::new().await;
+    buttons(Stage::new().await).await;
+}
+
+/// Also played over a team's bus.
+pub(crate) async fn buttons(mut stage: Stage) {
     let local = json!([{
         "type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "npm test"}],
         "behavior": "allow", "destination": "localSettings",
@@ -66,7 +70,6 @@ async fn each_button_does_what_its_seed_says() {
         }
         let clicked = stage.tap(&card, action).await;
         assert_eq!(toast(&clicked), expected, "{action}");
-        assert!(clicked.applied, "the decided card is in the answer");
         assert_eq!(hook.ended().await.decision(), decision, "{action}");
         let after = stage.shows(&card, title).await;
         assert!(after.contains("npm test"), "{after}");
@@ -165,7 +168,7 @@ async fn a_click_that_may_not_decide_changes_nothing() {
         .iter()
         .filter(|line| line["kind"] == "not_an_approver")
         .collect();
-    assert_eq!(strange.len(), 3);
+    assert_eq!(strange.len(), 1, "the others are summed up");
     assert_eq!(strange[0]["operator"], STRANGER);
 }
 
@@ -185,7 +188,7 @@ async fn click(
         .unwrap_or_else(|| panic!("{toast:?}"))
 }
 
-fn event_of(value: &Value, message: &str, event: &str, more: &Value) -> String {
+pub(crate) fn event_of(value: &Value, message: &str, event: &str, more: &Value) -> String {
     let micros = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap()
@@ -234,6 +237,11 @@ async fn a_click_before_the_send_returned_decides() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_counts_once_also_after_a_restart_and_later_taps_hear_the_truth() {
     let mut stage = Stage::new().await;
+    // Feishu has taken such a card before.
+    let (hook, card) = stage.ask_bash("make ready").await;
+    stage.tap(&card, "allow").await;
+    hook.ended().await;
+    stage.shows(&card, "已批准").await;
     let (hook, card) = stage.ask_bash("make once").await;
     let shown = stage.sim.message(&card).unwrap().card.unwrap();
     let value = |action: &str| {
@@ -258,17 +266,25 @@ async fn an_event_counts_once_also_after_a_restart_and_later_taps_hear_the_truth
     stage.kill().await;
     stage.start().await;
     let (_, third) = stage.sim.push_click_raw(body).await;
-    assert_eq!(third, first, "the same answer after a restart");
+    assert_eq!(third.toast, first.toast, "the same answer after a restart");
+    let (before, after) = (first.card.unwrap(), third.card.unwrap());
+    assert!(face(&before).contains("make once"));
+    assert!(face(&after).contains("已批准"), "{after}");
+    assert!(!after.to_string().contains("make once"), "it is not kept");
     let again = click(&stage, &value("interrupt"), &card, "after-restart").await;
     assert_eq!(again, HANDLED);
-    assert_eq!(stage.home.audit().await.len(), 1);
+    assert_eq!(stage.home.audit().await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reason_reaches_the_model_by_form_and_by_reply() {
-    let mut stage = Stage::new().await;
+    reasons(Stage::new().await).await;
+}
+
+/// Also played over a team's bus.
+pub(crate) async fn reasons(mut stage: Stage) {
     let (hook, card) = stage.ask_bash("rm build").await;
-    let press = Press::action(&card, "deny").fill("reason", "  用 make clean 代替 ");
+    let press = Press::action(&card, "deny_with").fill("reason", "  用 make clean 代替 ");
     assert_eq!(toast(&stage.press(press).await), DENIED);
     let decision = hook.ended().await.decision();
     assert_eq!(decision["message"], "用 make clean 代替");
@@ -297,6 +313,8 @@ async fn a_reason_reaches_the_model_by_form_and_by_reply() {
     assert_eq!(decision["message"], "先别删");
     assert_eq!(decision.get("interrupt"), None);
     stage.shows(&card, "先别删").await;
+    let told = stage.sent().await;
+    assert!(told.content.contains("已拒绝"), "{}", told.content);
 
     let slow = Fault::SlowRest {
         ms: 500,
@@ -308,6 +326,8 @@ async fn a_reason_reaches_the_model_by_form_and_by_reply() {
     stage.sim.push_text(&before).await.unwrap();
     let decision = hook.ended().await.decision();
     assert_eq!(decision["message"], "还没发完就回复");
+    let told = stage.sent().await;
+    assert!(told.content.contains("已拒绝"), "{}", told.content);
 
     stage
         .sim
@@ -318,20 +338,79 @@ async fn a_reason_reaches_the_model_by_form_and_by_reply() {
     assert!(told.content.contains(HANDLED.1), "{}", told.content);
 }
 
+fn refuses(code: i64, msg: &str) -> Fault {
+    Fault::RestError {
+        path: "POST /open-apis/im/v1/messages".to_owned(),
+        code,
+        http: 400,
+        msg: msg.to_owned(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_layout_feishu_refuses_is_given_up_and_the_call_can_still_be_allowed() {
+    let mut stage = Stage::new().await;
+    let words = "Failed to create card content, ext=ErrCode: 200621; ErrMsg: parse card json err";
+    let refuse = refuses(230_099, words);
+    stage.sim.set_fault(Armed::once(refuse)).unwrap();
+    let (hook, card) = stage.ask_bash("echo canary-content").await;
+    let shown = stage.sim.message(&card).unwrap().card.unwrap();
+    assert_eq!(
+        offered(&shown),
+        ["allow", "deny", "always", "interrupt", "session"]
+    );
+    assert!(face(&shown).contains("echo canary-content"));
+    for gone in ["\"form\"", "\"markdown\"", "column_set", "collapsible"] {
+        assert!(!shown.to_string().contains(gone), "{gone}: {shown}");
+    }
+    assert_eq!(toast(&stage.tap(&card, "allow").await), ALLOWED);
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+    stage.shows(&card, "已批准").await;
+    let told = stage.sent().await;
+    assert!(told.content.contains("230099"), "{}", told.content);
+    let status = stage.until_status(|status| status["pending"] == 0).await;
+    assert_eq!(status["needs"][0]["code"], 230_099);
+
+    // From now on nothing else is tried, and nobody is told again.
+    let (hook, card) = stage.ask_bash("sudo rm -r canary").await;
+    let shown = stage.sim.message(&card).unwrap().card.unwrap();
+    assert_eq!(offered(&shown), ["deny", "allow", "interrupt"]);
+    assert_eq!(toast(&stage.tap(&card, "deny").await), DENIED);
+    assert_eq!(hook.ended().await.decision()["behavior"], "deny");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feishus_own_trouble_with_a_card_is_not_taken_for_the_cards_fault() {
+    let mut stage = Stage::new().await;
+    let refuse = refuses(
+        230_099,
+        "Failed to create card content, ext=Server Internal Error",
+    );
+    stage.sim.set_fault(Armed::once(refuse)).unwrap();
+    let (hook, card) = stage.ask_bash("echo hi").await;
+    let shown = stage.sim.message(&card).unwrap().card.unwrap();
+    assert!(shown.to_string().contains("\"form\""), "{shown}");
+    assert_eq!(toast(&stage.tap(&card, "allow").await), ALLOWED);
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+    let status = stage.until_status(|status| status["pending"] == 0).await;
+    assert_eq!(status["needs"], json!([]), "{status}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn content_feishu_refuses_leaves_a_card_that_can_only_deny() {
     for code in [230_022, 230_025, 230_028] {
         let mut stage = Stage::new().await;
-        let refuse = Fault::RestError {
-            path: "POST /open-apis/im/v1/messages".to_owned(),
-            code,
-            http: 400,
-            msg: "refused".to_owned(),
-        };
-        stage.sim.set_fault(Armed::once(refuse)).unwrap();
+        stage
+            .sim
+            .set_fault(Armed::once(refuses(code, "refused")))
+            .unwrap();
         let (hook, card) = stage.ask_bash("echo canary-content").await;
         let shown = stage.sim.message(&card).unwrap().card.unwrap();
-        assert_eq!(offered(&shown), ["deny", "interrupt"], "{code}");
+        assert_eq!(
+            offered(&shown),
+            ["deny", "interrupt", "deny_with"],
+            "{code}"
+        );
         assert!(!shown.to_string().contains("canary-content"));
         assert_eq!(toast(&stage.tap(&card, "deny").await), DENIED);
         assert_eq!(hook.ended().await.decision()["behavior"], "deny");
@@ -339,26 +418,39 @@ async fn content_feishu_refuses_leaves_a_card_that_can_only_deny() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_dangerous_to_show_is_denied_or_left_to_the_terminal() {
+async fn every_leaf_of_an_unknown_tool_is_on_its_card() {
     let mut stage = Stage::new().await;
-    let filler = "true\n".repeat(5_000);
-    let long = format!("echo hi\n{filler}curl x | sh\n{filler}echo the end");
-    let (hook, card) = stage.ask(&bash("s1", &long)).await;
-    let shown = stage.sim.message(&card).unwrap().card.unwrap();
-    assert_eq!(offered(&shown), ["deny", "interrupt"]);
-    for part in ["echo hi", "curl x | sh", "echo the end"] {
-        assert!(face(&shown).contains(part), "{part} is shown");
-    }
-    hook.signal("-TERM");
-    hook.ended().await;
-    stage.shows(&card, "请求已失效").await;
-
     let unknown = json!({"a": {"b": ["\u{202e}evil", 7]}, "c": null});
     let (hook, card) = stage.ask(&permission("s1", "mcp__x__y", &unknown)).await;
     let all = stage.face(&card);
     assert!(all.contains("⟦U+202E⟧evil") && all.contains('7'), "{all}");
     assert_eq!(toast(&stage.tap(&card, "allow").await), ALLOWED);
     assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_decides_what_runs_is_red_and_never_always() {
+    let mut stage = Stage::new().await;
+    let project = stage.home.project();
+    for (file, named) in [
+        (".git/hooks/pre-commit", "涉及 git 钩子或配置"),
+        (".Claude/settings.json", "涉及 Claude 或 nod 自身的设置"),
+        (".github/workflows/ci.yml", "涉及构建、测试或自动化脚本"),
+    ] {
+        let input = json!({"file_path": project.join(file), "content": "echo hi"});
+        let (hook, card) = stage.ask(&permission("s1", "Write", &input)).await;
+        let shown = stage.sim.message(&card).unwrap().card.unwrap();
+        assert_eq!(
+            offered(&shown),
+            ["deny", "allow", "interrupt", "deny_with"],
+            "{file}"
+        );
+        assert_eq!(shown["header"]["template"], "red", "{file}");
+        assert!(shown["header"].to_string().contains(named), "{file}");
+        assert!(!shown.to_string().contains("primary_filled"), "{file}");
+        assert_eq!(toast(&stage.tap(&card, "deny").await), DENIED);
+        assert_eq!(hook.ended().await.decision()["behavior"], "deny");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -390,7 +482,7 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     assert_eq!(undone.code, Some(0), "{undone:?}");
     let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(written["permissions"]["allow"], json!([]));
-    assert!(stage.home.run(&["rules"]).await.stdout.contains("已撤销"));
+    assert!(stage.home.run(&["rules"]).await.stdout.contains("(undone "));
     let audit = stage.home.audit().await;
     let last = audit.last().unwrap();
     assert_eq!(last["kind"], "rule_undone");
@@ -401,14 +493,18 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     std::fs::write(&file, &by_hand).unwrap();
     let again = stage.home.run(&["rules", "undo", "1"]).await;
     assert_eq!(again.code, Some(0), "{again:?}");
-    assert!(again.stdout.contains("没有改动"), "{again:?}");
+    assert!(again.stdout.contains("nothing was changed"), "{again:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), by_hand);
     assert_eq!(stage.home.audit().await.len(), audit.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_always_is_taken_back_from_its_card() {
-    let mut stage = Stage::new().await;
+    always_and_undo(Stage::new().await).await;
+}
+
+/// Also played over a team's bus.
+pub(crate) async fn always_and_undo(mut stage: Stage) {
     let (hook, card) = stage.ask_bash("npm run build").await;
     stage.tap(&card, "always").await;
     let decision = hook.ended().await.decision();
@@ -423,6 +519,7 @@ async fn an_always_is_taken_back_from_its_card() {
     let kept = json!({"permissions": {"allow": ["Read", rule], "deny": ["Bash(rm)"]}});
     std::fs::write(&file, format!("{kept:#}")).unwrap();
 
+    stage.shows(&card, "撤销规则").await;
     let clicked = stage.tap(&card, "undo").await;
     assert_eq!(
         toast(&clicked),
@@ -508,6 +605,7 @@ async fn an_undo_right_behind_the_tap_is_what_the_card_shows_in_the_end() {
     let (hook, card) = stage.ask_bash("npm test").await;
     stage.tap(&card, "always").await;
     hook.ended().await;
+    stage.shows(&card, "撤销规则").await;
     let undone = stage.tap(&card, "undo").await;
     assert_eq!(toast(&undone).0, "success");
     // The decision's own edit comes a second later and must not win.

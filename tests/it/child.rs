@@ -6,8 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nod::child::process::Grace;
 use nod::claude::exit::Exit;
-use nod::claude::launch::{Grace, Launch, Opening, Permissions};
+use nod::claude::launch::{Launch, Opening, Permissions};
 use nod::claude::process::{Child, start};
 use nod::claude::stream::say::{Mode, Say, Verdict};
 use nod::claude::stream::{Event, Line, Wanted};
@@ -46,6 +47,7 @@ impl Stage {
             permissions: Permissions::Ask(Mode::Default),
             environment: variables.map(|(name, value)| (name.into(), value)).into(),
             grace: Grace::default(),
+            guard: None,
         };
         Self { dir, launch }
     }
@@ -111,7 +113,7 @@ async fn a_child_is_started_asked_and_answered() {
         uuid: "u1".to_owned(),
         text: "你好".to_owned(),
     };
-    child.say.send(text).await.unwrap();
+    child.say.send(text.to_line()).await.unwrap();
     assert!(matches!(next(&mut child).await, Event::Line(Line::Init(_))));
     let Event::Line(Line::Request(request)) = next(&mut child).await else {
         panic!("no request")
@@ -126,7 +128,7 @@ async fn a_child_is_started_asked_and_answered() {
             permissions: Vec::new(),
         },
     };
-    child.say.send(say).await.unwrap();
+    child.say.send(say.to_line()).await.unwrap();
     let Event::Line(Line::TurnEnd(end)) = next(&mut child).await else {
         panic!("no end of the turn")
     };

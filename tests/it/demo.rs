@@ -1,10 +1,16 @@
 //! `nod demo` as a newcomer runs it: the real binary, an empty home, nothing
 //! set, nothing left behind.
 
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Nothing a demo does takes this long, on a busy machine either.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn demo(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nod"));
@@ -51,7 +57,7 @@ const SCENES: [(&str, &[&str]); 14] = [
     (
         "3. Deny with a reason",
         &[
-            "[Deny]  “Open a pull request first”",
+            "[Deny with this reason]  “Open a pull request first”",
             r#""message":"Open a pull request first""#,
             "reads why",
             "card becomes   Denied",
@@ -119,7 +125,7 @@ const SCENES: [(&str, &[&str]); 14] = [
         &[
             "the card is void at once",
             "hook decides   (nothing)",
-            "card becomes   Void",
+            "card becomes   No longer waiting",
         ],
     ),
     (
@@ -134,11 +140,11 @@ const SCENES: [(&str, &[&str]); 14] = [
         "13. A whole task from the chat",
         &[
             "you write      “/new Charge prices in cents”",
-            "card           Task running · shop",
+            "card           Charge prices in cents · shop · #1",
             "you tap        [Half up]",
             "card becomes   Answered",
             "you tap        [Allow once]",
-            "card           Answer · shop",
+            "· Claude · Answer",
             "rounded as you chose: **Half up**. All 42 tests pass.",
             "card becomes   Task done",
         ],
@@ -186,9 +192,10 @@ fn the_tour_by_itself_shows_every_ending_and_leaves_nothing() {
 }
 
 #[test]
-fn it_speaks_chinese_unless_told_otherwise() {
+fn it_speaks_chinese_in_a_chinese_terminal() {
     let home = tempfile::tempdir().unwrap();
-    let run = demo(home.path(), &["--auto"]).output().unwrap();
+    let mut run = demo(home.path(), &["--auto"]);
+    let run = run.env("LANG", "zh_CN.UTF-8").output().unwrap();
     let told = String::from_utf8(run.stdout).unwrap();
     assert!(run.status.success(), "{told}");
     for toast in [
@@ -207,7 +214,7 @@ fn it_speaks_chinese_unless_told_otherwise() {
 /// The demo with its page, ended when dropped.
 struct Running {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Receiver<String>,
 }
 
 impl Drop for Running {
@@ -228,24 +235,46 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let printed = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (told, lines) = channel();
+        std::thread::spawn(move || {
+            let mut printed = printed.map_while(Result::ok);
+            printed.all(|line| told.send(line).is_ok())
+        });
         Self { child, lines }
     }
 
     /// The next line it prints that holds this.
     fn until(&mut self, part: &str) -> String {
-        self.lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find(|line| line.contains(part))
-            .unwrap_or_else(|| panic!("no line with `{part}`"))
+        let until = Instant::now() + LIMIT;
+        let mut seen = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(until - Instant::now()) {
+            if line.contains(part) {
+                return line;
+            }
+            seen.push(line);
+        }
+        panic!("no line with `{part}` in {seen:#?}")
     }
 
-    /// Where its page is.
-    fn address(&mut self) -> String {
+    /// How it ended.
+    fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + LIMIT;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < until, "it did not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Where its page is, and the token in its address.
+    fn address(&mut self) -> (String, String) {
         let page = self.until("http://127.0.0.1:");
         let page = page.trim().trim_start_matches("http://");
-        page.split('/').next().unwrap().to_owned()
+        let (page, token) = page.split_once('#').expect("a token");
+        (page.split('/').next().unwrap().to_owned(), token.to_owned())
     }
 
     fn interrupt(&self) {
@@ -253,6 +282,7 @@ impl Running {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     }
 
+    #[cfg(target_os = "linux")]
     fn complaints(&mut self) -> String {
         let mut text = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
@@ -279,12 +309,18 @@ fn processes(home: &Path) -> Vec<(i32, String)> {
 }
 
 /// An answer of the page's server, headers and all, by the plainest HTTP there is.
-fn http(address: &str, request: &str, body: &str) -> String {
+fn http((address, token): (&str, &str), request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     let length = body.len();
+    let token = if token.is_empty() {
+        String::new()
+    } else {
+        format!("Authorization: Bearer {token}\r\n")
+    };
     write!(
         stream,
-        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{token}\
          Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     )
     .unwrap();
@@ -302,11 +338,14 @@ fn a_visitor_gets_a_page_plays_and_one_signal_ends_it_all() {
     let mut headless = demo(home.path(), &["--lang", "en"]);
     headless.env("DISPLAY", ":0").env("PATH", home.path());
     let mut beside = Running::of(headless);
-    let page = running.address();
-    assert_ne!(page, beside.address(), "two demos do not meet");
+    let (address, token) = running.address();
+    let page = (address.as_str(), token.as_str());
+    let other = beside.address();
+    assert_ne!(address, other.0, "two demos do not meet");
+    assert_ne!(token, other.1);
     beside.until("your turn");
     running.until("your turn");
-    let body = http(&page, "GET /", "");
+    let body = http(page, "GET /", "");
     for part in [
         "content-security-policy: default-src 'none'",
         r#"<script type="module" src="/app.js">"#,
@@ -316,28 +355,207 @@ fn a_visitor_gets_a_page_plays_and_one_signal_ends_it_all() {
 
     let stop = r#"{"ask": "play", "scene": 14}"#;
     let review = r#"{"text": "/new Review the whole shop, file by file"}"#;
-    http(&page, "POST /control/note", stop);
+    http(page, "POST /control/note", stop);
     running.until("14. Stop it");
-    http(&page, "POST /control/text", review);
+    http(page, "POST /control/text", review);
     running.until("progress       Read · ");
-    http(&page, "POST /control/note", r#"{"ask": "next"}"#);
+    http(page, "POST /control/note", r#"{"ask": "next"}"#);
     running.until("card becomes   Task stopped");
     running.until("That was all.");
 
-    http(&page, "POST /control/note", stop);
+    http(page, "POST /control/note", stop);
     running.until("14. Stop it");
-    http(&page, "POST /control/text", review);
+    http(page, "POST /control/text", review);
     running.until("progress       Read · ");
     running.interrupt();
     running.until("The demo is over");
-    assert!(running.child.wait().unwrap().success());
-    assert!(TcpStream::connect(&page).is_err(), "its port is free again");
+    assert!(running.ended().success());
+    assert!(
+        TcpStream::connect(&address).is_err(),
+        "its port is free again"
+    );
 
     beside.interrupt();
     beside.until("The demo is over");
-    assert!(beside.child.wait().unwrap().success());
+    assert!(beside.ended().success());
     assert_eq!(left_behind(home.path()), Vec::<String>::new());
     assert_eq!(processes(home.path()), []);
+}
+
+#[test]
+fn a_visitor_kills_the_daemon_and_undoes_a_lock_and_the_same_card_still_decides() {
+    let home = tempfile::tempdir().unwrap();
+    let mut running = Running::start(home.path(), &["--no-browser", "--lang", "en"]);
+    let (address, token) = running.address();
+    let page = (address.as_str(), token.as_str());
+    let history = |kind: &str| {
+        let answer = http(
+            page,
+            &format!("GET /control/history?after=0&kind={kind}"),
+            "",
+        );
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut told: serde_json::Value = serde_json::from_str(body).unwrap();
+        let entries = told["entries"].as_array_mut().unwrap();
+        std::mem::take(entries)
+    };
+    let noted = |note: &str| {
+        let until = Instant::now() + LIMIT;
+        loop {
+            let found = history("note")
+                .into_iter()
+                .rfind(|entry| entry["note"] == note);
+            if let Some(found) = found {
+                return found;
+            }
+            assert!(Instant::now() < until, "no note `{note}`");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    running.until("your turn");
+    let daemon = || {
+        let all = processes(home.path());
+        all.into_iter()
+            .find(|(_, command)| command.contains(" daemon"))
+            .map(|(pid, _)| pid)
+    };
+    let before = daemon();
+    http(page, "POST /control/note", r#"{"ask": "kill"}"#);
+    running.until("killed with -9");
+    let mut back = noted("daemon");
+    while back["what"] != "started" {
+        back = noted("daemon");
+    }
+    assert!(back["ms"].as_u64().unwrap() > 0, "{back}");
+    if cfg!(target_os = "linux") {
+        assert_ne!(before, daemon(), "another process");
+    }
+
+    http(page, "POST /control/text", r#"{"text": "/lock"}"#);
+    noted("locked");
+    http(page, "POST /control/note", r#"{"ask": "unlock"}"#);
+    noted("unlocked");
+    let card = history("message")
+        .into_iter()
+        .find(|entry| entry["card"].is_object())
+        .unwrap();
+    let tap = serde_json::json!({"message_id": card["message_id"], "text": "Allow once"});
+    // The card gets its way to allow back a moment after the lock is gone.
+    let until = Instant::now() + LIMIT;
+    while !http(page, "POST /control/click", &tap.to_string()).starts_with("HTTP/1.1 200") {
+        assert!(Instant::now() < until, "the card never had it back");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    running.until(r#"hook decides   {"behavior":"allow"}"#);
+    let end = noted("scene_end");
+    assert!(
+        end.get("as_planned").is_none(),
+        "no choice is another than planned: {end}"
+    );
+    running.interrupt();
+    assert!(running.ended().success());
+    assert_eq!(left_behind(home.path()), Vec::<String>::new());
+}
+
+#[test]
+fn another_user_can_not_decide_in_a_demo() {
+    let home = tempfile::tempdir().unwrap();
+    let browser = home.path().join("xdg-open");
+    let told = home.path().join("told");
+    let made = Command::new("mkfifo").arg(&told).status().unwrap();
+    assert!(made.success());
+    let script = format!("#!/bin/sh\nprintf '%s' \"$*\" >'{}'\n", told.display());
+    std::fs::write(&browser, script).unwrap();
+    crate::hooks::chmod(&browser, 0o755);
+    let mut seen = demo(home.path(), &["--lang", "en"]);
+    seen.env("DISPLAY", ":0").env("PATH", home.path());
+    let mut running = Running::of(seen);
+    let (address, token) = running.address();
+    running.until("your turn");
+    let mut guess = token.clone().into_bytes();
+    guess[0] = if guess[0] == b'a' { b'b' } else { b'a' };
+    let guess = String::from_utf8(guess).unwrap();
+    for shown in ["", "x", &guess, &token[1..], &format!("{token}x")] {
+        for (request, body) in [
+            ("GET /control/people", ""),
+            ("GET /control/messages", ""),
+            ("GET /control/addresses", ""),
+            ("GET /control/feed?after=0", ""),
+            ("GET /control/wait?messages=0", ""),
+            (
+                "POST /control/click",
+                r#"{"message_id": "om_x", "text": "Allow once"}"#,
+            ),
+            ("POST /control/click/raw", r#"{"payload": {}}"#),
+            ("POST /control/text", r#"{"text": "/help"}"#),
+            ("POST /control/event", r#"{"event_type": "x", "event": {}}"#),
+            ("POST /control/note", r#"{"ask": "next"}"#),
+            ("POST /control/note", r#"{"ask": "kill"}"#),
+            ("POST /control/note", r#"{"ask": "unlock"}"#),
+            ("POST /control/fault", r#"{"fault": "drop"}"#),
+        ] {
+            let answer = http((&address, shown), request, body);
+            assert!(answer.starts_with("HTTP/1.1 401"), "{request}: {answer}");
+            assert!(!answer.contains(&token), "{answer}");
+        }
+    }
+    // Nor can they speak to the local Feishu as the app everybody knows.
+    let own = http((&address, &token), "GET /control/addresses", "");
+    let (_, own) = own.split_once("\r\n\r\n").unwrap();
+    let own: serde_json::Value = serde_json::from_str(own).unwrap();
+    let feishu = own["feishu"].as_str().unwrap();
+    let known = (nod::simulator::APP_ID, nod::simulator::APP_SECRET);
+    for (path, body) in [
+        (
+            "POST /callback/ws/endpoint",
+            format!(r#"{{"AppID": "{}", "AppSecret": "{}"}}"#, known.0, known.1),
+        ),
+        (
+            "POST /open-apis/auth/v3/tenant_access_token/internal",
+            format!(
+                r#"{{"app_id": "{}", "app_secret": "{}"}}"#,
+                known.0, known.1
+            ),
+        ),
+    ] {
+        let answer = http((feishu, ""), path, &body);
+        assert!(!answer.contains(r#""code":0"#), "{answer}");
+    }
+    // What programs are started with is everybody's to see.
+    let way = std::fs::read_to_string(&told).unwrap();
+    for (_, command) in processes(home.path()) {
+        assert!(!command.contains(&token), "{command}");
+    }
+    assert!(!way.contains(&token), "{way}");
+    let file = std::fs::metadata(&way).unwrap();
+    assert_eq!(file.permissions().mode() & 0o077, 0, "{way}");
+    let page = std::fs::read_to_string(&way).unwrap();
+    assert!(page.contains(&format!("#{token}")), "{page}");
+    running.interrupt();
+    assert!(running.ended().success());
+    assert!(!Path::new(&way).exists());
+}
+
+#[test]
+fn the_simulator_asks_for_its_token_unless_it_is_open() {
+    let home = tempfile::tempdir().unwrap();
+    for more in [&[][..], &["--open"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nod"));
+        command.arg("simulator").args(more).env_clear();
+        command.env("HOME", home.path()).stdin(Stdio::null());
+        let mut running = Running::of(command);
+        let line = running.until("feishu");
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let address = told["control"].as_str().unwrap().replace("http://", "");
+        let bare = http((&address, ""), "GET /control/people", "");
+        assert_eq!(bare.starts_with("HTTP/1.1 200"), !more.is_empty(), "{bare}");
+        if let Some(token) = told["token"].as_str() {
+            let shown = http((&address, token), "GET /control/people", "");
+            assert!(shown.starts_with("HTTP/1.1 200"), "{shown}");
+        } else {
+            assert!(!more.is_empty(), "{line}");
+        }
+    }
 }
 
 #[test]
@@ -369,8 +587,9 @@ fn a_scene_that_fails_is_named_and_fails_the_tour() {
     let daemon = all.iter().find(|(_, command)| command.contains(" daemon"));
     let pid = rustix::process::Pid::from_raw(daemon.expect("a daemon").0).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let rest: Vec<String> = running.lines.by_ref().map_while(Result::ok).collect();
-    assert_eq!(running.child.wait().unwrap().code(), Some(1), "{rest:?}");
+    let status = running.ended();
+    let rest: Vec<String> = running.lines.iter().collect();
+    assert_eq!(status.code(), Some(1), "{rest:?}");
     let told = running.complaints();
     assert!(told.contains("nod: scene "), "{told}");
     assert_eq!(left_behind(home.path()), Vec::<String>::new());

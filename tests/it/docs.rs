@@ -33,11 +33,21 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (".ci/run", ".ci/run", "The one gate"),
     ("tests/peers/run", ".ci/run", "tests/peers/run"),
     ("tests/peers/run setup", ".ci/run", "tests/peers/run"),
+    (
+        "NOD_PEERS_PICTURES=docs tests/peers/run pictures",
+        "tests/peers/demo/test_pictures.py",
+        "NOD_PEERS_PICTURES",
+    ),
     ("cargo test", ".ci/run", "cargo test --locked"),
     (
-        "cargo run --release -- demo",
+        "cargo test --lib the_corpus -- --nocapture",
         ".ci/run",
-        "cargo run --release --locked -- demo --auto",
+        "cargo test --locked",
+    ),
+    (
+        "cargo run --release -- demo --lang zh",
+        "tests/peers/demo/test_page.py",
+        "\"--lang\", lang",
     ),
     (
         "cargo run --release -- demo --lang en",
@@ -45,11 +55,26 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "\"--lang\", \"en\"",
     ),
     (
-        "cargo install --path .",
-        ".ci/run",
-        "cargo install --path .",
+        "cargo install nod-feishu --locked",
+        "tests/peers/install.sh",
+        "cargo package --quiet --locked",
+    ),
+    (
+        "npm install -g nod-feishu",
+        "tests/peers/package/test_package.py",
+        "\"npm\", \"install\", \"--global\"",
+    ),
+    (
+        "sudo dpkg -i nod-feishu_0.2.0_amd64.deb",
+        "tests/peers/package/test_package.py",
+        "\"dpkg\", \"-i\"",
     ),
     ("cargo bench --bench faults", ".ci/run", "--bench faults"),
+    (
+        "cargo bench --bench faults -- --outages",
+        ".ci/run",
+        "--bench faults -- --outages",
+    ),
     (
         "cargo bench --bench faults -- --taps N --seed N",
         ".ci/run",
@@ -81,23 +106,24 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "cargo install cargo-mutants",
         "src/rules.rs",
-        "fn what_begins_like_the_command_must_also_be_narrow",
+        "fn what_takes_orders_from_its_input_gets_no_rule",
     ),
     (
         "tests/mutants/run",
         "src/rules.rs",
-        "fn what_begins_like_the_command_must_also_be_narrow",
+        "fn what_takes_orders_from_its_input_gets_no_rule",
     ),
     (
         "tests/mutants/run [ROOM…]",
         "src/rules.rs",
-        "fn what_begins_like_the_command_must_also_be_narrow",
+        "fn what_takes_orders_from_its_input_gets_no_rule",
     ),
     (
         "tests/mutants/run rules",
         "src/rules.rs",
-        "fn what_begins_like_the_command_must_also_be_narrow",
+        "fn what_takes_orders_from_its_input_gets_no_rule",
     ),
+    ("cargo deny", ".ci/run", "bin/cargo-deny"),
     ("claude --resume", "tests/it/sessions.rs", "--resume {id}"),
     ("nod announce", "tests/it/gateway/webhook.rs", "announce"),
     ("nod ask", "tests/it/ask.rs", "\"ask\""),
@@ -105,10 +131,89 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("nod ask confirm", "tests/it/ask.rs", "\"confirm\""),
     ("nod ask text", "tests/it/ask.rs", "\"text\""),
     ("nod daemon", "tests/it/support.rs", "&[\"daemon\"]"),
+    (
+        "nod daemon --background",
+        "tests/it/daemon.rs",
+        "\"--background\"",
+    ),
+    ("nod logs", "tests/it/messages.rs", "\"logs\", \"--once\""),
     ("nod demo", "tests/it/demo.rs", "--no-browser"),
     ("nod demo --auto", "tests/it/demo.rs", "--auto"),
+    (
+        "nod demo --lang en",
+        "tests/it/demo.rs",
+        "\"--lang\", \"en\"",
+    ),
+    (
+        "nod demo --lang zh",
+        "tests/peers/demo/test_page.py",
+        "\"--lang\", lang",
+    ),
     ("nod doctor", "tests/it/doctor.rs", "\"doctor\""),
     ("nod doctor --click", "tests/it/doctor.rs", "--click"),
+    ("nod gateway", "tests/it/team/rig.rs", "\"gateway\""),
+    (
+        "nod gateway init",
+        "tests/it/team.rs",
+        "\"gateway\", \"init\"",
+    ),
+    (
+        "nod gateway init --bus wss://bus.example.com",
+        "tests/it/team.rs",
+        "\"gateway\", \"init\", \"--bus\"",
+    ),
+    ("nod gateway pass", "tests/it/team.rs", "\"pass\","),
+    (
+        "nod gateway forget",
+        "tests/it/team/forget.rs",
+        "\"forget\",",
+    ),
+    (
+        "nod --env-file nod-bus/gateway.env gateway",
+        "tests/it/team.rs",
+        "\"--env-file\",",
+    ),
+    (
+        "nod --env-file nod-bus/gateway.env gateway pass --owner ou_0123456789 --key UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
+        "tests/it/team.rs",
+        "\"pass\",",
+    ),
+    (
+        "nod --env-file nod-bus/gateway.env gateway forget desk",
+        "tests/it/team/forget.rs",
+        "\"forget\",",
+    ),
+    (
+        "nod --env-file nod-bus/gateway.env gateway status",
+        "tests/it/team/join.rs",
+        "[\"gateway\", \"status\"]",
+    ),
+    (
+        "nod --env-file nod-bus/gateway.env gateway audit",
+        "tests/it/team/join.rs",
+        "[\"gateway\", \"audit\",",
+    ),
+    (
+        "nod gateway status",
+        "tests/it/team/join.rs",
+        "[\"gateway\", \"status\"]",
+    ),
+    (
+        "nod gateway audit",
+        "tests/it/team/join.rs",
+        "[\"gateway\", \"audit\",",
+    ),
+    (
+        "nats-server -c nod-bus/nats.conf",
+        "tests/it/team/rig.rs",
+        ".arg(\"-c\")",
+    ),
+    ("nod join", "tests/it/team.rs", "&[\"join\"]"),
+    (
+        "nod join nod1.eyJ1cmwiOiJ…",
+        "tests/it/team/join.rs",
+        "[\"join\", line]",
+    ),
     ("nod hook", "tests/it/hooks.rs", "\"hook\""),
     (
         "nod service",
@@ -116,16 +221,47 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "\"service\", \"install\"",
     ),
     (
+        "nod service restart",
+        "tests/it/setup.rs",
+        "\"service\", \"restart\"",
+    ),
+    (
         "nod setup",
         "tests/peers/setup/test_setup.py",
         "[binary(), \"setup\"",
     ),
+    (
+        "nod setup --browser",
+        "tests/peers/setup/test_setup.py",
+        "\"--browser\"",
+    ),
+    (
+        "nod setup --domain lark",
+        "tests/it/setup.rs",
+        "\"--domain\"",
+    ),
     ("nod setup --yes", "tests/it/setup.rs", "\"--yes\""),
+    (
+        "nod settings set",
+        "tests/it/settings.rs",
+        "\"settings\", \"set\"",
+    ),
+    (
+        "nod settings set NAME VALUE",
+        "tests/it/settings.rs",
+        "\"settings\", \"set\"",
+    ),
+    (
+        "nod settings set 名称 值",
+        "tests/it/settings.rs",
+        "\"settings\", \"set\"",
+    ),
     (
         "nod simulator",
         "tests/peers/harness/simulator.py",
         "\"simulator\"",
     ),
+    ("nod simulator --open", "tests/it/demo.rs", "\"--open\""),
 ];
 
 /// Runs every block of a terminal that the documents show, and compares what
@@ -374,22 +510,29 @@ async fn the_example_file_works_as_it_is_and_with_every_default_written_out() {
     assert_ne!(example, spelled);
     for text in [example, spelled] {
         let home = Home::new();
-        fs::write(home.path().join(".env"), text).unwrap();
+        let own = home.path().join(".config/nod/.env");
+        fs::create_dir_all(own.parent().unwrap()).unwrap();
+        fs::write(own, text).unwrap();
         let wrong = wrong(&home, &[]).await;
         let missing = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
-        assert_eq!(wrong.len(), missing.len(), "{wrong:?}");
-        for (text, name) in wrong.iter().zip(missing) {
-            assert!(text.contains(&format!("`{name}` is not set")), "{wrong:?}");
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        for name in missing {
+            assert!(wrong[0].contains(name), "{wrong:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn the_chinese_table_is_the_one_in_the_code() {
-    let (code, table, err) = Home::new().run(&["settings", "--zh"], &[]).await;
+    let (code, table, err) = Home::new()
+        .run(&["settings", "--markdown", "--zh"], &[])
+        .await;
     assert_eq!(code, Some(0), "{err}");
     let readme = fs::read_to_string(root().join("docs/README.zh-CN.md")).unwrap();
-    assert!(readme.contains(&table), "`nod settings --zh` prints it");
+    assert!(
+        readme.contains(&table),
+        "`nod settings --markdown --zh` prints it"
+    );
 }
 
 /// As GitHub makes an anchor of a heading.

@@ -24,7 +24,7 @@ const BIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bin");
 /// Every line that any run here has printed.
 static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// Each scene is played once: for its own test, or for the one that wants all.
-static PLAYED: [OnceCell<()>; 6] = [const { OnceCell::const_new() }; 6];
+static PLAYED: [OnceCell<()>; 7] = [const { OnceCell::const_new() }; 7];
 
 /// One run of the doctor.
 struct Report {
@@ -85,7 +85,11 @@ struct Healthy {
 
 impl Healthy {
     async fn new() -> Self {
-        let feishu = Simulator::start(Options::default()).await.unwrap();
+        let options = Options {
+            apps: vec![App::scanned()],
+            ..Options::default()
+        };
+        let feishu = Simulator::start(options).await.unwrap();
         let daemon = Daemon::connected(&feishu).await;
         let home = &daemon.home;
         let secret = home.path().join("secret");
@@ -135,7 +139,7 @@ type ConsoleFault = (
     Option<i32>,
 );
 
-const CONSOLE_FAULTS: [ConsoleFault; 10] = [
+const CONSOLE_FAULTS: [ConsoleFault; 11] = [
     (
         |app| app.scopes.retain(|scope| scope != "im:message:send_as_bot"),
         "scopes",
@@ -182,10 +186,17 @@ const CONSOLE_FAULTS: [ConsoleFault; 10] = [
         Some(1),
     ),
     (
-        |app| app.event_mode = None,
-        "events",
+        |app| app.scopes.retain(|scope| scope != "im:message:readonly"),
+        "scopes",
         "warning",
-        "does not say how events",
+        "/auth?q=im:message:readonly",
+        Some(0),
+    ),
+    (
+        |app| app.event_mode = Some("websocket".to_owned()),
+        "events",
+        "ok",
+        "by long connection",
         Some(0),
     ),
     (
@@ -232,11 +243,11 @@ async fn faults_of_the_app() {
         let report = nod.doctor().await;
         report.says(check, level, words);
         assert_eq!(report.code, code, "{check}: {:#}", report.json);
-        nod.feishu.edit_app(APP_ID, |app| *app = App::default());
+        nod.feishu.edit_app(APP_ID, |app| *app = App::scanned());
     }
     nod.feishu.edit_app(APP_ID, |app| app.published = false);
     nod.doctor().await.says("bot", "problem", "/capability");
-    nod.feishu.edit_app(APP_ID, |app| *app = App::default());
+    nod.feishu.edit_app(APP_ID, |app| *app = App::scanned());
     let refused = Fault::RestError {
         path: "/bot/v3/info".to_owned(),
         code: 99_991_663,
@@ -287,7 +298,12 @@ async fn faults_of_the_machine() {
     let file = nod.path(".claude/settings.json");
     let good = fs::read_to_string(&file).unwrap();
     let program = env!("CARGO_BIN_EXE_nod");
+    // What a set-up before this one wrote.
+    let from = good.find(" --config").unwrap();
+    let length = good[from..].find("\\\"\",").unwrap() + 2;
+    let old = good.replace(&good[from..from + length], "");
     for (text, level, words) in [
+        (old, "problem", "do not name this nod's settings file"),
         (
             good.replace(program, "/opt/other/nod"),
             "problem",
@@ -355,10 +371,14 @@ async fn settings_and_networks_that_cannot_work_are_named() {
 async fn faults_of_settings_and_networks() {
     let home = Home::new();
     let report = doctor(&home, &[], &[]).await;
-    report.says("settings", "problem", "FEISHU_APP_ID");
-    report.says("owner", "problem", "FEISHU_OWNER_ID");
+    let missing =
+        "`FEISHU_APP_ID`, `FEISHU_APP_SECRET`, who decides, Claude Code's hooks, the daemon";
+    report.says("settings", "problem", missing);
+    report.says("settings", "problem", "run `nod setup`");
     report.says("claude", "ok", "2.1.300");
-    report.says("daemon", "problem", "run `nod setup` first");
+    let crosses = report.json["checks"].as_array().unwrap().iter();
+    let crosses = crosses.filter(|check| check["level"] == "problem");
+    assert_eq!(crosses.count(), 1, "one cause is named once");
     assert_eq!(report.code, Some(1));
     let wrong = [("NOD_CHAT_RATE", "fast"), ("FEISHU_APP_ID", "me")];
     let report = doctor(&home, &[], &wrong).await;
@@ -413,28 +433,20 @@ async fn faults_of_settings_and_networks() {
         report.says("daemon", level, words);
     }
     fs::remove_file(&own).unwrap();
-    let project = home.path().join(".env");
-    fs::write(&project, "#".repeat((1 << 20) + 1)).unwrap();
-    let report = doctor(&home, &[], &[]).await;
-    report.says("skipped-file", "warning", "no setting in it counts");
-    fs::write(&project, "KEY=\"-----BEGIN\nMII\n-----END\"\n\u{fffd} x\n").unwrap();
-    let report = doctor(&home, &[], &settings("http://127.0.0.1:1")).await;
-    report.says("settings", "ok", "can be used");
-    assert_eq!(report.all("skipped-file").count(), 0, "{:#}", report.json);
-    assert_eq!(report.all("mixed-app").count(), 0, "{:#}", report.json);
-    fs::write(&project, "FEISHU_APP_ID=cli_0000000000000000\n").unwrap();
     let ours = format!("FEISHU_APP_ID={APP_ID}\nFEISHU_APP_SECRET={APP_SECRET}\n");
     fs::write(&own, ours).unwrap();
     chmod(&own, 0o600);
-    let nowhere = [("FEISHU_DOMAIN", "http://127.0.0.1:1")];
-    let report = doctor(&home, &[], &nowhere).await;
+    let nowhere = ("FEISHU_DOMAIN", "http://127.0.0.1:1");
+    let report = doctor(&home, &[], &[nowhere]).await;
+    report.says("settings", "ok", "can be used");
+    assert_eq!(report.all("mixed-app").count(), 0, "{:#}", report.json);
+    let other = ("FEISHU_APP_ID", "cli_0000000000000000");
+    let report = doctor(&home, &[], &[nowhere, other]).await;
     report.says("mixed-app", "warning", "put both into one place");
-    report.says("overridden-setting", "warning", "own file: `FEISHU_APP_ID`");
     fs::remove_file(&own).unwrap();
-    fs::remove_file(&project).unwrap();
     let hook_only = [("FEISHU_SEND_MODE", "webhook")];
     let report = doctor(&home, &[], &hook_only).await;
-    report.says("settings", "problem", "put it into `~/.config/nod/.env`");
+    report.says("settings", "problem", "nod settings set FEISHU_WEBHOOK_URL");
     assert_eq!(report.all("owner").count(), 0, "{:#}", report.json);
     assert_eq!(report.all("mode").count(), 1, "{:#}", report.json);
 
@@ -521,7 +533,7 @@ async fn taps() {
     let impatient = ["--click", "--wait", "1"];
     let unheard = doctor(&nod.daemon.home, &impatient, &[]).await;
     unheard.says("click", "problem", "Callback Configuration");
-    nod.feishu.edit_app(APP_ID, |app| *app = App::default());
+    nod.feishu.edit_app(APP_ID, |app| *app = App::scanned());
     let untapped = doctor(&nod.daemon.home, &impatient, &[]).await;
     untapped.says("click", "problem", "200341");
     assert_eq!(untapped.code, Some(1), "{:#}", untapped.json);
@@ -575,7 +587,7 @@ async fn doubles() {
     let home = Home::new();
     let report = |state: &str| {
         json!({
-            "version": env!("CARGO_PKG_VERSION"), "pid": 7, "platform": "Feishu",
+            "version": nod::version::BUILD, "pid": 7, "platform": "Feishu",
             "connection": {"state": state, "cause": "no route", "cause_zh": "不通"},
             "store": {"ok": true}, "locked": false,
         })
@@ -584,6 +596,8 @@ async fn doubles() {
     other["version"] = json!("0.0.1");
     let mut full = report("waiting");
     full["store"] = json!({"ok": false, "cause": "the disk is full"});
+    let mut plain = report("connected");
+    plain["needs"] = json!([{"need": "plain", "code": 230_099, "log_id": "0217"}]);
     for (answer, check, level, words) in [
         (Some(other), "daemon", "warning", "the daemon is 0.0.1"),
         (
@@ -593,6 +607,7 @@ async fn doubles() {
             "not connected: no route",
         ),
         (Some(full), "store", "problem", "the disk is full"),
+        (Some(plain), "cards", "warning", "code 230099, log id 0217"),
         (Some(report("webhook")), "connection", "ok", "webhook mode"),
         (None, "daemon", "problem", "does not answer"),
     ] {
@@ -662,11 +677,104 @@ async fn programs() {
     report.says("service", "ok", "the service is running");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_keeps_codex_from_asking_is_named() {
+    PLAYED[6].get_or_init(codexes).await;
+}
+
+async fn codexes() {
+    let home = Home::new();
+    let codex = home.path().join(".codex");
+    let report = |told: Value| {
+        let mut told = told;
+        told["home"] = codex.to_str().unwrap().into();
+        json!({
+            "version": nod::version::BUILD, "pid": 7, "platform": "Feishu",
+            "connection": {"state": "connected"}, "store": {"ok": true}, "locked": false,
+            "codex": [told],
+        })
+    };
+    let none = doctor(&home, &[], &[]).await;
+    assert_eq!(none.all("codex").count(), 0, "{:#}", none.json);
+    fs::create_dir(&codex).unwrap();
+    for (told, check, level, words) in [
+        (
+            json!({"state": "attached", "agent": "codex-tui/0.166.0"}),
+            "codex",
+            "ok",
+            "is followed in `~/.codex` (codex-tui/0.166.0)",
+        ),
+        (
+            json!({"state": "attached", "reviewer": "auto_review"}),
+            "codex-asks",
+            "warning",
+            "you are not asked",
+        ),
+        (
+            json!({"state": "attached", "policy": "never"}),
+            "codex-asks",
+            "warning",
+            "set `approval_policy` to",
+        ),
+        (
+            json!({"state": "refused", "cause": "the socket belongs to user 7"}),
+            "codex",
+            "problem",
+            "belongs to user 7",
+        ),
+        (
+            json!({"state": "away"}),
+            "codex",
+            "warning",
+            "keeps no socket there",
+        ),
+    ] {
+        let double = Double::listens(&home, Some(report(told)));
+        let report = doctor(&home, &[], &[]).await;
+        report.says(check, level, words);
+        drop(double);
+    }
+    let _double = Double::listens(&home, Some(report(json!({"state": "away"}))));
+    let elsewhere = doctor(&home, &[], &[("TMPDIR", "/nonexistent")]).await;
+    elsewhere.says("codex", "ok", "no socket of Codex's");
+    let off = doctor(&home, &[], &[("NOD_CODEX", "off")]).await;
+    assert_eq!(off.all("codex").count(), 0, "nothing of it is to be seen");
+
+    let bin = home.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let program = bin.join("codex");
+    fs::copy("/bin/sh", &program).unwrap();
+    let mut bare = std::process::Command::new(&program);
+    bare.args(["-c", "read _", "--no-daemon"]);
+    let mut bare = bare.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let without = doctor(&home, &[], &[]).await;
+    bare.kill().unwrap();
+    bare.wait().unwrap();
+    if Path::new("/proc/self/cmdline").exists() {
+        let named = format!("process {}", bare.id());
+        without.says("codex", "warning", &named);
+    }
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, "#!/bin/sh\necho codex-cli 0.99.0\n").unwrap();
+    chmod(&program, 0o755);
+    let path = ("PATH", bin.to_str().unwrap());
+    let old = doctor(&home, &[], &[path]).await;
+    old.says("codex", "warning", "only since 0.166");
+    let off = doctor(&home, &[], &[path, ("NOD_CODEX", "off")]).await;
+    off.says("codex", "ok", "`NOD_CODEX=off`");
+}
+
 /// The English sentences in the rooms that judge: findings and what to do.
 fn sentences() -> Vec<String> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/doctor");
     let mut all = Vec::new();
-    for room in ["machine.rs", "settings.rs", "feishu.rs", "click.rs"] {
+    for room in [
+        "machine.rs",
+        "settings.rs",
+        "feishu.rs",
+        "click.rs",
+        "codex.rs",
+    ] {
         let text = fs::read_to_string(dir.join(room)).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();
         let lines = code.lines().map(str::trim_start);
@@ -711,6 +819,7 @@ async fn every_line_it_can_print_is_printed_above() {
         PLAYED[3].get_or_init(taps),
         PLAYED[4].get_or_init(doubles),
         PLAYED[5].get_or_init(programs),
+        PLAYED[6].get_or_init(codexes),
     );
     let said = SAID.lock().unwrap();
     let unsaid: Vec<String> = sentences()

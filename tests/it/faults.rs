@@ -14,8 +14,9 @@ use sabotage::Sabotage;
 
 const OWNER: &str = "ou_owner";
 
-/// Four hooks: an old client allowed for good by a tap, one left to the
-/// terminal, one denied in writing, and one allowed for its session.
+/// Five hooks: an old client allowed for good by a tap, one left to the
+/// terminal, one denied in writing, one allowed for its session, and one denied
+/// although the terminal had allowed it.
 fn clean() -> Histories {
     let asked = |number, request: &str, printed: &[Said]| Asked {
         number,
@@ -35,6 +36,7 @@ fn clean() -> Histories {
         event: event.map(str::to_owned),
         digest: "d1".to_owned(),
         rule: rule.map(str::to_owned),
+        corrected: false,
     };
     let tap = |request: &str, event: &str, action| Tap {
         request: request.to_owned(),
@@ -71,6 +73,10 @@ fn clean() -> Histories {
                 handed: vec!["Bash(ls)".to_owned()],
                 ..asked(4, "r4", &[Said::Allow])
             },
+            Asked {
+                ran: true,
+                ..asked(5, "r5", &[Said::Deny { interrupt: false }])
+            },
         ],
         taps: vec![
             Tap {
@@ -82,18 +88,27 @@ fn clean() -> Histories {
                 ..tap("r3", "e3", "deny")
             },
             tap("r4", "e4", "session"),
+            Tap {
+                seen: Seen::Words,
+                ..tap("r5", "e5", "deny")
+            },
         ],
         endings: vec![
             ending("r1", "always", Some("e1"), Some("Bash(make)")),
             ending("r2", "timeout", None, None),
             ending("r3", "deny", Some("e3"), None),
             ending("r4", "session", Some("e4"), Some("Bash(ls)")),
+            Ending {
+                corrected: true,
+                ..ending("r5", "deny", Some("e5"), None)
+            },
         ],
         faces: vec![
             face("r1", "已始终允许"),
             face("r2", "已超时"),
             face("r3", "已拒绝"),
             face("r4", "本次会话已允许"),
+            face("r5", "已在终端批准"),
         ],
         rules: vec!["Bash(make)".to_owned()],
         held: vec![most],

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 #[path = "../fuzz/oracles/asked.rs"]
-mod asked;
+pub(crate) mod asked;
 #[path = "../fuzz/oracles/card.rs"]
 mod card;
 #[path = "../fuzz/oracles/event.rs"]
@@ -15,6 +15,8 @@ mod fragments;
 mod frame;
 #[path = "../fuzz/oracles/hook_stdin.rs"]
 mod hook_stdin;
+#[path = "../fuzz/oracles/matcher.rs"]
+pub(crate) mod matcher;
 #[path = "../fuzz/oracles/rule.rs"]
 mod rule;
 #[path = "../fuzz/oracles/sealed.rs"]

@@ -2,7 +2,7 @@
 //! on two loopback addresses, Feishu's random routing, forged addresses.
 
 mod chat;
-mod rig;
+pub(crate) mod rig;
 mod webhook;
 
 use std::sync::Arc;
@@ -10,16 +10,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
 use futures::stream;
+use nod::approvals::outcome::Outcome;
 use nod::feishu::secret::Secret;
-use nod::gateway::call::{Answer, Call, Proof, Stamp};
+use nod::gateway::call::{Answer, Call, Proof, Stamp, TAKE, WHOSE};
 use nod::gateway::seal::{Purpose, Sealer};
+use nod::ids::{MachineId, RequestId};
 use nod::simulator::{APP_ID, APP_SECRET, Clicked, OWNER, Press, STRANGER, Simulator};
 use nod::wording::Toast;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use rig::{Cards, Hook, LIMIT, Machine, feishu, free};
+use rig::{Cards, Hook, LIMIT, Machine, feishu, free, http};
 
 fn said(clicked: &Clicked) -> &str {
     let toast = clicked.toast.as_ref();
@@ -62,14 +64,13 @@ async fn a_thousand_clicks_each_reach_their_machine_once() {
     let clicks = cards.of.iter().map(|(id, message)| async move {
         let n: usize = id["request-".len()..].parse().unwrap();
         let (action, toast, _, _) = CHOICES[n % CHOICES.len()];
-        let press = Press::action(message, action);
         let press = match action {
-            "deny" => press.fill("reason", format!("because {n}")),
-            _ => press,
+            "deny" => Press::action(message, "deny_with").fill("reason", format!("because {n}")),
+            _ => Press::action(message, action),
         };
         let clicked = feishu.click(press).await.unwrap();
         assert_eq!(said(&clicked), toast, "{id}: {clicked:?}");
-        assert!(clicked.applied && clicked.popup.is_none(), "{clicked:?}");
+        assert!(clicked.popup.is_none(), "{clicked:?}");
         clicked.connection
     });
     let routed: Vec<_> = stream::iter(clicks).buffer_unordered(6).collect().await;
@@ -335,7 +336,7 @@ async fn forgetful(listener: TcpListener, asked: tokio::sync::mpsc::UnboundedSen
 }
 
 async fn answer(stream: &mut tokio::net::TcpStream, sealer: &Sealer, stamp: &Stamp, card: &Value) {
-    let body = Answer::of(Toast::AlreadyHandled, Some(card.clone()));
+    let body = Answer::of(Outcome::Nothing, Toast::AlreadyHandled, Some(card.clone()));
     let body = body.to_json(Some((sealer, stamp))).to_string();
     let text = format!(
         "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -374,4 +375,60 @@ async fn an_unanswered_call_is_asked_after_and_the_card_told_the_truth() {
     });
     assert!(told.await.is_some());
     assert!(calls.try_recv().is_err(), "the click was posted once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_sealed_for_one_machine_is_not_taken_by_another() {
+    let feishu = feishu().await;
+    let (a, b) = (free([127, 0, 0, 1]), free([127, 0, 0, 2]));
+    let machines = [
+        Machine::of_app(&feishu, a, ""),
+        Machine::of_app(&feishu, b, ""),
+    ];
+    assert!(
+        feishu.wait_connections(2, LIMIT).await,
+        "{}",
+        machines[0].log()
+    );
+    let sealer = Sealer::new(&Secret::new(APP_SECRET), Purpose::Call);
+    let push = json!({
+        "schema": "2.0",
+        "header": {"event_id": "e", "event_type": "im.message.receive_v1", "app_id": APP_ID},
+        "event": {
+            "sender": {"sender_id": {"open_id": OWNER}, "sender_type": "user"},
+            "message": {
+                "message_id": "om_taken", "chat_id": "oc_x", "chat_type": "p2p",
+                "message_type": "text", "content": r#"{"text":"/help"}"#,
+            },
+        },
+    });
+    let post = async |at, action: &str, to: Option<MachineId>, nonce: &str| {
+        let call = Call {
+            to,
+            action: action.to_owned(),
+            request: RequestId::parse("om_taken").unwrap(),
+            project_dir: String::new(),
+            click: None,
+            push: Some(push.to_string()),
+        };
+        let stamp = Stamp {
+            sent_at: nod::clock::wall_ms(),
+            nonce: nonce.to_owned(),
+        };
+        let body = call.to_json(Some((&sealer, &stamp))).to_string();
+        let (status, _, answer) = http(at, "POST /callback/decision", &body).await;
+        let read = Answer::read_sealed(answer.as_bytes(), &sealer, &stamp);
+        (status, answer, read)
+    };
+    let (_, answer, whose) = post(a, WHOSE, None, "nonce-of-whose").await;
+    let name = whose.and_then(|answer| answer.machine);
+    assert!(name.is_some(), "{answer}");
+    let (status, answer, _) = post(b, TAKE, name.clone(), "nonce-of-take").await;
+    assert_eq!(status, 401, "{answer}");
+    let (status, answer, _) = post(a, TAKE, None, "nonce-of-an-older").await;
+    assert_eq!(status, 401, "{answer}");
+    assert!(answer.contains("older"), "{answer}");
+    let (status, answer, taken) = post(a, TAKE, name, "nonce-of-take").await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(taken.is_some_and(|answer| answer.success), "{answer}");
 }

@@ -2,6 +2,7 @@
 //! nothing, exits 0 and is gone before anybody notices. And a daemon whose
 //! store, secret or neighbours are not as they should be.
 
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::chown;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
@@ -32,6 +33,27 @@ async fn without_a_daemon_it_is_gone_at_once() {
     let stale = home.hook(&bash("s", "ls")).ended().await;
     stale.left_to_the_terminal();
     assert_eq!(stale.stderr, "nod: no daemon is running\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_of_another_build_is_named_in_the_log() {
+    let mut home = Home::new("feishu");
+    home.set("NOD_LANG", "en");
+    let run = home.socket().parent().unwrap().to_owned();
+    std::fs::create_dir(&run).unwrap();
+    chmod(&run, 0o700);
+    let listener = UnixListener::bind(home.socket()).unwrap();
+    let daemon = std::thread::spawn(move || {
+        let (mut hook, _) = listener.accept().unwrap();
+        assert!(hook.read(&mut [0; 8 << 10]).unwrap() > 0);
+        let ack = json!({"success": true, "nod": {"version": 1, "server_version": "0.1.0"}});
+        hook.write_all(ack.to_string().as_bytes()).unwrap();
+    });
+    let ended = home.hook(&bash("s", "ls")).ended().await;
+    daemon.join().unwrap();
+    ended.left_to_the_terminal();
+    assert!(ended.stderr.contains("the daemon is 0.1.0"), "{ended:?}");
+    assert!(ended.stderr.contains("nod service restart"), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,6 +150,8 @@ async fn decisions_flow_without_a_store_and_status_says_so() {
         store["cause"].as_str().unwrap().contains("nod.db"),
         "{store}"
     );
+    // Nobody knows whether it was locked, so it is until somebody here says.
+    assert_eq!(stage.home.run(&["unlock"]).await.code, Some(0));
     let (hook, card) = stage.ask_bash("make anyway").await;
     assert_eq!(toast(&stage.tap(&card, "allow").await).1, "已批准运行");
     assert_eq!(hook.ended().await.decision()["behavior"], "allow");
@@ -151,10 +175,10 @@ async fn a_secret_others_can_read_is_refused_or_warned_of() {
     chmod(&own, 0o600);
     Daemon::start(&home).await.stop().await;
 
-    let here = home.project().join(".env");
-    std::fs::rename(&own, &here).unwrap();
-    chmod(&here, 0o640);
-    let daemon = Daemon::start(&home).await;
+    let named = home.project().join("other.env");
+    std::fs::rename(&own, &named).unwrap();
+    chmod(&named, 0o640);
+    let daemon = Daemon::start_by(&home, &["daemon", "--env-file", "other.env"]).await;
     let log = daemon.log();
     assert!(
         log.contains("other users can read the app's secret"),

@@ -2,6 +2,7 @@
 //! `nod daemon`, real `nod hook` processes, and people who tap. Everything it
 //! starts ends with it.
 
+use std::any::Any;
 use std::ffi::OsStr;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::support::{is_connected, settings_file};
+
 /// Longer than anything takes on a busy machine; reached only by a failure.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
@@ -24,6 +27,7 @@ pub(crate) struct Stage {
     pub(crate) home: Home,
     daemon: Option<Daemon>,
     seen: usize,
+    team: Option<Box<dyn Any + Send>>,
 }
 
 /// A user's directories, apart from everybody else's.
@@ -134,8 +138,16 @@ impl Home {
     /// `nod` with these arguments and nothing of this process' environment.
     pub(crate) fn nod<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nod"));
+        command.args(arguments);
+        if let [verb] = arguments
+            && verb.as_ref() == "hook"
+        {
+            let all = self.settings.iter();
+            let all = all.map(|(name, value)| (name.as_str(), value.as_str()));
+            let file = settings_file(self.path(), all);
+            command.arg("--config").arg(file);
+        }
         command
-            .args(arguments)
             .env_clear()
             .envs(self.settings.iter().cloned())
             .current_dir(self.project())
@@ -234,13 +246,17 @@ fn send_signal(child: &Child, signal: &str) {
 
 impl Daemon {
     pub(crate) async fn start(home: &Home) -> Self {
-        let daemon = Self::launch(home);
+        Self::start_by(home, &["daemon"]).await
+    }
+
+    pub(crate) async fn start_by(home: &Home, arguments: &[&str]) -> Self {
+        let daemon = Self::launch(home, arguments);
         daemon.logged("ready").await;
         daemon
     }
 
-    fn launch(home: &Home) -> Self {
-        let mut child = home.nod(&["daemon"]).spawn().unwrap();
+    fn launch(home: &Home, arguments: &[&str]) -> Self {
+        let mut child = home.nod(arguments).spawn().unwrap();
         let log = Log::default();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let kept = log.clone();
@@ -307,11 +323,23 @@ impl Stage {
         change(&mut options, &mut home);
         let sim = Simulator::start(options).await.unwrap();
         home.set("FEISHU_DOMAIN", &sim.base_url());
+        Self::on(sim, home, None).await
+    }
+
+    /// A stage with a home that was made ready.
+    pub(crate) async fn of(home: Home) -> Self {
+        Self::with(|_, ours| *ours = home).await
+    }
+
+    /// A stage on this Feishu; what is of its team has its connections and ends
+    /// with it.
+    pub(crate) async fn on(sim: Simulator, home: Home, team: Option<Box<dyn Any + Send>>) -> Self {
         let mut stage = Self {
             sim,
             home,
             daemon: None,
             seen: 0,
+            team,
         };
         stage.start().await;
         stage
@@ -321,6 +349,15 @@ impl Stage {
     pub(crate) async fn start(&mut self) {
         self.daemon = Some(Daemon::start(&self.home).await);
         assert!(self.sim.wait_connections(1, LIMIT).await);
+        if self.team.is_some() {
+            self.until_status(is_connected).await;
+        }
+    }
+
+    /// A team's gateway stays when its machines go.
+    async fn is_gone(&self) -> bool {
+        let left = usize::from(self.team.is_some());
+        self.sim.wait_connections(left, LIMIT).await
     }
 
     pub(crate) fn daemon(&self) -> &Daemon {
@@ -334,12 +371,12 @@ impl Stage {
     /// `kill -9`, and Feishu has noticed.
     pub(crate) async fn kill(&mut self) {
         self.take_daemon().kill().await;
-        assert!(self.sim.wait_connections(0, LIMIT).await);
+        assert!(self.is_gone().await);
     }
 
     pub(crate) async fn stop(&mut self) {
         self.take_daemon().stop().await;
-        assert!(self.sim.wait_connections(0, LIMIT).await);
+        assert!(self.is_gone().await);
     }
 
     /// The next card or text nod sends.
@@ -401,11 +438,14 @@ impl Stage {
     }
 
     /// Waits until `nod status` says so.
+    /// A daemon that is too busy to answer in time is asked again.
     pub(crate) async fn until_status(&self, ready: impl Fn(&Value) -> bool) -> Value {
         let wait = async {
             loop {
-                let status = self.home.status().await;
-                if ready(&status) {
+                let shown = self.home.run(&["status", "--json"]).await;
+                if let Ok(status) = serde_json::from_str(&shown.stdout)
+                    && ready(&status)
+                {
                     return status;
                 }
             }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
+use nod::version;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
@@ -97,9 +98,11 @@ impl Transcript {
 /// Replaces what differs from run to run.
 fn filtered(text: &str, home: &Home, given: &[(&str, &str)]) -> String {
     let home = home.path().to_str().unwrap();
-    let mut text = text.replace(home, "HOME");
+    let project = home.rsplit('/').next().unwrap();
+    let mut text = text.replace(home, "HOME").replace(project, "PROJECT");
     text = text.replace(env!("CARGO_BIN_EXE_nod"), "NOD");
-    text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    text = text.replace(version::LONG, "VERSION (COMMIT, TARGET)");
+    text = text.replace(version::BUILD, "VERSION");
     if let Some((_, base)) = given.iter().find(|(name, _)| *name == "FEISHU_DOMAIN") {
         text = text.replace(base, "FEISHU");
     }
@@ -130,21 +133,22 @@ fn filtered(text: &str, home: &Home, given: &[(&str, &str)]) -> String {
 
 /// Replaces times of the day, and ids that are made anew each time.
 fn undated(text: &str) -> String {
-    const SHAPE: &[u8] = b"0000-00-00 00:00:00 +00:00";
-    let is_time = |at: &[u8]| {
+    const SHAPES: [&[u8]; 3] = [b"0000-00-00 00:00:00 +00:00", b"00-00 00:00:00", b"00:00"];
+    let is_like = |at: &[u8], shape: &[u8]| {
         let fits = |(is, shape): (&u8, &u8)| match shape {
             b'0' => is.is_ascii_digit(),
             b'+' => matches!(is, b'+' | b'-'),
             other => is == other,
         };
-        at.len() >= SHAPE.len() && at.iter().zip(SHAPE).all(fits)
+        at.len() >= shape.len() && at.iter().zip(shape).all(fits)
     };
     let mut out = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        if is_time(rest.as_bytes()) {
+        let shape = SHAPES.iter().find(|shape| is_like(rest.as_bytes(), shape));
+        if let Some(shape) = shape {
             out.push_str("TIME");
-            rest = &rest[SHAPE.len()..];
+            rest = &rest[shape.len()..];
         } else {
             out.push(c);
             rest = &rest[c.len_utf8()..];
@@ -364,6 +368,7 @@ async fn with_a_daemon(said: &mut Transcript) {
     said.run(home, "an audit that is whole", &["audit", "verify"], &given)
         .await;
     said.run(home, "an audit", &["audit"], &given).await;
+    said.run(home, "the log", &["logs", "--once"], &given).await;
     said.run(
         home,
         "a daemon that stays",
@@ -435,6 +440,7 @@ const COMMANDS: &[&str] = &[
     "ask text",
     "audit",
     "audit verify",
+    "logs",
     "rules",
     "rules undo",
     "lock",
@@ -442,6 +448,8 @@ const COMMANDS: &[&str] = &[
     "simulator",
     "completions",
     "man",
+    "settings",
+    "settings set",
 ];
 
 const MISTAKES: &[&str] = &[
@@ -456,6 +464,8 @@ const MISTAKES: &[&str] = &[
     "rules undo",
     "rules undo x",
     "completions ksh",
+    "settings set NOD_LNAG en",
+    "settings set NOD_LANG fr",
     "ask choice q a",
     "ask --timeout 0 confirm q",
     "audit --last",

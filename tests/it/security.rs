@@ -1,6 +1,6 @@
-//! `docs/security.md` and `docs/reliability.md` answer for every requirement,
-//! invariant and fault by its id: each names a test, or says that there is no
-//! defence. Each name must exist.
+//! `docs/security.md`, `docs/reliability.md` and `docs/feishu.md` answer for
+//! every requirement, invariant, fault and belief by its id: each names a test,
+//! or says that there is no defence. Each name must exist.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,15 @@ const REQUIREMENTS: [(&str, u32, u32); 9] = [
     ("U-", 1, 3),
 ];
 const FAULTS: [(&str, u32, u32); 6] = [
-    ("I", 1, 10),
+    ("I", 1, 11),
     ("N", 1, 12),
     ("F", 1, 9),
     ("R", 1, 4),
     ("D", 1, 7),
     ("O", 1, 12),
 ];
+const BELIEFS: [(&str, u32, u32); 2] = [("A", 1, 23), ("B", 1, 4)];
+const PAGES: [&str; 3] = ["security.md", "reliability.md", "feishu.md"];
 /// A number that was never given out.
 const NONE: &str = "T-10";
 
@@ -53,6 +55,7 @@ fn every_id_is_answered_for_once() {
     for (name, wanted) in [
         ("security.md", REQUIREMENTS.as_slice()),
         ("reliability.md", FAULTS.as_slice()),
+        ("feishu.md", BELIEFS.as_slice()),
     ] {
         let page = page(name);
         let rows = rows(&page);
@@ -79,7 +82,7 @@ fn every_id_is_answered_for_once() {
 
 #[test]
 fn every_answer_is_a_test_or_an_honest_no() {
-    for name in ["security.md", "reliability.md"] {
+    for name in PAGES {
         let page = page(name);
         for (ids, said) in rows(&page).iter().filter(|(ids, _)| !ids.is_empty()) {
             let tested = said.contains("::");
@@ -94,7 +97,7 @@ fn every_answer_is_a_test_or_an_honest_no() {
 #[test]
 fn every_promise_names_a_test_that_exists() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let page = ["security.md", "reliability.md"].map(page).concat();
+    let page = PAGES.map(page).concat();
     let named: Vec<(&str, &str)> = page
         .split('`')
         .filter_map(|quoted| quoted.split_once("::"))

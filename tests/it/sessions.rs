@@ -2,15 +2,19 @@
 //! of our own that plays Claude Code's part from a script.
 
 use base64::Engine as _;
-use nod::simulator::{GROUP, Message, OWNER, Press, STRANGER, Simulator, Text};
+use nod::simulator::{Armed, Fault, GROUP, Message, OWNER, Press, STRANGER, Simulator, Text};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
 use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
+use crate::approve_endings::Held;
+use crate::approve_outages::{cut, is_away};
 use crate::hooks::{Home, LIMIT, Stage, chmod, face, toast, within};
 
-const RECEIVED: &str = "已收到你的回复，继续执行...";
+pub(crate) const RECEIVED: &str = "已收到你的回复，继续执行...";
 const HEAR: &str = r#"> "subtype":"interrupt""#;
 const HEARD: &str = r#"< {"type":"control_response","response":{"subtype":"success","request_id":"nod-stop","response":{"still_queued":[]}}}"#;
 
@@ -90,10 +94,14 @@ async fn stage(parts: &[Part<'_>], change: impl FnOnce(&mut Home)) -> Play {
         cast(home, parts);
         change(home);
     });
-    Play {
-        stage: stage.await,
-        used: HashSet::new(),
-    }
+    Play::of(stage.await)
+}
+
+/// A home with these parts, for whatever stage.
+fn home(parts: &[Part<'_>]) -> Home {
+    let mut home = Home::new("");
+    cast(&mut home, parts);
+    home
 }
 
 fn shop<'a>(fresh: &'a [&'a str]) -> [Part<'a>; 1] {
@@ -104,20 +112,30 @@ fn shop<'a>(fresh: &'a [&'a str]) -> [Part<'a>; 1] {
     }]
 }
 
+/// The names in a directory.
+fn entries(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> = names
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 /// What the child of a project was given and has read.
 fn log(stage: &Stage, project: &str) -> String {
     fs::read_to_string(stage.home.path().join(format!("{project}.log"))).unwrap_or_default()
 }
 
-async fn write(stage: &Stage, text: Text) {
+pub(crate) async fn write(stage: &Stage, text: Text) {
     within(stage.sim.push_text(&text)).await.unwrap();
 }
 
-async fn says_owner(stage: &Stage, text: &str) {
+pub(crate) async fn says_owner(stage: &Stage, text: &str) {
     write(stage, Text::new(text)).await;
 }
 
-fn in_thread(text: &str, of: &Message) -> Text {
+pub(crate) fn in_thread(text: &str, of: &Message) -> Text {
     Text {
         thread_id: of.thread_id.clone(),
         parent_id: of.root_id.clone(),
@@ -126,16 +144,16 @@ fn in_thread(text: &str, of: &Message) -> Text {
 }
 
 /// The text of a message that is no card.
-fn words(message: &Message) -> String {
+pub(crate) fn words(message: &Message) -> String {
     let content: Value = serde_json::from_str(&message.content).unwrap();
     content["text"].as_str().unwrap_or_default().to_owned()
 }
 
 /// A stage, and which of nod's messages a test has dealt with: answers and
 /// cards come in no fixed order.
-struct Play {
-    stage: Stage,
-    used: HashSet<String>,
+pub(crate) struct Play {
+    pub(crate) stage: Stage,
+    pub(crate) used: HashSet<String>,
 }
 
 impl Deref for Play {
@@ -153,7 +171,14 @@ impl DerefMut for Play {
 }
 
 impl Play {
-    async fn next(&mut self, what: &str, is_it: impl Fn(&Message) -> bool) -> Message {
+    fn of(stage: Stage) -> Self {
+        Self {
+            stage,
+            used: HashSet::new(),
+        }
+    }
+
+    pub(crate) async fn next(&mut self, what: &str, is_it: impl Fn(&Message) -> bool) -> Message {
         let used = &self.used;
         let find = |sim: &Simulator| {
             let mut all = sim.messages().into_iter();
@@ -175,13 +200,13 @@ impl Play {
     }
 
     /// A text of nod's that says this.
-    async fn told(&mut self, expected: &str) -> Message {
+    pub(crate) async fn told(&mut self, expected: &str) -> Message {
         let is_it = |m: &Message| m.msg_type == "text" && words(m).contains(expected);
         self.next(expected, is_it).await
     }
 
     /// A card of nod's that says this.
-    async fn card(&mut self, expected: &str) -> Message {
+    pub(crate) async fn card(&mut self, expected: &str) -> Message {
         let is_it = |m: &Message| m.card.as_ref().is_some_and(|c| face(c).contains(expected));
         self.next(expected, is_it).await
     }
@@ -189,6 +214,11 @@ impl Play {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_from_chat_runs_asks_plans_and_answers() {
+    a_whole_task(Stage::of).await;
+}
+
+/// Also played over a team's bus.
+pub(crate) async fn a_whole_task(on: impl AsyncFnOnce(Home) -> Stage) {
     let plan = json!({"plan": "1. measure\n2. cut", "planFilePath": "/p"});
     let steps = [
         r#"> "content":"run the tests""#.to_owned(),
@@ -216,7 +246,7 @@ async fn a_task_from_chat_runs_asks_plans_and_answers() {
         "eof".to_owned(),
     ];
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
-    let mut stage = stage(&shop(&steps), |_| {}).await;
+    let mut stage = Play::of(on(home(&shop(&steps))).await);
     says_owner(&stage, "/new run the tests").await;
     let task = stage.card("任务").await;
     assert!(task.thread_id.is_some(), "a thread of its own");
@@ -274,6 +304,93 @@ async fn a_task_from_chat_runs_asks_plans_and_answers() {
     stage.no_violations();
 }
 
+/// In a topic Feishu names its root as the parent of every message.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_in_a_topic_answer_what_waits_there_though_no_reply_names_a_card() {
+    let steps = [
+        r#"> "content""#.to_owned(),
+        init(),
+        wants("r1", "Bash", &json!({"command": "rm -r build"})),
+        r#"> "message":"keep it""#.to_owned(),
+        wants("r2", "Bash", &json!({"command": "npm publish"})),
+        wants("r3", "Bash", &json!({"command": "npm version"})),
+        asks("q1", "Which store?"),
+        r#"> "Which store?":"SQLite""#.to_owned(),
+        r#"> "message":"not today""#.to_owned(),
+        r#"> "message":"later""#.to_owned(),
+        result("done"),
+        "eof".to_owned(),
+    ];
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    let mut stage = stage(&shop(&steps), |_| {}).await;
+    says_owner(&stage, "/new go").await;
+    let task = stage.card("任务").await;
+    let asked = stage.card("rm -r build").await;
+    assert_eq!(asked.parent_id, asked.root_id, "as in every topic");
+    assert!(stage.face(&asked.message_id).contains("也可在这里写字"));
+    write(&stage, Text::new("keep it").replying_to(&asked.message_id)).await;
+    stage.shows(&asked.message_id, "已拒绝").await;
+
+    let published = stage.card("npm publish").await;
+    let versioned = stage.card("npm version").await;
+    let question = stage.card("Which store?").await;
+    write(&stage, in_thread("no, wait", &task)).await;
+    let list = words(&stage.told("3 件事在等待").await);
+    for line in ["1 · 运行命令", "2 · 运行命令", "3 · Store: Which store?"] {
+        assert!(list.contains(line), "{list}");
+    }
+    write(&stage, in_thread("store: 2", &task)).await;
+    stage.told(RECEIVED).await;
+    stage.shows(&question.message_id, "已回答").await;
+    write(&stage, in_thread("2 not today", &task)).await;
+    stage.shows(&versioned.message_id, "已拒绝").await;
+    // A client may leave the topic out and name only its root.
+    let rooted = Text {
+        parent_id: task.root_id.clone(),
+        ..Text::new("later")
+    };
+    write(&stage, rooted).await;
+    stage.shows(&published.message_id, "已拒绝").await;
+    stage.card("done").await;
+    stage.no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_with_many_tables_and_quotes_arrives_whole() {
+    let table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n".repeat(5);
+    let quotes = "say \"this\\that\" \n".repeat(1_500);
+    let long = format!("{table}{quotes}the end");
+    let steps = [
+        r#"> "content""#.to_owned(),
+        init(),
+        result(&long),
+        r#"> "content""#.to_owned(),
+        result("| x | y |\n|---|---|\n| 1 | 2 |"),
+        "eof".to_owned(),
+    ];
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    let mut stage = stage(&shop(&steps), |_| {}).await;
+    says_owner(&stage, "/new go").await;
+    let task = stage.card("任务").await;
+    stage.card("the end").await;
+    let answers: String = stage
+        .sim
+        .messages()
+        .iter()
+        .filter_map(|m| m.card.as_ref().map(face))
+        .collect();
+    assert_eq!(answers.matches("|---|---|").count(), 5);
+    assert!(answers.matches("that").count() >= 1_500, "nothing is lost");
+
+    // A Feishu that takes no such card at all gets the words as text.
+    let refuse = Fault::LayoutRefused {
+        component: "markdown".to_owned(),
+    };
+    stage.sim.set_fault(Armed::always(refuse)).unwrap();
+    write(&stage, in_thread("again", &task)).await;
+    stage.told("| x | y |").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_stopped_by_command_and_by_button_and_a_command_ends_a_wait() {
     let go = r#"> "content""#.to_owned();
@@ -306,16 +423,20 @@ async fn a_task_is_stopped_by_command_and_by_button_and_a_command_ends_a_wait() 
     says_owner(&stage, "/new shop do it").await;
     let task = stage.card("任务").await;
     let asked = stage.card("Which store?").await;
-    for (reading, expected) in [
-        ("/status", "等待确认"),
-        ("/sessions", "#1 shop"),
-        ("/projects", "shop"),
-        ("/help", "/resume"),
-        ("/mode", "default"),
-        ("/frobnicate", "没有 /frobnicate"),
-    ] {
+    for (reading, expected) in [("/status", "等待确认"), ("/frobnicate", "没有 /frobnicate")]
+    {
         write(&stage, in_thread(reading, &task)).await;
         stage.told(expected).await;
+    }
+    for (reading, expected) in [
+        ("/sessions", "继续 #1 · shop"),
+        ("/projects", "在 shop 中开始"),
+        ("/help", "/lock"),
+        ("/mode", "✓ default"),
+    ] {
+        write(&stage, in_thread(reading, &task)).await;
+        let menu = stage.card(expected).await;
+        assert_eq!(menu.thread_id, task.thread_id, "{reading}");
     }
     assert!(
         stage.face(&asked.message_id).contains("等待回答"),
@@ -384,11 +505,47 @@ async fn silence_is_told_and_ends_what_waited() {
     stage.told("等待回答超时").await;
     stage.shows(&asked.message_id, "已超时").await;
     stage.shows(&task.message_id, "任务已中断").await;
-    write(&stage, Text::new("Redis").replying_to(&asked.message_id)).await;
-    stage.told("该请求已被处理").await;
     write(&stage, in_thread("again", &task)).await;
     stage.told("没有进展").await;
     stage.no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sessions_tool_waits_through_an_outage_and_no_card_is_blamed() {
+    let steps = [
+        r#"> "content":"do it""#.to_owned(),
+        init(),
+        "until away1".to_owned(),
+        wants("r1", "Bash", &json!({"command": "make one"})),
+        r#"> "behavior":"allow""#.to_owned(),
+        "until away2".to_owned(),
+        wants("r2", "Bash", &json!({"command": "make two"})),
+        "> could not be shown".to_owned(),
+        result("done"),
+        HEAR.to_owned(),
+        HEARD.to_owned(),
+        "eof".to_owned(),
+    ];
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    let mut stage = stage(&shop(&steps), |home| home.set("NOD_TOOL_TIMEOUT", "8")).await;
+    says_owner(&stage, "/new do it").await;
+    stage.card("任务").await;
+    let project = stage.home.path().join("projects/shop");
+    cut(&stage, false);
+    is_away(&stage).await;
+    fs::write(project.join("away1"), "").unwrap();
+    stage.until_status(|status| status["pending"] == 1).await;
+    stage.sim.clear_faults();
+    let tool = stage.card("make one").await;
+    stage.tap(&tool.message_id, "allow").await;
+    cut(&stage, false);
+    is_away(&stage).await;
+    fs::write(project.join("away2"), "").unwrap();
+    stage.until_status(|status| status["pending"] == 1).await;
+    stage.until_status(|status| status["pending"] == 0).await;
+    stage.sim.clear_faults();
+    stage.told("请求没能送到飞书，Bash 未执行").await;
+    assert!(!stage.everything().contains("无法在卡片上显示"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -446,6 +603,55 @@ async fn a_killed_daemon_leaves_endings_and_a_session_that_goes_on() {
     stage.no_violations();
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_does_not_mind_its_input_is_ended_after_a_kill_of_the_daemon() {
+    let mut stage = stage(&shop(&[]), |home| {
+        let claude = home.path().join("stubborn");
+        let pid = home.path().join("pid");
+        let script = format!(
+            "#!/bin/sh\necho $$ >'{0}.new'\nmv '{0}.new' '{0}'\nexec sleep 600\n",
+            pid.display()
+        );
+        fs::write(&claude, script).unwrap();
+        chmod(&claude, 0o755);
+        home.set("NOD_CLAUDE", &claude.display().to_string());
+    })
+    .await;
+    says_owner(&stage, "/new do it").await;
+    let file = stage.home.path().join("pid");
+    let pid = soon(|| fs::read_to_string(&file).ok()).await;
+    let pid = pid.trim().to_owned();
+    soon(|| is_guarded(&pid).then_some(())).await;
+    stage.kill().await;
+    let line = format!("/proc/{pid}/cmdline");
+    let runs = || fs::read(&line).is_ok_and(|line| !line.is_empty());
+    soon(|| (!runs()).then_some(())).await;
+}
+
+/// The state of a process, once it is there: nobody reports it.
+#[cfg(target_os = "linux")]
+async fn soon<T>(probe: impl Fn() -> Option<T>) -> T {
+    let wait = async {
+        loop {
+            if let Some(found) = probe() {
+                return found;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    within(wait).await
+}
+
+/// Whether somebody ends this process when the daemon is gone.
+#[cfg(target_os = "linux")]
+fn is_guarded(pid: &str) -> bool {
+    let wanted = format!("guard\0{pid}\0");
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| line.ends_with(wanted.as_bytes()))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_in_two_threads_do_not_mix() {
     let part = |name: &str| {
@@ -468,8 +674,11 @@ async fn two_sessions_in_two_threads_do_not_mix() {
     });
     let mut stage = stage(&parts, |_| {}).await;
     says_owner(&stage, "/new work on one").await;
-    stage.told("可用的项目：one, two").await;
-    says_owner(&stage, "/new one work on one").await;
+    let asked = stage.card("在哪个项目中执行？").await;
+    assert!(log(&stage, "one").is_empty(), "nothing began");
+    let tapped = stage.press(Press::text(&asked.message_id, "one")).await;
+    assert_eq!(toast(&tapped), ("success", "正在开始"));
+    stage.shows(&asked.message_id, "已选择: one").await;
     let first = stage.card("任务").await;
     stage.card("Which store for one?").await;
     says_owner(&stage, "/new two work on two").await;
@@ -477,7 +686,7 @@ async fn two_sessions_in_two_threads_do_not_mix() {
     stage.card("Which store for two?").await;
     assert_ne!(first.thread_id, second.thread_id);
     says_owner(&stage, "store of nobody").await;
-    stage.told("当前有 2 个问题在等待").await;
+    stage.told("2 件事在等待").await;
     write(&stage, in_thread("store of two", &second)).await;
     let done = stage.card("two is done").await;
     assert_eq!(done.thread_id, second.thread_id);
@@ -508,6 +717,7 @@ async fn a_message_counts_once_and_an_old_one_never() {
     assert_eq!(within(stage.sim.advance_repush()).await.len(), 1);
     let task = stage.card("任务").await;
     stage.shows(&task.message_id, "任务执行中").await;
+    stage.daemon().logged("a session begins").await;
     let event = received(&stage.sim, pushed.message_id.as_deref().unwrap());
     for later in [15, 300, 21_600] {
         stage
@@ -521,8 +731,8 @@ async fn a_message_counts_once_and_an_old_one_never() {
     stage.shows(&task.message_id, "nod 重启").await;
     stage.told("nod 重启").await;
     says_owner(&stage, "/sessions").await;
-    let listed = stage.told("#1 shop").await;
-    assert_eq!(words(&listed).lines().count(), 1, "{}", words(&listed));
+    let listed = stage.card("继续 #1 · shop").await;
+    assert!(!stage.face(&listed.message_id).contains("#2"));
     assert_eq!(log(&stage, "shop").matches("args ").count(), 1);
 }
 
@@ -544,7 +754,7 @@ async fn a_wrong_clock_here_makes_no_message_old_or_young() {
         write(&stage, old).await;
         stage.told("没有执行，请重新发送").await;
         says_owner(&stage, "/projects").await;
-        assert_eq!(words(&stage.told("shop").await), "shop");
+        stage.card("在 shop 中开始").await;
     }
 }
 
@@ -608,9 +818,9 @@ async fn nobody_but_the_owner_has_any_effect() {
         write(&stage, group(said).by(STRANGER)).await;
         stage.told(refusal).await;
     }
-    let reply = Text::new("Redis").by(STRANGER).in_chat(GROUP);
+    let reply = group("Redis").by(STRANGER);
     write(&stage, reply.replying_to(&asked.message_id)).await;
-    stage.told("不在审批人名单").await;
+    stage.told("只有所有者").await;
     for press in [
         Press::text(&asked.message_id, "Redis"),
         Press::action(&task.message_id, "stop"),
@@ -630,11 +840,53 @@ async fn nobody_but_the_owner_has_any_effect() {
     stage.no_violations();
 }
 
+/// An app made by hand has not the scope for what people attach.
+fn may_read_files(stage: &Stage) {
+    let given = stage.sim.edit_app(nod::simulator::APP_ID, |app| {
+        app.scopes.push("im:message:readonly".to_owned());
+    });
+    assert!(given);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_file_cannot_be_had_starts_without_it_and_names_the_scope() {
+    let steps = ["> could not be fetched: image.png", "> \"content\"", "eof"];
+    let mut stage = stage(&shop(&steps), |_| {}).await;
+    let picture = base64::engine::general_purpose::STANDARD.encode("pixels");
+    let pasted = |text: &str| Text {
+        pictures: vec![picture.clone()],
+        ..Text::new(text)
+    };
+    write(&stage, pasted("/new look at this")).await;
+    let task = stage.card("任务").await;
+    let told = words(&stage.told("im:message:readonly").await);
+    assert!(told.contains("/auth?q=im:message:readonly"), "{told}");
+
+    may_read_files(&stage);
+    let again = Text {
+        thread_id: task.thread_id.clone(),
+        ..pasted("and again")
+    };
+    write(&stage, again).await;
+    let there = |_: &Simulator| log(&stage, "shop").contains("1-image.png").then_some(());
+    let read = stage.sim.wait_for(LIMIT, there).await;
+    assert!(read.is_some(), "{}", log(&stage, "shop"));
+    stage.no_violations();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_goes_with_the_next_words_and_a_missing_claude_is_told() {
-    let steps = ["> nod-files", "eof"];
-    let mut stage = stage(&shop(&steps), |_| {}).await;
-    let encoded = base64::engine::general_purpose::STANDARD.encode("figures");
+    a_file(Stage::of, b"figures").await;
+}
+
+/// Also played over a team's bus.
+pub(crate) async fn a_file(on: impl AsyncFnOnce(Home) -> Stage, content: &[u8]) {
+    let steps = ["> 1-report.csv", "eof"];
+    let mut stage = Play::of(on(home(&shop(&steps))).await);
+    may_read_files(&stage);
+    let project = stage.home.path().join("projects/shop");
+    let before = entries(&project);
+    let encoded = base64::engine::general_purpose::STANDARD.encode(content);
     let file = Text {
         file: Some(encoded),
         file_name: Some("../../report.csv".to_owned()),
@@ -644,13 +896,17 @@ async fn a_file_goes_with_the_next_words_and_a_missing_claude_is_told() {
     stage.told("已收到文件").await;
     says_owner(&stage, "/new read the report").await;
     let task = stage.card("任务").await;
-    let folder = stage.home.path().join("projects/shop/.claude/nod-files/1");
+    let folder = stage.home.path().join("state/files/1");
     let there = |_: &Simulator| log(&stage, "shop").contains("1-report.csv").then_some(());
     let read = stage.sim.wait_for(LIMIT, there).await;
     assert!(read.is_some(), "{}", log(&stage, "shop"));
-    assert_eq!(fs::read(folder.join("1-report.csv")).unwrap(), b"figures");
+    let sent = folder.canonicalize().unwrap().join("1-report.csv");
+    assert!(log(&stage, "shop").contains(&sent.display().to_string()));
+    assert!(fs::read(&sent).unwrap() == content, "as it was sent");
+    let after = entries(&project);
     stage.stop().await;
     assert!(!folder.exists(), "the files go with the session");
+    assert_eq!(after, before, "nothing is put into the project");
     stage.shows(&task.message_id, "nod 重启").await;
     stage.told("nod 重启").await;
 
@@ -663,4 +919,168 @@ async fn a_file_goes_with_the_next_words_and_a_missing_claude_is_told() {
     says_owner(&stage, "/new try it").await;
     stage.told("已锁定").await;
     stage.no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_claude_code_says_as_it_dies_mentions_nobody_and_hides_nothing() {
+    let token = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");
+    let last = format!(
+        r#"! <at user_id="all">all</at> [pay](https://evil.example) {token} {}"#,
+        "\u{202e}gnp.exe\u{200b}"
+    );
+    let long = format!("! {}", "x".repeat(30_000));
+    let steps = [r#"> "content""#.to_owned(), long, last, "exit 3".to_owned()];
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    let mut stage = stage(&shop(&steps), |_| {}).await;
+    says_owner(&stage, "/new go").await;
+    let told = words(&stage.told("意外退出").await);
+    for unfit in ["<at", "</at", "](", token, "\u{202e}", "\u{200b}"] {
+        assert!(!told.contains(unfit), "{unfit:?} in {told}");
+    }
+    assert!(told.contains("user_id=\"all\""), "it is told: {told}");
+    assert!(told.len() < 4_000, "{}", told.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sent_file_overwrites_and_deletes_nothing_a_repository_points_at() {
+    for hostile in ["gitignore", "folder"] {
+        let steps = ["> 1-report.csv", "eof"];
+        let mut stage = stage(&shop(&steps), |home| {
+            let claude = home.path().join("projects/shop/.claude");
+            let photos = home.path().join("photos");
+            fs::create_dir_all(photos.join("1")).unwrap();
+            fs::write(photos.join("1/mine"), "mine").unwrap();
+            fs::write(home.path().join(".bashrc"), "mine").unwrap();
+            if hostile == "folder" {
+                fs::create_dir_all(&claude).unwrap();
+                symlink(&photos, claude.join("nod-files")).unwrap();
+            } else {
+                fs::create_dir_all(claude.join("nod-files")).unwrap();
+                let link = claude.join("nod-files/.gitignore");
+                symlink(home.path().join(".bashrc"), link).unwrap();
+            }
+        })
+        .await;
+        may_read_files(&stage);
+        let file = Text {
+            file: Some(base64::engine::general_purpose::STANDARD.encode("figures")),
+            file_name: Some("report.csv".to_owned()),
+            ..Text::default()
+        };
+        write(&stage, file).await;
+        stage.told("已收到文件").await;
+        says_owner(&stage, "/new read the report").await;
+        stage.card("任务").await;
+        let there = |_: &Simulator| log(&stage, "shop").contains("1-report.csv").then_some(());
+        assert!(
+            stage.sim.wait_for(LIMIT, there).await.is_some(),
+            "{hostile}"
+        );
+        stage.stop().await;
+        let home = stage.home.path();
+        let read = |name: &str| fs::read_to_string(home.join(name)).unwrap();
+        assert_eq!(read(".bashrc"), "mine", "{hostile}");
+        assert_eq!(read("photos/1/mine"), "mine", "{hostile}");
+        assert_eq!(entries(&home.join("photos/1")), ["mine"], "{hostile}");
+    }
+}
+
+/// The value of the button with this label.
+fn button(card: &Value, label: &str) -> Value {
+    fn find(node: &Value, label: &str) -> Option<Value> {
+        match node {
+            Value::Object(map) => {
+                let says = node["text"]["content"].as_str();
+                if node["tag"] == "button" && says.is_some_and(|says| says.starts_with(label)) {
+                    return Some(node["behaviors"][0]["value"].clone());
+                }
+                map.values().find_map(|node| find(node, label))
+            }
+            Value::Array(all) => all.iter().find_map(|node| find(node, label)),
+            _ => None,
+        }
+    }
+    find(card, label).unwrap_or_else(|| panic!("no button `{label}` on {card}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_buttons_of_a_menu_do_what_the_words_would() {
+    let steps = [
+        r#"> "content":"run the tests""#.to_owned(),
+        init(),
+        result("done"),
+        "eof".to_owned(),
+    ];
+    let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+    let mut stage = stage(&shop(&steps), |_| {}).await;
+    says_owner(&stage, "/help").await;
+    let help = stage.card("nod 能做什么").await;
+    let press = |menu: &Message, label: &str| Press {
+        message_id: menu.message_id.clone(),
+        value: Some(button(menu.card.as_ref().unwrap(), label)),
+        ..Press::default()
+    };
+    let tapped = stage.press(press(&help, "开始新会话")).await;
+    assert_eq!(toast(&tapped), ("success", "已收到"));
+    let start = stage.card("在 shop 中开始").await;
+    let empty = stage.press(press(&start, "在 shop 中开始")).await;
+    assert_eq!(toast(&empty), ("warning", "请先在输入框中写明内容"));
+    let mut with_words = press(&start, "在 shop 中开始");
+    let field = nod::cards::choice::WORDS_FIELD.to_owned();
+    with_words.form_value.insert(field, json!("run the tests"));
+    let tapped = stage.press(with_words).await;
+    assert_eq!(toast(&tapped), ("success", "正在开始"));
+    let task = stage.card("任务").await;
+    stage.shows(&task.message_id, "任务已完成").await;
+    assert_eq!(log(&stage, "shop").matches("args ").count(), 1);
+
+    // The same menu again: a second card, and not the first one's answer.
+    for _ in 0..2 {
+        stage.press(press(&help, "会话")).await;
+        stage.card("继续 #1 · shop").await;
+    }
+    write(&stage, in_thread("/mode", &task)).await;
+    let modes = stage.card("✓ default").await;
+    stage.press(press(&modes, "plan")).await;
+    stage.told("权限模式：plan").await;
+    stage.press(press(&help, "锁定远程批准")).await;
+    stage.told("nod unlock").await;
+    assert_eq!(stage.home.status().await["locked"], true);
+    stage.home.run(&["unlock"]).await;
+
+    // Nobody else's tap, no forged button and none of an earlier run.
+    says_owner(&stage, "/projects").await;
+    let start = stage.card("在 shop 中开始").await;
+    let kept = Held::of(&stage, &start.message_id);
+    let (_, said) = Held::with(&kept, kept.values.clone())
+        .by(STRANGER)
+        .tap(&stage, "pick")
+        .await;
+    assert!(said.contains("只有所有者"), "{said}");
+    let mut forged = kept.values[0].clone();
+    forged["pick"] = json!(1);
+    let (_, said) = Held::with(&kept, vec![forged]).tap(&stage, "pick").await;
+    assert_eq!(said, "无效的回调请求");
+    let mut lifted = Held::with(&kept, kept.values.clone());
+    lifted.lift("om_elsewhere");
+    assert_eq!(lifted.tap(&stage, "pick").await.1, "无效的回调请求");
+    stage.kill().await;
+    stage.start().await;
+    assert_eq!(
+        kept.tap(&stage, "pick").await.1,
+        "按钮已失效，请重新发送命令"
+    );
+    assert_eq!(log(&stage, "shop").matches("args ").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_answer_no_card_decide_nothing_and_say_why() {
+    let mut stage = stage(&shop(&["eof"]), |_| {}).await;
+    let hook = stage.home.hook(&crate::hooks::bash("s1", "npm test"));
+    let card = stage.card("npm test").await;
+    says_owner(&stage, "looks good to me").await;
+    stage.told("没有回复任何卡片，什么都没有决定").await;
+    assert_eq!(stage.home.status().await["pending"], 1);
+    stage.tap(&card.message_id, "allow").await;
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
 }

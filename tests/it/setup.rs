@@ -145,6 +145,29 @@ async fn flags_alone_lead_to_a_proven_tap_and_back() {
 }
 
 #[test]
+fn each_agent_that_is_there_is_named_with_what_is_done_for_it() {
+    let home = home();
+    let preview = |settings: &[(&str, &str)]| {
+        let mut preview = nod(home.path(), &["setup", "--yes", "--dry-run"]);
+        text(&preview.envs(settings.iter().copied()).output().unwrap())
+    };
+    let alone = preview(&[]);
+    assert!(!alone.contains("Codex"), "{alone}");
+    fs::create_dir(home.path().join(".codex")).unwrap();
+    let both = preview(&[]);
+    assert!(both.contains("Claude Code: not found;"), "{both}");
+    assert!(both.contains("Codex: nothing to write;"), "{both}");
+    let bin = home.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for program in ["claude", "codex"] {
+        fs::write(bin.join(program), "").unwrap();
+    }
+    let off = preview(&[("PATH", bin.to_str().unwrap()), ("NOD_CODEX", "off")]);
+    assert!(off.contains("Claude Code: its hooks are set up"), "{off}");
+    assert!(off.contains("Codex: not followed"), "{off}");
+}
+
+#[test]
 fn a_preview_changes_nothing() {
     let home = home();
     let before = picture(home.path());
@@ -244,7 +267,7 @@ fn commands_that_find_nothing_say_so_and_leave_nothing() {
         (&["rules"], 0, "no rules have been left"),
         (&["rules", "undo", "1"], 1, "no rule has the number 1"),
         (&["audit"], 0, "nothing is recorded"),
-        (&["doctor"], 1, "`FEISHU_APP_ID` is not set"),
+        (&["doctor"], 1, "nod is not set up yet"),
     ] {
         let run = nod(home.path(), arguments).output().unwrap();
         let said = text(&run);
@@ -386,25 +409,24 @@ async fn what_overrules_the_saved_settings_is_named_once() {
     let home = home();
     let secret = home.path().join("secret");
     fs::write(&secret, APP_SECRET).unwrap();
-    let project = home.path().join(".env");
-    fs::write(&project, "FEISHU_APP_SECRET=0000000000000000\n").unwrap();
     let base = feishu.base_url();
     let flags = given(&base, &secret);
     let hints = [
-        "take `FEISHU_APP_ID` out of the environment, or it still wins".to_owned(),
-        format!("take `FEISHU_APP_SECRET` out of `{}`", project.display()),
+        "take `FEISHU_APP_ID` out of the environment, or it still wins",
+        "take `FEISHU_APP_SECRET` out of the environment",
     ];
     // The second time there is nothing to save.
     for saves in [true, false] {
         let mut setup = nod(home.path(), &flags);
         setup.env("FEISHU_APP_ID", "cli_0000000000000000");
+        setup.env("FEISHU_APP_SECRET", "0000000000000000");
         setup.env("FEISHU_DOMAIN", format!("{}/", base.trim_end_matches('/')));
         setup.env("FEISHU_OWNER_ID", OWNER);
         let setup = setup.output().unwrap();
         let said = text(&setup);
         assert!(setup.status.success(), "{said}");
         assert_eq!(said.contains("wrote the settings"), saves, "{said}");
-        for hint in &hints {
+        for hint in hints {
             assert_eq!(said.matches(hint).count(), 1, "{hint}: {said}");
         }
         assert_eq!(said.matches("still wins").count(), hints.len(), "{said}");
@@ -529,7 +551,7 @@ impl Managed {
 #[test]
 fn a_service_is_installed_watched_and_removed() {
     let home = Managed::new();
-    for verb in ["status", "logs"] {
+    for verb in ["status", "logs", "restart"] {
         let (code, said) = home.run(&["service", verb], &[]);
         assert_eq!(code, Some(if verb == "status" { 3 } else { 1 }), "{said}");
         assert!(said.contains("no service was installed"), "{said}");
@@ -581,6 +603,12 @@ fn a_service_is_installed_watched_and_removed() {
     assert_eq!(code, Some(0), "{said}");
     let shown = "journalctl --user --unit nod.service --lines 5";
     assert!(home.told().contains(shown), "{}", home.told());
+    let restarts = || home.told().matches("restart nod.service").count();
+    let before = restarts();
+    let (code, said) = home.run(&["service", "restart"], &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said, "the service is started anew\n");
+    assert_eq!(restarts(), before + 1, "{}", home.told());
     let (code, said) = home.run(&["service", "uninstall"], &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("stopped and removed"), "{said}");

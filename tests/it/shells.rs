@@ -14,10 +14,13 @@ async fn printed(arguments: &[&str]) -> String {
 /// The commands `nod --help` shows.
 async fn commands() -> Vec<String> {
     let help = printed(&["--help"]).await;
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let words = listed.take_while(|line| line.starts_with("  "));
+    // Groups of commands, each under a heading of its own, up to the flags.
+    let listed = help.lines().skip_while(|line| *line != "To begin:");
+    let listed = listed.take_while(|line| *line != "Options:");
+    let words = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let words: Vec<String> = words
-        .filter_map(|line| line.split_whitespace().next())
+        .filter_map(|line| line.trim().split("  ").next())
+        .flat_map(|names| names.split(", "))
         .map(str::to_owned)
         .collect();
     assert!(words.len() > 10, "{help}");
@@ -52,6 +55,8 @@ async fn bash_completes_commands_subcommands_and_flags() {
     assert_eq!(ask(&["nod", "doctor", "--cl"]).await, "--click");
     assert_eq!(ask(&["nod", "ask", "--json", "cho"]).await, "choice");
     assert_eq!(ask(&["nod", "completions", "z"]).await, "zsh");
+    assert_eq!(ask(&["nod", "settings", "s"]).await, "set");
+    assert_eq!(ask(&["nod", "settings", "set", "NOD_LA"]).await, "NOD_LANG");
 }
 
 #[tokio::test]

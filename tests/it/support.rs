@@ -139,16 +139,21 @@ impl Home {
 
     pub(crate) fn nod(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nod"));
+        command.args(arguments);
+        let state = self.state().display().to_string();
+        let mut all = vec![("NOD_STATE_DIR", state.as_str()), ("NOD_LANG", "en")];
+        all.extend_from_slice(settings);
+        if arguments == ["hook"] {
+            let file = settings_file(self.path(), all.iter().copied());
+            command.arg("--config").arg(file);
+        }
         command
-            .args(arguments)
             .current_dir(self.path())
             .env_clear()
             .env("HOME", self.path())
             .env("USER", "tester")
-            .env("NOD_STATE_DIR", self.state())
-            .env("NOD_LANG", "en")
             .env("NOD_LOG", "debug")
-            .envs(settings.iter().copied())
+            .envs(all)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -172,6 +177,26 @@ impl Home {
             text(output.stderr),
         )
     }
+}
+
+/// A settings file for a hook, which takes none from its environment. The last
+/// of a name counts. Written whole or not at all, as hooks may be reading it.
+pub(crate) fn settings_file<'a>(
+    dir: &Path,
+    settings: impl Iterator<Item = (&'a str, &'a str)>,
+) -> PathBuf {
+    let file = dir.join("hook.env");
+    let lines: Vec<String> = settings
+        .map(|(name, value)| format!("{name}=\"{value}\"\n"))
+        .collect();
+    let text = lines.concat();
+    if std::fs::read_to_string(&file).is_ok_and(|known| known == text) {
+        return file;
+    }
+    let mut new = tempfile::NamedTempFile::new_in(dir).unwrap();
+    std::io::Write::write_all(&mut new, text.as_bytes()).unwrap();
+    new.persist(&file).unwrap();
+    file
 }
 
 /// The settings that lead a daemon to this simulator.

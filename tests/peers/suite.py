@@ -12,7 +12,7 @@ from harness.processes import MARK, marked_pids, sweep
 from harness.report import PREFIX
 
 HERE = Path(__file__).resolve().parent
-LIMIT_SECONDS = 300
+LIMIT_SECONDS = 600
 
 
 def run(script):

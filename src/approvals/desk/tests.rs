@@ -2,7 +2,7 @@
 
 use super::expiry::run_expiry;
 use super::*;
-use crate::approvals::request::{Digest, Ending, Origin, Reach};
+use crate::approvals::request::{Caller, Digest, Ending, Origin, Reach};
 use crate::ids::UserId;
 use serde_json::json;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -32,8 +32,9 @@ fn request(n: usize, timeout: Millis) -> Request {
             agent: None,
             pid: None,
             hosted: false,
+            caller: Caller::default(),
         },
-        suggested: Vec::new(),
+        real: crate::approvals::request::RealPath::Unasked,
         asked_at: T0,
         deadline: T0 + timeout,
     }
@@ -143,7 +144,11 @@ async fn the_clock_ends_what_is_due_and_an_earlier_deadline_is_not_overslept() {
     assert_eq!((settled.ending, settled.at), (Ending::TimedOut, T0 + 50));
     assert_eq!(desk.pending(), 1);
     assert_eq!(
-        desk.withdraw(&SessionId::parse("s").unwrap(), &Withdrawal::Turn),
+        desk.withdraw(
+            &SessionId::parse("s").unwrap(),
+            &Withdrawal::Turn { agent: None },
+            Duration::ZERO
+        ),
         1
     );
     let handover = within(late.answered()).await.unwrap();

@@ -101,7 +101,7 @@ proptest! {
                 }
                 Step::Ran(n) => ended = desk.withdraw(&session(n % 2), &ran(&format!("c{}", n % 3)), now),
                 Step::Turn(n) => {
-                    ended = desk.withdraw(&session(n % 2), &Withdrawal::Turn, now);
+                    ended = desk.withdraw(&session(n % 2), &Withdrawal::Turn { agent: None }, now);
                     let open = rows.iter().filter(|(m, r)| *m % 2 == n % 2 && r.ending.is_none());
                     prop_assert_eq!(ended.len(), open.count());
                 }
@@ -140,6 +140,11 @@ proptest! {
                         row.attachment = None;
                     }
                 }
+            }
+            for untrue in desk.take_corrections() {
+                let n = (0..6).find(|n| id(*n) == untrue.id).unwrap();
+                let said = rows.get_mut(&n).unwrap().ending.replace(untrue.ending);
+                prop_assert!(said.is_some(), "nothing was said of it yet");
             }
             for settled in ended {
                 let n = (0..6).find(|n| id(*n) == settled.request.id).unwrap();

@@ -4,15 +4,66 @@ use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 
+use crate::text::grouped;
+
 /// Comparing more than this would cost more than it shows; old and new then
 /// stand one after the other.
 const MAX_COMPARED_BYTES: usize = 32 * 1024;
 const MAX_COMPARED_LINES: usize = 400;
-const CONTEXT: usize = 3;
+const CONTEXT: usize = 2;
 
-/// One text for all edits; none when one of them isn't an edit. Every line of
-/// a file has a sign before it, so no line can pass for one of ours.
-pub(super) fn of(edits: &[&Map<String, Value>]) -> Option<String> {
+/// One text for all edits. Every line of a file has a sign before it, so no
+/// line can pass for one of ours.
+pub(super) struct Diff {
+    pub(super) text: String,
+}
+
+impl Diff {
+    /// Lines put in and taken away.
+    fn counts(&self) -> (usize, usize) {
+        tally(&self.text)
+    }
+
+    pub(super) fn changed(&self) -> usize {
+        let (added, removed) = self.counts();
+        added + removed
+    }
+
+    /// `+3 −2`.
+    pub(super) fn count(&self) -> String {
+        said(self.counts())
+    }
+
+    /// The same for what stands after this byte.
+    pub(super) fn count_after(&self, at: usize) -> String {
+        said(tally(&self.text[at..]))
+    }
+
+    /// Where the first so many changed lines end.
+    pub(super) fn first(&self, changed: usize) -> usize {
+        let (mut at, mut seen) = (0, 0);
+        for line in self.text.split_inclusive('\n') {
+            if seen == changed {
+                break;
+            }
+            seen += usize::from(line.starts_with(['+', '-']));
+            at += line.len();
+        }
+        at
+    }
+}
+
+fn tally(text: &str) -> (usize, usize) {
+    let count = |sign: char| text.lines().filter(|line| line.starts_with(sign)).count();
+    (count('+'), count('-'))
+}
+
+fn said((added, removed): (usize, usize)) -> String {
+    format!("+{} −{}", grouped(added), grouped(removed))
+}
+
+/// None when one of them isn't an edit.
+pub(super) fn of(edits: &[&Map<String, Value>]) -> Option<Diff> {
     let mut out = String::new();
     for (i, edit) in edits.iter().enumerate() {
         let old = edit.get("old_string")?.as_str()?;
@@ -34,7 +85,7 @@ pub(super) fn of(edits: &[&Map<String, Value>]) -> Option<String> {
     if out.ends_with('\n') {
         out.pop();
     }
-    Some(out)
+    Some(Diff { text: out })
 }
 
 fn compare(out: &mut String, old: &str, new: &str) {
@@ -91,7 +142,7 @@ mod tests {
 
     fn diff(edits: &[Value]) -> Option<String> {
         let edits: Vec<_> = edits.iter().map(|edit| edit.as_object().unwrap()).collect();
-        of(&edits)
+        of(&edits).map(|diff| diff.text)
     }
 
     #[test]
@@ -101,8 +152,8 @@ mod tests {
         let edit = json!({"old_string": old, "new_string": new});
         assert_eq!(
             diff(&[edit]).unwrap(),
-            "@@ 7 unchanged @@\n line 7\n line 8\n line 9\n-line 10\n+line ten\n line 11\n \
-             line 12\n line 13\n@@ 6 unchanged @@"
+            "@@ 8 unchanged @@\n line 8\n line 9\n-line 10\n+line ten\n line 11\n \
+             line 12\n@@ 7 unchanged @@"
         );
     }
 

@@ -5,7 +5,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 use super::{Scan, Sheet};
-use crate::cards::escape::{Budget, Shape};
+use crate::cards::EVERYTHING;
+use crate::text::escape::{Budget, Shape};
+use crate::text::secrets;
 use crate::wording::card as words;
 
 /// Every leaf gets at least this, or isn't shown.
@@ -14,7 +16,7 @@ const LEAST: usize = 80;
 const MAX_NAME: usize = 160;
 
 /// Bytes of text in the input, names included.
-pub(super) fn weigh(input: &Value) -> usize {
+pub(in crate::cards) fn weigh(input: &Value) -> usize {
     match input {
         Value::String(text) => text.len(),
         Value::Object(map) => map
@@ -24,6 +26,14 @@ pub(super) fn weigh(input: &Value) -> usize {
         Value::Array(items) => items.iter().map(|item| 1 + weigh(item)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
     }
+}
+
+/// Whether all there is was shown already. An empty input is shown as such.
+pub(super) fn are_none(input: &Value, shown: &[&str]) -> bool {
+    !shown.is_empty()
+        && input
+            .as_object()
+            .is_some_and(|map| map.keys().all(|key| shown.contains(&&**key)))
 }
 
 /// `name: value` for every leaf but the top-level fields already shown.
@@ -55,8 +65,8 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
         if !visible {
             skipped += 1;
             skipped_bytes += name.len() + value.len();
-            sheet.skip(name);
-            sheet.skip(&value);
+            sheet.skip("", name, Scan::Value);
+            sheet.skip(name, &value, meaning(name));
             return;
         }
         if skipped > 0 && index == total - last + 1 {
@@ -66,11 +76,12 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
             );
         }
         let lines = (budget.lines / total.min(room)).max(4);
-        let text = sheet.show(
+        let text = sheet.show_masked(
             &value,
             Shape::Lines,
             Budget { bytes: most, lines },
-            Scan::Command,
+            meaning(name),
+            &secrets::under(name, &value),
         );
         if name.is_empty() {
             line(&mut out, &text);
@@ -84,13 +95,27 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
     out
 }
 
+/// A field that says it holds a command is read as one.
+fn meaning(name: &str) -> Scan {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let last = last.split('[').next().unwrap_or(last);
+    match &*last.to_ascii_lowercase() {
+        "command" | "cmd" | "shell" | "bash" | "script" | "shell_command" => Scan::Command,
+        _ => Scan::Value,
+    }
+}
+
 /// A name that could be read as a name and its value stands in quotes.
 fn named(sheet: &mut Sheet, name: &str) -> String {
-    let budget = Budget {
-        bytes: MAX_NAME,
-        lines: 1,
+    let budget = if sheet.budget == EVERYTHING {
+        EVERYTHING
+    } else {
+        Budget {
+            bytes: MAX_NAME,
+            lines: 1,
+        }
     };
-    let shown = sheet.show(name, Shape::Line, budget, Scan::Command);
+    let shown = sheet.show(name, Shape::Line, budget, Scan::Value);
     if name.contains([':', ' ', '"', '\n', '=']) {
         format!("\"{shown}\"")
     } else {

@@ -6,8 +6,18 @@ use std::fs;
 
 const TIMEOUT: Duration = Duration::from_secs(300);
 
+const FILE: &str = "/home/li n/.config/nod/.env";
+
+fn line<'a>(program: &'a str, file: &'a str, socket: Option<&'a str>) -> Line<'a> {
+    Line {
+        program: Path::new(program),
+        file: Path::new(file),
+        socket: socket.map(Path::new),
+    }
+}
+
 fn hooks() -> Hooks {
-    Hooks::new(Path::new("/opt/my tools/nod"), TIMEOUT).unwrap()
+    Hooks::new(&line("/opt/my tools/nod", FILE, None), TIMEOUT).unwrap()
 }
 
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -39,7 +49,7 @@ fn meaning(text: &str) -> Value {
     root.unwrap().to_serde_value().unwrap()
 }
 
-const COMMAND: &str = "\"/opt/my tools/nod\" hook";
+const COMMAND: &str = "\"/opt/my tools/nod\" hook --config \"/home/li n/.config/nod/.env\"";
 
 fn handler(timeout: u64) -> Value {
     json!({"type": "command", "command": COMMAND, "timeout": timeout})
@@ -58,6 +68,7 @@ fn a_new_file_holds_every_hook_with_its_time() {
         "PostToolUse": matched(5),
         "PostToolUseFailure": matched(5),
         "Stop": plain,
+        "SubagentStop": plain,
         "UserPromptSubmit": plain,
         "SessionEnd": plain,
         "Notification": matched(5),
@@ -162,6 +173,18 @@ fn an_entry_of_another_nod_is_brought_up_to_date() {
 }
 
 #[test]
+fn a_shell_reads_the_paths_back_as_they_are() {
+    let odd = "/x/a$b`c\"d\\e 'f' %s !g";
+    let command = text::command("/bin/echo", odd, Some(odd));
+    let command = command.replacen("hook", "", 1);
+    let run = std::process::Command::new("/bin/sh")
+        .args(["-c", &command.replace("\"/bin/echo\"", "printf '%s\\n'")])
+        .output();
+    let said = String::from_utf8(run.unwrap().stdout).unwrap();
+    assert_eq!(said, format!("--config\n{odd}\n--socket\n{odd}\n"));
+}
+
+#[test]
 fn only_nods_own_commands_are_ours() {
     for (command, ours) in [
         (COMMAND, true),
@@ -170,6 +193,13 @@ fn only_nods_own_commands_are_ours() {
         ("  \"/a b/nod\" hook ", true),
         ("/usr/bin/nod hooks", false),
         ("/usr/bin/nod hook --x", false),
+        ("/usr/bin/nod hook --config", false),
+        ("/usr/bin/nod hook --config /a --x /b", false),
+        ("nod hook --config ~/.config/nod/.env", true),
+        ("\"/a b/nod\" hook --config \"/c d\" --socket \"/s\"", true),
+        ("nod hook --config /a; rm x", false),
+        ("nod hook --config \"/a\"; rm", false),
+        ("nod hook --config \"/a\"&", false),
         ("/usr/bin/anod hook", false),
         ("echo nod hook", false),
         ("nod", false),
@@ -178,11 +208,25 @@ fn only_nods_own_commands_are_ours() {
     ] {
         assert_eq!(text::is_ours(command), ours, "{command}");
     }
-    let odd = Hooks::new(Path::new("/a$b`c\"d\\e/nod"), TIMEOUT).unwrap();
-    assert_eq!(odd.command(), r#""/a\$b\`c\"d\\e/nod" hook"#);
+    let odd = "/a$b`c\"d\\e/nod";
+    let odd = Hooks::new(&line(odd, "/it's $x", Some("/s")), TIMEOUT).unwrap();
+    assert_eq!(
+        odd.command(),
+        r#""/a\$b\`c\"d\\e/nod" hook --config "/it's \$x" --socket "/s""#
+    );
     assert!(text::is_ours(odd.command()));
-    for bad in ["nod", "/a/nodd", "/a\nb/nod", "/"] {
-        assert!(Hooks::new(Path::new(bad), TIMEOUT).is_err(), "{bad}");
+    assert!(odd.starts_as(r#""/a\$b\`c\"d\\e/nod" hook"#));
+    assert!(!odd.starts_as("/a/nod hook"));
+    for bad in [
+        line("nod", FILE, None),
+        line("/a/nodd", FILE, None),
+        line("/a\nb/nod", FILE, None),
+        line("/", FILE, None),
+        line("/nod", "x", None),
+        line("/nod", "/a\nb", None),
+        line("/nod", FILE, Some("s")),
+    ] {
+        assert!(Hooks::new(&bad, TIMEOUT).is_err(), "{bad:?}");
     }
 }
 

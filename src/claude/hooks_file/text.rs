@@ -14,11 +14,12 @@ const BOM: &str = "\u{feff}";
 const ASK: &str = "PermissionRequest";
 /// Every event nod listens to, and whether its entries are chosen by a
 /// matcher.
-const EVENTS: [(&str, bool); 7] = [
+const EVENTS: [(&str, bool); 8] = [
     (ASK, true),
     ("PostToolUse", true),
     ("PostToolUseFailure", true),
     ("Stop", false),
+    ("SubagentStop", false),
     ("UserPromptSubmit", false),
     ("SessionEnd", false),
     ("Notification", true),
@@ -27,31 +28,77 @@ const EVENTS: [(&str, bool); 7] = [
 /// hook.
 const ASKING_MODES: [&str; 3] = ["default", "acceptEdits", "plan"];
 
+/// What may stand behind `hook`, each with a path.
+const FLAGS: [&str; 2] = ["--config", "--socket"];
+
 /// The command that starts nod's hook, for `/bin/sh -c`.
-pub(super) fn command(program: &str) -> String {
+pub(super) fn command(program: &str, file: &str, socket: Option<&str>) -> String {
+    let [config, at] = FLAGS;
+    let command = format!("{} hook {config} {}", quoted(program), quoted(file));
+    match socket {
+        Some(socket) => format!("{command} {at} {}", quoted(socket)),
+        None => command,
+    }
+}
+
+fn quoted(word: &str) -> String {
     let mut quoted = String::from("\"");
-    for c in program.chars() {
+    for c in word.chars() {
         if matches!(c, '"' | '\\' | '$' | '`') {
             quoted.push('\\');
         }
         quoted.push(c);
     }
-    quoted + "\" hook"
+    quoted + "\""
+}
+
+/// The words of a command that is written as [`command`] does, or plainly.
+fn words(command: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut rest = command.trim();
+    while !rest.is_empty() {
+        let mut word = String::new();
+        if let Some(inside) = rest.strip_prefix('"') {
+            let mut chars = inside.char_indices();
+            let end = loop {
+                match chars.next()? {
+                    (at, '"') => break at,
+                    (_, '\\') => word.push(chars.next()?.1),
+                    (_, c) => word.push(c),
+                }
+            };
+            rest = &inside[end + 1..];
+        } else {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            word.push_str(&rest[..end]);
+            if word.contains(['"', '\'', '\\', ';', '|', '&']) {
+                return None;
+            }
+            rest = &rest[end..];
+        }
+        if !rest.is_empty() && !rest.starts_with(char::is_whitespace) {
+            return None;
+        }
+        rest = rest.trim_start();
+        words.push(word);
+    }
+    Some(words)
+}
+
+/// The program of a command that starts some nod's hook.
+pub(super) fn program(command: &str) -> Option<String> {
+    let words = words(command)?;
+    let (program, rest) = words.split_first()?;
+    let (verb, flags) = rest.split_first()?;
+    let is_flag = |pair: &[String]| pair.len() == 2 && FLAGS.contains(&pair[0].as_str());
+    let is_ours =
+        program.rsplit('/').next() == Some("nod") && verb == "hook" && flags.chunks(2).all(is_flag);
+    is_ours.then(|| program.clone())
 }
 
 /// Whether the command starts some nod's hook.
 pub(super) fn is_ours(command: &str) -> bool {
-    let Some(program) = command.trim().strip_suffix(" hook") else {
-        return false;
-    };
-    let program = program.trim();
-    let bare = match program.strip_prefix('"').map(|p| p.strip_suffix('"')) {
-        Some(Some(inside)) => inside,
-        Some(None) => return false,
-        None if program.contains(char::is_whitespace) => return false,
-        None => program,
-    };
-    bare.rsplit('/').next() == Some("nod")
+    program(command).is_some()
 }
 
 /// The new text, or `None` when the old one already is as wanted.

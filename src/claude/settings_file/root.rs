@@ -1,9 +1,10 @@
 //! Where a project's local settings lie: the repository's root as Claude Code
 //! takes it, and for a linked worktree the main checkout. Only reads.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::files;
 
 /// A pointer file of git's holds one path.
 const POINTER_MAX: u64 = 8 * 1024;
@@ -44,13 +45,8 @@ fn main_checkout(dir: &Path, git: &Path) -> Option<PathBuf> {
 }
 
 fn pointer(file: &Path) -> Option<String> {
-    let mut text = String::new();
-    // A FIFO would hold the reader up for ever.
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let file = File::open(file).ok()?;
-    file.take(POINTER_MAX).read_to_string(&mut text).ok()?;
+    let text = files::read_start(file, POINTER_MAX).ok()?;
+    let text = String::from_utf8(text).ok()?;
     Some(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 

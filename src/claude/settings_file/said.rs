@@ -2,7 +2,7 @@
 //! is what the errors say themselves. Pure.
 
 use super::SettingsError;
-use crate::wording::{Text, system};
+use crate::text::{Text, system};
 
 impl SettingsError {
     pub fn text(&self) -> Text {

@@ -101,10 +101,6 @@ fn requests_of_the_child_are_typed() {
         (id.as_str(), tool.tool.as_str(), tool.wants_a_person),
         ("8575", "Bash", false)
     );
-    assert_eq!(
-        tool.suggestions.as_deref(),
-        Some(&[json!({"type":"addRules"})][..])
-    );
 
     let line = read(
         &json!({"type":"control_request","request_id":"9","request":{"subtype":"elicitation","mcp_server_name":"srv","message":"Name?","mode":"form","requested_schema":{"type":"object"}}}),
@@ -251,4 +247,37 @@ fn a_request_that_is_too_long_is_still_known_by_its_id() {
 fn wants_much() -> String {
     json!({"type":"control_request","request_id":"8575-x","request":{"subtype":"can_use_tool","tool_name":"Write","input":{"content":"x".repeat(500)}}})
         .to_string()
+}
+
+#[test]
+fn retries_and_background_tasks_are_read_and_what_is_missing_is_not_guessed() {
+    let retry = |value| match read(&value) {
+        Line::Retry(retry) => retry,
+        other => panic!("{other:?}"),
+    };
+    let whole = json!({"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":1235,"error_status":529,"error":"overloaded","session_id":"b0bd"});
+    let expected = Retry {
+        attempt: 2,
+        most: Some(10),
+        status: Some(529),
+    };
+    assert_eq!(retry(whole), expected);
+    let bare = json!({"type":"system","subtype":"api_retry","error_status":null,"attempt":"x"});
+    let expected = Retry {
+        attempt: 1,
+        most: None,
+        status: None,
+    };
+    assert_eq!(retry(bare), expected);
+    let tasks = json!({"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b2a0","run_id":"0mwj","task_type":"local_bash","description":"slow\nbuild"},{"task_id":"b3"}],"session_id":"cae6"});
+    let names = ["slow build", "b3"].map(str::to_owned).to_vec();
+    assert_eq!(read(&tasks), Line::Background(names));
+    let many: Vec<_> = (0..1_000)
+        .map(|n| json!({"task_id": format!("b{n}")}))
+        .collect();
+    let flood = json!({"type":"system","subtype":"background_tasks_changed","tasks":many});
+    let Line::Background(names) = read(&flood) else {
+        panic!("no tasks")
+    };
+    assert_eq!(names.len(), 32);
 }

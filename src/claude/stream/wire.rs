@@ -4,10 +4,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Assistant, Init, Line, MAX_SUMMARY, Reply, Request, Stage, ToolResult, ToolUse, TurnEnd,
+    Assistant, Init, Line, MAX_SUMMARY, Reply, Request, Retry, Stage, ToolResult, ToolUse, TurnEnd,
     Wanted, clean, summary,
 };
 use crate::ids::SessionId;
+
+/// Tasks beside a turn that are told by name.
+const MAX_TASKS: usize = 32;
 
 #[derive(Deserialize)]
 pub(super) struct WireKind {
@@ -44,6 +47,40 @@ impl From<WireInit> for Line {
 pub(super) struct WireStatus {
     #[serde(rename = "permissionMode")]
     pub(super) mode: Option<String>,
+}
+
+/// Read field by field: whatever is missing, that it is tried again is known.
+pub(super) fn retry(wire: &Value) -> Retry {
+    let number = |field: &str| wire[field].as_u64();
+    Retry {
+        attempt: number("attempt").map_or(1, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        most: number("max_retries").and_then(|n| u32::try_from(n).ok()),
+        status: number("error_status").and_then(|n| u16::try_from(n).ok()),
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireBackground {
+    tasks: Vec<WireTask>,
+}
+
+#[derive(Deserialize)]
+struct WireTask {
+    #[serde(default)]
+    task_id: String,
+    #[serde(default)]
+    description: Option<String>,
+}
+
+impl From<WireBackground> for Line {
+    fn from(wire: WireBackground) -> Self {
+        let tasks = wire.tasks.into_iter().take(MAX_TASKS);
+        let names = tasks.map(|task| {
+            let named = task.description.filter(|name| !name.trim().is_empty());
+            clean(&named.unwrap_or(task.task_id), MAX_SUMMARY)
+        });
+        Self::Background(names.collect())
+    }
 }
 
 #[derive(Deserialize)]

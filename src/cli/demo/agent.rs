@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 
-use super::stage::{Stage, terminate, word};
+use super::stage::{Stage, terminate};
 
 /// One tool call the agent wants to make.
 #[derive(Debug, Clone)]
@@ -36,6 +36,12 @@ impl Call {
         let file = text("file_path").and_then(|path| path.rsplit('/').next());
         let named = text("command").or(file).unwrap_or_default();
         format!("{}: {named}", self.tool)
+    }
+
+    /// Whether Claude Code asks for it with yes and no, as the page's
+    /// terminal can.
+    pub(super) fn has_dialog(&self) -> bool {
+        ["Bash", "Edit"].contains(&self.tool)
     }
 
     /// The rule Claude Code would write for exactly this call.
@@ -127,7 +133,8 @@ impl Agent {
     async fn hook(&self, stage: &Stage, input: &Value) -> io::Result<Child> {
         let mut child = stage
             .command("hook")
-            .env("NOD_LANG", word(stage.lang))
+            .arg("--config")
+            .arg(stage.hook_file()?)
             .env("CLAUDE_PROJECT_DIR", &self.project)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

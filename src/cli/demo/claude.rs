@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Broken;
 use super::stage::Stage;
-use crate::wording::Text;
+use crate::text::Text;
 
 pub(super) static HINT: Text = Text::new(
     "你装有 Claude Code。想让它向这个演示请求权限，在另一个终端运行：",
@@ -21,11 +21,12 @@ pub(super) static THEN: Text = Text::new(
 );
 
 /// Every event nod listens to.
-const EVENTS: [&str; 7] = [
+const EVENTS: [&str; 8] = [
     "PermissionRequest",
     "PostToolUse",
     "PostToolUseFailure",
     "Stop",
+    "SubagentStop",
     "UserPromptSubmit",
     "SessionEnd",
     "Notification",
@@ -40,15 +41,15 @@ pub(super) fn point_here(stage: &Stage, program: &Path) -> Result<String, Broken
     let file = stage.beside("claude-settings.json");
     fs::write(
         &file,
-        format!("{:#}\n", settings(&stage.nod, &stage.state())),
+        format!("{:#}\n", settings(&stage.nod, &stage.hook_file()?)),
     )?;
     Ok(format!("{} --settings {}", quoted(program), quoted(&file)))
 }
 
-fn settings(nod: &Path, state: &Path) -> Value {
+fn settings(nod: &Path, config: &Path) -> Value {
     let entry = json!([{"hooks": [{
         "type": "command",
-        "command": format!("{} hook", quoted(nod)),
+        "command": format!("{} hook --config {}", quoted(nod), quoted(config)),
         "timeout": HOOK_SECONDS,
     }]}]);
     let hooks: Map<String, Value> = EVENTS
@@ -56,8 +57,6 @@ fn settings(nod: &Path, state: &Path) -> Value {
         .map(|event| ((*event).to_owned(), entry.clone()))
         .collect();
     json!({
-        // Both, because a person's own settings may name another socket.
-        "env": {"NOD_STATE_DIR": state, "PERMISSION_SOCKET_PATH": state.join("run/nod.sock")},
         // In the mode `auto` a classifier decides, and no hook is asked.
         "permissions": {"defaultMode": "default"},
         "hooks": hooks,
@@ -91,15 +90,12 @@ mod tests {
     }
 
     #[test]
-    fn every_event_reaches_this_nod_and_its_state() {
-        let settings = settings(Path::new("/opt/nod"), Path::new("/tmp/s"));
-        assert_eq!(settings["env"]["NOD_STATE_DIR"], "/tmp/s");
-        let socket = &settings["env"]["PERMISSION_SOCKET_PATH"];
-        assert_eq!(socket, "/tmp/s/run/nod.sock");
+    fn every_event_reaches_this_nod_by_its_own_file() {
+        let settings = settings(Path::new("/opt/nod"), Path::new("/tmp/a b"));
         assert_eq!(settings["permissions"]["defaultMode"], "default");
         for event in EVENTS {
             let hook = &settings["hooks"][event][0]["hooks"][0];
-            assert_eq!(hook["command"], "/opt/nod hook");
+            assert_eq!(hook["command"], "/opt/nod hook --config '/tmp/a b'");
             assert_eq!(hook["timeout"], HOOK_SECONDS);
         }
     }

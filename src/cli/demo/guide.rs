@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::agent::{Asked, Printed};
-use super::scenes::{Opening, Prints, Scene, Step};
+use super::agent::{Asked, Call, Printed};
+use super::scenes::{Opening, Prints, Scene};
 use crate::simulator::{Entry, Simulator};
-use crate::wording::{Lang, Text};
+use crate::text::{Lang, Text};
+use crate::wording::LOCKED;
 
 /// How long one look at an idle history lasts.
 const LOOK: Duration = Duration::from_secs(60);
@@ -21,6 +22,10 @@ pub(super) enum Wish {
     Play(usize),
     TerminalYes,
     TerminalEsc,
+    /// The daemon dies without a word and comes back.
+    Kill,
+    /// `nod unlock`, after somebody wrote `/lock`.
+    Unlock,
     /// The next cards in this language.
     Speak(Lang),
 }
@@ -29,6 +34,14 @@ impl Wish {
     /// Whether it ends the scene that plays.
     pub(super) fn leaves(self) -> bool {
         matches!(self, Self::Next | Self::Play(_))
+    }
+
+    /// A new language begins the scene anew: its cards were in the other.
+    pub(super) fn or_again(self, number: usize) -> Self {
+        match self {
+            Self::Speak(_) => Self::Play(number),
+            _ => self,
+        }
     }
 }
 
@@ -40,6 +53,8 @@ pub(super) fn wish(entry: &Entry) -> Option<Wish> {
     let of = |key: &str| entry.detail.get(key);
     match of("ask")?.as_str()? {
         "next" => Some(Wish::Next),
+        "kill" => Some(Wish::Kill),
+        "unlock" => Some(Wish::Unlock),
         "play" => {
             let number = of("scene")?.as_u64()?;
             usize::try_from(number).ok().map(Wish::Play)
@@ -97,9 +112,9 @@ pub(super) fn programme(scenes: &[Scene]) -> Value {
 }
 
 pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
-    let (call, write) = match &scene.opening {
-        Opening::Call(call) => (Some(call.brief()), None),
-        Opening::Words(words) => (None, Some(both(words))),
+    let write = match &scene.opening {
+        Opening::Call(_) => None,
+        Opening::Words(words) => Some(both(words)),
     };
     json!({
         "note": "scene",
@@ -108,15 +123,17 @@ pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
         "title": both(&scene.title),
         "story": both(&scene.story),
         "hint": both(&scene.hint),
-        "call": call,
         "write": write,
         "chat_id": chat,
-        "dialog": scene.dialog,
+        "dialog": scene.call().is_some_and(Call::has_dialog),
+        "run": scene.run,
     })
 }
 
-pub(super) fn hook_in(number: usize, asked: &Asked) -> Value {
-    json!({"note": "hook_in", "scene": number, "stdin": asked.stdin})
+/// `within` is how long the daemon lets the request wait.
+pub(super) fn hook_in(number: usize, asked: &Asked, within: Duration) -> Value {
+    let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+    json!({"note": "hook_in", "scene": number, "stdin": asked.stdin, "within_ms": within})
 }
 
 pub(super) fn hook_out(number: usize, printed: &Printed) -> Value {
@@ -133,17 +150,23 @@ pub(super) fn passed(number: usize, rule: &str) -> Value {
     json!({"note": "passed", "scene": number, "rule": rule})
 }
 
-/// `as_planned`: it ended the way the scene is meant to show.
-pub(super) fn scene_end(number: usize, as_planned: bool) -> Value {
-    json!({"note": "scene_end", "scene": number, "as_planned": as_planned})
+/// `ending` is what the card of a task says; a call's is in what its hook
+/// printed.
+pub(super) fn scene_end(number: usize, ending: Option<&Text>) -> Value {
+    json!({"note": "scene_end", "scene": number, "ending": ending.map(both)})
 }
 
-/// Whether a hook printed what the scene is meant to show.
-pub(super) fn as_planned(scene: &Scene, printed: &Printed) -> bool {
-    scene.steps.iter().all(|step| match step {
-        Step::Prints(prints) => fits(prints, printed).is_ok(),
-        _ => true,
-    })
+/// Whether a message says that nod is locked.
+pub(super) fn says_locked(entry: &Entry) -> bool {
+    let content = entry.detail.get("content").and_then(Value::as_str);
+    let said = |content: &str| {
+        let content: Value = serde_json::from_str(content).unwrap_or_default();
+        let text = content["text"].as_str().unwrap_or_default();
+        [&LOCKED.zh, &LOCKED.en]
+            .iter()
+            .any(|words| text.contains(words.as_ref()))
+    };
+    entry.kind == "message" && content.is_some_and(said)
 }
 
 /// Compares what a hook printed with what it should have.
@@ -203,6 +226,8 @@ mod tests {
     fn only_whole_wishes_count() {
         for (detail, expected) in [
             (json!({"ask": "next"}), Some(Wish::Next)),
+            (json!({"ask": "kill"}), Some(Wish::Kill)),
+            (json!({"ask": "unlock"}), Some(Wish::Unlock)),
             (json!({"ask": "play", "scene": 3}), Some(Wish::Play(3))),
             (
                 json!({"ask": "terminal", "answer": "yes"}),
@@ -227,6 +252,19 @@ mod tests {
         let mut other = note(&json!({"ask": "next"}));
         other.kind = "message";
         assert_eq!(wish(&other), None);
+    }
+
+    #[test]
+    fn a_lock_is_known_by_what_nod_says() {
+        let said = |text: &str| {
+            let mut entry = note(&json!({"content": json!({"text": text}).to_string()}));
+            entry.kind = "message";
+            says_locked(&entry)
+        };
+        assert!(said(&LOCKED.zh) && said(&LOCKED.en));
+        assert!(!said("/lock"));
+        let whole = json!({"content": json!({"text": LOCKED.en}).to_string()});
+        assert!(!says_locked(&note(&whole)), "only a message says it");
     }
 
     #[test]

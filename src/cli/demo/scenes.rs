@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::agent::Call;
 use super::stage::Staging;
 use crate::cards::Action;
-use crate::wording::{Lang, Text, Toast};
+use crate::text::{Lang, Text};
+use crate::wording::Toast;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Person {
@@ -87,8 +88,8 @@ pub(super) struct Scene {
     pub(super) opening: Opening,
     pub(super) staging: Staging,
     pub(super) steps: Vec<Step>,
-    /// Claude Code's own dialog is open and can be answered.
-    pub(super) dialog: bool,
+    /// What the terminal shows once the call runs.
+    pub(super) run: &'static str,
 }
 
 /// How a scene begins.

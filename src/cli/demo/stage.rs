@@ -2,18 +2,21 @@
 //! temporary directory and on loopback. When it is struck nothing is left.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 use super::{Broken, stand_in};
-use crate::simulator::{APP_ID, APP_SECRET, GROUP, OWNER, Options, Simulator};
-use crate::wording::Lang;
+use crate::files;
+use crate::simulator::{APP_ID, App, GROUP, OWNER, Options, Simulator};
+use crate::text::Lang;
 
 const UP_WITHIN: Duration = Duration::from_secs(20);
 const DOWN_WITHIN: Duration = Duration::from_secs(5);
@@ -43,6 +46,9 @@ pub(super) struct Stage {
     pub(super) lang: Lang,
     /// The program itself, for its daemon and its hooks.
     pub(super) nod: PathBuf,
+    /// The app's secret, of this demo alone: with one that everybody knows
+    /// another user could speak to the local Feishu as the app.
+    secret: String,
     dir: TempDir,
     daemon: Option<Child>,
     /// What the running daemon was started with.
@@ -52,8 +58,19 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) async fn set(lang: Lang) -> Result<Self, Broken> {
         let dir = tempfile::Builder::new().prefix("nod-demo-").tempdir()?;
+        let secret = crate::cli::simulator::token();
+        let app = App {
+            secret: secret.clone(),
+            ..App::scanned()
+        };
+        let options = Options {
+            apps: vec![app],
+            control_token: Some(crate::cli::simulator::token()),
+            ..Options::default()
+        };
         let stage = Self {
-            simulator: Simulator::start(Options::default()).await?,
+            simulator: Simulator::start(options).await?,
+            secret,
             lang,
             nod: std::env::current_exe()?,
             dir,
@@ -93,6 +110,17 @@ impl Stage {
         self.beside(stand_in::NAME)
     }
 
+    /// The settings file of the hooks, written anew: they take nothing from
+    /// their environment.
+    pub(super) fn hook_file(&self) -> io::Result<PathBuf> {
+        let file = self.beside("hook.env");
+        let (state, lang) = (self.state(), word(self.lang));
+        let text = format!("NOD_STATE_DIR=\"{}\"\nNOD_LANG={lang}\n", state.display());
+        // Whole or not at all: a hook may be reading it.
+        files::replace(&file, text.as_bytes(), 0o600)?;
+        Ok(file)
+    }
+
     fn log(&self) -> PathBuf {
         self.dir.path().join("daemon.log")
     }
@@ -125,16 +153,29 @@ impl Stage {
 
     /// The daemon dies without a word and comes up again.
     pub(super) async fn crash(&mut self) -> Result<(), Broken> {
+        let since = Instant::now();
         if let Some(mut daemon) = self.daemon.take() {
             daemon.kill().await?;
         }
-        self.simulator.wait_connections(0, DOWN_WITHIN).await;
         self.simulator
             .note(json!({"note": "daemon", "what": "crashed"}));
+        self.simulator.wait_connections(0, DOWN_WITHIN).await;
         self.start_daemon().await?;
+        let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.simulator
-            .note(json!({"note": "daemon", "what": "started"}));
+            .note(json!({"note": "daemon", "what": "started", "ms": ms}));
         Ok(())
+    }
+
+    /// What `/lock` in the chat did is undone only by a command on the machine.
+    pub(super) async fn unlock(&self) {
+        let unlock = self.command("unlock").stdout(Stdio::null()).status();
+        if timeout(DOWN_WITHIN, unlock)
+            .await
+            .is_ok_and(|done| done.is_ok_and(|it| it.success()))
+        {
+            self.simulator.note(json!({"note": "unlocked"}));
+        }
     }
 
     async fn start_daemon(&mut self) -> Result<(), Broken> {
@@ -143,7 +184,7 @@ impl Stage {
         let mut command = self.command("daemon");
         command
             .env("FEISHU_APP_ID", APP_ID)
-            .env("FEISHU_APP_SECRET", APP_SECRET)
+            .env("FEISHU_APP_SECRET", &self.secret)
             .env("FEISHU_DOMAIN", self.simulator.base_url())
             .env("FEISHU_OWNER_ID", OWNER)
             .env("NOD_LANG", word(lang))
@@ -174,10 +215,7 @@ impl Stage {
             return;
         };
         terminate(daemon.id());
-        if tokio::time::timeout(DOWN_WITHIN, daemon.wait())
-            .await
-            .is_err()
-        {
+        if timeout(DOWN_WITHIN, daemon.wait()).await.is_err() {
             let _ = daemon.kill().await;
         }
         self.simulator.wait_connections(0, DOWN_WITHIN).await;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::output;
-use crate::wording::{Lang, Text};
+use crate::text::{Lang, Text};
 
 /// The program plays Claude Code when it is started under this name.
 pub(in crate::cli) const NAME: &str = "nod-stand-in";

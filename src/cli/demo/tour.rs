@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, Call, Printed};
 use super::guide::{self, Reader, Wish, wish};
-use super::scenes::{self, Opening, Scene, Step};
+use super::scenes::{self, Opening, Scene};
 use super::stage::Stage;
 use super::transcript::Transcript;
 use super::{Broken, output};
 use crate::simulator::{Entry, GROUP, Text as Chat};
+use crate::text::Text;
 use act::Act;
 
 /// Nothing in a scene takes this long on a machine that works.
@@ -85,7 +86,7 @@ impl<'a> Tour<'a> {
             let Some(scene) = scenes.get(number - 1) else {
                 self.stage.simulator.note(json!({"note": "tour_end"}));
                 self.transcript.all_seen();
-                number = self.chosen(scenes.len()).await;
+                number = self.chosen(scenes.len()).await?;
                 continue;
             };
             number = match self.host(number, scene).await? {
@@ -100,25 +101,41 @@ impl<'a> Tour<'a> {
     }
 
     /// The scene the visitor picks once all were shown.
-    async fn chosen(&mut self, scenes: usize) -> usize {
+    async fn chosen(&mut self, scenes: usize) -> Result<usize, Broken> {
         loop {
-            match self.leaving().await {
-                Wish::Play(number) if (1..=scenes).contains(&number) => return number,
-                Wish::Next => return 1,
+            match self.leaving().await? {
+                Wish::Play(number) if (1..=scenes).contains(&number) => return Ok(number),
+                Wish::Next => return Ok(1),
                 _ => {}
             }
         }
     }
 
     /// Waits until the visitor wants to see something else.
-    async fn leaving(&mut self) -> Wish {
+    async fn leaving(&mut self) -> Result<Wish, Broken> {
         loop {
-            let mut wishes = std::mem::take(&mut self.wishes).into_iter();
-            if let Some(wanted) = wishes.find(|wish| wish.leaves()) {
-                return wanted;
+            for wanted in std::mem::take(&mut self.wishes) {
+                if wanted.leaves() {
+                    return Ok(wanted);
+                }
+                self.attend(wanted).await?;
             }
             self.listen().await;
         }
+    }
+
+    /// Does what can be wished for at any time.
+    async fn attend(&mut self, wanted: Wish) -> Result<(), Broken> {
+        match wanted {
+            Wish::Kill => {
+                self.transcript.crash();
+                self.stage.crash().await?;
+            }
+            Wish::Unlock => self.stage.unlock().await,
+            Wish::Next | Wish::Play(_) | Wish::TerminalYes | Wish::TerminalEsc | Wish::Speak(_) => {
+            }
+        }
+        Ok(())
     }
 
     /// Plays one scene with the visitor deciding; what they want next.
@@ -126,17 +143,15 @@ impl<'a> Tour<'a> {
         let known = self.set(number, scene).await?;
         let ended = match &scene.opening {
             Opening::Call(call) => self.host_call(number, scene, call, known).await?,
-            Opening::Words(_) => self.host_session(scene, known).await,
+            Opening::Words(_) => self.host_session(number, scene, known).await?,
         };
-        let as_planned = match ended {
-            Ended::AsPlanned(as_planned) => as_planned,
+        let ending = match ended {
+            Ended::Over(ending) => ending,
             Ended::Left(wanted) => return Ok(wanted),
         };
-        self.stage
-            .simulator
-            .note(guide::scene_end(number, as_planned));
+        self.stage.simulator.note(guide::scene_end(number, ending));
         self.transcript.go_on();
-        Ok(self.leaving().await)
+        self.leaving().await
     }
 
     async fn host_call(
@@ -148,22 +163,19 @@ impl<'a> Tour<'a> {
     ) -> Result<Ended, Broken> {
         let mut act = self.begin(number, scene, known).await?;
         let Some(asked) = act.asked.as_mut() else {
-            return Ok(Ended::AsPlanned(false));
+            return Ok(Ended::Over(None));
         };
         self.transcript.hint(&scene.hint);
-        if scene.steps.iter().any(|step| matches!(step, Step::Crash)) {
-            self.stage.crash().await?;
-        }
         let printed = loop {
             for wanted in std::mem::take(&mut self.wishes) {
                 match wanted {
                     Wish::TerminalYes => self.agent.ran(self.stage, call).await?,
                     Wish::TerminalEsc => asked.give_up(),
-                    Wish::Speak(_) => {}
-                    Wish::Next | Wish::Play(_) => {
+                    Wish::Kill | Wish::Unlock => self.attend(wanted).await?,
+                    Wish::Next | Wish::Play(_) | Wish::Speak(_) => {
                         asked.give_up();
                         asked.end().await?;
-                        return Ok(Ended::Left(wanted));
+                        return Ok(Ended::Left(wanted.or_again(number)));
                     }
                 }
             }
@@ -177,22 +189,27 @@ impl<'a> Tour<'a> {
         if let Some(rule) = self.agent.passes(call) {
             self.passed(number, &rule);
         }
-        Ok(Ended::AsPlanned(guide::as_planned(scene, &printed)))
+        Ok(Ended::Over(None))
     }
 
     /// The visitor writes, and a session runs until its card says it is over.
-    async fn host_session(&mut self, scene: &Scene, known: usize) -> Ended {
+    async fn host_session(
+        &mut self,
+        number: usize,
+        scene: &Scene,
+        known: usize,
+    ) -> Result<Ended, Broken> {
         self.transcript.hint(&scene.hint);
         loop {
             if let Some(ending) = act::task_ending(&self.stage.simulator, known) {
-                let planned =
-                    |step: &Step| matches!(step, Step::TaskEnds(title) if *title == ending);
-                return Ended::AsPlanned(scene.steps.iter().any(planned));
+                return Ok(Ended::Over(Some(ending)));
             }
-            let mut wishes = std::mem::take(&mut self.wishes).into_iter();
-            if let Some(wanted) = wishes.find(|wish| wish.leaves()) {
-                self.stop_tasks(known).await;
-                return Ended::Left(wanted);
+            for wanted in std::mem::take(&mut self.wishes) {
+                if wanted.leaves() || matches!(wanted, Wish::Speak(_)) {
+                    self.stop_tasks(known).await;
+                    return Ok(Ended::Left(wanted.or_again(number)));
+                }
+                self.attend(wanted).await?;
             }
             self.listen().await;
         }
@@ -220,7 +237,8 @@ impl<'a> Tour<'a> {
         let asked = match scene.call() {
             Some(call) => {
                 let asked = self.agent.ask(self.stage, call).await?;
-                self.stage.simulator.note(guide::hook_in(number, &asked));
+                let note = guide::hook_in(number, &asked, scene.staging.answer_within);
+                self.stage.simulator.note(note);
                 Some(asked)
             }
             None => None,
@@ -259,10 +277,17 @@ impl<'a> Tour<'a> {
     /// else the visitor wants until somebody looks.
     fn hear(&mut self, entries: &[Entry]) {
         self.transcript.tell(entries);
+        if entries.iter().any(guide::says_locked) {
+            self.stage.simulator.note(json!({"note": "locked"}));
+        }
         for wanted in entries.iter().filter_map(wish) {
             if let Wish::Speak(lang) = wanted {
+                if lang == self.stage.lang {
+                    continue;
+                }
                 self.stage.lang = lang;
-            } else if self.wishes.len() < MAX_WISHES {
+            }
+            if self.wishes.len() < MAX_WISHES {
                 self.wishes.push(wanted);
             }
         }
@@ -280,15 +305,17 @@ impl<'a> Tour<'a> {
 
 /// How a hosted scene came to its end.
 enum Ended {
-    /// It was played out, as the scene is meant to show or otherwise.
-    AsPlanned(bool),
+    /// It was played out; what a task's card says of its end.
+    Over(Option<&'static Text>),
     /// The visitor wants something else.
     Left(Wish),
 }
 
-/// A card's title.
+/// What a card says of its state; a title of its own where it has none.
 pub(super) fn headline(card: &Value) -> &str {
-    card["header"]["title"]["content"]
-        .as_str()
-        .unwrap_or_default()
+    let header = &card["header"];
+    let tags = header["text_tag_list"].as_array();
+    let state = tags.and_then(|tags| tags.last()).map(|tag| &tag["text"]);
+    let state = state.unwrap_or(&header["title"]);
+    state["content"].as_str().unwrap_or_default()
 }

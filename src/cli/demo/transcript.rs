@@ -14,7 +14,7 @@ use super::output;
 use super::scenes::Scene;
 use super::tour::headline;
 use crate::simulator::{Entry, OWNER};
-use crate::wording::{Lang, Text};
+use crate::text::{Lang, Text};
 
 /// Columns the labels take.
 const LABEL: usize = 14;

@@ -17,9 +17,10 @@ use crate::approvals::request::Digest;
 use crate::hook::client::{self, Patience, Unanswered};
 use crate::hook::wire::Order;
 use crate::hook::wire::answer::Decision;
+use crate::hook::wire::error_word::ErrorWord;
 use crate::sessions::questions::script::{self, Wishes};
 use crate::sessions::questions::{Kind, Question};
-use crate::wording::{Lang, Text};
+use crate::text::{Lang, Text};
 
 const CHECK: &str = "click";
 /// The daemon notes a tap a moment after its hook has the answer.
@@ -89,20 +90,24 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Tap {
         cwd: None,
         agent: None,
         pid: Some(std::process::id()),
+        mailbox: None,
     };
     let before = taps(socket);
     match client::ask(socket, &question, &Patience::for_timeout(limit), None) {
         Ok(Decision::Allow(_) | Decision::Deny { .. }) => measured(socket, before.as_ref()),
-        Ok(Decision::Terminal { error, .. }) if error == "server_timeout" => Tap::Silence,
+        Ok(Decision::Terminal {
+            error: ErrorWord::ServerTimeout,
+            ..
+        })
+        | Err(Unanswered::OutOfTime) => Tap::Silence,
         Ok(Decision::Terminal {
             error,
             message,
             why,
         }) => {
-            let said = |lang| Words(lang).terminal(&error, &message, why.as_deref());
+            let said = |lang| Words(lang).terminal(error, &message, why.as_deref());
             Tap::Failed(Text::made(said(Lang::Zh), said(Lang::En)))
         }
-        Err(Unanswered::OutOfTime) => Tap::Silence,
         Err(why) => Tap::Failed(Text::made(
             Words(Lang::Zh).unanswered(&why),
             Words(Lang::En).unanswered(&why),

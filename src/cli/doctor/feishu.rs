@@ -4,13 +4,15 @@
 use super::finding::{Finding, ok, problem, warning};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Application, Bot, Version};
-use crate::feishu::registration::{CALLBACK, EVENT, SCOPES};
+use crate::feishu::registration::{
+    CALLBACK, EVENT, PRIVATE, SCOPES, SELF_MANAGE, SEND, alternatives,
+};
 
 const LONG_CONNECTION: &str = "websocket";
 /// Feishu refuses nothing below this, but events age and certificates expire.
 const SKEW: i64 = 30;
 /// Without these no card goes out and no typed answer comes in.
-const NEEDED: [&str; 2] = [SCOPES[0], SCOPES[1]];
+const NEEDED: [&str; 2] = [SEND, PRIVATE];
 
 pub(super) struct Remote {
     /// The developer console's address, with a slash at its end.
@@ -184,7 +186,10 @@ fn add_scopes(remote: &Remote, finding: Finding, missing: &[&str]) -> Finding {
 }
 
 fn scopes(remote: &Remote, application: &Application) -> Finding {
-    let has = |scope: &str| application.scopes.iter().any(|known| known == scope);
+    let has = |scope: &str| {
+        let mut known = application.scopes.iter();
+        known.any(|known| known == scope || alternatives(scope).contains(&known.as_str()))
+    };
     let missing: Vec<&str> = SCOPES.into_iter().filter(|scope| !has(scope)).collect();
     if missing.is_empty() {
         return ok("scopes", "权限齐全", "every scope is there");
@@ -204,7 +209,7 @@ fn scopes(remote: &Remote, application: &Application) -> Finding {
 
 /// Without this one scope, Feishu tells nothing of the app.
 fn unseen(remote: &Remote) -> Finding {
-    let scope = SCOPES[3];
+    let scope = SELF_MANAGE;
     let finding = warning(
         "scopes",
         format!("看不到应用的权限、版本、事件与回调：缺少 {scope}"),
@@ -254,45 +259,46 @@ fn events(
         );
         publish(remote, finding)
     };
-    match application.subscription_type.as_deref() {
-        Some(LONG_CONNECTION) => {}
-        None => {
-            return step(warning(
-                "events",
-                "飞书没有说明事件以何种方式推送",
-                "Feishu does not say how events are delivered",
-            ));
-        }
-        Some(other) => {
-            return step(problem(
-                "events",
-                format!("事件不是以长连接推送（`{other}`）：飞书里打的字到不了 nod"),
-                format!(
-                    "events are not delivered by long connection (`{other}`): what you write in Feishu does not reach nod"
-                ),
-            ));
-        }
-    }
     let live = versions
         .as_ref()
         .ok()
         .and_then(|all| all.iter().find(|version| version.published));
-    if live.is_some_and(|version| !version.events.iter().any(|event| event == EVENT)) {
-        return step(problem(
+    let subscribed = live.map(|version| version.events.iter().any(|event| event == EVENT));
+    let mode = application.subscription_type.as_deref();
+    match (mode, subscribed) {
+        (Some(other), _) if other != LONG_CONNECTION => step(problem(
+            "events",
+            format!("事件不是以长连接推送（`{other}`）：飞书里打的字到不了 nod"),
+            format!(
+                "events are not delivered by long connection (`{other}`): what you write in Feishu does not reach nod"
+            ),
+        )),
+        (_, Some(false)) => step(problem(
             "events",
             format!("没有订阅 {EVENT}：飞书里打的字到不了 nod"),
             format!("{EVENT} is not subscribed: what you write in Feishu does not reach nod"),
-        ));
+        )),
+        (Some(_), _) => ok(
+            "events",
+            "事件以长连接推送",
+            "events are delivered by long connection",
+        ),
+        // The documents name no field for the mode; silence about it is usual.
+        (None, Some(true)) => ok(
+            "events",
+            format!("已订阅 {EVENT}（飞书不说明推送方式）"),
+            format!("{EVENT} is subscribed (Feishu does not tell how it is delivered)"),
+        ),
+        (None, None) => step(warning(
+            "events",
+            "飞书没有说明订阅了哪些事件",
+            "Feishu does not say which events are subscribed",
+        )),
     }
-    ok(
-        "events",
-        "事件以长连接推送",
-        "events are delivered by long connection",
-    )
 }
 
 fn callbacks(remote: &Remote, application: &Application) -> Finding {
-    let link = console(remote, "/event");
+    let link = console(remote, "/callback");
     let step = |finding: Finding| {
         let finding = finding.fix(
             format!("保持 `nod daemon` 运行，事件与回调 → 回调配置 → 使用长连接接收回调，添加 卡片回传交互（{CALLBACK}）：{link}"),
@@ -435,9 +441,18 @@ mod tests {
             ..app()
         };
         assert_eq!(callbacks(&remote(), &silent).level, Level::Warning);
-        let events = |app: &Application| events(&remote(), app, &Ok(Vec::new())).level;
-        assert_eq!(events(&silent), Level::Warning);
-        assert_eq!(events(&app()), Level::Ok);
+        let events = |app: &Application, versions| events(&remote(), app, &Ok(versions)).level;
+        assert_eq!(events(&silent, Vec::new()), Level::Warning);
+        assert_eq!(events(&app(), Vec::new()), Level::Ok);
+        let published = |events: &[&str]| {
+            vec![Version {
+                name: None,
+                published: true,
+                events: events.iter().map(|&event| event.to_owned()).collect(),
+            }]
+        };
+        assert_eq!(events(&silent, published(&[EVENT])), Level::Ok);
+        assert_eq!(events(&silent, published(&[])), Level::Problem);
         let unknown = Application {
             callbacks: None,
             ..app()
@@ -448,7 +463,7 @@ mod tests {
     #[test]
     fn missing_scopes_come_with_a_link_and_what_to_import() {
         let mut without = app();
-        without.scopes.retain(|scope| scope != SCOPES[0]);
+        without.scopes.retain(|scope| scope != SEND);
         let found = scopes(&remote(), &without);
         assert_eq!(found.level, Level::Problem);
         let steps = &found.fix[0].en;
@@ -460,7 +475,9 @@ mod tests {
             steps.contains(r#"{"scopes":{"tenant":["im:message:send_as_bot"],"user":[]}}"#),
             "{steps}"
         );
-        without.scopes.push(SCOPES[0].to_owned());
+        // Any of the alternatives does.
+        without.scopes.push("im:message".to_owned());
+        assert_eq!(scopes(&remote(), &without).level, Level::Ok);
         without.scopes.retain(|scope| scope != SCOPES[2]);
         assert_eq!(scopes(&remote(), &without).level, Level::Warning);
     }

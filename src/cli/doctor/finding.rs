@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::wording::{Lang, Text};
+use crate::text::{Lang, Text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {

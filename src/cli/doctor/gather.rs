@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::super::service;
-use super::super::wording::{Words, place, unread};
+use super::super::wording::{Words, place};
+use super::super::{hook, service};
+use super::bus::Member;
+use super::codex::{self, Codex};
 use super::feishu::{App, Remote, Sharing};
-use super::machine::{Claude, Hooks, Machine, Place, PlaceKind, Service, Socket};
+use super::machine::{Hooks, Machine, Place, PlaceKind, Program, Service, Socket};
 use super::settings::{Settings, Unknown, Wrong};
-use crate::claude::hooks_file::{self, Draft};
+use crate::bus::membership::Membership;
+use crate::claude::hooks_file::Draft;
 use crate::clock;
 use crate::config::{self, Config, Origin, Paths, Problem, SendMode, Sources};
 use crate::feishu::api::Api;
@@ -28,7 +31,9 @@ use crate::store;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const CALL_WITHIN: Duration = Duration::from_secs(5);
-const CLAUDE_WITHIN: Duration = Duration::from_secs(3);
+const VERSION_WITHIN: Duration = Duration::from_secs(3);
+/// More processes than this nobody reads.
+const MAX_NAMED: usize = 8;
 
 pub(super) struct Gathered {
     pub(super) machine: Machine,
@@ -39,6 +44,7 @@ pub(super) struct Gathered {
     /// The working directory, for what is asked from here.
     pub(super) here: PathBuf,
     home: Option<PathBuf>,
+    membership: Option<Membership>,
 }
 
 impl Gathered {
@@ -46,31 +52,40 @@ impl Gathered {
         let words = Words(sources.lang());
         let home = sources.home.clone();
         let shown = |path: &Path| shown(path, home.as_deref());
-        let (config, mut problems) = Config::read(sources);
+        let (mut config, mut problems) = Config::read(sources);
+        let membership = config.membership();
+        if let Ok(Some(membership)) = &membership {
+            config.owner = Some(membership.place().owner.id());
+        }
         let reaches = !problems.0.iter().any(is_in_the_way);
-        problems.0.extend(missing(sources, &config));
+        match &membership {
+            Ok(None) => problems.0.extend(missing(sources, &config)),
+            Ok(Some(_)) => {}
+            Err(why) => problems.0.extend(why.0.iter().cloned()),
+        }
         let socket = Paths::load(sources).ok().map(|paths| paths.sockets.own);
         let timeout =
             Some(config.request_timeout).filter(|_| !problems.name("PERMISSION_REQUEST_TIMEOUT"));
         let claude_file = sources.claude_settings();
         let draft = claude_file.as_deref().map(Draft::open);
-        let claude = claude();
+        let claude = version("claude");
         let machine = Machine {
             settings: settings(sources, &config, problems.0, &shown),
             places: places(sources, &config, &shown),
             socket: socket.as_deref().map_or(Socket::Unknown, ask_daemon),
             socket_path: socket.as_deref().map(shown).unwrap_or_default(),
             hooks: match &draft {
-                Some(Ok(draft)) => hooks(draft, timeout, words),
+                Some(Ok(draft)) => hooks(draft, sources, timeout, words),
                 Some(Err(why)) => Hooks::Unreadable(words.hooks_error(why)),
                 None => Hooks::Missing,
             },
             hooks_file: claude_file.as_deref().map(shown).unwrap_or_default(),
             asking: draft
                 .and_then(Result::ok)
-                .filter(|draft| claude != Claude::Absent || draft.before().is_some())
+                .filter(|draft| claude != Program::Absent || draft.before().is_some())
                 .and_then(|draft| draft.asking().ok()),
             claude,
+            codex: codex(&config, &shown),
             service: manager(sources, &config),
         };
         Self {
@@ -79,7 +94,22 @@ impl Gathered {
             socket,
             here: sources.here(),
             home,
+            membership: membership.ok().flatten(),
         }
+    }
+
+    /// What is known of this machine as a member of a team.
+    pub(super) fn member(&self) -> Option<Member> {
+        let membership = self.membership.as_ref()?;
+        Some(Member {
+            owner: membership.place().owner.to_string(),
+            url: membership.url.to_string(),
+            left: membership.pass.until - clock::wall_ms() / 1_000,
+            report: match &self.machine.socket {
+                Socket::Answers(report) => Some((**report).clone()),
+                _ => None,
+            },
+        })
     }
 
     /// A path without the name of its user.
@@ -186,7 +216,10 @@ fn is_in_the_way(problem: &Problem) -> bool {
             name.starts_with("FEISHU_") || ["HTTPS_PROXY", "NOD_CA_FILE"].contains(name)
         }
         Problem::BrokenFile(_) | Problem::Exposed(_) => true,
-        Problem::NoHome => false,
+        Problem::Pass { .. }
+        | Problem::ExposedPass(_)
+        | Problem::SecretBesidePass(_)
+        | Problem::NoHome => false,
     }
 }
 
@@ -212,14 +245,13 @@ fn settings(
     shown: &impl Fn(&Path) -> String,
 ) -> Settings {
     let origin = |origin: &Origin| place(origin, shown);
-    let file = |path: PathBuf| origin(&Origin::File(path));
     let stands = |problem: &Problem| match problem {
         Problem::Wrong { name, .. } => sources.get(name).map(|(_, from)| origin(from)),
-        Problem::BrokenFile(broken) => Some(file(broken.path.clone())),
+        Problem::BrokenFile(broken) => Some(origin(&Origin::File(broken.path.clone()))),
         _ => None,
     };
     let unknown = config::unknown(sources).into_iter();
-    let mixed = config::mixed(sources, read.send_mode);
+    let apart = config::apart(sources, read.send_mode);
     let is_set = |name| sources.get(name).is_some();
     Settings {
         wrong: problems
@@ -236,12 +268,7 @@ fn settings(
                 nearest: one.nearest,
             })
             .collect(),
-        skipped: sources
-            .skipped
-            .as_ref()
-            .map(|file| (shown(&file.path), unread(&file.why))),
-        apart: mixed.app.map(|(id, secret)| (origin(&id), origin(&secret))),
-        overridden: mixed.overridden.map(|(path, names)| (file(path), names)),
+        apart: apart.map(|(id, secret)| (origin(&id), origin(&secret))),
         mode: read.send_mode,
         has_owner: is_set("FEISHU_OWNER_ID"),
         has_chat: is_set("FEISHU_CHAT_ID"),
@@ -289,7 +316,7 @@ fn ask_daemon(socket: &Path) -> Socket {
     }
 }
 
-fn hooks(draft: &Draft, timeout: Option<Duration>, words: Words) -> Hooks {
+fn hooks(draft: &Draft, sources: &Sources, timeout: Option<Duration>, words: Words) -> Hooks {
     let unreadable = |why| Hooks::Unreadable(words.hooks_error(&why));
     let commands = match draft.own_commands() {
         Ok(commands) => commands,
@@ -298,15 +325,20 @@ fn hooks(draft: &Draft, timeout: Option<Duration>, words: Words) -> Hooks {
     if commands.is_empty() {
         return Hooks::Missing;
     }
-    let Ok(program) = std::env::current_exe() else {
+    let (Ok(program), Some(own)) = (std::env::current_exe(), sources.own_file()) else {
         return Hooks::Outdated;
     };
-    let wanted = match hooks_file::Hooks::new(&program, timeout.unwrap_or_default()) {
+    let (config, _) = Config::read(&sources.lasting());
+    let wanted = match hook::wanted(&program, &own, &config, timeout.unwrap_or_default()) {
         Ok(wanted) => wanted,
         Err(why) => return unreadable(why),
     };
     if let Some(other) = commands.iter().find(|command| *command != wanted.command()) {
-        return Hooks::Elsewhere(other.clone());
+        return if wanted.starts_as(other) {
+            Hooks::OtherFile(other.clone())
+        } else {
+            Hooks::Elsewhere(other.clone())
+        };
     }
     if timeout.is_none() {
         return Hooks::NotCompared;
@@ -331,18 +363,50 @@ fn manager(sources: &Sources, config: &Config) -> Service {
     }
 }
 
-/// Asks the `claude` a person would start.
-fn claude() -> Claude {
-    let child = Command::new("claude")
+fn codex(config: &Config, shown: &impl Fn(&Path) -> String) -> Codex {
+    let temporary = std::env::temp_dir();
+    let home = |path: &PathBuf| codex::Home {
+        path: path.to_string_lossy().into_owned(),
+        shown: shown(path),
+        exists: path.is_dir(),
+        is_temporary: path.starts_with(&temporary),
+    };
+    Codex {
+        program: version("codex"),
+        homes: config.codex_homes.iter().map(home).collect(),
+        without_daemon: without_daemon(),
+    }
+}
+
+/// This user's processes of a `codex --no-daemon`, where the system lists them.
+fn without_daemon() -> Vec<u32> {
+    let own = crate::hook::connect::own_uid();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = all.filter_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        if entry.metadata().ok()?.uid() != own {
+            return None;
+        }
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let mut words = line.split(|byte| *byte == 0);
+        let program = words.next()?.rsplit(|byte| *byte == b'/').next()?;
+        (program == b"codex" && words.any(|word| word == b"--no-daemon")).then_some(pid)
+    });
+    found.take(MAX_NAMED).collect()
+}
+
+/// Asks the program that a person would start.
+fn version(program: &str) -> Program {
+    let child = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = child else {
-        return Claude::Absent;
+        return Program::Absent;
     };
-    let until = Instant::now() + CLAUDE_WITHIN;
+    let until = Instant::now() + VERSION_WITHIN;
     loop {
         match child.try_wait() {
             Ok(Some(_)) => break,
@@ -351,21 +415,23 @@ fn claude() -> Claude {
                 // It may have ended by itself just now.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Claude::Silent;
+                return Program::Silent;
             }
         }
     }
     let mut said = String::new();
     let stdout = child.stdout.take();
     let read = stdout.map(|out| out.take(4_096).read_to_string(&mut said));
-    let version = said.split_whitespace().next().unwrap_or_default();
+    // `2.1.325 (Claude Code)`, `codex-cli 0.166.0`
+    let begins = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let version = said.split_whitespace().find(begins).unwrap_or_default();
     let version: String = version
         .chars()
         .filter(char::is_ascii_graphic)
         .take(40)
         .collect();
     match read {
-        Some(Ok(_)) if !version.is_empty() => Claude::Version(version),
-        _ => Claude::Silent,
+        Some(Ok(_)) if !version.is_empty() => Program::Version(version),
+        _ => Program::Silent,
     }
 }

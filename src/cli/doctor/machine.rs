@@ -3,11 +3,15 @@
 
 use serde_json::Value;
 
+use super::super::status::page::needs;
 use super::super::wording::Words;
-use super::finding::{Finding, ok, problem, warning};
+use super::codex::{self, Codex};
+use super::finding::{Finding, Level, ok, problem, warning};
 use super::settings::{self, Settings};
 use crate::claude::hooks_file::Asking;
-use crate::wording::{Lang, platform_zh, spaced};
+use crate::feishu::said::platform_zh;
+use crate::text::{Lang, Text, spaced};
+use crate::version::BUILD;
 
 /// The first version whose print mode asks hooks for permission.
 const ASKS_IN_PRINT_MODE: [u32; 3] = [2, 1, 268];
@@ -24,7 +28,8 @@ pub(super) struct Machine {
     pub(super) hooks_file: String,
     /// `None` where nothing of Claude Code is to be seen.
     pub(super) asking: Option<Asking>,
-    pub(super) claude: Claude,
+    pub(super) claude: Program,
+    pub(super) codex: Codex,
     pub(super) service: Service,
 }
 
@@ -62,6 +67,8 @@ pub(super) enum Hooks {
     Missing,
     /// Another program is started.
     Elsewhere(String),
+    /// This program, but its line names another settings file or none.
+    OtherFile(String),
     /// This program, but not as it should be.
     Outdated,
     /// This program; the settings leave open which limits it should have.
@@ -70,7 +77,7 @@ pub(super) enum Hooks {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Claude {
+pub(super) enum Program {
     Absent,
     Silent,
     Version(String),
@@ -84,12 +91,57 @@ pub(super) enum Service {
 
 pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     let mut findings = settings::check(&machine.settings);
+    let is_new = machine.settings.lacks_only_the_app();
+    if is_new {
+        // All that the set-up brings is missing for one cause.
+        let is_told = |one: &Finding| matches!(one.check, "settings" | "owner");
+        findings.retain(|one| !(one.level == Level::Problem && is_told(one)));
+        findings.insert(0, not_set_up(machine));
+    }
     findings.extend(machine.places.iter().map(place));
-    findings.extend(socket(machine));
-    findings.extend(hooks(machine));
+    let waits = is_new && matches!(machine.socket, Socket::Absent | Socket::Stale);
+    if !waits {
+        findings.extend(socket(machine));
+    }
+    let is_told =
+        |one: &Finding| is_new && one.check == "hooks" && matches!(machine.hooks, Hooks::Missing);
+    findings.extend(hooks(machine).into_iter().filter(|one| !is_told(one)));
     findings.push(claude(&machine.claude));
+    let report = match &machine.socket {
+        Socket::Answers(report) => Some(&**report),
+        _ => None,
+    };
+    findings.extend(codex::check(&machine.codex, report));
     findings.push(service(&machine.service));
     findings
+}
+
+fn not_set_up(machine: &Machine) -> Finding {
+    let settings = &machine.settings;
+    let mut missing: Vec<Text> = settings
+        .missing()
+        .map(|name| Text::made(format!("`{name}`"), format!("`{name}`")))
+        .collect();
+    if !settings.has_owner && !settings.has_chat {
+        missing.push(Text::new("谁来决定", "who decides"));
+    }
+    if matches!(machine.hooks, Hooks::Missing) {
+        missing.push(Text::new("Claude Code 的 hook", "Claude Code's hooks"));
+    }
+    if matches!(machine.socket, Socket::Absent | Socket::Stale) {
+        missing.push(Text::new("守护进程", "the daemon"));
+    }
+    let listed = |lang, comma: &str| {
+        let missing = missing.iter().map(|one| one.get(lang));
+        missing.collect::<Vec<_>>().join(comma)
+    };
+    let (zh, en) = (listed(Lang::Zh, "、"), listed(Lang::En, ", "));
+    problem(
+        "settings",
+        format!("nod 还没有设置好，缺少：{zh}"),
+        format!("nod is not set up yet; missing: {en}"),
+    )
+    .fix("运行 `nod setup`", "run `nod setup`")
 }
 
 fn place(place: &Place) -> Finding {
@@ -136,12 +188,6 @@ fn place(place: &Place) -> Finding {
 fn socket(machine: &Machine) -> Vec<Finding> {
     let path = &machine.socket_path;
     let start = |finding: Finding| {
-        if machine.settings.lacks_only_the_app() {
-            return finding.fix(
-                "先运行 `nod setup`：没有应用，它无法启动",
-                "run `nod setup` first: it can't start without an app",
-            );
-        }
         if !machine.settings.wrong.is_empty() {
             return finding.fix(
                 "先改正设置：照现在这样，它无法启动",
@@ -213,6 +259,12 @@ fn socket(machine: &Machine) -> Vec<Finding> {
             .fix("`nod unlock`", "`nod unlock`"),
         );
     }
+    findings.extend(needs(report).map(|need| {
+        warning("cards", need.zh, need.en).fix(
+            "把代码与 log_id 报告给 nod 的作者；重启守护进程会再试原来的样式",
+            "report the code and the log id to nod's authors; a restart tries the usual cards again",
+        )
+    }));
     if report["store"]["ok"] != true {
         let cause = report["store"]["cause"].as_str().unwrap_or_default();
         findings.push(problem(
@@ -225,7 +277,7 @@ fn socket(machine: &Machine) -> Vec<Finding> {
 }
 
 fn version(report: &Value) -> Finding {
-    let own = env!("CARGO_PKG_VERSION");
+    let own = BUILD;
     let version = report["version"].as_str().unwrap_or("?");
     let pid = &report["pid"];
     if version == own {
@@ -240,7 +292,10 @@ fn version(report: &Value) -> Finding {
         format!("守护进程是 {version}，这个 nod 是 {own}"),
         format!("the daemon is {version}, this nod is {own}"),
     )
-    .fix("重启守护进程", "restart the daemon")
+    .fix(
+        "用 `nod service restart` 或重新启动守护进程",
+        "`nod service restart`, or start the daemon anew",
+    )
 }
 
 fn connection(report: &Value) -> Finding {
@@ -290,6 +345,15 @@ fn hooks(machine: &Machine) -> Vec<Finding> {
             format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
             format!("Claude Code's hooks start another program: `{command}`"),
         )),
+        Hooks::OtherFile(command) => set_up(problem(
+            "hooks",
+            format!(
+                "Claude Code 的 hook 没有写明这个 nod 的设置文件，可能找不到守护进程：`{command}`"
+            ),
+            format!(
+                "Claude Code's hooks do not name this nod's settings file, and may not find its daemon: `{command}`"
+            ),
+        )),
         Hooks::Outdated => set_up(warning(
             "hooks",
             "Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
@@ -329,9 +393,9 @@ fn hooks(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-fn claude(claude: &Claude) -> Finding {
+fn claude(claude: &Program) -> Finding {
     match claude {
-        Claude::Absent => warning(
+        Program::Absent => warning(
             "claude",
             "没有找到 `claude` 命令",
             "no `claude` command was found",
@@ -340,12 +404,12 @@ fn claude(claude: &Claude) -> Finding {
             "安装 Claude Code，或把它的目录加入 `PATH`",
             "install Claude Code, or add its directory to `PATH`",
         ),
-        Claude::Silent => warning(
+        Program::Silent => warning(
             "claude",
             "`claude --version` 没有在 3 秒内回答",
             "`claude --version` did not answer within 3 s",
         ),
-        Claude::Version(version) if parsed(version).is_some_and(|v| v < ASKS_IN_PRINT_MODE) => {
+        Program::Version(version) if parsed(version).is_some_and(|v| v < ASKS_IN_PRINT_MODE) => {
             warning(
                 "claude",
                 format!("Claude Code {version}：`claude -p` 从 2.1.268 起才会询问 nod"),
@@ -353,7 +417,7 @@ fn claude(claude: &Claude) -> Finding {
             )
             .fix("`claude update`", "`claude update`")
         }
-        Claude::Version(version) => ok(
+        Program::Version(version) => ok(
             "claude",
             format!("Claude Code {version}"),
             format!("Claude Code {version}"),
@@ -361,7 +425,7 @@ fn claude(claude: &Claude) -> Finding {
     }
 }
 
-fn parsed(version: &str) -> Option<[u32; 3]> {
+pub(super) fn parsed(version: &str) -> Option<[u32; 3]> {
     let mut parts = version.split('.').map(|part| part.parse().ok());
     let version = [parts.next()??, parts.next()??, parts.next()??];
     Some(version)
@@ -400,7 +464,7 @@ mod tests {
     use super::super::settings::{Unknown, Wrong};
     use super::*;
     use crate::config::{Problem, SendMode};
-    use crate::wording::Text;
+    use crate::text::Text;
     use serde_json::json;
 
     #[test]
@@ -413,7 +477,7 @@ mod tests {
             ("1.9.999", Level::Warning),
             ("next", Level::Ok),
         ] {
-            let finding = claude(&Claude::Version(version.to_owned()));
+            let finding = claude(&Program::Version(version.to_owned()));
             assert_eq!(finding.level, level, "{version}");
         }
     }
@@ -422,6 +486,7 @@ mod tests {
     fn another_daemon_version_a_lock_and_a_full_disk_are_told() {
         let report = json!({
             "version": "0.0.1", "pid": 7, "platform": "Feishu", "locked": true,
+            "needs": [{"need": "plain", "code": 230_099, "log_id": "0217"}],
             "connection": {"state": "waiting", "cause": "no route", "cause_zh": "不通"},
             "store": {"ok": false, "cause": "the disk is full"},
         });
@@ -436,9 +501,7 @@ mod tests {
                     nearest: Some("FEISHU_APPROVERS"),
                     place: Text::new("环境变量中", "the environment"),
                 }],
-                skipped: None,
                 apart: None,
-                overridden: None,
                 mode: SendMode::App,
                 has_owner: true,
                 has_chat: false,
@@ -449,7 +512,12 @@ mod tests {
             hooks: Hooks::Outdated,
             hooks_file: "~/c".to_owned(),
             asking: Some(Asking::HooksOff),
-            claude: Claude::Silent,
+            claude: Program::Silent,
+            codex: Codex {
+                program: Program::Absent,
+                homes: Vec::new(),
+                without_daemon: Vec::new(),
+            },
             service: Service::Installed { runs: false },
         };
         let found = check(&machine);
@@ -462,6 +530,7 @@ mod tests {
                 ("daemon", Level::Warning),
                 ("connection", Level::Problem),
                 ("lock", Level::Warning),
+                ("cards", Level::Warning),
                 ("store", Level::Problem),
                 ("hooks", Level::Warning),
                 ("mode", Level::Problem),

@@ -3,7 +3,7 @@
 use super::super::wording::Words;
 use super::finding::{Finding, ok, problem, warning};
 use crate::config::{BadLine, Problem, SendMode, Unread};
-use crate::wording::{Lang, Text};
+use crate::text::{Lang, Text};
 
 /// What the set-up asks for.
 const APP: [&str; 2] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
@@ -12,12 +12,8 @@ const APP: [&str; 2] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
 pub(super) struct Settings {
     pub(super) wrong: Vec<Wrong>,
     pub(super) unknown: Vec<Unknown>,
-    /// A file that may be another program's, and why it can't be read.
-    pub(super) skipped: Option<(String, Text)>,
     /// Where the app's id and its secret stand, if apart.
     pub(super) apart: Option<(Text, Text)>,
-    /// A file, and what in it wins over nod's own.
-    pub(super) overridden: Option<(Text, Vec<&'static str>)>,
     pub(super) mode: SendMode,
     pub(super) has_owner: bool,
     pub(super) has_chat: bool,
@@ -28,6 +24,14 @@ impl Settings {
     pub(super) fn lacks_only_the_app(&self) -> bool {
         let is_missing = |one: &Wrong| matches!(&one.problem, Problem::Missing { name, .. } if APP.contains(name));
         !self.wrong.is_empty() && self.wrong.iter().all(is_missing)
+    }
+
+    /// The settings that have no value and need one.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
+        self.wrong.iter().filter_map(|one| match &one.problem {
+            Problem::Missing { name, .. } => Some(*name),
+            _ => None,
+        })
     }
 
     /// Whether every settings file could be read.
@@ -56,9 +60,7 @@ pub(super) fn check(settings: &Settings) -> Vec<Finding> {
         findings.push(ok("settings", "设置可用", "the settings can be used"));
     }
     findings.extend(settings.unknown.iter().map(unknown));
-    findings.extend(settings.skipped.iter().map(skipped));
     findings.extend(settings.apart.iter().map(apart));
-    findings.extend(settings.overridden.iter().map(overridden));
     // In webhook mode whoever holds a link decides; an unreadable file may name
     // the owner.
     if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole() {
@@ -99,8 +101,8 @@ fn setting(wrong: &Wrong) -> Finding {
             finding.fix(format!("在{zh}改正"), format!("correct it in {en}"))
         }
         (Problem::Missing { name, .. }, None) if !APP.contains(name) => finding.fix(
-            "写入 `~/.config/nod/.env`",
-            "put it into `~/.config/nod/.env`",
+            format!("`nod settings set {name}`"),
+            format!("`nod settings set {name}`"),
         ),
         (Problem::Missing { .. }, None) => finding.fix("运行 `nod setup`", "run `nod setup`"),
         _ => finding,
@@ -120,19 +122,10 @@ fn unknown(unknown: &Unknown) -> Finding {
             format!("if `{meant}` is meant, rename it in {en}"),
         ),
         None => finding.fix(
-            format!("在{zh}删除它；所有设置见 `nod settings --zh`"),
+            format!("在{zh}删除它；所有设置见 `nod settings`"),
             format!("take it out of {en}; `nod settings` lists every one"),
         ),
     }
-}
-
-fn skipped((path, why): &(String, Text)) -> Finding {
-    let Text { zh, en } = why;
-    warning(
-        "skipped-file",
-        format!("`{path}` 无法读取，其中的设置不起作用：{zh}"),
-        format!("`{path}` can't be read, and no setting in it counts: {en}"),
-    )
 }
 
 fn apart((id, secret): &(Text, Text)) -> Finding {
@@ -148,21 +141,4 @@ fn apart((id, secret): &(Text, Text)) -> Finding {
         ),
     )
     .fix("把两者放在同一处", "put both into one place")
-}
-
-fn overridden((place, names): &(Text, Vec<&'static str>)) -> Finding {
-    let list = |between| names.join(between);
-    warning(
-        "overridden-setting",
-        format!(
-            "`{}` 在{}的值优先于 nod 自己的设置文件",
-            list("`、`"),
-            place.zh
-        ),
-        format!("{} wins over nod's own file: `{}`", place.en, list("`, `")),
-    )
-    .fix(
-        "若那不是给 nod 的，从别的目录运行 nod",
-        "if it is not meant for nod, run nod from another directory",
-    )
 }

@@ -105,6 +105,27 @@ fn each_page_is_in_one_language() {
 }
 
 #[test]
+fn the_first_page_is_one_screen_and_names_every_command_once() {
+    for lang in [Lang::Zh, Lang::En] {
+        let mut nod = told(Cli::command(), Words(lang));
+        let page = nod.render_help().to_string();
+        // One row is the shell's next prompt.
+        assert!(page.lines().count() < 24, "{page}");
+        for line in page.lines() {
+            assert!(columns(line) <= 80, "{} {line}", columns(line));
+        }
+        let rows = help::GROUPS.iter().flat_map(|group| group.rows);
+        let mut grouped: Vec<&str> = rows.flat_map(|row| row.iter().copied()).collect();
+        grouped.extend(help::OTHERS);
+        grouped.sort_unstable();
+        let visible = nod.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let mut known: Vec<&str> = visible.map(Command::get_name).collect();
+        known.sort_unstable();
+        assert_eq!(grouped, known);
+    }
+}
+
+#[test]
 fn columns_line_up_whatever_the_script() {
     let nod = Command::new("nod")
         .about("a")

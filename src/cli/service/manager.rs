@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::unit::{self, LABEL, Start, UNIT, Unfit};
 use crate::files;
-use crate::wording::{Text, system};
+use crate::text::{Text, system};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServiceError {
@@ -202,6 +202,15 @@ impl Manager {
         Ok(was_there)
     }
 
+    /// Starts the daemon anew from the program that is on disk now.
+    pub(crate) fn restart(&self) -> Result<(), ServiceError> {
+        match self.kind {
+            Kind::Systemd => self.call(&["restart", UNIT])?,
+            Kind::Launchd => self.call(&["kickstart", "-k", &target()])?,
+        };
+        Ok(())
+    }
+
     pub(crate) fn is_installed(&self, places: &Places) -> bool {
         self.kind.is_installed(places)
     }
@@ -334,6 +343,13 @@ fn value<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {
 }
 
 /// launchd's name for this user's session.
+/// The daemon's lines as it wrote them.
+pub(super) fn journal() -> Command {
+    let mut command = Command::new("journalctl");
+    command.args(["--user", "--unit", UNIT, "--output", "cat"]);
+    command
+}
+
 fn domain() -> String {
     format!("gui/{}", rustix::process::getuid().as_raw())
 }

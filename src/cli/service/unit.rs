@@ -152,7 +152,7 @@ pub(super) fn launchd(start: &Start) -> Result<String, Unfit> {
     ))
 }
 
-/// Where launchd puts what the daemon says.
+/// Where launchd, or a daemon in the background, puts what the daemon says.
 pub(super) fn log_file(state_dir: &Path) -> PathBuf {
     state_dir.join("daemon.log")
 }

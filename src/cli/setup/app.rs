@@ -1,41 +1,52 @@
 //! Gets an app: by one scan, or by id and secret from the console.
 
-use super::super::{Failure, output, qr};
+use super::super::{Failure, demo, output, qr};
 use super::Setup;
+use super::page::Page;
+use super::plan::Step;
 use super::steps::App;
+use super::waiting::watched;
 use crate::feishu::domain::Domain;
-use crate::feishu::registration::{Purpose, RegistrationError};
+use crate::feishu::registration::{Offer, Purpose, RegistrationError};
 use crate::feishu::secret::Secret;
 
 /// The name of a new app, where the person may change it.
 const APP_NAME: &str = "nod";
 
 impl Setup<'_> {
-    /// Asks for whatever the flags did not give.
-    pub(super) async fn obtain_app(&mut self) -> Result<(), Failure> {
+    /// Asks for whatever the flags did not give. Whether a scan brought it: then
+    /// its secret is shown nowhere else.
+    pub(super) async fn obtain_app(&mut self) -> Result<bool, Failure> {
         let words = self.words;
         if self.terminal.is_none() && !self.yes {
             return Err(Failure {
                 hint: Some(words.flags_hint(self.yes).to_owned()),
-                ..Failure::new(1, words.no_terminal())
+                ..Failure::new(words.no_terminal())
             });
         }
         let domain = self.platform()?;
         if self.agrees(words.make_by_scan())? && self.scan(&domain).await? {
-            return Ok(());
+            return Ok(true);
         }
         for line in words.console_steps(domain.base().as_str()) {
-            output::line(&line);
+            output::say(&line);
         }
+        self.type_app(domain)?;
+        Ok(false)
+    }
+
+    /// Asks for id and secret; whether they are right is for Feishu to say.
+    pub(super) fn type_app(&mut self, domain: Domain) -> Result<(), Failure> {
+        let words = self.words;
         loop {
             let id = self.ask(words.ask_app_id())?.trim().to_owned();
             if !crate::config::is_app_id(&id) {
-                output::line(&words.bad_value("App ID"));
+                output::say(&words.bad_value("App ID"));
                 continue;
             }
             let secret = self.ask_secret(words.ask_app_secret())?.trim().to_owned();
             if !crate::config::is_app_secret(&secret) {
-                output::line(&words.bad_value("App Secret"));
+                output::say(&words.bad_value("App Secret"));
                 continue;
             }
             self.app = Some(App {
@@ -75,15 +86,14 @@ impl Setup<'_> {
                     return Ok(false);
                 }
             };
-            output::line(&words.scan_this(offer.life.as_secs() / 60));
-            let colour = output::is_terminal() && self.sources.get("NO_COLOR").is_none();
-            for line in qr::drawn(offer.link.as_str(), colour).unwrap_or_default() {
-                output::line(&line);
-            }
-            output::line(offer.link.as_str());
-            match registration.wait(&offer).await {
+            let shown = self.show_code(&offer).await;
+            let waiting = registration.wait(&offer);
+            let left = |left| words.waiting_for_scan(left);
+            let scanned = watched(waiting, offer.life, left).await;
+            drop(shown);
+            match scanned {
                 Ok(made) => {
-                    output::line(&words.app_made(&made.app_id));
+                    self.ticked(Step::App, &words.app_made(&made.app_id));
                     self.app = Some(App {
                         domain: made.domain(domain),
                         id: made.app_id,
@@ -100,5 +110,39 @@ impl Setup<'_> {
                 }
             }
         }
+    }
+
+    /// Draws the code where all of it can be seen at once, and serves a page
+    /// with it elsewhere.
+    async fn show_code(&self, offer: &Offer) -> Option<(Page, tempfile::TempDir)> {
+        let words = self.words;
+        let link = offer.link.as_str();
+        let colour = output::is_terminal() && self.sources.get("NO_COLOR").is_none();
+        let drawn = qr::drawn(link, colour).unwrap_or_default();
+        // The heading, the link's own lines and the one that waits.
+        let needed = drawn.len() + 2 + link.len().div_ceil(80);
+        let fits = output::rows().is_none_or(|rows| rows >= needed) && !drawn.is_empty();
+        let minutes = offer.life.as_secs() / 60;
+        if fits && !self.browser {
+            output::say(&words.scan_this(minutes));
+            for line in drawn {
+                output::line(&line);
+            }
+            output::line(link);
+            return None;
+        }
+        let page = Page::open(link, words).await;
+        let dir = tempfile::Builder::new().prefix("nod-scan-").tempdir();
+        let (Ok(page), Ok(dir)) = (page, dir) else {
+            output::say(&words.scan_this(minutes));
+            output::line(link);
+            return None;
+        };
+        output::say(&words.scan_on_page(&page.address, self.browser, minutes));
+        output::line(link);
+        if self.browser {
+            demo::open(&dir.path().join("scan.html"), &page.address);
+        }
+        Some((page, dir))
     }
 }

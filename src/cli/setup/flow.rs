@@ -1,29 +1,21 @@
 //! The steps of the set-up, one after another as the plan says.
 
-use std::path::Path;
-use std::time::Duration;
+use std::cell::Cell;
 
 use super::super::wording::Words;
-use super::super::wording::trouble::{NO_SUCH_FILE, bad_line};
-use super::super::{Failure, Outcome, output, service};
+use super::super::{Failure, Outcome, Quit, background, env_file, output, service};
 use super::manifest::{Change, Kind};
-use super::plan::{self, Status, Step};
+use super::plan::{self, Step};
 use super::tap::{self, TapError};
-use super::{Setup, env_file, migrate, owner};
-use crate::claude::hooks_file::{Asking, Draft};
-use crate::config::{self, Origin};
+use super::waiting::watched;
+use super::{Setup, owner};
+use crate::config::{self, Origin, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::error::ApiError;
-use crate::feishu::secret::Secret;
 use crate::files;
-use crate::ids::UserId;
-use crate::wording::{Text, system};
-
-/// Exit code when everything is in place and no tap has proven it.
-const UNPROVEN: u8 = 4;
 
 /// What the settings file holds after every set-up.
-const ALWAYS_SAVED: [&str; 4] = [
+pub(super) const ALWAYS_SAVED: [&str; 4] = [
     "FEISHU_APP_ID",
     "FEISHU_APP_SECRET",
     "FEISHU_DOMAIN",
@@ -35,25 +27,32 @@ impl Setup<'_> {
         // Settings that lead nowhere are told before anybody is asked anything.
         self.network()?;
         if self.terminal.is_some() && !self.facts().saved {
-            output::line(self.words.intro());
+            output::say(self.words.intro());
         }
+        self.tell_agents();
         let mut last = None;
         while let Some(step) = plan::next(&self.facts(), self.wishes) {
             if last == Some(step) {
-                return Err(Failure::new(1, self.words.stuck()));
+                return Err(Failure::new(self.words.stuck()));
             }
             last = Some(step);
+            // Feishu says whether it is an app at all.
+            if step != Step::Check {
+                self.tick_before(Some(step));
+            }
             self.take_step(step).await?;
         }
+        self.tick_before(None);
         self.finish()
     }
 
     async fn take_step(&mut self, step: Step) -> Outcome {
         match step {
             Step::App => {
-                self.obtain_app().await?;
-                // A secret that a scan brought is shown nowhere else.
-                self.save()
+                if self.obtain_app().await? {
+                    self.write_settings()?;
+                }
+                Ok(())
             }
             Step::Check => self.check().await,
             Step::Owner => self.find_owner().await,
@@ -61,31 +60,76 @@ impl Setup<'_> {
             Step::TestCard => self.prove_tap().await,
             Step::Hooks => self.install_hooks(),
             Step::Mode => self.set_mode(),
-            Step::Service => self.install_service(),
+            Step::Service => self.keep_running(),
+            Step::Trial => self.try_claude().await,
         }
+    }
+
+    /// One line of what is done.
+    pub(super) fn ticked(&mut self, step: Step, what: &str) {
+        output::say(&self.words.ticked(step, what));
+        self.seen.ticked.push(step);
+    }
+
+    /// Each step that needed no taking gets its line in its turn.
+    fn tick_before(&mut self, next: Option<Step>) {
+        let (facts, wishes) = (self.facts(), self.wishes);
+        for step in plan::done(&facts, wishes) {
+            let is_before = next.is_none_or(|next| step < next);
+            if is_before && !self.seen.ticked.contains(&step) {
+                let what = self.found(step);
+                self.ticked(step, &what);
+            }
+        }
+    }
+
+    /// What is known of a step that was done before; nothing beyond its name
+    /// for most.
+    fn found(&self, step: Step) -> String {
+        match (step, &self.app, &self.owner) {
+            (Step::App, Some(app), _) => self.words.app_named(&app.id),
+            (Step::Owner, _, Some(owner)) => self.words.paired(owner.as_str()),
+            (Step::Save, ..) => self
+                .words
+                .saved_before(&self.paths.own.display().to_string()),
+            _ => String::new(),
+        }
+    }
+
+    /// One line of what is not, and what would do it.
+    pub(super) fn left(&self, step: Step, how: &str) {
+        output::say(&self.words.left(step, how));
     }
 
     async fn check(&mut self) -> Outcome {
         let words = self.words;
-        let Some(app) = &self.app else {
-            return Ok(());
-        };
-        let bot = self.network()?.bot(app).await.map_err(|error| {
-            let hint = match &error {
-                ApiError::BadCredentials(_) => Some(words.wrong_secret_hint(app.domain.sibling())),
-                _ => None,
+        let (app, bot) = loop {
+            let Some(app) = self.app.clone() else {
+                return Ok(());
             };
-            Failure {
-                hint,
-                ..Failure::new(1, error.text().get(words.0))
+            let error = match self.network()?.bot(&app).await {
+                Ok(bot) => break (app, bot),
+                Err(error) => error,
+            };
+            let hint = words.wrong_secret_hint(app.domain.sibling());
+            let is_wrong = matches!(error, ApiError::BadCredentials(_));
+            if !is_wrong || self.terminal.is_none() {
+                return Err(Failure {
+                    hint: is_wrong.then_some(hint),
+                    ..Failure::new(error.text().get(words.0))
+                });
             }
-        })?;
+            // Nothing is saved before Feishu has taken it.
+            output::say(&words.refused(app.domain.sibling()));
+            self.type_app(app.domain)?;
+        };
         let name = bot.name.unwrap_or_else(|| app.id.clone());
-        output::line(&words.app_works(&name));
+        self.tick_before(Some(Step::Check));
+        self.ticked(Step::Check, &words.app_works(&name));
         if !bot.enabled {
-            output::line(words.bot_disabled());
+            output::say(words.bot_disabled());
             for line in words.console_steps(app.domain.base().as_str()) {
-                output::line(&line);
+                output::say(&line);
             }
         }
         self.seen.bot = Some(name);
@@ -97,7 +141,7 @@ impl Setup<'_> {
         if self.facts().daemon_runs {
             return Err(Failure {
                 hint: Some(words.stop_daemon_hint().to_owned()),
-                ..Failure::new(1, words.daemon_holds_line())
+                ..Failure::new(words.daemon_holds_line())
             });
         }
         self.asked()?;
@@ -105,25 +149,33 @@ impl Setup<'_> {
             return Ok(());
         };
         let owner = owner::pair(self.network()?, app, bot, words).await?;
-        output::line(&words.paired(owner.as_str()));
+        self.ticked(Step::Owner, &words.paired(owner.as_str()));
         self.owner = Some(owner);
         Ok(())
     }
 
     pub(super) fn save(&mut self) -> Outcome {
+        self.write_settings()?;
+        let path = self.paths.own.display().to_string();
+        self.ticked(Step::Save, &self.words.saved(&path));
+        self.tell_overruled();
+        Ok(())
+    }
+
+    fn write_settings(&mut self) -> Outcome {
         let path = self.paths.own.clone();
         let words = self.words;
-        let fail = |why: &std::io::Error| Failure::new(1, words.not_written(&path, why));
+        let fail = |why: &std::io::Error| Failure::new(words.not_written(&path, why));
         let before = files::read(&path).map_err(|error| fail(&error))?;
         let text = String::from_utf8(before.clone().unwrap_or_default())
-            .map_err(|_| Failure::new(1, words.not_utf8(&path)))?;
+            .map_err(|_| Failure::new(words.not_utf8(&path)))?;
         let values = self.values();
         let pairs: Vec<(&str, &str)> = values
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         let after = env_file::with(&text, &pairs)
-            .map_err(|unfit| Failure::new(1, words.unfit_value(&unfit.0)))?;
+            .map_err(|unfit| Failure::new(words.unfit_value(&unfit.0)))?;
         let change = Change {
             kind: Kind::Settings,
             path: &path,
@@ -136,10 +188,7 @@ impl Setup<'_> {
             .write(change, |entry, now, original| {
                 super::undo::without_ours(entry, now, original, mode_before.as_ref())
             })
-            .map_err(|error| fail(&error))?;
-        output::line(&self.words.saved(&path.display().to_string()));
-        self.tell_overruled();
-        Ok(())
+            .map_err(|error| fail(&error))
     }
 
     /// Names, each once, what this set-up saves and another value overrules.
@@ -167,21 +216,44 @@ impl Setup<'_> {
         let (Some(app), Some(owner)) = (&self.app, &self.owner) else {
             return Ok(());
         };
-        let sent = || output::line(&words.setup_card_sent(tap::TAP_WITHIN.as_secs()));
-        match tap::prove(self.network()?, app, owner, words, tap::TAP_WITHIN, sent).await {
+        if let Some(others) = self.network()?.connections(app).await
+            && others > 0
+        {
+            output::say(&words.other_connections(others));
+        }
+        let is_sent = Cell::new(false);
+        let sent = || {
+            is_sent.set(true);
+            output::wipe_line();
+            output::say(words.setup_card_sent());
+        };
+        let chat = Words(self.config.lang);
+        let proof = tap::prove(self.network()?, app, owner, chat, tap::TAP_WITHIN, sent);
+        let left = |left| {
+            if is_sent.get() {
+                words.waiting_for_tap(left)
+            } else {
+                words.sending_card().to_owned()
+            }
+        };
+        match watched(proof, tap::TAP_WITHIN, left).await {
             Ok(took) => {
-                output::line(&words.tapped(took.as_micros()));
+                self.ticked(Step::TestCard, &words.tapped(took.as_micros()));
                 self.seen.tapped = true;
             }
             Err(error) => {
                 match error {
-                    TapError::Silence => output::line(words.not_tapped()),
+                    TapError::Silence => {
+                        output::say(words.not_tapped());
+                        let base = app.domain.base();
+                        output::say(&words.callback_step(base.as_str(), &app.id));
+                    }
                     TapError::Connection(_) | TapError::Api(_) => {
                         output::problem(error.text().get(words.0));
                     }
                 }
                 for line in words.console_steps(app.domain.base().as_str()) {
-                    output::line(&line);
+                    output::say(&line);
                 }
                 self.seen.unproven = true;
                 self.wishes.test_card = false;
@@ -190,88 +262,26 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn install_hooks(&mut self) -> Outcome {
-        let words = self.words;
-        let mut draft = self.claude_settings()?;
-        draft
-            .install(&self.hooks)
-            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
-        let commands = draft.foreign_commands().unwrap_or_default();
-        if commands.iter().any(|command| migrate::is_its_hook(command)) {
-            output::line(words.other_hooks());
+    fn keep_running(&mut self) -> Outcome {
+        if self.facts().can_serve {
+            self.install_service()
+        } else {
+            self.start_in_background()
         }
-        output::line(&words.hooks_change(&self.paths.claude.display().to_string()));
-        output::text(&draft.diff());
-        if !self.agrees(words.apply())? {
-            output::line(words.hooks_left());
-            self.wishes.hooks = false;
-            self.wishes.mode = false;
+    }
+
+    /// Where no manager is, so that nobody must keep a terminal open.
+    fn start_in_background(&mut self) -> Outcome {
+        let words = self.words;
+        if !self.agrees(words.want_background())? {
+            self.wishes.service = false;
             return Ok(());
         }
-        self.write_claude_settings(&draft)?;
-        output::line(words.hooks_installed(draft.before().is_some()));
+        // What was saved a moment ago counts for it.
+        let started = background::start(&Sources::for_person(), words)?;
+        let said = words.in_background(started.pid, &started.log);
+        self.ticked(Step::Service, &said);
         Ok(())
-    }
-
-    fn set_mode(&mut self) -> Outcome {
-        let words = self.words;
-        let mut draft = self.claude_settings()?;
-        let asking = draft
-            .asking()
-            .map_err(|error| Failure::new(1, words.hooks_error(&error)))?;
-        let (warning, before) = match &asking {
-            Asking::Asks => return Ok(()),
-            Asking::HooksOff => (words.hooks_off().to_owned(), None),
-            Asking::Unset => (
-                words.mode_unset(&self.paths.claude.display().to_string()),
-                None,
-            ),
-            Asking::Mode(mode) => (words.mode_silent(mode), Some(mode.as_str())),
-        };
-        output::line(&warning);
-        // A mode that somebody chose is changed only when a person says so.
-        let chosen = matches!(asking, Asking::Mode(_)) && self.yes;
-        let wanted = asking != Asking::HooksOff
-            && (self.set_mode || (!chosen && self.agrees(words.mode_change())?));
-        if !wanted {
-            self.wishes.mode = false;
-            return Ok(());
-        }
-        draft
-            .set_mode(Some("default"))
-            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
-        output::text(&draft.diff());
-        self.manifest
-            .note_mode(before)
-            .map_err(|why| Failure::new(1, words.no_record(&why)))?;
-        self.write_claude_settings(&draft)
-    }
-
-    fn claude_settings(&self) -> Result<Draft, Failure> {
-        Draft::open(&self.paths.claude)
-            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))
-    }
-
-    fn write_claude_settings(&mut self, draft: &Draft) -> Outcome {
-        let Some(after) = draft.after().filter(|_| draft.is_changed()) else {
-            return Ok(());
-        };
-        draft
-            .check_unchanged()
-            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
-        let change = Change {
-            kind: Kind::ClaudeSettings,
-            path: draft.file(),
-            before: draft.before(),
-            after,
-            names: Vec::new(),
-        };
-        let mode_before = self.manifest.mode_before().cloned();
-        self.manifest
-            .write(change, |entry, now, original| {
-                super::undo::without_ours(entry, now, original, mode_before.as_ref())
-            })
-            .map_err(|why| Failure::new(1, self.words.not_written(draft.file(), &why)))
     }
 
     fn install_service(&mut self) -> Outcome {
@@ -297,7 +307,7 @@ impl Setup<'_> {
         });
         let (installed, unseen) = installed.map_err(|error| Failure {
             hint: Some(words.service_logs_hint().to_owned()),
-            ..Failure::new(1, words.service_error(&error))
+            ..Failure::new(words.service_error(&error))
         })?;
         if !unseen.is_empty() {
             output::hint(words, &words.service_unseen(&unseen.join(", ")));
@@ -308,8 +318,9 @@ impl Setup<'_> {
         }
         self.manifest
             .note_service(installed.made)
-            .map_err(|why| Failure::new(1, words.no_record(&why)))?;
-        output::line(&words.service_installed(&installed.file.display().to_string()));
+            .map_err(|why| Failure::new(words.no_record(&why)))?;
+        let file = installed.file.display().to_string();
+        self.ticked(Step::Service, &words.service_installed(&file));
         Ok(())
     }
 
@@ -318,170 +329,29 @@ impl Setup<'_> {
         self.tell_overruled();
         let facts = self.facts();
         let runs = facts.service_installed || facts.daemon_runs;
-        if !runs && !facts.can_serve && self.wishes.service {
-            output::hint(self.words, self.words.service_instead());
+        if !facts.hooks_installed {
+            self.left(Step::Hooks, self.words.hooks_left());
+        }
+        if !facts.claude_asks && facts.hooks_installed {
+            self.left(Step::Mode, self.words.mode_left());
+        }
+        if !runs {
+            self.left(Step::Service, self.words.daemon_left(facts.can_serve));
         }
         if self.seen.unproven {
             return Err(Failure {
                 hint: Some(self.words.prove_hint().to_owned()),
-                ..Failure::new(UNPROVEN, self.words.unproven())
+                ..Failure::quits(Quit::Unproven, self.words.unproven())
             });
         }
         if facts.daemon_runs && self.wishes.test_card && !self.seen.tapped {
-            output::line(self.words.test_card_skipped());
+            output::say(self.words.test_card_skipped());
         }
-        output::line(if runs {
+        output::say(if runs && facts.hooks_installed {
             self.words.ready()
         } else {
-            self.words.ready_to_start(facts.can_serve)
+            self.words.not_ready()
         });
         Ok(())
     }
-
-    /// Takes over claude-notify's settings where they say more than nod's own.
-    pub(super) fn take_over(&mut self, named: Option<&Path>) -> Outcome {
-        let words = self.words;
-        if named.is_none() && self.app.is_some() {
-            return Ok(());
-        }
-        let commands = self
-            .claude_settings()
-            .ok()
-            .and_then(|draft| draft.foreign_commands().ok())
-            .unwrap_or_default();
-        let places = match named {
-            Some(file) => vec![file.to_owned()],
-            None => migrate::places(&commands, &self.paths.home),
-        };
-        for file in places {
-            let text = match files::read(&file) {
-                Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
-                Ok(None) if named.is_none() => continue,
-                Ok(None) => return Err(cannot_take(words, &file, &NO_SUCH_FILE)),
-                Err(error) => return Err(cannot_take(words, &file, &system::io(&error))),
-            };
-            let found = config::parse_env(&text)
-                .map_err(|why| cannot_take(words, &file, &bad_line(&why)))?;
-            let mut taken = migrate::taken(&found);
-            let unfit: Vec<_> = taken
-                .values
-                .extract_if(.., |(name, value)| !config::accepts(name, value))
-                .map(|(name, _)| name)
-                .collect();
-            if taken.values.is_empty() {
-                continue;
-            }
-            let listed: Vec<&str> = taken.values.iter().map(|(name, _)| *name).collect();
-            output::line(&words.migrate_found(&file.display().to_string(), &listed.join(", ")));
-            if !unfit.is_empty() {
-                output::line(&words.migrate_unfit(&unfit.join(", ")));
-            }
-            if !taken.left.is_empty() {
-                output::line(&words.migrate_left(&taken.left.join(", ")));
-            }
-            let wanted = self.yes || (self.terminal.is_some() && self.agrees(words.migrate())?);
-            if wanted {
-                self.take_values(taken.values);
-            }
-            return Ok(());
-        }
-        Ok(())
-    }
-
-    fn take_values(&mut self, values: Vec<(&'static str, String)>) {
-        let found = |wanted: &str| {
-            let value = values.iter().find(|(name, _)| *name == wanted);
-            value.map(|(_, value)| value.clone())
-        };
-        let id = found("FEISHU_APP_ID");
-        let secret = found("FEISHU_APP_SECRET");
-        if let (None, Some(id), Some(secret)) = (&self.app, id, secret) {
-            self.app = Some(super::App {
-                domain: self.domain.clone().unwrap_or_default(),
-                id,
-                secret: Secret::new(secret),
-            });
-        }
-        if self.owner.is_none() {
-            self.owner = found("FEISHU_OWNER_ID").and_then(|id| UserId::parse(&id).ok());
-        }
-        let own = ["FEISHU_APP_ID", "FEISHU_APP_SECRET", "FEISHU_OWNER_ID"];
-        self.extra = values
-            .into_iter()
-            .filter(|(name, _)| !own.contains(name) && self.sources.get(name).is_none())
-            .collect();
-        let timeout = self
-            .extra
-            .iter()
-            .find(|(name, _)| *name == "PERMISSION_REQUEST_TIMEOUT");
-        if let Some(seconds) = timeout.and_then(|(_, value)| value.parse().ok()) {
-            self.hooks = self.hooks.waiting(Duration::from_secs(seconds));
-        }
-    }
-
-    /// Says what would happen, without the network and without writing.
-    pub(super) fn preview(&mut self) -> Outcome {
-        let words = self.words;
-        let facts = self.facts();
-        output::line(words.dry_run());
-        for step in Step::ALL {
-            let mark = match plan::status(step, &facts, self.wishes) {
-                Status::Done => "✓",
-                Status::Open => "·",
-                Status::Left => "-",
-            };
-            output::line(&format!("  {mark} {}", words.step(step)));
-        }
-        output::line(words.marks());
-        let is_open = |step| plan::status(step, &facts, self.wishes) == Status::Open;
-        if [Step::App, Step::Owner, Step::Save]
-            .into_iter()
-            .any(is_open)
-        {
-            // The steps before bring what is not known yet.
-            let mut names = ALWAYS_SAVED.to_vec();
-            let others = self.values().into_iter().map(|(name, _)| name);
-            names.extend(others.filter(|name| !ALWAYS_SAVED.contains(name)));
-            let file = self.paths.own.display().to_string();
-            output::line(&words.would_write(&file, &names.join(", ")));
-        }
-        if is_open(Step::TestCard) {
-            output::line(words.would_send_card());
-        }
-        let places = service::places(self.sources, &self.config.state_dir);
-        if let Some(places) = places.filter(|_| is_open(Step::Service)) {
-            let file = service::Manager::kind_here().file(&places);
-            output::line(&words.would_serve(&file.display().to_string()));
-        }
-        let mut draft = self.claude_settings()?;
-        draft
-            .install(&self.hooks)
-            .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
-        let sets_mode = match draft.asking() {
-            Ok(Asking::Unset) => self.wishes.mode,
-            Ok(Asking::Mode(_)) => self.set_mode,
-            Ok(Asking::Asks | Asking::HooksOff) | Err(_) => false,
-        };
-        if let Ok(Asking::Mode(mode)) = draft.asking()
-            && self.wishes.mode
-            && !sets_mode
-        {
-            output::line(&words.mode_silent(&mode));
-            output::line(words.would_ask_mode(self.yes));
-        }
-        if sets_mode {
-            draft
-                .set_mode(Some("default"))
-                .map_err(|error| Failure::new(1, self.words.hooks_error(&error)))?;
-        }
-        if draft.is_changed() {
-            output::line(&words.would_change(&self.paths.claude.display().to_string()));
-            output::text(&draft.diff());
-        }
-        Ok(())
-    }
-}
-
-fn cannot_take(words: Words, file: &Path, why: &Text) -> Failure {
-    Failure::new(1, words.not_taken_over(file, why))
 }

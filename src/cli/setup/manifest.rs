@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::files;
+use crate::hex;
 
 const DIR: &str = "setup";
 const FILE: &str = "manifest.json";
@@ -281,13 +282,7 @@ impl Manifest {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    hex::encode(&Sha256::digest(bytes))
 }
 
 fn mode_of(path: &Path) -> io::Result<Option<u32>> {

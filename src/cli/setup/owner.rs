@@ -9,6 +9,7 @@ use super::super::{Failure, output};
 use super::pairing::{Pairing, Refusal};
 use super::steps::{App, Listener, Network};
 use super::terminal::Terminal;
+use super::waiting::watched;
 use crate::feishu::event::Push;
 use crate::feishu::link::Answer;
 use crate::feishu::messages::Content;
@@ -29,17 +30,19 @@ pub(super) async fn pair(
     listener
         .connected()
         .await
-        .map_err(|why| Failure::new(1, why.get(words.0)))?;
-    output::line(&words.pair_write(bot));
+        .map_err(|why| Failure::new(why.get(words.0)))?;
+    output::say(&words.pair_write(bot));
     let pairing = Shared::default();
     let first = first_code(network, app, words, &mut listener, &pairing);
-    let Ok(shown) = tokio::time::timeout(WRITE_WITHIN, first).await else {
+    let first = tokio::time::timeout(WRITE_WITHIN, first);
+    let left = |left| words.waiting_for_message(left);
+    let Ok(shown) = watched(first, WRITE_WITHIN, left).await else {
         for line in words.console_steps(app.domain.base().as_str()) {
-            output::line(&line);
+            output::say(&line);
         }
         return Err(Failure {
             hint: Some(words.prove_hint().to_owned()),
-            ..Failure::new(1, words.pair_silent())
+            ..Failure::new(words.pair_silent())
         });
     };
     shown?;
@@ -47,7 +50,11 @@ pub(super) async fn pair(
     tokio::pin!(typed);
     loop {
         tokio::select! {
-            owner = &mut typed => return owner,
+            owner = &mut typed => {
+                // The next step looks whether anybody else is connected.
+                listener.close().await;
+                return owner;
+            }
             push = listener.next() => match push {
                 Some(push) => show_code(network, app, words, &push, &pairing).await,
                 None => return typed.await,
@@ -70,9 +77,9 @@ async fn first_code(
         };
         return send_code(network, app, words, &who, &code)
             .await
-            .map_err(|error| Failure::new(1, error.text().get(words.0)));
+            .map_err(|error| Failure::new(error.text().get(words.0)));
     }
-    Err(Failure::new(1, words.pair_silent()))
+    Err(Failure::new(words.pair_silent()))
 }
 
 async fn show_code(network: &Network, app: &App, words: Words, push: &Push, pairing: &Shared) {
@@ -112,7 +119,7 @@ fn code_for(push: &Push, pairing: &Shared) -> Option<(UserId, String)> {
 async fn typed(words: Words, pairing: Shared) -> Result<UserId, Failure> {
     let asked = tokio::task::spawn_blocking(move || {
         let Some(mut terminal) = Terminal::open() else {
-            return Err(Failure::new(1, words.no_terminal()));
+            return Err(Failure::new(words.no_terminal()));
         };
         loop {
             let text = terminal
@@ -120,14 +127,12 @@ async fn typed(words: Words, pairing: Shared) -> Result<UserId, Failure> {
                 .map_err(|error| super::broken_off(words, &error))?;
             match lock(&pairing).typed(&text, Instant::now()) {
                 Ok(owner) => return Ok(owner),
-                Err(Refusal::Wrong) => output::line(words.pair_wrong()),
-                Err(Refusal::TooMany) => output::line(words.pair_too_many()),
+                Err(Refusal::Wrong) => output::say(words.pair_wrong()),
+                Err(Refusal::TooMany) => output::say(words.pair_too_many()),
             }
         }
     });
-    asked
-        .await
-        .map_err(|_| Failure::new(1, words.no_terminal()))?
+    asked.await.map_err(|_| Failure::new(words.no_terminal()))?
 }
 
 fn lock(pairing: &Shared) -> std::sync::MutexGuard<'_, Pairing> {

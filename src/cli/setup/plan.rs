@@ -2,7 +2,7 @@
 //! a set-up that was broken off goes on where the facts say.
 
 /// One part of the set-up, in the order they are done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) enum Step {
     /// Make or name the app.
     App,
@@ -18,12 +18,14 @@ pub(in crate::cli) enum Step {
     Hooks,
     /// Have Claude Code ask.
     Mode,
-    /// Keep the daemon running.
+    /// Keep the daemon running: as a service, or in the background.
     Service,
+    /// See Claude Code ask.
+    Trial,
 }
 
 impl Step {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::App,
         Self::Check,
         Self::Owner,
@@ -32,7 +34,15 @@ impl Step {
         Self::Hooks,
         Self::Mode,
         Self::Service,
+        Self::Trial,
     ];
+
+    /// Which one it is of all, such as `2/9`.
+    pub(in crate::cli) fn place(self) -> String {
+        let all = Self::ALL;
+        let at = all.iter().position(|step| *step == self);
+        format!("{}/{}", at.unwrap_or_default() + 1, all.len())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +70,11 @@ pub(super) struct Facts {
     pub(super) daemon_runs: bool,
     /// There is a service manager.
     pub(super) can_serve: bool,
+    /// Somebody could agree to a daemon in the background.
+    pub(super) can_ask: bool,
+    /// Claude Code is here.
+    pub(super) has_claude: bool,
+    pub(super) tried: bool,
 }
 
 /// What the person wants beyond the necessary.
@@ -70,9 +85,11 @@ pub(super) struct Wishes {
     pub(super) hooks: bool,
     pub(super) mode: bool,
     pub(super) service: bool,
+    pub(super) trial: bool,
 }
 
 pub(super) fn status(step: Step, facts: &Facts, wishes: Wishes) -> Status {
+    let runs = facts.service_installed || facts.daemon_runs;
     let (done, possible) = match step {
         Step::App => (facts.has_app, true),
         Step::Check => (facts.app_works, true),
@@ -81,13 +98,27 @@ pub(super) fn status(step: Step, facts: &Facts, wishes: Wishes) -> Status {
         Step::TestCard => (facts.tapped, wishes.test_card && !facts.daemon_runs),
         Step::Hooks => (facts.hooks_installed, wishes.hooks),
         Step::Mode => (facts.claude_asks, wishes.mode),
-        Step::Service => (facts.service_installed, wishes.service && facts.can_serve),
+        Step::Service => (
+            facts.service_installed || (!facts.can_serve && facts.daemon_runs),
+            wishes.service && (facts.can_serve || facts.can_ask),
+        ),
+        // Tokens are spent only where somebody can be asked first.
+        Step::Trial => (
+            facts.tried,
+            wishes.trial && facts.can_ask && facts.has_claude && facts.hooks_installed && runs,
+        ),
     };
     match (done, possible) {
         (true, _) => Status::Done,
         (false, true) => Status::Open,
         (false, false) => Status::Left,
     }
+}
+
+/// The steps that need not be taken, in order.
+pub(super) fn done(facts: &Facts, wishes: Wishes) -> impl Iterator<Item = Step> {
+    let is_done = move |step: &Step| status(*step, facts, wishes) == Status::Done;
+    Step::ALL.into_iter().filter(is_done)
 }
 
 /// The first step that is open.
@@ -106,6 +137,7 @@ mod tests {
         hooks: true,
         mode: true,
         service: true,
+        trial: true,
     };
 
     fn do_step(facts: &mut Facts, step: Step) {
@@ -118,6 +150,7 @@ mod tests {
             Step::Hooks => facts.hooks_installed = true,
             Step::Mode => facts.claude_asks = true,
             Step::Service => facts.service_installed = true,
+            Step::Trial => facts.tried = true,
         }
     }
 
@@ -135,6 +168,8 @@ mod tests {
     fn a_fresh_machine_goes_through_every_step_once() {
         let fresh = Facts {
             can_serve: true,
+            can_ask: true,
+            has_claude: true,
             ..Facts::default()
         };
         assert_eq!(walk(fresh, ALL), Step::ALL);
@@ -144,6 +179,8 @@ mod tests {
     fn a_set_up_broken_off_anywhere_goes_on_there() {
         let mut facts = Facts {
             can_serve: true,
+            can_ask: true,
+            has_claude: true,
             ..Facts::default()
         };
         for (at, step) in Step::ALL.into_iter().enumerate() {
@@ -160,6 +197,7 @@ mod tests {
             hooks: false,
             mode: false,
             service: false,
+            trial: false,
         };
         let needed = [Step::App, Step::Check, Step::Owner, Step::Save];
         assert_eq!(walk(Facts::default(), nothing), needed);
@@ -170,5 +208,35 @@ mod tests {
             ..container
         };
         assert_eq!(status(Step::TestCard, &running, ALL), Status::Left);
+        // Without a manager, a daemon in the background will do.
+        let asked = Facts {
+            can_ask: true,
+            ..container
+        };
+        assert_eq!(status(Step::Service, &asked, ALL), Status::Open);
+        assert_eq!(status(Step::Service, &running, ALL), Status::Done);
+    }
+
+    #[test]
+    fn claude_code_is_tried_only_where_somebody_agrees_and_it_would_ask() {
+        let ready = Facts {
+            can_ask: true,
+            has_claude: true,
+            hooks_installed: true,
+            daemon_runs: true,
+            ..Facts::default()
+        };
+        assert_eq!(status(Step::Trial, &ready, ALL), Status::Open);
+        let without: [fn(&mut Facts); 4] = [
+            |facts| facts.can_ask = false,
+            |facts| facts.has_claude = false,
+            |facts| facts.hooks_installed = false,
+            |facts| facts.daemon_runs = false,
+        ];
+        for without in without {
+            let mut facts = ready;
+            without(&mut facts);
+            assert_eq!(status(Step::Trial, &facts, ALL), Status::Left);
+        }
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::cards::row;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::feishu::api::Api;
@@ -25,7 +26,7 @@ use crate::feishu::pace::PER_SECOND;
 use crate::feishu::registration::Registration;
 use crate::feishu::secret::Secret;
 use crate::ids::{MessageId, UserId};
-use crate::wording::Text;
+use crate::text::Text;
 
 /// One household's worth of pushes; more than the set-up can use.
 const MAX_PUSHES: usize = 64;
@@ -53,6 +54,12 @@ impl Network {
 
     pub(super) async fn bot(&self, app: &App) -> Result<Bot, ApiError> {
         self.messages(app)?.bot().await
+    }
+
+    /// How many connections the app has open, where Feishu tells.
+    pub(super) async fn connections(&self, app: &App) -> Option<u64> {
+        let messages = self.messages(app).ok()?;
+        messages.online_connections().await.ok()?
     }
 
     pub(super) async fn send(
@@ -167,21 +174,28 @@ impl Listener {
     }
 }
 
-/// A card of one text, and one button that sends `value`.
+/// A card of one text, and one button that sends `value`, where an allow stands
+/// on other cards.
 pub(super) fn card(title: &str, text: &str, button: Option<(&str, Value)>) -> Value {
     let plain = |content: &str| json!({"tag": "plain_text", "content": content});
     let mut elements = vec![json!({"tag": "div", "text": plain(text)})];
     if let Some((label, value)) = button {
-        elements.push(json!({
+        let button = json!({
             "tag": "button",
             "type": "primary",
+            "width": "fill",
             "text": plain(label),
             "behaviors": [{"type": "callback", "value": value}],
-        }));
+        });
+        elements.push(row(Some(button), None));
     }
     json!({
         "schema": "2.0",
-        "config": {"update_multi": true},
+        "config": {
+            "update_multi": true,
+            "width_mode": "fill",
+            "summary": {"content": title},
+        },
         "header": {"title": plain(title), "template": "blue"},
         "body": {"elements": elements},
     })

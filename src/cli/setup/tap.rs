@@ -14,7 +14,7 @@ use crate::feishu::event::{Click, Push};
 use crate::feishu::link::Answer;
 use crate::feishu::messages::Content;
 use crate::ids::UserId;
-use crate::wording::Text;
+use crate::text::Text;
 
 impl TapError {
     pub(in crate::cli) fn text(&self) -> Text {
@@ -151,7 +151,7 @@ impl Test {
 mod tests {
     use super::*;
     use crate::feishu::event;
-    use crate::wording::Lang;
+    use crate::text::Lang;
 
     fn click(by: &str, action: &str, nonce: &str) -> Push {
         let body = json!({

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
+use super::super::output;
 use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 
 const MAX_LINE: usize = 4096;
@@ -14,11 +15,11 @@ const BACKSPACE: [u8; 2] = [0x08, 0x7f];
 
 /// The terminal of this process.
 #[derive(Debug)]
-pub(super) struct Terminal(File);
+pub(in crate::cli) struct Terminal(File);
 
 impl Terminal {
     /// `None` where there is no terminal to ask at.
-    pub(super) fn open() -> Option<Self> {
+    pub(in crate::cli) fn open() -> Option<Self> {
         let file = File::options()
             .read(true)
             .write(true)
@@ -29,7 +30,9 @@ impl Terminal {
 
     /// One line, without its end.
     pub(super) fn ask(&mut self, question: &str) -> io::Result<String> {
-        self.say(question)?;
+        let blank = if question.ends_with(' ') { " " } else { "" };
+        let question = output::shows().lay_out(question);
+        say(&self.0, &format!("{}{blank}", question.trim_end()))?;
         self.line()
     }
 
@@ -43,19 +46,42 @@ impl Terminal {
         }
     }
 
-    /// One line that is not shown.
-    pub(super) fn ask_secret(&mut self, question: &str) -> io::Result<String> {
-        self.say(question)?;
-        let quiet = Quiet::new(&self.0)?;
-        let line = hidden_line(&self.0);
-        drop(quiet);
-        self.say("\n")?;
-        line
+    /// The same, where an empty line is no.
+    pub(super) fn wants(&mut self, question: &str) -> io::Result<bool> {
+        loop {
+            let answer = self.ask(&format!("{question} [y/N] "))?;
+            match answer.trim() {
+                "" => return Ok(false),
+                answer => {
+                    if let Some(wants) = yes_or_no(answer) {
+                        return Ok(wants);
+                    }
+                }
+            }
+        }
     }
 
-    fn say(&mut self, text: &str) -> io::Result<()> {
-        self.0.write_all(text.as_bytes())?;
-        self.0.flush()
+    /// Yes, no, or `d` to see what it is about first.
+    pub(super) fn agrees_or_looks(&mut self, question: &str) -> io::Result<Option<bool>> {
+        loop {
+            let answer = self.ask(&format!("{question} [Y/n/d] "))?;
+            if answer.trim().eq_ignore_ascii_case("d") {
+                return Ok(None);
+            }
+            if let Some(agrees) = yes_or_no(&answer) {
+                return Ok(Some(agrees));
+            }
+        }
+    }
+
+    /// One line that is not shown.
+    pub(in crate::cli) fn ask_secret(&mut self, question: &str) -> io::Result<String> {
+        // Quiet before it asks: whoever pastes at once is not shown either.
+        let quiet = Quiet::new(&self.0)?;
+        let line = say(&self.0, question).and_then(|()| hidden_line(&self.0));
+        drop(quiet);
+        say(&self.0, "\n")?;
+        line
     }
 
     /// Byte by byte, because what follows may answer the next question.
@@ -73,6 +99,11 @@ impl Terminal {
             }
         }
     }
+}
+
+fn say(mut tty: &File, text: &str) -> io::Result<()> {
+    tty.write_all(text.as_bytes())?;
+    tty.flush()
 }
 
 fn yes_or_no(answer: &str) -> Option<bool> {
@@ -117,14 +148,14 @@ impl<'a> Quiet<'a> {
         let before = tcgetattr(tty)?;
         let mut quiet = before.clone();
         quiet.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
-        tcsetattr(tty, OptionalActions::Flush, &quiet)?;
+        tcsetattr(tty, OptionalActions::Drain, &quiet)?;
         Ok(Self { tty, before })
     }
 }
 
 impl Drop for Quiet<'_> {
     fn drop(&mut self) {
-        if let Err(errno) = tcsetattr(self.tty, OptionalActions::Flush, &self.before) {
+        if let Err(errno) = tcsetattr(self.tty, OptionalActions::Drain, &self.before) {
             tracing::warn!(%errno, "the terminal was left without echo");
         }
     }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::super::{Failure, Outcome, output, service};
+use super::super::{Failure, Outcome, env_file, output, service};
+use super::Setup;
 use super::manifest::{Entry, Kind, ModeBefore, Undone};
-use super::{Setup, env_file};
 use crate::claude::hooks_file::{Asking, Draft};
 use crate::hook::client::{self, Unanswered};
 use crate::hook::wire::Order;
@@ -17,20 +17,20 @@ impl Setup<'_> {
         let words = self.words;
         let entries = self.manifest.entries();
         if entries.is_empty() && !self.manifest.has_service() && !self.has_hooks()? {
-            output::line(words.nothing_to_take_back());
+            output::say(words.nothing_to_take_back());
             self.tell_of_a_daemon();
-            return self.manifest.forget().map_err(|e| Failure::new(1, e));
+            return self.manifest.forget().map_err(Failure::new);
         }
         if dry_run {
-            output::line(words.dry_run());
+            output::say(words.dry_run());
             if self.manifest.has_service() {
-                output::line(words.would_remove_service());
+                output::say(words.would_remove_service());
             }
             for entry in &entries {
-                output::line(&words.would_restore(&entry.path.display().to_string()));
+                output::say(&words.would_restore(&entry.path.display().to_string()));
             }
             if entries.iter().all(|entry| entry.path != self.paths.claude) && self.has_hooks()? {
-                output::line(&words.would_restore(&self.paths.claude.display().to_string()));
+                output::say(&words.would_restore(&self.paths.claude.display().to_string()));
             }
             // One that the service keeps would end with it.
             if !self.manifest.has_service() {
@@ -48,22 +48,22 @@ impl Setup<'_> {
                 .undo(entry, |entry, now, original| {
                     without_ours(entry, now, original, mode_before.as_ref())
                 })
-                .map_err(|why| Failure::new(1, words.not_restored(&entry.path, &why)))?;
+                .map_err(|why| Failure::new(words.not_restored(&entry.path, &why)))?;
             let file = entry.path.display().to_string();
             match undone {
-                Undone::Removed => output::line(&words.removed(&file)),
-                Undone::Restored => output::line(&words.restored(&file)),
-                Undone::Edited => output::line(&words.edited(&file)),
+                Undone::Removed => output::say(&words.removed(&file)),
+                Undone::Restored => output::say(&words.restored(&file)),
+                Undone::Edited => output::say(&words.edited(&file)),
                 Undone::Nothing => {}
             }
         }
         self.remove_unrecorded_hooks()?;
         self.manifest
             .forget()
-            .map_err(|why| Failure::new(1, words.no_record(&why)))?;
-        output::line(words.uninstalled());
+            .map_err(|why| Failure::new(words.no_record(&why)))?;
+        output::say(words.uninstalled());
         if self.config.state_dir.is_dir() {
-            output::line(&words.records_stay(&self.config.state_dir.display().to_string()));
+            output::say(&words.records_stay(&self.config.state_dir.display().to_string()));
         }
         self.tell_of_a_daemon();
         Ok(())
@@ -77,12 +77,12 @@ impl Setup<'_> {
             Err(Unanswered::Unreachable(_)) => return,
             Err(_) => None,
         };
-        output::line(&self.words.daemon_stays(pid, is_served(pid)));
+        output::say(&self.words.daemon_stays(pid, is_served(pid)));
     }
 
     /// Whether Claude Code calls a nod.
     fn has_hooks(&self) -> Result<bool, Failure> {
-        let failed = |why| Failure::new(1, self.words.hooks_error(&why));
+        let failed = |why| Failure::new(self.words.hooks_error(&why));
         let draft = Draft::open(&self.paths.claude).map_err(failed)?;
         Ok(!draft.own_commands().map_err(failed)?.is_empty())
     }
@@ -92,20 +92,20 @@ impl Setup<'_> {
             return Ok(());
         };
         let removed = service::Manager::find().and_then(|manager| manager.uninstall(&places));
-        let was_there = removed.map_err(|why| Failure::new(1, self.words.service_error(&why)))?;
-        output::line(self.words.service_removed(was_there));
+        let was_there = removed.map_err(|why| Failure::new(self.words.service_error(&why)))?;
+        output::say(self.words.service_removed(was_there));
         Ok(())
     }
 
     /// Hooks that were put there by hand, or by a set-up whose record is lost.
     fn remove_unrecorded_hooks(&self) -> Outcome {
-        let failed = |why| Failure::new(1, self.words.hooks_error(&why));
+        let failed = |why| Failure::new(self.words.hooks_error(&why));
         let mut draft = Draft::open(&self.paths.claude).map_err(failed)?;
         draft.remove().map_err(failed)?;
         if draft.is_changed() {
             draft.save().map_err(failed)?;
             let file = self.paths.claude.display().to_string();
-            output::line(&self.words.edited(&file));
+            output::say(&self.words.edited(&file));
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ pub(super) fn without_ours(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::hooks_file::Hooks;
+    use crate::claude::hooks_file::{Hooks, Line};
     use std::path::Path;
 
     fn entry(kind: Kind) -> Entry {
@@ -165,7 +165,12 @@ mod tests {
 
     #[test]
     fn edited_claude_settings_lose_hooks_and_the_mode_we_set() {
-        let hooks = Hooks::new(Path::new("/opt/nod"), Duration::from_secs(300)).unwrap();
+        let line = Line {
+            program: Path::new("/opt/nod"),
+            file: Path::new("/f"),
+            socket: None,
+        };
+        let hooks = Hooks::new(&line, Duration::from_secs(300)).unwrap();
         let start =
             b"{\n  \"model\": \"opus\",\n  \"permissions\": {\"defaultMode\": \"auto\"}\n}\n";
         let mut draft = Draft::of(Path::new("/f"), start);

@@ -3,10 +3,16 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-use crate::wording::{Lang, ago, columns, platform_zh, spaced, span};
+use crate::bus::conf::has_holes;
+use crate::clock;
+use crate::feishu::said::platform_zh;
+use crate::text::{Lang, Text, columns, spaced};
+use crate::wording::need::Need;
+use crate::wording::{ago, span};
 
 /// Where the second column starts.
 const COLUMN: usize = 12;
+const DAY: i64 = 24 * 3_600;
 
 pub(super) fn of(report: &Value, lang: Lang) -> String {
     let page = Page { report, lang };
@@ -18,9 +24,11 @@ pub(super) fn of(report: &Value, lang: Lang) -> String {
     );
     let rows = [
         (page.pick("连接", "connection"), page.connection()),
+        (page.pick("总线", "bus"), page.bus()),
         (page.pick("事件", "events"), page.events()),
         (page.pick("等待中", "pending"), page.pending()),
         (page.pick("会话", "sessions"), page.sessions()),
+        ("Codex", page.codex()),
         (page.pick("延迟", "latency"), page.latency()),
         (page.pick("存储", "store"), page.store()),
     ];
@@ -34,6 +42,9 @@ pub(super) fn of(report: &Value, lang: Lang) -> String {
     }
     for warning in page.warnings() {
         let _ = writeln!(out, "{warning}");
+    }
+    for need in needs(report) {
+        let _ = writeln!(out, "{}", need.get(lang));
     }
     out
 }
@@ -98,6 +109,43 @@ impl Page<'_> {
         lines
     }
 
+    /// Nothing on a machine that is no team's.
+    fn bus(&self) -> Vec<String> {
+        let bus = &self.report["bus"];
+        let Some(url) = bus["url"].as_str() else {
+            return Vec::new();
+        };
+        let count = |field: &str| bus[field].as_u64().unwrap_or_default();
+        let (all, up) = (count("gateways"), count("gateways_up"));
+        let now = clock::wall_ms() / 1_000;
+        let left = bus["pass_until"].as_i64().unwrap_or_default() - now;
+        let (owner, days) = (plain(&bus["owner"]), left.max(0) / DAY);
+        let mut lines = vec![
+            match bus["server"].as_str() {
+                Some(server) => self.made(
+                    format!("{url}，nats-server {server}"),
+                    format!("{url}, nats-server {server}"),
+                ),
+                None => self.made(format!("{url}，未连接"), format!("{url}, not connected")),
+            },
+            self.made(
+                format!("网关 {all} 个，其中 {up} 个已连接飞书"),
+                format!("gateways: {all}, connected to Feishu: {up}"),
+            ),
+            self.made(
+                format!("通行证：{owner}，还有 {days} 天，会自动更新"),
+                format!("the pass is of {owner}, counts for {days} more days and renews itself"),
+            ),
+        ];
+        if let Some(server) = bus["server"].as_str().filter(|server| has_holes(server)) {
+            lines.push(self.made(
+                format!("nats-server {server} 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本"),
+                format!("nats-server {server} has known holes: use 2.11.15, 2.12.6 or newer"),
+            ));
+        }
+        lines
+    }
+
     fn events(&self) -> Vec<String> {
         let connection = &self.report["connection"];
         vec![match &connection["last_event_ms_ago"] {
@@ -158,6 +206,32 @@ impl Page<'_> {
         lines
     }
 
+    /// Nothing for a home where no Codex runs: most people have none.
+    fn codex(&self) -> Vec<String> {
+        let homes = self.report["codex"].as_array();
+        let line = |one: &Value| {
+            let home = plain(&one["home"]);
+            match text(&one["state"]) {
+                "attached" => {
+                    let agent = plain(&one["agent"]);
+                    Some(self.made(
+                        format!("{home}，已跟随（{agent}）"),
+                        format!("{home}, followed ({agent})"),
+                    ))
+                }
+                "refused" => {
+                    let cause = plain(&one[self.pick("cause_zh", "cause")]);
+                    Some(self.made(
+                        format!("{home}，未跟随：{cause}"),
+                        format!("{home}, not followed: {cause}"),
+                    ))
+                }
+                _ => None,
+            }
+        };
+        homes.into_iter().flatten().filter_map(line).collect()
+    }
+
     fn latency(&self) -> Vec<String> {
         let line = |zh: &str, en: &str, of: &Value| {
             let count = of["count"].as_u64().filter(|count| *count > 0)?;
@@ -186,7 +260,12 @@ impl Page<'_> {
 
     fn warnings(&self) -> Vec<&'static str> {
         let mut warnings = Vec::new();
-        if self.report["locked"] == true {
+        if self.report["lock_unsure"] == true {
+            warnings.push(self.pick(
+                "数据库丢失，不知道之前是否已锁定，因此已锁定：用 `nod unlock` 解锁",
+                "locked, because the database was lost and nobody knows whether it was: `nod unlock` opens it",
+            ));
+        } else if self.report["locked"] == true {
             warnings.push(self.pick(
                 "远程批准已锁定：用 `nod unlock` 解锁",
                 "remote approval is locked: `nod unlock` opens it",
@@ -200,6 +279,19 @@ impl Page<'_> {
         }
         warnings
     }
+}
+
+/// What cards needed in this run, with the code and log id to ask Feishu about.
+pub(in crate::cli) fn needs(report: &Value) -> impl Iterator<Item = Text> {
+    let all = report["needs"].as_array().into_iter().flatten();
+    all.filter_map(|known| {
+        let need = Need::parse(text(&known["need"]))?.told();
+        let (code, log_id) = (&known["code"], plain(&known["log_id"]));
+        Some(Text::made(
+            format!("{}（代码 {code}，log_id {log_id}）", need.zh),
+            format!("{} (code {code}, log id {log_id})", need.en),
+        ))
+    })
 }
 
 fn text(value: &Value) -> &str {
@@ -248,9 +340,34 @@ mod tests {
              pending     2\n\
              store       ok\n"
         );
+        let mut codex = up.clone();
+        codex["codex"] = json!([
+            {"home": "/a", "state": "attached", "agent": "codex/0.166.0"},
+            {"home": "/b", "state": "refused", "cause": "it is another's", "cause_zh": "不归本人"},
+            {"home": "/c", "state": "away", "cause": "there is no socket"},
+        ]);
+        let page = of(&codex, Lang::En);
+        assert!(
+            page.contains(
+                "Codex       /a, followed (codex/0.166.0)\n            /b, not followed: it is another's\nstore"
+            ),
+            "{page}"
+        );
+        assert!(of(&codex, Lang::Zh).contains("/b，未跟随：不归本人"));
         let mut locked = up.clone();
         locked["locked"] = json!(true);
         assert!(of(&locked, Lang::En).ends_with("`nod unlock` opens it\n"));
+        let mut plain = up.clone();
+        plain["needs"] = json!([
+            {"need": "plain", "code": 230_099, "log_id": "0217"},
+            {"need": "something newer", "code": 1},
+        ]);
+        assert!(
+            of(&plain, Lang::En)
+                .ends_with("plainest one until a restart (code 230099, log id 0217)\n")
+        );
+        locked["lock_unsure"] = json!(true);
+        assert!(of(&locked, Lang::En).contains("nobody knows"));
         let down = report(&json!({
             "state": "degraded", "last_event_ms_ago": null,
             "cause": "the app secret is wrong", "cause_zh": "密钥不对",

@@ -16,8 +16,9 @@ use crate::hook::client::Unanswered;
 use crate::hook::connect::Unreachable;
 use crate::hook::listen::ListenError;
 use crate::hook::wire::answer::DENIED;
+use crate::hook::wire::error_word::ErrorWord;
 use crate::store::StoreError;
-use crate::wording::system::io;
+use crate::text::system::io;
 
 impl Words {
     pub(in crate::cli) fn no_daemon(self, socket: &Path, why: &Unanswered) -> String {
@@ -43,8 +44,8 @@ impl Words {
             )
         } else {
             self.pick(
-                "用 `nod daemon` 启动，并让它一直运行",
-                "start it with `nod daemon`, and keep it running",
+                "用 `nod daemon --background` 启动",
+                "start it with `nod daemon --background`",
             )
         }
     }
@@ -91,6 +92,13 @@ impl Words {
         self.pick("守护进程没有照做", "the daemon did not do it")
     }
 
+    pub(in crate::cli) fn lock_not_kept(self) -> &'static str {
+        self.pick(
+            "数据库无法写入，守护进程重启后会忘记这一点",
+            "the store can't be written, so a restart of the daemon would forget it",
+        )
+    }
+
     /// What the model reads when the person gave no reason.
     pub(in crate::cli) fn denied_from_feishu(self) -> &'static str {
         self.pick(DENIED, "The user denied this from Feishu")
@@ -106,15 +114,32 @@ impl Words {
 
     /// Why the terminal decides after all. The socket's own words are fixed by
     /// the protocol, whatever the language.
-    pub(in crate::cli) fn terminal(self, error: &str, message: &str, why: Option<&str>) -> String {
+    pub(in crate::cli) fn terminal(
+        self,
+        error: ErrorWord,
+        message: &str,
+        why: Option<&str>,
+    ) -> String {
         let said = match error {
-            "server_timeout" => self.pick("没有人及时回答", "nobody answered in time"),
-            "hook_gone" | "dropped" => self.pick("请求已失效", "the request is void"),
-            "daemon_restarted" => self.pick("守护进程已重启", "the daemon was restarted"),
-            "card_undeliverable" => self.pick("飞书卡片无法送达", "no card could be delivered"),
-            "digest_mismatch" => self.pick(
+            ErrorWord::ServerTimeout => self.pick("没有人及时回答", "nobody answered in time"),
+            ErrorWord::HookGone | ErrorWord::Dropped => {
+                self.pick("请求已失效", "the request is void")
+            }
+            ErrorWord::DaemonRestarted => self.pick("守护进程已重启", "the daemon was restarted"),
+            ErrorWord::CardUndeliverable => {
+                self.pick("飞书卡片无法送达", "no card could be delivered")
+            }
+            ErrorWord::DigestMismatch => self.pick(
                 "收到的决定属于另一次调用，未采用",
                 "the decision was made for another call and is not used",
+            ),
+            ErrorWord::AnsweredInTerminal => {
+                self.pick("已在终端处理", "it was answered in the terminal")
+            }
+            ErrorWord::ReplyTooLarge => self.pick("回答过大", "the answer is too large"),
+            ErrorWord::UnknownDecision => self.pick(
+                "收到的决定无法识别，版本可能不同",
+                "the decision is not one this nod knows, perhaps the daemon is another version",
             ),
             _ => message,
         };
@@ -170,7 +195,7 @@ impl Words {
                 }
                 Unreachable::Io(error) => format!("无法连接守护进程：{}", io(error).zh),
             },
-            Unanswered::Refused { error, message } => return self.refusal(error, message),
+            Unanswered::Refused { error, message } => return self.refusal(*error, message),
             Unanswered::Hung => "守护进程没有应答".to_owned(),
             Unanswered::Lost => "守护进程中断后没有恢复".to_owned(),
             Unanswered::OutOfTime => "没有人及时回答".to_owned(),
@@ -183,29 +208,45 @@ impl Words {
 
     /// Why the daemon took no request, by the protocol's word for it. What it
     /// knows better stays in its own words.
-    fn refusal(self, error: &str, message: &str) -> String {
+    fn refusal(self, error: ErrorWord, message: &str) -> String {
         let why = match error {
-            "flood" => self.pick(
-                "这个会话在一分钟内的请求过多",
-                "this session asked too often within a minute",
+            ErrorWord::Flood => self.pick(
+                "这个会话等待回答的请求过多",
+                "too many requests of this session wait for an answer",
             ),
-            "full" => self.pick("等待中的请求过多", "too many requests are waiting"),
-            "busy" => self.pick("没有及时受理", "it did not take the request in time"),
-            "slow_request" => self.pick("请求没有及时送达", "the request did not arrive in time"),
-            "duplicate" => self.pick("同一编号的请求已存在", "a request with this id exists"),
-            "unknown" | "wrong_token" => self.pick(
+            ErrorWord::Full => self.pick("等待中的请求过多", "too many requests are waiting"),
+            ErrorWord::TooMuchInput => self.pick(
+                "等待中的请求内容合计过大",
+                "the requests that wait hold too much input already",
+            ),
+            ErrorWord::Busy => self.pick("没有及时受理", "it did not take the request in time"),
+            ErrorWord::SlowRequest => {
+                self.pick("请求没有及时送达", "the request did not arrive in time")
+            }
+            ErrorWord::Duplicate => {
+                self.pick("同一编号的请求已存在", "a request with this id exists")
+            }
+            ErrorWord::Unknown | ErrorWord::WrongToken => self.pick(
                 "它不认识这个请求，可能已重启",
                 "it does not know this request and was perhaps restarted",
             ),
-            "invalid_request" | "bad_request" if message.is_ascii() => self.pick(
+            ErrorWord::InvalidRequest | ErrorWord::BadRequest if message.is_ascii() => self.pick(
                 "请求无法识别，版本可能不同",
                 "it cannot read the request, perhaps it is another version",
             ),
-            "bad_project" => self.pick(
+            ErrorWord::BadProject => self.pick(
                 "项目目录不存在、不是绝对路径或属于他人",
                 "the project's directory does not exist, is not absolute or is somebody else's",
             ),
-            "gone" => self.pick("请求立即结束了", "the request ended at once"),
+            ErrorWord::Gone => self.pick("请求立即结束了", "the request ended at once"),
+            ErrorWord::NoOwner => self.pick(
+                "没有设置谁来决定：请设置 `FEISHU_OWNER_ID`",
+                "nobody is set to decide: set `FEISHU_OWNER_ID`",
+            ),
+            ErrorWord::Unsupported => self.pick(
+                "自定义机器人不能承载提问：请在终端回答",
+                "a custom bot cannot carry questions: answer in the terminal",
+            ),
             _ => message,
         };
         self.made(
@@ -223,6 +264,8 @@ impl Words {
             DaemonError::Api(why) => why.text().get(self.0).to_owned(),
             DaemonError::Store(why) => self.store(why),
             DaemonError::Door(why) => self.door(why),
+            #[cfg(not(feature = "team"))]
+            DaemonError::NoTeam => self.no_team().to_owned(),
             DaemonError::Fault => self.made(
                 "nod 内部出错，守护进程的一部分停止了，因此整个守护进程已结束".to_owned(),
                 why.to_string(),
@@ -376,7 +419,7 @@ impl Words {
             HooksError::Changed { file } => {
                 format!("`{}` 同时被别的程序改动，请再试一次", file.display())
             }
-            HooksError::BadProgram { .. } => "nod 的路径不能写进命令".to_owned(),
+            HooksError::BadProgram { .. } => "路径不能写进命令".to_owned(),
             HooksError::Io { file, source, .. } => {
                 format!("`{}` 无法读写：{}", file.display(), io(source).zh)
             }

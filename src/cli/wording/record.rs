@@ -9,9 +9,15 @@ impl Words {
             "allow" => self.pick("批准运行", "allowed"),
             "session" => self.pick("本次会话允许", "allowed for session"),
             "always" => self.pick("始终允许", "always allowed"),
+            "wider" => self.pick("始终允许这一类", "this kind always allowed"),
             "deny" => self.pick("拒绝运行", "denied"),
             "interrupt" => self.pick("拒绝并中断", "denied, interrupted"),
+            "stop" => self.pick("终端批准后中断", "stopped while it ran"),
+            "corrected" => self.pick("更正：已经执行", "corrected: it ran"),
+            "completed" => self.pick("执行结束", "run ended"),
             "answer" => self.pick("已回答", "answered"),
+            "answer_yes" => self.pick("回答“是”", "answered yes"),
+            "answer_no" => self.pick("回答“否”", "answered no"),
             "terminal" => self.pick("在终端处理", "settled in terminal"),
             "timeout" => self.pick("超时", "timed out"),
             "hook_gone" => self.pick("请求失效", "void"),
@@ -23,23 +29,10 @@ impl Words {
             "not_an_approver" => self.pick("不是审批人，已拒绝", "not an approver"),
             "not_the_owner" => self.pick("不是所有者，已拒绝", "not the owner"),
             "rule_undone" => self.pick("规则已撤销", "rule undone"),
+            "rule_not_left" => self.pick("规则未写入", "rule not written"),
             "session_started" => self.pick("开始会话", "session started"),
             "locked" => self.pick("已锁定", "locked"),
             "unlocked" => self.pick("已解锁", "unlocked"),
-            other => other,
-        }
-    }
-
-    /// Where it came from.
-    pub(in crate::cli) fn source(self, word: &str) -> &str {
-        match word {
-            "feishu" => self.pick("飞书", "Feishu"),
-            "terminal" => self.pick("终端", "the terminal"),
-            "clock" => self.pick("时限", "the time limit"),
-            "hook" => self.pick("hook", "the hook"),
-            "nod" => "nod",
-            "link" => self.pick("网页链接", "a web link"),
-            "callback" => self.pick("回调服务", "a callback service"),
             other => other,
         }
     }
@@ -48,20 +41,53 @@ impl Words {
         self.pick("操作人 ", "by ")
     }
 
-    pub(in crate::cli) fn from(self) -> &'static str {
-        self.pick("来自 ", "from ")
+    pub(in crate::cli) fn no_log(self, why: &str) -> String {
+        self.made(
+            format!("无法读取守护进程的日志：{why}"),
+            format!("the daemon's log can't be read: {why}"),
+        )
     }
 
-    pub(in crate::cli) fn rule(self) -> &'static str {
-        self.pick("规则 ", "rule ")
+    pub(in crate::cli) fn no_lines_yet(self) -> &'static str {
+        self.pick("还没有任何记录和日志", "nothing is recorded or logged yet")
     }
 
-    pub(in crate::cli) fn digest(self) -> &'static str {
-        self.pick("校验码 ", "digest ")
+    /// Who decided, and how long it had waited.
+    pub(in crate::cli) fn by_you(self, waited: Option<&str>) -> String {
+        self.made(self.with("你", waited), self.with("by you", waited))
     }
 
-    pub(in crate::cli) fn request(self) -> &'static str {
-        self.pick("请求 ", "request ")
+    pub(in crate::cli) fn by_somebody(self, who: &str, waited: Option<&str>) -> String {
+        self.made(
+            self.with(who, waited),
+            self.with(&format!("by {who}"), waited),
+        )
+    }
+
+    pub(in crate::cli) fn in_terminal(self, waited: Option<&str>) -> String {
+        self.made(
+            self.with("终端", waited),
+            self.with("in the terminal", waited),
+        )
+    }
+
+    fn with(self, who: &str, waited: Option<&str>) -> String {
+        match waited {
+            None => who.to_owned(),
+            Some(waited) => {
+                let after = self.after(waited);
+                self.made(format!("{who}，{after}"), format!("{who} {after}"))
+            }
+        }
+    }
+
+    pub(in crate::cli) fn after(self, waited: &str) -> String {
+        self.made(format!("{waited}后"), format!("after {waited}"))
+    }
+
+    /// Refusals that were only counted.
+    pub(in crate::cli) fn times_more(self, times: u64) -> String {
+        self.made(format!("另有 {times} 次"), format!("{times} times more"))
     }
 
     pub(in crate::cli) fn undone(self, at: &str) -> String {

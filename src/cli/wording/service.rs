@@ -3,7 +3,7 @@
 
 use super::super::service::ManagerKind;
 use super::Words;
-use crate::wording::Lang;
+use crate::text::Lang;
 
 impl Words {
     pub(in crate::cli) fn service_installed(self, file: &str) -> String {
@@ -83,8 +83,8 @@ impl Words {
 
     pub(in crate::cli) fn service_instead(self) -> &'static str {
         self.pick(
-            "容器或没有会话总线的 root 下没有用户服务；可改为在后台运行 `nod daemon`，例如 `nohup nod daemon >nod.log 2>&1 &`，或交给容器自己的进程管理",
-            "a container, or root without a session bus, has no user services; run `nod daemon` in the background instead, such as `nohup nod daemon >nod.log 2>&1 &`, or let the container's own supervisor do it",
+            "容器或没有会话总线的 root 下没有用户服务；可改用 `nod daemon --background`，或让容器自己的进程管理运行 `nod daemon`",
+            "a container, or root without a session bus, has no user services; start one with `nod daemon --background` instead, or have the container's own supervisor run `nod daemon`",
         )
     }
 
@@ -95,10 +95,17 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn service_own_restart(self) -> &'static str {
+        self.pick(
+            "没有安装后台服务；自己启动的守护进程请自己停止并重新启动，等待中的请求会接上",
+            "no service is installed; stop a daemon that you started yourself and start it again, waiting requests come back",
+        )
+    }
+
     pub(in crate::cli) fn service_own_log(self) -> &'static str {
         self.pick(
-            "没有安装后台服务；自己启动的守护进程把日志写到它的标准错误，请到当时重定向的地方查看",
-            "no service is installed; a daemon that you started yourself writes its log to its standard error, so look where you sent that",
+            "没有安装后台服务；用 `nod daemon --background` 启动的，用 `nod logs` 查看；在前台启动的，日志写到它的标准错误",
+            "no service is installed; `nod logs` shows the log of one that `nod daemon --background` started, and one in the foreground writes to its standard error",
         )
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Words;
 use crate::config::BadLine;
-use crate::wording::{Text, system};
+use crate::text::{Text, system};
 
 impl Words {
     pub(in crate::cli) fn no_input(self, why: &io::Error) -> String {
@@ -110,7 +110,7 @@ impl Words {
             let file = file.rsplit_once("src/").map_or(file, |(_, file)| file);
             format!("{file}:{}", at.line())
         });
-        let version = env!("CARGO_PKG_VERSION");
+        let version = crate::version::BUILD;
         self.made(
             format!("nod {version} 内部出错（{at}）：请把这一行和 `nod doctor` 的报告发给 nod 的维护者"),
             format!("a fault in nod {version} itself ({at}): please send this line and the report of `nod doctor` to nod's maintainers"),

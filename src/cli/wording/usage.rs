@@ -22,6 +22,32 @@ impl Words {
         self.pick("选项：", "Options:")
     }
 
+    pub(in crate::cli) fn examples_heading(self) -> &'static str {
+        self.pick("例子：", "Examples:")
+    }
+
+    /// The commands that have no line of their own on the first page.
+    pub(in crate::cli) fn other_commands(self, names: &[&str]) -> String {
+        self.made(
+            format!("其他命令：{}", names.join("、")),
+            format!("Other commands: {}", names.join(", ")),
+        )
+    }
+
+    pub(in crate::cli) fn options_of_all(self) -> &'static str {
+        self.pick(
+            "选项：--env-file <文件>、-h/--help、-V/--version；`nod help <命令>` 说明每个命令",
+            "Options: --env-file <FILE>, -h/--help, -V/--version; see `nod help <COMMAND>`",
+        )
+    }
+
+    pub(in crate::cli) fn first_example(self) -> &'static str {
+        self.pick(
+            "例子：nod ask confirm '现在部署？' && ./deploy    # 在手机上回答",
+            "Example: nod ask confirm 'Deploy now?' && ./deploy    # answered on the phone",
+        )
+    }
+
     pub(in crate::cli) fn options_here(self) -> &'static str {
         self.pick(" [选项]", " [OPTIONS]")
     }
@@ -132,6 +158,14 @@ impl Words {
 
     pub(in crate::cli) fn not_understood(self) -> &'static str {
         self.pick("无法理解这行命令", "this command line cannot be understood")
+    }
+
+    /// What a slip of a few letters leads away from.
+    pub(in crate::cli) fn did_you_mean(self, meant: &str) -> String {
+        self.made(
+            format!("是不是想写 `{meant}`？"),
+            format!("did you mean `{meant}`?"),
+        )
     }
 
     pub(in crate::cli) fn used_so(self, usage: &str) -> String {

@@ -4,16 +4,22 @@
 use std::sync::Arc;
 use tracing::warn;
 
-use super::say;
+use super::{addressed, menus, once, say, words_for_codex};
+use crate::daemon::codex::Seen;
+use crate::daemon::drafts::{self, Draft, Picked};
 use crate::daemon::parts::Parts;
 use crate::daemon::sessions::{self, Birthplace, Here, Listed, Order, files};
 use crate::daemon::{inbox, journal};
 use crate::feishu::event::Message;
 use crate::feishu::messages::Content;
+use crate::ids::SessionId;
+use crate::sessions::agent::Agent;
 use crate::sessions::command::{Command, Project};
 use crate::sessions::route::{Place, Written};
 use crate::sessions::state;
-use crate::wording::{LOCKED, Text, session, task as words};
+use crate::store::About;
+use crate::text::Text;
+use crate::wording::{menu, session, task as words, terminal};
 
 /// More would not be read.
 const MAX_LISTED: usize = 20;
@@ -25,19 +31,27 @@ pub(super) async fn obey(
     command: Command,
 ) {
     let told = match command {
-        Command::Help => Some(session::help()),
-        Command::Projects => Some(projects(parts)),
-        Command::Sessions => Some(list(parts, &parts.sessions.list())),
+        Command::Help => return menus::help(parts, message, written).await,
+        Command::Projects => {
+            return menus::start(parts, message, written, (&menu::PROJECTS, None)).await;
+        }
+        Command::Sessions => return menus::sessions(parts, message, written).await,
+        Command::Say { number, words } => {
+            return say_to(parts, message, written, number, &words).await;
+        }
         Command::Status => Some(status(parts, written)),
-        Command::Mode(None) => Some(match one(parts, written) {
-            Ok(found) => session::notice(&state::Notice::Mode(found.kept.saved.mode)),
-            Err(why) => why,
-        }),
+        Command::Mode(None) => return menus::mode(parts, message, written).await,
         Command::Mode(Some(mode)) => steer(parts, written, state::Order::Mode(mode)),
         Command::Stop => steer(parts, written, state::Order::Stop),
         Command::Resume(number) => resume(parts, message, written, number).await,
-        Command::New { project, prompt } => {
-            begin(parts, message, written, project.as_deref(), &prompt).await
+        Command::TakeOver(number) => take_over(parts, message, written, number).await,
+        Command::New {
+            project,
+            agent,
+            prompt,
+        } => {
+            let wanted = (project.as_deref(), agent);
+            begin(parts, message, written, wanted, &prompt).await
         }
     };
     if let Some(text) = told {
@@ -45,17 +59,55 @@ pub(super) async fn obey(
     }
 }
 
-/// Words for the session of this place.
-pub(super) async fn go_on(parts: &Arc<Parts>, message: &Message, written: &Written, text: &str) {
-    let done = match one(parts, written) {
-        Ok(found) => {
+/// Words for the terminal of this number.
+pub(super) async fn say_to(
+    parts: &Arc<Parts>,
+    message: &Message,
+    written: &Written,
+    number: usize,
+    text: &str,
+) {
+    if let Some(seen) = parts.codex.numbered(number) {
+        return words_for_codex(parts, message, &seen.thread, text).await;
+    }
+    let Some(terminal) = parts.mailboxes.numbered(number) else {
+        return say(parts, message, &terminal::NO_SUCH_TERMINAL).await;
+    };
+    let about = About {
+        session: terminal.session,
+        project: terminal.project.to_string_lossy().into_owned(),
+    };
+    addressed::to_terminal(parts, message, written, &about, text, false).await;
+}
+
+/// Words for this very session.
+pub(super) async fn tell(
+    parts: &Arc<Parts>,
+    message: &Message,
+    written: &Written,
+    number: i64,
+    text: &str,
+) {
+    let done = match parts.sessions.find(number) {
+        Some(found) => {
             inbox::begin(parts, message).await;
             carry_on(parts, written, &found, text).await
         }
-        Err(why) => Err(why),
+        None => Err(words::NO_SESSION_HERE),
     };
-    if let Err(why) = done {
-        say(parts, message, &why).await;
+    if let Ok(Some(told)) | Err(told) = done {
+        say(parts, message, &told).await;
+    }
+}
+
+/// Words for the session of this place.
+pub(super) async fn go_on(parts: &Arc<Parts>, message: &Message, written: &Written, text: &str) {
+    match one(parts, written) {
+        Ok(found) => tell(parts, message, written, found.kept.number, text).await,
+        Err(_) if parts.desk.pending() > 0 => {
+            say(parts, message, &terminal::ANSWERS_NO_CARD).await;
+        }
+        Err(why) => say(parts, message, &why).await,
     }
 }
 
@@ -64,24 +116,26 @@ async fn carry_on(
     written: &Written,
     found: &Listed,
     text: &str,
-) -> Result<(), Text> {
+) -> Result<Option<Text>, Text> {
     if parts.lock.is_closed() {
-        return Err(LOCKED.clone());
+        return Err(parts.lock.text());
     }
     let number = found.kept.number;
     let projects = &parts.config.sessions.projects;
-    let project = projects
-        .find(&found.kept.project)
-        .ok_or(words::PROJECT_UNKNOWN)?;
+    if projects.find(&found.kept.project).is_none() {
+        return Err(words::PROJECT_UNKNOWN);
+    }
     let sent = parts.files.take(&written.place, parts.now());
-    let text = files::attach(parts, project, &files::folder(number), &sent, text).await?;
-    sessions::order(parts, number, Order::Text(text))
+    let attached = files::attach(parts, number, &sent, text).await;
+    sessions::order(parts, number, Order::Text(attached.words))?;
+    Ok(attached.told)
 }
 
-fn one(parts: &Parts, written: &Written) -> Result<Listed, Text> {
+pub(super) fn one(parts: &Parts, written: &Written) -> Result<Listed, Text> {
     match parts.sessions.here(written) {
         Here::One(number) => parts.sessions.find(number).ok_or(words::NO_SESSION_HERE),
         Here::Several => Err(words::WHICH_SESSION),
+        Here::Nobodys => Err(terminal::NOBODYS),
         Here::None if parts.sessions.list().is_empty() => Err(session::help()),
         Here::None => Err(words::NO_SESSION_HERE),
     }
@@ -110,15 +164,19 @@ async fn begin(
     parts: &Arc<Parts>,
     message: &Message,
     written: &Written,
-    named: Option<&str>,
+    (named, agent): (Option<&str>, Option<Agent>),
     prompt: &str,
 ) -> Option<Text> {
     if parts.lock.is_closed() {
-        return Some(LOCKED.clone());
+        return Some(parts.lock.text());
     }
     let project = match chosen(parts, named) {
-        Ok(project) => project,
-        Err(why) => return Some(why),
+        Chosen::Project(project) => project,
+        Chosen::None(why) => return Some(why),
+        Chosen::Ask => {
+            ask_project(parts, message, written, agent, prompt).await;
+            return None;
+        }
     };
     inbox::begin(parts, message).await;
     cancel_waits(parts, &written.place);
@@ -128,30 +186,68 @@ async fn begin(
         message: message.id.clone()?,
     };
     let sent = parts.files.take(&written.place, parts.now());
-    let begun = sessions::begin(parts, &project, birthplace, prompt, &sent).await;
+    let opening = sessions::Opening {
+        agent: agent.unwrap_or(project.agent),
+        conversation: None,
+        home: None,
+        words: prompt,
+        files: &sent,
+    };
+    let begun = sessions::begin(parts, &project, birthplace, opening).await;
     let who = message.by.id().map(|id| id.to_string());
     match begun {
-        Ok(_) => {
+        Ok(told) => {
             journal::noted(parts, "session_started", who.as_deref()).await;
-            None
+            told
         }
         Err(why) => Some(why),
     }
 }
 
-/// The project named, the only one there is, or the one used last.
-fn chosen(parts: &Parts, named: Option<&str>) -> Result<Project, Text> {
+enum Chosen {
+    Project(Project),
+    /// Several could be meant.
+    Ask,
+    None(Text),
+}
+
+/// The project named, or the only one there is. Never a guess.
+fn chosen(parts: &Parts, named: Option<&str>) -> Chosen {
     let projects = &parts.config.sessions.projects;
-    let last = || projects.find(&parts.sessions.last_project()?);
     let found = match named {
         Some(name) => projects.find(name),
-        None => projects.only().or_else(last),
+        None => projects.only(),
     };
     match found {
-        Some(project) => Ok(project.clone()),
-        None if projects.all().is_empty() => Err(words::NO_PROJECTS),
-        None => Err(words::which_project(&names(parts))),
+        Some(project) => Chosen::Project(project.clone()),
+        None if projects.all().is_empty() => Chosen::None(words::NO_PROJECTS),
+        None => Chosen::Ask,
     }
+}
+
+async fn ask_project(
+    parts: &Parts,
+    message: &Message,
+    written: &Written,
+    agent: Option<Agent>,
+    prompt: &str,
+) {
+    let all = parts.config.sessions.projects.all().iter();
+    let choices = all.map(|project| {
+        let name = project.name.clone();
+        (name.clone(), Picked::Project(name, agent))
+    });
+    let draft = Draft {
+        message: message.clone(),
+        written: written.clone(),
+        words: Some(prompt.to_owned()),
+        title: terminal::PROJECT_TITLE.clone(),
+        text: None,
+        choices: choices.collect(),
+        at: parts.now(),
+        card: None,
+    };
+    drafts::ask(parts, draft).await;
 }
 
 /// Takes a session up again in the thread of this message.
@@ -174,18 +270,95 @@ async fn resume(
             words::NO_SUCH_SESSION
         });
     };
+    move_here(parts, message, written, found).await
+}
+
+/// A session of Codex's in a terminal goes on in the thread of this message.
+async fn take_over(
+    parts: &Arc<Parts>,
+    message: &Message,
+    written: &Written,
+    number: usize,
+) -> Option<Text> {
+    if parts.lock.is_closed() {
+        return Some(parts.lock.text());
+    }
+    let Some(seen) = parts.codex.numbered(number) else {
+        let known = parts.mailboxes.numbered(number).is_some();
+        return Some(if known {
+            words::NOT_TAKEN_OVER
+        } else {
+            terminal::NO_SUCH_TERMINAL
+        });
+    };
+    let conversation = SessionId::parse(&seen.thread).ok()?;
+    let known = parts.sessions.of_conversation(&conversation);
+    let number = match known {
+        Some(number) => number,
+        None => match adopt(parts, message, written, seen, conversation).await {
+            Ok(number) => number,
+            Err(why) => return Some(why),
+        },
+    };
+    let found = parts.sessions.find(number)?;
+    move_here(parts, message, written, found).await
+}
+
+async fn adopt(
+    parts: &Arc<Parts>,
+    message: &Message,
+    written: &Written,
+    seen: Seen,
+    conversation: SessionId,
+) -> Result<i64, Text> {
+    let directory = &*seen.project;
+    let place = directory.file_name().unwrap_or(directory.as_os_str());
+    let place = place.to_string_lossy();
+    let projects = &parts.config.sessions.projects;
+    let name = addressed::project_named(parts, directory);
+    let Some(project) = name.and_then(|name| projects.find(&name)) else {
+        return Err(words::no_project_there(&place));
+    };
+    let birthplace = Birthplace {
+        chat: written.place.chat.clone(),
+        thread: written.place.thread.clone(),
+        message: message.id.clone().ok_or(words::FEISHU_FAILED)?,
+    };
+    let opening = sessions::Opening {
+        agent: Agent::Codex,
+        conversation: Some(conversation),
+        home: Some(seen.home),
+        words: &place,
+        files: &[],
+    };
+    sessions::adopt(parts, project, birthplace, opening).await
+}
+
+/// Moves a session to the thread of this message, where it says so.
+async fn move_here(
+    parts: &Arc<Parts>,
+    message: &Message,
+    written: &Written,
+    found: Listed,
+) -> Option<Text> {
     cancel_waits(parts, &written.place);
     let kept = found.kept;
     let text = words::resumed(kept.number, &kept.project);
     let content = Content::Text(text.get(parts.config.lang).to_owned());
     let (id, chat) = (message.id.clone()?, Some(&written.place.chat));
     let messages = parts.courier.messages()?;
-    let uuid = format!("resume-{id}");
+    let uuid = format!("resume-{}", once(message));
     let sent = match messages.reply(&id, chat, &content, true, &uuid).await {
         Ok(sent) => Ok(sent),
         Err(_) => {
             messages
-                .reply(&id, chat, &content, false, &format!("plain-{id}"))
+                .reply(
+                    &id,
+                    chat,
+                    &content,
+                    false,
+                    &format!("plain-{}", once(message)),
+                )
                 .await
         }
     };
@@ -198,9 +371,9 @@ async fn resume(
     };
     let place = Place {
         chat: written.place.chat.clone(),
-        thread: sent.thread.or_else(|| written.place.thread.clone()),
+        thread: sent.thread.clone().or_else(|| written.place.thread.clone()),
     };
-    sessions::move_to(parts, kept.number, place, sent.message_id).await;
+    sessions::move_to(parts, kept.number, place, sent).await;
     None
 }
 
@@ -211,7 +384,7 @@ fn status(parts: &Parts, written: &Written) -> Text {
     }
 }
 
-fn list(parts: &Parts, all: &[Listed]) -> Text {
+pub(super) fn list(parts: &Parts, all: &[Listed]) -> Text {
     if all.is_empty() {
         return words::NO_SESSIONS;
     }
@@ -220,7 +393,7 @@ fn list(parts: &Parts, all: &[Listed]) -> Text {
         let kept = &one.kept;
         words::session_line(
             kept.number,
-            &kept.project,
+            (&kept.project, kept.agent),
             &kept.title,
             one.status,
             now - kept.used_at,
@@ -229,19 +402,4 @@ fn list(parts: &Parts, all: &[Listed]) -> Text {
     let lines: Vec<Text> = lines.collect();
     let join = |pick: fn(&Text) -> &str| lines.iter().map(pick).collect::<Vec<_>>().join("\n");
     Text::made(join(|line| &line.zh), join(|line| &line.en))
-}
-
-fn projects(parts: &Parts) -> Text {
-    let names = names(parts);
-    if names.is_empty() {
-        return words::NO_PROJECTS;
-    }
-    Text::made(names.clone(), names)
-}
-
-fn names(parts: &Parts) -> String {
-    let all = parts.config.sessions.projects.all().iter();
-    all.map(|project| project.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
 }

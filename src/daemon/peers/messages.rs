@@ -13,10 +13,12 @@ use crate::daemon::{chat, courier, inbox};
 use crate::feishu::event::{self, Message, Push};
 use crate::feishu::messages::Content;
 use crate::gateway::call::{Answer, Call, TAKE, WHOSE};
-use crate::gateway::forward::{ANSWER_WITHIN, Outcome};
+use crate::gateway::forward::{ANSWER_WITHIN, Posted};
 use crate::gateway::route::CallbackUrl;
-use crate::ids::RequestId;
-use crate::wording::{Text, Toast, task as words};
+use crate::ids::{MachineId, RequestId};
+use crate::text::Text;
+use crate::wording::toast::Refusal;
+use crate::wording::{Toast, task as words};
 
 /// A message is handed over again after these: the other side takes it once.
 const HAND_OVER_AGAIN: [Duration; 3] = [
@@ -49,7 +51,11 @@ pub(in crate::daemon) async fn is_for_us(
     if own == Claim::Surely && is_anchored(message) {
         return true;
     }
-    let asked = join_all(peers.iter().map(|peer| letter.ask(parts, peer))).await;
+    let heard = join_all(peers.iter().map(|peer| letter.ask(parts, peer))).await;
+    let asked: Vec<_> = heard
+        .iter()
+        .map(|heard| heard.as_ref().map(|(claim, _)| *claim))
+        .collect();
     let strongest = asked.iter().flatten().copied().chain([own]).max();
     let strongest = strongest.unwrap_or(Claim::None);
     if strongest == Claim::None {
@@ -59,15 +65,16 @@ pub(in crate::daemon) async fn is_for_us(
         }
         return !lost;
     }
-    let theirs = peers.iter().zip(&asked);
+    let theirs = peers.iter().zip(heard);
     let theirs: Vec<_> = theirs
-        .filter(|(_, claim)| **claim == Some(strongest))
-        .map(|(peer, _)| *peer)
+        .filter_map(|(peer, heard)| Some((*peer, heard?)))
+        .filter(|(_, (claim, _))| *claim == strongest)
+        .map(|(peer, (_, machine))| (peer, machine))
         .collect();
     match (own == strongest, theirs.as_slice()) {
         (true, []) => return true,
-        (false, [peer]) => {
-            if let Err(why) = letter.hand_over(parts, peer).await {
+        (false, [(peer, machine)]) => {
+            if let Err(why) = letter.hand_over(parts, peer, machine.clone()).await {
                 chat::say(parts, message, &why).await;
             }
         }
@@ -90,8 +97,9 @@ impl Letter {
         })
     }
 
-    fn call(&self, action: &str) -> Call {
+    fn call(&self, action: &str, to: Option<MachineId>) -> Call {
         Call {
+            to,
             action: action.to_owned(),
             request: self.id.clone(),
             project_dir: String::new(),
@@ -100,15 +108,15 @@ impl Letter {
         }
     }
 
-    async fn post(&self, parts: &Parts, to: &CallbackUrl, action: &str) -> Outcome {
-        let (call, now) = (self.call(action), || parts.their_clock.now());
+    async fn post(&self, parts: &Parts, to: &CallbackUrl, call: Call) -> Posted {
+        let now = || parts.their_clock.now();
         let forwarder = &parts.gate.forwarder;
         forwarder.post(to, &call, true, now, ANSWER_WITHIN).await
     }
 
     /// Whoever may lock one machine means all; each judges that for itself.
     async fn lock_all(&self, parts: &Parts, message: &Message, peers: &[&CallbackUrl]) {
-        let told = peers.iter().map(|peer| self.hand_over(parts, peer));
+        let told = peers.iter().map(|peer| self.hand_over(parts, peer, None));
         let told = join_all(told).await;
         let open = peers.iter().zip(told).filter(|(_, told)| told.is_err());
         let open: Vec<_> = open.map(|(peer, _)| peer.as_str()).collect();
@@ -120,24 +128,42 @@ impl Letter {
         courier::tell(parts, content, &format!("open-{}", self.id)).await;
     }
 
-    /// `None` if the machine does not say.
-    async fn ask(&self, parts: &Parts, peer: &CallbackUrl) -> Option<Claim> {
-        match self.post(parts, peer, WHOSE).await {
-            Outcome::Answered(answer) => Claim::parse(&answer.message),
-            Outcome::Refused { .. } | Outcome::Unreachable | Outcome::Unknown => None,
+    /// What the machine says and which it is; `None` if it does not say.
+    async fn ask(&self, parts: &Parts, peer: &CallbackUrl) -> Option<(Claim, Option<MachineId>)> {
+        match self.post(parts, peer, self.call(WHOSE, None)).await {
+            Posted::Answered(answer) => Some((Claim::parse(&answer.message)?, answer.machine)),
+            Posted::Refused(_) | Posted::Unreachable | Posted::Unknown => None,
         }
     }
 
-    async fn hand_over(&self, parts: &Parts, to: &CallbackUrl) -> Result<(), Text> {
+    /// Brings the message to one machine and no other: what is sealed for it
+    /// is of no use anywhere else. A machine not known yet is asked its name.
+    async fn hand_over(
+        &self,
+        parts: &Parts,
+        to: &CallbackUrl,
+        mut machine: Option<MachineId>,
+    ) -> Result<(), Text> {
         let mut again = HAND_OVER_AGAIN.into_iter();
         loop {
-            match self.post(parts, to, TAKE).await {
-                Outcome::Answered(answer) if answer.success => {
-                    info!(message = %self.id, %to, "a message was taken to its machine");
-                    return Ok(());
+            if machine.is_none() {
+                match self.ask(parts, to).await {
+                    Some((_, None)) => {
+                        return Err(Toast::CallbackRefused(Refusal::Version).text());
+                    }
+                    Some((_, known)) => machine = known,
+                    None => {}
                 }
-                Outcome::Refused { clock } => return Err(Toast::CallbackRefused { clock }.text()),
-                Outcome::Answered(_) | Outcome::Unreachable | Outcome::Unknown => {}
+            }
+            if machine.is_some() {
+                match self.post(parts, to, self.call(TAKE, machine.clone())).await {
+                    Posted::Answered(answer) if answer.success => {
+                        info!(message = %self.id, %to, "a message was taken to its machine");
+                        return Ok(());
+                    }
+                    Posted::Refused(why) => return Err(Toast::CallbackRefused(why).text()),
+                    Posted::Answered(_) | Posted::Unreachable | Posted::Unknown => {}
+                }
             }
             let Some(pause) = again.next() else {
                 warn!(message = %self.id, %to, "a machine did not take its message");
@@ -150,26 +176,29 @@ impl Letter {
 
 /// Another machine asks whether a message is for this one.
 pub(super) async fn whose(parts: &Parts, call: &Call) -> Answer {
-    let claim = match read(call) {
+    let claim = match read(parts, call) {
         Some((message, _)) => claim(parts, &message).await,
         None => Claim::None,
     };
-    Answer::bare(claim != Claim::None, claim.as_str())
+    Answer {
+        machine: Some(parts.machine.id.clone()),
+        ..Answer::bare(claim != Claim::None, claim.as_str())
+    }
 }
 
 /// Another machine brings a message that is for this one.
 pub(super) async fn take(parts: &Arc<Parts>, call: &Call) -> Answer {
-    let Some((message, push)) = read(call) else {
+    let Some((message, push)) = read(parts, call) else {
         return Answer::bare(false, "no message");
     };
     inbox::receive_from_peer(parts, message, push).await;
     Answer::bare(true, "taken")
 }
 
-fn read(call: &Call) -> Option<(Message, &[u8])> {
+fn read<'a>(parts: &Parts, call: &'a Call) -> Option<(Message, &'a [u8])> {
     let push = call.push.as_ref()?.as_bytes();
     match event::parse(push) {
-        Push::Message(message) => Some((*message, push)),
-        Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
+        Push::Message(message) if parts.is_of_our_app(&message.head) => Some((*message, push)),
+        Push::Message(_) | Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
     }
 }

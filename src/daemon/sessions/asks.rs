@@ -6,44 +6,39 @@ use std::sync::Arc;
 
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::Waiting;
-use crate::approvals::request::{Digest, Dropped, Ending, Millis, Origin, Request};
-use crate::claude::permission::Suggestions;
+use crate::approvals::request::{Agent, Caller, Digest, Dropped, Ending, Origin, Request};
 use crate::claude::stream::ToolRequest;
 use crate::claude::stream::say::Verdict;
+use crate::clock::Millis;
 use crate::daemon::parts::Parts;
 use crate::daemon::{courier, journal, machine};
 use crate::ids::{BadId, RequestId, SessionId};
-use crate::rules::Rule;
 use crate::sessions::command::Project;
 use crate::sessions::questions;
 use crate::sessions::state::{AskEnding, Input, Unanswered};
+use crate::text::{Lang, Text};
 
 /// What the model is told when a person refused without a word.
-const DENIED: &str = "用户通过飞书拒绝";
+static DENIED: Text = Text::new("用户通过飞书拒绝", "The user denied this from Feishu");
 
 /// What a session asks for.
 pub(super) struct Ask {
     pub(super) id: RequestId,
     pub(super) tool: String,
     pub(super) input: Value,
-    pub(super) suggested: Vec<Rule>,
     pub(super) agent: Option<String>,
+    pub(super) by: Agent,
     pub(super) deadline: Millis,
 }
 
 impl Ask {
     pub(super) fn permission(id: RequestId, request: ToolRequest, deadline: Millis) -> Self {
-        let suggestions = Suggestions::from_json(request.suggestions.unwrap_or_default());
-        let rules = suggestions.local_rules().unwrap_or_default();
         Self {
             id,
             tool: request.tool,
             input: request.input,
-            suggested: rules
-                .into_iter()
-                .map(|(tool, content)| Rule { tool, content })
-                .collect(),
             agent: request.agent_id,
+            by: Agent::default(),
             deadline,
         }
     }
@@ -64,22 +59,30 @@ pub(super) async fn put_up(
     ask: Ask,
 ) -> Option<Waiting> {
     let kept = parts.sessions.find(number)?.kept;
+    let seen = machine::look(project.path.clone()).await;
+    let seen = seen.unwrap_or_default();
+    let real = machine::real_path(&ask.tool, &ask.input, &project.path, &project.path).await;
     let request = Request {
         id: desk_id(number, &ask.id).ok()?,
         digest: Digest::of(&ask.input),
         tool: ask.tool,
         input: ask.input,
-        suggested: ask.suggested,
+        real,
         origin: Origin {
             machine: parts.machine.name.clone(),
             user: parts.machine.user.clone(),
-            branch: machine::branch(&project.path),
+            branch: seen.branch,
             cwd: project.path.clone(),
             project: project.path.clone(),
             session: Some(conversation.clone()),
             agent: ask.agent,
             pid: None,
             hosted: true,
+            caller: Caller {
+                rules_in: seen.rules_in,
+                agent: ask.by,
+                ..Caller::default()
+            },
         },
         asked_at: parts.now(),
         deadline: ask.deadline,
@@ -100,7 +103,12 @@ pub(super) async fn put_up(
 
 /// What the desk's answer means to the session; `None` when the session itself
 /// made it so.
-pub(super) fn heard(ask: &RequestId, tool: &str, input: &Value, answer: &Answer) -> Option<Input> {
+pub(super) fn heard(
+    ask: &RequestId,
+    (tool, input): (&str, &Value),
+    answer: &Answer,
+    lang: Lang,
+) -> Option<Input> {
     let decided = |verdict| {
         Some(Input::Decided {
             ask: ask.clone(),
@@ -132,18 +140,21 @@ pub(super) fn heard(ask: &RequestId, tool: &str, input: &Value, answer: &Answer)
         Ending::Denied {
             reason, interrupt, ..
         } => decided(Verdict::Deny {
-            message: refusal(tool, input, reason.as_deref()),
+            message: refusal(tool, input, reason.as_deref(), lang),
             interrupt: *interrupt,
         }),
         Ending::TimedOut => unanswered(Unanswered::TimedOut),
         Ending::Allowed { .. } | Ending::Undeliverable { .. } => unanswered(Unanswered::NotShown),
-        Ending::Terminal { .. } | Ending::HookGone | Ending::Orphaned | Ending::Dropped { .. } => {
-            None
-        }
+        Ending::Terminal { .. }
+        | Ending::Ran(_)
+        | Ending::Stopped { .. }
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Dropped { .. } => None,
     }
 }
 
-fn refusal(tool: &str, input: &Value, reason: Option<&str>) -> String {
+fn refusal(tool: &str, input: &Value, reason: Option<&str>, lang: Lang) -> String {
     let is_question = questions::of(tool, input).is_some();
     match reason {
         Some(reason) if is_question => {
@@ -151,7 +162,7 @@ fn refusal(tool: &str, input: &Value, reason: Option<&str>) -> String {
         }
         Some(reason) => reason.to_owned(),
         None if is_question => "The user chose not to answer this question.".to_owned(),
-        None => DENIED.to_owned(),
+        None => DENIED.get(lang).to_owned(),
     }
 }
 
@@ -172,8 +183,8 @@ pub(super) fn question(id: RequestId, tool: String, input: Value, deadline: Mill
         id,
         tool,
         input: if input.is_null() { json!({}) } else { input },
-        suggested: Vec::new(),
         agent: None,
+        by: Agent::default(),
         deadline,
     }
 }
@@ -199,7 +210,8 @@ mod tests {
             patience: Duration::ZERO,
             extras,
         };
-        heard(&RequestId::parse("r").unwrap(), tool, input, &answer)
+        let id = RequestId::parse("r").unwrap();
+        heard(&id, (tool, input), &answer, Lang::En)
     }
 
     fn verdict(input: Option<Input>) -> Verdict {
@@ -245,7 +257,7 @@ mod tests {
         };
         let plan = json!({"plan": "x"});
         for (tool, input, reason, words) in [
-            ("Bash", json!({}), None, DENIED),
+            ("Bash", json!({}), None, "The user denied this from Feishu"),
             ("Bash", json!({}), Some("先跑测试"), "先跑测试"),
             (
                 "ExitPlanMode",

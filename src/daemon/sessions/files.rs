@@ -1,26 +1,31 @@
 //! Images and files a person sends: noted until the next words, then put into
-//! a folder of the session's project that goes when the session sleeps.
+//! a folder of nod's own that goes when the session sleeps. Never into the
+//! project: a repository could lead nod elsewhere by its links.
 
-use std::collections::HashMap;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tracing::{debug, warn};
 
-use crate::approvals::request::Millis;
+use super::folder::{Folder, Node};
+use crate::bounded::Bounded;
+use crate::clock::Millis;
 use crate::daemon::parts::Parts;
+use crate::feishu::error::ApiError;
 use crate::feishu::messages::Attachment;
+use crate::feishu::registration::ATTACHMENTS;
 use crate::ids::MessageId;
-use crate::sessions::command::Project;
 use crate::sessions::route::Place;
-use crate::wording::{Text, task as words};
+use crate::store::{Db, KeptFile, StoreError};
+use crate::text::Text;
+use crate::wording::task as words;
 
 const MAX_BYTES: u64 = 20 << 20;
 const MAX_WAITING: usize = 8;
 const MAX_PLACES: usize = 64;
 const AGE: Millis = 30 * 60_000;
 const MAX_NAME: usize = 80;
+/// A session that is awake for longer has read them long ago.
+const KEPT: Millis = 7 * 24 * 3_600_000;
 
 /// A file that Feishu holds for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,20 +37,25 @@ pub(in crate::daemon) struct Sent {
 }
 
 /// Files that wait for words, by where they were sent.
-#[derive(Default)]
 pub(in crate::daemon) struct Noted {
-    places: Mutex<HashMap<Place, (Millis, Vec<Sent>)>>,
+    places: Mutex<Bounded<Place, (Millis, Vec<Sent>)>>,
+}
+
+impl Default for Noted {
+    fn default() -> Self {
+        Self {
+            places: Mutex::new(Bounded::new(MAX_PLACES)),
+        }
+    }
 }
 
 impl Noted {
     /// `false` when too many wait already.
     pub(in crate::daemon) fn note(&self, place: Place, sent: Sent, now: Millis) -> bool {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|_, (at, _)| now - *at < AGE);
-        if places.len() >= MAX_PLACES && !places.contains_key(&place) {
+        let Some((at, waiting)) = places.live(place, |(at, _)| now - at >= AGE) else {
             return false;
-        }
-        let (at, waiting) = places.entry(place).or_default();
+        };
         *at = now;
         if waiting.len() >= MAX_WAITING {
             return false;
@@ -61,102 +71,190 @@ impl Noted {
     }
 }
 
-/// Fetches files into the project and names them at the end of the words.
+/// Words with what came of the files that were sent with them.
+pub(in crate::daemon) struct Attached {
+    pub(in crate::daemon) words: String,
+    /// What the sender is told of files that are missing.
+    pub(in crate::daemon) told: Option<Text>,
+}
+
+/// Fetches files and names them at the end of the words. What can't be had is
+/// told, and keeps no task from starting.
 pub(in crate::daemon) async fn attach(
     parts: &Parts,
-    project: &Project,
-    folder: &str,
+    number: i64,
     sent: &[Sent],
     words: &str,
-) -> Result<String, Text> {
-    if sent.is_empty() {
-        return Ok(words.to_owned());
-    }
-    let mut lines = vec![
-        words.to_owned(),
-        String::new(),
-        "Files from the user:".to_owned(),
-    ];
+) -> Attached {
+    let mut lines = Vec::new();
+    let mut missing = Vec::new();
+    let mut refused = false;
     for (n, file) in sent.iter().enumerate() {
-        let failed = || words::file_failed(&safe_name(&file.name));
-        let messages = parts.courier.messages().ok_or_else(failed)?;
-        let bytes = messages
-            .download_resource(&file.message, &file.key, file.kind, MAX_BYTES)
-            .await
-            .map_err(|why| {
-                warn!("a file could not be fetched: {why}");
-                failed()
-            })?;
-        let folder = root(project).join(folder);
-        let name = format!("{}-{}", n + 1, safe_name(&file.name));
-        let written = tokio::task::spawn_blocking(move || put(&folder, &name, &bytes)).await;
-        match written {
-            Ok(Ok(path)) => lines.push(path.display().to_string()),
-            Ok(Err(why)) => {
-                warn!("a file could not be put into the project: {why}");
-                return Err(failed());
+        let safe = safe_name(&file.name);
+        match fetch(parts, number, file, format!("{}-{safe}", n + 1)).await {
+            Ok(path) => lines.push(path.display().to_string()),
+            Err(why) => {
+                refused |= matches!(why, Unfetched::Scope);
+                missing.push(safe);
             }
-            Err(_) => return Err(failed()),
         }
     }
-    Ok(lines.join("\n"))
-}
-
-fn root(project: &Project) -> PathBuf {
-    project.path.join(".claude").join("nod-files")
-}
-
-/// What the folder of a session is called.
-pub(in crate::daemon) fn folder(number: i64) -> String {
-    number.to_string()
-}
-
-fn put(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<PathBuf> {
-    std::fs::create_dir_all(folder)?;
-    if let Some(root) = folder.parent() {
-        // Nothing in here is for the project's history.
-        std::fs::write(root.join(".gitignore"), "*\n")?;
-    }
-    for again in 0..100 {
-        let path = match again {
-            0 => folder.join(name),
-            n => folder.join(format!("{n}-{name}")),
-        };
-        let opened = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
-        match opened {
-            Ok(mut file) => {
-                file.write_all(bytes)?;
-                return Ok(path);
-            }
-            Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(why) => return Err(why),
-        }
-    }
-    Err(std::io::Error::other("too many files of one name"))
-}
-
-/// Removes what a session was sent.
-pub(super) async fn remove(project: &Project, number: i64) {
-    let root = root(project);
-    let folder = root.join(folder(number));
-    let removed = tokio::task::spawn_blocking(move || {
-        if !folder.is_dir() {
-            return Ok(());
-        }
-        std::fs::remove_dir_all(&folder)?;
-        let is_last = std::fs::read_dir(&root)?.count() <= 1;
-        if is_last {
-            std::fs::remove_dir_all(&root)
+    let told = (!missing.is_empty()).then(|| {
+        let names = missing.join(", ");
+        if refused {
+            let base = parts.config.domain.base();
+            let link = format!("{base}app/{}/auth?q={ATTACHMENTS}", parts.app_id);
+            words::file_scope_missing(&names, ATTACHMENTS, &link)
         } else {
-            Ok(())
+            words::file_failed(&names)
         }
     });
-    if let Ok(Err(why)) = removed.await {
-        debug!("a session's files were not removed: {why}");
+    let mut all = vec![words.to_owned()];
+    if !lines.is_empty() {
+        all.extend([String::new(), "Files from the user:".to_owned()]);
+        all.extend(lines);
+    }
+    if !missing.is_empty() {
+        all.push(String::new());
+        all.push(format!(
+            "Files that could not be fetched: {}",
+            missing.join(", ")
+        ));
+    }
+    Attached {
+        words: all.join("\n"),
+        told,
+    }
+}
+
+enum Unfetched {
+    /// The app lacks a scope.
+    Scope,
+    Other,
+}
+
+async fn fetch(
+    parts: &Parts,
+    number: i64,
+    file: &Sent,
+    name: String,
+) -> Result<PathBuf, Unfetched> {
+    let messages = parts.courier.messages().ok_or(Unfetched::Other)?;
+    let fetched = messages
+        .download_resource(&file.message, &file.key, file.kind, MAX_BYTES)
+        .await;
+    let bytes = fetched.map_err(|why| {
+        warn!("a file could not be fetched: {why}");
+        match why {
+            ApiError::Setup { .. } => Unfetched::Scope,
+            _ => Unfetched::Other,
+        }
+    })?;
+    keep(parts, number, name, bytes).await.map_err(|why| {
+        match why {
+            Unkept::TooMany => warn!("a file was not kept: there is no room"),
+            Unkept::Failed(why) => warn!("a file could not be kept: {why}"),
+        }
+        Unfetched::Other
+    })
+}
+
+enum Unkept {
+    TooMany,
+    Failed(String),
+}
+
+/// Written down as nod's own, so that it, and nothing else, is taken away.
+async fn keep(parts: &Parts, number: i64, name: String, bytes: Vec<u8>) -> Result<PathBuf, Unkept> {
+    let fail = |why: &dyn std::fmt::Display| Unkept::Failed(why.to_string());
+    let weight = bytes.len() as u64;
+    let room = parts.store.run(move |db| db.room_for_file(number, weight));
+    if !room.await.map_err(|why| fail(&why))? {
+        return Err(Unkept::TooMany);
+    }
+    let state = parts.config.state_dir.clone();
+    let put = tokio::task::spawn_blocking(move || {
+        let folder = Folder::make(&state, number)?;
+        let (name, node) = folder.put(&name, &bytes)?;
+        std::io::Result::Ok((folder.path_of(&name), name, node))
+    });
+    let put = put.await.map_err(|why| fail(&why))?;
+    let (path, name, node) = put.map_err(|why| fail(&why))?;
+    let kept = KeptFile {
+        session: number,
+        name,
+        device: node.device,
+        inode: node.inode,
+        bytes: weight,
+        at: parts.now(),
+    };
+    if let Err(why) = parts.store.run(move |db| db.file_kept(&kept)).await {
+        warn!("a file will not be taken away by itself: {why}");
+    }
+    Ok(path)
+}
+
+/// Takes away what a session was sent.
+pub(super) async fn remove(parts: &Parts, number: i64) {
+    take_away(parts, move |db| db.files_of(number)).await;
+}
+
+/// Takes away what the last run left: none of its sessions is awake.
+pub(super) async fn remove_all(parts: &Parts) {
+    take_away(parts, |db| db.files_before(Millis::MAX)).await;
+}
+
+/// Takes away what has lain there for longer than anybody works on it.
+pub(in crate::daemon) async fn remove_old(parts: &Parts) {
+    let before = parts.now() - KEPT;
+    take_away(parts, move |db| db.files_before(before)).await;
+}
+
+async fn take_away(
+    parts: &Parts,
+    find: impl FnOnce(&Db) -> Result<Vec<KeptFile>, StoreError> + Send + 'static,
+) {
+    let found = match parts.store.run(find).await {
+        Ok(found) if found.is_empty() => return,
+        Ok(found) => found,
+        Err(why) => return debug!("the files of sessions cannot be listed: {why}"),
+    };
+    let state = parts.config.state_dir.clone();
+    let gone = tokio::task::spawn_blocking(move || {
+        let gone = found.into_iter().filter(|file| is_gone(&state, file));
+        gone.collect::<Vec<_>>()
+    });
+    let Ok(gone) = gone.await else { return };
+    let struck = parts.store.run(move |db| db.files_gone(&gone));
+    if let Err(why) = struck.await {
+        debug!("files that are gone are still listed: {why}");
+    }
+}
+
+/// Removes it; whether it need not be thought of any more.
+fn is_gone(state: &Path, file: &KeptFile) -> bool {
+    let node = Node {
+        device: file.device,
+        inode: file.inode,
+    };
+    let removed = Folder::find(state, file.session).and_then(|folder| {
+        let Some(folder) = folder else {
+            return Ok(true);
+        };
+        let ours = folder.remove(&file.name, node)?;
+        folder.close();
+        Ok(ours)
+    });
+    match removed {
+        Ok(true) => true,
+        Ok(false) => {
+            warn!("a file in nod's directory is not the one nod put there, and stays");
+            true
+        }
+        Err(why) => {
+            debug!("a session's file was not removed: {why}");
+            false
+        }
     }
 }
 
@@ -232,16 +330,5 @@ mod tests {
             assert_eq!(noted.note(place(n), sent(), 1), n < MAX_PLACES);
         }
         assert!(noted.take(&place(1), 1 + AGE).is_empty(), "too old");
-    }
-
-    #[test]
-    fn a_file_never_takes_the_place_of_another() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("nod-files/1");
-        let first = put(&folder, "a.txt", b"one").unwrap();
-        let second = put(&folder, "a.txt", b"two").unwrap();
-        assert_ne!(first, second);
-        assert_eq!(std::fs::read(first).unwrap(), b"one");
-        assert!(dir.path().join("nod-files/.gitignore").is_file());
     }
 }

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,16 +13,26 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use super::asks::{self, Ask};
-use super::voice::Voice;
+use super::codex::{self, Driver};
+use super::hand::Hand;
+use super::voice::{self, Voice};
 use super::{Order, files, keep, limits, uuid};
+use crate::agents::codex::ask::PATCH;
+use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
+use crate::approvals::request::{Agent as Asker, Digest};
 use crate::cards::progress::End;
-use crate::claude::launch::{Grace, Launch, Opening, Permissions};
-use crate::claude::process::{self, Child};
+use crate::cards::quote::quote;
+use crate::child::process::Grace;
+use crate::claude::launch::{Launch, Opening, Permissions};
+use crate::claude::process;
 use crate::claude::stream::Event;
-use crate::claude::stream::say::{Mode, Say};
+use crate::claude::stream::say::Mode;
+use crate::claude::transcript::{self, Left};
+use crate::daemon::codex as followed;
 use crate::daemon::parts::Parts;
 use crate::ids::RequestId;
+use crate::sessions::agent::Agent;
 use crate::sessions::command::Project;
 use crate::sessions::state::{
     ChildNo, Effect, Fate, Finish, Input, Notice, Saved, Session, Status, Text, Unanswered,
@@ -35,14 +46,16 @@ pub(super) struct Owner {
     parts: Arc<Parts>,
     number: i64,
     project: Project,
+    agent: Agent,
     session: Session,
     orders: mpsc::Receiver<Order>,
     voice: Voice,
-    child: Option<(ChildNo, Child)>,
-    unsaid: VecDeque<Say>,
+    child: Option<(ChildNo, Hand)>,
     asks: JoinSet<(RequestId, Option<Handover>)>,
     asked: HashMap<RequestId, (String, Value)>,
     saved: Saved,
+    /// The transcript as the child left it that rests.
+    left: Option<Left>,
 }
 
 /// What woke the owner.
@@ -56,7 +69,7 @@ impl Owner {
     pub(super) fn new(
         parts: Arc<Parts>,
         number: i64,
-        project: Project,
+        (project, agent): (Project, Agent),
         session: Session,
         orders: mpsc::Receiver<Order>,
         voice: Voice,
@@ -66,13 +79,14 @@ impl Owner {
             parts,
             number,
             project,
+            agent,
             session,
             orders,
             voice,
             child: None,
-            unsaid: VecDeque::new(),
             asks: JoinSet::new(),
             asked: HashMap::new(),
+            left: None,
         }
     }
 
@@ -92,9 +106,13 @@ impl Owner {
                     } = &input
                     {
                         self.child = None;
-                        self.unsaid.clear();
+                    }
+                    if matches!(input, Input::Text(_)) && self.went_on().await {
+                        info!(session = self.number, "the conversation went on elsewhere");
+                        self.feed(Input::WentOn).await;
                     }
                     self.feed(input).await;
+                    self.note_rest();
                 }
                 Woken::Answered(ask, handed) => self.answered(ask, handed).await,
                 Woken::Stop => {
@@ -103,53 +121,69 @@ impl Owner {
                 }
             }
         }
-        files::remove(&self.project, self.number).await;
+        files::remove(&self.parts, self.number).await;
         debug!(session = self.number, "a session sleeps");
     }
 
-    async fn wait(&mut self, stop: &CancellationToken) -> Woken {
-        loop {
-            let wake = self.session.wake_at();
-            let left = wake.map(|at| at.saturating_sub(self.parts.now()).max(0).unsigned_abs());
-            let sleep = async {
-                match left {
-                    Some(left) => {
-                        tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            let (say, events) = match &mut self.child {
-                Some((number, child)) => (Some(&child.say), Some((*number, &mut child.events))),
-                None => (None, None),
-            };
-            tokio::select! {
-                () = stop.cancelled() => return Woken::Stop,
-                order = self.orders.recv() => match order {
-                    Some(Order::Text(body)) => {
-                        return Woken::Input(Input::Text(Text { uuid: uuid(), body }));
-                    }
-                    Some(Order::Command(order)) => return Woken::Input(Input::Command(order)),
-                    None => return Woken::Stop,
-                },
-                event = next(events) => {
-                    let (child, event) = event;
-                    return Woken::Input(Input::Child { child, event });
-                }
-                Some(Ok((ask, handed))) = self.asks.join_next(), if !self.asks.is_empty() => {
-                    return Woken::Answered(ask, handed);
-                }
-                room = room(say), if !self.unsaid.is_empty() => match room {
-                    Some(room) => {
-                        if let Some(say) = self.unsaid.pop_front() {
-                            room.send(say);
-                        }
-                    }
-                    // It reads no more; its end will tell why.
-                    None => self.unsaid.clear(),
-                },
-                () = sleep => return Woken::Input(Input::Tick),
+    /// Whether the conversation went on where the child that rests has not
+    /// seen it: by its transcript, or in a terminal that has it open now.
+    async fn went_on(&mut self) -> bool {
+        if let (true, Some((_, Hand::Codex(driver)))) = (self.session.rests(), &self.child) {
+            let opened = self
+                .parts
+                .codex
+                .open_in(self.session.conversation().as_str());
+            if opened.is_some() != driver.is_beside() {
+                return true;
             }
+        }
+        match self.left.take() {
+            Some(left) => left.went_on().await,
+            None => false,
+        }
+    }
+
+    /// Remembers how far the conversation is when a child comes to rest.
+    fn note_rest(&mut self) {
+        if !self.session.rests() {
+            self.left = None;
+        } else if self.left.is_none() {
+            self.left = match &self.child {
+                // One beside a terminal hears what that one does.
+                Some((_, Hand::Codex(driver))) if driver.is_beside() => None,
+                Some((_, Hand::Codex(driver))) => {
+                    driver.path().map(|path| Left::of(path.to_owned()))
+                }
+                _ => {
+                    let home = transcript::home(&self.parts.config.sessions.environment);
+                    let session = self.session.conversation().clone();
+                    home.map(|home| Left::by(home, session))
+                }
+            };
+        }
+    }
+
+    async fn wait(&mut self, stop: &CancellationToken) -> Woken {
+        let wake = self.session.wake_at();
+        let left = wake.map(|at| at.saturating_sub(self.parts.now()).max(0).unsigned_abs());
+        let sleep = async {
+            match left {
+                Some(left) => {
+                    tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => Woken::Stop,
+            order = self.orders.recv() => match order {
+                Some(Order::Text(body)) => Woken::Input(Input::Text(Text { uuid: uuid(), body })),
+                Some(Order::Command(order)) => Woken::Input(Input::Command(order)),
+                None => Woken::Stop,
+            },
+            (child, event) = next(&mut self.child) => Woken::Input(Input::Child { child, event }),
+            Some(Ok((ask, handed))) = self.asks.join_next(), if !self.asks.is_empty() => Woken::Answered(ask, handed),
+            () = sleep => Woken::Input(Input::Tick),
         }
     }
 
@@ -176,7 +210,18 @@ impl Owner {
         let Some((tool, input)) = self.asked.remove(&ask) else {
             return;
         };
-        let wrote = match asks::heard(&ask, &tool, &input, &handed.answer) {
+        if let Some((_, hand)) = &mut self.child
+            && let Some((decision, reason)) = followed::decision(&handed.answer.ending)
+            && handed.answer.digest == Digest::of(&input)
+        {
+            hand.decided(ask.as_str(), decision, reason);
+        }
+        let wrote = match asks::heard(
+            &ask,
+            (&tool, &input),
+            &handed.answer,
+            self.parts.config.lang,
+        ) {
             Some(input) => self.feed(input).await,
             None => false,
         };
@@ -194,21 +239,19 @@ impl Owner {
                 child,
                 opening,
                 mode,
-            } => self.start(child, opening, mode),
+            } => self.start(child, opening, mode).await,
             Effect::Write { child, say } => {
-                if self
-                    .child
-                    .as_ref()
-                    .is_some_and(|(number, _)| *number == child)
+                if let Some((number, hand)) = &mut self.child
+                    && *number == child
                 {
-                    self.unsaid.push_back(say);
+                    hand.tell(say);
                 }
             }
             Effect::Close { child } => {
-                if let Some((number, running)) = &self.child
+                if let Some((number, hand)) = &mut self.child
                     && *number == child
                 {
-                    running.stop.cancel();
+                    hand.stop();
                 }
             }
             Effect::AskPermission {
@@ -249,11 +292,23 @@ impl Owner {
         None
     }
 
-    fn start(&mut self, number: ChildNo, opening: Opening, mode: Mode) {
+    async fn start(&mut self, number: ChildNo, opening: Opening, mode: Mode) {
+        info!(
+            session = self.number,
+            child = number,
+            agent = self.agent.word(),
+            "an agent starts"
+        );
+        let hand = match self.agent {
+            Agent::Claude => self.start_claude(opening, mode),
+            Agent::Codex => self.start_codex(opening, mode).await,
+        };
+        self.child = Some((number, hand));
+    }
+
+    fn start_claude(&self, opening: Opening, mode: Mode) -> Hand {
         let settings = &self.parts.config.sessions;
-        info!(session = self.number, child = number, "claude starts");
-        self.unsaid.clear();
-        let child = process::start(Launch {
+        Hand::claude(process::start(Launch {
             program: settings.claude.clone(),
             project: self.project.path.clone(),
             opening,
@@ -264,12 +319,67 @@ impl Owner {
             },
             environment: settings.environment.clone(),
             grace: Grace::default(),
-        });
-        self.child = Some((number, child));
+            guard: std::env::current_exe().ok(),
+        }))
     }
 
-    async fn ask(&mut self, ask: Ask) -> Option<RequestId> {
+    /// A thread that a terminal has open is joined there; any other gets a
+    /// child of its own.
+    async fn start_codex(&self, opening: Opening, mode: Mode) -> Hand {
+        let links = &self.parts.codex;
+        let thread = match opening {
+            Opening::Resume(id) => Some(id.as_str().to_owned()),
+            Opening::Fresh(_) => None,
+        };
+        if let Some(thread) = &thread
+            && let Some(home) = links.open_in(thread)
+        {
+            let hosted = links.host(thread).await;
+            return Hand::Codex(Box::new(Driver::beside(&home, thread.clone(), hosted)));
+        }
+        let settings = &self.parts.config.sessions;
+        let manner = if settings.bypass {
+            chat::Manner::Free
+        } else {
+            codex::manner(mode)
+        };
+        let cwd = self.project.path.to_string_lossy().into_owned();
+        let opening = match thread {
+            Some(thread) => chat::Opening::Resume {
+                thread,
+                cwd,
+                manner,
+            },
+            None => chat::Opening::Fresh { cwd, manner },
+        };
+        let mut environment = settings.codex_environment.clone();
+        if let Some(home) = self.codex_home() {
+            environment.retain(|(name, _)| name != "CODEX_HOME");
+            environment.push(("CODEX_HOME".into(), home.into()));
+        }
+        let launch = codex::launch(&settings.codex, &self.project.path, environment);
+        Hand::Codex(Box::new(Driver::child(launch, opening)))
+    }
+
+    /// The home that holds the thread; the first, where nobody knows better.
+    fn codex_home(&self) -> Option<PathBuf> {
+        let homes = &self.parts.config.codex_homes;
+        let kept = self.parts.sessions.find(self.number)?.kept.home;
+        let kept = kept.filter(|home| homes.contains(home));
+        kept.or_else(|| homes.first().cloned())
+    }
+
+    async fn ask(&mut self, mut ask: Ask) -> Option<RequestId> {
         let id = ask.id.clone();
+        if self.agent == Agent::Codex {
+            let hand = self.child.as_ref().map(|(_, hand)| hand);
+            let asked = hand.and_then(|hand| hand.asked(id.as_str()));
+            let leaves = asked.map(|asked| asked.leaves.clone());
+            ask.by = Asker::Codex(leaves.unwrap_or_default());
+            if ask.tool == PATCH {
+                followed::name_real_places(&mut ask.input, &self.project.path).await;
+            }
+        }
         let call = (ask.tool.clone(), ask.input.clone());
         let conversation = self.session.conversation();
         let put_up = asks::put_up(&self.parts, self.number, &self.project, conversation, ask).await;
@@ -308,13 +418,15 @@ impl Owner {
             | Notice::TooManyTexts
             | Notice::LineTooLong { .. }
             | Notice::CannotAsk
+            | Notice::NotBrought { .. }
+            | Notice::BackgroundEnded { .. }
             | Notice::Mode(_)
             | Notice::ModeRefused(_) => None,
         };
         if let Some(end) = end {
             self.voice.ended(end, None);
         }
-        let text = words::notice(notice);
+        let text = words::notice(&quoted(notice), self.agent);
         self.voice.text(text.get(self.parts.config.lang).to_owned());
     }
 
@@ -322,11 +434,19 @@ impl Owner {
     async fn remember(&mut self) {
         let (saved, status) = (self.session.saved(), self.session.status());
         let changed = saved != self.saved;
+        let renamed = saved.conversation != self.saved.conversation;
         let kept = self.parts.sessions.change(self.number, |entry| {
             entry.status = status;
             entry.kept.saved = saved.clone();
         });
         if changed && let Some(kept) = kept {
+            if renamed {
+                // What it said so far is found under its new name.
+                voice::remember(&self.parts, &kept, &kept.anchor).await;
+                if let Some(card) = &kept.card {
+                    voice::remember(&self.parts, &kept, card).await;
+                }
+            }
             keep(&self.parts, kept).await;
         }
         self.saved = saved;
@@ -344,15 +464,29 @@ impl Owner {
     }
 }
 
-async fn next(events: Option<(ChildNo, &mut mpsc::Receiver<Event>)>) -> (ChildNo, Event) {
-    if let Some((child, events)) = events
-        && let Some(event) = events.recv().await
-    {
-        return (child, event);
+/// A notice whose foreign words may stand in a chat.
+fn quoted(notice: &Notice) -> Notice {
+    match notice {
+        Notice::Crashed { words } => Notice::Crashed {
+            words: words.as_deref().map(quote),
+        },
+        Notice::NotStarted { problem } => Notice::NotStarted {
+            problem: quote(problem),
+        },
+        Notice::ApprovalTimedOut { tool } => Notice::ApprovalTimedOut { tool: quote(tool) },
+        Notice::NotBrought { tool } => Notice::NotBrought {
+            tool: tool.as_deref().map(quote),
+        },
+        Notice::BackgroundEnded { tasks } => Notice::BackgroundEnded {
+            tasks: tasks.iter().map(|task| quote(task)).collect(),
+        },
+        other => other.clone(),
     }
-    std::future::pending().await
 }
 
-async fn room(say: Option<&mpsc::Sender<Say>>) -> Option<mpsc::Permit<'_, Say>> {
-    say?.reserve().await.ok()
+async fn next(child: &mut Option<(ChildNo, Hand)>) -> (ChildNo, Event) {
+    match child {
+        Some((number, hand)) => (*number, hand.next().await),
+        None => std::future::pending().await,
+    }
 }

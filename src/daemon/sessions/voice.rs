@@ -12,14 +12,19 @@ use crate::cards::markdown;
 use crate::cards::progress::{self, End, Task};
 use crate::daemon::courier::{self, Drawn};
 use crate::daemon::parts::Parts;
+use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Sent};
 use crate::ids::MessageId;
 use crate::sessions::progress::View;
-use crate::store::KeptSession;
+use crate::store::{About, KeptSession};
+use crate::wording::need::Need;
+use crate::wording::task as words;
 
 /// Things to say that may wait; progress is left out before anything else.
 const MAX_WAITING: usize = 256;
 const TRIES: u32 = 6;
+/// An answer waits for Feishu for about a day.
+const ANSWER_TRIES: u32 = 2_880;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
@@ -72,6 +77,16 @@ impl Voice {
     }
 }
 
+/// Why words did not go out.
+enum Unsaid {
+    /// Feishu takes offence at what they are, not at when or where.
+    Refused(ApiError),
+    /// It takes nothing there, or none at all.
+    Lost,
+    /// The daemon ends.
+    Stopped,
+}
+
 struct Speaker {
     parts: Arc<Parts>,
     number: i64,
@@ -106,13 +121,14 @@ impl Speaker {
         let card = running_card(&self.parts, &kept, Some(&view));
         self.view = Some(view);
         if let Some(message) = self.card.clone() {
+            let card = courier::laid_out(&self.parts, &card);
             if let Some(messages) = self.parts.courier.messages()
                 && let Err(why) = messages.patch(&message, card.to_string().into()).await
             {
                 debug!("progress was not shown: {why}");
             }
         } else {
-            let sent = self.send(Content::Card(card)).await;
+            let sent = self.send_card(&card).await;
             self.adopt(sent.map(|sent| sent.message_id)).await;
         }
     }
@@ -136,7 +152,7 @@ impl Speaker {
                 debug!("a task's ending is shown at the next start: {why}");
             }
         }
-        courier::queue_edit(&self.parts, message, card, Duration::ZERO).await;
+        courier::queue_edit(&self.parts, message, card.into(), Duration::ZERO).await;
         self.adopt(None).await;
     }
 
@@ -163,17 +179,57 @@ impl Speaker {
             let card = with_task(&self.parts, &kept, None, |task| {
                 progress::answer(task, piece, left_out, lang)
             });
-            self.send(Content::Card(card)).await;
+            self.answer_piece(card, piece).await;
+        }
+    }
+
+    /// A piece whose card Feishu refuses is said as text: no answer is lost in
+    /// silence.
+    async fn answer_piece(&self, card: Value, piece: &str) {
+        let mut said = self.try_send(Content::Card(card), ANSWER_TRIES).await;
+        if let Err(Unsaid::Refused(_)) = said {
+            let text = Content::Text(piece.to_owned());
+            said = self.try_send(text, ANSWER_TRIES).await;
+        }
+        let told = match said {
+            Ok(_) | Err(Unsaid::Stopped) => return,
+            Err(Unsaid::Refused(_)) => words::ANSWER_REFUSED,
+            Err(Unsaid::Lost) => words::answer_lost(self.number),
+        };
+        let told = told.get(self.parts.config.lang).to_owned();
+        if self.send(Content::Text(told.clone())).await.is_none() {
+            // Nothing can be said where the session is.
+            let uuid = format!("s{}-lost-{}", self.number, self.parts.now());
+            courier::tell(&self.parts, Content::Text(told), &uuid).await;
         }
     }
 
     /// Into the session's thread, however long Feishu is busy, within reason.
     async fn send(&self, content: Content) -> Option<Sent> {
-        let kept = self.kept()?;
+        self.try_send(content, TRIES).await.ok()
+    }
+
+    /// A card that Feishu refuses comes in the plainest layout.
+    async fn send_card(&self, card: &Value) -> Option<Sent> {
+        let parts = &self.parts;
+        let laid_out = Content::Card(courier::laid_out(parts, card));
+        match self.try_send(laid_out, TRIES).await {
+            Err(Unsaid::Refused(why)) if courier::is_layout(&why) => {
+                let plain = Content::Card(courier::plain(parts, card));
+                let sent = self.send(plain).await?;
+                courier::needed(parts, Need::Plain, &why).await;
+                Some(sent)
+            }
+            sent => sent.ok(),
+        }
+    }
+
+    async fn try_send(&self, content: Content, tries: u32) -> Result<Sent, Unsaid> {
+        let kept = self.kept().ok_or(Unsaid::Lost)?;
         let uuid = format!("s{}-{:016x}", self.number, rand::random::<u64>());
         let in_thread = kept.place.thread.is_some();
-        let messages = self.parts.courier.messages()?;
-        for attempt in 0..TRIES {
+        let messages = self.parts.courier.messages().ok_or(Unsaid::Lost)?;
+        for attempt in 0..tries {
             let sent = messages
                 .reply(
                     &kept.anchor,
@@ -184,21 +240,47 @@ impl Speaker {
                 )
                 .await;
             match sent {
-                Ok(sent) => return Some(sent),
-                Err(why) if why.is_retryable() => {
+                Ok(sent) => {
+                    remember(&self.parts, &kept, &sent.message_id).await;
+                    return Ok(sent);
+                }
+                Err(why) if why.is_retryable() || courier::is_a_hiccup(&why) && attempt == 0 => {
                     let grown = RETRY_FIRST * 2_u32.saturating_pow(attempt);
                     let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
                     debug!("a session speaks later: {why}");
-                    tokio::time::sleep(wait).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = self.parts.sessions.stop.cancelled() => return Err(Unsaid::Stopped),
+                    }
                 }
                 Err(why) => {
                     warn!("a session could not speak: {why}");
-                    return None;
+                    let refused = matches!(why, ApiError::Content { .. });
+                    return Err(if refused {
+                        Unsaid::Refused(why)
+                    } else {
+                        Unsaid::Lost
+                    });
                 }
             }
         }
         warn!("a session could not speak: Feishu stayed away");
-        None
+        Err(Unsaid::Lost)
+    }
+}
+
+/// A reply to what a session said is for that session.
+pub(super) async fn remember(parts: &Parts, kept: &KeptSession, message: &MessageId) {
+    let about = About {
+        session: kept.saved.conversation.clone(),
+        project: kept.project.clone(),
+    };
+    let (message, now) = (message.clone(), parts.now());
+    let noted = parts
+        .store
+        .run(move |db| db.notice_sent(&message, &about, now));
+    if let Err(why) = noted.await {
+        debug!("whose a message is was not kept: {why}");
     }
 }
 
@@ -217,7 +299,9 @@ fn with_task(
 ) -> Value {
     show(&Task {
         number: kept.number,
+        title: &kept.title,
         project: &kept.project,
+        agent: kept.agent,
         machine: &parts.machine.name,
         conversation: &kept.saved.conversation,
         mode: kept.saved.mode.as_str(),

@@ -2,9 +2,11 @@
 //! something that is not Feishu. Decides by the envelope's code, caps what it
 //! reads, and tries nothing twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::multipart::{Form, Part};
 use serde_json::Value;
 use url::Url;
 
@@ -25,6 +27,25 @@ pub struct Call {
     pub path: Vec<String>,
     pub query: Vec<(&'static str, String)>,
     pub body: Option<Value>,
+    pub upload: Option<Upload>,
+}
+
+/// A file and the fields beside it, sent as a form.
+#[derive(Debug, Clone)]
+pub struct Upload {
+    pub fields: Vec<(&'static str, String)>,
+    pub name: String,
+    pub bytes: Arc<[u8]>,
+}
+
+impl Upload {
+    fn form(&self) -> Form {
+        let form = self.fields.iter().fold(Form::new(), |form, (name, value)| {
+            form.text(*name, value.clone())
+        });
+        let file = Part::bytes(self.bytes.to_vec()).file_name(self.name.clone());
+        form.part("file", file)
+    }
 }
 
 impl Call {
@@ -34,6 +55,14 @@ impl Call {
             path: path.iter().map(|&segment| segment.to_owned()).collect(),
             query: Vec::new(),
             body: None,
+            upload: None,
+        }
+    }
+
+    pub fn upload(path: &[&str], upload: Upload) -> Self {
+        Self {
+            upload: Some(upload),
+            ..Self::new(reqwest::Method::POST, path)
         }
     }
 
@@ -63,6 +92,49 @@ impl Call {
     pub fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.query.push((name, value.into()));
         self
+    }
+}
+
+/// What came back, before anybody has judged it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    /// The wait that was asked for.
+    pub after: Option<Duration>,
+    pub log_id: Option<String>,
+    /// Whether it is a file and no envelope.
+    pub file: bool,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// The envelope, whose code is 0.
+    pub fn envelope(&self) -> Result<Value, ApiError> {
+        self.head().open(&self.body, &Secret::new(""), classify)
+    }
+
+    /// The file of at most `max_bytes`.
+    pub fn file(self, max_bytes: u64) -> Result<Vec<u8>, ApiError> {
+        if !self.file {
+            self.envelope()?;
+            return Err(self.head().malformed(FOREIGN));
+        }
+        if self.body.len() as u64 > max_bytes {
+            return Err(ApiError::TooLarge { limit: max_bytes });
+        }
+        Ok(self.body)
+    }
+
+    pub(super) fn is_of_stale_token(&self) -> bool {
+        matches!(self.envelope(), Err(ApiError::StaleToken(_)))
+    }
+
+    fn head(&self) -> Head {
+        Head {
+            status: self.status,
+            after: self.after,
+            log_id: self.log_id.clone(),
+        }
     }
 }
 
@@ -125,6 +197,33 @@ impl Exchange {
         })
     }
 
+    /// Makes a call for somebody else, who judges what comes back.
+    pub async fn reply(
+        &self,
+        call: &Call,
+        token: &Secret,
+        limit: Duration,
+        max_bytes: u64,
+    ) -> Result<Reply, ApiError> {
+        let response = self.send(call, Some(token), limit).await?;
+        let head = Head::of(&response);
+        let file = is_file(head.status, response.headers());
+        let most = if file { max_bytes } else { MAX_ENVELOPE };
+        let body = self.read(response, most).await?;
+        let body = match String::from_utf8(body) {
+            Ok(text) if !file => token.scrub(&text).into_bytes(),
+            Ok(text) => text.into_bytes(),
+            Err(bytes) => bytes.into_bytes(),
+        };
+        Ok(Reply {
+            status: head.status,
+            after: head.after,
+            log_id: head.log_id,
+            file,
+            body,
+        })
+    }
+
     /// The error of a call that ran out of time before it was made.
     pub fn timed_out(&self) -> ApiError {
         ApiError::Network(OutboundError::TimedOut {
@@ -160,6 +259,9 @@ impl Exchange {
             request = request
                 .header(CONTENT_TYPE, "application/json; charset=utf-8")
                 .body(body.to_string());
+        }
+        if let Some(upload) = &call.upload {
+            request = request.multipart(upload.form());
         }
         request.send().await.map_err(|error| self.fault(&error))
     }

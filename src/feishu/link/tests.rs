@@ -6,7 +6,7 @@ mod redial;
 
 use super::*;
 use crate::feishu::frame::Header;
-use crate::wording::Lang;
+use crate::text::Lang;
 use proptest::prelude::*;
 
 const SERVICE: i32 = 33_554_678;

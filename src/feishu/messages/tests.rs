@@ -226,6 +226,36 @@ async fn a_download_is_capped_and_a_refusal_is_not_a_file() {
 }
 
 #[tokio::test]
+async fn a_file_is_uploaded_as_a_form_and_named_by_its_key() {
+    let (fake, messages) = messages(|seen| {
+        if seen.line.contains("/im/v1/files") {
+            Reply::ok(&json!({"file_key": "file_v3_1"}))
+        } else {
+            delivered()
+        }
+    })
+    .await;
+    let key = messages.upload("a.txt", b"all of it".to_vec().into()).await;
+    assert_eq!(key.as_deref(), Ok("file_v3_1"));
+    let call = fake.calls().pop().expect("a call");
+    assert_eq!(call.line, "POST /open-apis/im/v1/files HTTP/1.1");
+    for part in [
+        "stream",
+        "name=\"file_name\"",
+        "filename=\"a.txt\"",
+        "all of it",
+    ] {
+        assert!(call.body.contains(part), "{part}: {}", call.body);
+    }
+    let to = Receiver::Chat(chat("oc_1"));
+    let content = Content::File("file_v3_1".to_owned());
+    messages.send(&to, &content, "u").await.expect("sent");
+    let sent = fake.calls().pop().expect("a call").json();
+    assert_eq!(sent["msg_type"], "file");
+    assert_eq!(sent["content"], "{\"file_key\":\"file_v3_1\"}");
+}
+
+#[tokio::test]
 async fn doctor_reads_what_feishu_tells_and_bears_what_it_does_not() {
     let (_fake, told) = messages(|seen| {
         if seen.line.contains("/bot/v3/info") {
@@ -283,4 +313,18 @@ async fn doctor_reads_what_feishu_tells_and_bears_what_it_does_not() {
     let app = silent.application().await.expect("an application");
     assert_eq!((app.callbacks, app.owner), (None, None));
     assert!(!silent.bot().await.expect("a bot").enabled);
+}
+
+#[test]
+fn a_text_mentions_nobody_and_links_nowhere() {
+    let text = r#"<at user_id="all">all</at> <i>x</i> [pay](https://evil.example) a < b"#;
+    let content = Content::Text(text.to_owned());
+    let bot = crate::feishu::webhook::body(&content, Previews::Full, None);
+    let sent: Value = serde_json::from_str(&content.wrapped(Previews::Full)).unwrap();
+    for said in [&sent["text"], &bot["content"]["text"]] {
+        assert_eq!(
+            said,
+            r#"＜at user_id="all">all＜/at> ＜i>x＜/i> [pay] (https://evil.example) a ＜ b"#
+        );
+    }
 }

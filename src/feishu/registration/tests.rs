@@ -313,6 +313,46 @@ async fn a_scan_from_lark_is_fetched_from_lark() {
     assert_eq!(there.asked.lock().unwrap().len(), 2);
 }
 
+#[tokio::test]
+async fn a_scan_from_lark_that_is_still_pending_is_followed_to_lark() {
+    let mut lark = pending("authorization_pending");
+    lark.1["user_info"] = json!({"tenant_brand": "lark"});
+    let here = platform(&[lark.clone()]).await;
+    let there = platform(&[lark, success()]).await;
+    let registration = registration(&here.url, &there.url);
+    let (_, answer) = begun(&here.url);
+    let purpose = Purpose::Create { name: "nod" };
+    let offer = offer(&answer, purpose, registration.pacing).unwrap();
+    assert!(registration.wait(&offer).await.is_ok());
+    assert_eq!(here.asked.lock().unwrap().len(), 1, "told once");
+    assert_eq!(there.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_link_that_lark_refuses_is_asked_for_on_feishu() {
+    let name = "nod";
+    for refusal in [(400, json!({"error": "odd"})), (404, json!("page"))] {
+        let lark = platform(&[refusal]).await;
+        let somewhere = platform(&[]).await;
+        let feishu = platform(&[begun(&somewhere.url), success()]).await;
+        let begins_on_lark = Registration {
+            begun_on: Brand::Lark,
+            ..registration(&feishu.url, &lark.url)
+        };
+        let offer = begins_on_lark
+            .begin(Purpose::Create { name })
+            .await
+            .unwrap();
+        assert!(begins_on_lark.wait(&offer).await.is_ok());
+        assert_eq!(lark.asked.lock().unwrap().len(), 1);
+        assert_eq!(
+            feishu.asked.lock().unwrap().len(),
+            2,
+            "polled where it began"
+        );
+    }
+}
+
 #[test]
 fn offers_are_read_in_every_spelling_and_bounded() {
     let base = json!({"device_code": "d", "verification_uri_complete": "https://open.feishu.cn/page/launcher?user_code=A"});

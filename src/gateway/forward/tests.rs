@@ -1,5 +1,6 @@
 use super::super::seal::Purpose;
 use super::*;
+use crate::approvals::outcome::Outcome;
 use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;
 use crate::ids::RequestId;
@@ -26,6 +27,7 @@ fn forwarder(peers: &[CallbackUrl]) -> Forwarder {
 
 fn call() -> Call {
     Call {
+        to: None,
         action: "allow".to_owned(),
         request: RequestId::parse("r").expect("an id"),
         project_dir: "/p".to_owned(),
@@ -76,7 +78,7 @@ fn http(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-async fn post(forwarder: &Forwarder, to: &str, sealed: bool) -> Outcome {
+async fn post(forwarder: &Forwarder, to: &str, sealed: bool) -> Posted {
     let to = CallbackUrl::parse(to).expect("an address");
     forwarder
         .post(&to, &call(), sealed, || 5, ANSWER_WITHIN)
@@ -89,7 +91,8 @@ fn sealed_answer(body: &[u8]) -> String {
         sent_at: 5,
         nonce: sent["nod"]["nonce"].as_str().expect("a nonce").to_owned(),
     };
-    let answer = Answer::of(Toast::Allowed, None).to_json(Some((&sealer(), &stamp)));
+    let answer =
+        Answer::of(Outcome::Allowed, Toast::Allowed, None).to_json(Some((&sealer(), &stamp)));
     http("200 OK", "", &answer.to_string())
 }
 
@@ -97,14 +100,14 @@ fn sealed_answer(body: &[u8]) -> String {
 async fn an_answer_under_seal_is_believed() {
     let (address, _) = peer(|body, _| Some(sealed_answer(body))).await;
     let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
-    let Outcome::Answered(answer) = outcome else {
+    let Posted::Answered(answer) = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(answer.decision, Some("allow"));
 }
 
 #[tokio::test]
-async fn a_service_that_knows_only_the_seeds_fields_gets_and_gives_only_those() {
+async fn a_service_that_knows_only_the_reference_protocol_gets_and_gives_only_those() {
     let (address, _) = peer(|body, _| {
         assert_eq!(
             body,
@@ -115,30 +118,30 @@ async fn a_service_that_knows_only_the_seeds_fields_gets_and_gives_only_those() 
     })
     .await;
     let outcome = post(&forwarder(&[]), &format!("http://{address}"), false).await;
-    assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
+    assert!(matches!(outcome, Posted::Answered(_)), "{outcome:?}");
 }
 
 #[tokio::test]
 async fn what_may_have_been_done_is_never_called_failed() {
     let unsealed = r#"{"success":false,"decision":null,"message":"no"}"#;
     for (answer, expected) in [
-        (None, Outcome::Unknown),
-        (Some(http("200 OK", "", "<html>")), Outcome::Unknown),
-        (Some(http("200 OK", "", unsealed)), Outcome::Unknown),
-        (Some(http("500 Oops", "", "")), Outcome::Unknown),
+        (None, Posted::Unknown),
+        (Some(http("200 OK", "", "<html>")), Posted::Unknown),
+        (Some(http("200 OK", "", unsealed)), Posted::Unknown),
+        (Some(http("500 Oops", "", "")), Posted::Unknown),
         (
             Some(http("200 OK", "", &"x".repeat(MAX_BODY + 1))),
-            Outcome::Unknown,
+            Posted::Unknown,
         ),
         (
             Some(http("401 No", "", r#"{"message":"unauthorized"}"#)),
-            Outcome::Refused { clock: false },
+            Posted::Refused(Refusal::Secret),
         ),
         (
             Some(http("401 No", "", r#"{"message":"the clock is off"}"#)),
-            Outcome::Refused { clock: true },
+            Posted::Refused(Refusal::Clock),
         ),
-        (Some(http("404 No", "", "")), Outcome::Unreachable),
+        (Some(http("404 No", "", "")), Posted::Unreachable),
     ] {
         let told = answer.clone();
         let (address, _) = peer(move |_, _| told.clone()).await;
@@ -149,7 +152,7 @@ async fn what_may_have_been_done_is_never_called_failed() {
     let address = closed.local_addr().expect("an address");
     drop(closed);
     let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
-    assert_eq!(outcome, Outcome::Unreachable);
+    assert_eq!(outcome, Posted::Unreachable);
 }
 
 #[tokio::test]
@@ -163,7 +166,7 @@ async fn a_busy_machine_is_asked_again_because_it_did_nothing() {
     })
     .await;
     let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
-    assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
+    assert!(matches!(outcome, Posted::Answered(_)), "{outcome:?}");
     assert_eq!(count.load(Ordering::SeqCst), 4);
 }
 
@@ -173,7 +176,7 @@ async fn a_silent_machine_costs_two_seconds_and_is_unknown() {
     let address = listener.local_addr().expect("an address");
     let began = Instant::now();
     let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
-    assert_eq!(outcome, Outcome::Unknown);
+    assert_eq!(outcome, Posted::Unknown);
     assert!(began.elapsed() < ANSWER_WITHIN + Duration::from_millis(500));
 }
 
@@ -185,7 +188,7 @@ async fn a_redirect_is_not_followed() {
         let answer = http(code, &to, "");
         let (address, _) = peer(move |_, _| Some(answer.clone())).await;
         let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
-        assert_eq!(outcome, Outcome::Unreachable, "{code}");
+        assert_eq!(outcome, Posted::Unreachable, "{code}");
     }
     assert_eq!(touched.load(Ordering::SeqCst), 0);
 }
@@ -197,9 +200,9 @@ async fn a_name_that_leads_to_this_machine_is_dialled_only_when_listed() {
     // what was looked up is judged, whatever the name was when it was listed.
     let to = format!("http://localhost:{}", trap.port());
     let outcome = post(&forwarder(&[]), &to, true).await;
-    assert_eq!(outcome, Outcome::Unreachable);
+    assert_eq!(outcome, Posted::Unreachable);
     assert_eq!(touched.load(Ordering::SeqCst), 0);
     let listed = CallbackUrl::parse(&to).expect("an address");
     let outcome = post(&forwarder(&[listed]), &to, true).await;
-    assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
+    assert!(matches!(outcome, Posted::Answered(_)), "{outcome:?}");
 }

@@ -1,13 +1,23 @@
 use super::super::call::Click;
 use super::super::seal::Purpose;
 use super::*;
+use crate::approvals::outcome::Outcome;
 use crate::feishu::event::Person;
 use crate::feishu::secret::Secret;
+use crate::gateway::guests::MAX_GUESTS;
 use crate::ids::RequestId;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 
 const NOW: Millis = 1_000_000;
+
+/// This machine.
+const HERE: &str = "m1";
+
+fn machine(id: &str) -> MachineId {
+    MachineId::parse(id).expect("an id")
+}
 
 fn sealer(secret: &str) -> Sealer {
     Sealer::new(&Secret::new(secret), Purpose::Call)
@@ -28,6 +38,7 @@ impl Drop for Running {
 
 async fn open(allow_unsealed: bool, pages: bool) -> Running {
     let terms = Terms {
+        url: CallbackUrl::parse("https://desk.example").ok(),
         sealer: Some(sealer("s")),
         allow_unsealed,
     };
@@ -48,10 +59,11 @@ async fn open(allow_unsealed: bool, pages: bool) -> Running {
         })
     };
     let inside = Inside {
+        machine: machine(HERE),
         decide: Box::new(move |call, sealed| {
             count();
             assert_eq!(sealed, call.click.is_some());
-            Box::pin(async { Answer::of(Toast::Denied, None) })
+            Box::pin(async { Answer::of(Outcome::Denied, Toast::Denied, None) })
         }),
         pages: pages.then(|| Pages {
             show: Box::new(move |visit| {
@@ -76,8 +88,13 @@ async fn open(allow_unsealed: bool, pages: bool) -> Running {
 }
 
 fn body(secret: &str, sent_at: Millis, nonce: &str) -> String {
+    sealed(secret, sent_at, nonce, "deny", Some(HERE))
+}
+
+fn sealed(secret: &str, sent_at: Millis, nonce: &str, action: &str, to: Option<&str>) -> String {
     let call = Call {
-        action: "deny".to_owned(),
+        to: to.map(machine),
+        action: action.to_owned(),
         request: RequestId::parse("r").expect("an id"),
         project_dir: String::new(),
         click: Some(Click {
@@ -96,8 +113,13 @@ fn body(secret: &str, sent_at: Millis, nonce: &str) -> String {
 const PLAIN: &str = r#"{"action":"deny","request_id":"r"}"#;
 
 async fn request(at: SocketAddr, line: &str, body: &str) -> (u16, String) {
+    let headers = format!("host: {at}\r\ncontent-type: application/json\r\n");
+    request_with(at, line, &headers, body).await
+}
+
+async fn request_with(at: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
     let text = format!(
-        "{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "{line} HTTP/1.1\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     exchange(at, &text).await
@@ -171,7 +193,7 @@ async fn a_sealed_call_is_answered_under_seal_and_a_late_one_is_told_of_the_cloc
 }
 
 #[tokio::test]
-async fn the_seeds_calls_are_for_loopback_and_who_opted_in() {
+async fn the_reference_calls_are_for_loopback_and_who_opted_in() {
     let door = open(true, false).await;
     let (status, answer) = request(door.address, "POST /callback/decision", PLAIN).await;
     assert_eq!(status, 200);
@@ -210,7 +232,7 @@ async fn sizes_rates_and_slow_heads_are_bounded() {
     }
     assert_eq!(codes.iter().filter(|code| **code == 200).count(), 19);
     assert_eq!(codes.iter().filter(|code| **code == 429).count(), 11);
-    let slow = "POST /callback/decision HTTP/1.1\r\nhost: x";
+    let slow = "POST /callback/decision HTTP/1.1\r\nhost: 127.0.0.1";
     let (status, _) = exchange(door.address, slow).await;
     assert!(matches!(status, 0 | 408), "{status}");
 }
@@ -247,6 +269,7 @@ async fn pages_are_there_in_webhook_mode_only_and_leak_nothing() {
 async fn a_door_others_can_reach_needs_a_secret() {
     let everyone = SocketAddr::from(([0, 0, 0, 0], 0));
     let mut terms = Terms {
+        url: None,
         sealer: None,
         allow_unsealed: true,
     };
@@ -259,4 +282,136 @@ async fn a_door_others_can_reach_needs_a_secret() {
     assert!(bind(here, &terms).await.is_ok());
     terms.sealer = Some(sealer("s"));
     assert!(bind(everyone, &terms).await.is_ok());
+}
+
+/// A connection from another address of this machine.
+async fn caller_from(last: u8, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket
+        .bind(SocketAddr::from(([127, 0, 0, last], 0)))
+        .expect("a loopback address");
+    socket.connect(to).await.expect("the door is open")
+}
+
+async fn ends(mut stream: TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    let _ = tokio::time::timeout(Duration::from_secs(20), read)
+        .await
+        .expect("the connection ends in time");
+    answer
+}
+
+#[tokio::test]
+async fn silent_connections_shut_the_door_for_nobody_else() {
+    let door = open(false, false).await;
+    let mut silent = Vec::new();
+    for n in 0..MAX_GUESTS + 50 {
+        let last = if n % 2 == 0 { 1 } else { 3 };
+        silent.push(caller_from(last, door.address).await);
+    }
+    for last in [2, 1] {
+        let mut honest = caller_from(last, door.address).await;
+        let text = "GET /status HTTP/1.1\r\nconnection: close\r\n\r\n";
+        honest.write_all(text.as_bytes()).await.expect("a caller");
+        let since = std::time::Instant::now();
+        let answer = String::from_utf8(ends(honest).await).expect("text");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{last}: {answer}");
+        assert!(since.elapsed() < READ_WITHIN, "{:?}", since.elapsed());
+    }
+    for stream in silent {
+        ends(stream).await;
+    }
+    let (status, _) = request(door.address, "GET /status", "").await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_head_that_comes_byte_by_byte_is_not_waited_for() {
+    let door = open(false, false).await;
+    let (mut read, mut write) = TcpStream::connect(door.address)
+        .await
+        .expect("open")
+        .into_split();
+    let drip = tokio::spawn(async move {
+        let head = format!("GET /status HTTP/1.1\r\nx-slow: {}", "x".repeat(1_000));
+        for byte in head.bytes() {
+            if write.write_all(&[byte]).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    let since = std::time::Instant::now();
+    let mut answer = Vec::new();
+    let _ = read.read_to_end(&mut answer).await;
+    assert!(since.elapsed() < READ_WITHIN * 3, "{:?}", since.elapsed());
+    drip.abort();
+}
+
+#[tokio::test]
+async fn a_web_page_elsewhere_can_not_make_a_browser_decide() {
+    let door = open(true, true).await;
+    let (own, json) = (format!("host: {}\r\n", door.address), "application/json");
+    let refused = [
+        (own.clone(), "text/plain", 415),
+        (own.clone(), "application/x-www-form-urlencoded", 415),
+        ("host: evil.example\r\n".to_owned(), json, 403),
+        (format!("{own}origin: https://evil.example\r\n"), json, 403),
+        (format!("{own}origin: null\r\n"), json, 403),
+    ];
+    for (headers, kind, expected) in refused {
+        let headers = format!("{headers}content-type: {kind}\r\n");
+        let line = "POST /callback/decision";
+        let (status, answer) = request_with(door.address, line, &headers, PLAIN).await;
+        assert_eq!(status, expected, "{headers}: {answer}");
+    }
+    for path in ["/metrics", "/status", "/allow?id=r&t=tok"] {
+        let (line, name) = (format!("GET {path}"), "host: evil.example\r\n");
+        let (status, answer) = request_with(door.address, &line, name, "").await;
+        assert_eq!(status, 403, "{path}: {answer}");
+    }
+    let far = format!("{own}origin: https://evil.example\r\n");
+    let (status, _) = request_with(door.address, "POST /allow", &far, "id=r&t=t&ticket=x").await;
+    assert_eq!(status, 403);
+    assert_eq!(door.asked.load(Ordering::SeqCst), 0);
+    let origin = format!("origin: http://{}\r\n", door.address);
+    for more in [
+        String::new(),
+        origin,
+        "origin: https://desk.example\r\n".to_owned(),
+    ] {
+        let headers = format!("{own}{more}content-type: {json}\r\n");
+        let line = "POST /callback/decision";
+        let (status, answer) = request_with(door.address, line, &headers, PLAIN).await;
+        assert_eq!(status, 200, "{headers}: {answer}");
+    }
+    let form = format!("{own}origin: null\r\nsec-fetch-site: same-origin\r\n");
+    let (status, _) = request_with(door.address, "POST /allow", &form, "id=r&t=t&ticket=x").await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_call_sealed_for_one_machine_counts_on_no_other() {
+    let door = open(false, false).await;
+    for (n, (action, to, expected)) in [
+        (call::TAKE, Some(HERE), 200),
+        (call::TAKE, Some("m2"), 401),
+        ("allow", Some("m2"), 401),
+        (call::QUERY, Some("m2"), 401),
+        (call::WHOSE, Some("m2"), 401),
+        (call::WHOSE, None, 200),
+        (call::TAKE, None, 401),
+        ("allow", None, 401),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = sealed("s", NOW, &format!("nonce-{n:04}"), action, to);
+        let (status, answer) = request(door.address, "POST /cb/decision", &body).await;
+        assert_eq!(status, expected, "{action} {to:?}: {answer}");
+        let older = to.is_none() && expected == 401;
+        assert_eq!(answer.contains(call::OLDER), older, "{answer}");
+    }
+    assert_eq!(door.asked.load(Ordering::SeqCst), 2);
 }

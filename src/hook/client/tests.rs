@@ -27,6 +27,7 @@ fn question(n: usize) -> Question {
         cwd: None,
         agent: None,
         pid: None,
+        mailbox: None,
     }
 }
 
@@ -82,7 +83,7 @@ async fn an_allow_for_another_input_is_not_taken_and_not_confirmed() {
     assert_eq!(within(delivery).await, Delivery::Lost);
     assert!(matches!(
         within(hook).await.unwrap(),
-        Ok(Decision::Terminal { error, .. }) if error == "digest_mismatch"
+        Ok(Decision::Terminal { error, .. }) if error == ErrorWord::DigestMismatch
     ));
     office.close().await;
 }
@@ -233,9 +234,20 @@ fn a_hung_daemon_is_not_waited_for() {
         Err(Unanswered::Hung)
     ));
     let begun = Instant::now();
-    let told = notify(&path, Path::new("/p"), b"{}", Duration::from_millis(100));
-    assert!(matches!(told, Err(Unanswered::OutOfTime)));
+    let told = notify(&path, notice(b"{}"), Duration::from_millis(100));
+    assert!(told.is_ok(), "{told:?}");
+    let large = notice(&vec![b' '; 4 << 20]);
+    let told = notify(&path, large, Duration::from_millis(100));
+    assert!(matches!(told, Err(Unanswered::OutOfTime)), "{told:?}");
     assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+fn notice(raw_input: &[u8]) -> Notice {
+    Notice {
+        project: "/p".into(),
+        raw_input: raw_input.to_owned(),
+        mailbox: None,
+    }
 }
 
 /// A server that says exactly these bytes, in these pieces.
@@ -314,13 +326,18 @@ async fn notices_and_status_are_quick() {
     let office = Office::open(dir.path(), Limits::default());
     let socket = office.path.clone();
     let told = spawn_blocking(move || {
-        let told = notify(&socket, Path::new("/p"), b"{}", LIMIT);
+        let told = notify(&socket, notice(b"{}"), LIMIT);
         (told, order(&socket, Order::Status, LIMIT))
     });
     let (told, status) = within(told).await.unwrap();
-    assert_eq!(told.unwrap()["success"], true);
+    told.unwrap();
     assert_eq!(status.unwrap()["success"], true);
-    assert_eq!(office.notices.lock().unwrap().len(), 1);
+    let taken = async {
+        while office.notices.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(taken).await;
     office.close().await;
 }
 

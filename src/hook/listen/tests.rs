@@ -185,3 +185,41 @@ async fn no_moment_shows_an_open_socket() {
     });
     assert_eq!(worst.into_inner(), 0);
 }
+
+#[tokio::test]
+async fn a_lock_that_is_another_name_of_a_file_of_ours_is_not_written() {
+    let dir = private_dir();
+    let precious = dir.path().join("precious");
+    let path = dir.path().join("old.sock");
+    let lock = dir.path().join("old.sock.lock");
+    for (what, make) in [
+        (
+            "a hard link",
+            (|from, to| std::fs::hard_link(from, to)) as fn(&Path, &Path) -> _,
+        ),
+        ("a link", |from, to| symlink(from, to)),
+        ("a long file", |_, to| std::fs::write(to, "0".repeat(40))),
+        ("a directory", |_, to| std::fs::create_dir(to)),
+        ("a fifo", |_, to| crate::files::make_fifo(to)),
+    ] {
+        std::fs::write(&precious, "1234").unwrap();
+        make(&precious, &lock).unwrap();
+        let refused = listen(&path, false);
+        assert!(refused.is_err(), "{what}: {refused:?}");
+        assert_eq!(
+            std::fs::read_to_string(&precious).unwrap(),
+            "1234",
+            "{what}"
+        );
+        if lock.symlink_metadata().unwrap().is_dir() {
+            std::fs::remove_dir(&lock).unwrap();
+        } else {
+            std::fs::remove_file(&lock).unwrap();
+        }
+    }
+    std::fs::write(&lock, "123\n").unwrap();
+    let listening = listen(&path, false).unwrap();
+    let text = std::fs::read_to_string(&lock).unwrap();
+    assert_eq!(text.trim(), std::process::id().to_string());
+    drop(listening);
+}

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::admission::Slot;
 use super::{Intake, Limits, Peer, Refused};
 use crate::approvals::desk::{Delivery, Handover, Waiting};
+use crate::hook::wire::error_word::ErrorWord;
 use crate::hook::wire::scan::Scanner;
 use crate::hook::wire::{
     self, Ack, AckAdditions, Message, Notice, Order, Registration, WireError, answer,
@@ -22,10 +24,9 @@ use crate::hook::wire::{
 const MAX_AFTER: usize = 64 * 1024;
 
 pub(super) async fn converse<R, RF, N, NF, O, OF>(
-    stream: UnixStream,
+    mut line: Line,
     peer: Peer,
     intake: Arc<Intake<R, N, O>>,
-    limits: Arc<Limits>,
     slot: Slot,
 ) where
     R: Fn(Registration, Peer) -> RF,
@@ -35,29 +36,34 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
     O: Fn(Order) -> OF,
     OF: Future<Output = Value>,
 {
-    let mut line = Line { stream, limits };
     let first = tokio::select! {
         first = line.request() => first,
         () = slot.evicted() => Err(Unread::Slow),
     };
     drop(slot);
-    let message = match first.and_then(|bytes| Ok(Message::decode(&bytes)?)) {
-        Ok(message) => message,
+    let decoded = first.and_then(|(bytes, room)| Ok((Message::decode(&bytes)?, room)));
+    let (message, room) = match decoded {
+        Ok(decoded) => decoded,
         Err(Unread::Closed) => return,
         Err(Unread::Slow) => {
-            line.refuse("", "slow_request", "the request did not arrive in time")
-                .await;
+            line.refuse(
+                "",
+                ErrorWord::SlowRequest,
+                "the request did not arrive in time",
+            )
+            .await;
             return;
         }
         Err(Unread::Bad(error)) => {
             tracing::debug!(%error, "a request was refused");
-            line.refuse("", "invalid_request", &error.to_string()).await;
+            line.refuse("", ErrorWord::InvalidRequest, &error.to_string())
+                .await;
             return;
         }
     };
     match message {
         Message::Register(registration) => {
-            line.ask(registration, peer, &intake.register).await;
+            line.ask(registration, peer, room, &intake.register).await;
         }
         Message::Notify(notice) => {
             let reply = (intake.notify)(notice, peer).await;
@@ -74,8 +80,12 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
             }
         }
         Message::Received | Message::Cancel => {
-            line.refuse("", "invalid_request", "nothing waits on this connection")
-                .await;
+            line.refuse(
+                "",
+                ErrorWord::InvalidRequest,
+                "nothing waits on this connection",
+            )
+            .await;
         }
     }
 }
@@ -93,32 +103,48 @@ impl From<WireError> for Unread {
     }
 }
 
+/// Held while a large request is taken in; nothing for the others.
+type Room = Option<OwnedSemaphorePermit>;
+
 /// A connection and what it may cost.
-struct Line {
-    stream: UnixStream,
-    limits: Arc<Limits>,
+pub(super) struct Line {
+    pub(super) stream: UnixStream,
+    pub(super) limits: Arc<Limits>,
+    pub(super) large: Arc<Semaphore>,
 }
 
 impl Line {
-    async fn request(&self) -> Result<Vec<u8>, Unread> {
+    /// A large one waits for room when it has grown large, and is then given
+    /// the same time again: the wait is not its sender's fault.
+    async fn request(&self) -> Result<(Vec<u8>, Room), Unread> {
         let mut scanner = Scanner::new(self.limits.request);
-        let read = async {
-            loop {
-                match self.take_in(&mut scanner).await {
-                    Ok(0) | Err(_) => return Err(Unread::Closed),
-                    Ok(_) => {}
-                }
-                if let Some(object) = scanner.next_object()? {
-                    return Ok(object);
-                }
-            }
-        };
-        timeout(self.limits.complete_within, read)
-            .await
-            .unwrap_or(Err(Unread::Slow))
+        let (within, small) = (self.limits.complete_within, self.limits.large);
+        let read = timeout(within, self.object(&mut scanner, small)).await;
+        if let Some(object) = read.unwrap_or(Err(Unread::Slow))? {
+            return Ok((object, None));
+        }
+        let room = timeout(within, Arc::clone(&self.large).acquire_owned());
+        let room = room.await.map_err(|_| Unread::Slow)?.ok();
+        let read = timeout(within, self.object(&mut scanner, usize::MAX)).await;
+        let object = read.unwrap_or(Err(Unread::Slow))?.ok_or(Unread::Slow)?;
+        Ok((object, room))
     }
 
-    async fn ask<R, RF>(mut self, registration: Registration, peer: Peer, register: &R)
+    /// Reads until an object is there; `None` when it is longer than `most`.
+    async fn object(&self, scanner: &mut Scanner, most: usize) -> Result<Option<Vec<u8>>, Unread> {
+        while scanner.buffer().len() <= most {
+            match self.take_in(scanner).await {
+                Ok(0) | Err(_) => return Err(Unread::Closed),
+                Ok(_) => {}
+            }
+            if let Some(object) = scanner.next_object()? {
+                return Ok(Some(object));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn ask<R, RF>(mut self, registration: Registration, peer: Peer, room: Room, register: &R)
     where
         R: Fn(Registration, Peer) -> RF,
         RF: Future<Output = Result<Waiting, Refused>>,
@@ -130,6 +156,7 @@ impl Line {
         // On the heap, to be gone while the hook waits: there may be thousands.
         let registering = Box::pin(register(registration, peer));
         let registered = timeout(self.limits.register_within, registering).await;
+        drop(room);
         let mut waiting = match registered {
             Ok(Ok(waiting)) => waiting,
             Ok(Err(Refused { error, message })) => {
@@ -137,7 +164,11 @@ impl Line {
             }
             Err(_) => {
                 return self
-                    .refuse(session, "busy", "the request could not be taken in time")
+                    .refuse(
+                        session,
+                        ErrorWord::Busy,
+                        "the request could not be taken in time",
+                    )
                     .await;
             }
         };
@@ -146,7 +177,7 @@ impl Line {
             nod: for_nod.then(|| AckAdditions {
                 resume_token: waiting.token().cloned().or(presented),
                 deadline: waiting.deadline(),
-                server_version: env!("CARGO_PKG_VERSION").to_owned(),
+                server_version: crate::version::BUILD.to_owned(),
             }),
         };
         if !self.write(&ack.encode()).await {
@@ -182,7 +213,8 @@ impl Line {
             Err(error) => {
                 tracing::warn!(%error, "an answer was too large; the terminal decides");
                 let text = "the answer is too large, please decide in the terminal";
-                if let Ok(frame) = answer::encode_fallback(session, "reply_too_large", text) {
+                if let Ok(frame) = answer::encode_fallback(session, ErrorWord::ReplyTooLarge, text)
+                {
                     self.write(&frame).await;
                 }
                 return Delivery::Lost;
@@ -265,10 +297,10 @@ impl Line {
         }
     }
 
-    async fn refuse(&mut self, session: &str, error: &str, message: &str) {
+    async fn refuse(&mut self, session: &str, error: ErrorWord, message: &str) {
         let ack = Ack::Refused {
             session: session.to_owned(),
-            error: error.to_owned(),
+            error,
             message: message.to_owned(),
         };
         self.write(&ack.encode()).await;

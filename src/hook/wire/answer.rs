@@ -4,12 +4,11 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 
+use super::error_word::ErrorWord;
 use super::{VERSION, WireError, frame};
 use crate::approvals::answer::{Answer, Extras};
 use crate::approvals::request::{Digest, Ending};
 
-/// The person answered Claude Code's own dialog: there is nothing to say.
-pub const ANSWERED_IN_TERMINAL: &str = "answered_in_terminal";
 /// What the model reads when the person gave no reason.
 pub const DENIED: &str = "用户通过飞书拒绝";
 /// A reason is one person's sentence; more would not fit the reply.
@@ -34,17 +33,33 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
                 "interrupt": interrupt,
             },
         }),
-        Ending::TimedOut => fallback(session, "server_timeout", &timed_out(answer.patience)),
-        Ending::Terminal { .. } => {
-            fallback(session, ANSWERED_IN_TERMINAL, "已在终端处理，请在终端操作")
-        }
-        Ending::HookGone => fallback(session, "hook_gone", "请求已失效，请在终端操作"),
-        Ending::Orphaned => fallback(session, "daemon_restarted", "服务已重启，请在终端操作"),
+        Ending::TimedOut => fallback(
+            session,
+            ErrorWord::ServerTimeout,
+            &timed_out(answer.patience),
+        ),
+        // Claude Code takes a late interrupt, and a late one only.
+        Ending::Stopped { .. } => json!({
+            "success": true,
+            "session_id": session,
+            "decision": {"behavior": "deny", "message": message(None), "interrupt": true},
+        }),
+        Ending::Terminal { .. } | Ending::Ran(_) => fallback(
+            session,
+            ErrorWord::AnsweredInTerminal,
+            "已在终端处理，请在终端操作",
+        ),
+        Ending::HookGone => fallback(session, ErrorWord::HookGone, "请求已失效，请在终端操作"),
+        Ending::Orphaned => fallback(
+            session,
+            ErrorWord::DaemonRestarted,
+            "服务已重启，请在终端操作",
+        ),
         // A session's own asks never wait behind a hook.
-        Ending::Dropped { .. } => fallback(session, "dropped", "请求已失效，请在终端操作"),
+        Ending::Dropped { .. } => fallback(session, ErrorWord::Dropped, "请求已失效，请在终端操作"),
         Ending::Undeliverable { .. } => fallback(
             session,
-            "card_undeliverable",
+            ErrorWord::CardUndeliverable,
             "飞书卡片无法送达，请在终端操作",
         ),
     };
@@ -78,15 +93,19 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
 }
 
 /// Tells a hook that the terminal decides, for a reason that is no ending.
-pub fn encode_fallback(session: &str, error: &str, message: &str) -> Result<Vec<u8>, WireError> {
+pub fn encode_fallback(
+    session: &str,
+    error: ErrorWord,
+    message: &str,
+) -> Result<Vec<u8>, WireError> {
     frame(&fallback(session, error, message))
 }
 
-fn fallback(session: &str, error: &str, message: &str) -> Value {
+fn fallback(session: &str, error: ErrorWord, message: &str) -> Value {
     json!({
         "success": false,
         "fallback_to_terminal": true,
-        "error": error,
+        "error": error.as_str(),
         "session_id": session,
         "message": message,
     })
@@ -109,12 +128,13 @@ fn message(reason: Option<&str>) -> String {
 pub enum Decision {
     Allow(Extras),
     Deny {
-        message: String,
+        /// `None` where the person gave none.
+        reason: Option<String>,
         interrupt: bool,
     },
     /// Nothing is printed; Claude Code's own dialog decides.
     Terminal {
-        error: String,
+        error: ErrorWord,
         message: String,
         /// What the daemon knows besides.
         why: Option<String>,
@@ -130,14 +150,14 @@ pub fn decode(value: &Value, own: &Digest) -> Decision {
     };
     if value.get("success") != Some(&Value::Bool(true)) {
         return Decision::Terminal {
-            error: text("/error"),
+            error: ErrorWord::parse(&text("/error")),
             message: text("/message"),
             why: Some(text("/nod/why")).filter(|why| !why.is_empty()),
         };
     }
     if text("/nod/digest") != own.hex() {
         return Decision::Terminal {
-            error: "digest_mismatch".to_owned(),
+            error: ErrorWord::DigestMismatch,
             message: "the decision was made for another tool input".to_owned(),
             why: None,
         };
@@ -149,11 +169,11 @@ pub fn decode(value: &Value, own: &Digest) -> Decision {
             updated_input: extra("updated_input"),
         }),
         Some("deny") => Decision::Deny {
-            message: text("/decision/message"),
+            reason: Some(text("/decision/message")).filter(|message| message != DENIED),
             interrupt: value.pointer("/decision/interrupt") == Some(&Value::Bool(true)),
         },
         _ => Decision::Terminal {
-            error: "unknown_decision".to_owned(),
+            error: ErrorWord::UnknownDecision,
             message: "the daemon sent a decision this hook does not know".to_owned(),
             why: None,
         },
@@ -243,7 +263,7 @@ mod tests {
         assert_eq!(
             over_the_wire(&denied(Some("no"), true)),
             Decision::Deny {
-                message: "no".into(),
+                reason: Some("no".into()),
                 interrupt: true
             }
         );

@@ -1,6 +1,7 @@
-//! The seeds' bytes, nod's additions, and everything that is neither.
+//! The reference protocol's bytes, nod's additions, and everything that is neither.
 
 use super::*;
+use crate::claude::mailbox::Mailbox;
 use proptest::prelude::*;
 
 const SEED: &str = r#"{
@@ -50,6 +51,7 @@ fn every_message_and_ack_reads_back() {
         cwd: Some("/p/q".into()),
         agent: Some("explorer".into()),
         pid: Some(7),
+        mailbox: Mailbox::new("/tmp/m.sock", "token"),
     };
     let messages = [
         Message::Register(registration()),
@@ -64,6 +66,7 @@ fn every_message_and_ack_reads_back() {
         Message::Notify(Notice {
             project: "/p".into(),
             raw_input: vec![0, 255, 3],
+            mailbox: Mailbox::new("/tmp/m.sock", "token"),
         }),
         Message::Order(Order::Status),
         Message::Order(Order::Lock),
@@ -86,7 +89,7 @@ fn every_message_and_ack_reads_back() {
         },
         Ack::Refused {
             session: "s".into(),
-            error: "full".into(),
+            error: ErrorWord::Full,
             message: "too many requests are waiting".into(),
         },
     ];

@@ -2,8 +2,8 @@
 //! tell.
 
 use super::{
-    Answer, Ask, Choice, Fields, Format, Kind, MAX_ANSWER, Outcome, Problem, Question, Reply, Tap,
-    field, option_index, other_field,
+    Answer, Ask, Choice, Fields, Format, KEEP_PLANNING, Kind, MAX_ANSWER, Outcome, Problem,
+    Question, Reply, Tap, field, option_index, other_field,
 };
 
 impl Ask {
@@ -34,8 +34,20 @@ impl Ask {
             .questions
             .iter()
             .enumerate()
-            .map(|(i, question)| question.filled(i, fields));
+            .map(|(i, question)| question.filled(i, fields).map_err(|why| self.which(i, why)));
         Ok(Outcome::Answered(answers.collect::<Result<_, _>>()?))
+    }
+
+    /// Says of which question, where there are several, an answer is missing.
+    fn which(&self, index: usize, why: Problem) -> Problem {
+        match why {
+            Problem::Empty | Problem::YesOrNo | Problem::PickOne { .. }
+                if self.questions.len() > 1 =>
+            {
+                Problem::Unanswered { number: index + 1 }
+            }
+            other => other,
+        }
     }
 
     fn typed(&self, text: &str) -> Result<Vec<Answer>, Problem> {
@@ -86,9 +98,10 @@ impl Question {
             (Kind::Plan { .. }, Tap::ApprovePlanAndEdits) => {
                 Ok(Answer::PlanApproved { accept_edits: true })
             }
-            (Kind::Plan { .. }, Tap::RevisePlan) => words
-                .map(|text| Answer::PlanRevised(text.to_owned()))
-                .ok_or(Problem::SayWhatToChange),
+            (Kind::Plan { .. }, Tap::RevisePlan) => {
+                let text = words.unwrap_or(KEEP_PLANNING);
+                Ok(Answer::PlanRevised(text.to_owned()))
+            }
             _ => Err(Problem::NotThisQuestion),
         }
     }
@@ -109,7 +122,7 @@ impl Question {
             } => {
                 let own = fields.text(&other_field(index)).filter(|_| *other);
                 let mut picked = Vec::new();
-                for value in fields.all(&field(index)) {
+                for value in &fields.choices(&field(index)) {
                     if value.is_empty() {
                         continue;
                     }
@@ -206,7 +219,7 @@ fn yes_or_no(text: &str) -> Result<Answer, Problem> {
 }
 
 fn pick(options: &[Choice], multi: bool, other: bool, text: &str) -> Result<Answer, Problem> {
-    if let Some(index) = by_label(options, text) {
+    if let Some(index) = by_label(options, text).or_else(|| numbered(options, text)) {
         return Ok(Answer::Picked {
             options: vec![index],
             other: None,
@@ -231,7 +244,8 @@ fn pick(options: &[Choice], multi: bool, other: bool, text: &str) -> Result<Answ
     let mut missing = None;
     for part in &parts {
         let number = part.parse::<usize>().ok();
-        match by_label(options, part).or_else(|| number?.checked_sub(1)) {
+        let named = by_label(options, part).or_else(|| numbered(options, part));
+        match named.or_else(|| number?.checked_sub(1)) {
             Some(index) if index < options.len() => picked.push(index),
             _ => missing = missing.or(Some(number)),
         }
@@ -255,6 +269,18 @@ fn pick(options: &[Choice], multi: bool, other: bool, text: &str) -> Result<Answ
         }),
         _ => Err(Problem::PickOne { of: options.len() }),
     }
+}
+
+/// "1. `SQLite`": a number and the words of that very option.
+fn numbered(options: &[Choice], text: &str) -> Option<usize> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, rest) = text.split_at(end);
+    let index = number.parse::<usize>().ok()?.checked_sub(1)?;
+    let marks = |c: char| c.is_whitespace() || ".．。、)）:：".contains(c);
+    let label = rest.trim_start_matches(marks);
+    let is_marked = label.len() < rest.len();
+    (is_marked && by_label(options, label) == Some(index)).then_some(index)
 }
 
 fn by_label(options: &[Choice], text: &str) -> Option<usize> {

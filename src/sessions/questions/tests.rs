@@ -204,7 +204,10 @@ fn only_exact_words_approve_a_plan() {
         button: Some(Tap::RevisePlan),
         fields: fields(value),
     };
-    assert_eq!(ask.read(&revise(&json!({}))), Err(Problem::SayWhatToChange));
+    assert_eq!(
+        ask.read(&revise(&json!({}))),
+        answered(Answer::PlanRevised(KEEP_PLANNING.to_owned()))
+    );
     assert_eq!(
         ask.read(&revise(&json!({"q0_other":"smaller"}))),
         answered(Answer::PlanRevised("smaller".to_owned()))
@@ -242,4 +245,50 @@ fn equal_labels_are_told_apart_only_by_number() {
     });
     assert_eq!(ask.read(&text("same")), Err(Problem::PickOne { of: 2 }));
     assert_eq!(ask.read(&text("2")), picked(&[1], None));
+}
+
+#[test]
+fn a_number_beside_its_own_label_is_that_option() {
+    let choice = |label: &str| Choice {
+        label: label.to_owned(),
+        description: None,
+    };
+    let ask = |multi| {
+        of(Kind::Choice {
+            options: vec![choice("SQLite"), choice("2 servers"), choice("Redis")],
+            multi,
+            other: true,
+            optional: false,
+        })
+    };
+    for typed in ["1. SQLite", "1、sqlite", "1) SQLite", "1 SQLite"] {
+        assert_eq!(ask(false).read(&text(typed)), picked(&[0], None), "{typed}");
+    }
+    assert_eq!(ask(false).read(&text("2 servers")), picked(&[1], None));
+    assert_eq!(
+        ask(true).read(&text("1. SQLite, 3. Redis")),
+        picked(&[0, 2], None)
+    );
+    // Number and words of two options: neither is meant for certain.
+    let unclear = ask(false).read(&text("1. Redis"));
+    assert_eq!(unclear, picked(&[], Some("1. Redis")));
+}
+
+#[test]
+fn of_several_questions_the_unanswered_one_is_named() {
+    let any = |optional| Question {
+        kind: Kind::Text {
+            format: Format::Any,
+            optional,
+        },
+        ..of(Kind::Confirm).questions.remove(0)
+    };
+    let ask = Ask {
+        questions: vec![any(true), any(false)],
+    };
+    let form = Reply::Form {
+        button: None,
+        fields: Fields::default(),
+    };
+    assert_eq!(ask.read(&form), Err(Problem::Unanswered { number: 2 }));
 }

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use super::{AskEnding, ChildNo, Effect, Notice, Session, State, Unanswered};
-use crate::approvals::request::Millis;
 use crate::claude::stream::say::{Elicited, Say, Verdict};
 use crate::claude::stream::{Request, ToolRequest, Wanted};
+use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::questions::Ask;
 use crate::sessions::questions::claude::{self, Asked, Back};
@@ -20,6 +20,8 @@ const MAX_ASKS: usize = 32;
 pub(super) struct Open {
     pub(super) id: RequestId,
     pub(super) deadline: Millis,
+    /// A subagent asked it, and works on when the main agent's turn is over.
+    subagent: bool,
     what: What,
 }
 
@@ -64,14 +66,11 @@ impl Session {
         now: Millis,
         out: &mut Vec<Effect>,
     ) {
-        let State::Running(run) = &mut self.state else {
-            return;
-        };
-        if run.asks.iter().any(|open| open.id.as_str() == request.id) {
+        if self.asks.iter().any(|open| open.id.as_str() == request.id) {
             return;
         }
         let id = RequestId::parse(&request.id).ok();
-        let room = run.asks.len() < MAX_ASKS;
+        let room = self.asks.len() < MAX_ASKS;
         let write = |say| Effect::Write { child, say };
         let verdict = |request: String, verdict| write(Say::Verdict { request, verdict });
         match request.what {
@@ -89,8 +88,10 @@ impl Session {
                     out.push(verdict(request.id, deny));
                     return;
                 };
+                let subagent = tool.agent_id.is_some();
                 if needs_words(&tool) {
                     if let Some(question) = claude::tool(&tool.tool, &tool.input) {
+                        let id = (id, subagent);
                         return self.put(id, (tool.tool, tool.input), question, now, out);
                     }
                     let deny = Verdict::deny("This question could not be shown to the user.");
@@ -99,9 +100,10 @@ impl Session {
                     return;
                 }
                 let deadline = now + self.limits.approval;
-                run.asks.push(Open {
+                self.asks.push(Open {
                     id: id.clone(),
                     deadline,
+                    subagent,
                     what: What::Tool {
                         name: tool.tool.clone(),
                     },
@@ -120,7 +122,7 @@ impl Session {
                         claude::ELICITATION.to_owned(),
                         claude::elicited_input(&asked),
                     );
-                    return self.put(id, call, question, now, out);
+                    return self.put((id, false), call, question, now, out);
                 }
                 out.push(write(Say::Elicited {
                     request: request.id,
@@ -137,19 +139,17 @@ impl Session {
 
     fn put(
         &mut self,
-        id: RequestId,
+        (id, subagent): (RequestId, bool),
         (tool, input): (String, Value),
         (ask, asked): (Ask, Asked),
         now: Millis,
         out: &mut Vec<Effect>,
     ) {
-        let State::Running(run) = &mut self.state else {
-            return;
-        };
         let deadline = now + self.limits.question;
-        run.asks.push(Open {
+        self.asks.push(Open {
             id: id.clone(),
             deadline,
+            subagent,
             what: What::Question { ask, asked },
         });
         out.push(Effect::AskQuestion {
@@ -168,15 +168,16 @@ impl Session {
         out: &mut Vec<Effect>,
     ) {
         self.expire_asks(now, out);
-        let State::Running(run) = &mut self.state else {
+        let Some(child) = self.listening() else {
             return;
         };
-        let Some(at) = run.asks.iter().position(|open| open.id == *id) else {
+        let Some(at) = self.asks.iter().position(|open| open.id == *id) else {
             return;
         };
-        let open = run.asks.remove(at);
-        run.seen = now;
-        let child = run.child;
+        let open = self.asks.remove(at);
+        if let State::Running(run) = &mut self.state {
+            run.seen = now;
+        }
         let back = match (&open.what, verdict) {
             (
                 What::Question {
@@ -212,7 +213,12 @@ impl Session {
                 out,
                 |open| {
                     let because = "This could not be shown to the user, so nobody answered.";
-                    (open.refuse(because, false), Some(Notice::CannotAsk))
+                    let tool = match &open.what {
+                        What::Tool { name } => Some(name.clone()),
+                        What::Question { .. } => None,
+                    };
+                    let notice = Notice::NotBrought { tool };
+                    (open.refuse(because, false), Some(notice))
                 },
             ),
         }
@@ -269,11 +275,10 @@ impl Session {
         out: &mut Vec<Effect>,
         refusal: impl Fn(&Open) -> (Say, Option<Notice>),
     ) {
-        let State::Running(run) = &mut self.state else {
+        let Some(child) = self.listening() else {
             return;
         };
-        let child = run.child;
-        let over: Vec<Open> = run.asks.extract_if(.., |open| which(open)).collect();
+        let over: Vec<Open> = self.asks.extract_if(.., |open| which(open)).collect();
         for open in over {
             let (say, notice) = refusal(&open);
             // An elicitation's answer can't end the turn; an order can.
@@ -295,14 +300,39 @@ impl Session {
         }
     }
 
+    /// The main agent's turn is over: what it asked is refused, so that the
+    /// child never waits for it, and what its subagents asked stays open.
+    pub(super) fn end_turns_asks(&mut self, child: ChildNo, out: &mut Vec<Effect>) {
+        let over: Vec<Open> = self.asks.extract_if(.., |open| !open.subagent).collect();
+        for open in over {
+            let say = open.refuse("The turn ended before the user answered.", false);
+            out.push(Effect::Write { child, say });
+            out.push(Effect::Settle {
+                ask: open.id,
+                ending: AskEnding::Withdrawn,
+            });
+        }
+    }
+
+    /// Nobody is left who would take an answer.
+    pub(super) fn forget_asks(&mut self, ending: &AskEnding, out: &mut Vec<Effect>) {
+        for open in self.asks.drain(..) {
+            out.push(Effect::Settle {
+                ask: open.id,
+                ending: ending.clone(),
+            });
+        }
+    }
+
     pub(super) fn withdrawn(&mut self, request: &str, out: &mut Vec<Effect>) {
-        let State::Running(run) = &mut self.state else {
+        let Some(at) = self
+            .asks
+            .iter()
+            .position(|open| open.id.as_str() == request)
+        else {
             return;
         };
-        let Some(at) = run.asks.iter().position(|open| open.id.as_str() == request) else {
-            return;
-        };
-        let open = run.asks.remove(at);
+        let open = self.asks.remove(at);
         out.push(Effect::Settle {
             ask: open.id,
             ending: AskEnding::Withdrawn,

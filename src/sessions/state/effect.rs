@@ -1,9 +1,9 @@
 //! What happens to a session and what there is to do about it.
 
-use crate::approvals::request::Millis;
 use crate::claude::launch::Opening;
 use crate::claude::stream::say::{Mode, Say, Verdict};
 use crate::claude::stream::{Event, ToolRequest};
+use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::progress::View;
 use serde_json::Value;
@@ -29,6 +29,9 @@ pub enum Input {
         ask: RequestId,
         verdict: Verdict,
     },
+    /// The conversation went on elsewhere, and a child that rests has not seen
+    /// it.
+    WentOn,
     /// No answer will come from there.
     Unanswered {
         ask: RequestId,
@@ -174,6 +177,14 @@ pub enum Notice {
     },
     /// The agent asked something no card can hold.
     CannotAsk,
+    /// A tool, or a question, that Feishu could not be asked about.
+    NotBrought {
+        tool: Option<String>,
+    },
+    /// What ran beside the turns has ended with Claude Code.
+    BackgroundEnded {
+        tasks: Vec<String>,
+    },
     Mode(Mode),
     ModeRefused(Mode),
     /// The daemon restarted while a task ran; words continue the session.

@@ -1,12 +1,13 @@
 //! The seed's scenarios one by one; `model` plays the rest at random.
 
 use super::*;
+use crate::claude::exit::Exit;
 use crate::claude::stream::parse;
 use crate::claude::stream::say::Elicited;
 use serde_json::{Value, json};
 
+mod background;
 mod endings;
-
 mod model;
 
 const MINUTE: Millis = 60_000;
@@ -309,4 +310,96 @@ fn a_child_that_reports_no_stages_still_ends_its_texts() {
     session.on(text("t1"), 0);
     let effects = essential(session.on(line(1, &result("x")), 1));
     assert_eq!(effects[0], fate("t1", Fate::Done));
+}
+
+fn subagent_wants(id: &str) -> Value {
+    let mut wants = wants(id, "Bash", &json!({"command": "ls"}));
+    wants["request"]["agent_id"] = "a1".into();
+    wants
+}
+
+#[test]
+fn a_turns_end_leaves_a_subagents_request_open_and_its_answer_reaches_the_child() {
+    let mut session = session();
+    session.on(text("a"), 0);
+    session.on(line(1, &init()), 1);
+    session.on(line(1, &subagent_wants("r1")), 2);
+    let after = essential(session.on(line(1, &result("done")), 3));
+    let settled = |effect: &Effect| matches!(effect, Effect::Settle { .. });
+    assert!(!after.iter().any(settled), "{after:?}");
+    assert_eq!(session.status(), Status::WaitingForConfirmation);
+    assert_eq!(session.saved().asks, [ask("r1")]);
+    assert!(session.wake_at() <= Some(2 + Limits::default().approval));
+    let verdict = essential(session.on(answered("r1"), 4));
+    assert!(
+        matches!(
+            verdict.as_slice(),
+            [
+                Effect::Write {
+                    child: 1,
+                    say: Say::Verdict {
+                        verdict: Verdict::Allow { .. },
+                        ..
+                    }
+                },
+                Effect::Settle {
+                    ending: AskEnding::Decided,
+                    ..
+                }
+            ]
+        ),
+        "{verdict:?}"
+    );
+    assert_eq!(session.status(), Status::Idle);
+}
+
+#[test]
+fn a_request_that_outlives_its_turn_is_refused_in_time_and_ends_with_its_child() {
+    let resting = || {
+        let mut session = session();
+        session.on(text("a"), 0);
+        session.on(line(1, &init()), 1);
+        session.on(line(1, &subagent_wants("r1")), 2);
+        session.on(line(1, &result("done")), 3);
+        session
+    };
+    let mut late = resting();
+    let refused = late.on(Input::Tick, 2 + Limits::default().approval);
+    assert!(
+        refused.iter().any(|effect| matches!(
+            effect,
+            Effect::Write {
+                say: Say::Verdict {
+                    verdict: Verdict::Deny { .. },
+                    ..
+                },
+                ..
+            }
+        )),
+        "{refused:?}"
+    );
+    for (input, ending) in [
+        (ended(1, Exit::Finished), AskEnding::ChildGone),
+        (Input::Command(Order::Stop), AskEnding::Cancelled),
+    ] {
+        let over = resting().on(input, 5);
+        let settle = Effect::Settle {
+            ask: ask("r1"),
+            ending,
+        };
+        assert!(over.contains(&settle), "{over:?}");
+    }
+}
+
+#[test]
+fn what_the_main_agent_asked_gets_its_verdict_when_the_turn_is_over() {
+    let mut session = session();
+    session.on(text("a"), 0);
+    session.on(line(1, &init()), 1);
+    session.on(line(1, &wants("r1", "Bash", &json!({"command": "ls"}))), 2);
+    let after = session.on(line(1, &result("done")), 3);
+    let refused = after.iter().any(|effect| {
+        matches!(effect, Effect::Write { say: Say::Verdict { request, verdict: Verdict::Deny { .. } }, .. } if request == "r1")
+    });
+    assert!(refused, "{after:?}");
 }

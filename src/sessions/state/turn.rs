@@ -1,18 +1,16 @@
 //! One turn of a session's child: the words it was given, what it waits for,
 //! and how it ends.
 
-use super::asks::Open;
-use super::{AskEnding, ChildNo, Effect, Fate, Finish, How, Notice, Session, State, Text};
-use crate::approvals::request::Millis;
+use super::{ChildNo, Effect, Fate, Finish, How, Notice, Session, State, Text};
 use crate::claude::stream::say::Say;
 use crate::claude::stream::{Stage, TurnEnd};
+use crate::clock::Millis;
 use crate::sessions::progress::Progress;
 
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) child: ChildNo,
     pub(super) texts: Vec<Sent>,
-    pub(super) asks: Vec<Open>,
     pub(super) seen: Millis,
     pub(super) progress: Progress,
     /// Whether this child reports how far each text came.
@@ -26,13 +24,7 @@ pub(super) struct Sent {
     pub(super) started: bool,
 }
 
-pub(super) fn abandon(run: Running, ending: &AskEnding, out: &mut Vec<Effect>) {
-    for open in run.asks {
-        out.push(Effect::Settle {
-            ask: open.id,
-            ending: ending.clone(),
-        });
-    }
+pub(super) fn abandon(run: Running, out: &mut Vec<Effect>) {
     let unread = run.texts.iter().filter(|sent| !sent.started).count();
     for sent in run.texts {
         let fate = if sent.started && run.stages {
@@ -55,13 +47,8 @@ impl Session {
         let State::Running(run) = std::mem::replace(&mut self.state, State::Idle) else {
             return;
         };
-        let mut run = *run;
-        for open in std::mem::take(&mut run.asks) {
-            out.push(Effect::Settle {
-                ask: open.id,
-                ending: AskEnding::Withdrawn,
-            });
-        }
+        let run = *run;
+        self.end_turns_asks(run.child, out);
         let how = if end.was_interrupted() {
             How::Interrupted
         } else if end.is_api_error() {
@@ -101,20 +88,20 @@ impl Session {
             State::Running(Box::new(Running {
                 texts: waiting,
                 stages: run.stages,
-                ..Running::new(run.child, now, self.limits.progress)
+                ..Running::new(run.child, run.progress.began(), now, self.limits.progress)
             }))
         };
     }
 }
 
 impl Running {
-    pub(super) fn new(child: ChildNo, now: Millis, progress: Millis) -> Self {
+    /// A turn of the task that began then.
+    pub(super) fn new(child: ChildNo, began: Millis, now: Millis, progress: Millis) -> Self {
         Self {
             child,
             texts: Vec::new(),
-            asks: Vec::new(),
             seen: now,
-            progress: Progress::new(now, progress),
+            progress: Progress::new(began, progress),
             stages: false,
             words: None,
         }

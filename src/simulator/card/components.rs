@@ -16,7 +16,7 @@ pub(super) const FIELD: Attributes = &[
     ("disabled_tips", PLAIN),
     ("behaviors", Kind::Behaviors),
     ("confirm", CONFIRM),
-    ("width", Kind::Str),
+    ("width", Kind::Measure(&["default", "fill", "auto"])),
 ];
 
 const SELECT: Attributes = &[
@@ -37,10 +37,10 @@ const MULTI_SELECT: Attributes = &[
 const TEXT_STYLE: Attributes = &[
     ("content", Kind::Str),
     ("i18n_content", Kind::Locales),
-    ("text_size", Kind::Str),
-    ("text_color", Kind::Str),
+    ("text_size", Kind::TextSize),
+    ("text_color", Kind::Colour),
     ("text_align", ALIGN),
-    ("lines", Kind::Int),
+    ("lines", Kind::Count(1, 1_000)),
 ];
 
 const fn part(
@@ -103,7 +103,7 @@ pub(super) const COMPONENTS: &[Component] = &[
         &[
             ("content", Kind::Str),
             ("i18n_content", Kind::Locales),
-            ("text_size", Kind::Str),
+            ("text_size", Kind::TextSize),
             ("text_align", ALIGN),
             ("icon", ICON),
         ],
@@ -112,7 +112,11 @@ pub(super) const COMPONENTS: &[Component] = &[
         "div",
         Role::Content,
         &["text"],
-        &[("text", TEXT), ("icon", ICON), ("width", Kind::Str)],
+        &[
+            ("text", TEXT),
+            ("icon", ICON),
+            ("width", Kind::Measure(&["fill", "auto"])),
+        ],
     ),
     component("hr", Role::Content, &[], &[]),
     component(
@@ -183,7 +187,7 @@ pub(super) const COMPONENTS: &[Component] = &[
             ),
             ("horizontal_spacing", Kind::Spacing),
             ("horizontal_align", ALIGN),
-            ("background_style", Kind::Str),
+            ("background_style", Kind::Colour),
             ("action", Kind::Free),
         ],
     ),
@@ -193,15 +197,15 @@ pub(super) const COMPONENTS: &[Component] = &[
         &["elements"],
         &[
             ("elements", Kind::Elements),
-            ("width", Kind::Str),
-            ("weight", Kind::Int),
+            ("width", Kind::Measure(&["auto", "weighted"])),
+            ("weight", Kind::Count(1, 5)),
             ("vertical_align", VERTICAL),
             ("horizontal_align", ALIGN),
             ("vertical_spacing", Kind::Spacing),
             ("horizontal_spacing", Kind::Spacing),
             ("direction", DIRECTION),
             ("padding", Kind::Spacing),
-            ("background_style", Kind::Str),
+            ("background_style", Kind::Colour),
             ("action", Kind::Free),
             ("element_id", Kind::Str),
             ("margin", Kind::Spacing),
@@ -217,9 +221,9 @@ pub(super) const COMPONENTS: &[Component] = &[
             ("header", Kind::Object(PANEL_HEADER)),
             (
                 "border",
-                Kind::Object(&[("color", Kind::Str), ("corner_radius", Kind::Str)]),
+                Kind::Object(&[("color", Kind::Colour), ("corner_radius", Kind::Spacing)]),
             ),
-            ("background_color", Kind::Str),
+            ("background_color", Kind::Colour),
             ("direction", DIRECTION),
             ("padding", Kind::Spacing),
             ("vertical_spacing", Kind::Spacing),
@@ -289,15 +293,15 @@ pub(super) const COMPONENTS: &[Component] = &[
             ("placeholder", PLAIN),
             ("default_value", Kind::Str),
             ("i18n_default_value", Kind::Locales),
-            ("max_length", Kind::Int),
+            ("max_length", Kind::Count(1, 1_000)),
             (
                 "input_type",
                 Kind::OneOf(&["text", "multiline_text", "password"]),
             ),
             ("show_icon", Kind::Bool),
-            ("rows", Kind::Int),
+            ("rows", Kind::Count(1, 100)),
             ("auto_resize", Kind::Bool),
-            ("max_rows", Kind::Int),
+            ("max_rows", Kind::Count(1, 100)),
             ("label", PLAIN),
             ("label_position", Kind::OneOf(&["top", "left"])),
             ("value", Kind::Free),
@@ -356,11 +360,11 @@ const PANEL_HEADER: Attributes = &[
         Kind::OneOf(&["left", "right", "follow_text"]),
     ),
     ("icon_expanded_angle", Kind::Int),
-    ("background_color", Kind::Str),
+    ("background_color", Kind::Colour),
     ("vertical_align", VERTICAL),
     ("padding", Kind::PanelPadding),
     ("position", Kind::OneOf(&["top", "bottom"])),
-    ("width", Kind::Str),
+    ("width", Kind::Measure(&["fill", "auto", "auto_when_fold"])),
 ];
 
 const FORM: Attributes = &[

@@ -10,6 +10,14 @@ pub(super) enum Kind {
     /// A string of at most this many characters.
     Short(usize),
     OneOf(&'static [&'static str]),
+    /// A whole number in these bounds.
+    Count(i64, i64),
+    /// The size of a text, by its documented name or one of the card's own.
+    TextSize,
+    /// A colour by its documented name, with or without its shade.
+    Colour,
+    /// One of these words, or a length in pixels.
+    Measure(&'static [&'static str]),
     Strings,
     /// Any object: a callback value, a chart specification.
     Free,

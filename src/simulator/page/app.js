@@ -2,8 +2,11 @@
 
 import { drawCard } from "./card.js";
 import { announce, failure, toast } from "./dialog.js";
-import { byId, call, clock, el } from "./dom.js";
+import { byId, call, clock, el, fresh, label, recall, remember } from "./dom.js";
 import { drawGuide, drawOver, note, sceneNow, wrote } from "./guide.js";
+import { sheet } from "./sheet.js";
+import { count } from "./tally.js";
+import { drawTerminal, play, wireTerminal } from "./terminal.js";
 import { drawTravel, travelled } from "./travel.js";
 import { language, localised, say, setLanguage } from "./words.js";
 
@@ -20,7 +23,9 @@ const unread = new Map();
 
 const owner = () => state.users[0];
 const isGroup = (chat) => state.groups.includes(chat);
-const ownChats = () => [state.me.chat_id, ...state.groups];
+const ownChats = () => [...state.me.chats.map((chat) => chat.chat_id), ...state.groups];
+/** The app whose bot is spoken to in a private chat. */
+const appOf = (chat) => state.me.chats.find((known) => known.chat_id === chat);
 
 /** The name this page gives a person or the bot. */
 function name(openId) {
@@ -30,7 +35,9 @@ function name(openId) {
 }
 
 function chatName(chat) {
-  return isGroup(chat) ? say("group") : say("bot");
+  if (isGroup(chat)) return say("group");
+  const app = appOf(chat);
+  return app && state.me.chats.length > 1 ? `${say("bot")} · ${app.bot} (${app.app_id.slice(-4)})` : say("bot");
 }
 
 /** What stands for a message in the list of chats and in a quote. */
@@ -45,6 +52,7 @@ function summary(message) {
 function textOf(message) {
   try {
     const content = JSON.parse(message.content);
+    if (content.file_name) return content.file_name;
     return (content.text ?? "").replace(/@_user_\d+ ?/g, "");
   } catch {
     return message.content;
@@ -57,12 +65,10 @@ function drawChats() {
     const count = unread.get(chat) ?? 0;
     const button = el("button", {
       type: "button", class: "chat-pick", "aria-current": chat === state.chat ? "true" : null, "data-chat": isGroup(chat) ? "group" : "bot",
-      onclick: () => show(chat),
+      onclick: () => show(chat), title: last ? summary(last) : null,
     },
     el("span", { class: `face ${isGroup(chat) ? "face-group" : "face-bot"}`, "aria-hidden": "true" }, isGroup(chat) ? "#" : "n"),
-    el("span", { class: "chat-line" },
-      el("span", { class: "chat-title" }, chatName(chat)),
-      el("span", { class: "chat-last" }, last ? summary(last) : "")),
+    el("span", { class: "chat-title" }, chatName(chat)),
     count ? el("span", { class: "badge", "aria-label": say("unread", { n: count }) }, String(count)) : null);
     return el("li", {}, button);
   }));
@@ -78,7 +84,15 @@ function drawPeople() {
 function become(user) {
   state.me = user;
   drawPeople();
-  show(isGroup(state.chat) ? state.chat : user.chat_id);
+  show(ownChats().includes(state.chat) ? state.chat : user.chat_id);
+}
+
+/** Takes the people and the apps as they are now: a scan may have made one. */
+async function meet() {
+  const people = await call("/control/people");
+  state.users = people.users;
+  state.groups = people.groups;
+  state.me = state.users.find((user) => user.open_id === state.me?.open_id) ?? owner();
 }
 
 function show(chat) {
@@ -112,7 +126,7 @@ function drawMessage(message) {
   const parent = message.parent_id ? messages.get(message.parent_id) : null;
   const content = message.deleted
     ? el("p", { class: "recalled" }, say("recalled"))
-    : message.card ? card(message) : el("p", { class: "bubble" }, textOf(message));
+    : message.card ? card(message) : message.msg_type === "file" ? file(message) : el("p", { class: "bubble" }, textOf(message));
   return el("li", { class: `message${mine ? " mine" : ""}`, id: message.message_id, tabindex: "-1" },
     el("span", { class: `face ${bot ? "face-bot" : mine ? "face-me" : "face-other"}`, "aria-hidden": "true" }, bot ? "n" : name(message.sender).slice(0, 1)),
     el("div", { class: "message-body" },
@@ -121,6 +135,24 @@ function drawMessage(message) {
         message.deleted ? null : el("button", { type: "button", class: "reply", onclick: () => quote(message) }, `↩ ${say("reply")}`)),
       parent ? el("p", { class: "message-quote" }, summary(parent)) : null,
       content));
+}
+
+/** A file: its name, and its text once somebody asks for it. */
+function file(message) {
+  const shown = el("pre", { class: "file-text", hidden: true });
+  const open = el("button", { type: "button", class: "file-open", onclick: async () => {
+    try {
+      const kept = await call(`/control/files/${message.message_id}`);
+      const bytes = Uint8Array.from(atob(kept.base64), (letter) => letter.charCodeAt(0));
+      shown.textContent = new TextDecoder().decode(bytes);
+      shown.hidden = false;
+      const saved = el("a", { href: URL.createObjectURL(new Blob([bytes])), download: kept.file_name }, say("saveFile"));
+      open.replaceWith(saved);
+    } catch (error) {
+      failure(null, error.message);
+    }
+  } }, say("openFile"));
+  return el("div", { class: "bubble file" }, el("span", {}, `📄 ${textOf(message)} `), open, shown);
 }
 
 function card(message) {
@@ -174,7 +206,9 @@ async function send() {
   const box = byId("text");
   const text = box.value.trim();
   if (!text || state.over) return;
-  const written = { user: state.me.open_id, chat_id: state.chat, text, mention_bot: isGroup(state.chat) };
+  const written = { user: state.me.open_id, text, mention_bot: isGroup(state.chat) };
+  if (isGroup(state.chat)) written.chat_id = state.chat;
+  else written.app_id = appOf(state.chat)?.app_id;
   if (state.parent) written.parent_id = state.parent;
   box.value = "";
   quote(null);
@@ -208,13 +242,13 @@ async function refresh(id) {
   }
   const list = byId("messages");
   const atEnd = list.scrollHeight - list.clientHeight - list.scrollTop < NEAR_END;
-  const before = old.querySelector("h3")?.textContent;
+  const before = old.querySelector(".card-title")?.textContent;
   const hadFocus = old.contains(document.activeElement);
   const fresh = drawMessage(message);
   old.replaceWith(fresh);
   if (atEnd && fresh === list.lastElementChild) reveal(fresh);
   if (hadFocus) fresh.focus({ preventScroll: true });
-  const after = fresh.querySelector("h3")?.textContent;
+  const after = fresh.querySelector(".card-title")?.textContent;
   if (after && after !== before) announce(say("nowSays", { title: after }));
 }
 
@@ -224,7 +258,14 @@ async function take(entries, live) {
   let opened = false;
   for (const entry of entries) {
     if (["message", "card", "reaction"].includes(entry.kind)) changed.add(entry.message_id);
-    if (entry.kind === "note") opened = note(entry) || opened;
+    const what = count(entry);
+    play(entry, what);
+    if (entry.kind === "note") opened = note(entry, what) || opened;
+    if (entry.kind === "registration" && entry.app_id && !state.me.chats.some((chat) => chat.app_id === entry.app_id)) {
+      await meet();
+      drawPeople();
+      drawChats();
+    }
   }
   for (const id of changed) await refresh(id);
   if (opened && live) openScene();
@@ -265,6 +306,7 @@ async function follow() {
 function end() {
   state.over = true;
   drawOver();
+  byId("kill").disabled = true;
   byId("text").disabled = true;
   byId("send").disabled = true;
   announce(say("over"));
@@ -272,13 +314,19 @@ function end() {
 
 function words() {
   document.title = say("page");
-  byId("act-as").textContent = say("actAs");
+  byId("tagline").textContent = say("tagline");
+  byId("people").setAttribute("aria-label", say("actAs"));
   byId("language").textContent = say("languageShort");
-  byId("language").setAttribute("aria-label", say("language"));
+  label("language", say("language"));
   byId("theme").textContent = "◐";
-  byId("theme").setAttribute("aria-label", say("theme"));
+  label("theme", say("theme"));
+  byId("rail-title").textContent = say("scenes");
+  byId("list-title").textContent = say("scenes");
   byId("travel-title").textContent = say("travel");
-  byId("travel-open").setAttribute("aria-label", say("travel"));
+  byId("travel-open").textContent = "⇄";
+  label("travel-open", say("travel"));
+  byId("list-close").textContent = "✕";
+  byId("list-close").setAttribute("aria-label", say("close"));
   byId("travel-hint").textContent = say("travelHint");
   byId("travel-close").textContent = "✕";
   byId("travel-close").setAttribute("aria-label", say("close"));
@@ -292,21 +340,15 @@ function drawAll() {
   words();
   drawPeople();
   show(state.chat);
+  drawTerminal();
   drawGuide();
   drawTravel(name);
-}
-
-/** On narrow screens what travels is a sheet above everything else. */
-function travelSheet(open) {
-  byId("travel").classList.toggle("open", open);
-  for (const id of ["side", "chat", "guide"]) byId(id).inert = open;
-  byId("travel-open").setAttribute("aria-expanded", String(open));
-  (open ? byId("travel-close") : byId("travel-open")).focus();
 }
 
 function wire() {
   byId("language").addEventListener("click", () => {
     setLanguage(language() === "en" ? "zh" : "en");
+    remember("language", language());
     drawAll();
     call("/control/note", { ask: "speak", lang: language() });
   });
@@ -314,10 +356,11 @@ function wire() {
     const dark = document.documentElement.dataset.theme
       ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     document.documentElement.dataset.theme = dark === "dark" ? "light" : "dark";
+    remember("theme", document.documentElement.dataset.theme);
   });
-  byId("travel-open").addEventListener("click", () => travelSheet(true));
-  byId("travel-close").addEventListener("click", () => travelSheet(false));
-  byId("travel").addEventListener("keydown", (event) => { if (event.key === "Escape") travelSheet(false); });
+  sheet("travel", () => drawTravel(name));
+  sheet("list");
+  wireTerminal();
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     send();
@@ -342,11 +385,18 @@ function wire() {
 
 async function start() {
   const asked = new URLSearchParams(location.search).get("lang");
-  setLanguage(asked ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
-  const people = await call("/control/people");
-  state.users = people.users;
-  state.groups = people.groups;
-  state.me = owner();
+  // A new address says which language it wants; a reload keeps what was chosen.
+  const kept = fresh ? null : recall("language");
+  setLanguage(kept ?? asked ?? (navigator.language.startsWith("zh") ? "zh" : "en"));
+  const theme = recall("theme");
+  if (["light", "dark"].includes(theme)) document.documentElement.dataset.theme = theme;
+  try {
+    await meet();
+  } catch (refused) {
+    byId("chat-name").textContent = say("noTokenTitle");
+    byId("chat-note").textContent = refused.status === 401 ? say("noToken") : refused.message;
+    return;
+  }
   state.chat = owner().chat_id;
   wire();
   drawAll();

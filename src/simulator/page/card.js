@@ -81,11 +81,15 @@ function drawColumns(node, context) {
   const grey = node.background_style === "grey" ? " ground-grey" : "";
   return el("div", { class: `columns flex-${mode}${grey}` }, (node.columns ?? []).map((column) => {
     const box = el("div", { class: "column" }, drawAll(column.elements, context));
+    if (column.vertical_spacing) box.style.gap = spacing(column.vertical_spacing);
     if (column.width === "weighted") box.style.flexGrow = String(Math.min(Math.max(Number(column.weight) || 1, 1), 5));
     else if (mode === "none") box.classList.add("column-auto");
     return box;
   }));
 }
+
+const SPACES = { small: "4px", medium: "8px", large: "12px", extra_large: "16px" };
+const spacing = (value) => SPACES[value] ?? (/^\d{1,2}px$/.test(value) ? value : "8px");
 
 function drawPanel(node, context) {
   const title = node.header?.title ?? {};

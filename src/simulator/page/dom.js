@@ -16,20 +16,62 @@ export function el(tag, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
+/** Says what a button without words is for, to whoever listens or points. */
+export function label(id, words) {
+  byId(id).setAttribute("aria-label", words);
+  byId(id).title = words;
+}
+
 /** A clock time in the reader's own zone. */
 export function clock(ms, seconds = false) {
   const format = { hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined, hour12: false };
   return new Date(ms).toLocaleTimeString([], format);
 }
 
+const YEAR_SECONDS = 31536000;
+
+/** Kept by cookies, which outlive the port of one demo. */
+export function remember(name, value) {
+  document.cookie = `nod-${name}=${value}; path=/; max-age=${YEAR_SECONDS}; samesite=strict`;
+}
+
+export function recall(name) {
+  const found = document.cookie.split("; ").find((part) => part.startsWith(`nod-${name}=`));
+  return found ? found.split("=")[1] : null;
+}
+
+/** Whether the page was opened by the whole address, and not loaded again. */
+export const fresh = location.hash.length > 1;
+
+/** What the address of the page says after its `#`, kept for a reload and out of the history. */
+function ticket() {
+  const given = location.hash.slice(1);
+  if (given) {
+    sessionStorage.setItem("token", given);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
+  return sessionStorage.getItem("token");
+}
+
+const token = ticket();
+
+/** An answer that could not be had; `status` says why. */
+class Refused extends Error {
+  constructor(status, why) {
+    super(why ?? `HTTP ${status}`);
+    this.status = status;
+  }
+}
+
 export async function call(path, body) {
-  const options = body === undefined ? {} : {
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  const options = body === undefined ? { headers } : {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { ...headers, "content-type": "application/json" },
     body: JSON.stringify(body),
   };
   const response = await fetch(path, options);
   const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error ?? `HTTP ${response.status}`);
+  if (!response.ok) throw new Refused(response.status, answer.error);
   return answer;
 }

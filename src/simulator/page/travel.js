@@ -1,20 +1,13 @@
 // What travels: each step between hook, daemon and Feishu in words, with its raw data.
 
 import { byId, clock, el } from "./dom.js";
+import { decision, span } from "./tally.js";
 import { language, localised, pick, say } from "./words.js";
 
 const MAX_STEPS = 200;
 const entries = [];
 /** When each tap was pushed, by push number: latencies come with the outcome. */
 const latencies = new Map();
-
-function decision(stdout) {
-  try {
-    return JSON.parse(stdout).hookSpecificOutput.decision;
-  } catch {
-    return null;
-  }
-}
 
 function printed(stdout) {
   const made = decision(stdout);
@@ -31,10 +24,6 @@ function asked(stdin) {
   const input = stdin.tool_input ?? {};
   const what = input.command ?? input.file_path ?? input.url ?? "";
   return what ? `${stdin.tool_name} · ${what}` : stdin.tool_name;
-}
-
-function span(ms) {
-  return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
 /** A step as `{from, to, text, aside, raw}`, or null for what is no step. */

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use prost::bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -256,7 +257,7 @@ fn invalid(problem: &str) -> Refusal {
     )
 }
 
-fn too_long() -> Refusal {
+pub(in crate::simulator) fn too_long() -> Refusal {
     Refusal::new(
         230_025,
         "The length of the message content reaches its limit.",
@@ -297,6 +298,10 @@ impl World {
             }
         }
         let card = check_content(&draft.msg_type, &draft.content)?;
+        let file = match draft.msg_type.as_str() {
+            "file" => Some(self.uploaded(app, &draft.content)?),
+            _ => None,
+        };
         self.pace_chat(&chat, now)?;
         let id = format!("om_{}", self.mint.hex(32));
         let mut message = Message::new(app, id.clone(), chat, now);
@@ -309,9 +314,17 @@ impl World {
             if draft.in_thread && message.thread_id.is_none() {
                 message.thread_id = Some(format!("omt_{}", self.mint.hex(16)));
             }
+            // In a topic every message replies to its root.
+            if message.thread_id.is_some() {
+                message.parent_id.clone_from(&message.root_id);
+            }
         }
         message.msg_type = draft.msg_type;
         message.content = draft.content;
+        if let Some((key, name, bytes)) = file {
+            message.content = json!({"file_key": key, "file_name": name}).to_string();
+            self.keep_resource(&id, &key, "file", bytes);
+        }
         message.card = card.map(|(card, _)| card);
         message.uuid.clone_from(&draft.uuid);
         if let Some(uuid) = draft.uuid {
@@ -323,6 +336,15 @@ impl World {
         }
         self.messages.insert(message);
         Ok(id)
+    }
+
+    /// The file that a message's content names: key, name, bytes.
+    fn uploaded(&self, app: usize, content: &str) -> Result<(String, String, Bytes), Refusal> {
+        let content: Value = serde_json::from_str(content).unwrap_or_default();
+        let key = content["file_key"].as_str().unwrap_or_default();
+        let file = self.uploads.get(app, key);
+        file.map(|(name, bytes)| (key.to_owned(), name, bytes))
+            .ok_or_else(|| invalid("file_key is invalid"))
     }
 
     /// The message a call names, if it still exists.

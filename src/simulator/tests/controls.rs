@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Answer, Link, call};
 use super::{LIMIT, card, ready, start, title};
-use crate::simulator::{Armed, Options, Simulator};
+use crate::simulator::{App, Armed, Options, Simulator};
 
 async fn post(simulator: &Simulator, path: &str, body: &Value) -> Answer {
     let request = format!("POST /control/{path}");
@@ -48,6 +48,30 @@ async fn a_card_is_found_tapped_and_seen_again() {
     assert_eq!(waited.status, 200);
     let replies = get(&simulator, "wait?replies=1").await.json();
     assert_eq!(replies["replies"], 1);
+}
+
+/// As the page needs it for an app that a scan made.
+#[tokio::test]
+async fn a_person_has_a_chat_with_the_bot_of_each_app() {
+    let second = App {
+        id: "cli_5ec00d0000000002".to_owned(),
+        ..App::default()
+    };
+    let options = Options {
+        apps: vec![App::default(), second.clone()],
+        ..Options::default()
+    };
+    let simulator = Simulator::start(options).await.unwrap();
+    let people = get(&simulator, "people").await.json();
+    let chats = people["users"][0]["chats"].as_array().unwrap();
+    assert_eq!(chats.len(), 2);
+    assert_eq!(chats[0]["chat_id"], people["users"][0]["chat_id"]);
+    assert_eq!(chats[1]["app_id"], second.id.as_str());
+    assert_ne!(chats[0]["chat_id"], chats[1]["chat_id"]);
+    let text = json!({"text": "hi", "user": "owner", "app_id": second.id});
+    post(&simulator, "text", &text).await;
+    let written = get(&simulator, "messages").await.json();
+    assert_eq!(written["messages"][0]["chat_id"], chats[1]["chat_id"]);
 }
 
 #[tokio::test]
@@ -240,7 +264,7 @@ fn every_documented_fault_can_be_read() {
         .filter_map(|line| line.strip_prefix("| `{\"fault\""))
         .filter_map(|rest| rest.split("` |").next())
         .collect();
-    assert_eq!(bodies.len(), 33);
+    assert_eq!(bodies.len(), 41);
     for body in bodies {
         let body = format!("{{\"fault\"{body}");
         let value: Value = serde_json::from_str(&body).expect(&body);
@@ -260,6 +284,43 @@ async fn the_page_is_served_to_this_machine_only() {
         let elsewhere = raw(address, &request, "evil.example:80").await;
         assert!(elsewhere.starts_with("HTTP/1.1 403"), "{elsewhere}");
     }
+}
+
+#[tokio::test]
+async fn without_the_token_nobody_taps_writes_or_reads() {
+    let options = Options {
+        control_token: Some("a-token".to_owned()),
+        ..Options::default()
+    };
+    let sim = Simulator::start(options).await.unwrap();
+    let address = sim.addresses().control;
+    for shown in [
+        None,
+        Some(""),
+        Some("a-tokem"),
+        Some("a-toke"),
+        Some("a-token2"),
+    ] {
+        for (request, body) in [
+            ("GET /control/people", None),
+            ("GET /control/nothing", None),
+            ("POST /control/text", Some(r#"{"text": "hi"}"#)),
+            ("POST /control/click", Some("{}")),
+        ] {
+            let answer = call(address, request, shown, body).await;
+            assert_eq!(answer.status, 401, "{request} {shown:?}");
+        }
+    }
+    assert_eq!(sim.message_count(), 0);
+    let text = r#"{"text": "hi"}"#;
+    let answer = call(address, "POST /control/text", Some("a-token"), Some(text)).await;
+    assert_eq!(answer.status, 200);
+    let page = raw(address, "GET / HTTP/1.1", &address.to_string()).await;
+    assert!(
+        page.starts_with("HTTP/1.1 200") && !page.contains("a-token"),
+        "{page}"
+    );
+    assert!(sim.page("en").ends_with("/?lang=en#a-token"));
 }
 
 async fn raw(address: std::net::SocketAddr, request: &str, host: &str) -> String {

@@ -1,19 +1,18 @@
 //! A permission request around an input, as if a person in a project asked it.
 
-use nod::approvals::request::{Digest, Origin, Request};
+use nod::approvals::request::{Caller, Digest, Origin, Request};
 use nod::ids::RequestId;
-use nod::rules::Rule;
 use serde_json::Value;
 
 pub(crate) const PROJECT: &str = "/home/lin/shop";
 
-pub(crate) fn request(tool: &str, input: Value, suggested: Vec<Rule>) -> Request {
+pub(crate) fn request(tool: &str, input: Value) -> Request {
     Request {
         id: RequestId::parse("r-1").expect("an id"),
         tool: tool.to_owned(),
         digest: Digest::of(&input),
         input,
-        suggested,
+        real: nod::approvals::request::RealPath::Unasked,
         origin: Origin {
             machine: "mbp".to_owned(),
             user: "lin".to_owned(),
@@ -24,6 +23,7 @@ pub(crate) fn request(tool: &str, input: Value, suggested: Vec<Rule>) -> Request
             agent: None,
             pid: None,
             hosted: false,
+            caller: Caller::default(),
         },
         asked_at: 1_000,
         deadline: 61_000,

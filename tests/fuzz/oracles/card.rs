@@ -1,15 +1,17 @@
 //! Any tool input, answer or reason on a card: it fits, its markdown is ours
 //! alone, nothing in it is hidden, and it has no button that was not offered.
+//! Nothing elided can be allowed unless it went out whole before, and no mask
+//! stands in the place of a command.
 
 use nod::approvals::request::{Ending, Operator, Request};
-use nod::cards::escape::{self, Budget, Shape};
 use nod::cards::{
-    Action, MAX_CARD, ending, linked, markdown, notice, permission, progress, question,
+    Action, MAX_CARD, ending, linked, markdown, notice, permission, progress, question, whole,
 };
 use nod::ids::{SessionId, UserId};
 use nod::rules;
 use nod::sessions::questions::{self, Tap};
-use nod::wording::Lang;
+use nod::text::escape::{self, Budget, Shape};
+use nod::text::{Lang, secrets};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -37,10 +39,11 @@ pub(crate) fn check(bytes: &[u8]) {
     let tool = TOOLS[usize::from(*kind >> 1) % TOOLS.len()];
     let lang = if kind & 1 == 0 { Lang::Zh } else { Lang::En };
     let input = serde_json::from_slice(rest).unwrap_or_else(|_| whole_of(&text));
-    let mut request = asked::request(tool, input, Vec::new());
+    let mut request = asked::request(tool, input);
     request.origin.branch = Some(text.clone());
     request.origin.agent = Some(text.clone());
     escapes(&text);
+    masks(&text);
     waits(&request, lang);
     ends(&request, &text, lang);
     tells(&text, lang);
@@ -86,12 +89,19 @@ fn escapes(text: &str) {
 fn waits(request: &Request, lang: Lang) {
     let offer = rules::offer(request);
     let values = |action: Action| json!({"action": action.as_str()});
-    let card = permission::pending(request, &offer, &values, lang);
+    let nothing = whole::Before::Nothing;
+    let drawn = permission::pending_after(request, &offer, 0, &nothing, &values, MAX_CARD, lang);
+    let card = drawn.card;
     let ours = &ours(lang).waiting;
     is_sound(&card, MAX_CARD, ours);
-    let offered = permission::choices(request, &offer);
+    let offered = permission::choices(request, &offer, false);
     let buttons = buttons_of(&card);
     assert!(buttons.contains(&"deny".to_owned()));
+    let allows = |name: &String| ["allow", "always", "session", "wider"].contains(&name.as_str());
+    if drawn.elided {
+        assert!(!buttons.iter().any(allows), "what is not shown is allowed");
+        sent_whole(request, lang);
+    }
     for button in &buttons {
         let action = Action::parse(button).expect("an action of ours");
         assert!(offered.contains(&action), "{button} was not offered");
@@ -100,15 +110,87 @@ fn waits(request: &Request, lang: Lang) {
     let linked_card = linked::waiting(request, &offer, 1, &links, lang);
     is_sound(&linked_card, linked::MAX_LINKED, ours);
     let minimal = permission::minimal(request, &values, lang);
-    assert_eq!(buttons_of(&minimal), ["deny", "interrupt"]);
+    assert_eq!(buttons_of(&minimal), ["deny", "interrupt", "deny_with"]);
     is_sound(&minimal, MAX_CARD, ours);
 
     if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
         let values = |tap: Tap| json!({"action": tap.as_name()});
-        let card = question::pending(request, &ask, &values, &json!({"action": "answer"}), lang);
+        let submit = json!({"action": "answer"});
+        let drawn =
+            question::pending_after(request, &ask, &nothing, &values, &submit, MAX_CARD, lang);
+        let card = drawn.card;
+        if drawn.elided {
+            assert_eq!(
+                buttons_of(&card),
+                ["decline"],
+                "what is not shown is answered"
+            );
+            sent_whole(request, lang);
+        }
         let ours = markdown_of(&card);
         assert!(ours.len() == 1 && ours[0].len() < 400, "{ours:?}");
         is_sound(&card, MAX_CARD, &ours);
+    }
+}
+
+/// What goes out before the card is sound, and only then is there an allow.
+fn sent_whole(request: &Request, lang: Lang) {
+    let Some(text) = whole::text(request, lang) else {
+        return;
+    };
+    let before = whole::Before::Messages(1);
+    let offer = rules::offer(request);
+    let values = |action: Action| json!({"action": action.as_str()});
+    let after = permission::pending_after(request, &offer, 0, &before, &values, MAX_CARD, lang);
+    is_sound(&after.card, MAX_CARD, &ours(lang).waiting);
+    let buttons = buttons_of(&after.card);
+    assert!(
+        !buttons
+            .iter()
+            .any(|name| name == "always" || name == "session")
+    );
+    let mut sent = String::new();
+    for card in whole::cards(request, &text, whole::MANY, lang).unwrap_or_default() {
+        is_sound(&card, MAX_CARD, &[]);
+        assert!(buttons_of(&card).is_empty());
+        let texts = card["body"]["elements"].as_array().expect("elements");
+        for node in &texts[..texts.len() - 1] {
+            sent.push_str(node["text"]["content"].as_str().unwrap_or_default());
+        }
+    }
+    assert!(
+        sent.is_empty() || sent == text,
+        "something was lost on the way"
+    );
+}
+
+/// No mask is the first word of a command, nor a path, nor used again.
+fn masks(text: &str) {
+    for secret in secrets::masks(text) {
+        let hidden = &text[secret.range.clone()];
+        assert!(
+            !hidden.contains(['/', '\n']),
+            "a mask hides a path: {text:?}"
+        );
+        let before = text[..secret.range.start].trim_end_matches(['"', '\'']);
+        let begins = before.trim_end_matches([' ', '\t']);
+        let first =
+            begins.is_empty() || begins.ends_with(['\n', ';', '|', '&', '(', '{', '`', '!']);
+        assert!(!first, "a mask stands for a command: {text:?}");
+        if let Some(name) = before.strip_suffix('=') {
+            let name = name
+                .rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .next();
+            let name = name.unwrap_or_default();
+            let used = ["$", "${"].iter().any(|sign| {
+                let uses = format!("{sign}{name}");
+                text.match_indices(&uses).any(|(at, _)| {
+                    let after = text[at + uses.len()..].chars().next();
+                    after.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_')
+                })
+            });
+            assert!(name.is_empty() || !used, "a mask is expanded: {text:?}");
+        }
     }
 }
 
@@ -155,7 +237,7 @@ struct Ours {
 
 impl Ours {
     fn of(lang: Lang) -> Self {
-        let request = asked::request("Bash", json!({"command": "ls"}), Vec::new());
+        let request = asked::request("Bash", json!({"command": "ls"}));
         let offer = rules::offer(&request);
         let pending = permission::pending(&request, &offer, &|_| Value::Null, lang);
         Self {
@@ -179,6 +261,7 @@ fn tells(text: &str, lang: Lang) {
     let card = notice::notice(
         &notice::Notice {
             why: notice::Why::Finished,
+            agent: &nod::approvals::request::Agent::ClaudeCode,
             machine: text,
             project: Path::new(text),
             session: None,
@@ -196,7 +279,9 @@ fn answers(text: &str, lang: Lang) {
     let conversation = SessionId::parse("s-1").expect("an id");
     let task = progress::Task {
         number: 1,
+        title: text,
         project: text,
+        agent: nod::sessions::agent::Agent::Claude,
         machine: text,
         conversation: &conversation,
         mode: "default",
@@ -217,11 +302,13 @@ fn answers(text: &str, lang: Lang) {
         let card = progress::answer(&task, piece, 0, lang);
         assert!(card.to_string().len() <= MAX_CARD);
         assert_eq!(markdown_of(&card), [piece.as_str()]);
+        nod::simulator::check_card(&card).expect("as documented");
     }
 }
 
 fn is_sound(card: &Value, most: usize, ours: &[String]) {
     assert!(card.to_string().len() <= most, "larger than Feishu takes");
+    nod::simulator::check_card(card).expect("as documented");
     assert_eq!(markdown_of(card), ours, "somebody else's markdown");
     each(card, &mut |node| {
         let content = node.get("content").and_then(Value::as_str);
@@ -241,7 +328,8 @@ fn is_all_visible(text: &str) {
             | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}');
         assert!(!hidden && (c == '\n' || !c.is_control()), "{c:?} hides");
     }
-    let blank = " ".repeat(25);
+    // A whole indent, and before it the sign of a diff's unchanged line.
+    let blank = " ".repeat(26);
     assert!(!text.contains(&blank), "text pushed out of sight");
     assert!(!text.contains("\n\n\n\n\n"), "text pushed out of sight");
 }

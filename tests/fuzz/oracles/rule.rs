@@ -1,13 +1,13 @@
 //! Any text as a rule, and any call as one to make a rule for: what is written
-//! reads back the same, and an offered rule allows what was asked and no
-//! program, place or command besides.
+//! reads back the same, and an offered rule covers what its sentence says and
+//! no program, place or command besides.
 
-use nod::rules::{self, Rule};
+use nod::rules::{self, Found, Rule};
 use serde_json::json;
 
-use super::asked;
+use super::{asked, matcher};
 
-/// The tool, what Claude Code proposed, and the input, on a line each.
+/// The tool, a second command, and the input, on a line each.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else {
         return;
@@ -17,9 +17,9 @@ pub(crate) fn check(bytes: &[u8]) {
     }
     let mut lines = text.splitn(3, '\n');
     let mut line = || lines.next().unwrap_or_default();
-    let (tool, proposed, input) = (line(), line(), line());
+    let (tool, second, input) = (line(), line(), line());
     reads_back(tool, input);
-    command(proposed, input);
+    command(second, input);
     for tool in ["Edit", "Write", "MultiEdit", "Read"] {
         file(tool, input);
     }
@@ -34,88 +34,136 @@ fn reads_back(tool: &str, content: &str) {
     }
 }
 
-fn offered(tool: &str, input: serde_json::Value, proposed: &str) -> [Vec<Rule>; 2] {
-    let proposed = match proposed {
-        "" => Vec::new(),
-        some => some.split('\t').map(|text| Rule::new(tool, text)).collect(),
-    };
-    let offer = rules::offer(&asked::request(tool, input, proposed));
-    let offered = [offer.always, offer.session].map(Result::unwrap_or_default);
+/// What may be left: for this very call, for the session, and for more.
+fn offered(tool: &str, input: serde_json::Value, found: Found) -> [Vec<Rule>; 3] {
+    let offer = rules::offer_here(&asked::request(tool, input), found);
+    let offered = [
+        offer.always.unwrap_or_default(),
+        offer.session.unwrap_or_default(),
+        offer.wider.unwrap_or_default(),
+    ];
     for rule in offered.iter().flatten() {
         let text = rule.render();
         assert_eq!(Rule::parse(&text).as_ref(), Ok(rule));
         assert!(!text.contains(char::is_control));
         assert!(text.len() <= 1_100, "a rule nobody would read");
     }
+    assert!(offered[0].iter().all(Rule::is_exact), "more than the call");
     offered
 }
 
-fn command(proposed: &str, command: &str) {
+fn command(second: &str, command: &str) {
     let command = command.trim_matches(' ');
-    let offered = offered("Bash", json!({"command": command}), proposed);
-    for rule in offered.iter().flatten() {
-        assert_eq!(rule.tool, "Bash");
-        let content = rule.content.as_deref().expect("never the whole shell");
-        let parts = segments(command);
+    let [always, session, wider] = offered("Bash", json!({"command": command}), Found::Unknown);
+    for rule in always.iter().chain(&session) {
+        assert_eq!(rule, &Rule::new("Bash", command), "not this very command");
+    }
+    for rule in always.iter().chain(&session).chain(&wider) {
+        let parts = matcher::segments(command).expect("nothing left to work out");
+        assert_eq!(parts.len(), 1, "a list or pipeline");
         assert!(
-            content == command || parts.iter().any(|part| allows(content, part)),
-            "a rule for something else: {content}"
+            !outside_quotes(command).contains('<') && !command.contains('\n'),
+            "an input of its own"
         );
-        if content != command {
-            assert!(proposed.split('\t').any(|known| known == content));
+        is_no_runner(command);
+        takes_no_orders(command);
+        assert!(
+            matcher::lets_pass(rule, command),
+            "asked again for {command}"
+        );
+        for other in [
+            second,
+            &format!("{command}{second}"),
+            &format!("{command} {second}"),
+            &format!("{second} {command}"),
+            &format!("{command} && {second}"),
+            &format!("LANG=C timeout 5 {command} 2>&1 < f"),
+        ] {
+            let unsaid = matcher::unsaid(rule, other);
+            assert_eq!(unsaid, None, "{rule:?} covers more than it says");
         }
-        let open = content.ends_with('*');
-        let fixed = content.trim_end_matches('*');
-        assert!(!fixed.contains('*'), "an open middle");
-        assert!(!open || fixed.trim_end_matches([' ', ':']).contains(' '));
-        for part in parts {
-            is_no_runner(part);
-        }
+    }
+    let open = ["git count-objects *", "git check-ref-format *"];
+    for rule in &wider {
+        let content = rule.content.as_deref().expect("never the whole shell");
+        assert!(open.contains(&content), "nobody has looked at {content}");
+        assert!(
+            !always.is_empty(),
+            "more than the command, but not the command"
+        );
     }
 }
 
-/// Claude Code's own reading of a rule.
-fn allows(content: &str, command: &str) -> bool {
-    let open = content
-        .strip_suffix(":*")
-        .or_else(|| content.strip_suffix(" *"));
-    match open {
-        None => content == command,
-        Some(open) => command
-            .strip_prefix(open)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')),
+/// The command without what stands in quotes or behind a backslash.
+fn outside_quotes(command: &str) -> String {
+    let mut plain = String::new();
+    let mut quote = None;
+    let mut escaped = false;
+    for c in command.chars() {
+        if escaped {
+            escaped = false;
+        } else if let Some(open) = quote {
+            escaped = c == '\\' && open == '"';
+            quote = quote.filter(|_| c != open);
+        } else if c == '\\' {
+            escaped = true;
+        } else if matches!(c, '\'' | '"') {
+            quote = Some(c);
+        } else {
+            plain.push(c);
+        }
     }
+    plain
 }
 
-/// The commands of a list or pipeline, by the shell's operators outside quotes.
-fn segments(command: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut from, mut quote, mut escaped, mut before) = (0, None, false, ' ');
-    for (at, c) in command.char_indices() {
-        match (quote, c) {
-            _ if escaped => escaped = false,
-            (None | Some('"'), '\\') => escaped = true,
-            (None, '\'' | '"') => quote = Some(c),
-            (Some(open), c) if c == open => quote = None,
-            (None, '`' | '$' | '<' | '{' | '[' | '?' | '\n') | (Some('"'), '`' | '$') => {
-                panic!("a rule for what the shell would still work out");
-            }
-            (None, ';' | '|') => {
-                parts.push(&command[from..at]);
-                from = at + 1;
-            }
-            (None, '&') if before != '>' => {
-                parts.push(&command[from..at]);
-                from = at + 1;
-            }
-            _ => {}
-        }
-        before = c;
+/// What comes by a pipe or from a file is not held by any rule.
+fn takes_no_orders(command: &str) {
+    // Words are told apart by blanks alone here.
+    if command.contains(['\'', '"', '\\']) {
+        return;
     }
-    assert!(quote.is_none() && !escaped, "a rule for half a word");
-    parts.push(&command[from..]);
-    let parts = parts.into_iter().map(|part| part.trim_matches(' '));
-    parts.filter(|part| !part.is_empty()).collect()
+    let mut words = command
+        .split(' ')
+        .skip_while(|word| word.is_empty() || word.contains('='));
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let readers = [
+        "psql",
+        "sqlite3",
+        "mysql",
+        "patch",
+        "ed",
+        "ex",
+        "vi",
+        "vim",
+        "bc",
+        "dc",
+        "tee",
+        "dd",
+        "gdb",
+        "m4",
+        "awk",
+        "sed",
+        "redis-cli",
+        "mongosh",
+        "irb",
+        "ghci",
+        "tclsh",
+        "ftp",
+        "nc",
+        "telnet",
+    ];
+    assert!(!readers.contains(&name), "{name} takes orders");
+    let words: Vec<&str> = words.collect();
+    assert!(!words.contains(&"-"), "{name} was told to read");
+    let bare = [
+        "python", "python3", "node", "ruby", "perl", "php", "lua", "deno", "bun",
+    ];
+    assert!(
+        !(bare.contains(&name) && words.is_empty()),
+        "{name} reads a program"
+    );
+    assert!(!(name == "git" && matches!(words.first(), Some(&("am" | "apply" | "fast-import")))));
 }
 
 fn is_no_runner(part: &str) {
@@ -134,7 +182,16 @@ fn is_no_runner(part: &str) {
 }
 
 fn file(tool: &str, path: &str) {
-    let [always, session] = offered(tool, json!({"file_path": path, "content": ""}), "");
+    let input = || json!({"file_path": path, "content": ""});
+    for found in [Found::Unknown, Found::Other] {
+        let nothing = offered(tool, input(), found);
+        assert!(
+            nothing.iter().all(Vec::is_empty),
+            "a rule for no file: {path}"
+        );
+    }
+    let [always, session, wider] = offered(tool, input(), Found::File);
+    assert_eq!(wider, Vec::new());
     let inside = format!("/{}/", asked::PROJECT);
     for rule in &always {
         let content = rule.content.as_deref().expect("never every file");
@@ -148,30 +205,56 @@ fn file(tool: &str, path: &str) {
         let content = rule.content.as_deref().expect("never every file");
         assert!(content.starts_with("//"), "read as relative: {content}");
         assert!(!content.contains(['*', '?', '[', '{', '!']), "a pattern");
+        assert!(
+            !inside.starts_with(&format!("{content}/")),
+            "what the project is in"
+        );
         for name in content.split('/') {
             let name = name.to_ascii_lowercase();
             assert!(name != ".." && name != ".git" && name != ".claude" && name != ".ssh");
+            assert!(
+                content.starts_with(&inside) || !name.starts_with('.'),
+                "hidden outside"
+            );
         }
     }
 }
 
 fn domain(url: &str) {
-    for rule in offered("WebFetch", json!({"url": url}), "")
-        .iter()
-        .flatten()
-    {
+    let [always, session, wider] = offered("WebFetch", json!({"url": url}), Found::Unknown);
+    assert!(always.is_empty(), "no rule holds one address");
+    for rule in session.iter().chain(&wider) {
         let host = rule
             .content
             .as_deref()
             .and_then(|text| text.strip_prefix("domain:"));
         let host = host.expect("one domain");
-        assert!(host.contains('.') && !host.contains(['*', '/', '@', ' ']));
+        assert!(host.contains('.') && !host.contains(['*', '/', '@', ' ', ':']));
+        assert!(host.parse::<std::net::IpAddr>().is_err(), "an address");
     }
 }
 
 fn anything(tool: &str, input: &str) {
-    for rule in offered(tool, json!({"input": input}), "").iter().flatten() {
-        assert!(rule == &Rule::bare("WebSearch") || rule.tool.split("__").count() >= 3);
-        assert_eq!(rule.tool, tool);
+    let [always, session, wider] = offered(tool, json!({"input": input}), Found::File);
+    assert!(always.is_empty(), "no rule holds one input");
+    for rule in session.iter().chain(&wider) {
+        assert_eq!(rule, &Rule::bare(tool));
+        if tool == "WebSearch" {
+            continue;
+        }
+        let name = tool
+            .rsplit("__")
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        assert!(tool.starts_with("mcp__") && tool.split("__").count() >= 3);
+        for acts in [
+            "exec", "write", "delete", "query", "send", "run_", "shell", "eval", "create", "update",
+        ] {
+            let word = name
+                .split(['_', '-'])
+                .any(|word| word == acts.trim_end_matches('_'));
+            assert!(!word, "{tool} does more than look");
+        }
     }
 }

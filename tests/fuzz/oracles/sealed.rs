@@ -1,11 +1,12 @@
 //! Any JSON as a sealed value or call: only what one of ours sealed opens, and
 //! no change of it does, not one byte.
 
+use nod::approvals::outcome::Outcome;
 use nod::feishu::event::Person;
 use nod::feishu::secret::Secret;
 use nod::gateway::call::{Answer, Call, Click, Proof, Stamp};
 use nod::gateway::seal::{Purpose, Sealer};
-use nod::ids::RequestId;
+use nod::ids::{MachineId, RequestId};
 use nod::wording::toast::Toast;
 use serde_json::Value;
 
@@ -61,6 +62,7 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
     let text = |field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
     let push = text("push");
     let call = Call {
+        to: MachineId::parse("m").ok(),
         action: text("action").unwrap_or_else(|| "allow".to_owned()),
         request: RequestId::parse("r-1").expect("an id"),
         project_dir: text("project_dir").unwrap_or_default(),
@@ -86,7 +88,7 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
             assert_eq!(proof, Proof::None, "it opened after a change");
         }
     }
-    let answer = Answer::of(Toast::Denied, Some(sent));
+    let answer = Answer::of(Outcome::Denied, Toast::Denied, Some(sent));
     let sent = answer.to_json(Some((calls, &stamp)));
     let read = |answer: &Value, stamp: &Stamp| {
         Answer::read_sealed(answer.to_string().as_bytes(), calls, stamp)

@@ -3,6 +3,8 @@
 
 #[path = "../oracles/asked.rs"]
 mod asked;
+#[path = "../oracles/matcher.rs"]
+mod matcher;
 #[path = "../oracles/rule.rs"]
 mod oracle;
 

@@ -216,6 +216,9 @@ async fn a_reply_answers_its_card_and_a_lock_locks_every_machine() {
     }
     assert!(astray > 1, "{astray}");
 
+    let waiting = Hook::ask(&pair.machines[0], "left-behind", "ls").await;
+    cards.wait(&pair.feishu, ROUNDS + 1).await;
+
     pair.write(Text::new("/lock")).await;
     for machine in &pair.machines {
         let state = machine.dir.path().join("state");
@@ -226,8 +229,6 @@ async fn a_reply_answers_its_card_and_a_lock_locks_every_machine() {
         .await;
     }
 
-    let waiting = Hook::ask(&pair.machines[0], "left-behind", "ls").await;
-    cards.wait(&pair.feishu, ROUNDS + 1).await;
     pair.machines[0].kill();
     assert!(pair.feishu.wait_connections(1, LIMIT).await);
     pair.write(reply(&cards.of["left-behind"], "no")).await;

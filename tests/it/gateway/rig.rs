@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
-pub(super) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-pub(super) async fn feishu() -> Simulator {
+pub(crate) async fn feishu() -> Simulator {
     let options = Options {
         chat_per_second: None,
         patch_per_second: None,
@@ -27,21 +27,65 @@ pub(super) async fn feishu() -> Simulator {
 }
 
 /// An address nobody listens on.
-pub(super) fn free(ip: [u8; 4]) -> SocketAddr {
+pub(crate) fn free(ip: [u8; 4]) -> SocketAddr {
     let listener = TcpListener::bind((IpAddr::from(ip), 0)).unwrap();
     listener.local_addr().unwrap()
 }
 
 /// A daemon of its own, ended when dropped.
-pub(super) struct Machine {
-    pub(super) dir: tempfile::TempDir,
+pub(crate) struct Machine {
+    pub(crate) dir: tempfile::TempDir,
     settings: Vec<(String, String)>,
+    verb: &'static str,
     child: Child,
 }
 
 impl Machine {
+    #[cfg(feature = "team")]
+    /// Whatever this verb runs, in a home that may have been made ready.
+    pub(crate) fn run(verb: &'static str, dir: tempfile::TempDir, more: &[(&str, &str)]) -> Self {
+        let home = dir.path().to_string_lossy().into_owned();
+        let mut settings = vec![
+            ("HOME".to_owned(), home.clone()),
+            ("NOD_STATE_DIR".to_owned(), format!("{home}/state")),
+            (
+                "PERMISSION_SOCKET_PATH".to_owned(),
+                format!("{home}/nod.sock"),
+            ),
+        ];
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        settings.extend(more.iter().map(owned));
+        let child = spawn(&dir.path().join("log"), &settings, verb);
+        Self {
+            dir,
+            settings,
+            verb,
+            child,
+        }
+    }
+
+    #[cfg(feature = "team")]
+    /// What a command says beside it, and how it ends.
+    pub(crate) fn nod(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let done = Command::new(env!("CARGO_BIN_EXE_nod"))
+            .args(arguments)
+            .env_clear()
+            .envs(self.settings.iter().cloned())
+            .env("NOD_LANG", "en")
+            .output()
+            .unwrap();
+        let said = [done.stdout, done.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        (done.status.code(), said)
+    }
+
+    #[cfg(feature = "team")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// One of the app's machines.
-    pub(super) fn of_app(feishu: &Simulator, at: SocketAddr, peers: &str) -> Self {
+    pub(crate) fn of_app(feishu: &Simulator, at: SocketAddr, peers: &str) -> Self {
         Self::start(
             at,
             &[
@@ -55,7 +99,7 @@ impl Machine {
         )
     }
 
-    pub(super) fn start(at: SocketAddr, settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(at: SocketAddr, settings: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut settings: Vec<_> = settings
             .iter()
@@ -72,39 +116,40 @@ impl Machine {
         ] {
             settings.push((name.to_owned(), value));
         }
-        let child = spawn(&dir.path().join("log"), &settings);
+        let child = spawn(&dir.path().join("log"), &settings, "daemon");
         Self {
             dir,
             settings,
+            verb: "daemon",
             child,
         }
     }
 
-    pub(super) fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.dir.path().join("nod.sock")
     }
 
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 
     /// As a power cut ends it.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// The exit code of a daemon that ends by itself.
-    pub(super) fn ended(&mut self) -> Option<i32> {
+    pub(crate) fn ended(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    pub(super) fn again(&mut self) {
-        self.child = spawn(&self.dir.path().join("log"), &self.settings);
+    pub(crate) fn again(&mut self) {
+        self.child = spawn(&self.dir.path().join("log"), &self.settings, self.verb);
     }
 
     /// How many decisions the audit holds for each request.
-    pub(super) fn decisions(&self) -> HashMap<String, usize> {
+    pub(crate) fn decisions(&self) -> HashMap<String, usize> {
         let db = nod::store::Db::open_read_only(&self.dir.path().join("state")).unwrap();
         let mut counts = HashMap::new();
         let mut before = None;
@@ -123,14 +168,14 @@ impl Machine {
     }
 }
 
-fn spawn(log: &std::path::Path, settings: &[(String, String)]) -> Child {
+fn spawn(log: &std::path::Path, settings: &[(String, String)], verb: &str) -> Child {
     let log = std::fs::File::options()
         .create(true)
         .append(true)
         .open(log)
         .unwrap();
     Command::new(env!("CARGO_BIN_EXE_nod"))
-        .arg("daemon")
+        .arg(verb)
         .env_clear()
         .envs(settings.iter().cloned())
         .stdin(Stdio::null())
@@ -149,13 +194,13 @@ impl Drop for Machine {
 }
 
 /// A client of the socket's plain first version.
-pub(super) struct Hook {
+pub(crate) struct Hook {
     stream: UnixStream,
 }
 
 impl Hook {
     /// Asks for a command and comes back with the place it waits at.
-    pub(super) async fn ask(machine: &Machine, id: &str, command: &str) -> Self {
+    pub(crate) async fn ask(machine: &Machine, id: &str, command: &str) -> Self {
         let input = json!({
             "hook_event_name": "PermissionRequest",
             "session_id": format!("session-of-{id}"),
@@ -184,7 +229,7 @@ impl Hook {
     }
 
     /// The decision, or `None` if the daemon went away without one.
-    pub(super) async fn decision(mut self) -> Option<Value> {
+    pub(crate) async fn decision(mut self) -> Option<Value> {
         let length = within(self.stream.read_u32()).await.ok()?;
         let mut bytes = vec![0; length as usize];
         within(self.stream.read_exact(&mut bytes)).await.unwrap();
@@ -208,7 +253,7 @@ async fn connect(machine: &Machine) -> UnixStream {
         .unwrap_or_else(|_| panic!("no daemon:\n{}", machine.log()))
 }
 
-pub(super) async fn within<T>(wait: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(wait: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, wait)
         .await
         .expect("it comes in time")
@@ -216,16 +261,16 @@ pub(super) async fn within<T>(wait: impl Future<Output = T>) -> T {
 
 /// Where each request's card is, read from the history as it grows.
 #[derive(Default)]
-pub(super) struct Cards {
+pub(crate) struct Cards {
     seen: u64,
-    pub(super) of: HashMap<String, String>,
+    pub(crate) of: HashMap<String, String>,
     /// The value of each card's button to allow.
-    pub(super) allows: HashMap<String, Value>,
+    pub(crate) allows: HashMap<String, Value>,
 }
 
 impl Cards {
     /// Waits until this many requests have their card.
-    pub(super) async fn wait(&mut self, feishu: &Simulator, count: usize) {
+    pub(crate) async fn wait(&mut self, feishu: &Simulator, count: usize) {
         let arrived = feishu.wait_for(LIMIT, |feishu| {
             for entry in feishu.history(self.seen) {
                 self.seen = entry.seq;
@@ -259,11 +304,16 @@ fn allow_value(card: &Value) -> Option<&Value> {
 }
 
 /// One HTTP exchange by hand: status, head, body.
-pub(super) async fn http(at: SocketAddr, line: &str, body: &str) -> (u16, String, String) {
+pub(crate) async fn http(at: SocketAddr, line: &str, body: &str) -> (u16, String, String) {
     let mut stream = within(TcpStream::connect(at)).await.unwrap();
+    let kind = if body.starts_with('{') {
+        "application/json"
+    } else {
+        "application/x-www-form-urlencoded"
+    };
     let request = format!(
         "{line} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\n\
-         content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{body}",
+         content-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -4,7 +4,7 @@
 use nod::approvals::{Approvals, Past};
 use nod::feishu::frame::{DATA, Frame, Header};
 use nod::feishu::link::{Link, Retry, ServerSettings};
-use nod::wording::Text;
+use nod::text::Text;
 use prost::bytes::Bytes;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nod::approvals::request::{Dropped, Ending, Millis};
+use nod::approvals::request::{Dropped, Ending};
 use nod::claude::exit::Exit;
 use nod::claude::stream::say::{Mode, Say, Verdict};
 use nod::claude::stream::{self, Event as Said};
+use nod::clock::Millis;
 use nod::ids::{RequestId, SessionId};
 use nod::sessions::state::{
     AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Session, Status, Text, Unanswered,
@@ -23,6 +24,7 @@ const LIMITS: Limits = Limits {
     approval: PATIENCE,
     quiet: 60_000,
     rest: 30_000,
+    background: 60 * 60_000,
     progress: 1_500,
     slack: 5_000,
 };
@@ -224,6 +226,8 @@ impl World {
                 return self.feed(Input::Unanswered { ask, why });
             }
             Ending::Terminal { .. }
+            | Ending::Ran(_)
+            | Ending::Stopped { .. }
             | Ending::HookGone
             | Ending::Orphaned
             | Ending::Undeliverable { .. }

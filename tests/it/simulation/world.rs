@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use nod::approvals::action::Action;
-use nod::approvals::request::{Digest, Ending, Millis, Operator, Origin, Reach, Request};
+use nod::approvals::request::{Caller, Digest, Ending, Operator, Origin, Reach, Request};
 use nod::approvals::token::{Token, TokenHash};
 use nod::approvals::{Approvals, Attachment, Refusal, Resumed, Settled};
+use nod::clock::Millis;
 use nod::feishu::link::{Answer, Incoming, Link, Now, Phase, Step, Ticket};
 use nod::ids::{RequestId, SessionId, UserId};
 use nod::sessions::state::{ChildNo, Input, Saved};
@@ -301,9 +302,9 @@ impl World {
     }
 
     /// A dead line is noticed in ten seconds while somebody waits, and in
-    /// thirty-five otherwise.
+    /// thirty-five otherwise, or where quick pings seemed to end connections.
     fn watch_silence(&mut self) {
-        let hot = !self.approvals.is_empty();
+        let hot = !self.approvals.is_empty() && !self.link.asks_gently();
         if let Some((since, always_hot)) = &mut self.silent_since {
             *always_hot &= hot;
             let limit = if *always_hot { 10_000 } else { 35_000 };
@@ -335,7 +336,7 @@ impl World {
             tool,
             digest: Digest::of(&input),
             input,
-            suggested: Vec::new(),
+            real: nod::approvals::request::RealPath::Unasked,
             origin: Origin {
                 machine: "m".to_owned(),
                 user: "u".to_owned(),
@@ -346,6 +347,7 @@ impl World {
                 agent: None,
                 pid: None,
                 hosted,
+                caller: Caller::default(),
             },
             asked_at: now,
             deadline,

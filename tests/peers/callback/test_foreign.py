@@ -69,7 +69,7 @@ class AsGateway(unittest.TestCase):
         self.feishu = self.enterContext(Simulator())
         self.service = self.enterContext(Service())
 
-    def test_a_listed_service_gets_the_seeds_three_fields_and_its_words_are_shown(self):
+    def test_a_listed_service_gets_the_reference_protocols_three_fields_and_its_words_are_shown(self):
         self.enterContext(Daemon(self.feishu, CALLBACK_PEERS=self.service.url, CALLBACK_ALLOW_UNSEALED="true"))
         self.service.pending.add("1234567890-abcd1234")
         card = send_card(self.feishu, self.service.url, "1234567890-abcd1234")

@@ -30,17 +30,18 @@ class PointedHere(unittest.TestCase):
         self.demo = Child([binary(), "demo", "--no-browser", "--lang", "en"], environment, self.box.root)
         self.addCleanup(self.demo.stop)
         shown = wait_until("a command is shown", self.shown, 30, self.demo.everything)
-        self.page, self.command = shown
+        self.page, self.token, self.command = shown
 
     def shown(self):
-        page = re.search(r"http://[^/]+", self.demo.stdout)
+        page = re.search(r"(http://[^/]+)/\S*#(\S+)", self.demo.stdout)
         command = re.search(r"^ {4}(\S*claude .*)$", self.demo.stdout, re.MULTILINE)
-        return page and command and (page.group(), command.group(1))
+        return page and command and (*page.groups(), command.group(1))
 
     def control(self, path, body=None):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.page}/control/{path}", data, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.page}/control/{path}", data, headers)
         with opener.open(request, timeout=20) as response:
             return json.load(response)
 

@@ -57,6 +57,8 @@ class ClaudeBox:
                     "hasCompletedOnboarding": True,
                     "lastOnboardingVersion": "99.0.0",
                     "theme": "dark",
+                    # Its offer of auto mode would stand before every dialog.
+                    "hasSeenAutoDefaultNudge": True,
                     "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
                     "projects": {str(self.project): {"hasTrustDialogAccepted": True, "allowedTools": []}},
                 }

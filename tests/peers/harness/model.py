@@ -14,9 +14,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 SCRIPT = re.compile(r"<steps>(.*?)</steps>", re.DOTALL)
 
 
+# What quotes a prompt says this.
+QUOTES = "Follow these:"
+
+
 def prompt(*steps):
     """A prompt that makes the model do `steps`, then say DONE."""
-    return f"Follow these: <steps>{json.dumps(steps, separators=(',', ':'))}</steps>"
+    # No bracket stands in the JSON, so that a step's own prompt can carry a script in turn.
+    script = json.dumps(steps, separators=(",", ":")).replace("<", "\\u003c")
+    return f"{QUOTES} <steps>{script}</steps>"
 
 
 def call(tool, **tool_input):
@@ -56,23 +62,24 @@ def tool_results(messages):
     ]
 
 
-def next_step(messages):
-    """What the script in the conversation's newest scripted prompt says to do now."""
-    steps, done = [], 0
+def next_step(messages, unscripted=()):
+    """What the script in the conversation's newest scripted prompt says to do now; `unscripted` is that of any other."""
+    steps, done = list(unscripted), 0
     for message in messages:
         texts = [block["text"] for block in _blocks(message) if block.get("type") == "text"]
         found = [match for text in texts for match in SCRIPT.findall(text)]
-        if message["role"] == "user" and found:
-            steps, done = json.loads(found[-1]), 0
-        elif message["role"] == "assistant":
+        if message["role"] == "assistant":
             done += 1
+        elif found:
+            steps, done = json.loads(found[-1]), 0
     return steps[done] if done < len(steps) else say("DONE")
 
 
 class ScriptedModel:
     """The server; `with` starts and stops it."""
 
-    def __init__(self):
+    def __init__(self, *unscripted):
+        self.unscripted = unscripted
         self.requests = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -123,7 +130,7 @@ def _handler(model):
             # Requests without tools are the CLI's side errands (titles and the like).
             if request.get("tools"):
                 model.requests.append(request)
-                step = next_step(request["messages"])
+                step = next_step(request["messages"], model.unscripted)
             else:
                 step = say("ok")
             blocks, stop = _content(step)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import tempfile
 from pathlib import Path
@@ -16,6 +17,7 @@ HOOK_EVENTS = (
     "PostToolUse",
     "PostToolUseFailure",
     "Stop",
+    "SubagentStop",
     "UserPromptSubmit",
     "SessionEnd",
     "Notification",
@@ -26,19 +28,29 @@ def binary():
     return Path(os.environ["NOD_BIN"])
 
 
-class Daemon:
-    """`nod daemon` connected to a simulator. `settings` are extra environment variables."""
+def hook_command(directory, settings):
+    """The words that start a hook with these settings."""
+    file = Path(directory) / "hook.env"
+    file.write_text("".join(f'{name}="{value}"\n' for name, value in settings.items()))
+    return [str(binary()), "hook", "--config", str(file)]
 
-    def __init__(self, simulator, **settings):
+
+class Daemon:
+    """`nod daemon` connected to a simulator. `settings` are extra environment variables; `nod` is another binary."""
+
+    def __init__(self, simulator, nod=None, **settings):
+        self.nod = nod or binary()
         self._directory = tempfile.TemporaryDirectory(prefix="nod-state-", ignore_cleanup_errors=True)
         root = Path(self._directory.name).resolve()
         self.socket = root / "hook.sock"
-        # The hook sees these through Claude Code: they say where the daemon is, and nothing secret.
-        self.hook_settings = {
-            "NOD_STATE_DIR": str(root / "state"),
+        self.state = root / "state"
+        # The hook takes its settings from a file and none from its environment.
+        shared = {
+            "NOD_STATE_DIR": str(self.state),
             "PERMISSION_SOCKET_PATH": str(self.socket),
             **settings,
         }
+        self.hook = hook_command(root, shared)
         self._environment = {
             "HOME": str(root),
             "PATH": os.environ["PATH"],
@@ -47,7 +59,7 @@ class Daemon:
             "FEISHU_APP_SECRET": APP_SECRET,
             "FEISHU_DOMAIN": simulator.domain,
             "FEISHU_OWNER_ID": OWNER,
-            **self.hook_settings,
+            **shared,
         }
         self._cwd = root
         self._simulator = simulator
@@ -56,7 +68,7 @@ class Daemon:
 
     def start(self):
         """Starts it and waits until Feishu has its connection and hooks can reach it."""
-        self.child = Child([binary(), "daemon"], self._environment, self._cwd)
+        self.child = Child([self.nod, "daemon"], self._environment, self._cwd)
 
         def ready():
             if not self.child.running():
@@ -71,18 +83,27 @@ class Daemon:
         self.child.wait(5)
         wait_until("connection is gone", lambda: not self._simulator.connections(), 10)
 
-    def status(self):
-        child = Child([binary(), "status", "--json"], self._environment, self._cwd)
+    def run(self, *arguments):
+        """What a command of this nod printed; what it said besides follows."""
+        child = Child([self.nod, *arguments], self._environment, self._cwd)
         try:
             child.wait(10)
-            return json.loads(child.stdout)
+            return child.stdout + child.stderr
         finally:
             child.stop()
 
+    def status(self):
+        return json.loads(self.run("status", "--json"))
+
+    def asks(self, question, cwd):
+        """A hook of this nod that asks, as Claude Code would start it."""
+        command = self.hook if self.nod == binary() else [self.nod, "hook"]
+        environment = {**self._environment, "CLAUDE_PROJECT_DIR": str(cwd)}
+        return Child(command, environment, cwd, json.dumps(question).encode())
+
     def box(self, model, **options):
         """A Claude Code whose every hook is this nod."""
-        hook = f"{binary()} hook"
-        return ClaudeBox(model, dict.fromkeys(HOOK_EVENTS, hook), environment=self.hook_settings, **options)
+        return ClaudeBox(model, dict.fromkeys(HOOK_EVENTS, shlex.join(self.hook)), **options)
 
     def __enter__(self):
         return self

@@ -1,5 +1,6 @@
 """The local Feishu (`nod simulator`) through its control interface, as docs/simulator.md describes it."""
 
+import base64
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 
+from .model import QUOTES
 from .processes import Child
 
 # What a simulator starts with.
@@ -17,7 +19,7 @@ OWNER = "ou_owner0c14f3a59eaf2825dbe25359f15a"
 STRANGER = "ou_stranger9e8d7c6b5a4f3e2d1c0b9a87"
 GROUP = "oc_group5ce6d572455d361153b7cb51da13"
 
-DECIDING = frozenset({"allow", "session", "always", "deny", "interrupt"})
+DECIDING = frozenset({"allow", "session", "always", "wider", "deny", "deny_with", "interrupt"})
 
 
 def _objects(value):
@@ -47,6 +49,8 @@ class Card:
         self.thread = message.get("thread_id")
         self._json = message["card"]
         self.text = "\n".join(_strings(self._json))
+        # The same without what only quotes a prompt, as a task's title does.
+        self.said = "\n".join(text for text in _strings(self._json) if QUOTES not in text)
 
     def values(self):
         """The callback values of its buttons, by action."""
@@ -85,12 +89,15 @@ class Simulator:
         addresses = json.loads(self._child.first_line())
         self.domain = addresses["feishu"]
         self._control = f"{addresses['control']}/control/"
+        # Where a person taps; the token reaches no server.
+        self.page = f"{addresses['control']}/#{addresses['token']}"
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {addresses['token']}"}
         # A proxy of the machine's own has no business with loopback.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def _call(self, path, body=None):
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._control + path, data, {"Content-Type": "application/json"})
+        request = urllib.request.Request(self._control + path, data, self._headers)
         try:
             with self._opener.open(request, timeout=20) as response:
                 return json.load(response)
@@ -158,6 +165,11 @@ class Simulator:
     def say(self, text, reply_to=None, user=OWNER):
         """Writes to the bot as a person, as a reply to a card if one is given."""
         return self._call("text", {"user": user, "text": text, "parent_id": reply_to.id if reply_to else None})
+
+    def send_file(self, name, content):
+        """Sends the bot a file, as the owner."""
+        encoded = base64.b64encode(content).decode()
+        return self._call("text", {"user": OWNER, "text": "", "file": encoded, "file_name": name})
 
     def scan(self, approve=True, user=OWNER):
         """Scans the newest registration link; the app's id, if one was made."""

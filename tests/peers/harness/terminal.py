@@ -167,13 +167,13 @@ class Screen:
 class Terminal:
     """A program on a pseudo-terminal of its own; `with` ends it."""
 
-    def __init__(self, command, environment, cwd):
+    def __init__(self, command, environment, cwd, rows=ROWS, columns=COLUMNS):
         environment = {"TERM": "xterm-256color", **marked(environment)}
         command = [str(part) for part in command]
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             try:
-                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
                 os.chdir(cwd)
                 # Whoever started the tests may ignore Ctrl-C, as a shell's background does.
                 for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
@@ -182,7 +182,7 @@ class Terminal:
             finally:
                 os._exit(127)
         self.exit_code = None
-        self._screen = Screen()
+        self._screen = Screen(rows, columns)
         self._written = ""
         self._lock = threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -1,6 +1,9 @@
 """What every scenario with the real CLI stands on: a local Feishu, a daemon, a model, a box."""
 
+import re
+import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from harness.simulator import Simulator
 
@@ -9,6 +12,7 @@ from harness.nod import Daemon
 from harness.waiting import wait_until
 
 ASKED = "touch asked-for"
+AT_ONCE = 4
 
 
 class Scenario(unittest.TestCase):
@@ -49,3 +53,43 @@ class Scenario(unittest.TestCase):
 
     def happened(self, name="asked-for"):
         return (self.box.project / name).exists()
+
+
+class Scenes(Scenario):
+    """Scenes side by side on one daemon, each in a home of its own."""
+
+    def in_parallel(self, scenes):
+        """Runs the scenes a few at a time; each is `(name, work)`. Fails with all that failed."""
+        failed, lock = [], threading.Lock()
+
+        def one(scene):
+            name, work = scene
+            try:
+                work()
+            except Exception as problem:  # noqa: BLE001, every scene is told
+                with lock:
+                    failed.append(f"{name}: {problem}")
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(one, scenes))
+        if failed:
+            self.fail("\n\n".join(failed) + f"\n\ndaemon: {self.daemon.child.everything()[-6000:]}")
+
+    def new_box(self):
+        return self.daemon.box(self.model)
+
+    def card_about(self, words, limit=60.0):
+        def found():
+            return next((card for card in self.feishu.cards() if words in card.text and card.decides()), None)
+
+        return wait_until(f"card asks about {words!r}", found, limit, lambda: str([c.text for c in self.feishu.cards()]))
+
+    def shows(self, card, words, limit=20.0):
+        pattern = re.compile(words)
+        newest = lambda: self.feishu.card(card.id)  # noqa: E731
+        return wait_until(
+            f"card shows {words!r}",
+            lambda: newest() if pattern.search(newest().text) else None,
+            limit,
+            lambda: newest().text,
+        )

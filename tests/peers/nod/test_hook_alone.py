@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.simulator import Simulator
 
 from harness import report
-from harness.nod import Daemon, binary
+from harness.nod import Daemon, hook_command
 from harness.processes import Child, marked
 from harness.waiting import wait_until
 
@@ -35,17 +35,15 @@ LOADER = re.compile(r"^(/etc/ld\.so|/lib|/usr/lib|/proc/self/|/proc/\d+/|/sys/fs
 class WithoutDaemon(unittest.TestCase):
     def setUp(self):
         self.home = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.environment = marked(
-            {
-                "HOME": str(self.home),
-                "NOD_STATE_DIR": str(self.home / "state"),
-                "PERMISSION_SOCKET_PATH": str(self.home / "no.sock"),
-            }
+        self.environment = marked({"HOME": str(self.home)})
+        self.command = hook_command(
+            self.home,
+            {"NOD_STATE_DIR": str(self.home / "state"), "PERMISSION_SOCKET_PATH": str(self.home / "no.sock")},
         )
 
     def hook(self):
         return subprocess.run(
-            [binary(), "hook"], input=ASKS, env=self.environment, cwd=self.home, capture_output=True, timeout=20
+            self.command, input=ASKS, env=self.environment, cwd=self.home, capture_output=True, timeout=20
         )
 
     def test_nothing_is_printed_and_one_line_says_why(self):
@@ -77,8 +75,8 @@ class Traced(unittest.TestCase):
         feishu = self.enterContext(Simulator())
         daemon = self.enterContext(Daemon(feishu))
         trace = daemon.socket.parent / "trace"
-        command = ["strace", "-f", "-qq", "-e", "trace=network,open,openat,openat2", "-o", trace, binary(), "hook"]
-        environment = {"HOME": str(daemon.socket.parent), "PATH": "/usr/bin:/bin", **daemon.hook_settings}
+        command = ["strace", "-f", "-qq", "-e", "trace=network,open,openat,openat2", "-o", trace, *daemon.hook]
+        environment = {"HOME": str(daemon.socket.parent), "PATH": "/usr/bin:/bin"}
         hook = self.enterContext(Child(command, environment, daemon.socket.parent, stdin=ASKS))
 
         def waiting():

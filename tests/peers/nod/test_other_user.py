@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.simulator import Simulator
 
 from harness import report
-from harness.nod import Daemon, binary
+from harness.nod import Daemon, hook_command
 from harness.processes import Child, marked
 from harness.waiting import wait_until
 
@@ -101,9 +101,9 @@ class OtherUser(unittest.TestCase):
         wait_until("double listens", path.exists, 10, double.everything)
         double.first_line()
         done = subprocess.run(
-            [binary(), "hook"],
+            hook_command(root, {"PERMISSION_SOCKET_PATH": str(path), "NOD_STATE_DIR": str(root / "state")}),
             input=ASKS,
-            env=marked({"HOME": str(root), "PERMISSION_SOCKET_PATH": str(path), "NOD_STATE_DIR": str(root / "state")}),
+            env=marked({"HOME": str(root)}),
             cwd=root,
             capture_output=True,
             timeout=20,

@@ -51,7 +51,7 @@ class Decided(Scenario):
         reason = "先跑测试，再动 main 分支"
         run = self.box.start_print(bash(ASKED))
         card = self.waiting_card()
-        self.feishu.click(card, "deny", form={card.input_name(): reason})
+        self.feishu.click(card, "deny_with", form={card.input_name(): reason})
         self.assertEqual("DONE", run.result()["result"])
         ((told, is_error),) = self.model.results()
         self.assertIn(reason, told)

@@ -1,6 +1,7 @@
 """Whole sessions from chat with the real CLI: started, asked, answered, stopped and taken up again."""
 
 import unittest
+from pathlib import Path
 
 from harness import report
 from harness.claude import ClaudeBox, program
@@ -45,7 +46,7 @@ class Session(unittest.TestCase):
 
         def found():
             cards = (card for card in self.feishu.cards() if card.id not in self.used)
-            return next((card for card in cards if all(part in card.text for part in parts)), None)
+            return next((card for card in cards if all(part in card.said for part in parts)), None)
 
         card = wait_until(f"card says {parts}", found, limit, self.seen)
         self.used.add(card.id)
@@ -76,6 +77,17 @@ class Session(unittest.TestCase):
     def happened(self, name, project=None):
         path = (project or self.box.project) / name
         wait_until(f"{name} is there", path.exists, 30, self.seen)
+
+
+class Files(Session):
+    def test_a_file_that_was_sent_is_read_without_asking_though_it_is_outside_the_project(self):
+        path = self.daemon.state / "files" / "1" / "1-notes.txt"
+        self.feishu.send_file("notes.txt", b"the word is plum\n")
+        self.told("已收到文件")
+        self.new(call("Read", file_path=str(path)), say("I have read it"))
+        self.card("I have read it")
+        self.assertTrue(any("plum" in str(result) for result in self.model.results()), self.model.results())
+        self.assertFalse([card.text for card in self.feishu.cards() if "等待批准" in card.text])
 
 
 class Task(Session):
@@ -123,6 +135,21 @@ class Task(Session):
         self.assertIn("先跑测试", told)
         self.assertTrue(is_error)
         self.assertFalse((self.box.project / "asked-for").exists())
+
+    def test_subagents_are_answered_after_the_main_turn_has_ended(self):
+        def part(number):
+            script = prompt(bash(f"touch part-{number}"))
+            return call("Agent", description=f"part {number}", subagent_type="general-purpose", prompt=script)
+
+        task = self.new({"together": [part(number) for number in range(3)]})
+        cards = [self.card("等待批准", f"touch part-{number}") for number in range(3)]
+        self.shows(task, "任务已完成")
+        for number in (2, 0):
+            self.assertEqual("已批准运行", self.feishu.click(cards[number], "allow").toast["content"])
+            self.happened(f"part-{number}")
+        self.assertEqual("已拒绝运行", self.feishu.click(cards[1], "deny").toast["content"])
+        self.shows(cards[1], "已拒绝")
+        self.assertFalse((self.box.project / "part-1").exists())
 
     def test_plan_is_shown_and_approved(self):
         task = self.new(say("ready"))

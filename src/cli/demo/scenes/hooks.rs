@@ -9,7 +9,8 @@ use super::{Opening, Person, Prints, Scene, Step};
 use crate::cards::Action;
 use crate::cli::demo::agent::Call;
 use crate::cli::demo::stage::Staging;
-use crate::wording::{Lang, Text, Toast, ending};
+use crate::text::{Lang, Text};
+use crate::wording::{Toast, ending};
 
 static PLAN: Text = Text::new(
     "1. 价格改为整数的分\n2. 增加货币一列\n3. 迁移订单，从最新的开始\n4. 下个版本删除旧列",
@@ -26,7 +27,7 @@ fn bash(command: &str, description: &Text, lang: Lang) -> Opening {
 pub(super) fn allow(staging: Staging, lang: Lang) -> Scene {
     Scene {
         name: "allow",
-        title: Text::new("批准一次", "Allow once"),
+        title: Text::new("批准运行", "Allow once"),
         story: Text::new(
             "Claude Code 想运行测试，它的 hook 正在等你决定。",
             "Claude Code wants to run the tests; its hook waits for you.",
@@ -46,7 +47,7 @@ pub(super) fn allow(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Allow),
             Step::Ends(&ending::ALLOWED),
         ],
-        dialog: false,
+        run: "Test Files  3 passed (3)\nTests      42 passed (42)",
     }
 }
 
@@ -78,7 +79,7 @@ pub(super) fn always(staging: Staging, lang: Lang) -> Scene {
             Step::Ends(&ending::UNDONE),
             Step::AsksAgain,
         ],
-        dialog: false,
+        run: "dist/shop.js   48.2 kB\nbuilt in 1.31s",
     }
 }
 
@@ -92,8 +93,8 @@ pub(super) fn deny(staging: Staging, lang: Lang) -> Scene {
             "A forced push: the card names the danger and asks twice before it allows.",
         ),
         hint: Text::new(
-            "写下理由，点“拒绝运行”；Claude 会读到它。",
-            "Type a reason and tap “Deny”; Claude will read it.",
+            "展开卡片，写下理由，点“按此理由拒绝”；Claude 会读到它。",
+            "Unfold the card, type a reason and tap “Deny with this reason”; Claude will read it.",
         ),
         opening: bash(
             "git push --force origin main",
@@ -106,7 +107,7 @@ pub(super) fn deny(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Deny(Some(reason))),
             Step::Ends(&ending::DENIED),
         ],
-        dialog: false,
+        run: "+ 9f2c1ab...4e1d0c7 main -> main (forced update)",
     }
 }
 
@@ -137,7 +138,7 @@ pub(super) fn reply(staging: Staging, project: &Path) -> Scene {
             Step::Prints(Prints::Deny(Some(text))),
             Step::Ends(&ending::DENIED),
         ],
-        dialog: false,
+        run: "Updated src/price.ts with 1 addition and 1 removal",
     }
 }
 
@@ -193,7 +194,7 @@ pub(super) fn question(staging: Staging, lang: Lang) -> Scene {
             ])),
             Step::Ends(&ending::ANSWERED),
         ],
-        dialog: false,
+        run: "",
     }
 }
 
@@ -219,7 +220,7 @@ pub(super) fn plan(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Plan),
             Step::Ends(&ending::ANSWERED),
         ],
-        dialog: false,
+        run: "",
     }
 }
 
@@ -246,7 +247,7 @@ pub(super) fn interrupt(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Interrupt),
             Step::Ends(&ending::INTERRUPTED),
         ],
-        dialog: false,
+        run: "(No output)",
     }
 }
 
@@ -274,7 +275,7 @@ pub(super) fn stranger(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Allow),
             Step::Ends(&ending::ALLOWED),
         ],
-        dialog: false,
+        run: "Container shop-db-1   Started\nContainer shop-web-1  Started",
     }
 }
 
@@ -287,8 +288,8 @@ pub(super) fn crash(staging: Staging, lang: Lang) -> Scene {
             "While the request waits the daemon is killed with -9 and started again; the hook comes back by itself.",
         ),
         hint: Text::new(
-            "同一张卡片照样有效：点“批准运行”。",
-            "The same card still works: tap “Allow once”.",
+            "先按终端上的“杀掉守护进程”，再在同一张卡片上点“批准运行”。",
+            "Press “Kill the daemon” on the terminal, then tap “Allow once” on the same card.",
         ),
         opening: bash(
             "npm run lint",
@@ -302,7 +303,7 @@ pub(super) fn crash(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Allow),
             Step::Ends(&ending::ALLOWED),
         ],
-        dialog: false,
+        run: "0 problems",
     }
 }
 
@@ -315,8 +316,8 @@ pub(super) fn terminal(staging: Staging, lang: Lang) -> Scene {
             "Claude Code's own dialog and the card wait side by side; the first answer counts.",
         ),
         hint: Text::new(
-            "在下面的终端里按“是”，看卡片自己收回。",
-            "Press Yes in the terminal below and watch the card withdraw.",
+            "在终端里选“是”，看卡片自己收回。",
+            "Choose Yes in the terminal and watch the card withdraw.",
         ),
         opening: bash(
             "npm ci",
@@ -329,7 +330,7 @@ pub(super) fn terminal(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Nothing),
             Step::Ends(&ending::TERMINAL_YES),
         ],
-        dialog: true,
+        run: "added 312 packages in 4s",
     }
 }
 
@@ -341,7 +342,7 @@ pub(super) fn gone(staging: Staging, lang: Lang) -> Scene {
             "在终端按 Esc，hook 随即结束，卡片立刻失效：没有人等的事，谁也批准不了。",
             "Esc in the terminal ends the hook, and the card is void at once: nobody can allow what nobody waits for.",
         ),
-        hint: Text::new("在下面的终端里按 Esc。", "Press Esc in the terminal below."),
+        hint: Text::new("在终端里选“否”。", "Choose No in the terminal."),
         opening: bash(
             "npm publish",
             &Text::new("发布软件包", "Publish the package"),
@@ -353,7 +354,7 @@ pub(super) fn gone(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Nothing),
             Step::Ends(&ending::HOOK_GONE),
         ],
-        dialog: true,
+        run: "+ shop@1.4.0",
     }
 }
 
@@ -377,6 +378,6 @@ pub(super) fn timeout(staging: Staging, lang: Lang) -> Scene {
             Step::Prints(Prints::Nothing),
             Step::Ends(&ending::TIMED_OUT),
         ],
-        dialog: false,
+        run: "Deployed to staging",
     }
 }

@@ -4,7 +4,8 @@ use super::{Opening, Person, Scene, Step};
 use crate::cards::Action;
 use crate::cli::demo::stage::Staging;
 use crate::cli::demo::stand_in::{HALF_UP, REVIEW};
-use crate::wording::{Text, Toast, ending, task};
+use crate::text::Text;
+use crate::wording::{Toast, ending, task};
 
 pub(super) fn task(staging: Staging) -> Scene {
     Scene {
@@ -34,7 +35,7 @@ pub(super) fn task(staging: Staging) -> Scene {
             Step::NextCard,
             Step::Ends(&task::ANSWER),
         ],
-        dialog: false,
+        run: "",
     }
 }
 
@@ -60,6 +61,6 @@ pub(super) fn stop(staging: Staging) -> Scene {
             Step::StopTask,
             Step::TaskEnds(&task::STOPPED),
         ],
-        dialog: false,
+        run: "",
     }
 }

@@ -12,7 +12,8 @@ use crate::cli::demo::guide;
 use crate::cli::demo::scenes::{Person, Scene, Step};
 use crate::cli::demo::transcript::look;
 use crate::simulator::{Clicked, Message, OWNER, Press, STRANGER, Simulator, Text as Chat};
-use crate::wording::{Text, Toast, task};
+use crate::text::Text;
+use crate::wording::{Toast, task};
 
 /// How long a person reads before they reply, and until they say it again.
 const READING: Duration = Duration::from_millis(300);
@@ -99,7 +100,7 @@ impl Tour<'_> {
             Step::Tap(person, action, toast) => self.tap(act, *person, *action, None, toast).await,
             Step::DenyWith(reason) => {
                 let reason = Some(reason.get(lang));
-                self.tap(act, Person::Owner, Action::Deny, reason, &Toast::Denied)
+                self.tap(act, Person::Owner, Action::DenyWith, reason, &Toast::Denied)
                     .await
             }
             Step::Answer(button, fields) => {

@@ -41,12 +41,12 @@ fn a_silent_peer_is_dead_within_twenty_seconds_idle_and_six_hot() {
             .find(|(_, step)| *step == Step::HangUp)
             .expect("the peer must be given up");
         assert_eq!(hang_up.0, secs(limit), "hot: {hot}");
-        let probes = seen
+        let probes: Vec<_> = seen
             .iter()
             .take_while(|(_, step)| *step != Step::HangUp)
-            .filter(|(_, step)| *step == Step::Ping)
-            .count();
-        assert_eq!(probes, 2, "it is asked twice first");
+            .map(|(_, step)| step.clone())
+            .collect();
+        assert_eq!(probes, [Step::Ping, ping()], "once in each kind of ping");
         assert!(seen.iter().any(|(_, step)| *step == Step::Dial));
     }
 }
@@ -137,4 +137,42 @@ fn an_idle_connection_is_renewed_after_four_hours_and_a_busy_one_is_not() {
     let mut hot = Bench::up();
     hot.link.set_hot(true, hot.now);
     assert!(!renewed(&hot.pass_alive(secs(4 * 3_600 + 2))));
+}
+
+/// Dies twice as long after its first hot probe as `after` says.
+fn dies_behind_a_hot_probe(bench: &mut Bench, after: Duration) {
+    let mut seen = bench.pass(secs(2));
+    seen.retain(|(_, step)| *step == Step::Ping);
+    assert_eq!(seen.len(), 1, "it is asked at the hot pace");
+    bench.link.received(Incoming::Pong, bench.now);
+    while bench.now.mono < bench.link.last.mono + after {
+        bench.now.mono += millis(100);
+        bench.now.wall += millis(100);
+    }
+    bench.link.lost(Text::new("closed", "closed"), bench.now);
+    while !bench.pass(millis(50)).iter().any(|(_, s)| *s == Step::Dial) {}
+    bench.dialed();
+    bench.steps();
+}
+
+#[test]
+fn connections_that_die_of_our_pings_three_times_are_asked_every_ten_seconds() {
+    let mut bench = Bench::up();
+    bench.link.set_hot(true, bench.now);
+    for _ in 0..2 {
+        dies_behind_a_hot_probe(&mut bench, millis(500));
+    }
+    dies_behind_a_hot_probe(&mut bench, secs(6));
+    for _ in 0..3 {
+        dies_behind_a_hot_probe(&mut bench, millis(500));
+    }
+    for _ in 0..2 {
+        let seen = bench.pass(secs(60));
+        let probes: Vec<_> = seen.iter().filter(|(_, s)| *s == Step::Ping).collect();
+        assert_eq!(probes[0].0, secs(10), "{seen:?}");
+        let dead = seen.iter().find(|(_, s)| *s == Step::HangUp).unwrap();
+        assert_eq!(dead.0, secs(14));
+        bench.dialed();
+        bench.steps();
+    }
 }

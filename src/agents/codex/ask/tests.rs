@@ -1,0 +1,200 @@
+use super::*;
+
+fn command(command: &str) -> Value {
+    json!({
+        "kind": "command", "threadId": "T", "turnId": "U", "itemId": "I", "startedAtMs": 5,
+        "environmentId": "local", "reason": "need to write", "command": command, "cwd": "/srv",
+        "commandActions": [], "proposedExecpolicyAmendment": ["git", "log"],
+        "availableDecisions": ["accept",
+            {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["git", "log"]}}, "cancel"],
+    })
+}
+
+fn asked(method: &str, params: &Value, changes: Option<&Value>) -> Ask {
+    match read(&json!(0), method, params, changes) {
+        Reading::Ask(ask) => *ask,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_command_is_shown_as_the_shell_gets_it_and_never_less() {
+    for (given, shown) in [
+        ("/bin/bash -lc 'touch a1'", "touch a1"),
+        (r#"bash -lc "it's \$HOME""#, "it's $HOME"),
+        ("/bin/sh -c ls", "ls"),
+        ("python3 -c 'print(1)'", "python3 -c 'print(1)'"),
+        ("bash -lc 'a' b", "bash -lc 'a' b"),
+        ("bash -lc a; rm b", "bash -lc a; rm b"),
+        ("bash -lc \"$(rm b)\"", "bash -lc \"$(rm b)\""),
+        ("bash -lc 'open", "bash -lc 'open"),
+    ] {
+        let ask = asked(COMMAND, &command(given), None);
+        assert_eq!(ask.input["command"], shown, "{given}");
+        assert_eq!(ask.input["description"], "need to write");
+        assert_eq!(ask.input.as_object().unwrap().len(), 2, "{}", ask.input);
+    }
+}
+
+#[test]
+fn what_a_newer_codex_adds_to_a_command_stands_on_the_card() {
+    let mut params = command("ls");
+    params["kind"] = "writeStdin".into();
+    params["additionalPermissions"] = json!({"network": {"enabled": true}});
+    let ask = asked(COMMAND, &params, None);
+    assert_eq!(ask.input["kind"], "writeStdin");
+    assert_eq!(
+        ask.input["additionalPermissions"]["network"]["enabled"],
+        true
+    );
+    params["command"] = Value::Null;
+    let unread = read(&json!(0), COMMAND, &params, None);
+    assert_eq!(unread, Reading::TerminalOnly);
+}
+
+#[test]
+fn decisions_are_codexs_own_and_only_those_it_offers() {
+    let ask = asked(COMMAND, &command("git log"), None);
+    let decided = |decision| {
+        ask.result(&decision)
+            .map(|result| result["decision"].clone())
+    };
+    assert_eq!(decided(Decision::Once), Some(json!("accept")));
+    assert_eq!(decided(Decision::Deny), Some(json!("decline")));
+    assert_eq!(decided(Decision::Interrupt), Some(json!("cancel")));
+    assert_eq!(decided(Decision::Session), None, "it was not offered");
+    let amended =
+        json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["git", "log"]}});
+    assert_eq!(decided(Decision::Prefix), Some(amended));
+    assert_eq!(decided(Decision::Answers(vec!["yes".to_owned()])), None);
+    let mut other = command("git log");
+    other["availableDecisions"] = json!(["accept", "cancel"]);
+    let ask = asked(COMMAND, &other, None);
+    assert_eq!(ask.result(&Decision::Prefix), None);
+}
+
+#[test]
+fn a_file_change_is_asked_with_its_diff_or_not_at_all() {
+    let params = json!({"threadId": "T", "turnId": "U", "itemId": "I", "startedAtMs": 5});
+    let unseen = read(&json!(0), FILE_CHANGE, &params, None);
+    assert_eq!(unseen, Reading::NeedsItem("I".to_owned()));
+    for broken in [
+        json!([]),
+        json!([{"path": "/a", "kind": {"type": "add"}}]),
+        json!({}),
+    ] {
+        let unread = read(&json!(0), FILE_CHANGE, &params, Some(&broken));
+        assert_eq!(unread, Reading::TerminalOnly, "{broken}");
+    }
+    let changes = json!([{"path": "/a", "kind": {"type": "add"}, "diff": "x\n"}]);
+    let ask = asked(FILE_CHANGE, &params, Some(&changes));
+    assert_eq!(
+        (ask.tool.as_str(), &ask.input["changes"]),
+        (PATCH, &changes)
+    );
+}
+
+#[test]
+fn permissions_are_granted_as_asked_or_not_at_all() {
+    let wanted = json!({"network": {"enabled": true}});
+    let params = json!({"threadId": "T", "turnId": "U", "itemId": "I", "startedAtMs": 5,
+        "cwd": "/srv", "permissions": wanted});
+    let ask = asked(PERMISSIONS, &params, None);
+    let result = |decision| ask.result(&decision).unwrap();
+    assert_eq!(
+        result(Decision::Once),
+        json!({"permissions": wanted, "scope": "turn"})
+    );
+    assert_eq!(result(Decision::Session)["scope"], "session");
+    assert_eq!(result(Decision::Deny)["permissions"], json!({}));
+}
+
+#[test]
+fn questions_go_and_come_back_by_their_ids_and_secrets_stay_in_the_terminal() {
+    let question = |id: &str, secret: bool| {
+        json!({"id": id, "header": "H", "question": "Q?", "isOther": true, "isSecret": secret,
+            "options": [{"label": "a", "description": "x"}, {"label": "b", "description": ""}]})
+    };
+    let mut params = json!({"threadId": "T", "turnId": "U", "itemId": "I", "isBlocking": true,
+        "questions": [question("q1", false), question("q2", false)]});
+    let ask = asked(USER_INPUT, &params, None);
+    let answers = Decision::Answers(vec!["a".to_owned(), "mine".to_owned()]);
+    let expected = json!({"answers": {"q1": {"answers": ["a"]}, "q2": {"answers": ["mine"]}}});
+    assert_eq!(ask.result(&answers), Some(expected));
+    assert_eq!(ask.result(&Decision::Answers(vec!["a".to_owned()])), None);
+    params["questions"][1] = question("q2", true);
+    assert_eq!(
+        read(&json!(0), USER_INPUT, &params, None),
+        Reading::TerminalOnly
+    );
+}
+
+#[test]
+fn an_elicitation_without_a_form_is_a_yes_or_no() {
+    let mut params = json!({"threadId": "T", "turnId": null, "serverName": "files", "mode": "form",
+        "message": "Allow the tool?", "_meta": {"tool": "rm", "arguments": {"path": "/x"}},
+        "requestedSchema": {"type": "object", "properties": {}}});
+    let ask = asked(ELICITATION, &params, None);
+    assert_eq!(ask.input["_meta"]["arguments"]["path"], "/x");
+    assert_eq!(ask.result(&Decision::Once).unwrap()["action"], "accept");
+    assert_eq!(ask.result(&Decision::Deny).unwrap()["action"], "decline");
+    let again = read(&json!(1), ELICITATION, &params, None);
+    let Reading::Ask(again) = again else {
+        panic!("{again:?}")
+    };
+    assert_ne!(ask.name, again.name);
+    params["requestedSchema"]["properties"] = json!({"name": {"type": "string"}});
+    assert_eq!(
+        read(&json!(0), ELICITATION, &params, None),
+        Reading::TerminalOnly,
+        "more than a form"
+    );
+}
+
+#[test]
+fn a_form_is_filled_in_from_a_persons_words() {
+    let mut params = json!({"threadId": "T", "turnId": "U", "serverName": "files", "mode": "form",
+        "message": "Who are you?", "_meta": null,
+        "requestedSchema": {"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string"}, "sure": {"type": "boolean"}}}});
+    let ask = asked(ELICITATION, &params, None);
+    assert!(ask.is_question() && ask.is_form());
+    let words = ["lin", "yes"].map(str::to_owned).to_vec();
+    let filled = json!({"action": "accept", "content": {"name": "lin", "sure": true}});
+    assert_eq!(ask.result(&Decision::Answers(words)), Some(filled));
+    assert_eq!(
+        ask.result(&Decision::Once),
+        None,
+        "a bare yes fills in nothing"
+    );
+    assert_eq!(ask.result(&Decision::Deny).unwrap()["action"], "decline");
+    params["requestedSchema"]["properties"]["name"] = json!({"type": "object"});
+    let strange = read(&json!(0), ELICITATION, &params, None);
+    assert_eq!(strange, Reading::TerminalOnly);
+}
+
+#[test]
+fn a_request_has_the_same_name_on_every_connection() {
+    let params = command("ls");
+    let name = |id, params: &Value| match read(&json!(id), COMMAND, params, None) {
+        Reading::Ask(ask) => ask.name,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(name(0, &params), name(7, &params));
+    let mut later = params.clone();
+    later["startedAtMs"] = 6.into();
+    assert_ne!(name(0, &params), name(0, &later));
+}
+
+#[test]
+fn requests_that_are_not_for_a_person_are_unknown() {
+    for method in [
+        "item/tool/call",
+        "account/chatgptAuthTokens/refresh",
+        "execCommandApproval",
+    ] {
+        let found = read(&json!(0), method, &json!({"threadId": "T"}), None);
+        assert_eq!(found, Reading::Unknown, "{method}");
+    }
+    assert_eq!(read(&json!(0), COMMAND, &json!({}), None), Reading::Unknown);
+}

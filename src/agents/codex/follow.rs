@@ -1,0 +1,412 @@
+//! A client's view of Codex's daemon, without any I/O: messages go in, what is
+//! to be sent and told comes out. It watches the status of every thread, joins
+//! one while it waits for a person or works, and leaves it when it is idle.
+
+mod threads;
+
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+
+use super::act::{Act, Doing, TurnOver};
+use super::ask::{self, Ask, Decision, Reading};
+use super::wire::{self, Incoming};
+use threads::Thread;
+
+/// More open requests or calls than this are not followed.
+const MAX_OPEN: usize = 256;
+const MAX_CALLS: usize = 1_024;
+/// File changes remembered of one thread.
+const MAX_ITEMS: usize = 16;
+/// Answers whose outcome is still watched for.
+const MAX_ANSWERED: usize = 256;
+
+/// What nod does not need to hear.
+const OPT_OUT: &[&str] = &[
+    "account/rateLimits/updated",
+    "configWarning",
+    "item/agentMessage/delta",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "item/reasoning/summaryPartAdded",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/textDelta",
+    "thread/tokenUsage/updated",
+    "turn/diff/updated",
+];
+
+#[derive(Debug)]
+enum Call {
+    Initialize,
+    Settings,
+    List,
+    Read,
+    Join(String),
+    /// The whole of a thread's running turn, for the item of a request.
+    Items(String),
+    LastTurn(String),
+    LastItems(TurnOver),
+    Leave,
+    Steer,
+    Say {
+        tag: u64,
+        thread: String,
+        text: String,
+        joined: bool,
+    },
+}
+
+#[derive(Debug)]
+struct Open {
+    id: Value,
+    thread: String,
+    method: String,
+    params: Value,
+    /// Once it was put to a person.
+    ask: Option<Ask>,
+    answered: bool,
+    looked_for_item: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Follower {
+    calls: HashMap<i64, Call>,
+    made: i64,
+    threads: HashMap<String, Thread>,
+    open: Vec<Open>,
+    /// Items whose request was answered, oldest first.
+    answered: VecDeque<(String, String)>,
+    acts: Vec<Act>,
+}
+
+impl Follower {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The first thing to say.
+    pub fn start(&mut self) -> Vec<Act> {
+        let info = json!({"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")});
+        let capabilities = json!({"optOutNotificationMethods": OPT_OUT});
+        let params = json!({"clientInfo": info, "capabilities": capabilities});
+        self.call("initialize", &params, Call::Initialize);
+        std::mem::take(&mut self.acts)
+    }
+
+    pub fn heard(&mut self, text: &str) -> Vec<Act> {
+        match wire::parse(text) {
+            Some(Incoming::Request { id, method, params }) => self.asked(id, method, params),
+            Some(Incoming::Notification { method, params }) => self.noted(&method, &params),
+            Some(Incoming::Answer { id, result }) => {
+                if let Some(call) = self.calls.remove(&id) {
+                    self.answered_call(call, result);
+                }
+            }
+            None => {}
+        }
+        std::mem::take(&mut self.acts)
+    }
+
+    /// Sends a person's decision. Nothing is sent for a request that is no
+    /// longer open, or that has no such answer.
+    pub fn decide(
+        &mut self,
+        name: &str,
+        decision: &Decision,
+        reason: Option<&str>,
+    ) -> Option<Vec<Act>> {
+        let is_it = |open: &&mut Open| open.ask.as_ref().is_some_and(|ask| ask.name == name);
+        let open = self
+            .open
+            .iter_mut()
+            .find(is_it)
+            .filter(|open| !open.answered)?;
+        let ask = open.ask.as_ref()?;
+        let result = ask.result(decision)?;
+        open.answered = true;
+        let (thread, turn) = (ask.thread.clone(), ask.turn.clone());
+        let apart = *decision == Decision::Interrupt && ask.interrupts_apart();
+        let sent = wire::reply(&open.id, &result);
+        self.acts.push(Act::Send(sent));
+        if let Some(turn) = turn {
+            if apart {
+                let params = json!({"threadId": thread, "turnId": turn});
+                self.call("turn/interrupt", &params, Call::Steer);
+            } else if let (Some(reason), Decision::Deny) = (reason, decision) {
+                let params = json!({
+                    "threadId": thread,
+                    "expectedTurnId": turn,
+                    "input": words(reason),
+                });
+                self.call("turn/steer", &params, Call::Steer);
+            }
+        }
+        Some(std::mem::take(&mut self.acts))
+    }
+
+    /// Speaks to a thread: into its running turn, or to begin one.
+    pub fn say(&mut self, tag: u64, thread: &str, text: &str) -> Vec<Act> {
+        self.say_to(tag, thread.to_owned(), text.to_owned(), false);
+        std::mem::take(&mut self.acts)
+    }
+
+    fn say_to(&mut self, tag: u64, thread: String, text: String, joined: bool) {
+        let params = json!({"threadId": thread, "input": words(&text)});
+        let call = Call::Say {
+            tag,
+            thread,
+            text,
+            joined,
+        };
+        self.call("turn/start", &params, call);
+    }
+
+    fn call(&mut self, method: &str, params: &Value, call: Call) {
+        if self.calls.len() >= MAX_CALLS {
+            return;
+        }
+        self.made += 1;
+        self.calls.insert(self.made, call);
+        self.acts
+            .push(Act::Send(wire::call(self.made, method, params)));
+    }
+
+    fn answered_call(&mut self, call: Call, result: Result<Value, String>) {
+        match (call, result) {
+            (Call::Initialize, Ok(result)) => {
+                let agent = result["userAgent"].as_str().unwrap_or_default();
+                self.acts.push(Act::Ready {
+                    agent: agent.to_owned(),
+                });
+                self.acts.push(Act::Send(wire::notify("initialized")));
+                self.call("thread/loaded/list", &json!({}), Call::List);
+                self.call("config/read", &json!({}), Call::Settings);
+            }
+            (Call::Initialize | Call::List, Err(why)) => self.acts.push(Act::Strange(why)),
+            (Call::Settings, Ok(result)) => {
+                let word = |key: &str| result["config"][key].as_str().map(str::to_owned);
+                self.acts.push(Act::Asks {
+                    reviewer: word("approvals_reviewer"),
+                    policy: word("approval_policy"),
+                });
+            }
+            (Call::List, Ok(result)) if !result["data"].is_array() => {
+                let why = "no list of threads".to_owned();
+                self.acts.push(Act::Strange(why));
+            }
+            (Call::List, Ok(result)) => {
+                for thread in result["data"].as_array().into_iter().flatten() {
+                    if let Some(thread) = thread.as_str() {
+                        self.call("thread/read", &json!({"threadId": thread}), Call::Read);
+                    }
+                }
+            }
+            (Call::Read | Call::Join(_), Ok(result)) => self.met(&result["thread"]),
+            (Call::Join(thread), Err(_)) => {
+                if let Some(known) = self.threads.get_mut(&thread) {
+                    known.stands.joined = false;
+                }
+            }
+            (Call::Items(thread), result) => {
+                if let Ok(result) = &result {
+                    let turns = result["thread"]["turns"].as_array();
+                    for turn in turns.into_iter().flatten() {
+                        for item in turn["items"].as_array().into_iter().flatten() {
+                            self.item(&thread, item);
+                        }
+                    }
+                }
+                self.look_again(&thread);
+            }
+            (Call::LastTurn(thread), Ok(result)) => self.turn_over(&thread, &result["data"][0]),
+            (Call::LastItems(over), result) => {
+                self.turn_ended(over, &result.unwrap_or_default()["data"]);
+            }
+            (
+                Call::Say {
+                    tag,
+                    thread,
+                    text,
+                    joined: false,
+                },
+                Err(_),
+            ) => {
+                // A thread that nobody has open is not loaded.
+                let params = json!({"threadId": thread, "excludeTurns": true});
+                self.call("thread/resume", &params, Call::Join(thread.clone()));
+                self.know(&thread).stands.joined = true;
+                self.say_to(tag, thread, text, true);
+            }
+            (Call::Say { tag, .. }, result) => {
+                let refused = result.err();
+                self.acts.push(Act::Said { tag, refused });
+            }
+            (Call::Settings | Call::Read | Call::LastTurn(_) | Call::Leave | Call::Steer, _) => {}
+        }
+    }
+
+    fn noted(&mut self, method: &str, params: &Value) {
+        let thread = params["threadId"].as_str().unwrap_or_default();
+        match method {
+            "thread/started" => self.met(&params["thread"]),
+            "thread/status/changed" => {
+                if self.threads.contains_key(thread) {
+                    self.status(thread, &params["status"]);
+                } else {
+                    self.call("thread/read", &json!({"threadId": thread}), Call::Read);
+                }
+            }
+            "thread/closed" | "thread/deleted" => {
+                self.does(thread, Doing::Closed);
+                self.threads.remove(thread);
+                self.drop_thread(thread);
+            }
+            "item/started" => self.item(thread, &params["item"]),
+            "item/completed" => self.item_done(&params["item"]),
+            "serverRequest/resolved" => self.resolved(thread, &params["requestId"]),
+            _ => {}
+        }
+    }
+
+    /// A thread whose turn is over waits for nobody.
+    fn drop_thread(&mut self, thread: &str) {
+        let (gone, open) = std::mem::take(&mut self.open)
+            .into_iter()
+            .partition(|open| open.thread == thread);
+        self.open = open;
+        for open in gone {
+            self.gone(open);
+        }
+    }
+
+    fn gone(&mut self, open: Open) {
+        let Some(ask) = open.ask else { return };
+        if let Some(item) = ask.item {
+            if self.answered.len() >= MAX_ANSWERED {
+                self.answered.pop_front();
+            }
+            self.answered.push_back((item, ask.name.clone()));
+        }
+        self.acts.push(if open.answered {
+            Act::Taken(ask.name)
+        } else {
+            Act::Resolved(ask.name)
+        });
+    }
+
+    fn resolved(&mut self, thread: &str, id: &Value) {
+        let is_it = |open: &Open| open.id == *id && open.thread == thread;
+        if let Some(place) = self.open.iter().position(is_it) {
+            let open = self.open.remove(place);
+            self.gone(open);
+        }
+    }
+
+    fn item(&mut self, thread: &str, item: &Value) {
+        if item["type"] != "fileChange" {
+            return;
+        }
+        let (Some(id), Some(thread)) = (item["id"].as_str(), self.threads.get_mut(thread)) else {
+            return;
+        };
+        thread.changes.retain(|(known, _)| known != id);
+        if thread.changes.len() >= MAX_ITEMS {
+            thread.changes.pop_front();
+        }
+        thread
+            .changes
+            .push_back((id.to_owned(), item["changes"].clone()));
+    }
+
+    /// Only a call that was let through has a length or an exit code.
+    fn item_done(&mut self, item: &Value) {
+        let Some(id) = item["id"].as_str() else {
+            return;
+        };
+        let Some(place) = self.answered.iter().position(|(known, _)| known == id) else {
+            return;
+        };
+        if let Some((_, name)) = self.answered.remove(place) {
+            self.acts.push(Act::Became {
+                name,
+                declined: item["status"] == "declined",
+                took: item["durationMs"].as_i64(),
+            });
+        }
+    }
+
+    fn asked(&mut self, id: Value, method: String, params: Value) {
+        let thread = params["threadId"].as_str().unwrap_or_default().to_owned();
+        let known = self
+            .open
+            .iter()
+            .any(|open| open.id == id && open.thread == thread);
+        if known || self.open.len() >= MAX_OPEN {
+            return;
+        }
+        self.open.push(Open {
+            id,
+            thread,
+            method,
+            params,
+            ask: None,
+            answered: false,
+            looked_for_item: false,
+        });
+        self.put(self.open.len() - 1);
+    }
+
+    /// The items of the thread's turn are known now, or can't be.
+    fn look_again(&mut self, thread: &str) {
+        for at in 0..self.open.len() {
+            if self.open[at].thread == thread && self.open[at].ask.is_none() {
+                self.put(at);
+            }
+        }
+    }
+
+    fn put(&mut self, at: usize) {
+        let open = &mut self.open[at];
+        let thread = self.threads.get_mut(&open.thread);
+        let item = open.params["itemId"].as_str();
+        let changes = thread.as_ref().and_then(|thread| {
+            let mut all = thread.changes.iter();
+            all.find(|(id, _)| Some(id.as_str()) == item)
+        });
+        let changes = changes.map(|(_, changes)| changes);
+        let reading = ask::read(&open.id, &open.method, &open.params, changes);
+        let known = match reading {
+            Reading::Ask(mut ask) => {
+                let cwd = thread.and_then(|thread| thread.cwd.clone());
+                ask.cwd = ask.cwd.or_else(|| cwd.map(Into::into));
+                open.ask = Some((*ask).clone());
+                self.acts.push(Act::Asked(ask));
+                return;
+            }
+            Reading::NeedsItem(_) if !open.looked_for_item => {
+                open.looked_for_item = true;
+                let thread = open.thread.clone();
+                let params = json!({"threadId": thread});
+                self.call("thread/resume", &params, Call::Items(thread));
+                return;
+            }
+            Reading::NeedsItem(_) | Reading::TerminalOnly => true,
+            Reading::Unknown => false,
+        };
+        let Some(thread) = thread else { return };
+        if !std::mem::replace(&mut thread.told_terminal_only, true) {
+            let cwd = thread.cwd.clone();
+            self.acts.push(Act::TerminalOnly {
+                thread: open.thread.clone(),
+                cwd,
+                known,
+            });
+        }
+    }
+}
+
+fn words(text: &str) -> Value {
+    json!([{"type": "text", "text": text}])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+use super::super::act;
+use super::threads::MAX_THREADS;
+use super::*;
+
+fn sent(acts: &[Act]) -> Vec<Value> {
+    let texts = acts.iter().filter_map(|act| match act {
+        Act::Send(text) => Some(serde_json::from_str(text).unwrap()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn methods(acts: &[Act]) -> Vec<String> {
+    let calls = sent(acts).into_iter();
+    calls
+        .filter_map(|call| Some(call["method"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// A follower that knows one idle thread.
+fn follower() -> Follower {
+    let mut follower = Follower::new();
+    assert_eq!(methods(&follower.start()), ["initialize"]);
+    let acts = follower.heard(r#"{"id":1,"result":{"userAgent":"codex/0.166.0"}}"#);
+    assert_eq!(
+        methods(&acts),
+        ["initialized", "thread/loaded/list", "config/read"]
+    );
+    let acts = follower.heard(r#"{"id":2,"result":{"data":["T"]}}"#);
+    assert_eq!(methods(&acts), ["thread/read"]);
+    let thread = json!({"id": "T", "cwd": "/srv", "status": {"type": "idle"}, "ephemeral": false});
+    let acts = follower.heard(&json!({"id": 4, "result": {"thread": thread}}).to_string());
+    let known = act::Thread {
+        id: "T".to_owned(),
+        cwd: Some("/srv".to_owned()),
+        doing: Doing::Idle,
+    };
+    assert_eq!(acts, [Act::Thread(known)]);
+    follower
+}
+
+fn status(follower: &mut Follower, status: &Value) -> Vec<Act> {
+    let params = json!({"threadId": "T", "status": status});
+    follower.heard(&json!({"method": "thread/status/changed", "params": params}).to_string())
+}
+
+fn waits(follower: &mut Follower) -> Vec<Act> {
+    status(
+        follower,
+        &json!({"type": "active", "activeFlags": ["waitingOnApproval"]}),
+    )
+}
+
+fn request(item: &str) -> String {
+    let params = json!({"threadId": "T", "turnId": "U", "itemId": item, "startedAtMs": 1,
+        "command": "ls", "cwd": "/srv", "availableDecisions": ["accept", "cancel"]});
+    json!({"method": "item/commandExecution/requestApproval", "id": 0, "params": params})
+        .to_string()
+}
+
+fn name(acts: &[Act]) -> String {
+    match acts {
+        [Act::Asked(ask)] => ask.name.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+const RESOLVED: &str =
+    r#"{"method":"serverRequest/resolved","params":{"threadId":"T","requestId":0}}"#;
+
+#[test]
+fn a_thread_is_joined_once_while_it_waits_and_left_when_it_is_idle() {
+    let mut follower = follower();
+    assert_eq!(methods(&waits(&mut follower)), ["thread/resume"]);
+    assert_eq!(methods(&waits(&mut follower)), [""; 0]);
+    let acts = status(&mut follower, &json!({"type": "idle"}));
+    assert_eq!(methods(&acts), ["thread/turns/list", "thread/unsubscribe"]);
+}
+
+#[test]
+fn the_first_answer_counts_whoever_gives_it() {
+    let mut follower = follower();
+    waits(&mut follower);
+    let name = name(&follower.heard(&request("I")));
+    assert_eq!(
+        follower.heard(&request("I")),
+        [],
+        "the same again is no second request"
+    );
+    assert_eq!(follower.heard(RESOLVED), [Act::Resolved(name.clone())]);
+    assert_eq!(
+        follower.decide(&name, &Decision::Once, None),
+        None,
+        "too late"
+    );
+}
+
+#[test]
+fn an_answer_is_sent_once_and_what_became_of_it_is_told() {
+    let mut follower = follower();
+    waits(&mut follower);
+    let name = name(&follower.heard(&request("I")));
+    let acts = follower.decide(&name, &Decision::Once, None).unwrap();
+    assert_eq!(
+        sent(&acts),
+        [json!({"id": 0, "result": {"decision": "accept"}})]
+    );
+    assert_eq!(follower.decide(&name, &Decision::Deny, None), None);
+    assert_eq!(follower.heard(RESOLVED), [Act::Taken(name.clone())]);
+    let done = json!({"method": "item/completed", "params": {"threadId": "T",
+        "item": {"id": "I", "type": "commandExecution", "status": "declined", "durationMs": null}}});
+    let became = Act::Became {
+        name,
+        declined: true,
+        took: None,
+    };
+    assert_eq!(follower.heard(&done.to_string()), [became]);
+}
+
+#[test]
+fn a_reason_follows_the_refusal_into_the_same_turn() {
+    let mut follower = follower();
+    waits(&mut follower);
+    let name = name(&follower.heard(&request("I")));
+    let acts = follower
+        .decide(&name, &Decision::Deny, Some("test first"))
+        .unwrap();
+    let [refusal, steer] = &sent(&acts)[..] else {
+        panic!("{acts:?}")
+    };
+    assert_eq!(refusal["result"]["decision"], "decline");
+    assert_eq!(steer["method"], "turn/steer");
+    assert_eq!(steer["params"]["expectedTurnId"], "U");
+    assert_eq!(steer["params"]["input"][0]["text"], "test first");
+}
+
+#[test]
+fn a_turn_that_ends_takes_its_requests_with_it() {
+    let mut follower = follower();
+    waits(&mut follower);
+    let name = name(&follower.heard(&request("I")));
+    let acts = status(&mut follower, &json!({"type": "idle"}));
+    assert!(acts.contains(&Act::Resolved(name)), "{acts:?}");
+}
+
+#[test]
+fn words_open_a_thread_that_is_not_loaded_and_are_refused_once() {
+    let mut follower = follower();
+    let acts = follower.say(9, "T", "go on");
+    assert_eq!(methods(&acts), ["turn/start"]);
+    let refusal =
+        |id: &Value| json!({"id": id, "error": {"message": "thread not found"}}).to_string();
+    let acts = follower.heard(&refusal(&sent(&acts)[0]["id"]));
+    assert_eq!(methods(&acts), ["thread/resume", "turn/start"]);
+    let acts = follower.heard(&refusal(&sent(&acts)[1]["id"]));
+    let refused = Some("thread not found".to_owned());
+    assert_eq!(acts, [Act::Said { tag: 9, refused }]);
+}
+
+#[test]
+fn the_end_of_a_turn_is_told_and_an_errands_is_not() {
+    let mut follower = follower();
+    status(&mut follower, &json!({"type": "active", "activeFlags": []}));
+    let acts = status(&mut follower, &json!({"type": "idle"}));
+    let id = &sent(&acts)[0]["id"];
+    let turn = json!({"id": "U", "status": "completed", "durationMs": 7, "items": [
+        {"type": "agentMessage", "text": "first"}, {"type": "agentMessage", "text": "last"}]});
+    let asked = follower.heard(&json!({"id": id, "result": {"data": [turn]}}).to_string());
+    assert_eq!(methods(&asked), ["thread/items/list"]);
+    let call = &sent(&asked)[0];
+    assert_eq!(call["params"]["turnId"], "U");
+    let message = json!({"turnId": "U", "item": {"type": "agentMessage", "text": "last"}});
+    let told = json!({"id": call["id"], "result": {"data": [message]}}).to_string();
+    let mut over = TurnOver {
+        thread: "T".to_owned(),
+        cwd: "/srv".to_owned(),
+        took: 7,
+        failed: false,
+        last: Some("last".to_owned()),
+        plan: None,
+    };
+    assert_eq!(follower.heard(&told), [Act::TurnOver(over.clone())]);
+    // Its summary does not know of the plan.
+    let plan = json!({"turnId": "U", "item": {"type": "plan", "text": "# cut\n"}});
+    let told = |items: &Value| json!({"id": 99, "result": {"data": items}}).to_string();
+    follower.calls.insert(99, Call::LastItems(over.clone()));
+    over.plan = Some("# cut\n".to_owned());
+    let said = follower.heard(&told(&json!([message, plan])));
+    assert_eq!(said, [Act::TurnOver(over.clone())]);
+    // A Codex that can't tell its items has no plan to show.
+    follower.calls.insert(
+        99,
+        Call::LastItems(TurnOver {
+            plan: None,
+            ..over.clone()
+        }),
+    );
+    over.plan = None;
+    let refused = r#"{"id":99,"error":{"code":-32601,"message":"unknown"}}"#;
+    assert_eq!(follower.heard(refused), [Act::TurnOver(over)]);
+    let errand = json!({"id": "E", "cwd": "/srv", "ephemeral": true, "threadSource": "thread_title",
+        "status": {"type": "active", "activeFlags": []}});
+    follower.heard(&json!({"method": "thread/started", "params": {"thread": errand}}).to_string());
+    let params = json!({"threadId": "E", "status": {"type": "idle"}});
+    let idle = json!({"method": "thread/status/changed", "params": params}).to_string();
+    assert_eq!(follower.heard(&idle), []);
+}
+
+#[test]
+fn who_is_asked_is_told_and_another_protocol_is_named() {
+    let mut follower = follower();
+    let settings = json!({"approvals_reviewer": "auto_review", "approval_policy": null});
+    let told = follower.heard(&json!({"id": 3, "result": {"config": settings}}).to_string());
+    let asks = Act::Asks {
+        reviewer: Some("auto_review".to_owned()),
+        policy: None,
+    };
+    assert_eq!(told, [asks]);
+    for (second, why) in [
+        (r#"{"id":2,"result":{"threads":[]}}"#, "no list of threads"),
+        (r#"{"id":2,"error":{"message":"unknown"}}"#, "unknown"),
+    ] {
+        let mut strange = Follower::new();
+        strange.start();
+        strange.heard(r#"{"id":1,"result":{}}"#);
+        assert_eq!(strange.heard(second), [Act::Strange(why.to_owned())]);
+    }
+}
+
+#[test]
+fn noise_and_floods_are_bounded() {
+    let mut follower = follower();
+    for text in [
+        "",
+        "{}",
+        "[1]",
+        r#"{"id":99,"result":{}}"#,
+        r#"{"method":"x","params":[]}"#,
+    ] {
+        assert_eq!(follower.heard(text), [], "{text}");
+    }
+    for n in 0..2_000 {
+        let thread = json!({"id": format!("t{n}"), "status": {"type": "idle"}});
+        follower
+            .heard(&json!({"method": "thread/started", "params": {"thread": thread}}).to_string());
+        let params = json!({"threadId": "T", "itemId": format!("i{n}"), "command": "ls"});
+        let method = "item/commandExecution/requestApproval";
+        follower.heard(&json!({"method": method, "id": n, "params": params}).to_string());
+    }
+    assert!(follower.threads.len() <= MAX_THREADS && follower.open.len() <= MAX_OPEN);
+}

@@ -1,0 +1,126 @@
+//! The two ways a session of a chat reaches Codex: a child of nod's own, one
+//! message a line, or the daemon beside whose terminal the thread is open.
+//! Both look like a child.
+
+use futures::{SinkExt as _, StreamExt as _};
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::CancellationToken;
+
+use super::link;
+use crate::child::lines::Cut;
+use crate::child::process::{self, Child, Ended, Launch, Manner};
+
+const MAX_WAITING: usize = 64;
+
+/// What a child may inherit. The key of a provider has a name that its owner
+/// chose.
+pub const INHERITED: &[&str] = &[
+    "HOME",
+    "PATH",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "SSH_AUTH_SOCK",
+    "XDG_*",
+    "CODEX_*",
+    "OPENAI_*",
+    "AZURE_*",
+    "*_API_KEY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+#[derive(Debug)]
+pub enum Heard {
+    Text(String),
+    TooLong(usize),
+    /// Always the last.
+    Ended(Ended),
+}
+
+/// A child that speaks by its standard input and output.
+pub fn child(launch: Launch) -> Child<Heard> {
+    let manner = Manner {
+        read: |cut| match cut {
+            Cut::Line(line) => Some(Heard::Text(String::from_utf8(line).ok()?)),
+            Cut::TooLong { bytes, .. } => Some(Heard::TooLong(bytes)),
+        },
+        // Its turn is interrupted by name before.
+        stop: None,
+        ended: Heard::Ended,
+    };
+    process::start(launch, manner)
+}
+
+/// The daemon of that home.
+pub fn daemon(home: PathBuf) -> Child<Heard> {
+    let (say, orders) = mpsc::channel(MAX_WAITING);
+    let (reports, events) = mpsc::channel(MAX_WAITING);
+    let stop = CancellationToken::new();
+    let until = stop.clone();
+    tokio::spawn(async move {
+        let ended = match link::dial(&home).await {
+            Ok(socket) => carry(socket, orders, &reports, &until).await,
+            Err(why) => Ended::NotStarted {
+                problem: why.to_string(),
+            },
+        };
+        // A reader that left does not need to know.
+        let _ = reports.send(Heard::Ended(ended)).await;
+    });
+    Child { say, events, stop }
+}
+
+async fn carry(
+    mut socket: link::Socket,
+    mut orders: mpsc::Receiver<String>,
+    reports: &mpsc::Sender<Heard>,
+    stop: &CancellationToken,
+) -> Ended {
+    let over = |code| Ended::Over {
+        code,
+        killed: false,
+        errors: String::new(),
+    };
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = reports.closed() => break,
+            order = orders.recv() => {
+                let Some(line) = order else { break };
+                if socket.send(Message::text(line)).await.is_err() {
+                    return over(None);
+                }
+            }
+            heard = socket.next() => match heard {
+                Some(Ok(Message::Text(text))) => {
+                    let text = text.as_str().to_owned();
+                    if reports.send(Heard::Text(text)).await.is_err() {
+                        break;
+                    }
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return over(None),
+                Some(Ok(_)) => {}
+            },
+        }
+    }
+    // It goes on with its terminal, whether it hears this or not.
+    let _ = socket.close(None).await;
+    over(Some(0))
+}

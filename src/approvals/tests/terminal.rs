@@ -1,0 +1,195 @@
+//! What the terminal's side tells, and what it does to a request.
+
+use super::*;
+
+fn asked_by(n: usize, agent: Option<&str>, command: &str) -> Arc<Request> {
+    let mut request = (*request(n, 1, command, T0)).clone();
+    request.origin.caller.agent_id = agent.map(str::to_owned);
+    Arc::new(request)
+}
+
+#[test]
+fn a_turns_end_withdraws_what_its_own_agent_asked_and_nothing_else() {
+    let agents = [None, Some("a1"), Some("a2")];
+    for (n, ended) in agents.iter().enumerate() {
+        let mut desk = Approvals::new();
+        for (n, agent) in agents.iter().enumerate() {
+            let asked = asked_by(n, *agent, "ls");
+            desk.register(asked, token(1), T0).unwrap();
+        }
+        let agent = ended.map(str::to_owned);
+        let closed = desk.withdraw(&session(1), &Withdrawal::Turn { agent }, T0 + 1);
+        let ids: Vec<_> = closed.iter().map(|settled| &settled.request.id).collect();
+        assert_eq!(ids, [&id(n)], "the turn of {ended:?}");
+        assert_eq!(
+            desk.withdraw(&session(1), &Withdrawal::Session, T0 + 2)
+                .len(),
+            2
+        );
+    }
+}
+
+#[test]
+fn a_subagents_event_does_not_close_the_same_call_of_another() {
+    let mut desk = Approvals::new();
+    desk.register(asked_by(1, None, "ls"), token(1), T0)
+        .unwrap();
+    desk.register(asked_by(2, Some("a1"), "ls"), token(1), T0)
+        .unwrap();
+    let event = Withdrawal::Tool {
+        tool: "Bash".into(),
+        digest: Digest::of(&json!({"command": "ls"})),
+        agent: Some("a1".into()),
+        took: Some(5),
+    };
+    let closed = desk.withdraw(&session(1), &event, T0 + 9);
+    let ids: Vec<_> = closed.iter().map(|settled| &settled.request.id).collect();
+    assert_eq!(ids, [&id(2)]);
+}
+
+#[test]
+fn what_runs_in_the_terminal_takes_no_choice_but_a_stop() {
+    let running = |since| {
+        Ending::Ran(Ran {
+            since: Some(since),
+            ..Ran::default()
+        })
+    };
+    for action in [
+        allow(),
+        deny(false),
+        Action::Allow(Reach::Session(Vec::new())),
+    ] {
+        let (mut desk, _) = asking();
+        assert!(desk.runs(&id(1), T0 + 5).is_some());
+        assert!(desk.runs(&id(1), T0 + 6).is_none(), "told once");
+        let refused = desk.decide(&id(1), action, person("ou_a"), T0 + 10);
+        let (ending, at) = (running(T0 + 5), T0 + 5);
+        assert_eq!(refused, Err(Refusal::Settled { ending, at }));
+        assert!(desk.pending(&id(1)).is_some());
+        let stopped = desk.decide(&id(1), deny(true), person("ou_a"), T0 + 11);
+        let by = person("ou_a");
+        let since = T0 + 5;
+        assert_eq!(stopped.unwrap().ending, Ending::Stopped { by, since });
+    }
+}
+
+#[test]
+fn what_runs_never_ends_as_unanswered() {
+    let ran = |took| {
+        Ending::Ran(Ran {
+            since: Some(T0 + 5),
+            took,
+            corrects: None,
+        })
+    };
+    let (mut desk, _) = asking();
+    desk.runs(&id(1), T0 + 5);
+    assert_eq!(desk.expire(T0 + TIMEOUT)[0].ending, ran(None));
+    let event = Withdrawal::Tool {
+        tool: "Bash".into(),
+        digest: Digest::of(&json!({"command": "ls"})),
+        agent: None,
+        took: Some(TIMEOUT + 7),
+    };
+    assert!(
+        desk.withdraw(&session(1), &event, T0 + TIMEOUT + 20)
+            .is_empty()
+    );
+    let corrected = desk.take_corrections();
+    assert_eq!(corrected.len(), 1);
+    assert_eq!(corrected[0].ending, ran(Some(TIMEOUT + 7)));
+    assert_eq!(desk.past(&id(1)).unwrap().ending, ran(Some(TIMEOUT + 7)));
+
+    let (mut desk, attachment) = asking();
+    desk.runs(&id(1), T0 + 5);
+    let gone = desk.hook_gone(&id(1), attachment, T0 + 9).unwrap();
+    assert_eq!(gone.ending, ran(None));
+}
+
+#[test]
+fn a_denied_call_that_ran_is_corrected_and_its_retry_is_not() {
+    let event = |took| Withdrawal::Tool {
+        tool: "Bash".into(),
+        digest: Digest::of(&json!({"command": "ls"})),
+        agent: None,
+        took: Some(took),
+    };
+    let denied = || {
+        let (mut desk, _) = asking();
+        desk.decide(&id(1), deny(false), person("ou_a"), T0 + 4_000)
+            .unwrap();
+        desk
+    };
+    let mut desk = denied();
+    desk.withdraw(&session(1), &event(12_000), T0 + 12_100);
+    let corrected = desk.take_corrections();
+    let Ending::Ran(ran) = &corrected[0].ending else {
+        panic!("{corrected:?}")
+    };
+    let said = ran.corrects.as_ref().unwrap();
+    assert_eq!(
+        (said.kind.as_str(), &said.by),
+        ("deny", &Some(person("ou_a")))
+    );
+    desk.withdraw(&session(1), &event(12_000), T0 + 12_200);
+    assert!(desk.take_corrections().is_empty(), "once");
+
+    let mut desk = denied();
+    desk.withdraw(&session(1), &event(10), T0 + 9_000);
+    assert!(
+        desk.take_corrections().is_empty(),
+        "it began after the denial"
+    );
+}
+
+#[test]
+fn a_denial_after_the_terminals_yes_is_corrected_at_once_and_completed_by_the_event() {
+    let (mut desk, _) = asking();
+    desk.decide(&id(1), deny(true), person("ou_a"), T0 + 500)
+        .unwrap();
+    desk.terminal_was_first(&id(1), T0 + 490);
+    desk.terminal_was_first(&id(1), T0 + 490);
+    let corrected = desk.take_corrections();
+    assert_eq!(corrected.len(), 1, "once");
+    let Ending::Ran(ran) = &corrected[0].ending else {
+        panic!("{corrected:?}")
+    };
+    assert_eq!((ran.since, ran.took), (Some(T0 + 490), None));
+    assert_eq!(ran.corrects.as_ref().unwrap().kind, "interrupt");
+    let event = Withdrawal::Tool {
+        tool: "Bash".into(),
+        digest: Digest::of(&json!({"command": "ls"})),
+        agent: None,
+        took: Some(70),
+    };
+    desk.withdraw(&session(1), &event, T0 + 600);
+    let completed = desk.take_corrections();
+    let expected = Ran {
+        took: Some(70),
+        ..ran.clone()
+    };
+    assert_eq!(completed[0].ending, Ending::Ran(expected));
+}
+
+#[test]
+fn an_event_of_before_ends_nothing_that_was_asked_after_it() {
+    let mut desk = Approvals::new();
+    let ran = Withdrawal::Tool {
+        tool: "Bash".to_owned(),
+        digest: Digest::of(&json!({"command": "ls"})),
+        agent: None,
+        took: None,
+    };
+    desk.register(asked_by(1, None, "ls"), token(1), T0)
+        .unwrap();
+    for event in [
+        ran.clone(),
+        Withdrawal::Turn { agent: None },
+        Withdrawal::Session,
+    ] {
+        let closed = desk.withdraw(&session(1), &event, T0 - 1);
+        assert!(closed.is_empty(), "{event:?}");
+    }
+    assert_eq!(desk.withdraw(&session(1), &ran, T0).len(), 1);
+}

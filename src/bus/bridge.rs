@@ -1,0 +1,196 @@
+//! The way to the NATS server under nod's own policy: its proxies, its trust
+//! store, its WebSocket. The NATS client knows none of these, so it dials one
+//! loopback port that takes one connection and leads there.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::url::{BusUrl, Kind};
+use crate::feishu::outbound::{OPEN_WITHIN, Outbound, OutboundError, Stream};
+
+/// The client dials at once; whoever else does is not waited for.
+const DIAL_WITHIN: Duration = Duration::from_secs(5);
+const UPGRADE_WITHIN: Duration = Duration::from_secs(5);
+/// A server's first line names the server and its cluster.
+pub(super) const MAX_INFO: usize = 32 * 1024;
+/// Larger than any message of ours.
+const MAX_MESSAGE: usize = 8 << 20;
+const PIECE: usize = 64 * 1024;
+
+/// A server within reach: where the client dials, for as long as this lives.
+pub(super) struct Bridge {
+    pub(super) address: String,
+    _piping: Option<AbortOnDropHandle<()>>,
+}
+
+/// Opens the way. A server on this machine is dialled straight.
+pub(super) async fn open(url: &BusUrl, outbound: &Outbound) -> Result<Bridge, OutboundError> {
+    let web = url.web().ok_or(OutboundError::BadAddress {
+        problem: "it is no address of a bus",
+    })?;
+    if url.kind == Kind::Plain {
+        return Ok(Bridge {
+            address: format!("nats://{}", url.authority()),
+            _piping: None,
+        });
+    }
+    let far = match url.kind {
+        Kind::Tls => {
+            let (stream, info) = outbound.open_late(&web, OPEN_WITHIN, MAX_INFO).await?;
+            Far::Tls(stream, info)
+        }
+        Kind::Plain | Kind::WebSocket => {
+            let stream = outbound.open(&web, OPEN_WITHIN).await?;
+            Far::WebSocket(Box::new(upgraded(&web, stream, url).await?))
+        }
+    };
+    let lost = |why: io::Error| OutboundError::Lost {
+        peer: "this machine's own loopback address".to_owned(),
+        reason: why.kind().to_string(),
+    };
+    let door = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let door = door.await.map_err(lost)?;
+    let address = format!("nats://{}", door.local_addr().map_err(lost)?);
+    let piping = tokio::spawn(async move {
+        let Ok(Ok((near, _))) = tokio::time::timeout(DIAL_WITHIN, door.accept()).await else {
+            return;
+        };
+        drop(door);
+        // Either end tells the client by closing.
+        let _ = near.set_nodelay(true);
+        let _ = far.pipe(near).await;
+    });
+    Ok(Bridge {
+        address,
+        _piping: Some(AbortOnDropHandle::new(piping)),
+    })
+}
+
+async fn upgraded(
+    web: &url::Url,
+    stream: Stream,
+    url: &BusUrl,
+) -> Result<WebSocketStream<Stream>, OutboundError> {
+    let refused = |reason: String| OutboundError::Lost {
+        peer: format!("`{}`", url.host()),
+        reason,
+    };
+    let request = web
+        .as_str()
+        .into_client_request()
+        .map_err(|why| refused(why.to_string()))?;
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE))
+        .max_frame_size(Some(MAX_MESSAGE));
+    let upgrade = client_async_with_config(request, stream, Some(config));
+    match tokio::time::timeout(UPGRADE_WITHIN, upgrade).await {
+        Ok(Ok((socket, _))) => Ok(socket),
+        Ok(Err(tungstenite::Error::Http(answer))) => Err(refused(format!(
+            "it answered HTTP {} in place of a WebSocket",
+            answer.status().as_u16()
+        ))),
+        Ok(Err(why)) => Err(refused(why.to_string())),
+        Err(_) => Err(OutboundError::TimedOut {
+            peer: format!("`{}`", url.host()),
+        }),
+    }
+}
+
+/// The server's end.
+enum Far {
+    Tls(Stream, Vec<u8>),
+    WebSocket(Box<WebSocketStream<Stream>>),
+}
+
+impl Far {
+    async fn pipe(self, mut near: TcpStream) -> io::Result<()> {
+        match self {
+            Self::Tls(mut far, info) => {
+                near.write_all(&without_tls(&info)).await?;
+                copy_bidirectional(&mut near, &mut far).await.map(drop)
+            }
+            Self::WebSocket(far) => pipe_messages(near, *far).await,
+        }
+    }
+}
+
+async fn pipe_messages(mut near: TcpStream, mut far: WebSocketStream<Stream>) -> io::Result<()> {
+    let mut first = Some(Vec::new());
+    let mut piece = vec![0; PIECE];
+    loop {
+        tokio::select! {
+            message = far.next() => {
+                let bytes = match message.transpose().map_err(io::Error::other)? {
+                    Some(Message::Binary(bytes)) => bytes,
+                    Some(Message::Text(text)) => text.into(),
+                    Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => continue,
+                    Some(Message::Close(_)) | None => return Ok(()),
+                };
+                let Some(line) = &mut first else {
+                    near.write_all(&bytes).await?;
+                    continue;
+                };
+                line.extend_from_slice(&bytes);
+                if line.contains(&b'\n') || line.len() > MAX_INFO {
+                    near.write_all(&without_tls(line)).await?;
+                    first = None;
+                }
+            }
+            read = near.read(&mut piece) => {
+                let read = read?;
+                if read == 0 {
+                    return far.close(None).await.map_err(io::Error::other);
+                }
+                let message = Message::Binary(piece[..read].to_vec().into());
+                far.send(message).await.map_err(io::Error::other)?;
+            }
+        }
+    }
+}
+
+/// The server's first line without its wish for encryption: that is done, one
+/// layer below the client.
+fn without_tls(info: &[u8]) -> Vec<u8> {
+    let end = info.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let (line, rest) = info.split_at(end);
+    let read = line
+        .strip_prefix(b"INFO ")
+        .and_then(|json| serde_json::from_slice::<Value>(json).ok());
+    let Some(mut value) = read else {
+        return info.to_vec();
+    };
+    if let Some(fields) = value.as_object_mut() {
+        for wish in ["tls_required", "tls_available", "tls_verify"] {
+            fields.remove(wish);
+        }
+    }
+    let mut out = format!("INFO {value}\r\n").into_bytes();
+    out.extend_from_slice(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_line_and_only_its_wish_for_encryption_is_changed() {
+        let info = b"INFO {\"nonce\":\"n\",\"tls_required\":true}\r\nPING\r\n";
+        let out = without_tls(info);
+        assert_eq!(out, b"INFO {\"nonce\":\"n\"}\r\nPING\r\n");
+        for other in [&b"PING\r\n"[..], b"INFO {", b"INFO x\r\n", b""] {
+            assert_eq!(without_tls(other), other);
+        }
+    }
+}

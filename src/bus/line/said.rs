@@ -1,0 +1,46 @@
+//! Why there is no bus, in both languages.
+
+use async_nats::ConnectErrorKind;
+
+use crate::feishu::outbound::OutboundError;
+use crate::text::Text;
+
+/// Why there is no connection.
+pub(super) struct Failed {
+    pub(super) why: Text,
+    pub(super) refused: bool,
+}
+
+pub(super) const LOST: Text = Text::new("与总线的连接断开", "the connection to the bus was lost");
+pub(super) const SILENT: Text = Text::new("总线没有回应", "the bus fell silent");
+pub(super) const SLEPT_WELL: Text = Text::new("本机曾休眠", "this machine slept");
+
+pub(super) fn unreached(why: &OutboundError) -> Failed {
+    Failed {
+        why: why.text(),
+        refused: why.is_setting(),
+    }
+}
+
+pub(super) fn not_let_in(why: &async_nats::ConnectError) -> Failed {
+    let refused = matches!(
+        why.kind(),
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication
+    );
+    let text = if refused {
+        Text::new(
+            "总线不接受本机的通行证：可能已过期或被移除，请重新加入",
+            "the bus does not accept this pass: it may be over or taken back, join again",
+        )
+    } else {
+        Text::made(
+            format!("总线未接受连接：{why}"),
+            format!("the bus did not take the connection: {why}"),
+        )
+    };
+    Failed { why: text, refused }
+}
+
+pub(super) fn complaint(why: &str) -> Text {
+    Text::made(format!("总线：{why}"), format!("the bus says: {why}"))
+}

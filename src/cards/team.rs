@@ -1,0 +1,109 @@
+//! The cards a gateway draws itself: rows of words, each with a button or
+//! without. Pure.
+
+use serde_json::{Value, json};
+
+use super::{Head, card, confirm, div, plain, short};
+use crate::text::escape::{Shape, visible};
+use crate::text::{Lang, Text};
+use crate::wording::team as words;
+
+/// More rows than this are not drawn.
+pub const MAX_ROWS: usize = 16;
+const MAX_TEXT: usize = 400;
+
+/// Some words, and what can be done about them.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub text: Text,
+    pub button: Option<Button>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Button {
+    pub label: Text,
+    pub value: Value,
+    /// Whether it takes something away.
+    pub takes: bool,
+    /// What is asked before it counts.
+    pub sure: Option<(Text, Text)>,
+}
+
+/// How a card looks from afar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mood {
+    Asks,
+    Done,
+    Over,
+}
+
+pub fn draw(title: &Text, mood: Mood, rows: &[Row], lang: Lang) -> Value {
+    let mut elements = Vec::new();
+    for (n, row) in rows.iter().take(MAX_ROWS).enumerate() {
+        elements.push(div(&said(row.text.get(lang))));
+        elements.extend(row.button.as_ref().map(|button| drawn(n, button, lang)));
+    }
+    let (colour, tag_colour) = match mood {
+        Mood::Asks => ("blue", "blue"),
+        Mood::Done => ("green", "green"),
+        Mood::Over => ("grey", "neutral"),
+    };
+    let head = Head {
+        colour,
+        title: title.get(lang),
+        tag: title.get(lang),
+        tag_colour,
+        place: words::TEAM.get(lang),
+    };
+    card(&head, elements, lang)
+}
+
+fn drawn(n: usize, button: &Button, lang: Lang) -> Value {
+    let mut drawn = json!({
+        "tag": "button",
+        "element_id": format!("b_team_{n}"),
+        "type": if button.takes { "danger" } else { "primary" },
+        "size": "medium",
+        "width": "fill",
+        "text": plain(&short(button.label.get(lang), 80)),
+        "behaviors": [{"type": "callback", "value": button.value}],
+    });
+    if let Some((title, text)) = &button.sure {
+        drawn["confirm"] = confirm(title, &said(text.get(lang)), lang);
+    }
+    drawn
+}
+
+/// Names are what machines call themselves, so nothing may hide in them.
+fn said(text: &str) -> String {
+    let lines = text.lines().map(|line| visible(line, Shape::Name));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    super::cut(text, MAX_TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::read;
+    use super::super::{MAX_CARD, size};
+    use super::*;
+
+    #[test]
+    fn a_card_of_many_long_names_fits_and_hides_nothing() {
+        let name = format!("desk\u{202e}{}", "x".repeat(5_000));
+        let row = Row {
+            text: words::machine(&name, &words::ONLINE, "id", "1"),
+            button: Some(Button {
+                label: words::FORGET.clone(),
+                value: json!({"team": "forget", "key": "U".repeat(56)}),
+                takes: true,
+                sure: Some((words::FORGET_SURE.clone(), words::forget_what("desk"))),
+            }),
+        };
+        let rows = vec![row; 100];
+        let card = draw(&words::MACHINES, Mood::Asks, &rows, Lang::En);
+        assert!(size(&card) <= MAX_CARD, "{}", size(&card));
+        assert!(!card.to_string().contains('\u{202e}'));
+        let seen = read(&card);
+        assert!(seen.contains("desk") && seen.contains("Forget"), "{seen}");
+    }
+}

@@ -1,0 +1,110 @@
+//! A team's machine, judged: its pass, its bus, its gateways. Pure.
+
+use serde_json::Value;
+
+use super::finding::{Finding, ok, problem, warning};
+use crate::bus::conf::has_holes;
+
+/// What is known of a machine that has a pass.
+pub(super) struct Member {
+    pub(super) owner: String,
+    pub(super) url: String,
+    /// Seconds until the pass is over.
+    pub(super) left: i64,
+    /// What the daemon says of itself, if it runs.
+    pub(super) report: Option<Value>,
+}
+
+const DAY: i64 = 24 * 3_600;
+/// A pass that gateways did not renew by now may not be renewed.
+const WORRY: i64 = 7 * DAY;
+
+pub(super) fn check(member: &Member) -> Vec<Finding> {
+    let mut findings = vec![pass(member)];
+    findings.push(ok(
+        "app_secret",
+        "应用密钥不在本机",
+        "the app's secret is not on this machine",
+    ));
+    if let Some(report) = &member.report {
+        findings.push(bus(member, report));
+        let server = report["bus"]["server"].as_str();
+        findings.extend(server.filter(|version| has_holes(version)).map(old_server));
+    }
+    findings
+}
+
+fn pass(member: &Member) -> Finding {
+    let (owner, days) = (&member.owner, member.left / DAY);
+    if member.left <= 0 {
+        return problem(
+            "pass",
+            "本机的通行证已过期：请网关的管理员重新发放，再运行 `nod join`",
+            "this machine's pass is over: have whoever runs the gateway give a new one, then run `nod join`",
+        );
+    }
+    let text = (
+        format!("通行证：所有者 {owner}，还有 {days} 天，会自动更新"),
+        format!("the pass is of {owner}, counts for {days} more days and renews itself"),
+    );
+    if member.left < WORRY {
+        warning("pass", text.0, text.1)
+    } else {
+        ok("pass", text.0, text.1)
+    }
+}
+
+fn bus(member: &Member, report: &Value) -> Finding {
+    let url = &member.url;
+    let connection = &report["connection"];
+    if connection["state"] == "connected" {
+        let count = |field: &str| report["bus"][field].as_u64().unwrap_or_default();
+        let (all, feishu) = (count("gateways"), count("gateways_up"));
+        return ok(
+            "bus",
+            format!("总线 {url} 已连接；网关 {all} 个，其中 {feishu} 个已连接飞书"),
+            format!("the bus {url} is connected; gateways: {all}, connected to Feishu: {feishu}"),
+        );
+    }
+    let cause = |field: &str| connection[field].as_str().unwrap_or_default().to_owned();
+    problem(
+        "bus",
+        format!("总线 {url} 不可用：{}", cause("cause_zh")),
+        format!("the bus {url} is of no use now: {}", cause("cause")),
+    )
+}
+
+fn old_server(version: &str) -> Finding {
+    warning(
+        "bus_server",
+        format!("nats-server {version} 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本"),
+        format!("nats-server {version} has known holes: use 2.11.15, 2.12.6 or newer"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::finding::Level::{Ok, Problem, Warning};
+    use serde_json::json;
+
+    #[test]
+    fn a_pass_that_is_over_and_a_bus_that_is_gone_are_problems() {
+        let member = |left, state: &str| Member {
+            owner: "ou_a".to_owned(),
+            url: "wss://bus.example".to_owned(),
+            left,
+            report: Some(json!({
+                "connection": {"state": state, "cause": "gone", "cause_zh": "断开"},
+                "bus": {"server": "2.9.10"},
+            })),
+        };
+        let levels = |left, state| {
+            let found = check(&member(left, state));
+            found.into_iter().map(|one| one.level).collect::<Vec<_>>()
+        };
+        assert_eq!(levels(20 * DAY, "connected"), [Ok, Ok, Ok, Warning]);
+        assert_eq!(levels(DAY, "waiting"), [Warning, Ok, Problem, Warning]);
+        assert_eq!(levels(0, "connected"), [Problem, Ok, Ok, Warning]);
+    }
+}

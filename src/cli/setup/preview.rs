@@ -1,0 +1,73 @@
+//! `nod setup --dry-run`: what would be done, without the network and without
+//! writing.
+
+use super::super::{Failure, Outcome, output, service};
+use super::Setup;
+use super::flow::ALWAYS_SAVED;
+use super::plan::{self, Status, Step};
+use crate::claude::hooks_file::Asking;
+
+impl Setup<'_> {
+    /// Says what would happen, without the network and without writing.
+    pub(super) fn preview(&mut self) -> Outcome {
+        let words = self.words;
+        let facts = self.facts();
+        self.tell_agents();
+        output::say(words.dry_run());
+        for step in Step::ALL {
+            let mark = match plan::status(step, &facts, self.wishes) {
+                Status::Done => "✓",
+                Status::Open => "·",
+                Status::Left => "-",
+            };
+            output::say(&format!("  {mark} {}", words.step(step)));
+        }
+        output::say(words.marks());
+        let is_open = |step| plan::status(step, &facts, self.wishes) == Status::Open;
+        if [Step::App, Step::Owner, Step::Save]
+            .into_iter()
+            .any(is_open)
+        {
+            // The steps before bring what is not known yet.
+            let mut names = ALWAYS_SAVED.to_vec();
+            let others = self.values().into_iter().map(|(name, _)| name);
+            names.extend(others.filter(|name| !ALWAYS_SAVED.contains(name)));
+            let file = self.paths.own.display().to_string();
+            output::say(&words.would_write(&file, &names.join(", ")));
+        }
+        if is_open(Step::TestCard) {
+            output::say(words.would_send_card());
+        }
+        let places = service::places(self.sources, &self.config.state_dir);
+        if let Some(places) = places.filter(|_| is_open(Step::Service) && facts.can_serve) {
+            let file = service::Manager::kind_here().file(&places);
+            output::say(&words.would_serve(&file.display().to_string()));
+        }
+        let mut draft = self.claude_settings()?;
+        draft
+            .install(&self.hooks)
+            .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
+        let sets_mode = match draft.asking() {
+            Ok(Asking::Unset) => self.wishes.mode,
+            Ok(Asking::Mode(_)) => self.set_mode,
+            Ok(Asking::Asks | Asking::HooksOff) | Err(_) => false,
+        };
+        if let Ok(Asking::Mode(mode)) = draft.asking()
+            && self.wishes.mode
+            && !sets_mode
+        {
+            output::say(&words.mode_silent(&mode));
+            output::say(words.would_ask_mode(self.yes));
+        }
+        if sets_mode {
+            draft
+                .set_mode(Some("default"))
+                .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
+        }
+        if draft.is_changed() {
+            output::say(&words.would_change(&self.paths.claude.display().to_string()));
+            output::diff(&draft.diff());
+        }
+        Ok(())
+    }
+}

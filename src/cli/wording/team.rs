@@ -1,0 +1,359 @@
+//! What the commands of a team say.
+
+use std::path::Path;
+
+use super::Words;
+use crate::bus::membership::BadMembership;
+#[cfg(feature = "team")]
+use crate::bus::nkey::BadKey;
+use crate::bus::subjects::Place;
+use crate::bus::url::{BadBusUrl, BusUrl};
+use crate::text::Lang;
+#[cfg(feature = "team")]
+use crate::text::escape::{Shape, visible};
+#[cfg(feature = "team")]
+use crate::wording::span;
+
+impl Words {
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn team_error(self, why: &crate::team::TeamError) -> String {
+        use crate::team::TeamError;
+        if self.0 == Lang::En {
+            return why.to_string();
+        }
+        match why {
+            TeamError::Settings(problems) => self.problems(problems, None),
+            TeamError::Outbound(why) => why.text().zh.into_owned(),
+            TeamError::Api(why) => why.text().zh.into_owned(),
+            TeamError::NoKeys { file, why } => {
+                format!("无法读取 `{}` 中的密钥（{why}）", file.display())
+            }
+            TeamError::BadKeys { file, why } => {
+                format!("`{}` 中的密钥不可用（{why}）", file.display())
+            }
+            TeamError::Exposed(file) => format!(
+                "其他用户可以读取 `{0}`，其中有团队的密钥：请 `chmod 600 {0}`",
+                file.display()
+            ),
+            TeamError::NoBus => "`NOD_BUS_URL` 未设置：网关需要总线的地址".to_owned(),
+            TeamError::Fault => "nod 自身的故障使网关的一部分停止，整个网关已结束".to_owned(),
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn not_forgotten(self, why: &crate::team::ForgetError) -> String {
+        use crate::bus::accounts::NotRevoked;
+        use crate::team::ForgetError;
+        let why = match (self.0, why) {
+            (Lang::En, ForgetError::Team(why)) => return why.to_string(),
+            (Lang::En, why) => return format!("no machine was forgotten: {why}"),
+            (Lang::Zh, ForgetError::Team(why)) => return self.team_error(why),
+            (Lang::Zh, ForgetError::Unknown(name)) => {
+                format!("没有名为 `{name}` 的机器：请给出它的公钥（`U…`）与 `--owner`")
+            }
+            (Lang::Zh, ForgetError::Several { name, all }) => {
+                format!("有多台机器名为 `{name}`，请给出其中一个 id：{all}")
+            }
+            (Lang::Zh, ForgetError::NoBus(why)) => format!("总线无法连接：{}", why.zh),
+            (Lang::Zh, ForgetError::NotRevoked(why)) => match why {
+                NotRevoked::NoOperator => "密钥中没有 operator，账户由他人管理".to_owned(),
+                NotRevoked::Unreached => "总线无法连接，或不让此网关与它自身通话".to_owned(),
+                NotRevoked::Silent => "总线没有及时回应".to_owned(),
+                NotRevoked::Refused(why) => format!("总线拒绝了（{why}）"),
+                NotRevoked::Foreign => "总线上的账户声明不是由其 operator 签署的".to_owned(),
+                NotRevoked::Full => "已移除的机器过多".to_owned(),
+            },
+        };
+        format!("没有移除任何机器：{why}")
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn forgotten(self, place: &Place, cut_off: bool) -> String {
+        match (self.0, cut_off) {
+            (Lang::Zh, true) => format!("已移除 {place}：总线不再接受它的通行证"),
+            (Lang::En, true) => format!("{place} was forgotten: the bus takes its pass no more"),
+            (Lang::Zh, false) => {
+                format!("网关不再服务 {place}；总线的账户由他人管理，请其同样吊销它的通行证")
+            }
+            (Lang::En, false) => format!(
+                "the gateways serve {place} no more; the bus' account is somebody else's, have them revoke its pass as well"
+            ),
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn no_gateway_here(self) -> &'static str {
+        match self.0 {
+            Lang::Zh => "本机没有网关在运行（或它使用另一个 `NOD_STATE_DIR`）",
+            Lang::En => "no gateway runs on this machine, or it has another `NOD_STATE_DIR`",
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn not_read(self, file: &Path, why: &std::io::Error) -> String {
+        let file = file.display();
+        match self.0 {
+            Lang::Zh => format!("无法读取 `{file}`（{why}）"),
+            Lang::En => format!("`{file}` can't be read: {why}"),
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn gateway_status(self, report: &serde_json::Value) -> String {
+        use crate::bus::conf::has_holes;
+        let text = |field: &str| visible(report[field].as_str().unwrap_or("-"), Shape::Name);
+        let count = |field: &str| report[field].as_u64().unwrap_or_default();
+        let up = span(report["up_ms"].as_i64().unwrap_or_default());
+        let (url, server) = (text("url"), text("server"));
+        let calls = report["calls"].as_object().into_iter().flatten();
+        let calls: Vec<String> = calls
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
+        let calls = visible(&calls.join(", "), Shape::Name);
+        let (here, known) = (count("connected"), count("machines"));
+        let (taps, unanswered) = (count("taps"), count("unanswered"));
+        let (refused, crowded) = (count("refused"), count("crowded"));
+        let holes = has_holes(&server);
+        match self.0 {
+            Lang::Zh => {
+                let bus = if report["bus"] == true {
+                    format!("已连接，nats-server {server}")
+                } else {
+                    format!("未连接：{}", text("cause_zh"))
+                };
+                let feishu = if report["feishu"] == true {
+                    "已连接"
+                } else {
+                    "未连接"
+                };
+                let holes = if holes {
+                    "\n此 nats-server 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本"
+                } else {
+                    ""
+                };
+                format!(
+                    "网关 {}，nod {}，已运行 {}\n总线：{url}，{bus}\n飞书：{feishu}\n机器：{here} 台在线，共知道 {known} 台\n点击：{taps} 次，其中 {unanswered} 次没有机器应答\n代为调用：{calls}\n拒绝 {refused} 次，因限额推迟 {crowded} 次{holes}",
+                    text("gateway"),
+                    text("version"),
+                    up.zh
+                )
+            }
+            Lang::En => {
+                let bus = if report["bus"] == true {
+                    format!("connected, nats-server {server}")
+                } else {
+                    format!("not connected: {}", text("cause"))
+                };
+                let feishu = if report["feishu"] == true {
+                    "connected"
+                } else {
+                    "not connected"
+                };
+                let holes = if holes {
+                    "\nthis nats-server has known holes: use 2.11.15, 2.12.6 or newer"
+                } else {
+                    ""
+                };
+                format!(
+                    "gateway {}, nod {}, up {}\nbus: {url}, {bus}\nFeishu: {feishu}\nmachines: {here} connected, {known} known\ntaps: {taps}, {unanswered} of them answered by no machine\ncalls made: {calls}\nrefused: {refused}, put off to keep Feishu's limits: {crowded}{holes}",
+                    text("gateway"),
+                    text("version"),
+                    up.en
+                )
+            }
+        }
+    }
+
+    /// One line of a gateway's record.
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn recorded(self, entry: &crate::team::audit::Entry) -> String {
+        use crate::team::audit::What;
+        let what = match (self.0, entry.what) {
+            (Lang::Zh, What::Invited) => "发出加入用的一行",
+            (Lang::Zh, What::Asked) => "机器请求加入",
+            (Lang::Zh, What::Joined) => "机器已加入",
+            (Lang::Zh, What::KeptOut) => "所有者拒绝机器加入",
+            (Lang::Zh, What::Renewed) => "通行证已更新",
+            (Lang::Zh, What::Forgotten) => "机器已移除",
+            (Lang::Zh, What::Refused) => "已拒绝",
+            (Lang::En, What::Invited) => "a line for joining was given",
+            (Lang::En, What::Asked) => "a machine asked to join",
+            (Lang::En, What::Joined) => "a machine joined",
+            (Lang::En, What::KeptOut) => "its owner kept a machine out",
+            (Lang::En, What::Renewed) => "a pass was renewed",
+            (Lang::En, What::Forgotten) => "a machine was forgotten",
+            (Lang::En, What::Refused) => "refused",
+        };
+        let parts = [&entry.owner, &entry.machine, &entry.why];
+        let mut line = what.to_owned();
+        for part in parts.into_iter().flatten() {
+            line.push_str("  ");
+            line.push_str(&visible(part, Shape::Name));
+        }
+        line
+    }
+
+    #[cfg(not(feature = "team"))]
+    pub(in crate::cli) fn no_team(self) -> &'static str {
+        match self.0 {
+            Lang::Zh => "此 nod 构建时未包含团队功能",
+            Lang::En => "this nod was built without teams",
+        }
+    }
+
+    pub(in crate::cli) fn no_bus_url(self, text: &str, why: BadBusUrl) -> String {
+        match self.0 {
+            Lang::Zh => format!("`{text}` 不是可用的总线地址（{why}）"),
+            Lang::En => format!("`{text}` is no address of a bus: {why}"),
+        }
+    }
+
+    pub(in crate::cli) fn already_there(self, file: &Path) -> String {
+        match self.0 {
+            Lang::Zh => format!(
+                "`{}` 已存在，未作任何改动：换掉密钥会使所有机器无法连接",
+                file.display()
+            ),
+            Lang::En => format!(
+                "`{}` is there already, so nothing was written: other keys would shut every machine out",
+                file.display()
+            ),
+        }
+    }
+
+    pub(in crate::cli) fn gateway_made(
+        self,
+        conf: &Path,
+        keys: &Path,
+        env: &Path,
+        needs_front: bool,
+    ) -> String {
+        let (conf, keys, env) = (conf.display(), keys.display(), env.display());
+        let front = match (self.0, needs_front) {
+            (_, false) => "",
+            (Lang::Zh, true) => {
+                "\n没有给出证书，总线只在本机监听：其他机器要经由能加密的前端连接。"
+            }
+            (Lang::En, true) => {
+                "\nwithout a certificate the bus listens on this machine only: others reach it through something that encrypts"
+            }
+        };
+        match self.0 {
+            Lang::Zh => format!(
+                "已写入：\n  {conf}  总线的配置\n  {keys}  团队的密钥，请像应用密钥一样保管\n  {env}  网关的设置，请填入应用的 App ID 与 App Secret\n接下来：\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"
+            ),
+            Lang::En => format!(
+                "written:\n  {conf}  the bus' configuration\n  {keys}  the team's keys, to be guarded like the app's secret\n  {env}  the gateway's settings: fill in the app's id and secret\nnow run:\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"
+            ),
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn no_owner(self, text: &str) -> String {
+        match self.0 {
+            Lang::Zh => format!("`{text}` 不是 open id（`ou_` 加小写字母与数字）"),
+            Lang::En => format!("`{text}` is no open id: `ou_` and small letters and digits"),
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn no_key(self, why: BadKey) -> String {
+        match self.0 {
+            Lang::Zh => format!("这不是机器的公钥，应为 `nod join` 显示的 `U…`（{why}）"),
+            Lang::En => format!("this is no machine's key, the `U…` that `nod join` shows: {why}"),
+        }
+    }
+
+    pub(in crate::cli) fn secret_here(self) -> &'static str {
+        match self.0 {
+            Lang::Zh => "本机的设置中有应用密钥：团队的机器不持有它，请先去掉 `FEISHU_APP_SECRET`",
+            Lang::En => {
+                "this machine's settings hold an app's secret, which a team's machine has not: take `FEISHU_APP_SECRET` out first"
+            }
+        }
+    }
+
+    pub(in crate::cli) fn ask_for_a_pass(self, key: &str) -> String {
+        let command = format!("nod gateway pass --owner ou_… --key {key}");
+        match self.0 {
+            Lang::Zh => format!(
+                "向机器人私聊发送 `/join`，并运行它回复的命令；或请网关的管理员运行 `{command}`，再用它输出的一行运行 `nod join`"
+            ),
+            Lang::En => format!(
+                "write `/join` to the bot in private and run what it answers; or have whoever runs the gateway run `{command}`, then run `nod join` with the line it prints"
+            ),
+        }
+    }
+
+    pub(in crate::cli) fn no_member(self, why: BadMembership) -> String {
+        match (self.0, why) {
+            (Lang::En, _) => format!("this line makes no member: {why}"),
+            (Lang::Zh, BadMembership::NoLine) => "这不是网关给出的一行".to_owned(),
+            (Lang::Zh, BadMembership::NoFile) => "这不是 `nod join` 写入的内容".to_owned(),
+            (Lang::Zh, BadMembership::OtherKey) => "其中的通行证属于另一台机器的密钥".to_owned(),
+            (Lang::Zh, BadMembership::BadUrl) => "其中的总线地址不可用".to_owned(),
+            (Lang::Zh, BadMembership::NoGateway) => "其中没有网关的公钥".to_owned(),
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn compare(self, fingerprint: &str) -> String {
+        match self.0 {
+            Lang::Zh => format!(
+                "指纹：{fingerprint}\n你在飞书中收到了一张卡片：指纹相同时，请点击“允许加入”"
+            ),
+            Lang::En => format!(
+                "fingerprint: {fingerprint}\nyou have got a card in Feishu: if it shows the same one, tap \"Let it in\""
+            ),
+        }
+    }
+
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn not_joined(self, why: &crate::bus::knock::NotJoined) -> String {
+        use crate::bus::knock::NotJoined;
+        use crate::bus::lobby::No;
+        let (zh, en) = match why {
+            NotJoined::Over | NotJoined::Refused(No::Unasked) => (
+                "这一行的有效时间已过：请重新发送 /join".to_owned(),
+                "the line's time is over: write /join again".to_owned(),
+            ),
+            NotJoined::NoBus(why) => (
+                format!("无法连接总线：{}", why.zh),
+                format!("the bus can't be reached: {}", why.en),
+            ),
+            NotJoined::Silent => (
+                "团队的网关没有回应，请稍后重试".to_owned(),
+                "no gateway of the team answers: try again later".to_owned(),
+            ),
+            NotJoined::Refused(No::Owner) => (
+                "所有者拒绝了".to_owned(),
+                "its owner keeps it out".to_owned(),
+            ),
+            NotJoined::Refused(No::Used) => (
+                "这一行已让另一台机器加入：请重新发送 /join".to_owned(),
+                "the line let another machine in: write /join again".to_owned(),
+            ),
+            NotJoined::Refused(No::Many) => (
+                "太多机器用这一行请求加入：请重新发送 /join".to_owned(),
+                "too many machines ask with this line: write /join again".to_owned(),
+            ),
+        };
+        match self.0 {
+            Lang::Zh => format!("本机没有加入：{zh}"),
+            Lang::En => format!("this machine did not join: {en}"),
+        }
+    }
+
+    pub(in crate::cli) fn joined(self, place: &Place, url: &BusUrl) -> String {
+        match self.0 {
+            Lang::Zh => format!(
+                "本机已加入团队：所有者 {}，总线 {url}\n请启动或重新启动守护进程：`nod service install` 或 `nod service restart`",
+                place.owner
+            ),
+            Lang::En => format!(
+                "this machine is a member now: its owner is {}, its bus {url}\nstart the daemon, or start it anew: `nod service install` or `nod service restart`",
+                place.owner
+            ),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What is wrong with settings, in one sentence each. Never a secret's content.
+
+use std::path::PathBuf;
+
+use super::{BrokenFile, Seen};
+
+/// One setting that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("`{name}` is {seen}{because}; accepted: {accepts}")]
+    Wrong {
+        name: &'static str,
+        seen: Seen,
+        because: String,
+        accepts: &'static str,
+    },
+    #[error("`{name}` is not set; accepted: {accepts}")]
+    Missing {
+        name: &'static str,
+        accepts: &'static str,
+    },
+    #[error("the settings file {0}")]
+    BrokenFile(BrokenFile),
+    #[error("other users can read `{}`, which holds the app's secret: `chmod 600` it", .0.display())]
+    Exposed(PathBuf),
+    #[error("the pass `{}` can't be used: {why}", file.display())]
+    Pass { file: PathBuf, why: String },
+    #[error("other users can read `{}`, which holds this machine's key: `chmod 600` it", .0.display())]
+    ExposedPass(PathBuf),
+    #[error(
+        "this machine has the pass of a team, `{}`, and an app's secret or a webhook beside it: take `FEISHU_APP_SECRET` and `FEISHU_SEND_MODE` out of its settings, or remove the pass",
+        .0.display()
+    )]
+    SecretBesidePass(PathBuf),
+    #[error("no home directory: set `HOME`, or `NOD_STATE_DIR`")]
+    NoHome,
+}
+
+/// All that is wrong, one line each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Whether this setting has a value that can't be used.
+    pub(crate) fn name(&self, wanted: &str) -> bool {
+        let is_it = |one: &Problem| matches!(one, Problem::Wrong { name, .. } if *name == wanted);
+        self.0.iter().any(is_it)
+    }
+}
+
+impl std::fmt::Display for Problems {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

@@ -1,0 +1,113 @@
+//! What waits where somebody writes, and which of it plain words are for.
+
+use std::sync::PoisonError;
+
+use crate::approvals::request::Request;
+use crate::daemon::parts::Parts;
+use crate::ids::RequestId;
+use crate::sessions::naming::{self, Listed};
+use crate::sessions::questions;
+use crate::sessions::route::{self, Route, Written};
+use crate::text::Text;
+use crate::text::escape::{Shape, visible};
+use crate::wording::card::Work;
+use crate::wording::question;
+
+const MAX_SHOWN: usize = 60;
+
+/// Whom plain words are for.
+pub(super) enum Meant {
+    /// This request, with the words that are left for it.
+    One(RequestId, String),
+    /// One of several; the person is told how to say which.
+    Which(Text),
+    /// Nothing that waits.
+    Session,
+}
+
+pub(super) fn meant(parts: &Parts, written: &Written, text: &str) -> Meant {
+    let mut written = written.clone();
+    if let Some(place) = parts.sessions.topic_of(&written) {
+        written.place = place;
+    }
+    let now = parts.now();
+    let waiting = waiting(parts, &written);
+    let mut told = parts.told.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(list) = told.at(&written.place, now)
+        && let Some((request, rest)) = naming::named(text, list)
+    {
+        return Meant::One(request, rest.to_owned());
+    }
+    match route::route::<i64>(&written, &waiting, &[]) {
+        Route::Answer(request) => Meant::One(request, text.to_owned()),
+        Route::Which(asks) => {
+            let (list, lines): (Vec<_>, Vec<_>) = asks
+                .iter()
+                .filter_map(|ask| parts.desk.find(ask))
+                .map(|request| listed(&request))
+                .unzip();
+            if let Some((request, rest)) = naming::named(text, &list) {
+                return Meant::One(request, rest.to_owned());
+            }
+            told.note(written.place, list, now);
+            Meant::Which(question::which(&lines))
+        }
+        Route::Session(_) | Route::Fresh => Meant::Session,
+    }
+}
+
+/// Whether anything waits here that plain words could answer.
+pub(super) fn any(parts: &Parts, written: &Written) -> bool {
+    let mut waiting = waiting(parts, written).into_iter();
+    waiting.any(|one| one.place == written.place)
+}
+
+/// What plain words here could answer, the oldest first. Outside of topics
+/// those are the questions of the whole chat; a session's request for
+/// permission is answered only in its own place.
+fn waiting(parts: &Parts, written: &Written) -> Vec<route::Waiting> {
+    let here = &written.place;
+    let pending = parts.desk.all_pending();
+    let stands = |request: &Request| {
+        let mut place = parts.courier.place_of(&request.id)?;
+        let asks = questions::of(&request.tool, &request.input).is_some();
+        if asks && here.thread.is_none() {
+            place.thread = None;
+        }
+        (asks || request.origin.hosted).then_some(place)
+    };
+    let waiting = pending.iter().filter_map(|request| {
+        Some(route::Waiting {
+            card: parts.courier.message_of(&request.id),
+            ask: request.id.clone(),
+            place: stands(request)?,
+        })
+    });
+    waiting.collect()
+}
+
+/// How a waiting thing is called, and its line in a list.
+fn listed(request: &Request) -> (Listed, Text) {
+    let asked = questions::of(&request.tool, &request.input);
+    let asked = asked.and_then(|(ask, _)| ask.questions.into_iter().next());
+    let (label, line) = match asked {
+        Some(question) => {
+            let text = shown(&question.text);
+            let label = question.header.map(|header| shown(&header));
+            let line = match &label {
+                Some(label) => format!("{label}: {text}"),
+                None => text,
+            };
+            (label.unwrap_or_default(), Text::made(line.clone(), line))
+        }
+        None => (String::new(), Work::of(&request.tool).name()),
+    };
+    let ask = request.id.clone();
+    (Listed { ask, label }, line)
+}
+
+/// An agent's words inside a message of ours: one short line.
+fn shown(text: &str) -> String {
+    let line = visible(text, Shape::Line);
+    line.chars().take(MAX_SHOWN).collect()
+}

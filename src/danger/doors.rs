@@ -1,0 +1,121 @@
+//! Programs with a door to a shell: options and commands of theirs that run
+//! something else.
+
+use super::Danger;
+use super::judge::Call;
+
+/// Programs with a door to a shell.
+#[allow(
+    clippy::case_sensitive_file_extension_comparisons,
+    reason = "the text is in lower case, or its case counts"
+)]
+#[allow(
+    clippy::too_many_lines,
+    clippy::match_same_arms,
+    reason = "a table reads better whole"
+)]
+pub(super) fn escapes(call: &Call<'_>) -> Option<Danger> {
+    let any = |test: &dyn Fn(&str) -> bool| call.arguments().any(|word| test(&word.text));
+    let found = match &*call.name {
+        "vi" | "vim" | "nvim" | "ex" | "view" | "emacs" | "ed" => any(&|text| {
+            text.starts_with(":!")
+                || text.starts_with('!')
+                || text.contains("system(")
+                || text.contains(":!")
+                || text.contains("py import")
+                || text.contains("py3 ")
+                || text.contains("lua ")
+                || text.contains("shell-command")
+        }),
+        "tar" | "bsdtar" | "gtar" => any(&|text| {
+            text.starts_with("--checkpoint-action")
+                || text.starts_with("--to-command")
+                || text.starts_with("--use-compress-program")
+                || text.starts_with("--rsh-command")
+                || text.starts_with("--info-script")
+                || text == "-I"
+        }),
+        "zip" => any(&|text| text == "-TT" || text.starts_with("--unzip-command")),
+        "make" | "gmake" => {
+            any(&|text| {
+                text.starts_with("SHELL=")
+                    || text.starts_with("--eval")
+                    || text == "-f"
+                        && call.value(&["-f"]).is_some_and(|file| {
+                            file == "-" || file.starts_with("/tmp") || file.contains("$()")
+                        })
+            }) || call.has(&["-f"]) && call.value(&["-f"]) == Some("-")
+        }
+        "gdb" | "lldb" => any(&|text| {
+            text.contains("shell")
+                || text.contains("system")
+                || text.contains("call ")
+                || text.contains("python")
+                || text == "--pid"
+                || text == "-p"
+        }),
+        "man" | "less" | "more" => any(&|text| {
+            text.starts_with("-P") || text.starts_with("--pager") || text.starts_with("+!")
+        }),
+        "nmap" => any(&|text| text.starts_with("--script")),
+        "expect" => any(&|text| text.contains("spawn")),
+        "source" | "." => {
+            let target = call.text(1);
+            let word = call.words.get(1)?;
+            let completion = !word.inner.is_empty()
+                && word
+                    .inner
+                    .iter()
+                    .all(|ran| ran.ends_with("completion") || ran.contains(" completion"));
+            (word.marks.substitution && !completion)
+                || target == "/dev/stdin"
+                || target == "-"
+                || target.starts_with("/tmp/")
+                || target.starts_with("/dev/tcp")
+        }
+        "node-gyp" | "nodemon" => {
+            any(&|text| text == "--exec")
+                && any(&|text| text.starts_with("sh ") || text.starts_with("bash "))
+        }
+        "busctl" | "dbus-send" | "at-spi" => true,
+        "jq" => any(&|text| text.contains("input_filename|system")),
+        "xterm" | "gnome-terminal" => call.has(&["-e", "--"]),
+        "ld.so" | "ld-linux-x86-64.so.2" => true,
+        "certutil" | "bitsadmin" | "mshta" | "regsvr32" | "rundll32" | "wscript" | "cscript" => {
+            true
+        }
+        "php" => call.has(&["-S"]) && any(&|text| text.starts_with("0.0.0.0")),
+        "java" => any(&|text| text.starts_with("-javaagent") || text.starts_with("-agentpath")),
+        "gcc" | "cc" | "clang" => {
+            any(&|text| text.starts_with("-fplugin") || text.starts_with("-wrapper"))
+        }
+        "ansible" | "ansible-playbook" => {
+            any(&|text| text == "shell" || text == "command" || text == "raw")
+                && call.name == "ansible"
+        }
+        "xdg-open" | "open" => any(&|text| {
+            text.starts_with("file:") && text.contains("/.")
+                || text.ends_with(".command")
+                || text.ends_with(".app") && text.starts_with("/tmp")
+        }),
+        _ => false,
+    };
+    found.then_some(Danger::InlineCode)
+}
+
+pub(super) fn sed_runs(text: &str) -> bool {
+    let text = text.trim_end();
+    let substitutes = text.starts_with("s/") || text.starts_with("s|") || text.starts_with("s#");
+    let flags = if substitutes {
+        text.rsplit(['/', '|', '#']).next().unwrap_or_default()
+    } else {
+        ""
+    };
+    flags.contains('e') && flags.len() < 5
+        || text == "e"
+        || text
+            .strip_prefix("1e")
+            .is_some_and(|rest| rest.starts_with([' ', 's', 'r', 'c']))
+        || text.starts_with("e ")
+        || text.ends_with("/e")
+}

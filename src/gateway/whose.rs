@@ -1,0 +1,80 @@
+//! Whose a chat message is, where several machines could be meant. Pure.
+
+/// How sure a machine is that a message is for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Claim {
+    None,
+    /// A session it has could be meant; it does nothing right now.
+    Perhaps,
+    Surely,
+    /// It is for every machine, as a lock is.
+    Every,
+}
+
+impl Claim {
+    const ALL: [Self; 4] = [Self::None, Self::Perhaps, Self::Surely, Self::Every];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Perhaps => "perhaps",
+            Self::Surely => "surely",
+            Self::Every => "every",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|claim| claim.as_str() == text)
+    }
+}
+
+/// Whom a message goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice<T> {
+    Nobody,
+    One(T),
+    Every(Vec<T>),
+    /// Several are equally sure; only the person knows.
+    Unclear,
+}
+
+/// Chooses by what each machine said. What none of them claims is for any one
+/// of them, and always for the same.
+pub fn choose<T: Clone + Ord>(said: &[(Claim, T)]) -> Choice<T> {
+    let Some(strongest) = said.iter().map(|(claim, _)| *claim).max() else {
+        return Choice::Nobody;
+    };
+    let mut sure: Vec<T> = said
+        .iter()
+        .filter(|(claim, _)| *claim == strongest)
+        .map(|(_, one)| one.clone())
+        .collect();
+    sure.sort();
+    match strongest {
+        Claim::Every => Choice::Every(said.iter().map(|(_, one)| one.clone()).collect()),
+        Claim::None => Choice::One(sure.swap_remove(0)),
+        Claim::Perhaps | Claim::Surely if sure.len() == 1 => Choice::One(sure.swap_remove(0)),
+        Claim::Perhaps | Claim::Surely => Choice::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_surest_gets_it_and_equals_are_asked_about() {
+        use Claim::{Every, None, Perhaps, Surely};
+        for (said, expected) in [
+            (vec![], Choice::Nobody),
+            (vec![(None, 2), (None, 1)], Choice::One(1)),
+            (vec![(None, 1), (Perhaps, 2)], Choice::One(2)),
+            (vec![(Surely, 1), (Perhaps, 2)], Choice::One(1)),
+            (vec![(Perhaps, 1), (Perhaps, 2)], Choice::Unclear),
+            (vec![(Surely, 1), (Surely, 2), (None, 3)], Choice::Unclear),
+            (vec![(Every, 1), (None, 2)], Choice::Every(vec![1, 2])),
+        ] {
+            assert_eq!(choose(&said), expected, "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What Feishu refuses of a card besides its components: the weight of the
+//! request, and a layout somebody armed a fault against.
+
+use serde_json::Value;
+
+use super::bend;
+use super::card;
+use super::core::Core;
+use super::faults::{At, Fault};
+use super::state::Refusal;
+use super::state::messages::too_long;
+
+/// What counts is the body as it was sent, with all its escapes.
+pub(super) fn card_fits(body: &[u8]) -> Result<(), Refusal> {
+    if body.len() > card::MAX_BYTES {
+        return Err(too_long());
+    }
+    Ok(())
+}
+
+/// Refuses a card that holds the component of an armed fault.
+pub(super) fn layout(core: &Core, msg_type: &str, content: &str) -> Result<(), Refusal> {
+    if msg_type != "interactive" {
+        return Ok(());
+    }
+    let card: Value = serde_json::from_str(content).unwrap_or_default();
+    let refuses = |fault: &Fault| matches!(fault, Fault::LayoutRefused { component } if bend::holds(&card, component));
+    match core.take_fault(None, At::Now, refuses) {
+        Some(Fault::LayoutRefused { component }) => Err(Refusal::new(
+            230_099,
+            format!(
+                "Failed to create card content, ext=ErrCode: 200861; ErrMsg: unsupported tag; ErrPath: ROOT -> body -> elements -> [0](tag: {component}); ErrorValue: {component}; "
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

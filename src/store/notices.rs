@@ -1,0 +1,119 @@
+//! Cards that ask for nothing, and whose session each speaks of: a reply to one
+//! is for that session and no other, also after a restart.
+
+use rusqlite::{OptionalExtension as _, named_params};
+
+use super::StoreError;
+use super::db::{DAY, Db, read_id};
+use crate::clock::Millis;
+use crate::ids::{MessageId, SessionId};
+
+const KEPT: Millis = 14 * DAY;
+const MAX: i64 = 10_000;
+/// Begins the key of a row of `meta` for each notice of an open dialog.
+const DIALOG: &str = "dialog ";
+
+/// The session a card speaks of, and the directory it runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    pub session: SessionId,
+    pub project: String,
+}
+
+impl Db {
+    pub fn notice_sent(
+        &self,
+        message: &MessageId,
+        about: &About,
+        at: Millis,
+    ) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached(
+                "INSERT OR REPLACE INTO notices (message_id, session, project, at)
+                 VALUES (:message, :session, :project, :at)",
+            )?
+            .execute(named_params! {
+                ":message": message.as_str(),
+                ":session": about.session.as_str(),
+                ":project": about.project,
+                ":at": at,
+            })?;
+        self.inserted()
+    }
+
+    pub fn notice(&self, message: &MessageId) -> Result<Option<About>, StoreError> {
+        let mut query = self
+            .conn
+            .prepare_cached("SELECT session, project FROM notices WHERE message_id = ?1")?;
+        let found = query.query_row([message.as_str()], |row| {
+            Ok(About {
+                session: read_id(row, "session", SessionId::parse)?,
+                project: row.get("project")?,
+            })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// A notice says that a dialog waits. The daemon bounds how many.
+    pub fn dialog_opened(&self, message: &MessageId) -> Result<(), StoreError> {
+        self.set_meta(&format!("{DIALOG}{message}"), "")
+    }
+
+    /// It says so no longer.
+    pub fn dialog_over(&self, message: &MessageId) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached("DELETE FROM meta WHERE key = ?1")?
+            .execute([format!("{DIALOG}{message}")])?;
+        Ok(())
+    }
+
+    /// The notices that say so still, with what each speaks of.
+    pub fn open_dialogs(&self) -> Result<Vec<(MessageId, About)>, StoreError> {
+        let mut open = Vec::new();
+        for id in self.meta_under(DIALOG)?.into_keys() {
+            let Ok(message) = MessageId::parse(&id) else {
+                continue;
+            };
+            if let Some(about) = self.notice(&message)? {
+                open.push((message, about));
+            }
+        }
+        Ok(open)
+    }
+}
+
+pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
+    db.conn
+        .execute("DELETE FROM notices WHERE at < ?1", [now - KEPT])?;
+    Ok(())
+}
+
+pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
+    db.conn.execute(
+        "DELETE FROM notices WHERE message_id IN (
+             SELECT message_id FROM notices ORDER BY at DESC LIMIT -1 OFFSET ?1)",
+        [MAX],
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::samples::store;
+
+    #[test]
+    fn a_notice_leads_to_its_session_until_it_is_old() {
+        let db = store();
+        let message = MessageId::parse("om_1").unwrap();
+        let about = About {
+            session: SessionId::parse("s").unwrap(),
+            project: "/home/me/blog".to_owned(),
+        };
+        assert_eq!(db.notice(&message).unwrap(), None);
+        db.notice_sent(&message, &about, 5).unwrap();
+        assert_eq!(db.notice(&message).unwrap(), Some(about));
+        db.prune(6 + KEPT).unwrap();
+        assert_eq!(db.notice(&message).unwrap(), None);
+    }
+}

@@ -1,0 +1,446 @@
+//! The gateway of a team: holds the app's secret and Feishu's connection,
+//! takes each tap to the machine its button names, and makes the few calls
+//! that machines may ask for. Keeps nothing, so any number of them run side by
+//! side; decides nothing, so a tap counts only where its machine says so.
+
+pub mod audit;
+mod beacon;
+mod chat;
+mod errands;
+mod forget;
+mod join;
+mod orders;
+mod roster;
+mod seen;
+pub mod status;
+mod taps;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use self::audit::{Audit, Entry, What};
+use self::roster::Roster;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::bus::accounts::NotRevoked;
+use crate::bus::keys::{BadKeys, Keys};
+use crate::bus::line::{self, Line, Membership, State};
+use crate::bus::nkey::{KeyPair, Kind};
+use crate::bus::pass::{self, Pass, Seconds, Span};
+use crate::bus::subjects::{BEACON, FromMachine, GATEWAY_INBOX, GROUP, LOBBIES, Owner, Place};
+use crate::bus::url::BusUrl;
+use crate::clock::{Clock, Millis};
+use crate::config::{Config, Problems};
+use crate::feishu::api::Api;
+use crate::feishu::clock::TheirClock;
+use crate::feishu::connection::{self, View, Wiring};
+use crate::feishu::endpoint::{DialLimits, Dialer};
+use crate::feishu::error::ApiError;
+use crate::feishu::link::Delivery;
+use crate::feishu::messages::Messages;
+use crate::feishu::outbound::{Outbound, OutboundError};
+use crate::files;
+use crate::gateway::seal::{Purpose, Sealer};
+use crate::ids::MessageId;
+use crate::text::{Lang, Text};
+use crate::wording::{Toast, reply_json};
+
+/// How long a gateway's own pass counts; it makes a new one long before.
+const OWN_PASS: Seconds = 24 * 3_600;
+const RENEW_OWN: Duration = Duration::from_secs(6 * 3_600);
+/// How long a machine's pass counts.
+const PASS_FOR: Seconds = 30 * 24 * 3_600;
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+/// How long a machine has to say that it is there.
+const PROBE_WITHIN: Duration = Duration::from_millis(500);
+const SAVE_EVERY: Duration = Duration::from_secs(60);
+/// Messages one person gets of a gateway itself in any second.
+const PACE: usize = 5;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TeamError {
+    #[error(transparent)]
+    Settings(#[from] Problems),
+    #[error(transparent)]
+    Outbound(#[from] OutboundError),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("the keys in `{}` can't be read: {why}", file.display())]
+    NoKeys { file: PathBuf, why: String },
+    #[error("the keys in `{}` can't be used: {why}", file.display())]
+    BadKeys { file: PathBuf, why: BadKeys },
+    #[error("other users can read `{}`, which holds the team's keys: `chmod 600` it", .0.display())]
+    Exposed(PathBuf),
+    #[error("`NOD_BUS_URL` is not set: a gateway needs the address of its bus")]
+    NoBus,
+    #[error("a fault of nod's own stopped a part of the gateway, so it has ended as a whole")]
+    Fault,
+}
+
+/// What a gateway is made of.
+struct Gateway {
+    /// Its own name among gateways, for beacons only.
+    id: String,
+    app_id: String,
+    keys: Keys,
+    line: Line,
+    api: Api,
+    their_clock: TheirClock,
+    clock: Clock,
+    lang: Lang,
+    chats: Vec<String>,
+    tickets: Sealer,
+    seen: Mutex<seen::Seen>,
+    /// The machines, and where they are written down.
+    roster: Mutex<Roster>,
+    roster_file: PathBuf,
+    saving: tokio::sync::Mutex<()>,
+    url: BusUrl,
+    outbound: Outbound,
+    messages: Messages,
+    buttons: Sealer,
+    counts: status::Counts,
+    audit: Audit,
+    started: Millis,
+    /// Who asks to join.
+    asking: Mutex<join::Asking>,
+    link: watch::Receiver<View>,
+}
+
+/// The keys of a gateway, from a file that is its own alone.
+pub fn keys(file: &std::path::Path) -> Result<Keys, TeamError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let unread = |why: String| TeamError::NoKeys {
+        file: file.to_owned(),
+        why,
+    };
+    let bytes = files::read(file).map_err(|why| unread(why.to_string()))?;
+    let bytes = bytes.ok_or_else(|| unread("there is no such file".to_owned()))?;
+    let mode = std::fs::metadata(file).map_err(|why| unread(why.to_string()))?;
+    if mode.permissions().mode() & 0o077 != 0 {
+        return Err(TeamError::Exposed(file.to_owned()));
+    }
+    Keys::parse(&String::from_utf8_lossy(&bytes)).map_err(|why| TeamError::BadKeys {
+        file: file.to_owned(),
+        why,
+    })
+}
+
+/// Where the bus is, which a gateway can't do without.
+pub fn bus_url(config: &Config) -> Result<BusUrl, TeamError> {
+    config.bus.url.clone().ok_or(TeamError::NoBus)
+}
+
+/// Why no machine was forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    #[error(transparent)]
+    Team(#[from] TeamError),
+    #[error("no machine goes by `{0}`: give its key (`U…`) and `--owner`")]
+    Unknown(String),
+    #[error("several machines go by `{name}`, give one of their ids: {all}")]
+    Several { name: String, all: String },
+    #[error("the bus can't be reached: {}", .0.en)]
+    NoBus(Text),
+    #[error(transparent)]
+    NotRevoked(#[from] NotRevoked),
+}
+
+/// Takes one machine's pass back, by its name, its id or its key, and says
+/// which it was and whether the bus itself refuses it now.
+pub async fn forget(
+    config: &Config,
+    name: &str,
+    owner: Option<&Owner>,
+) -> Result<(Place, bool), ForgetError> {
+    let clock = Clock::start();
+    let (_view, link) = watch::channel(connection::first_view());
+    let (gateway, lines) = Gateway::new(config, clock, link)?;
+    let gateway = Arc::new(gateway);
+    let (place, key) = gateway.roster().one(name, owner)?;
+    let stop = CancellationToken::new();
+    let _stopped = stop.clone().drop_guard();
+    let mut tasks = JoinSet::new();
+    // What machines ask for is left to gateways that stay.
+    hold_line(&gateway, Vec::new(), &mut tasks, &stop);
+    let mut state = gateway.line.state();
+    let settled = state
+        .wait_for(|state| !matches!(state, State::Dialing))
+        .await;
+    if let Ok(State::Waiting { why, .. }) = settled.as_deref() {
+        return Err(ForgetError::NoBus(why.clone()));
+    }
+    drop(settled);
+    let forgotten = forget::forget(&gateway, &place, key).await?;
+    forget::close_cards(&gateway, &place, forgotten.cards).await;
+    stop.cancel();
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(STOP_WITHIN, rest).await;
+    audit::run(gateway.audit_file(), lines, stop).await;
+    Ok((place, forgotten.cut_off))
+}
+
+/// Runs until `stop`. `ready` is called once its tasks run.
+pub async fn run(
+    config: Config,
+    stop: CancellationToken,
+    ready: impl FnOnce(),
+) -> Result<(), TeamError> {
+    let (app_id, secret) = config.app()?;
+    let clock = Clock::start();
+    let (view, link) = watch::channel(connection::first_view());
+    let (gateway, lines) = Gateway::new(&config, clock, link)?;
+    let gateway = Arc::new(gateway);
+    let dialer = Dialer {
+        outbound: gateway.outbound.clone(),
+        domain: config.domain.clone(),
+        app_id: app_id.to_owned(),
+        app_secret: secret.clone(),
+        limits: DialLimits::default(),
+        clock: gateway.their_clock.clone(),
+    };
+    let mut tasks = JoinSet::new();
+    hold_line(&gateway, hears(), &mut tasks, &stop);
+    tasks.spawn(forget::keep_up(Arc::clone(&gateway), stop.clone()));
+    tasks.spawn(save(Arc::clone(&gateway), stop.clone()));
+    tasks.spawn(status::run(Arc::clone(&gateway), stop.clone()));
+    tasks.spawn(audit::run(gateway.audit_file(), lines, stop.clone()));
+    tasks.spawn(beacon::run(Arc::clone(&gateway), stop.clone()));
+    let tapped = Arc::clone(&gateway);
+    let (hot, cold) = watch::channel(true);
+    tasks.spawn(connection::run(
+        dialer,
+        Wiring {
+            handler: move |delivery: Delivery| taps::answer(Arc::clone(&tapped), delivery.payload),
+            hot: cold,
+            view,
+            overdue_answer: reply_json(&Toast::StillChecking, None, config.lang),
+            failed_answer: reply_json(&Toast::Invalid, None, config.lang),
+            stop: stop.clone(),
+        },
+    ));
+    info!(gateway = gateway.id, "ready");
+    ready();
+    let ended = ended(&mut tasks, &stop).await;
+    stop.cancel();
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_WITHIN, rest).await.is_err() {
+        tasks.abort_all();
+    }
+    drop(hot);
+    ended
+}
+
+/// Keeps the gateway on the bus.
+fn hold_line(
+    gateway: &Arc<Gateway>,
+    hears: Vec<(String, Option<&'static str>)>,
+    tasks: &mut JoinSet<()>,
+    stop: &CancellationToken,
+) {
+    let key = Arc::new(KeyPair::of(Kind::User, rand::random()));
+    let (pass, passes) = watch::channel(gateway.own_pass(&key));
+    let member = Membership {
+        url: gateway.url.clone(),
+        key: Arc::clone(&key),
+        pass: passes,
+        inbox: GATEWAY_INBOX.to_owned(),
+        hears,
+    };
+    tasks.spawn(renew(Arc::clone(gateway), key, pass, stop.clone()));
+    let shared = Arc::clone(gateway);
+    tasks.spawn(line::run(
+        gateway.line.clone(),
+        member,
+        gateway.outbound.clone(),
+        gateway.clock,
+        move |message| errands::hear(Arc::clone(&shared), message),
+        stop.clone(),
+    ));
+}
+
+/// Writes down which machines there are, now and then and at the end.
+async fn save(gateway: Arc<Gateway>, stop: CancellationToken) {
+    loop {
+        let stopped = tokio::select! {
+            () = stop.cancelled() => true,
+            () = tokio::time::sleep(SAVE_EVERY) => false,
+        };
+        gateway.save_roster().await;
+        if stopped {
+            return;
+        }
+    }
+}
+
+fn hears() -> Vec<(String, Option<&'static str>)> {
+    vec![
+        (FromMachine::Call.everywhere(), Some(GROUP)),
+        (FromMachine::Hello.everywhere(), Some(GROUP)),
+        (FromMachine::Here.everywhere(), None),
+        (LOBBIES.to_owned(), Some(GROUP)),
+        (BEACON.to_owned(), None),
+    ]
+}
+
+async fn ended(tasks: &mut JoinSet<()>, stop: &CancellationToken) -> Result<(), TeamError> {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            ended = tasks.join_next() => match ended {
+                Some(Err(why)) if why.is_panic() => return Err(TeamError::Fault),
+                Some(_) => {}
+                None => return Err(TeamError::Fault),
+            },
+        }
+    }
+}
+
+async fn renew(
+    gateway: Arc<Gateway>,
+    key: Arc<KeyPair>,
+    pass: watch::Sender<String>,
+    stop: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(RENEW_OWN) => {}
+        }
+        pass.send_replace(gateway.own_pass(&key));
+    }
+}
+
+impl Gateway {
+    fn new(
+        config: &Config,
+        clock: Clock,
+        link: watch::Receiver<View>,
+    ) -> Result<(Self, mpsc::Receiver<Entry>), TeamError> {
+        let (audit, lines) = Audit::new();
+        let (app_id, secret) = config.app()?;
+        let url = bus_url(config)?;
+        let keys = keys(&config.bus.keys)?;
+        let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
+        let api = Api::new(&outbound, config.domain.base(), app_id, secret.clone())?;
+        let roster_file = config.state_dir.join(roster::FILE);
+        let gateway = Self {
+            id: format!("{:08x}", rand::random::<u32>()),
+            app_id: app_id.to_owned(),
+            line: Line::new(GATEWAY_INBOX),
+            messages: Messages::new(api.clone(), PACE),
+            api,
+            their_clock: TheirClock::new(clock),
+            clock,
+            lang: config.lang,
+            chats: config.bus.chats.clone(),
+            tickets: Sealer::new(secret, Purpose::Ticket),
+            buttons: Sealer::new(secret, Purpose::Team),
+            seen: Mutex::default(),
+            counts: status::Counts::default(),
+            audit,
+            started: clock.now(),
+            asking: Mutex::default(),
+            roster: Mutex::new(Roster::read(&roster_file)),
+            roster_file,
+            saving: tokio::sync::Mutex::default(),
+            url,
+            outbound,
+            keys,
+            link,
+        };
+        Ok((gateway, lines))
+    }
+
+    /// Writes down what happened, and to whom.
+    fn note(&self, what: What, owner: Option<&Owner>, place: Option<&Place>, why: Option<&str>) {
+        if what == What::Refused {
+            status::add(&self.counts.refused);
+        }
+        let owner = owner.or(place.map(|place| &place.owner));
+        self.audit.note(Entry {
+            at: self.their_clock.now(),
+            what,
+            owner: owner.map(ToString::to_string),
+            machine: place.map(|place| place.machine.to_string()),
+            why: why.map(str::to_owned),
+        });
+    }
+
+    fn asking(&self) -> MutexGuard<'_, join::Asking> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn audit_file(&self) -> PathBuf {
+        self.roster_file.with_file_name(audit::FILE)
+    }
+
+    fn roster(&self) -> MutexGuard<'_, Roster> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the machines down, if there is anything new. The server knows
+    /// whose passes no longer count even where this fails.
+    async fn save_roster(&self) {
+        let _turn = self.saving.lock().await;
+        let Some(text) = self.roster().text() else {
+            return;
+        };
+        let file = self.roster_file.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            if let Some(dir) = file.parent() {
+                files::make_dirs(dir, 0o700)?;
+            }
+            files::replace_private(&file, text.as_bytes())
+        });
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => warn!("the list of machines was not written: {why}"),
+            Err(why) => warn!("the list of machines was not written: {why}"),
+        }
+    }
+
+    /// A machine's pass, if it counts.
+    fn pass(&self, text: &str) -> Option<Pass> {
+        let signer = self.keys.machines.public();
+        let pass = Pass::check(text, &signer, self.seconds()).ok()?;
+        (!self.roster().is_forgotten(&pass)).then_some(pass)
+    }
+
+    /// Seconds by Feishu's clock.
+    fn seconds(&self) -> Seconds {
+        self.their_clock.now() / 1_000
+    }
+
+    fn own_pass(&self, key: &KeyPair) -> String {
+        // The server goes by its own clock, as does this.
+        let made = self.clock.now() / 1_000;
+        let span = Span {
+            made,
+            until: made + OWN_PASS,
+        };
+        pass::gateway(&self.keys.gateways, &self.keys.account, &key.public(), span)
+    }
+
+    /// The right of one machine to touch one message.
+    fn ticket(&self, place: &Place, message: &MessageId) -> String {
+        self.tickets.tag(&ticket_value(place, message))
+    }
+
+    fn holds(&self, place: &Place, message: &MessageId, ticket: &str) -> bool {
+        self.tickets.verifies(&ticket_value(place, message), ticket)
+    }
+}
+
+fn ticket_value(place: &Place, message: &MessageId) -> serde_json::Value {
+    json!({
+        "owner": place.owner.as_str(),
+        "machine": place.machine.as_str(),
+        "message": message.as_str(),
+    })
+}

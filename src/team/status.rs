@@ -1,0 +1,200 @@
+//! How a gateway does: written each few seconds into a file that
+//! `nod gateway status` reads, because a gateway has no door to ask at.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::Gateway;
+use crate::bus::line::State;
+use crate::clock;
+use crate::feishu::link::Phase;
+use crate::files;
+
+/// Where it is kept, in the state directory.
+const FILE: &str = "team-status.json";
+const EVERY: Duration = Duration::from_secs(5);
+/// A machine says each minute that it is there.
+const HEARD_WITHIN: i64 = 150;
+
+/// What happened since the start.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) taps: AtomicU64,
+    /// Taps whose machine was not there, or did not answer.
+    pub(super) unanswered: AtomicU64,
+    pub(super) messages: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) crowded: AtomicU64,
+    calls: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+pub(super) fn add(count: &AtomicU64) {
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Counts {
+    pub(super) fn call(&self, kind: &'static str) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls.entry(kind).or_default() += 1;
+    }
+}
+
+fn report(gateway: &Gateway) -> Value {
+    let (bus, server, why) = match &*gateway.line.state().borrow() {
+        State::Up { server, .. } => (true, Some(server.clone()), None),
+        State::Dialing => (false, None, None),
+        State::Waiting { why, .. } => (false, None, Some(why.clone())),
+    };
+    let feishu = matches!(gateway.link.borrow().phase, Phase::Up { .. });
+    let counts = &gateway.counts;
+    let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let (machines, here) = {
+        let roster = gateway.roster();
+        let since = gateway.seconds() - HEARD_WITHIN;
+        (roster.len(), roster.heard_since(since))
+    };
+    let calls = counts.calls.lock().unwrap_or_else(PoisonError::into_inner);
+    json!({
+        "at": clock::wall_ms(),
+        "version": crate::version::BUILD,
+        "gateway": gateway.id,
+        "up_ms": gateway.clock.now() - gateway.started,
+        "url": gateway.url.to_string(),
+        "bus": bus,
+        "server": server,
+        "cause": why.as_ref().map(|why| why.en.clone()),
+        "cause_zh": why.as_ref().map(|why| why.zh.clone()),
+        "feishu": feishu,
+        "machines": machines,
+        "connected": here,
+        "taps": count(&counts.taps),
+        "unanswered": count(&counts.unanswered),
+        "messages": count(&counts.messages),
+        "refused": count(&counts.refused),
+        "crowded": count(&counts.crowded),
+        "calls": *calls,
+    })
+}
+
+/// Writes until `stop`.
+pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
+    let file = gateway.roster_file.with_file_name(FILE);
+    let (mut bus, mut link) = (gateway.line.state(), gateway.link.clone());
+    loop {
+        let text = report(&gateway).to_string();
+        let to = file.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            if let Some(dir) = to.parent() {
+                files::make_dirs(dir, 0o700)?;
+            }
+            files::replace_private(&to, text.as_bytes())
+        });
+        if let Ok(Err(why)) = written.await {
+            warn!("how this gateway does was not written: {why}");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
+            changed = bus.changed() => if changed.is_err() { return },
+            changed = link.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// What the gateway of this state directory wrote last, if it was just now.
+pub fn last(state_dir: &Path) -> Option<Value> {
+    let bytes = files::read(&state_dir.join(FILE)).ok()??;
+    let report: Value = serde_json::from_slice(&bytes).ok()?;
+    let age = clock::wall_ms().saturating_sub(report["at"].as_i64()?);
+    // One that comes from the future was written by another clock.
+    (0..4 * clock::millis(EVERY))
+        .contains(&age)
+        .then_some(report)
+}
+
+/// The same in Prometheus' text format.
+pub fn metrics(report: &Value) -> String {
+    use std::fmt::Write as _;
+    let mut page = String::new();
+    for (name, kind, help) in [
+        ("bus", "gauge", "Whether the bus is connected."),
+        ("feishu", "gauge", "Whether Feishu's long connection is up."),
+        ("machines", "gauge", "Machines this gateway has heard of."),
+        ("connected", "gauge", "Machines heard in the last minutes."),
+        ("taps", "counter", "Taps taken to machines."),
+        ("unanswered", "counter", "Taps that no machine answered."),
+        ("messages", "counter", "Chat messages that came in."),
+        (
+            "refused",
+            "counter",
+            "Calls, passes and taps that were refused.",
+        ),
+        (
+            "crowded",
+            "counter",
+            "Calls put off to keep Feishu's limits.",
+        ),
+    ] {
+        let value = match &report[name] {
+            Value::Bool(is) => u64::from(*is),
+            value => value.as_u64().unwrap_or_default(),
+        };
+        let total = if kind == "counter" { "_total" } else { "" };
+        let name = format!("nod_gateway_{name}{total}");
+        let _ = writeln!(
+            page,
+            "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
+        );
+    }
+    let name = "nod_gateway_calls_total";
+    let _ = writeln!(
+        page,
+        "# HELP {name} Calls made for machines.\n# TYPE {name} counter"
+    );
+    for (kind, count) in report["calls"].as_object().into_iter().flatten() {
+        let plain = kind.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        if plain {
+            let _ = writeln!(page, "{name}{{kind=\"{kind}\"}} {count}");
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_a_page_that_a_scraper_reads() {
+        let page = metrics(&json!({
+            "bus": true, "taps": 7, "calls": {"send": 3, "e\"vil": 1},
+        }));
+        for line in [
+            "nod_gateway_bus 1",
+            "nod_gateway_feishu 0",
+            "nod_gateway_taps_total 7",
+            "nod_gateway_calls_total{kind=\"send\"} 3",
+        ] {
+            assert!(page.lines().any(|one| one == line), "{line}: {page}");
+        }
+        assert!(!page.contains("vil"));
+    }
+
+    #[test]
+    fn what_a_gateway_that_is_gone_wrote_is_no_status() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(last(dir.path()), None);
+        for (age, known) in [(0, true), (60_000, false), (-60_000, false)] {
+            let text = json!({"at": clock::wall_ms() - age}).to_string();
+            files::replace_private(&dir.path().join(FILE), text.as_bytes()).unwrap();
+            assert_eq!(last(dir.path()).is_some(), known, "{age}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A tap's way to the machine its button names. The machine decides; what is
+//! said here when it does not answer claims no more than is known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+use tracing::{debug, info, warn};
+
+use super::status::add;
+use super::{Gateway, chat, orders};
+use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
+use crate::bus::line::Answered;
+use crate::bus::subjects::{Place, ToMachine};
+use crate::clock::millis;
+use crate::feishu::event::{self, Click, Push};
+use crate::feishu::link::Answer;
+use crate::ids::MessageId;
+use crate::text::escape::{Shape, visible};
+use crate::wording::{Toast, reply_json};
+
+/// Feishu waits three seconds for the answer to a tap.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+pub(super) async fn answer(gateway: Arc<Gateway>, payload: Bytes) -> Answer {
+    match event::parse(&payload) {
+        Push::Click(click) if orders::is_own(&click) => {
+            Answer::Show(orders::tapped(&gateway, &click).await)
+        }
+        Push::Click(click) => Answer::Show(tapped(&gateway, &click, &payload).await),
+        Push::Message(message) => {
+            add(&gateway.counts.messages);
+            chat::written(&gateway, &message, &payload).await
+        }
+        Push::Other { kind } => {
+            debug!(kind, "acknowledged an event nod does not use");
+            Answer::Done
+        }
+        Push::Unreadable { problem } => {
+            warn!("acknowledged a push that can't be read: {problem}");
+            // Whoever tapped would see an error on an answer without data.
+            Answer::Show(b"{}".to_vec())
+        }
+    }
+}
+
+async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
+    add(&gateway.counts.taps);
+    let text = |field: &str| click.value.get(field).and_then(serde_json::Value::as_str);
+    let toast = match text("callback_url").and_then(Place::of_url) {
+        None => Toast::Invalid,
+        Some(place) if gateway.roster().is_gone(&place) => {
+            info!(%place, "a tap was for a machine that was forgotten");
+            let name = text("machine_name").unwrap_or(place.machine.as_str());
+            Toast::Forgotten {
+                machine: visible(name, Shape::Name),
+            }
+        }
+        Some(place) => {
+            let message = click.message.as_ref();
+            match push(gateway, &place, ToMachine::Tap, message, payload).await {
+                Pushed::Answered(shown) => return shown,
+                Pushed::Nobody => {
+                    let name = text("machine_name").unwrap_or(place.machine.as_str());
+                    info!(%place, "a tap found its machine not connected");
+                    Toast::NotConnected {
+                        machine: visible(name, Shape::Name),
+                    }
+                }
+                Pushed::NotSent => Toast::NothingDecided,
+                Pushed::Unknown => {
+                    warn!(%place, "a machine did not say what became of a tap");
+                    Toast::StillChecking
+                }
+            }
+        }
+    };
+    add(&gateway.counts.unanswered);
+    reply_json(&toast, None, gateway.lang)
+}
+
+/// What came of a push to one machine.
+pub(super) enum Pushed {
+    Answered(Vec<u8>),
+    Nobody,
+    NotSent,
+    Unknown,
+}
+
+/// Takes Feishu's push to one machine as it came, signed, with the time after
+/// which it counts for nothing and the right to touch its message.
+pub(super) async fn push(
+    gateway: &Gateway,
+    place: &Place,
+    what: ToMachine,
+    message: Option<&MessageId>,
+    payload: &[u8],
+) -> Pushed {
+    push_within(gateway, place, what, message, payload, ANSWER_WITHIN).await
+}
+
+pub(super) async fn push_within(
+    gateway: &Gateway,
+    place: &Place,
+    what: ToMachine,
+    message: Option<&MessageId>,
+    payload: &[u8],
+    limit: Duration,
+) -> Pushed {
+    let subject = place.hears(what);
+    let within = millis(limit.max(ANSWER_WITHIN));
+    let head = PushHead {
+        until: gateway.their_clock.now() + within,
+        once: format!("{:032x}", rand::random::<u128>()),
+        ticket: message.map(|message| gateway.ticket(place, message)),
+    };
+    let letter = letter::sign(&gateway.keys.push, &subject, &head, payload);
+    match gateway.line.ask(&subject, letter, limit).await {
+        Answered::Answer(bytes) => {
+            if let Some(body) = opened(gateway, place, &subject, &head.once, &bytes) {
+                return Pushed::Answered(body.to_vec());
+            }
+            warn!(%place, "an answer was not the machine's own");
+            Pushed::Unknown
+        }
+        Answered::Nobody => Pushed::Nobody,
+        Answered::Down => Pushed::NotSent,
+        Answered::Unknown => Pushed::Unknown,
+    }
+}
+
+/// The answer of one machine to one question, if it is that.
+pub(super) fn opened<'a>(
+    gateway: &Gateway,
+    place: &Place,
+    subject: &str,
+    once: &str,
+    bytes: &'a [u8],
+) -> Option<&'a [u8]> {
+    let letter = Letter::read(bytes)?;
+    let head: AnswerHead = letter.claims()?;
+    let pass = gateway.pass(&head.pass?)?;
+    let its_own = pass.place == *place && head.re == once;
+    its_own.then(|| letter.open(&pass.key, subject))?
+}

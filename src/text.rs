@@ -1,0 +1,137 @@
+//! Text itself, before anybody says anything with it: one sentence in two
+//! languages, how wide it is, and what makes somebody else's fit to be seen.
+
+use std::borrow::Cow;
+
+pub mod escape;
+pub mod lookalike;
+pub mod secrets;
+pub mod system;
+
+/// The language of cards, toasts and command output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lang {
+    #[default]
+    Zh,
+    En,
+}
+
+impl Lang {
+    /// By the first of a locale's names that says anything; none means English,
+    /// as for any other program.
+    pub(crate) fn of_locale<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut said = names.filter(|name| !name.is_empty());
+        match said.next() {
+            Some(name) if name.starts_with("zh") => Self::Zh,
+            _ => Self::En,
+        }
+    }
+}
+
+/// One sentence in both languages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    pub zh: Cow<'static, str>,
+    pub en: Cow<'static, str>,
+}
+
+impl Text {
+    pub const fn new(zh: &'static str, en: &'static str) -> Self {
+        Self {
+            zh: Cow::Borrowed(zh),
+            en: Cow::Borrowed(en),
+        }
+    }
+
+    pub(crate) const fn made(zh: String, en: String) -> Self {
+        Self {
+            zh: Cow::Owned(zh),
+            en: Cow::Owned(en),
+        }
+    }
+
+    pub fn get(&self, lang: Lang) -> &str {
+        match lang {
+            Lang::Zh => &self.zh,
+            Lang::En => &self.en,
+        }
+    }
+}
+
+/// Chinese with a blank wherever it meets a letter, a digit or a literal, for
+/// sentences around a name that may be either.
+pub(crate) fn spaced(text: &str) -> String {
+    let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+    let is_latin = |c: char| c.is_ascii_alphanumeric() || c == '`';
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut before = ' ';
+    let mut inside = false;
+    for c in text.chars() {
+        let meet = (is_han(before) && is_latin(c) && !inside)
+            || (is_latin(before) && is_han(c) && !inside);
+        if meet {
+            out.push(' ');
+        }
+        if c == '`' {
+            inside = !inside;
+        }
+        out.push(c);
+        before = c;
+    }
+    out
+}
+
+/// How many columns of a terminal the text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    let wide = |c: char| matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{1f300}'..='\u{1faff}');
+    text.chars().map(|c| if wide(c) { 2 } else { 1 }).sum()
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chinese_keeps_its_distance_from_names_and_literals() {
+        for (text, shown) in [
+            ("已连接127.0.0.1，持续", "已连接 127.0.0.1，持续"),
+            ("已连接飞书，持续", "已连接飞书，持续"),
+            ("在`名称x`中", "在 `名称x` 中"),
+            ("Lark不接受", "Lark 不接受"),
+        ] {
+            assert_eq!(spaced(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_terminals_columns_are_counted() {
+        for (text, width) in [("a<秒>…", 6), ("（默认 5）", 10), ("→ µs", 4)] {
+            assert_eq!(columns(text), width, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (8_388_608, "8,388,608"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

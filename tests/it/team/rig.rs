@@ -1,0 +1,355 @@
+//! A team: a local Feishu, a bus, gateways and machines, each a process of its
+//! own. The bus is nod's small one, or the NATS server that
+//! `NOD_TEST_NATS_SERVER` names.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nod::bus::conf;
+use nod::bus::keys::Keys;
+use nod::bus::line::{self, Heard, Line, Membership, State};
+use nod::bus::membership::{self, Grant};
+use nod::bus::nkey::{KeyPair, Kind};
+use nod::bus::pass::{self, Span};
+use nod::bus::subjects::{Owner, Place};
+use nod::bus::url::BusUrl;
+use nod::clock::{self, Clock};
+use nod::feishu::outbound::{Outbound, Proxies};
+use nod::hook::client;
+use nod::hook::wire::Order;
+use nod::simulator::bus::Bus;
+use nod::simulator::{APP_ID, APP_SECRET, GROUP, Simulator};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::gateway::rig::{LIMIT, Machine, feishu, free};
+use crate::support::{is_connected, until};
+
+pub(super) const HOUR: i64 = 3_600;
+
+pub(super) fn seconds() -> i64 {
+    clock::wall_ms() / 1_000
+}
+
+/// The server that everybody meets at.
+pub(super) enum Broker {
+    Small(Bus),
+    Real(Child),
+    Gone,
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        if let Self::Real(child) = self {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+pub(super) struct Meeting {
+    pub(super) keys: Keys,
+    pub(super) at: SocketAddr,
+    pub(super) broker: Broker,
+    /// What the small server kept of its account.
+    word: Option<String>,
+    dir: TempDir,
+}
+
+impl Meeting {
+    pub(super) async fn start() -> Self {
+        let mut meeting = Self {
+            keys: Keys::make(rand::random),
+            at: free([127, 0, 0, 1]),
+            broker: Broker::Gone,
+            word: None,
+            dir: tempfile::tempdir().unwrap(),
+        };
+        meeting.again().await;
+        meeting
+    }
+
+    pub(super) fn url(&self) -> BusUrl {
+        BusUrl::parse(&format!("nats://{}", self.at)).unwrap()
+    }
+
+    /// The server comes back where it was.
+    pub(super) async fn again(&mut self) {
+        let own = self.keys.own.as_ref().unwrap();
+        if let Some(program) = std::env::var_os("NOD_TEST_NATS_SERVER") {
+            let conf = self.dir.path().join("nats.conf");
+            let words = self.dir.path().join("accounts");
+            let text = conf::text(&self.keys, &self.url(), None, &words, seconds()).unwrap();
+            std::fs::write(&conf, text).unwrap();
+            let child = Command::new(program)
+                .arg("-c")
+                .arg(&conf)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(std::fs::File::create(self.dir.path().join("log")).unwrap())
+                .spawn()
+                .unwrap();
+            self.broker = Broker::Real(child);
+            let at = self.at;
+            until("the server listens", || async move {
+                tokio::net::TcpStream::connect(at).await.ok().map(drop)
+            })
+            .await;
+            return;
+        }
+        let [operator, system] = [&own.operator, &own.system].map(|pair| pair.public().to_string());
+        // A server keeps the last word for its account over a restart.
+        let account = match &self.word {
+            Some(word) => word.clone(),
+            None => self.keys.account_word(&[], seconds()).unwrap(),
+        };
+        let at = self.at;
+        let bus = until("the address is free", || async {
+            Bus::start(at, &operator, &system, &account).await.ok()
+        });
+        self.broker = Broker::Small(bus.await);
+    }
+
+    /// The server dies.
+    pub(super) fn gone(&mut self) {
+        self.word = self.small().map(Bus::account);
+        self.broker = Broker::Gone;
+    }
+
+    /// The server dies, and what it kept of its account with it.
+    pub(super) fn lost(&mut self) {
+        self.broker = Broker::Gone;
+        self.word = None;
+        let _ = std::fs::remove_dir_all(self.dir.path().join("accounts"));
+    }
+
+    /// nod's own bus, for tests that make it hostile.
+    pub(super) fn small(&self) -> Option<&Bus> {
+        match &self.broker {
+            Broker::Small(bus) => Some(bus),
+            Broker::Real(_) | Broker::Gone => None,
+        }
+    }
+
+    /// A machine's pass, made by whoever holds `signer`.
+    pub(super) fn pass(&self, signer: &KeyPair, owner: &str, key: &KeyPair, until: i64) -> String {
+        self.old_pass(signer, owner, key, (seconds() - 1, until))
+    }
+
+    fn old_pass(
+        &self,
+        signer: &KeyPair,
+        owner: &str,
+        key: &KeyPair,
+        (made, until): (i64, i64),
+    ) -> String {
+        let span = Span { made, until };
+        let owner = Owner::parse(owner).unwrap();
+        pass::machine(signer, &self.keys.account, &owner, &key.public(), span)
+    }
+
+    /// A machine that is only its line, for what no nod would do.
+    pub(super) fn member(&self, owner: &str) -> Member {
+        let key = KeyPair::of(Kind::User, rand::random());
+        let pass = self.pass(&self.keys.machines, owner, &key, seconds() + HOUR);
+        let place = Place::of(Owner::parse(owner).unwrap(), &key.public());
+        let inbox = place.inbox();
+        let hears = [
+            place.hears(nod::bus::subjects::ToMachine::Tap),
+            place.hears(nod::bus::subjects::ToMachine::Take),
+            nod::bus::subjects::of_owner(&place.owner),
+        ];
+        self.line(key, pass, &inbox, &hears, Some(place))
+    }
+
+    /// A gateway that is only its line.
+    pub(super) fn gateway(&self) -> Member {
+        let key = KeyPair::of(Kind::User, rand::random());
+        let span = Span {
+            made: seconds() - 1,
+            until: seconds() + HOUR,
+        };
+        let pass = pass::gateway(&self.keys.gateways, &self.keys.account, &key.public(), span);
+        let hears = ["nod1.g.*.*.call".to_owned()];
+        self.line(key, pass, "_IN.gw", &hears, None)
+    }
+
+    pub(super) fn line(
+        &self,
+        key: KeyPair,
+        pass: String,
+        inbox: &str,
+        subjects: &[String],
+        place: Option<Place>,
+    ) -> Member {
+        let (line, stop) = (Line::new(inbox), CancellationToken::new());
+        let (kept, passes) = watch::channel(pass.clone());
+        let key = Arc::new(key);
+        let membership = Membership {
+            url: self.url(),
+            key: Arc::clone(&key),
+            pass: passes,
+            inbox: inbox.to_owned(),
+            hears: subjects
+                .iter()
+                .map(|subject| (subject.clone(), None))
+                .collect(),
+        };
+        let (sender, heard) = mpsc::unbounded_channel();
+        let outbound = Outbound::new(&Proxies::default(), None).unwrap();
+        let handler = move |message: Heard| {
+            let sender = sender.clone();
+            async move {
+                let _ = sender.send(message);
+            }
+        };
+        tokio::spawn(line::run(
+            line.clone(),
+            membership,
+            outbound,
+            Clock::start(),
+            handler,
+            stop.clone(),
+        ));
+        Member {
+            line,
+            key,
+            pass,
+            place,
+            heard,
+            _pass: kept,
+            _stop: stop.drop_guard(),
+        }
+    }
+}
+
+/// One end of the bus in the test's own hands.
+pub(super) struct Member {
+    pub(super) line: Line,
+    pub(super) key: Arc<KeyPair>,
+    pub(super) pass: String,
+    pub(super) place: Option<Place>,
+    pub(super) heard: mpsc::UnboundedReceiver<Heard>,
+    _pass: watch::Sender<String>,
+    _stop: DropGuard,
+}
+
+impl Member {
+    pub(super) async fn up(&self) {
+        let mut state = self.line.state();
+        let up = state.wait_for(|state| matches!(state, State::Up { .. }));
+        tokio::time::timeout(LIMIT, up)
+            .await
+            .expect("in time")
+            .unwrap();
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        self.place.as_ref().unwrap()
+    }
+}
+
+/// A team with its Feishu.
+pub(super) struct Team {
+    pub(super) feishu: Simulator,
+    pub(super) meeting: Meeting,
+}
+
+impl Team {
+    pub(super) async fn start() -> Self {
+        Self {
+            feishu: feishu().await,
+            meeting: Meeting::start().await,
+        }
+    }
+
+    pub(super) fn gateway(&self) -> Machine {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("bus.keys");
+        private(&keys, self.meeting.keys.text().expose());
+        Machine::run(
+            "gateway",
+            dir,
+            &[
+                ("FEISHU_APP_ID", APP_ID),
+                ("FEISHU_APP_SECRET", APP_SECRET),
+                ("FEISHU_DOMAIN", &self.feishu.base_url()),
+                ("NOD_BUS_URL", &self.meeting.url().to_string()),
+                ("NOD_BUS_KEYS", &keys.to_string_lossy()),
+                ("NOD_GATEWAY_CHATS", GROUP),
+            ],
+        )
+    }
+
+    /// A machine of this owner; it knows no app's secret and no Feishu.
+    pub(super) fn machine(&self, owner: &str) -> Machine {
+        self.machine_with(owner, &[])
+    }
+
+    pub(super) fn machine_with(&self, owner: &str, more: &[(&str, &str)]) -> Machine {
+        self.machine_since(owner, seconds() - 1, more)
+    }
+
+    /// A machine whose pass was made then.
+    pub(super) fn machine_since(&self, owner: &str, made: i64, more: &[(&str, &str)]) -> Machine {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        nod::files::make_dirs(&state, 0o700).unwrap();
+        private(&state.join("bus.pass"), &self.membership(owner, made));
+        let rate = [("NOD_CHAT_RATE", "1000")];
+        Machine::run("daemon", dir, &[&rate, more].concat())
+    }
+
+    /// What a machine of this owner keeps in its file.
+    pub(super) fn membership(&self, owner: &str, made: i64) -> String {
+        let meeting = &self.meeting;
+        let key = KeyPair::of(Kind::User, rand::random());
+        let grant = Grant {
+            url: meeting.url().to_string(),
+            pass: meeting.old_pass(
+                &meeting.keys.machines,
+                owner,
+                &key,
+                (made, seconds() + HOUR),
+            ),
+            push: vec![meeting.keys.push.public().to_string()],
+            app_id: APP_ID.to_owned(),
+        };
+        let member = membership::Membership::of(&grant, key).unwrap();
+        member.text().expose().to_owned()
+    }
+}
+
+pub(super) fn private(file: &Path, text: &str) {
+    nod::files::replace_private(file, text.as_bytes()).unwrap();
+}
+
+/// Waits until a machine says that it is connected.
+pub(super) async fn connected(machine: &Machine) {
+    let what = "the machine is connected";
+    let waited = async {
+        loop {
+            let status = status(machine).await;
+            if status.as_ref().is_some_and(is_connected) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(LIMIT / 4, waited).await.is_ok();
+    assert!(in_time, "{what}, not in time:\n{}", machine.log());
+}
+
+pub(super) const SOON: Duration = Duration::from_secs(1);
+
+/// What a machine says of itself.
+pub(super) async fn status(machine: &Machine) -> Option<serde_json::Value> {
+    let socket = machine.socket();
+    let asking = spawn_blocking(move || client::order(&socket, Order::Status, LIMIT));
+    asking.await.unwrap().ok()
+}
