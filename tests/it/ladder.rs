@@ -120,6 +120,29 @@ async fn a_second_card_of_before_a_restart_decides_nothing() {
     assert_eq!(hook.ended().await.decision()["behavior"], "allow");
 }
 
+/// The next run knows neither the card's name nor what this Feishu needs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plain_card_that_was_never_named_is_found_again_and_works() {
+    let mut stage = plain_stage().await;
+    let lost = Armed::always(Fault::SendCreatedButReplyLost);
+    stage.sim.set_fault(lost).unwrap();
+    let hook = stage.home.hook(&crate::hooks::bash("s1", "make nameless"));
+    let card = stage.sent().await.message_id;
+    stage.until_status(|status| status["pending"] == 1).await;
+    stage.kill().await;
+    stage.sim.clear_faults();
+    stage.sim.set_fault(layout_refused("form")).unwrap();
+    let before = stage.count();
+    stage.start().await;
+    // The owner of a new run is told what is needed once its card is out.
+    let told = stage.sent().await;
+    assert!(told.content.contains("230099"), "{}", told.content);
+    assert_eq!(stage.count(), before + 1, "no second card");
+    let tapped = stage.tap(&card, "allow").await;
+    assert_eq!(toast(&tapped).0, "success", "{tapped:?}");
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_card_that_is_too_large_comes_with_less_on_it_and_can_be_allowed() {
     let mut stage = Stage::new().await;

@@ -112,7 +112,7 @@ impl Ladder<'_> {
     ) -> Result<Sent, ApiError> {
         let parts = self.parts;
         if is_a_hiccup(&why) {
-            match self.send("again", sent).await {
+            match self.send(sent).await {
                 Err(once_more) => why = once_more,
                 sent => return sent,
             }
@@ -120,26 +120,24 @@ impl Ladder<'_> {
         let (mut is_plain, mut room) = (parts.courier.needs.is_plain(), None);
         let mut needs = Vec::new();
         loop {
-            let rung = if is_layout(&why) && !is_plain {
+            if is_layout(&why) && !is_plain {
                 is_plain = true;
                 needs.push((Need::Plain, why));
-                "plain".to_owned()
             } else if is_too_long(&why)
                 && let Some(smaller) = self.smaller(&card).await
             {
                 room = Some(size(&card) - 1);
                 card = smaller;
                 needs.push((Need::Smaller, why));
-                format!("small{}", needs.len())
             } else {
                 break;
-            };
+            }
             let shown = if is_plain {
                 plain(parts, &card)
             } else {
                 card.clone()
             };
-            match self.send(&rung, Content::Card(shown)).await {
+            match self.send(Content::Card(shown)).await {
                 Err(refused) => why = refused,
                 sent => {
                     if let Some(room) = room {
@@ -175,18 +173,17 @@ impl Ladder<'_> {
         let (parts, lang) = (self.parts, self.parts.config.lang);
         let values = |action| parts.button(&self.request.id, action);
         let bare = laid_out(parts, &permission::minimal(self.request, &values, lang));
-        match self.send("bare", Content::Card(bare.clone())).await {
-            Err(why) if is_layout(&why) => {
-                let plain = Content::Card(plain(parts, &bare));
-                self.send("barest", plain).await
-            }
+        match self.send(Content::Card(bare.clone())).await {
+            Err(why) if is_layout(&why) => self.send(Content::Card(plain(parts, &bare))).await,
             sent => sent,
         }
     }
 
-    /// Each rung has a key of its own: Feishu makes one message of a key.
-    async fn send(&self, rung: &str, content: Content) -> Result<Sent, ApiError> {
-        let uuid = format!("{rung}-{}", self.request.id);
+    /// All rungs have one key, of which a refusal takes nothing: a daemon that
+    /// died before it knew the message's name gets it by whichever rung its
+    /// next run comes to, and never a second card.
+    async fn send(&self, content: Content) -> Result<Sent, ApiError> {
+        let uuid = nameless::uuid(&self.request.id);
         send(self.messages, self.target, content, &uuid).await
     }
 }
