@@ -199,6 +199,26 @@ async fn without_a_gateway_a_request_waits_and_gets_its_card_when_one_is_back() 
     assert!(hook.decision().await.is_some());
 }
 
+/// It asked before anybody was there to tell the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_was_there_before_its_gateway_works_as_soon_as_that_comes() {
+    let team = Team::start().await;
+    let machine = team.machine(OWNER);
+    until("the machine is on the bus", || async {
+        machine.log().contains("connected to the bus").then_some(())
+    })
+    .await;
+    let hook = Hook::ask(&machine, "mine", "ls").await;
+    let _gateway = team.gateway();
+    let mut cards = Cards::default();
+    let carded = tokio::time::timeout(LIMIT / 4, cards.wait(&team.feishu, 1)).await;
+    assert!(carded.is_ok(), "no card came:\n{}", machine.log());
+    connected(&machine).await;
+    let press = Press::action(&cards.of["mine"], "allow");
+    assert_eq!(said(&team.feishu.click(press).await.unwrap()), "已批准运行");
+    assert!(hook.decision().await.is_some());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tap_that_waited_while_the_machine_slept_is_dropped_and_told() {
     let team = Team::start().await;

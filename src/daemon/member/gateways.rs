@@ -27,6 +27,8 @@ const HELLO_WITHIN: Duration = Duration::from_secs(2);
 /// How often a gateway is asked for the time, and how often while there is none.
 const HELLO_EVERY: Duration = Duration::from_secs(60);
 const HELLO_AGAIN: Duration = Duration::from_secs(2);
+/// The same while one is there and has not told the time yet.
+const HELLO_SOON: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often this machine says that it is there.
 const HERE_EVERY: Duration = Duration::from_secs(60);
@@ -159,15 +161,20 @@ pub(super) async fn watch(member: &Member, view: &watch::Sender<View>, stop: &Ca
         let state = line.borrow_and_update().clone();
         if let State::Up { connects, .. } = state {
             let missing = member.gateways.missing(member.their_clock.now()).is_some();
+            let timeless = !member.knows_time.load(Ordering::Relaxed);
             let due = asked.is_none_or(|(connection, at)| {
-                let every = if missing { HELLO_AGAIN } else { HELLO_EVERY };
+                let every = match (missing, timeless) {
+                    (true, _) => HELLO_AGAIN,
+                    (false, true) => HELLO_SOON,
+                    (false, false) => HELLO_EVERY,
+                };
                 connection != connects || at.elapsed() >= every
             });
             if due {
                 asked = Some((connects, Instant::now()));
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = hello(member, missing) => {}
+                    () = hello(member, missing || timeless) => {}
                 }
             }
             let due = told.is_none_or(|(connection, at)| {
@@ -252,10 +259,18 @@ fn show(member: &Member, state: &State, view: &watch::Sender<View>) {
                 Phase::Waiting { until, why }
             }
         }
-        State::Up { since, .. } => match member.gateways.missing(member.their_clock.now()) {
-            None => Phase::Up { since: *since },
-            Some(why) => Phase::Waiting { until: soon, why },
-        },
+        State::Up { since, .. } => {
+            // Without the time every tap would be late.
+            let timeless = (!member.knows_time.load(Ordering::Relaxed)).then_some(NO_GATEWAY);
+            match member
+                .gateways
+                .missing(member.their_clock.now())
+                .or(timeless)
+            {
+                None => Phase::Up { since: *since },
+                Some(why) => Phase::Waiting { until: soon, why },
+            }
+        }
     };
     view.send_if_modified(|view| {
         let was_up = matches!(view.phase, Phase::Up { .. });
