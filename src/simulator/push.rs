@@ -366,15 +366,14 @@ impl Core {
 
     pub(super) fn end_click(&self, click: &ClickOf, card: Option<Value>) -> Settled {
         let now = self.now();
-        let (settled, shown) = {
-            let mut world = self.world();
-            match world.messages.get_mut(&click.message_id) {
-                Some(message) => {
-                    let settled = message.end_click(&click.event_id, card, now);
-                    (settled, message.card.clone())
-                }
-                None => (Settled::default(), None),
+        // Nobody sees the card before it is told of.
+        let mut world = self.world();
+        let (settled, shown) = match world.messages.get_mut(&click.message_id) {
+            Some(message) => {
+                let settled = message.end_click(&click.event_id, card, now);
+                (settled, message.card.clone())
             }
+            None => (Settled::default(), None),
         };
         let why = if settled.applied {
             "answered"

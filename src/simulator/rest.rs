@@ -388,9 +388,10 @@ async fn patch(core: &Core, call: &Call, app: usize, id: &str) -> Result<Respons
         core.wait(RACE, || (!in_click()).then_some(())).await;
     }
     let now = core.now();
-    core.world().patch(app, id, content, now)?;
+    // Nobody sees the card before it is told of.
+    let mut world = core.world();
+    world.patch(app, id, content, now)?;
     core.record("card", None, || {
-        let world = core.world();
         let message = world.messages.get(id);
         json!({
             "message_id": id,

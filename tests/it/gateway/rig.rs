@@ -188,7 +188,7 @@ fn spawn(log: &std::path::Path, settings: &[(String, String)], verb: &str) -> Ch
 impl Drop for Machine {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("--- nod {}:\n{}---", self.verb, self.log());
+            crate::hooks::report(&format!("--- nod {}:\n{}---", self.verb, self.log()));
         }
         // It may have ended by itself.
         let _ = self.child.kill();
