@@ -202,6 +202,18 @@ impl Courier {
         self.named.notify_waiters();
     }
 
+    /// A notice sets out; that it is known whose it is, is told by [`Self::told`].
+    pub(super) fn telling(&self) {
+        self.lock().untold += 1;
+    }
+
+    pub(super) fn told(&self) {
+        let mut book = self.lock();
+        book.untold = book.untold.saturating_sub(1);
+        drop(book);
+        self.named.notify_waiters();
+    }
+
     /// Notes a card that asks; false when its request needs it no more.
     pub(super) fn asked_by(&self, id: &RequestId, message: &MessageId) -> bool {
         let mut book = self.lock();
@@ -238,8 +250,8 @@ impl Courier {
         matches!(self.lock().places.get(id), Some(Place::Held))
     }
 
-    /// The pending request whose card this message is, also while a card is on
-    /// its way: a quick person taps or replies before Feishu's answer has told
+    /// The pending request whose card this message is, once no card or notice is
+    /// on its way: a quick person taps or replies before Feishu's answer has told
     /// us what the card is called.
     pub(super) async fn request_soon(&self, message: &MessageId) -> Option<RequestId> {
         let wait = async {

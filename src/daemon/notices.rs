@@ -137,15 +137,19 @@ pub(super) async fn send(
     uuid: String,
     about: About,
 ) -> Option<MessageId> {
-    let sent = courier::tell(parts, Content::Card(card), &uuid).await?;
-    let (message, now) = (sent.clone(), parts.now());
-    let kept = parts
-        .store
-        .run(move |db| db.notice_sent(&message, &about, now));
-    if let Err(why) = kept.await {
-        warn!("whose a notice is was not kept: {why}");
+    parts.courier.telling();
+    let sent = courier::tell(parts, Content::Card(card), &uuid).await;
+    if let Some(message) = sent.clone() {
+        let now = parts.now();
+        let kept = parts
+            .store
+            .run(move |db| db.notice_sent(&message, &about, now));
+        if let Err(why) = kept.await {
+            warn!("whose a notice is was not kept: {why}");
+        }
     }
-    Some(sent)
+    parts.courier.told();
+    sent
 }
 
 /// Tells the owner that a session's further requests go to the terminal.

@@ -4,7 +4,7 @@
 mod chat;
 mod fake;
 
-use nod::simulator::{OWNER, STRANGER, Text};
+use nod::simulator::{Armed, Fault, OWNER, STRANGER, Text};
 use serde_json::{Value, json};
 
 use crate::approve_endings::Held;
@@ -315,6 +315,19 @@ async fn a_plan_is_shown_with_where_to_decide_and_a_reply_reaches_its_thread() {
     assert_eq!(started["input"][0]["text"], "measure twice");
     assert_eq!(started["threadId"], THREAD);
     assert_eq!(desk.codex.calls("turn/start").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_to_a_notice_that_feishu_has_not_named_yet_reaches_its_thread() {
+    let mut desk = Desk::new().await;
+    // The answer to the sending is lost, so nod has to ask for the name again.
+    let lost = Armed::once(Fault::SendCreatedButReplyLost);
+    desk.stage.sim.set_fault(lost).unwrap();
+    desk.codex.proposes("# Cut the cake\n- measure\n- cut\n");
+    let told = desk.card().await;
+    desk.reply(OWNER, &told, "measure twice").await;
+    let started = desk.codex.called("turn/start").await;
+    assert_eq!(started["input"][0]["text"], "measure twice");
 }
 
 /// What an MCP server asks by a form of one field.

@@ -2,19 +2,17 @@
 //! over, that there is a plan, and that something waits which only the terminal
 //! can answer.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use tracing::debug;
 
 use crate::agents::codex::act::TurnOver;
 use crate::agents::codex::ask::NAMES;
 use crate::approvals::request::Agent;
 use crate::cards::notice::{self, Why};
 use crate::clock::{Millis, millis};
-use crate::daemon::courier;
+use crate::daemon::notices;
 use crate::daemon::parts::Parts;
-use crate::feishu::messages::Content;
-use crate::ids::{MessageId, SessionId};
+use crate::ids::SessionId;
 use crate::rules::Leaves;
 use crate::store::About;
 
@@ -69,27 +67,9 @@ fn tell(
             parts.config.lang,
         );
         let uuid = format!("codex-{session}-{}", parts.now());
-        let sent = courier::tell(&parts, Content::Card(card), &uuid).await;
-        if let Some(message) = sent {
-            remember(&parts, message, &session, &project).await;
+        if let Ok(session) = SessionId::parse(&format!("{NAMES}{session}")) {
+            let project = project.to_string_lossy().into_owned();
+            notices::send(&parts, card, uuid, About { session, project }).await;
         }
     });
-}
-
-/// A reply to it is for that thread, also after a restart.
-async fn remember(parts: &Parts, message: MessageId, thread: &SessionId, project: &Path) {
-    let Ok(session) = SessionId::parse(&format!("{NAMES}{thread}")) else {
-        return;
-    };
-    let about = About {
-        session,
-        project: project.to_string_lossy().into_owned(),
-    };
-    let now = parts.now();
-    let noted = parts
-        .store
-        .run(move |db| db.notice_sent(&message, &about, now));
-    if let Err(why) = noted.await {
-        debug!("whose a notice is was not kept: {why}");
-    }
 }

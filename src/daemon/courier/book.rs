@@ -20,6 +20,8 @@ pub(super) struct Book {
     pub(super) asking: HashMap<RequestId, Vec<MessageId>>,
     /// How many of those are on their way.
     pub(super) unasked: usize,
+    /// How many notices are, whose replies are for their sessions.
+    pub(super) untold: usize,
     pub(super) decided: VecDeque<Decided>,
     /// With the version of the edit, as far as it is on disk.
     pub(super) faces: VecDeque<(MessageId, Option<i64>, Drawn)>,
@@ -49,9 +51,8 @@ impl Book {
     }
 
     pub(super) fn any_unsent(&self) -> bool {
-        self.places
-            .values()
-            .any(|place| matches!(place, Place::Unsent))
+        let mut places = self.places.values();
+        self.untold > 0 || places.any(|place| matches!(place, Place::Unsent))
     }
 
     /// A card is on its way; false when it need not be: its request has ended,
