@@ -3,8 +3,8 @@
 //! writes `docs/figures.json`, and from that the plot and the READMEs' tables.
 //!
 //! After `--`: `--quick` takes a tenth of everything and writes nothing,
-//! `--only hook,starts,protocol,waiting,codex,recovery,soak,instructions` some of it
-//! and writes nothing, `--soak N` so many taps, `--draw` only draws again what
+//! `--only hook,starts,protocol,waiting,codex,team,recovery,soak,instructions` some
+//! of it and writes nothing (`team` alone is `--only team`), `--soak N` so many taps, `--draw` only draws again what
 //! `docs/figures.json` says.
 
 #![allow(clippy::print_stdout, reason = "the table is what this is for")]
@@ -29,6 +29,8 @@ mod soak;
 mod subject;
 mod support;
 mod table;
+#[cfg(feature = "team")]
+mod team;
 mod waiting;
 
 use std::path::Path;
@@ -45,17 +47,18 @@ const SOAK: usize = 1_000_000;
 const TAKES_A_VALUE: [&str; 4] = ["--only", "--soak", "--floor", "--click-path"];
 /// The last is what `cargo bench` itself adds.
 const ALONE: [&str; 3] = ["--quick", "--draw", "--bench"];
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "hook",
     "starts",
     "protocol",
     "waiting",
     "codex",
+    "team",
     "recovery",
     "soak",
     "instructions",
 ];
-const ACCEPTED: &str = "--quick, --only hook,starts,protocol,waiting,codex,recovery,soak,instructions, --soak N, --draw";
+const ACCEPTED: &str = "--quick, --only hook,starts,protocol,waiting,codex,team,recovery,soak,instructions, --soak N, --draw";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -82,7 +85,8 @@ fn main() -> anyhow::Result<()> {
         Some(count) => count.parse()?,
         None => SOAK / share,
     };
-    let only = named("--only").map(String::as_str);
+    let alone = || arguments.iter().find(|one| PARTS.contains(&one.as_str()));
+    let only = named("--only").or_else(alone).map(String::as_str);
     let runtime = tokio::runtime::Runtime::new()?;
     let figures = runtime.block_on(measure(share, soak, only))?;
     println!();
@@ -101,7 +105,7 @@ fn main() -> anyhow::Result<()> {
 fn understood(arguments: &[String]) -> anyhow::Result<()> {
     let mut rest = arguments.iter().map(String::as_str);
     while let Some(argument) = rest.next() {
-        if ALONE.contains(&argument) {
+        if ALONE.contains(&argument) || PARTS.contains(&argument) {
             continue;
         }
         ensure!(
@@ -162,6 +166,10 @@ async fn measure(share: usize, soak: usize, only: Option<&str>) -> anyhow::Resul
     }
     if wanted("codex") {
         figures.extend(codex::figures(share).await?);
+    }
+    #[cfg(feature = "team")]
+    if wanted("team") {
+        figures.extend(team::figures(share).await?);
     }
     if wanted("recovery") {
         figures.extend(recovery::figures(share).await?);

@@ -163,19 +163,24 @@ impl Hooks {
         }
     }
 
-    /// Lets hooks wait until so many do, each with its card sent.
-    pub(crate) async fn grow(&mut self, sim: &Simulator, to: usize) -> anyhow::Result<()> {
-        let to = to + self.answered;
-        let fresh = self.asked..to;
+    /// Lets so many more hooks ask, numbered from `first`.
+    pub(crate) async fn ask(&mut self, first: usize, count: usize) -> anyhow::Result<()> {
         let socket = Arc::new(self.socket.clone());
         let project = Arc::new(self.project.clone());
-        let asking = futures::stream::iter(fresh)
+        let asking = futures::stream::iter(first..first + count)
             .map(|n| ask(Arc::clone(&socket), Arc::clone(&project), n))
             .buffer_unordered(AT_ONCE);
         let streams: Vec<_> = asking.collect().await;
         for stream in streams {
             self.tasks.spawn(wait(stream?));
         }
+        Ok(())
+    }
+
+    /// Lets hooks wait until so many do, each with its card sent.
+    pub(crate) async fn grow(&mut self, sim: &Simulator, to: usize) -> anyhow::Result<()> {
+        let to = to + self.answered;
+        self.ask(self.asked, to - self.asked).await?;
         self.asked = to;
         let sent = |sim: &Simulator| (sim.message_count() >= to).then_some(());
         let sent = sim.wait_for(LIMIT, sent).await;
@@ -184,7 +189,7 @@ impl Hooks {
 
     /// Taps so many of the newest cards one after another; microseconds each
     /// until the toast, which is written after the hook has confirmed.
-    async fn tap(&mut self, sim: &Simulator, count: usize) -> anyhow::Result<Vec<f64>> {
+    pub(crate) async fn tap(&mut self, sim: &Simulator, count: usize) -> anyhow::Result<Vec<f64>> {
         let messages = sim.messages();
         let mut took = Vec::new();
         for message in messages.iter().rev().take(count) {

@@ -1,0 +1,505 @@
+//! A team on one machine: a bus, gateways and hundreds of real daemons, each
+//! with a pass and a home of its own. How soon a tap has decided, what the
+//! gateway and the bus cost, and how soon all is well again after a fault.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use futures::StreamExt as _;
+use nod::bus::conf;
+use nod::bus::keys::Keys;
+use nod::bus::membership::{Grant, Membership};
+use nod::bus::nkey::{KeyPair, Kind};
+use nod::bus::pass::{self, Span};
+use nod::bus::subjects::Owner;
+use nod::bus::url::BusUrl;
+use nod::clock;
+use nod::files;
+use nod::hook::client;
+use nod::hook::wire::Order;
+use nod::simulator::bus::Bus;
+use nod::simulator::{APP_ID, OWNER, Press, Simulator};
+use tokio::task::spawn_blocking;
+
+use crate::subject::{Home, Subject};
+use crate::support::until;
+use crate::table::Figure;
+use crate::waiting::Hooks;
+use crate::{LIMIT, ms, part, quiet_feishu};
+
+const MACHINES: usize = 500;
+const HOOKS_EACH: usize = 4;
+const AT_ONCE: usize = 32;
+/// Taps with one machine, and with a daemon that needs no gateway.
+const ALONE: usize = 300;
+const HOUR: i64 = 3_600;
+
+pub(crate) async fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
+    let mut figures = beside_a_local_daemon(share).await?;
+    let count = (MACHINES / share).max(20);
+    let mut team = Team::start().await?;
+    println!("team: {count} machines, {}", team.bus.name());
+    let gateway = team.gateway()?;
+    team.machines(count).await?;
+    figures.extend(many(&mut team, &gateway, share).await?);
+    figures.push(restarted(&mut team).await?);
+    figures.extend(one_gateway_less(&mut team, gateway).await?);
+    figures.push(not_connected(&mut team).await?);
+    figures.push(forgotten(&team).await?);
+    Ok(figures)
+}
+
+/// What the way over the bus adds for one machine, both in turn.
+async fn beside_a_local_daemon(share: usize) -> anyhow::Result<Vec<Figure>> {
+    let mut team = Team::start().await?;
+    let _gateway = team.gateway()?;
+    team.machines(1).await?;
+    let (sim, home) = (quiet_feishu().await?, Home::new()?);
+    let _local = crate::subject::daemon(&sim, &home).await?;
+    let mut hooks = [Hooks::new(&home), Hooks::new(&team.machines[0].home)];
+    let mut took = [Vec::new(), Vec::new()];
+    for _ in 0..(ALONE / share).div_ceil(10) {
+        for (n, sim) in [&sim, &team.feishu].into_iter().enumerate() {
+            hooks[n].grow(sim, 10).await?;
+            took[n].extend(hooks[n].tap(sim, 10).await?);
+        }
+    }
+    let [local, bus] = took.map(|mut took| part(&mut took, 0.5) / 1e3);
+    Ok(vec![
+        Figure::new(
+            "team.over",
+            "team: tap → decision, over a local daemon's, p50",
+            "ms",
+            bus - local,
+        )
+        .at_most(1.0, 0.4),
+    ])
+}
+
+/// Every machine waits with some requests, and each is tapped once.
+async fn many(team: &mut Team, gateway: &Subject, share: usize) -> anyhow::Result<Vec<Figure>> {
+    let count = team.machines.len();
+    let mut hooks = Vec::new();
+    for (n, machine) in team.machines.iter().enumerate() {
+        let mut own = Hooks::new(&machine.home);
+        own.ask(n * HOOKS_EACH, HOOKS_EACH).await?;
+        hooks.push(own);
+    }
+    let all = count * HOOKS_EACH;
+    let sent = |sim: &Simulator| (sim.message_count() >= all).then_some(());
+    let sent = team.feishu.wait_for(LIMIT, sent).await;
+    sent.context("not every card was sent")?;
+    let mut cards: Vec<String> = team
+        .feishu
+        .messages()
+        .into_iter()
+        .map(|m| m.message_id)
+        .collect();
+    // One after the other over all machines, and then many at once.
+    let second = cards.split_off(all / 2);
+    let before = gateway.cpu();
+    let mut took = Vec::new();
+    for card in &cards {
+        took.push(tapped(&team.feishu, card).await?);
+    }
+    let cpu = gateway.cpu().saturating_sub(before).as_secs_f64() * 1e6 / cards.len() as f64;
+    let started = Instant::now();
+    let feishu = &team.feishu;
+    let taps = futures::stream::iter(&second).map(|card| tapped(feishu, card));
+    let at_once: Vec<_> = taps.buffer_unordered(AT_ONCE).collect().await;
+    at_once.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let rate = second.len() as f64 / started.elapsed().as_secs_f64();
+    let what = format!("team of {count}: tap → decision");
+    let mut figures = vec![
+        Figure::new(
+            "team.tap.p50",
+            &format!("{what}, p50"),
+            "ms",
+            part(&mut took, 0.5),
+        )
+        .at_most(3.0, 1.5),
+        Figure::new(
+            "team.tap.p99",
+            &format!("{what}, p99"),
+            "ms",
+            part(&mut took, 0.99),
+        )
+        .at_most(15.0, 5.0),
+        Figure::new(
+            "team.rate",
+            &format!("team: decisions/s by one gateway, {AT_ONCE} in flight"),
+            "/s",
+            rate,
+        )
+        .at_least(500.0, 1_500.0),
+        Figure::new("team.cpu", "team: gateway CPU per tap", "µs", cpu).at_most(400.0, 200.0),
+        Figure::new("team.mib", "team: gateway RSS", "MiB", gateway.mib()).at_most(24.0, 12.0),
+    ];
+    if let Some(mib) = team.bus.mib() {
+        figures.push(
+            Figure::new("team.bus.mib", "team: nats-server RSS", "MiB", mib).at_most(128.0, 64.0),
+        );
+    }
+    if share == 1 {
+        let pss: f64 = team.machines.iter().map(Machine::own_mib).sum();
+        figures.push(Figure::new(
+            "team.machines.mib",
+            &format!("team: {count} daemons in all, PSS"),
+            "MiB",
+            pss,
+        ));
+    }
+    Ok(figures)
+}
+
+/// Milliseconds until the toast, which is written after the hook has confirmed.
+async fn tapped(sim: &Simulator, card: &str) -> anyhow::Result<f64> {
+    let clicked = sim.click(Press::action(card, "allow")).await?;
+    let toast = clicked.toast.context("no toast")?;
+    ensure!(toast.kind == "success", "{toast:?}");
+    Ok(f64::from(u32::try_from(clicked.latency_us.context("no answer")?)?) / 1e3)
+}
+
+/// The bus dies and comes back: until 99 of 100 are there again, from when it
+/// listens.
+async fn restarted(team: &mut Team) -> anyhow::Result<Figure> {
+    let all = team.machines.len();
+    team.bus.stop();
+    until("the bus is gone", || async {
+        (team.bus.connections() == 0).then_some(())
+    })
+    .await;
+    team.bus.start().await?;
+    let started = Instant::now();
+    // Gateways hold two connections each; they are not counted apart.
+    let wanted = all * 99 / 100 + 2;
+    let bus = &team.bus;
+    until("the machines are back", || async {
+        (bus.connections() >= wanted).then_some(())
+    })
+    .await;
+    let back = started.elapsed();
+    for machine in &team.machines {
+        machine.connected().await;
+    }
+    let what = format!("team: all {all} back after the bus' restart, p99");
+    Ok(Figure::new("team.back", &what, "s", back.as_secs_f64()).at_most(5.0, 1.0))
+}
+
+/// Of two gateways one is killed: the next tap and the next card.
+async fn one_gateway_less(team: &mut Team, first: Subject) -> anyhow::Result<Vec<Figure>> {
+    let second = team.gateway()?;
+    let both = team.feishu.wait_connections(2, LIMIT).await;
+    ensure!(both, "the second gateway did not connect");
+    let mut hooks = Hooks::new(&team.machines[0].home);
+    let before = team.feishu.message_count();
+    hooks.ask(1_000_000, 1).await?;
+    let waiting = team.card_after(before).await?;
+    drop(first);
+    let started = Instant::now();
+    // Feishu gives an event to any connection; one that has just died is gone.
+    ensure!(
+        team.feishu.wait_connections(1, LIMIT).await,
+        "both gateways are gone"
+    );
+    tapped(&team.feishu, &waiting).await?;
+    let tap = started.elapsed();
+    let started = Instant::now();
+    let before = team.feishu.message_count();
+    hooks.ask(1_000_001, 1).await?;
+    let card = team.card_after(before).await?;
+    let errand = started.elapsed();
+    tapped(&team.feishu, &card).await?;
+    team.gateways.push(second);
+    Ok(vec![
+        Figure::new(
+            "team.lost.tap",
+            "team: a gateway is killed: next tap",
+            "ms",
+            ms(tap),
+        )
+        .at_most(500.0, 50.0),
+        Figure::new(
+            "team.lost.card",
+            "team: a gateway is killed: next card",
+            "ms",
+            ms(errand),
+        )
+        .at_most(2_000.0, 1_000.0),
+    ])
+}
+
+/// A tap whose machine is gone is told so.
+async fn not_connected(team: &mut Team) -> anyhow::Result<Figure> {
+    let machine = team.machines.pop().context("a machine")?;
+    let mut hooks = Hooks::new(&machine.home);
+    let before = team.feishu.message_count();
+    hooks.ask(2_000_000, 1).await?;
+    let card = team.card_after(before).await?;
+    let connections = team.bus.connections();
+    drop(machine);
+    let bus = &team.bus;
+    until("the bus has noticed", || async {
+        (bus.connections() < connections).then_some(())
+    })
+    .await;
+    let clicked = team.feishu.click(Press::action(&card, "allow")).await?;
+    let toast = clicked.toast.context("no toast")?;
+    ensure!(toast.kind != "success", "{toast:?}");
+    let took = f64::from(u32::try_from(clicked.latency_us.context("no answer")?)?) / 1e3;
+    let what = "team: a machine that is not connected is told of";
+    Ok(Figure::new("team.absent", what, "ms", took).at_most(50.0, 5.0))
+}
+
+/// From the administrator's command, its own start included, to the cut.
+async fn forgotten(team: &Team) -> anyhow::Result<Figure> {
+    let machine = team.machines.last().context("a machine")?;
+    let connections = team.bus.connections();
+    let started = Instant::now();
+    let mut forget = team.command("gateway", &team.keys_home)?;
+    forget.args(["forget", &machine.key, "--owner", OWNER]);
+    let mut forget = forget
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let bus = &team.bus;
+    // The command is a client of the bus itself while it runs.
+    let gone = until("it is cut off", || async {
+        let refused = machine.status().await?["connection"]["state"] != "connected";
+        (refused || bus.connections() < connections).then(|| started.elapsed())
+    })
+    .await;
+    let ended = spawn_blocking(move || forget.wait()).await??;
+    ensure!(ended.success(), "nod gateway forget failed");
+    let what = "team: `nod gateway forget` → cut off";
+    Ok(Figure::new("team.forget", what, "ms", ms(gone)).at_most(1_000.0, 50.0))
+}
+
+/// The server everybody meets at: the NATS server on the PATH, or nod's own.
+struct Meeting {
+    keys: Keys,
+    at: SocketAddr,
+    program: Option<PathBuf>,
+    real: Option<Subject>,
+    small: Option<Bus>,
+    dir: tempfile::TempDir,
+}
+
+impl Meeting {
+    fn new() -> anyhow::Result<Self> {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let mut dirs: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+        // Where Debian puts it.
+        dirs.push("/usr/sbin".into());
+        let found = dirs
+            .into_iter()
+            .map(|dir| dir.join("nats-server"))
+            .find(|file| file.is_file());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Ok(Self {
+            keys: Keys::make(rand::random),
+            at: listener.local_addr()?,
+            program: found,
+            real: None,
+            small: None,
+            dir: tempfile::tempdir()?,
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        if self.program.is_some() {
+            "nats-server"
+        } else {
+            "nod's own bus: no nats-server here"
+        }
+    }
+
+    fn url(&self) -> anyhow::Result<BusUrl> {
+        BusUrl::parse(&format!("nats://{}", self.at)).map_err(|why| anyhow::anyhow!("{why:?}"))
+    }
+
+    async fn start(&mut self) -> anyhow::Result<()> {
+        let own = self.keys.own.as_ref().context("an operator")?;
+        let now = clock::wall_ms() / 1_000;
+        if let Some(program) = &self.program {
+            let file = self.dir.path().join("nats.conf");
+            let words = self.dir.path().join("accounts");
+            let text = conf::text(&self.keys, &self.url()?, None, &words, now);
+            std::fs::write(&file, text.context("a configuration")?)?;
+            self.real = Some(Subject::start(Command::new(program).arg("-c").arg(&file))?);
+        } else {
+            let [operator, system] =
+                [&own.operator, &own.system].map(|pair| pair.public().to_string());
+            let account = self.keys.account_word(&[], now).context("an account")?;
+            self.small = Some(Bus::start(self.at, &operator, &system, &account).await?);
+        }
+        let at = self.at;
+        until("the bus listens", || async move {
+            tokio::net::TcpStream::connect(at).await.ok().map(drop)
+        })
+        .await;
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        (self.real, self.small) = (None, None);
+    }
+
+    fn mib(&self) -> Option<f64> {
+        self.real.as_ref().map(Subject::mib)
+    }
+
+    /// How many are connected, as the system counts them.
+    fn connections(&self) -> usize {
+        let tcp = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+        let port = format!(":{:04X}", self.at.port());
+        let is_ours = |line: &&str| {
+            let mut words = line.split_whitespace().skip(1);
+            let local = words.next().is_some_and(|local| local.ends_with(&port));
+            // The third is the state; 01 is established.
+            local && words.nth(1) == Some("01")
+        };
+        tcp.lines().filter(is_ours).count()
+    }
+}
+
+struct Machine {
+    home: Home,
+    key: String,
+    subject: Subject,
+}
+
+impl Machine {
+    async fn status(&self) -> Option<serde_json::Value> {
+        let socket = self.home.socket();
+        let asking =
+            spawn_blocking(move || client::order(&socket, Order::Status, Duration::from_secs(5)));
+        asking.await.ok()?.ok()
+    }
+
+    async fn connected(&self) {
+        until("a machine is connected", || async {
+            let status = self.status().await?;
+            (status["connection"]["state"] == "connected").then_some(())
+        })
+        .await;
+    }
+
+    /// What it adds to what all of them share.
+    fn own_mib(&self) -> f64 {
+        let rollup = format!("/proc/{}/smaps_rollup", self.subject.pid());
+        let rollup = std::fs::read_to_string(rollup).unwrap_or_default();
+        let line = rollup.lines().find(|line| line.starts_with("Pss:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+        kib.unwrap_or(0.0) / 1024.0
+    }
+}
+
+struct Team {
+    feishu: Simulator,
+    bus: Meeting,
+    keys_home: Home,
+    gateways: Vec<Subject>,
+    machines: Vec<Machine>,
+}
+
+impl Team {
+    async fn start() -> anyhow::Result<Self> {
+        let mut bus = Meeting::new()?;
+        bus.start().await?;
+        let keys_home = Home::new()?;
+        private(&keys_home.path().join("bus.keys"), bus.keys.text().expose())?;
+        Ok(Self {
+            feishu: quiet_feishu().await?,
+            bus,
+            keys_home,
+            gateways: Vec::new(),
+            machines: Vec::new(),
+        })
+    }
+
+    /// A command of whoever holds the team's keys.
+    fn command(&self, verb: &str, home: &Home) -> anyhow::Result<Command> {
+        let mut command = home.nod(verb, &self.feishu.base_url());
+        command
+            .env("NOD_BUS_URL", self.bus.url()?.to_string())
+            .env("NOD_BUS_KEYS", self.keys_home.path().join("bus.keys"))
+            .env_remove("FEISHU_OWNER_ID");
+        Ok(command)
+    }
+
+    fn gateway(&self) -> anyhow::Result<Subject> {
+        let home = Home::new()?;
+        Ok(Subject::start(&mut self.command("gateway", &home)?)?)
+    }
+
+    async fn machines(&mut self, count: usize) -> anyhow::Result<()> {
+        for _ in 0..count {
+            let machine = self.machine()?;
+            self.machines.push(machine);
+        }
+        for machine in &self.machines {
+            machine.connected().await;
+        }
+        Ok(())
+    }
+
+    fn machine(&self) -> anyhow::Result<Machine> {
+        let home = Home::new()?;
+        let key = KeyPair::of(Kind::User, rand::random());
+        let public = key.public();
+        let now = clock::wall_ms() / 1_000;
+        let span = Span {
+            made: now - 1,
+            until: now + HOUR,
+        };
+        let keys = &self.bus.keys;
+        let owner = Owner::parse(OWNER).context("an owner")?;
+        let grant = Grant {
+            url: self.bus.url()?.to_string(),
+            pass: pass::machine(&keys.machines, &keys.account, &owner, &public, span),
+            push: vec![keys.push.public().to_string()],
+            app_id: APP_ID.to_owned(),
+        };
+        let member = Membership::of(&grant, key).map_err(|why| anyhow::anyhow!("{why:?}"))?;
+        let state = home.path().join("state");
+        files::make_dirs(&state, 0o700)?;
+        private(&state.join("bus.pass"), member.text().expose())?;
+        let mut daemon = home.nod("daemon", "");
+        for name in [
+            "FEISHU_DOMAIN",
+            "FEISHU_APP_ID",
+            "FEISHU_APP_SECRET",
+            "FEISHU_OWNER_ID",
+        ] {
+            daemon.env_remove(name);
+        }
+        let subject = Subject::start(&mut daemon)?;
+        Ok(Machine {
+            home,
+            key: public.to_string(),
+            subject,
+        })
+    }
+
+    /// The one card that came after so many messages.
+    async fn card_after(&self, before: usize) -> anyhow::Result<String> {
+        let fresh = |sim: &Simulator| {
+            (sim.message_count() > before)
+                .then(|| sim.messages().last().map(|m| m.message_id.clone()))?
+        };
+        self.feishu
+            .wait_for(LIMIT, fresh)
+            .await
+            .context("no card came")
+    }
+}
+
+fn private(file: &Path, text: &str) -> anyhow::Result<()> {
+    files::replace_private(file, text.as_bytes())?;
+    Ok(())
+}
