@@ -39,7 +39,7 @@ pub(crate) async fn storm(crowd: &Crowd, mut chance: StdRng, struck: &std::sync:
 
 /// On a machine with little time to spare, trouble must not come so thick that
 /// nobody gets to tap.
-async fn some_taps(crowd: &Crowd) {
+pub(crate) async fn some_taps(crowd: &Crowd) {
     let enough = crowd.taps() + BETWEEN;
     let tapped = async {
         while crowd.taps() < enough {

@@ -128,6 +128,8 @@ enum Word {
     /// True only if the request ended in one of these ways.
     Over(&'static str, &'static [&'static str]),
     NotAnApprover,
+    /// True only if this very tap decided nothing.
+    Undecided(&'static str),
     /// The outcome is left open, and said to be.
     Open(&'static str),
     /// Never true in this run.
@@ -155,7 +157,15 @@ fn word(kind: &str, content: &str) -> Word {
         ("正在重新连接", Word::Open("reconnecting, tap again")),
         ("结果确认中", Word::Open("checking the outcome")),
         ("处理中", Word::Open("processing")),
+        (
+            "未作出任何决定",
+            Word::Undecided("nothing decided, tap again"),
+        ),
     ];
+    // It begins with the machine's name.
+    if content.contains(" 未连接，") {
+        return Word::Undecided("not connected");
+    }
     let found = table.iter().find(|(start, _)| content.starts_with(start));
     found.map_or(Word::Never, |(_, word)| *word)
 }
@@ -163,6 +173,9 @@ fn word(kind: &str, content: &str) -> Word {
 /// The refusals that this checker takes for something else than nod means: a
 /// sentence worded anew is noticed before the run, not by chance in it.
 pub(crate) fn misread() -> Vec<Toast> {
+    let absent = Toast::NotConnected {
+        machine: "desk".to_owned(),
+    };
     let terminal = |allowed| Toast::SettledInTerminal { allowed, ago: 0 };
     let refusals = [
         (Toast::AlreadyHandled, "already handled"),
@@ -175,10 +188,12 @@ pub(crate) fn misread() -> Vec<Toast> {
         (Toast::Reconnecting, "reconnecting, tap again"),
         (Toast::StillChecking, "checking the outcome"),
         (Toast::Processing, "processing"),
+        (Toast::NothingDecided, "nothing decided, tap again"),
+        (absent, "not connected"),
     ];
     let refusals = refusals.into_iter().filter(|(toast, meant)| {
         let taken = match word(toast.tone().as_str(), &toast.text().zh) {
-            Word::Over(name, _) | Word::Open(name) => name,
+            Word::Over(name, _) | Word::Open(name) | Word::Undecided(name) => name,
             Word::NotAnApprover => "not an approver",
             Word::Applied | Word::Never => "",
         };
@@ -331,6 +346,15 @@ fn check_tap(books: &Books<'_>, tap: &Tap, verdict: &mut Verdict) {
         Word::NotAnApprover => {
             *verdict.refused.entry("not an approver").or_default() += 1;
             let fine = !tap.by_owner || blurred;
+            verdict.judge(TrueCards, fine, Fault::Other, describe);
+        }
+        Word::Undecided(name) => {
+            *verdict.refused.entry(name).or_default() += 1;
+            let counted = ending.is_some_and(|it| it.event.as_ref() == Some(&tap.event));
+            // Another push of the same event may have arrived.
+            let again = books.taps_on(&tap.request).iter();
+            let again = again.filter(|other| other.event == tap.event).count() > 1;
+            let fine = !counted || again || blurred;
             verdict.judge(TrueCards, fine, Fault::Other, describe);
         }
         Word::Open(name) => *verdict.refused.entry(name).or_default() += 1,

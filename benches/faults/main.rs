@@ -8,7 +8,8 @@
 //! `cargo bench --bench faults -- --taps 100000 --seed 7`; without arguments
 //! 1,000 taps and seed 1. `--hooks N` so many wait at a time, `--calm` leaves the
 //! troubles out, `--sabotage lie` alters one entry to see the run fail.
-//! `--outages` measures instead how soon nod is back after outages of 2 to 60 s.
+//! `--team` puts a bus and two gateways between the daemon and Feishu, and among
+//! the victims. `--outages` measures instead how soon nod is back after outages of 2 to 60 s.
 
 #![allow(clippy::print_stdout, reason = "the report is what this is for")]
 
@@ -16,6 +17,8 @@ mod chaos;
 mod checker;
 mod histories;
 mod hooks;
+#[path = "../figures/meeting.rs"]
+mod meeting;
 mod outages;
 mod people;
 mod person;
@@ -23,6 +26,7 @@ mod proxy;
 mod report;
 mod sabotage;
 mod stage;
+mod team;
 
 use std::collections::{BTreeMap, HashSet};
 use std::process::ExitCode;
@@ -70,6 +74,7 @@ struct Settings {
     sabotage: Option<Sabotage>,
     calm: bool,
     outages: bool,
+    team: bool,
 }
 
 impl Settings {
@@ -81,6 +86,7 @@ impl Settings {
             sabotage: None,
             calm: false,
             outages: false,
+            team: false,
         };
         let mut arguments = arguments;
         while let Some(name) = arguments.next() {
@@ -91,6 +97,7 @@ impl Settings {
                 "--hooks" => settings.hooks = value()?.parse()?,
                 "--calm" => settings.calm = true,
                 "--outages" => settings.outages = true,
+                "--team" => settings.team = true,
                 "--sabotage" => {
                     let one = value()?;
                     let known = Sabotage::parse(&one);
@@ -100,7 +107,7 @@ impl Settings {
                 "--bench" => {}
                 other => {
                     bail!(
-                        "there is no `{other}`: --taps, --seed, --hooks, --calm, --outages, --sabotage"
+                        "there is no `{other}`: --taps, --seed, --hooks, --calm, --team, --outages, --sabotage"
                     )
                 }
             }
@@ -176,11 +183,17 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
     };
     let sim = Simulator::start(options).await?;
     let feishu = format!("http://{}", calls.local_addr()?);
-    let home = Arc::new(Home::new(&feishu, REQUEST_TIMEOUT)?);
     let wires = (
         Proxy::start(long, sim.addresses().socket),
         Proxy::start(calls, sim.addresses().feishu),
     );
+    let (team, home) = if settings.team {
+        let (team, home) = team::Team::start(&feishu).await?;
+        (Some(Arc::new(team)), home)
+    } else {
+        (None, Home::new(&feishu, REQUEST_TIMEOUT)?)
+    };
+    let home = Arc::new(home);
     let crowd = Crowd::new(sim, Arc::clone(&home), wires, settings.seed, settings.taps);
     let crowd = Arc::new(crowd);
     let daemon = Arc::new(Daemon::none());
@@ -209,6 +222,11 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
         );
         let random = chance(2);
         trouble.spawn(async move { chaos::reaper(sky, victim, random, &shared.troubles).await });
+        if let Some(team) = &team {
+            let (sky, shared) = (Arc::clone(&crowd), Arc::clone(&watched));
+            let (random, team) = (chance(4), Arc::clone(team));
+            trouble.spawn(async move { team.reaper(&sky, random, &shared.troubles).await });
+        }
         let (sky, shared) = (Arc::clone(&crowd), Arc::clone(&watched));
         let random = chance(3);
         trouble.spawn(async move { chaos::clocks(sky, random, &shared.troubles).await });
@@ -222,6 +240,9 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
     let elapsed = started.elapsed();
     trouble.shutdown().await;
     watchers.shutdown().await;
+    if let Some(team) = &team {
+        team.mend().await?;
+    }
     let true_after = calm_down(&crowd, &daemon).await?;
     tasks.shutdown().await;
     watched.follow_audit(&home)?;

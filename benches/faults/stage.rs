@@ -24,11 +24,42 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 pub(crate) struct Home {
     dir: tempfile::TempDir,
     settings: Vec<(&'static str, String)>,
+    /// What its `nod` is.
+    role: &'static str,
 }
 
 impl Home {
     /// A daemon at that Feishu, whose requests wait so long for a tap.
     pub(crate) fn new(feishu: &str, patience: Duration) -> anyhow::Result<Self> {
+        let mut settings = app(feishu);
+        settings.push(("FEISHU_OWNER_ID", OWNER.to_owned()));
+        Self::with("daemon", &settings, patience)
+    }
+
+    /// A daemon of a team, which knows no app, with what it keeps of its pass.
+    pub(crate) fn machine(member: &str, patience: Duration) -> anyhow::Result<Self> {
+        let home = Self::with("daemon", &[], patience)?;
+        nod::files::replace_private(&home.state().join("bus.pass"), member.as_bytes())?;
+        Ok(home)
+    }
+
+    /// A gateway at that Feishu and that bus.
+    pub(crate) fn gateway(feishu: &str, bus: &str, keys: &str) -> anyhow::Result<Self> {
+        let mut settings = app(feishu);
+        settings.push(("NOD_BUS_URL", bus.to_owned()));
+        let mut home = Self::with("gateway", &settings, REQUEST_TIMEOUT)?;
+        let file = home.dir.path().join("bus.keys");
+        nod::files::replace_private(&file, keys.as_bytes())?;
+        home.settings
+            .push(("NOD_BUS_KEYS", file.display().to_string()));
+        Ok(home)
+    }
+
+    fn with(
+        role: &'static str,
+        more: &[(&'static str, String)],
+        patience: Duration,
+    ) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("nod-faults").tempdir()?;
         let mut private = std::fs::DirBuilder::new();
         private.mode(0o700).create(dir.path().join("state"))?;
@@ -37,7 +68,7 @@ impl Home {
             std::fs::create_dir(dir.path().join(format!("project-{n}")))?;
         }
         let place = |name: &str| dir.path().join(name).display().to_string();
-        let settings = vec![
+        let mut settings = vec![
             ("HOME", place("home")),
             ("USER", "tester".to_owned()),
             ("NOD_STATE_DIR", place("state")),
@@ -45,14 +76,15 @@ impl Home {
             ("NOD_CHAT_RATE", "1000".to_owned()),
             ("NOD_NOTIFY_STOP_AFTER", "off".to_owned()),
             ("PERMISSION_REQUEST_TIMEOUT", patience.as_secs().to_string()),
-            ("FEISHU_DOMAIN", feishu.to_owned()),
-            ("FEISHU_APP_ID", APP_ID.to_owned()),
-            ("FEISHU_APP_SECRET", APP_SECRET.to_owned()),
-            ("FEISHU_OWNER_ID", OWNER.to_owned()),
             ("LD_PRELOAD", place("clock.so")),
             ("FAULTS_CLOCK", place("clock")),
         ];
-        let home = Self { dir, settings };
+        settings.extend_from_slice(more);
+        let home = Self {
+            dir,
+            settings,
+            role,
+        };
         let shared = home.settings.iter();
         let lines = shared.map(|(name, value)| format!("{name}=\"{value}\"\n"));
         std::fs::write(home.hook_file(), lines.collect::<String>())?;
@@ -135,7 +167,15 @@ impl Home {
     }
 }
 
-/// The daemon of the moment.
+fn app(feishu: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("FEISHU_DOMAIN", feishu.to_owned()),
+        ("FEISHU_APP_ID", APP_ID.to_owned()),
+        ("FEISHU_APP_SECRET", APP_SECRET.to_owned()),
+    ]
+}
+
+/// The daemon or gateway of the moment.
 pub(crate) struct Daemon(Mutex<Option<Child>>);
 
 impl Daemon {
@@ -149,7 +189,7 @@ impl Daemon {
             .append(true)
             .open(home.log())
             .context("the daemon's log")?;
-        let child = home.nod("daemon").stderr(log).spawn()?;
+        let child = home.nod(home.role).stderr(log).spawn()?;
         *self.lock() = Some(child);
         Ok(())
     }

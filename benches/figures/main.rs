@@ -22,6 +22,7 @@ mod fake;
 mod floor;
 mod hook;
 mod instructions;
+mod meeting;
 mod page;
 mod protocol;
 mod recovery;
@@ -29,7 +30,6 @@ mod soak;
 mod subject;
 mod support;
 mod table;
-#[cfg(feature = "team")]
 mod team;
 mod waiting;
 
@@ -167,8 +167,7 @@ async fn measure(share: usize, soak: usize, only: Option<&str>) -> anyhow::Resul
     if wanted("codex") {
         figures.extend(codex::figures(share).await?);
     }
-    #[cfg(feature = "team")]
-    if wanted("team") {
+    if cfg!(feature = "team") && wanted("team") {
         figures.extend(team::figures(share).await?);
     }
     if wanted("recovery") {

@@ -2,29 +2,20 @@
 //! with a pass and a home of its own. How soon a tap has decided, what the
 //! gateway and the bus cost, and how soon all is well again after a fault.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
-use nod::bus::conf;
-use nod::bus::keys::Keys;
-use nod::bus::membership::{Grant, Membership};
-use nod::bus::nkey::{KeyPair, Kind};
-use nod::bus::pass::{self, Span};
-use nod::bus::subjects::Owner;
-use nod::bus::url::BusUrl;
-use nod::clock;
 use nod::files;
 use nod::hook::client;
 use nod::hook::wire::Order;
-use nod::simulator::bus::Bus;
-use nod::simulator::{APP_ID, OWNER, Press, Simulator};
+use nod::simulator::{OWNER, Press, Simulator};
 use tokio::task::spawn_blocking;
 
-use crate::subject::{Home, Subject};
+use crate::meeting::Meeting;
+use crate::subject::{Home, Subject, memory};
 use crate::support::until;
 use crate::table::Figure;
 use crate::waiting::Hooks;
@@ -35,7 +26,6 @@ const HOOKS_EACH: usize = 4;
 const AT_ONCE: usize = 32;
 /// Taps with one machine, and with a daemon that needs no gateway.
 const ALONE: usize = 300;
-const HOUR: i64 = 3_600;
 
 pub(crate) async fn figures(share: usize) -> anyhow::Result<Vec<Figure>> {
     let mut figures = beside_a_local_daemon(share).await?;
@@ -138,7 +128,8 @@ async fn many(team: &mut Team, gateway: &Subject, share: usize) -> anyhow::Resul
         Figure::new("team.cpu", "team: gateway CPU per tap", "µs", cpu).at_most(400.0, 200.0),
         Figure::new("team.mib", "team: gateway RSS", "MiB", gateway.mib()).at_most(24.0, 12.0),
     ];
-    if let Some(mib) = team.bus.mib() {
+    if let Some(pid) = team.bus.pid() {
+        let mib = memory(pid, "VmRSS:");
         figures.push(
             Figure::new("team.bus.mib", "team: nats-server RSS", "MiB", mib).at_most(128.0, 64.0),
         );
@@ -259,7 +250,7 @@ async fn forgotten(team: &Team) -> anyhow::Result<Figure> {
     let machine = team.machines.last().context("a machine")?;
     let connections = team.bus.connections();
     let started = Instant::now();
-    let mut forget = team.command("gateway", &team.keys_home)?;
+    let mut forget = team.command("gateway", &team.keys_home);
     forget.args(["forget", &machine.key, "--owner", OWNER]);
     let mut forget = forget
         .stdin(Stdio::null())
@@ -277,94 +268,6 @@ async fn forgotten(team: &Team) -> anyhow::Result<Figure> {
     ensure!(ended.success(), "nod gateway forget failed");
     let what = "team: `nod gateway forget` → cut off";
     Ok(Figure::new("team.forget", what, "ms", ms(gone)).at_most(1_000.0, 50.0))
-}
-
-/// The server everybody meets at: the NATS server on the PATH, or nod's own.
-struct Meeting {
-    keys: Keys,
-    at: SocketAddr,
-    program: Option<PathBuf>,
-    real: Option<Subject>,
-    small: Option<Bus>,
-    dir: tempfile::TempDir,
-}
-
-impl Meeting {
-    fn new() -> anyhow::Result<Self> {
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let mut dirs: Vec<PathBuf> = std::env::split_paths(&paths).collect();
-        // Where Debian puts it.
-        dirs.push("/usr/sbin".into());
-        let found = dirs
-            .into_iter()
-            .map(|dir| dir.join("nats-server"))
-            .find(|file| file.is_file());
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        Ok(Self {
-            keys: Keys::make(rand::random),
-            at: listener.local_addr()?,
-            program: found,
-            real: None,
-            small: None,
-            dir: tempfile::tempdir()?,
-        })
-    }
-
-    fn name(&self) -> &'static str {
-        if self.program.is_some() {
-            "nats-server"
-        } else {
-            "nod's own bus: no nats-server here"
-        }
-    }
-
-    fn url(&self) -> anyhow::Result<BusUrl> {
-        BusUrl::parse(&format!("nats://{}", self.at)).map_err(|why| anyhow::anyhow!("{why:?}"))
-    }
-
-    async fn start(&mut self) -> anyhow::Result<()> {
-        let own = self.keys.own.as_ref().context("an operator")?;
-        let now = clock::wall_ms() / 1_000;
-        if let Some(program) = &self.program {
-            let file = self.dir.path().join("nats.conf");
-            let words = self.dir.path().join("accounts");
-            let text = conf::text(&self.keys, &self.url()?, None, &words, now);
-            std::fs::write(&file, text.context("a configuration")?)?;
-            self.real = Some(Subject::start(Command::new(program).arg("-c").arg(&file))?);
-        } else {
-            let [operator, system] =
-                [&own.operator, &own.system].map(|pair| pair.public().to_string());
-            let account = self.keys.account_word(&[], now).context("an account")?;
-            self.small = Some(Bus::start(self.at, &operator, &system, &account).await?);
-        }
-        let at = self.at;
-        until("the bus listens", || async move {
-            tokio::net::TcpStream::connect(at).await.ok().map(drop)
-        })
-        .await;
-        Ok(())
-    }
-
-    fn stop(&mut self) {
-        (self.real, self.small) = (None, None);
-    }
-
-    fn mib(&self) -> Option<f64> {
-        self.real.as_ref().map(Subject::mib)
-    }
-
-    /// How many are connected, as the system counts them.
-    fn connections(&self) -> usize {
-        let tcp = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-        let port = format!(":{:04X}", self.at.port());
-        let is_ours = |line: &&str| {
-            let mut words = line.split_whitespace().skip(1);
-            let local = words.next().is_some_and(|local| local.ends_with(&port));
-            // The third is the state; 01 is established.
-            local && words.nth(1) == Some("01")
-        };
-        tcp.lines().filter(is_ours).count()
-    }
 }
 
 struct Machine {
@@ -412,7 +315,7 @@ impl Team {
         let mut bus = Meeting::new()?;
         bus.start().await?;
         let keys_home = Home::new()?;
-        private(&keys_home.path().join("bus.keys"), bus.keys.text().expose())?;
+        private(&keys_home.path().join("bus.keys"), &bus.keys())?;
         Ok(Self {
             feishu: quiet_feishu().await?,
             bus,
@@ -423,18 +326,18 @@ impl Team {
     }
 
     /// A command of whoever holds the team's keys.
-    fn command(&self, verb: &str, home: &Home) -> anyhow::Result<Command> {
+    fn command(&self, verb: &str, home: &Home) -> Command {
         let mut command = home.nod(verb, &self.feishu.base_url());
         command
-            .env("NOD_BUS_URL", self.bus.url()?.to_string())
+            .env("NOD_BUS_URL", self.bus.url())
             .env("NOD_BUS_KEYS", self.keys_home.path().join("bus.keys"))
             .env_remove("FEISHU_OWNER_ID");
-        Ok(command)
+        command
     }
 
     fn gateway(&self) -> anyhow::Result<Subject> {
         let home = Home::new()?;
-        Ok(Subject::start(&mut self.command("gateway", &home)?)?)
+        Ok(Subject::start(&mut self.command("gateway", &home))?)
     }
 
     async fn machines(&mut self, count: usize) -> anyhow::Result<()> {
@@ -450,25 +353,10 @@ impl Team {
 
     fn machine(&self) -> anyhow::Result<Machine> {
         let home = Home::new()?;
-        let key = KeyPair::of(Kind::User, rand::random());
-        let public = key.public();
-        let now = clock::wall_ms() / 1_000;
-        let span = Span {
-            made: now - 1,
-            until: now + HOUR,
-        };
-        let keys = &self.bus.keys;
-        let owner = Owner::parse(OWNER).context("an owner")?;
-        let grant = Grant {
-            url: self.bus.url()?.to_string(),
-            pass: pass::machine(&keys.machines, &keys.account, &owner, &public, span),
-            push: vec![keys.push.public().to_string()],
-            app_id: APP_ID.to_owned(),
-        };
-        let member = Membership::of(&grant, key).map_err(|why| anyhow::anyhow!("{why:?}"))?;
+        let (member, key) = self.bus.member()?;
         let state = home.path().join("state");
         files::make_dirs(&state, 0o700)?;
-        private(&state.join("bus.pass"), member.text().expose())?;
+        private(&state.join("bus.pass"), &member)?;
         let mut daemon = home.nod("daemon", "");
         for name in [
             "FEISHU_DOMAIN",
@@ -479,11 +367,7 @@ impl Team {
             daemon.env_remove(name);
         }
         let subject = Subject::start(&mut daemon)?;
-        Ok(Machine {
-            home,
-            key: public.to_string(),
-            subject,
-        })
+        Ok(Machine { home, key, subject })
     }
 
     /// The one card that came after so many messages.

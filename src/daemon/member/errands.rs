@@ -66,7 +66,7 @@ pub(super) async fn carry(
                 file: true,
                 body: gathered(member, &mut asking, (&subject, &head.once), (length, most)).await?,
             }),
-            told => replied(member, told, most),
+            told => replied(member, told, most).await,
         }
     };
     let asking = tokio::time::timeout(limit, asking).await;
@@ -152,7 +152,7 @@ fn opened<'a>(member: &Member, subject: &str, once: &str, bytes: &'a [u8]) -> Op
     (head.re == once).then(|| member.by_gateway(&letter, subject))?
 }
 
-fn replied(member: &Member, told: Told, most: u64) -> Result<Reply, ApiError> {
+async fn replied(member: &Member, told: Told, most: u64) -> Result<Reply, ApiError> {
     match told {
         Told::Answer {
             status,
@@ -163,7 +163,7 @@ fn replied(member: &Member, told: Told, most: u64) -> Result<Reply, ApiError> {
             ticket,
         } => {
             if let Some(ticket) = ticket {
-                keep(member, &body, &ticket);
+                keep(member, &body, &ticket).await;
             }
             let body = if file {
                 let bytes = STANDARD.decode(&body);
@@ -197,13 +197,13 @@ fn replied(member: &Member, told: Told, most: u64) -> Result<Reply, ApiError> {
 }
 
 /// The right to touch the message that was just sent.
-fn keep(member: &Member, body: &str, ticket: &str) {
+async fn keep(member: &Member, body: &str, ticket: &str) {
     let envelope: Option<Value> = serde_json::from_str(body).ok();
     let id = envelope.as_ref().and_then(|envelope| {
         let id = envelope.pointer("/data/message_id")?.as_str()?;
         MessageId::parse(id).ok()
     });
     if let Some(id) = id {
-        member.tickets.keep(&id, ticket);
+        member.tickets.keep_sent(&id, ticket).await;
     }
 }
