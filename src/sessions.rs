@@ -8,3 +8,4 @@ pub mod progress;
 pub mod questions;
 pub mod route;
 pub mod state;
+pub mod yes;

@@ -2,6 +2,7 @@
 //! languages, how wide it is, and what makes somebody else's fit to be seen.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 pub mod escape;
 pub mod lookalike;
@@ -24,6 +25,14 @@ impl Lang {
         match said.next() {
             Some(name) if name.starts_with("zh") => Self::Zh,
             _ => Self::En,
+        }
+    }
+
+    /// A label and its fact: Chinese has a colon of its own, with no blank.
+    pub(crate) fn labelled(self, label: &str, fact: impl Display) -> String {
+        match self {
+            Self::Zh => format!("{label}：{fact}"),
+            Self::En => format!("{label}: {fact}"),
         }
     }
 }
@@ -56,6 +65,11 @@ impl Text {
             Lang::En => &self.en,
         }
     }
+
+    /// This as the label of a fact, with the colon of the language.
+    pub(crate) fn labels(&self, fact: impl Display, lang: Lang) -> String {
+        lang.labelled(self.get(lang), fact)
+    }
 }
 
 /// Chinese with a blank wherever it meets a letter, a digit or a literal, for
@@ -85,6 +99,12 @@ pub(crate) fn spaced(text: &str) -> String {
 pub(crate) fn columns(text: &str) -> usize {
     let wide = |c: char| matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{1f300}'..='\u{1faff}');
     text.chars().map(|c| if wide(c) { 2 } else { 1 }).sum()
+}
+
+/// An English noun for so many of a thing.
+pub(crate) fn plural(count: usize, one: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{one}{end}")
 }
 
 /// `1234567` as `1,234,567`.

@@ -106,7 +106,7 @@ impl Sheet {
             lines: 1,
         };
         let shown = self.show(value, Shape::Name, budget, scan);
-        format!("{}: {shown}", label.get(self.lang))
+        label.labels(shown, self.lang)
     }
 
     /// The title in the thing's own words, and whether they are all of them.
@@ -393,8 +393,8 @@ mod tests {
             project: "/home/lin/shop".into(),
         };
         let seen = read(&waiting(&asked));
-        assert!(seen.contains("文件: /home/lin/shop/src/link/x"), "{seen}");
-        assert!(seen.contains("实际是: /home/lin/.ssh/x"), "{seen}");
+        assert!(seen.contains("文件：/home/lin/shop/src/link/x"), "{seen}");
+        assert!(seen.contains("实际是：/home/lin/.ssh/x"), "{seen}");
         assert!(seen.contains("⚠ 在项目之外"), "{seen}");
         assert!(seen.contains("涉及密钥或凭据文件"), "{seen}");
 
@@ -422,7 +422,7 @@ mod tests {
         };
         let seen = read(&waiting(&edit("/home/lin/shop/x/../y.rs")));
         assert!(
-            seen.contains("文件: /home/lin/shop/y.rs") && seen.contains("-a\n+b"),
+            seen.contains("文件：/home/lin/shop/y.rs") && seen.contains("-a\n+b"),
             "{seen}"
         );
         assert!(
@@ -432,13 +432,13 @@ mod tests {
         assert!(!seen.contains("在项目之外"));
         let seen = read(&waiting(&edit("/home/lin/shop/../.bashrc")));
         assert!(
-            seen.contains("文件: /home/lin/.bashrc") && seen.contains("⚠ 在项目之外"),
+            seen.contains("文件：/home/lin/.bashrc") && seen.contains("⚠ 在项目之外"),
             "{seen}"
         );
         let seen = read(&waiting(&request(
             "WebFetch",
             json!({"url": "https://good.example@evil.example/"}),
         )));
-        assert!(seen.contains("主机: evil.example"), "{seen}");
+        assert!(seen.contains("主机：evil.example"), "{seen}");
     }
 }

@@ -83,7 +83,7 @@ fn field(lang: Lang) -> Value {
 
 pub fn made(choice: &Choice<'_>, chosen: &str, lang: Lang) -> Value {
     let mut elements = body(choice, lang);
-    let chosen = format!("{}: {}", words::CHOSEN.get(lang), short(chosen, 80));
+    let chosen = words::CHOSEN.labels(short(chosen, 80), lang);
     elements.push(note(&chosen));
     frame(choice, &words::CHOSEN, ("grey", "neutral"), elements, lang)
 }

@@ -235,10 +235,7 @@ fn result(ending: &Ending, request: &Request, at: Millis, lang: Lang) -> Vec<Val
             line = format!("{line} · {} {person}", said::BY.get(lang));
             vec![markdown(&line)]
         }
-        None => vec![
-            markdown(&line),
-            note(&format!("{}: {}", said::BY.get(lang), by.id)),
-        ],
+        None => vec![markdown(&line), note(&said::BY.labels(&by.id, lang))],
     }
 }
 
@@ -355,7 +352,7 @@ fn answered(answers: &[String], lang: Lang) -> Detail {
             || escape::visible(&cut(answer.clone(), MAX_REASON), Shape::Lines),
             |text| text.get(lang).to_owned(),
         );
-        format!("{}: {}", asking::ANSWER.get(lang), cut(words, MAX_REASON))
+        asking::ANSWER.labels(cut(words, MAX_REASON), lang)
     });
     match answers {
         [only] if only.len() <= MAX_SHOWN && !only.contains('\n') => Detail {
@@ -567,12 +564,12 @@ mod tests {
         for (reach, zh, en) in [
             (
                 always(vec![Rule::new("Bash", "npm test")]),
-                "今后 Claude 可直接在 shop 中运行 `npm test`，仅此一条命令\n规则: Bash(npm test)",
+                "今后 Claude 可直接在 shop 中运行 `npm test`，仅此一条命令\n规则：Bash(npm test)",
                 "From now on Claude may run exactly `npm test`, in shop\nRule: Bash(npm test)",
             ),
             (
                 always(vec![Rule::new("Bash", "git count-objects *")]),
-                "以 `git count-objects` 开头的任何命令\n规则: Bash(git count-objects *)",
+                "以 `git count-objects` 开头的任何命令\n规则：Bash(git count-objects *)",
                 "anything that begins with `git count-objects`, in shop\nRule: Bash(git count-objects *)",
             ),
             (

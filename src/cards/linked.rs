@@ -79,7 +79,7 @@ fn wider(actions: &[Action], offer: &Offer, request: &Request, lang: Lang) -> Op
         .as_ref()
         .filter(|_| actions.contains(&Action::Wider))?;
     let said = said(rules, &request.origin, Until::Undone, lang);
-    Some(note(&format!("{}: {said}", words::WIDER.get(lang))))
+    Some(note(&words::WIDER.labels(said, lang)))
 }
 
 /// The card of a request that only the terminal can answer, because nod's

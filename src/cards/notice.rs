@@ -123,11 +123,7 @@ fn build(notice: &Notice<'_>, message: Option<&str>, budget: Budget, lang: Lang)
     folded.push(note(&facts(notice, lang)));
     elements.push(fold(words::FOLD_DETAILS.get(lang), folded));
     if let Some(took) = notice.took {
-        elements.push(note(&format!(
-            "{}: {}",
-            words::TOOK.get(lang),
-            span(took).get(lang)
-        )));
+        elements.push(note(&words::TOOK.labels(span(took).get(lang), lang)));
     }
     let title = format!("{mark} {title}");
     let head = Head {
@@ -166,7 +162,7 @@ fn facts(notice: &Notice<'_>, lang: Lang) -> String {
     }
     let facts: Vec<String> = facts
         .iter()
-        .map(|(label, fact)| format!("{}: {fact}", label.get(lang)))
+        .map(|(label, fact)| label.labels(fact, lang))
         .collect();
     facts.join("\n")
 }
@@ -214,7 +210,7 @@ mod tests {
             "shop · mbp-lin · Claude",
             "CANARY",
             "the end ⟦secret github",
-            "用时: 2 分 5 秒",
+            "用时：2 分 5 秒",
             "claude --resume 3f9c",
         ] {
             assert!(seen.contains(text), "{text} in {seen}");

@@ -161,13 +161,9 @@ pub(super) fn alarm(card: &mut Value, body: &Body, lang: Lang) {
 /// The card for a request whose content Feishu refused: nothing of it is here,
 /// so nothing can be allowed.
 pub fn minimal(request: &Request, values: &dyn Fn(Action) -> Value, lang: Lang) -> Value {
-    let facts = note(&format!(
-        "{}: {}\n{}: {}",
-        words::MACHINE.get(lang),
-        short(&request.origin.machine, 120),
-        words::DIGEST.get(lang),
-        request.digest.short(),
-    ));
+    let machine = words::MACHINE.labels(short(&request.origin.machine, 120), lang);
+    let digest = words::DIGEST.labels(request.digest.short(), lang);
+    let facts = note(&format!("{machine}\n{digest}"));
     let deny = plain_button(Action::Deny, values, true, lang);
     let interrupt = button(Action::Interrupt, values, None, true, lang);
     let heading = [words::FOLD_REASON.get(lang), words::FOLD_DETAILS.get(lang)].join(" · ");
@@ -224,7 +220,7 @@ pub(super) fn warnings(body: &Body, sent: bool, denied_before: u32, lang: Lang) 
 
 pub(super) fn attention(body: &Body, lang: Lang) -> Option<String> {
     let dangers = dangers(body, lang)?;
-    Some(format!("{}: {dangers}", words::ATTENTION.get(lang)))
+    Some(words::ATTENTION.labels(dangers, lang))
 }
 
 /// What deserves a second look, named.
@@ -277,7 +273,7 @@ pub(super) fn origin(request: &Request, lang: Lang) -> String {
     }
     let lines: Vec<String> = facts
         .iter()
-        .map(|(label, fact)| format!("{}: {fact}", label.get(lang)))
+        .map(|(label, fact)| label.labels(fact, lang))
         .collect();
     lines.join("\n")
 }
@@ -290,33 +286,28 @@ pub(super) fn rules(body: &Body, offer: &Offer, origin: &Origin, lang: Lang) -> 
         } else {
             &words::PARTLY_HIDDEN
         };
-        return vec![note(&format!(
-            "{}: {}",
-            words::NO_ALWAYS.get(lang),
-            why.get(lang)
-        ))];
+        return vec![note(&words::NO_ALWAYS.labels(why.get(lang), lang))];
     }
     if let Some(dangers) = dangers(body, lang) {
-        let text = format!("{}: {dangers}", words::NO_ALWAYS.get(lang));
+        let text = words::NO_ALWAYS.labels(dangers, lang);
         return vec![note(&text)];
     }
     let mut nodes = Vec::new();
     match &offer.always {
         Ok(rules) => {
             let said = said(rules, origin, Until::Undone, lang);
-            nodes.push(note(&format!("{}: {said}", words::ALWAYS.get(lang))));
+            nodes.push(note(&words::ALWAYS.labels(said, lang)));
         }
-        Err(why) => nodes.push(note(&format!(
-            "{}: {}",
-            words::NO_ALWAYS.get(lang),
-            words::no_rule(*why).get(lang)
-        ))),
+        Err(why) => {
+            let why = words::no_rule(*why);
+            nodes.push(note(&words::NO_ALWAYS.labels(why.get(lang), lang)));
+        }
     }
     if let Ok(rules) = &offer.session
         && offer.always.as_ref() != Ok(rules)
     {
         let said = said(rules, origin, Until::SessionEnd, lang);
-        nodes.push(note(&format!("{}: {said}", words::SESSION.get(lang))));
+        nodes.push(note(&words::SESSION.labels(said, lang)));
     }
     nodes
 }
@@ -332,13 +323,13 @@ pub fn said(rules: &[Rule], origin: &Origin, until: Until, lang: Lang) -> String
         .take(MAX_RULES)
         .map(|rule| short(&rule.render(), 2_200))
         .collect();
-    lines.push(format!("{}: {}", words::RULE.get(lang), texts.join("  ")));
+    lines.push(words::RULE.labels(texts.join("  "), lang));
     if until == Until::Undone && origin.caller.agent == Agent::ClaudeCode {
         let place = match &origin.caller.rules_in {
             Some(dir) => short(&dir.join(LOCAL_SETTINGS).to_string_lossy(), 400),
             None => LOCAL_SETTINGS.to_owned(),
         };
-        lines.push(format!("{}: {place}", words::RULE_FILE.get(lang)));
+        lines.push(words::RULE_FILE.labels(place, lang));
     }
     lines.join("\n")
 }
@@ -402,17 +393,17 @@ mod tests {
             "npm run build",
             "Agent 自称：“does it”",
             "按此理由拒绝",
-            "始终允许: 今后 Claude 可直接在 shop 中运行 `npm run build`，仅此一条命令",
-            "规则: Bash(npm run build)",
+            "始终允许：今后 Claude 可直接在 shop 中运行 `npm run build`，仅此一条命令",
+            "规则：Bash(npm run build)",
             ".claude/settings.local.json",
-            "机器: mbp-lin",
-            "用户: lin",
-            "项目: /home/lin/shop",
-            "当前目录: /home/lin/shop/src",
-            "分支: main",
-            "子代理: reviewer",
-            "工具: Bash",
-            "会话: 3f9c0000",
+            "机器：mbp-lin",
+            "用户：lin",
+            "项目：/home/lin/shop",
+            "当前目录：/home/lin/shop/src",
+            "分支：main",
+            "子代理：reviewer",
+            "工具：Bash",
+            "会话：3f9c0000",
             "claude --resume 3f9c0000-aaaa-bbbb-cccc-123456789abc",
             "<local_datetime millisecond='1793922900000' format_type='time_sec'>",
         ] {
@@ -666,10 +657,10 @@ mod tests {
     #[test]
     fn a_missing_always_says_why() {
         let seen = read(&waiting(&bash("ls *.txt")));
-        assert!(seen.contains("不提供“始终允许”: 含有通配符"), "{seen}");
+        assert!(seen.contains("不提供“始终允许”：含有通配符"), "{seen}");
         let card = waiting(&bash("sudo ls"));
         assert_eq!(actions(&card), ["deny", "allow", "interrupt", "deny_with"]);
-        assert!(read(&card).contains("⚠ 请留意: 以管理员身份运行"));
+        assert!(read(&card).contains("⚠ 请留意：以管理员身份运行"));
         let form = card["body"]["elements"]
             .as_array()
             .unwrap()

@@ -213,7 +213,7 @@ mod tests {
             "npm test",
             "等待批准",
             "does it",
-            "机器: mbp-lin",
+            "机器：mbp-lin",
             "UTC 前有效",
             "始终允许",
         ] {

@@ -76,12 +76,12 @@ pub fn running(task: &Task<'_>, stop: &Value, lang: Lang) -> Value {
                 (tool, "") => tool.to_owned(),
                 (tool, summary) => format!("{tool} · {summary}"),
             };
-            elements.push(labelled(words::STEP.get(lang), &now, MAX_STEP));
+            elements.push(labelled(words::STEP.get(lang), &now, MAX_STEP, lang));
         }
         None if task.view.is_none() => elements.push(note(words::starting(task.agent).get(lang))),
         None => {}
     }
-    elements.extend(says(task));
+    elements.extend(says(task, lang));
     if let Some(retry) = task.view.and_then(|view| view.retry) {
         elements.push(coloured(words::retry(retry).get(lang), "orange"));
     }
@@ -102,8 +102,8 @@ pub fn ended(task: &Task<'_>, end: End, lang: Lang) -> Value {
         elements.push(note(&lasted(&facts::TOOK, view, lang)));
         // What it said last may be why it went wrong; an answer comes by itself.
         match end {
-            End::Turn(How::Done) => folded.extend(says(task)),
-            _ => elements.extend(says(task)),
+            End::Turn(How::Done) => folded.extend(says(task, lang)),
+            _ => elements.extend(says(task, lang)),
         }
     }
     elements.extend(unguarded(task, lang));
@@ -156,16 +156,17 @@ fn frame(
 
 /// How long, how many tools and for how much, on one line.
 fn lasted(elapsed: &Text, view: &View, lang: Lang) -> String {
-    let mut line = format!("{}: {}", elapsed.get(lang), span(view.elapsed).get(lang));
+    let mut line = elapsed.labels(span(view.elapsed).get(lang), lang);
     if let Some(cost) = view.cost_usd {
-        line = format!("{line} · {}: ${cost:.4}", words::COST.get(lang));
+        let cost = words::COST.labels(format_args!("${cost:.4}"), lang);
+        line = format!("{line} · {cost}");
     }
     line
 }
 
-fn says(task: &Task<'_>) -> Option<Value> {
+fn says(task: &Task<'_>, lang: Lang) -> Option<Value> {
     let said = task.view?.words.as_ref()?;
-    Some(labelled(task.agent.short(), said, MAX_SAYS))
+    Some(labelled(task.agent.short(), said, MAX_SAYS, lang))
 }
 
 fn unguarded(task: &Task<'_>, lang: Lang) -> Option<Value> {
@@ -176,7 +177,7 @@ fn unguarded(task: &Task<'_>, lang: Lang) -> Option<Value> {
 /// What nobody needs to steer it.
 fn details(task: &Task<'_>, mut folded: Vec<Value>, lang: Lang) -> Value {
     let mut lines = Vec::new();
-    let mut fact = |label: &Text, fact: String| lines.push(format!("{}: {fact}", label.get(lang)));
+    let mut fact = |label: &Text, fact: String| lines.push(label.labels(fact, lang));
     if let Some(view) = task.view
         && !view.tools.is_empty()
     {
@@ -208,11 +209,11 @@ fn tools(view: &View, lang: Lang) -> String {
 
 fn resume(task: &Task<'_>, lang: Lang) -> String {
     let id = short(task.conversation.as_str(), 130);
-    format!("{}: {} {id}", facts::RESUME.get(lang), task.agent.resume())
+    facts::RESUME.labels(format_args!("{} {id}", task.agent.resume()), lang)
 }
 
-fn labelled(label: &str, text: &str, bytes: usize) -> Value {
-    div(&format!("{label}: {}", masked(text, bytes)))
+fn labelled(label: &str, text: &str, bytes: usize, lang: Lang) -> Value {
+    div(&lang.labelled(label, masked(text, bytes)))
 }
 
 fn stop_button(value: &Value, lang: Lang) -> Value {
@@ -277,9 +278,9 @@ mod tests {
         for text in [
             "任务执行中",
             "#7",
-            "当前步骤: Bash · CANARY",
+            "当前步骤：Bash · CANARY",
             "Bash ×2, CANARY_tool ×1 (1 次失败)",
-            "已运行: 1 分 1 秒",
+            "已运行：1 分 1 秒",
             "$0.1250",
             "acceptEdits",
             "claude --resume 3f9c",

@@ -232,7 +232,7 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
         if let Kind::Choice { options, .. } = &question.kind {
             let lines: Vec<String> = options
                 .iter()
-                .filter_map(|choice| described(&mut asked, choice, share))
+                .filter_map(|choice| described(&mut asked, choice, share, lang))
                 .collect();
             if !lines.is_empty() {
                 asked.push(note(&lines.join("\n")));
@@ -244,12 +244,12 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
 
 /// A choice with its description. The label alone stands on its button, or in
 /// the whole text.
-fn described(asked: &mut Asked, choice: &Choice, budget: Budget) -> Option<String> {
+fn described(asked: &mut Asked, choice: &Choice, budget: Budget, lang: Lang) -> Option<String> {
     let label = asked.line(&choice.label, MAX_LABEL, budget);
     match choice.description.as_ref().filter(|text| !text.is_empty()) {
         Some(description) => {
             let description = asked.line(description, MAX_DESCRIPTION, budget);
-            Some(format!("{label}: {description}"))
+            Some(lang.labelled(&label, description))
         }
         None => (budget == EVERYTHING).then_some(label),
     }
@@ -523,10 +523,10 @@ mod tests {
         };
         let order = [
             "Which store?",
-            "SQLite: why",
+            "SQLite：why",
             "\"s_0\"",
             "Which port?",
-            "80: why",
+            "80：why",
             "\"s_1\"",
         ]
         .map(place);

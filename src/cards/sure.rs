@@ -29,7 +29,7 @@ pub fn once_more(card: &Value, tapped: &Value, sure: Value, lang: Lang) -> Optio
     let state = words::ASKED_FIRST.get(lang);
     let title = header["title"]["content"].as_str().unwrap_or_default();
     let mut config = card["config"].clone();
-    config["summary"] = json!({"content": format!("{state}: {title}")});
+    config["summary"] = json!({"content": lang.labelled(state, title)});
     Some(json!({
         "schema": "2.0",
         "config": config,
@@ -88,7 +88,7 @@ mod tests {
         }
         assert_eq!(actions(&card), ["allow", "deny"]);
         let card = asked("npm test", Action::Always).unwrap();
-        assert!(read(&card).contains("规则: Bash(npm test)"), "{card}");
+        assert!(read(&card).contains("规则：Bash(npm test)"), "{card}");
         assert_eq!(actions(&card), ["always", "deny"]);
         assert!(size(&card) < MAX_CARD);
     }

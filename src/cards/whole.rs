@@ -89,7 +89,7 @@ pub fn cards(request: &Request, text: &str, most: usize, lang: Lang) -> Option<V
     let parts: Vec<_> = pieces.chunks(PIECES).collect();
     let cards = parts.iter().enumerate().map(|(i, part)| {
         let mut elements: Vec<Value> = part.iter().map(|piece| div(piece)).collect();
-        let digest = format!("{}: {}", words::DIGEST.get(lang), request.digest.short());
+        let digest = words::DIGEST.labels(request.digest.short(), lang);
         elements.push(note(&digest));
         let title = words::whole_part(i + 1, parts.len());
         let head = Head {

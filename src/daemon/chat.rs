@@ -25,6 +25,7 @@ use crate::ids::{MessageId, RequestId};
 use crate::sessions::command::{self, Spoken, Unclear};
 use crate::sessions::questions::{self, Reply};
 use crate::sessions::route::{Place, Written};
+use crate::sessions::yes::means_yes;
 use crate::text::Text;
 use crate::wording::{LOCKED, Toast, menu, session, task as words, terminal};
 use waiting::Meant;
@@ -248,9 +249,11 @@ async fn answer(
         Some((ask, _)) if ask.is_plan() => Some(terminal::tap_to_approve_plan()),
         Some(_) => None,
     };
-    if let Some(told) = wants_a_tap.filter(|_| command::means_yes(&text)) {
+    if let Some(told) = wants_a_tap.filter(|_| means_yes(&text)) {
         let whole = parts.courier.sent_whole(request) != Some(false);
-        let told = if whole {
+        let told = if parts.lock.is_closed() {
+            parts.lock.text()
+        } else if whole {
             told
         } else {
             Toast::NotOffered.text()

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use super::agent::Agent;
+use super::yes::narrow;
 use crate::claude::stream::say::Mode;
 
 /// More projects than a person would list by hand are a mistake in the setting.
@@ -212,99 +213,10 @@ const NAMES: [&str; 13] = [
     "machines", "forget", "join",
 ];
 
-/// Letters and digits of double width as the keyboard's other mode types them.
-fn narrow(text: &str) -> String {
-    let narrow = |c: char| match c {
-        '！'..='～' => u32::from(c)
-            .checked_sub(0xfee0)
-            .and_then(char::from_u32)
-            .unwrap_or(c),
-        _ => c,
-    };
-    text.chars().map(narrow).collect()
-}
-
 /// Whether the whole message is `/lock`.
 pub fn is_lock(text: &str) -> bool {
     slash(text.trim()).is_some_and(|(name, rest)| name == "lock" && rest.is_empty())
 }
-
-/// Whether these words mean yes and nothing else. They decide nothing: only a
-/// tap on the card that shows the request allows it.
-pub fn means_yes(text: &str) -> bool {
-    let text = narrow(text).to_lowercase();
-    let is_trim =
-        |c: char| c.is_whitespace() || c.is_ascii_punctuation() || "。，！、～…；：".contains(c);
-    let bare = text.trim_matches(is_trim);
-    let bare: String = bare
-        .split(is_trim)
-        .filter(|part| !part.is_empty())
-        .collect();
-    let emoji = |c: &char| !matches!(c, '\u{1f3fb}'..='\u{1f3ff}' | '\u{fe0f}' | '\u{200d}');
-    let bare: String = bare.chars().filter(emoji).collect();
-    YES.contains(&bare.as_str())
-}
-
-const YES: [&str; 58] = [
-    "ok",
-    "okay",
-    "okey",
-    "okk",
-    "k",
-    "kk",
-    "yes",
-    "y",
-    "yep",
-    "yeah",
-    "yup",
-    "sure",
-    "fine",
-    "good",
-    "great",
-    "lgtm",
-    "go",
-    "goahead",
-    "doit",
-    "approve",
-    "approved",
-    "allow",
-    "allowed",
-    "accept",
-    "accepted",
-    "agree",
-    "agreed",
-    "confirm",
-    "confirmed",
-    "yesplease",
-    "是",
-    "是的",
-    "好",
-    "好的",
-    "好吧",
-    "好呀",
-    "好啊",
-    "行",
-    "行的",
-    "可以",
-    "可以的",
-    "同意",
-    "批准",
-    "批准运行",
-    "允许",
-    "准",
-    "通过",
-    "没问题",
-    "确认",
-    "确定",
-    "嗯",
-    "对",
-    "👍",
-    "👌",
-    "🆗",
-    "✅",
-    "✔",
-    "💯",
-];
 
 /// Feishu writes a placeholder where the bot was mentioned. `@_user_1` must
 /// not eat the start of `@_user_12`.
@@ -574,48 +486,6 @@ mod tests {
             ("", Spoken::Nothing),
         ] {
             check(message, &expected);
-        }
-    }
-
-    #[test]
-    fn words_that_mean_yes_are_known_in_any_dress() {
-        for yes in [
-            "ok",
-            "OK!",
-            "Okay.",
-            "yes",
-            "Y",
-            "同意",
-            "同意。",
-            "可以！",
-            "好",
-            "好的~",
-            "👍",
-            "👍🏽",
-            "✅",
-            "ＯＫ",
-            "批准",
-            " 没问题 ",
-            "go ahead",
-            "Do it",
-            "lgtm 👍".trim_end_matches(" 👍"),
-        ] {
-            assert!(means_yes(yes), "{yes}");
-        }
-        for no in [
-            "",
-            "no",
-            "不同意",
-            "不可以",
-            "ok but not in prod",
-            "好像不对",
-            "yes, but use pnpm",
-            "don't",
-            "可以吗？先看看",
-            "stop",
-            "❌",
-        ] {
-            assert!(!means_yes(no), "{no}");
         }
     }
 

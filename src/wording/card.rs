@@ -4,7 +4,7 @@
 use crate::approvals::request::Agent;
 use crate::danger::Danger;
 use crate::rules::NoRule;
-use crate::text::{Text, grouped};
+use crate::text::{Text, grouped, plural};
 
 pub static WAITING: Text = Text::new("等待批准", "Waiting");
 pub static WHOLE: Text = Text::new("全文", "Whole text");
@@ -253,7 +253,10 @@ pub fn folded(bytes: usize, lines: usize) -> Text {
     } else {
         Text::made(
             format!("⟦… 另有 {lines_text} 行，展开下方可见 …⟧"),
-            format!("⟦… {lines_text} more lines, unfold below …⟧"),
+            format!(
+                "⟦… {lines_text} more {}, unfold below …⟧",
+                plural(lines, "line")
+            ),
         )
     }
 }
@@ -276,16 +279,29 @@ pub fn omitted(bytes: usize, lines: usize) -> Text {
     } else {
         Text::made(
             format!("⟦… 此处省略 {lines_text} 行，{bytes} 字节 …⟧"),
-            format!("⟦… {lines_text} lines, {bytes} bytes not shown …⟧"),
+            format!(
+                "⟦… {lines_text} {}, {bytes} bytes not shown …⟧",
+                plural(lines, "line")
+            ),
         )
     }
 }
 
 pub fn omitted_fields(fields: usize, bytes: usize) -> Text {
-    let (fields, bytes) = (grouped(fields), grouped(bytes));
+    let (count, bytes) = (grouped(fields), grouped(bytes));
+    let field = plural(fields, "field");
     Text::made(
-        format!("⟦… 此处省略 {fields} 个参数，{bytes} 字节 …⟧"),
-        format!("⟦… {fields} fields, {bytes} bytes not shown …⟧"),
+        format!("⟦… 此处省略 {count} 个参数，{bytes} 字节 …⟧"),
+        format!("⟦… {count} {field}, {bytes} bytes not shown …⟧"),
+    )
+}
+
+/// Fields of a call that stand in the fold below.
+pub fn folded_fields(fields: usize) -> Text {
+    let (count, field) = (grouped(fields), plural(fields, "field"));
+    Text::made(
+        format!("⟦… 另有 {count} 个参数，展开下方可见 …⟧"),
+        format!("⟦… {count} more {field}, unfold below …⟧"),
     )
 }
 
@@ -297,7 +313,10 @@ pub fn more_hits(count: usize) -> Text {
 pub fn denied_before(times: u32) -> Text {
     Text::made(
         format!("⚠ 相同的操作此前已被拒绝 {times} 次"),
-        format!("⚠ The very same call was denied {times} times before"),
+        match times {
+            1 => "⚠ The very same call was denied once before".to_owned(),
+            _ => format!("⚠ The very same call was denied {times} times before"),
+        },
     )
 }
 

@@ -41,9 +41,12 @@ pub fn notice(notice: &Notice, agent: Agent) -> Text {
         ),
         Notice::NotCarriedOut { texts } => Text::made(
             format!("有 {texts} 条消息尚未执行，请按需重新发送。"),
-            format!(
-                "{texts} message(s) were not carried out. Send them again if they still matter."
-            ),
+            match texts {
+                1 => "A message was not carried out. Send it again if it still matters.".to_owned(),
+                _ => format!(
+                    "{texts} messages were not carried out. Send them again if they still matter."
+                ),
+            },
         ),
         Notice::TooManyTexts => Text::new(
             "排队的消息太多，这一条没有执行。",

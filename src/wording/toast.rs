@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::ago;
 use crate::clock::Millis;
-use crate::text::{Lang, Text};
+use crate::text::{Lang, Text, plural};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
@@ -256,7 +256,7 @@ impl Toast {
             Self::Opened => Text::new("已打开", "Opened"),
             Self::DenyingAll { count } => Text::made(
                 format!("正在拒绝 {count} 个请求"),
-                format!("Denying {count} requests"),
+                format!("Denying {count} {}", plural(*count, "request")),
             ),
             Self::NothingRuns => Text::new("当前没有正在执行的任务", "Nothing is running here"),
             Self::NotTheOwner => Text::new(

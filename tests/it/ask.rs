@@ -243,7 +243,7 @@ async fn a_question_put_to_somebody_else_may_be_answered_by_them_alone_besides_a
     let arguments = ["ask", "confirm", "ok?", "--to", STRANGER];
     let (child, card) = script(&mut stage, &arguments).await;
     let face = stage.face(&card);
-    assert!(face.contains("提问者: 本机的命令"), "{face}");
+    assert!(face.contains("提问者：本机的命令"), "{face}");
     assert!(!face.contains("nod_ask"), "{face}");
     let tapped = stage.press(Press::text(&card, "确认").by(STRANGER)).await;
     assert_eq!(toast(&tapped), TAKEN);

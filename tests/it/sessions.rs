@@ -678,7 +678,7 @@ async fn two_sessions_in_two_threads_do_not_mix() {
     assert!(log(&stage, "one").is_empty(), "nothing began");
     let tapped = stage.press(Press::text(&asked.message_id, "one")).await;
     assert_eq!(toast(&tapped), ("success", "正在开始"));
-    stage.shows(&asked.message_id, "已选择: one").await;
+    stage.shows(&asked.message_id, "已选择：one").await;
     let first = stage.card("任务").await;
     stage.card("Which store for one?").await;
     says_owner(&stage, "/new two work on two").await;

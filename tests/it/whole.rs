@@ -271,7 +271,7 @@ async fn a_link_in_the_repository_shows_the_file_outside_it() {
     let text = stage.face(&shown);
     assert!(text.contains(given.to_str().unwrap()), "{text}");
     assert!(
-        text.contains(&format!("实际是: {}", real.display())),
+        text.contains(&format!("实际是：{}", real.display())),
         "{text}"
     );
     assert!(text.contains("在项目之外"), "{text}");

@@ -70,10 +70,12 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
             return;
         }
         if skipped > 0 && index == total - last + 1 {
-            line(
-                &mut out,
-                words::omitted_fields(skipped, skipped_bytes).get(sheet.lang),
-            );
+            let skipped = if sheet.glance {
+                words::folded_fields(skipped)
+            } else {
+                words::omitted_fields(skipped, skipped_bytes)
+            };
+            line(&mut out, skipped.get(sheet.lang));
         }
         let lines = (budget.lines / total.min(room)).max(4);
         let text = sheet.show_masked(

@@ -14,6 +14,7 @@ use crate::feishu::event::{Body, Message};
 use crate::ids::MessageId;
 use crate::sessions::command::{self, Spoken as Said};
 use crate::sessions::route::Written;
+use crate::sessions::yes::only_agrees;
 use crate::store::About;
 use crate::text::Text;
 use crate::wording::{Toast, task, terminal as words};
@@ -79,7 +80,7 @@ pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: Card) {
     let mention = bot_mention(parts, message).await;
     match command::parse(text, mention, &parts.config.sessions.projects) {
         // The session of a chat goes on in its thread; a late yes is no work.
-        Said::Text(text) if card.asked && (number.is_some() || command::means_yes(&text)) => {
+        Said::Text(text) if card.asked && (number.is_some() || only_agrees(&text)) => {
             say(parts, message, &Toast::AlreadyHandled.text()).await;
         }
         Said::Text(text) => match number {

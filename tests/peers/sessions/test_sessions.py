@@ -123,7 +123,7 @@ class Task(Session):
         self.feishu.click(card, "always")
         self.card("DONE")
         self.assertEqual(["Bash(touch asked-for)"], self.box.local_settings()["permissions"]["allow"])
-        asked = [card for card in self.feishu.cards() if "touch asked-for" in card.text and "工具: Bash" in card.text]
+        asked = [card for card in self.feishu.cards() if "touch asked-for" in card.text and "工具：Bash" in card.text]
         self.assertEqual(1, len(asked), self.seen())
 
     def test_reason_of_a_refusal_reaches_the_model(self):
