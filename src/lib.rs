@@ -1,8 +1,8 @@
 //! nod lets a developer approve, answer and steer a coding agent from Feishu.
 //!
-//! Two foreign worlds, [`feishu`] and [`claude`], hold every format that is not
-//! ours and know nothing of each other. Our own words stand between them:
-//! [`approvals`], [`rules`], cards. The daemon joins them.
+//! Foreign worlds, [`feishu`], [`claude`] and [`agents`], hold every format that
+//! is not ours and know nothing of each other. Our own words stand between them:
+//! [`talk`], [`approvals`], [`rules`], cards. The daemon joins them.
 //!
 //! This library is there for the binary `nod`, its tests and its benches. It
 //! promises no API: any release may change anything in it.
@@ -35,6 +35,7 @@ pub mod sessions;
 pub mod shell;
 pub mod simulator;
 pub mod store;
+pub mod talk;
 #[cfg(feature = "team")]
 pub mod team;
 pub mod text;

@@ -120,6 +120,20 @@ pub(crate) fn grouped(number: usize) -> String {
     out
 }
 
+/// One line without control characters, shortened with an ellipsis.
+pub fn clean(text: &str, max: usize) -> String {
+    let mut words = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect::<String>();
+    words.truncate(words.trim_end().len());
+    let words = words.trim_start();
+    if words.chars().count() <= max {
+        return words.to_owned();
+    }
+    words.chars().take(max - 1).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_model_that_does_not_answer_is_said_while_it_is_tried_again() {
-        use crate::claude::stream::Retry;
+        use crate::talk::Retry;
         let mut view = view();
         view.retry = Some(Retry {
             attempt: 3,

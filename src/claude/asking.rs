@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::stream::say::Verdict;
+use crate::talk::Verdict;
 
 pub const ASK_USER_QUESTION: &str = "AskUserQuestion";
 pub const EXIT_PLAN_MODE: &str = "ExitPlanMode";

@@ -1,33 +1,10 @@
 //! How a Claude Code child ended, judged by its exit code and its last words.
 
-use super::stream::clean;
 use crate::child::process::Ended;
+use crate::talk::Exit;
+use crate::text::clean;
 
 const MAX_WORDS: usize = 200;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
-    /// Its input was closed and it ended by itself.
-    Finished,
-    Crashed {
-        /// `None` if a signal ended it.
-        code: Option<i32>,
-        /// Its last line on the error output, without anything secret-looking.
-        words: Option<String>,
-    },
-    /// We made it end with a signal.
-    Killed,
-    NotInstalled,
-    ProjectGone,
-    /// It could not be started for another reason.
-    NotStarted {
-        problem: String,
-    },
-    /// `--resume` named a conversation Claude Code does not have.
-    UnknownSession,
-    /// `--session-id` named one it already has.
-    InUse,
-}
 
 impl From<Ended> for Exit {
     fn from(ended: Ended) -> Self {

@@ -4,9 +4,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::stream::say::Mode;
 use crate::child::process::Grace;
-use crate::ids::SessionId;
+use crate::talk::{Mode, Opening};
 
 /// What a child may inherit. A name that begins or ends with `*` stands for all
 /// that end or begin so.
@@ -48,13 +47,6 @@ pub const INHERITED: &[&str] = &[
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 ];
-
-/// How a child takes up the conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
-    Fresh(SessionId),
-    Resume(SessionId),
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permissions {
@@ -137,6 +129,7 @@ pub fn environment(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::SessionId;
 
     fn launch(opening: Opening, permissions: Permissions) -> Launch {
         Launch {

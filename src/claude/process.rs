@@ -2,9 +2,9 @@
 //! end its turn.
 
 use super::launch::Launch;
-use super::stream::say::Say;
-use super::stream::{Event, Line, event};
+use super::stream::event;
 use crate::child::process::{self, Manner};
+use crate::talk::{Event, Line, Say};
 
 const STOP: &str = "nod-stop";
 

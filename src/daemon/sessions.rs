@@ -397,10 +397,10 @@ fn uuid() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::stream::say::Mode;
     use crate::ids::ChatId;
     use crate::sessions::agent::Agent;
     use crate::sessions::state::Saved;
+    use crate::talk::Mode;
 
     fn place(thread: Option<&str>) -> Place {
         Place {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::agent::Agent;
 use super::yes::narrow;
-use crate::claude::stream::say::Mode;
+use crate::talk::Mode;
 
 /// More projects than a person would list by hand are a mistake in the setting.
 const MAX_PROJECTS: usize = 100;

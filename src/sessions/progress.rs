@@ -1,8 +1,9 @@
 //! What a running task is doing, in the few words a card has room for, and how
 //! often a card may say so.
 
-use crate::claude::stream::{Line, Retry, clean};
 use crate::clock::Millis;
+use crate::talk::{Line, Retry};
+use crate::text::clean;
 
 /// Elapsed time alone is news once in a while: a card that stands still looks
 /// like a task that does.

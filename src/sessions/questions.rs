@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::claude::stream::say::Verdict;
+use crate::talk::Verdict;
 
 pub mod claude;
 mod read;

@@ -3,8 +3,6 @@
 //! do. It never has two children, and it never answers "allow" by itself
 //! except for tools that only read.
 
-use crate::claude::stream::say::{Mode, Say, Verdict};
-use crate::claude::stream::{Event, Line};
 use crate::clock::Millis;
 use crate::ids::{RequestId, SessionId};
 
@@ -17,7 +15,7 @@ pub use effect::{
     AskEnding, ChildNo, Effect, Fate, Finish, How, Input, Notice, Order, Text, Unanswered,
 };
 
-use crate::claude::launch::Opening;
+use crate::talk::{Event, Line, Mode, Opening, Say, Verdict};
 use asks::Open;
 use turn::Running;
 

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id, read_optional_id};
-use crate::claude::stream::say::Mode;
 use crate::clock::Millis;
 use crate::ids::{ChatId, MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::route::Place;
 use crate::sessions::state::Saved;
+use crate::talk::Mode;
 
 const KEPT: Millis = 30 * DAY;
 const MAX: i64 = 200;

@@ -1,6 +1,6 @@
 //! Words of the cards that answer the owner's commands.
 
-use crate::claude::stream::say::Mode;
+use crate::talk::Mode;
 use crate::text::Text;
 
 pub static HELP_TITLE: Text = Text::new("nod 能做什么", "What nod can do");

@@ -1,10 +1,10 @@
 //! What a chat-driven session says to the people in its chat. The two
 //! sentences the protocol fixes may not change by a letter.
 
-use crate::claude::stream::say::Mode;
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Unclear;
 use crate::sessions::state::{How, Notice, Status};
+use crate::talk::Mode;
 use crate::text::{Text, grouped};
 
 pub const RECEIVED: Text = Text::new("已收到你的回复，继续执行...", "Got your reply, going on");

@@ -2,10 +2,10 @@
 //! asks for there.
 
 use super::{ago, span};
-use crate::claude::stream::Retry;
 use crate::clock::Millis;
 use crate::sessions::agent::Agent;
 use crate::sessions::state::Status;
+use crate::talk::Retry;
 use crate::text::Text;
 
 pub static RUNNING: Text = Text::new("任务执行中", "Task running");

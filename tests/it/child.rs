@@ -7,12 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nod::child::process::Grace;
-use nod::claude::exit::Exit;
-use nod::claude::launch::{Launch, Opening, Permissions};
+use nod::claude::launch::{Launch, Permissions};
 use nod::claude::process::{Child, start};
-use nod::claude::stream::say::{Mode, Say, Verdict};
-use nod::claude::stream::{Event, Line, Wanted};
 use nod::ids::SessionId;
+use nod::talk::{Event, Exit, Line, Mode, Opening, Say, Verdict, Wanted};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::timeout;

@@ -193,6 +193,7 @@ const PURE: &[&str] = &[
     "sessions/state.rs",
     "sessions/state/",
     "store/said.rs",
+    "talk.rs",
     "simulator/state.rs",
     "simulator/state/",
     "team/seen.rs",
@@ -281,6 +282,7 @@ const ORDER: &[&str] = &[
     "danger",
     "rules",
     "child",
+    "talk",
     "claude",
     "feishu",
     "bus",
@@ -302,6 +304,7 @@ const ORDER: &[&str] = &[
 /// Who does not know whom although the order would let them.
 const APART: &[(&str, &[&str])] = &[
     ("child", &["shell", "danger", "rules"]),
+    ("talk", &["shell", "danger", "rules", "child"]),
     ("claude", &["shell", "danger", "rules"]),
     ("feishu", &["shell", "danger", "rules", "child", "claude"]),
     ("bus", &["shell", "danger", "rules", "child", "claude"]),

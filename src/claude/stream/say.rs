@@ -1,59 +1,10 @@
 //! What nod writes to a Claude Code child, one JSON object a line.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// How the agent may act without asking. `bypassPermissions` is left out on
-/// purpose: it cannot be reached from a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    #[default]
-    Default,
-    AcceptEdits,
-    Plan,
-}
-
-impl Mode {
-    pub const ALL: [Self; 3] = [Self::Default, Self::AcceptEdits, Self::Plan];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "acceptEdits",
-            Self::Plan => "plan",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.as_str().eq_ignore_ascii_case(text))
-    }
-}
-
-/// The answer to a tool request.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    Allow {
-        /// The whole input the tool runs with.
-        input: Value,
-        /// Rules or a mode for Claude Code to apply, in its own words.
-        permissions: Vec<Value>,
-    },
-    Deny {
-        /// The model reads this, unless the turn is interrupted.
-        message: String,
-        interrupt: bool,
-    },
-}
+use crate::talk::{Elicited, Say, Verdict};
 
 impl Verdict {
-    pub fn deny(message: impl Into<String>) -> Self {
-        Self::Deny {
-            message: message.into(),
-            interrupt: false,
-        }
-    }
-
     fn to_json(&self) -> Value {
         match self {
             Self::Allow { input, permissions } => {
@@ -72,46 +23,6 @@ impl Verdict {
             }
         }
     }
-}
-
-/// The answer to an elicitation of an MCP server.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Elicited {
-    Accept(Map<String, Value>),
-    Decline,
-    Cancel,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Say {
-    Initialize {
-        request: String,
-    },
-    /// A person's words, delivered verbatim: no `@file`, no `/command`.
-    Text {
-        uuid: String,
-        text: String,
-    },
-    Verdict {
-        request: String,
-        verdict: Verdict,
-    },
-    Elicited {
-        request: String,
-        answer: Elicited,
-    },
-    /// For a request nod cannot serve; the child must not wait for it.
-    Unsupported {
-        request: String,
-        subtype: String,
-    },
-    Interrupt {
-        request: String,
-    },
-    SetMode {
-        request: String,
-        mode: Mode,
-    },
 }
 
 impl Say {
@@ -178,6 +89,7 @@ fn answer(request: &str, body: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::talk::Mode;
 
     fn check(say: &Say, expected: &Value) {
         let line = say.to_line();
@@ -267,12 +179,5 @@ mod tests {
             };
             check(&say, &wrap(body));
         }
-    }
-
-    #[test]
-    fn modes_are_read_as_people_type_them_and_bypass_is_none() {
-        assert_eq!(Mode::parse("acceptedits"), Some(Mode::AcceptEdits));
-        assert_eq!(Mode::parse("PLAN"), Some(Mode::Plan));
-        assert_eq!(Mode::parse("bypassPermissions"), None);
     }
 }

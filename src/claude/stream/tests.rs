@@ -1,6 +1,8 @@
 //! Lines as the real CLI wrote them (ids shortened).
 
 use super::*;
+use crate::ids::SessionId;
+use crate::talk::*;
 use serde_json::json;
 
 fn read(value: &Value) -> Line {

@@ -3,11 +3,13 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    Assistant, Init, Line, MAX_SUMMARY, Reply, Request, Retry, Stage, ToolResult, ToolUse, TurnEnd,
-    Wanted, clean, summary,
-};
+use super::summary;
 use crate::ids::SessionId;
+use crate::talk::{
+    Assistant, Init, Line, MAX_SUMMARY, Reply, Request, Retry, Stage, ToolResult, ToolUse, TurnEnd,
+    Wanted,
+};
+use crate::text::clean;
 
 /// Tasks beside a turn that are told by name.
 const MAX_TASKS: usize = 32;

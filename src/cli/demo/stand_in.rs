@@ -382,8 +382,8 @@ fn language(text: &str) -> Lang {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::stream::say::{Mode, Say, Verdict};
-    use crate::claude::stream::{Line, Stage, Wanted, parse};
+    use crate::claude::stream::parse;
+    use crate::talk::{Line, Mode, Say, Stage, Verdict, Wanted};
 
     /// Everything the stand-in says to these orders, as nod reads it.
     fn said(orders: &[Say], pace: Duration) -> Vec<Line> {

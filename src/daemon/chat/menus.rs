@@ -6,12 +6,12 @@ use super::commands::{list, one};
 use super::say;
 use crate::agents::codex::act::Doing;
 use crate::claude::status::State;
-use crate::claude::stream::say::Mode;
 use crate::daemon::drafts::{self, Draft, Picked};
 use crate::daemon::mailboxes;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::Message;
 use crate::sessions::route::Written;
+use crate::talk::Mode;
 use crate::text::{Lang, Text};
 use crate::wording::{menu as words, session, task, terminal};
 

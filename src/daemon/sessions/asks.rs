@@ -7,8 +7,6 @@ use std::sync::Arc;
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::Waiting;
 use crate::approvals::request::{Agent, Caller, Digest, Dropped, Ending, Origin, Request};
-use crate::claude::stream::ToolRequest;
-use crate::claude::stream::say::Verdict;
 use crate::clock::Millis;
 use crate::daemon::parts::Parts;
 use crate::daemon::{courier, journal, machine};
@@ -16,6 +14,7 @@ use crate::ids::{BadId, RequestId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::questions;
 use crate::sessions::state::{AskEnding, Input, Unanswered};
+use crate::talk::{ToolRequest, Verdict};
 use crate::text::{Lang, Text};
 
 /// What the model is told when a person refused without a word.

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use tracing::{debug, info, warn};
 
 use super::{Order, files, keep, order, uuid, voice};
-use crate::claude::stream::clean;
-use crate::claude::stream::say::Mode;
 use crate::daemon::courier::{self, To};
 use crate::daemon::parts::Parts;
 use crate::feishu::messages::Sent;
@@ -16,7 +14,9 @@ use crate::sessions::command::Project;
 use crate::sessions::route::Place;
 use crate::sessions::state::Saved;
 use crate::store::KeptSession;
+use crate::talk::Mode;
 use crate::text::Text;
+use crate::text::clean;
 use crate::wording::task as words;
 
 const MAX_TITLE: usize = 60;

@@ -13,14 +13,13 @@ use crate::agents::codex::chat::{Chat, Manner, Opening, Over, Told};
 use crate::agents::codex::pipe::{self, Heard};
 use crate::child::process::{Child, Grace, Launch};
 use crate::claude::asking::EXIT_PLAN_MODE;
-use crate::claude::exit::Exit;
-use crate::claude::stream::say::{Elicited, Mode, Say, Verdict};
-use crate::claude::stream::{
-    Assistant, Elicitation, Event, Init, Line, MAX_SUMMARY, Reply, Request, Retry, Stage,
-    ToolRequest, ToolResult, ToolUse, TurnEnd, Wanted, clean,
-};
 use crate::daemon::codex::Hosted;
 use crate::ids::SessionId;
+use crate::talk::{
+    Assistant, Elicitation, Elicited, Event, Exit, Init, Line, MAX_SUMMARY, Mode, Reply, Request,
+    Retry, Say, Stage, ToolRequest, ToolResult, ToolUse, TurnEnd, Verdict, Wanted,
+};
+use crate::text::clean;
 
 /// So long a turn may take to hear that it is interrupted.
 const INTERRUPT: Duration = Duration::from_secs(5);

@@ -6,8 +6,7 @@ use std::collections::VecDeque;
 use super::codex::Driver;
 use crate::agents::codex::ask;
 use crate::claude::process::Child;
-use crate::claude::stream::Event;
-use crate::claude::stream::say::Say;
+use crate::talk::{Event, Say};
 
 pub(super) enum Hand {
     Claude {

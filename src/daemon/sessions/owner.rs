@@ -24,10 +24,8 @@ use crate::approvals::request::{Agent as Asker, Digest};
 use crate::cards::progress::End;
 use crate::cards::quote::quote;
 use crate::child::process::Grace;
-use crate::claude::launch::{Launch, Opening, Permissions};
+use crate::claude::launch::{Launch, Permissions};
 use crate::claude::process;
-use crate::claude::stream::Event;
-use crate::claude::stream::say::Mode;
 use crate::claude::transcript::{self, Left};
 use crate::daemon::codex as followed;
 use crate::daemon::parts::Parts;
@@ -37,6 +35,7 @@ use crate::sessions::command::Project;
 use crate::sessions::state::{
     ChildNo, Effect, Fate, Finish, Input, Notice, Saved, Session, Status, Text, Unanswered,
 };
+use crate::talk::{Event, Mode, Opening};
 use crate::wording::session as words;
 
 /// tokio's clock stands still while a laptop sleeps.

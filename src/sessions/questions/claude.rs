@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Question, Tap};
 use crate::claude::asking::{self, Field, FieldKind};
-use crate::claude::stream::Elicitation;
-use crate::claude::stream::say::{Elicited, Verdict};
+use crate::talk::{Elicitation, Elicited, Verdict};
 
 /// An MCP server's elicitation, as a call of our own.
 pub const ELICITATION: &str = "nod_elicitation";

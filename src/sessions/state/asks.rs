@@ -4,12 +4,11 @@
 use serde_json::Value;
 
 use super::{AskEnding, ChildNo, Effect, Notice, Session, State, Unanswered};
-use crate::claude::stream::say::{Elicited, Say, Verdict};
-use crate::claude::stream::{Request, ToolRequest, Wanted};
 use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::questions::Ask;
 use crate::sessions::questions::claude::{self, Asked, Back};
+use crate::talk::{Elicited, Request, Say, ToolRequest, Verdict, Wanted};
 
 /// Tools that only read pass without asking.
 const READ_ONLY: [&str; 3] = ["Read", "Glob", "Grep"];

@@ -2,8 +2,8 @@
 //! What ran beside its turns ends with it, and that is said.
 
 use super::{AskEnding, ChildNo, Effect, Notice, Session, State, turn};
-use crate::claude::exit::Exit;
 use crate::clock::Millis;
+use crate::talk::Exit;
 
 impl Session {
     /// Ends what runs. The words it had are told to be lost.

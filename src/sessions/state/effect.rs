@@ -1,11 +1,9 @@
 //! What happens to a session and what there is to do about it.
 
-use crate::claude::launch::Opening;
-use crate::claude::stream::say::{Mode, Say, Verdict};
-use crate::claude::stream::{Event, ToolRequest};
 use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::progress::View;
+use crate::talk::{Event, Mode, Opening, Say, ToolRequest, Verdict};
 use serde_json::Value;
 
 /// One child of a session; a later child has a higher number.

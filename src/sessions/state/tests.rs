@@ -1,9 +1,8 @@
 //! The seed's scenarios one by one; `model` plays the rest at random.
 
 use super::*;
-use crate::claude::exit::Exit;
 use crate::claude::stream::parse;
-use crate::claude::stream::say::Elicited;
+use crate::talk::{Elicited, Exit};
 use serde_json::{Value, json};
 
 mod background;

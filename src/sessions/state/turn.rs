@@ -2,10 +2,9 @@
 //! and how it ends.
 
 use super::{ChildNo, Effect, Fate, Finish, How, Notice, Session, State, Text};
-use crate::claude::stream::say::Say;
-use crate::claude::stream::{Stage, TurnEnd};
 use crate::clock::Millis;
 use crate::sessions::progress::Progress;
+use crate::talk::{Say, Stage, TurnEnd};
 
 #[derive(Debug)]
 pub(super) struct Running {

@@ -5,14 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nod::approvals::request::{Dropped, Ending};
-use nod::claude::exit::Exit;
-use nod::claude::stream::say::{Mode, Say, Verdict};
-use nod::claude::stream::{self, Event as Said};
+use nod::claude::stream;
 use nod::clock::Millis;
 use nod::ids::{RequestId, SessionId};
 use nod::sessions::state::{
     AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Session, Status, Text, Unanswered,
 };
+use nod::talk::{Event as Said, Exit, Mode, Say, Verdict};
 use serde_json::{Value, json};
 
 use super::Bug;
