@@ -2,7 +2,6 @@
 //! file, and the stream it speaks as a child. Knows nothing of requests, cards
 //! or Feishu.
 
-pub mod asking;
 pub mod exit;
 pub mod hooks_file;
 mod json_text;

@@ -1,4 +1,4 @@
-//! Whole Claude Code sessions driven from a chat, and the questions any agent
+//! Whole sessions of an agent driven from a chat, and the questions any agent
 //! may ask there. The pure parts decide; the child belongs to one task.
 
 pub mod agent;

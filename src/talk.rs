@@ -1,22 +1,25 @@
 //! What a session's agent says and is told, in words that are no agent's
 //! format: the room of each agent turns its own messages into these and back.
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::ids::SessionId;
 
+mod exit;
+
+pub use exit::Exit;
+
 /// A longer summary of a tool call than this tells a reader nothing more.
 pub const MAX_SUMMARY: usize = 160;
 
-/// What the owner of a child reports about it.
+/// What the owner of an agent reports about it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    Line(Line),
-    /// A line that was no JSON.
+    Said(Said),
+    /// It said something that can't be read.
     Unreadable,
-    /// A line over the cap was dropped; `request` if the child waits for its
-    /// answer.
+    /// It said more than there is room for, which was dropped; `request` if it
+    /// waits for an answer to that.
     TooLong {
         bytes: usize,
         request: Option<String>,
@@ -26,16 +29,16 @@ pub enum Event {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line {
+pub enum Said {
     /// Comes at the start of every turn.
-    Init(Init),
-    /// The permission mode changed, by our order or the agent's own.
-    Mode(String),
-    Assistant(Assistant),
-    ToolResults(Vec<ToolResult>),
+    Began(Began),
+    /// Its mode changed, by our order or its own.
+    Mode(Mode),
+    Message(Message),
+    CallEnds(Vec<CallEnd>),
     TurnEnd(Box<TurnEnd>),
     Request(Request),
-    /// The child does not wait for this answer any more.
+    /// It does not wait for this answer any more.
     Withdrawn {
         request: String,
     },
@@ -44,41 +47,45 @@ pub enum Line {
     Retry(Retry),
     /// What runs on beside the turns now, by the names it was given.
     Background(Vec<String>),
-    /// How far one of our user messages came.
+    /// How far a person's words came.
     Text {
         uuid: String,
         stage: Stage,
     },
+    /// A sign of life that means nothing to a session.
     Other {
         kind: String,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Init {
+pub struct Began {
     pub session: Option<SessionId>,
     pub model: Option<String>,
-    pub mode: Option<String>,
-    pub version: Option<String>,
-    pub tools: Vec<String>,
+    pub mode: Option<Mode>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Assistant {
+pub struct Message {
     pub text: String,
-    pub tools: Vec<ToolUse>,
+    pub calls: Vec<Call>,
     /// Said by a subagent, to the main agent.
     pub subagent: bool,
-    /// The CLI's own words about a failed call to the model.
-    pub api_error: bool,
+}
+
+/// A tool call as a progress card shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub id: String,
+    pub tool: String,
+    /// The part of the input a reader recognises, on one line.
+    pub summary: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolUse {
+pub struct CallEnd {
     pub id: String,
-    pub name: String,
-    /// The part of the input a reader recognises, on one line.
-    pub summary: String,
+    pub failed: bool,
 }
 
 /// A call to the model that failed and is made again.
@@ -91,49 +98,30 @@ pub struct Retry {
     pub status: Option<u16>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolResult {
-    pub id: String,
-    pub is_error: bool,
-}
-
-/// The end of one turn; the child lives on and waits for the next text.
+/// The end of one turn; the agent lives on and waits for the next words.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TurnEnd {
-    pub subtype: String,
-    pub is_error: bool,
+    pub how: How,
     pub text: Option<String>,
-    /// `completed`, `api_error`, `aborted_tools`, `aborted_streaming`, …
-    pub reason: Option<String>,
-    pub errors: Vec<String>,
     /// Of the whole session so far, not of this turn.
     pub cost_usd: Option<f64>,
     pub turns: u32,
-    pub duration_ms: u64,
-    pub session: Option<SessionId>,
-    /// Turns that follow at once, for texts that came too late for this one.
+    /// Turns that follow at once, for words that came too late for this one.
     pub queued: u32,
+    /// It ended because there is no such conversation.
+    pub is_unknown_session: bool,
 }
 
-impl TurnEnd {
-    pub fn was_interrupted(&self) -> bool {
-        self.reason
-            .as_deref()
-            .is_some_and(|r| r.starts_with("aborted"))
-    }
-
-    pub fn is_api_error(&self) -> bool {
-        self.reason.as_deref() == Some("api_error")
-    }
-
-    pub fn is_unknown_session(&self) -> bool {
-        self.errors
-            .iter()
-            .any(|e| e.starts_with("No conversation found"))
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum How {
+    #[default]
+    Done,
+    Interrupted,
+    ApiError,
+    Failed,
 }
 
-/// Something the child waits for. Every one must be answered, or the turn
+/// Something the agent waits for. Every one must be answered, or the turn
 /// stands still for ever.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -144,50 +132,33 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
     Tool(Box<ToolRequest>),
-    Elicitation(Box<Elicitation>),
-    Other { subtype: String },
+    Form(Box<Form>),
+    Other { kind: String },
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// A tool call that wants leave, with its whole input.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolRequest {
-    #[serde(rename = "tool_name")]
     pub tool: String,
-    #[serde(default)]
     pub input: Value,
-    #[serde(default)]
-    pub tool_use_id: Option<String>,
-    #[serde(default)]
-    pub description: Option<String>,
-    #[serde(default)]
-    pub decision_reason: Option<String>,
     /// The subagent that asks.
-    #[serde(default)]
-    pub agent_id: Option<String>,
-    /// A plain allow is not enough: the tool wants words from a person.
-    #[serde(default, rename = "requires_user_interaction")]
-    pub wants_a_person: bool,
+    pub agent: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Elicitation {
-    #[serde(default, rename = "mcp_server_name")]
+/// A form of an MCP server's, for a person to fill in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
     pub server: Option<String>,
-    #[serde(default)]
     pub message: String,
-    #[serde(default)]
-    pub mode: Option<String>,
-    #[serde(default, rename = "requested_schema")]
+    /// What is to be filled in, as the MCP specification has it.
     pub schema: Value,
 }
 
-/// The child's answer to an order of ours.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The agent's answer to an order of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     pub request: String,
     pub error: Option<String>,
-    pub error_code: Option<String>,
-    pub mode: Option<String>,
-    pub version: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,38 +169,14 @@ pub enum Stage {
     Cancelled,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
-    /// Its input was closed and it ended by itself.
-    Finished,
-    Crashed {
-        /// `None` if a signal ended it.
-        code: Option<i32>,
-        /// Its last line on the error output, without anything secret-looking.
-        words: Option<String>,
-    },
-    /// We made it end with a signal.
-    Killed,
-    NotInstalled,
-    ProjectGone,
-    /// It could not be started for another reason.
-    NotStarted {
-        problem: String,
-    },
-    /// `--resume` named a conversation Claude Code does not have.
-    UnknownSession,
-    /// `--session-id` named one it already has.
-    InUse,
-}
-
-/// How a child takes up the conversation.
+/// How an agent takes up the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
     Fresh(SessionId),
     Resume(SessionId),
 }
 
-/// How the agent may act without asking. `bypassPermissions` is left out on
+/// How the agent may act without asking. Letting everything pass is left out on
 /// purpose: it cannot be reached from a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -242,6 +189,7 @@ pub enum Mode {
 impl Mode {
     pub const ALL: [Self; 3] = [Self::Default, Self::AcceptEdits, Self::Plan];
 
+    /// The word that people type and records keep.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -263,8 +211,9 @@ pub enum Verdict {
     Allow {
         /// The whole input the tool runs with.
         input: Value,
-        /// Rules or a mode for Claude Code to apply, in its own words.
-        permissions: Vec<Value>,
+        /// What the agent itself applies along with it, in its own words:
+        /// carried from its room and back, and read by nobody in between.
+        updates: Vec<Value>,
     },
     Deny {
         /// The model reads this, unless the turn is interrupted.
@@ -282,20 +231,18 @@ impl Verdict {
     }
 }
 
-/// The answer to an elicitation of an MCP server.
+/// The answer to a form.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Elicited {
+pub enum Filled {
     Accept(Map<String, Value>),
     Decline,
     Cancel,
 }
 
+/// What an agent is told.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Say {
-    Initialize {
-        request: String,
-    },
-    /// A person's words, delivered verbatim: no `@file`, no `/command`.
+    /// A person's words, delivered verbatim.
     Text {
         uuid: String,
         text: String,
@@ -304,14 +251,14 @@ pub enum Say {
         request: String,
         verdict: Verdict,
     },
-    Elicited {
+    Filled {
         request: String,
-        answer: Elicited,
+        answer: Filled,
     },
-    /// For a request nod cannot serve; the child must not wait for it.
+    /// For a request nod cannot serve; the agent must not wait for it.
     Unsupported {
         request: String,
-        subtype: String,
+        kind: String,
     },
     Interrupt {
         request: String,

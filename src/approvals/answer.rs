@@ -14,7 +14,8 @@ pub struct Answer {
     pub extras: Extras,
 }
 
-/// What an allow carries besides, in Claude Code's own format.
+/// What an allow carries besides, as the agent's room made it: nobody in
+/// between reads it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Extras {
     pub updated_permissions: Option<Value>,

@@ -10,7 +10,7 @@ use super::{
 use crate::ids::SessionId;
 use crate::sessions::agent::Agent;
 use crate::sessions::progress::View;
-use crate::sessions::state::How;
+use crate::talk::How;
 use crate::text::{Lang, Text};
 use crate::wording::{card as facts, span, task as words};
 

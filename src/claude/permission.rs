@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::ids::SessionId;
+use crate::talk::Mode;
 
 /// What a hook was told: where it runs, and what happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -229,6 +230,11 @@ pub fn allow_rules(rules: &[RuleParts], to: Destination) -> Option<Value> {
     })
 }
 
+/// An update after which the session goes on in this mode.
+pub fn set_mode(mode: Mode) -> Value {
+    json!({"type": "setMode", "mode": mode.as_str(), "destination": Destination::Session.name()})
+}
+
 /// The answer to a `PermissionRequest`. No answer is printed as nothing at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
@@ -236,8 +242,7 @@ pub enum Answer {
         /// Takes the whole input's place. `AskUserQuestion` and `ExitPlanMode`
         /// ignore an allow without it.
         input: Option<Value>,
-        /// Permission updates to apply, from
-        /// [`allow_rules`].
+        /// Permission updates to apply, from [`allow_rules`] or [`set_mode`].
         updates: Vec<Value>,
     },
     Deny {

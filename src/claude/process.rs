@@ -1,10 +1,11 @@
 //! One Claude Code child: what it is started with, and the line that makes it
 //! end its turn.
 
+use super::exit::judged;
 use super::launch::Launch;
 use super::stream::event;
 use crate::child::process::{self, Manner};
-use crate::talk::{Event, Line, Say};
+use crate::talk::{Event, Said, Say};
 
 const STOP: &str = "nod-stop";
 
@@ -18,7 +19,7 @@ pub fn start(launch: Launch) -> Child {
     let manner = Manner {
         read: event,
         stop: Some((interrupt.to_line(), is_stopped)),
-        ended: |ended| Event::Ended(ended.into()),
+        ended: |ended| Event::Ended(judged(ended)),
     };
     let launch = process::Launch {
         arguments: launch.arguments(),
@@ -32,5 +33,5 @@ pub fn start(launch: Launch) -> Child {
 }
 
 fn is_stopped(event: &Event) -> bool {
-    matches!(event, Event::Line(Line::Reply(reply)) if reply.request == STOP)
+    matches!(event, Event::Said(Said::Reply(reply)) if reply.request == STOP)
 }

@@ -8,7 +8,7 @@ pub mod say;
 mod wire;
 
 use crate::child::lines::Cut;
-use crate::talk::{Event, Line, MAX_SUMMARY};
+use crate::talk::{Event, MAX_SUMMARY, Said};
 use crate::text::clean;
 use wire::{
     WireBackground, WireCancel, WireInit, WireKind, WireLifecycle, WireMessage, WireReply,
@@ -22,10 +22,10 @@ pub struct Unreadable {
 }
 
 /// Reads one line without its newline.
-pub fn parse(line: &[u8]) -> Result<Line, Unreadable> {
+pub fn parse(line: &[u8]) -> Result<Said, Unreadable> {
     let unreadable = |e: serde_json::Error| Unreadable { column: e.column() };
     let kind: WireKind = serde_json::from_slice(line).map_err(unreadable)?;
-    let other = |kind: &WireKind| Line::Other {
+    let other = |kind: &WireKind| Said::Other {
         kind: clean(
             &match &kind.subtype {
                 Some(subtype) => format!("{}/{subtype}", kind.kind),
@@ -37,24 +37,24 @@ pub fn parse(line: &[u8]) -> Result<Line, Unreadable> {
     let read = match (kind.kind.as_str(), kind.subtype.as_deref()) {
         ("system", Some("init")) => serde_json::from_slice::<WireInit>(line).map(Into::into),
         ("system", Some("status")) => serde_json::from_slice::<WireStatus>(line)
-            .map(|status| status.mode.map_or_else(|| other(&kind), Line::Mode)),
+            .map(|status| status.mode().map_or_else(|| other(&kind), Said::Mode)),
         ("system", Some("api_retry")) => {
-            serde_json::from_slice::<Value>(line).map(|wire| Line::Retry(retry(&wire)))
+            serde_json::from_slice::<Value>(line).map(|wire| Said::Retry(retry(&wire)))
         }
         ("system", Some("background_tasks_changed")) => {
             serde_json::from_slice::<WireBackground>(line).map(Into::into)
         }
         ("assistant", _) => serde_json::from_slice::<WireMessage>(line)
-            .map(|message| Line::Assistant(message.into_assistant())),
+            .map(|message| Said::Message(message.into_assistant())),
         ("user", _) => serde_json::from_slice::<WireMessage>(line)
-            .map(|message| Line::ToolResults(message.into_results())),
+            .map(|message| Said::CallEnds(message.into_results())),
         ("result", _) => serde_json::from_slice::<Value>(line)
-            .map(|wire| Line::TurnEnd(Box::new(turn_end(&wire)))),
+            .map(|wire| Said::TurnEnd(Box::new(turn_end(&wire)))),
         ("control_request", _) => serde_json::from_slice::<WireRequest>(line).map(Into::into),
         ("control_cancel_request", _) => serde_json::from_slice::<WireCancel>(line).map(
             |WireCancel {
                  request_id: request,
-             }| Line::Withdrawn { request },
+             }| Said::Withdrawn { request },
         ),
         ("control_response", _) => serde_json::from_slice::<WireReply>(line).map(Into::into),
         ("command_lifecycle", _) => serde_json::from_slice::<WireLifecycle>(line)
@@ -69,7 +69,7 @@ pub fn parse(line: &[u8]) -> Result<Line, Unreadable> {
 pub fn event(cut: Cut) -> Option<Event> {
     match cut {
         Cut::Line(line) if line.iter().all(u8::is_ascii_whitespace) => None,
-        Cut::Line(line) => Some(parse(&line).map_or(Event::Unreadable, Event::Line)),
+        Cut::Line(line) => Some(parse(&line).map_or(Event::Unreadable, Event::Said)),
         Cut::TooLong { bytes, head } => Some(Event::TooLong {
             bytes,
             request: request_in(&head),

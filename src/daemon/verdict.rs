@@ -9,7 +9,7 @@ use super::parts::Parts;
 use crate::approvals::answer::Extras;
 use crate::approvals::desk::Delivery;
 use crate::approvals::request::{Ending, Operator, Reach, Request};
-use crate::claude::permission::{Destination, allow_rules};
+use crate::claude::permission::{Destination, allow_rules, set_mode};
 use crate::claude::settings_file;
 use crate::rules::Rule;
 use crate::sessions::questions;
@@ -51,10 +51,10 @@ fn answered(tool: &str, input: &Value, answers: &[String]) -> Extras {
     let Some((ask, asker)) = questions::of(tool, input) else {
         return Extras::default();
     };
-    let (input, updates) = ask.answered(&asker, answers);
+    let (input, mode) = ask.answered(&asker, answers);
     Extras {
         updated_input: Some(input),
-        updated_permissions: (!updates.is_empty()).then(|| Value::Array(updates)),
+        updated_permissions: mode.map(|mode| serde_json::json!([set_mode(mode)])),
     }
 }
 

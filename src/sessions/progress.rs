@@ -2,7 +2,7 @@
 //! often a card may say so.
 
 use crate::clock::Millis;
-use crate::talk::{Line, Retry};
+use crate::talk::{Retry, Said};
 use crate::text::clean;
 
 /// Elapsed time alone is news once in a while: a card that stands still looks
@@ -69,55 +69,55 @@ impl Progress {
         self.started
     }
 
-    pub fn see(&mut self, line: &Line) {
-        match line {
-            Line::Retry(retry) => {
+    pub fn see(&mut self, said: &Said) {
+        match said {
+            Said::Retry(retry) => {
                 self.view.retry = Some(*retry);
                 self.changed = true;
             }
-            Line::Assistant(_) | Line::ToolResults(_) | Line::TurnEnd(_) | Line::Request(_) => {
+            Said::Message(_) | Said::CallEnds(_) | Said::TurnEnd(_) | Said::Request(_) => {
                 self.changed |= self.view.retry.take().is_some();
             }
             _ => {}
         }
-        match line {
-            Line::Init(init) => {
-                self.changed |= self.view.model != init.model;
-                self.view.model.clone_from(&init.model);
+        match said {
+            Said::Began(began) => {
+                self.changed |= self.view.model != began.model;
+                self.view.model.clone_from(&began.model);
             }
-            Line::Assistant(said) => {
-                if !said.subagent && !said.text.trim().is_empty() {
-                    self.view.words = Some(clean(&said.text, MAX_WORDS));
+            Said::Message(message) => {
+                if !message.subagent && !message.text.trim().is_empty() {
+                    self.view.words = Some(clean(&message.text, MAX_WORDS));
                     self.changed = true;
                 }
-                for tool in &said.tools {
-                    self.count(&tool.name);
+                for call in &message.calls {
+                    self.count(&call.tool);
                     self.view.step = Some(Step {
-                        tool: tool.name.clone(),
-                        summary: tool.summary.clone(),
+                        tool: call.tool.clone(),
+                        summary: call.summary.clone(),
                     });
                     self.changed = true;
                 }
             }
-            Line::ToolResults(results) => {
-                let failed = results.iter().filter(|result| result.is_error).count();
+            Said::CallEnds(ends) => {
+                let failed = ends.iter().filter(|end| end.failed).count();
                 let failed = u32::try_from(failed).unwrap_or(u32::MAX);
                 self.view.failed_tools = self.view.failed_tools.saturating_add(failed);
                 self.changed |= failed > 0;
             }
-            Line::TurnEnd(end) => {
+            Said::TurnEnd(end) => {
                 self.view.cost_usd = end.cost_usd.or(self.view.cost_usd);
                 self.view.step = None;
                 self.changed = true;
             }
-            Line::Mode(_)
-            | Line::Retry(_)
-            | Line::Background(_)
-            | Line::Request(_)
-            | Line::Withdrawn { .. }
-            | Line::Reply(_)
-            | Line::Text { .. }
-            | Line::Other { .. } => {}
+            Said::Mode(_)
+            | Said::Retry(_)
+            | Said::Background(_)
+            | Said::Request(_)
+            | Said::Withdrawn { .. }
+            | Said::Reply(_)
+            | Said::Text { .. }
+            | Said::Other { .. } => {}
         }
     }
 
@@ -167,11 +167,11 @@ mod tests {
     use crate::claude::stream::parse;
     use serde_json::{Value, json};
 
-    fn line(value: &Value) -> Line {
+    fn line(value: &Value) -> Said {
         parse(value.to_string().as_bytes()).expect("a line")
     }
 
-    fn tool(name: &str) -> Line {
+    fn tool(name: &str) -> Said {
         line(
             &json!({"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":name,"input":{"command":"ls"}}]}}),
         )

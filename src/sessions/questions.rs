@@ -6,16 +6,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::talk::Verdict;
+use crate::talk::Mode;
 
-pub mod claude;
+pub mod call;
+pub mod form;
 mod read;
 pub mod script;
 
 pub const MAX_QUESTIONS: usize = 4;
 /// Longer than any answer a person types, and small beside a prompt.
 pub const MAX_ANSWER: usize = 20_000;
-/// What Claude hears where nobody says what to change.
+/// What the agent hears where nobody says what to change.
 pub const KEEP_PLANNING: &str = "Keep planning; the plan is not approved yet.";
 
 /// One card: one to four questions, answered together.
@@ -287,7 +288,7 @@ impl Question {
 /// Whoever asks by a tool call, and how the answer goes back to them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asker {
-    Claude(claude::Asked),
+    Agent(call::Asked),
     Script,
 }
 
@@ -297,8 +298,8 @@ pub fn of(tool: &str, input: &Value) -> Option<(Ask, Asker)> {
     if tool == script::TOOL {
         return Some((script::parse(input)?, Asker::Script));
     }
-    let (ask, asked) = claude::tool(tool, input)?;
-    Some((ask, Asker::Claude(asked)))
+    let (ask, asked) = call::read(tool, input)?;
+    Some((ask, Asker::Agent(asked)))
 }
 
 /// What a person decided, in words that can be kept: the same words give the
@@ -326,25 +327,24 @@ impl Ask {
         )
     }
 
-    /// The allow that carries kept answers back, as the hook prints it: the
-    /// input, and permission updates for it to apply.
-    pub fn answered(&self, asker: &Asker, words: &[String]) -> (Value, Vec<Value>) {
-        let verdict = match asker {
-            Asker::Script => return (serde_json::json!({"answers": words}), Vec::new()),
-            Asker::Claude(claude::Asked::Questions(these)) => these.answered(words),
-            Asker::Claude(claude::Asked::Plan(plan)) => {
-                let edits = Tap::ApprovePlanAndEdits.as_name();
-                plan.approved(words.first() == Some(&edits))
+    /// The allow that carries kept answers back: the input, and the mode that
+    /// the agent is to go on in.
+    pub fn answered(&self, asker: &Asker, words: &[String]) -> (Value, Option<Mode>) {
+        match asker {
+            Asker::Script => (serde_json::json!({"answers": words}), None),
+            Asker::Agent(call::Asked::Questions(these)) => (these.answered(words), None),
+            Asker::Agent(call::Asked::Plan(plan)) => (plan.approved(), mode_after(words)),
+            Asker::Agent(call::Asked::Fields(fields)) => {
+                (Value::Object(form::content(fields, words)), None)
             }
-            Asker::Claude(claude::Asked::Fields(fields)) => {
-                return (Value::Object(claude::content(fields, words)), Vec::new());
-            }
-        };
-        match verdict {
-            Verdict::Allow { input, permissions } => (input, permissions),
-            Verdict::Deny { .. } => (Value::Null, Vec::new()),
         }
     }
+}
+
+/// The mode that goes with an approved plan, by the words that are kept of it.
+pub fn mode_after(words: &[String]) -> Option<Mode> {
+    let edits = Tap::ApprovePlanAndEdits.as_name();
+    (words.first() == Some(&edits)).then_some(Mode::AcceptEdits)
 }
 
 impl Question {

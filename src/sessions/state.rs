@@ -12,10 +12,10 @@ mod effect;
 mod turn;
 
 pub use effect::{
-    AskEnding, ChildNo, Effect, Fate, Finish, How, Input, Notice, Order, Text, Unanswered,
+    AskEnding, ChildNo, Effect, Fate, Finish, Input, Notice, Order, Text, Unanswered,
 };
 
-use crate::talk::{Event, Line, Mode, Opening, Say, Verdict};
+use crate::talk::{Event, Mode, Opening, Said, Say, Verdict};
 use asks::Open;
 use turn::Running;
 
@@ -65,7 +65,7 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
     pub conversation: SessionId,
-    /// Whether Claude Code has a conversation under this id.
+    /// Whether the agent has a conversation under this id.
     pub begun: bool,
     pub mode: Mode,
     pub running: bool,
@@ -308,7 +308,7 @@ impl Session {
         }
         match event {
             Event::Ended(exit) => self.ended(exit, now, out),
-            Event::Line(line) => self.line(child, line, now, out),
+            Event::Said(said) => self.said(child, said, now, out),
             Event::Unreadable => {}
             Event::TooLong { bytes, request } => {
                 if matches!(self.state, State::Stopping { .. }) {
@@ -326,18 +326,18 @@ impl Session {
         }
     }
 
-    fn line(&mut self, child: ChildNo, line: Line, now: Millis, out: &mut Vec<Effect>) {
-        match &line {
-            Line::Init(init) => {
+    fn said(&mut self, child: ChildNo, said: Said, now: Millis, out: &mut Vec<Effect>) {
+        match &said {
+            Said::Began(began) => {
                 self.begun = true;
-                if let Some(id) = &init.session {
+                if let Some(id) = &began.session {
                     self.conversation = id.clone();
                 }
-                self.take_mode(init.mode.as_deref());
+                self.take_mode(began.mode);
             }
-            Line::Mode(mode) => self.take_mode(Some(mode)),
-            Line::Background(tasks) => self.background.clone_from(tasks),
-            Line::Reply(reply) => {
+            Said::Mode(mode) => self.take_mode(Some(*mode)),
+            Said::Background(tasks) => self.background.clone_from(tasks),
+            Said::Reply(reply) => {
                 let order = self
                     .mode_orders
                     .iter()
@@ -349,19 +349,19 @@ impl Session {
                     }
                 }
             }
-            Line::Assistant(_)
-            | Line::ToolResults(_)
-            | Line::TurnEnd(_)
-            | Line::Request(_)
-            | Line::Withdrawn { .. }
-            | Line::Retry(_)
-            | Line::Text { .. }
-            | Line::Other { .. } => {}
+            Said::Message(_)
+            | Said::CallEnds(_)
+            | Said::TurnEnd(_)
+            | Said::Request(_)
+            | Said::Withdrawn { .. }
+            | Said::Retry(_)
+            | Said::Text { .. }
+            | Said::Other { .. } => {}
         }
         // A background task of the agent can begin a turn that nobody asked for.
         let wakes = matches!(
-            &line,
-            Line::Init(_) | Line::Assistant(_) | Line::Request(_) | Line::TurnEnd(_)
+            &said,
+            Said::Began(_) | Said::Message(_) | Said::Request(_) | Said::TurnEnd(_)
         );
         if wakes && matches!(self.state, State::Resting { .. }) {
             let run = Running::new(child, self.task_began, now, self.limits.progress);
@@ -371,30 +371,30 @@ impl Session {
             return;
         };
         run.seen = now;
-        run.progress.see(&line);
-        match line {
-            Line::Assistant(said) => {
-                if !said.subagent && !said.text.trim().is_empty() {
-                    run.words = Some(said.text);
+        run.progress.see(&said);
+        match said {
+            Said::Message(message) => {
+                if !message.subagent && !message.text.trim().is_empty() {
+                    run.words = Some(message.text);
                 }
             }
-            Line::Text { uuid, stage } => run.staged(&uuid, stage, out),
-            Line::TurnEnd(end) => return self.turn_end(&end, now, out),
-            Line::Request(request) => self.request(child, request, now, out),
-            Line::Withdrawn { request } => self.withdrawn(&request, out),
-            Line::Init(_)
-            | Line::Mode(_)
-            | Line::Retry(_)
-            | Line::Background(_)
-            | Line::ToolResults(_)
-            | Line::Reply(_)
-            | Line::Other { .. } => {}
+            Said::Text { uuid, stage } => run.staged(&uuid, stage, out),
+            Said::TurnEnd(end) => return self.turn_end(&end, now, out),
+            Said::Request(request) => self.request(child, request, now, out),
+            Said::Withdrawn { request } => self.withdrawn(&request, out),
+            Said::Began(_)
+            | Said::Mode(_)
+            | Said::Retry(_)
+            | Said::Background(_)
+            | Said::CallEnds(_)
+            | Said::Reply(_)
+            | Said::Other { .. } => {}
         }
         self.show(now, out);
     }
 
-    fn take_mode(&mut self, mode: Option<&str>) {
-        if let Some(mode) = mode.and_then(Mode::parse)
+    fn take_mode(&mut self, mode: Option<Mode>) {
+        if let Some(mode) = mode
             && self.mode_orders.is_empty()
         {
             self.mode = mode;

@@ -3,8 +3,8 @@
 
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Unclear;
-use crate::sessions::state::{How, Notice, Status};
-use crate::talk::Mode;
+use crate::sessions::state::{Notice, Status};
+use crate::talk::{How, Mode};
 use crate::text::{Text, grouped};
 
 pub const RECEIVED: Text = Text::new("已收到你的回复，继续执行...", "Got your reply, going on");

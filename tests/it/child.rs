@@ -10,7 +10,7 @@ use nod::child::process::Grace;
 use nod::claude::launch::{Launch, Permissions};
 use nod::claude::process::{Child, start};
 use nod::ids::SessionId;
-use nod::talk::{Event, Exit, Line, Mode, Opening, Say, Verdict, Wanted};
+use nod::talk::{Event, Exit, Mode, Opening, Said, Say, Verdict, Wanted};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -89,7 +89,7 @@ async fn rest(child: &mut Child) -> (Vec<Event>, Exit) {
 }
 
 fn other(kind: &str) -> Event {
-    Event::Line(Line::Other {
+    Event::Said(Said::Other {
         kind: kind.to_owned(),
     })
 }
@@ -112,8 +112,11 @@ async fn a_child_is_started_asked_and_answered() {
         text: "你好".to_owned(),
     };
     child.say.send(text.to_line()).await.unwrap();
-    assert!(matches!(next(&mut child).await, Event::Line(Line::Init(_))));
-    let Event::Line(Line::Request(request)) = next(&mut child).await else {
+    assert!(matches!(
+        next(&mut child).await,
+        Event::Said(Said::Began(_))
+    ));
+    let Event::Said(Said::Request(request)) = next(&mut child).await else {
         panic!("no request")
     };
     let Wanted::Tool(tool) = request.what else {
@@ -123,11 +126,11 @@ async fn a_child_is_started_asked_and_answered() {
         request: request.id,
         verdict: Verdict::Allow {
             input: tool.input,
-            permissions: Vec::new(),
+            updates: Vec::new(),
         },
     };
     child.say.send(say.to_line()).await.unwrap();
-    let Event::Line(Line::TurnEnd(end)) = next(&mut child).await else {
+    let Event::Said(Said::TurnEnd(end)) = next(&mut child).await else {
         panic!("no end of the turn")
     };
     assert_eq!(end.text.as_deref(), Some("done"));

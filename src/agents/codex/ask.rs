@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use crate::approvals::request::Digest;
 use crate::rules::Leaves;
-use crate::sessions::questions;
-use crate::sessions::questions::claude::ELICITATION as ELICITATION_CALL;
+use crate::sessions::questions::{self, call, form as filled};
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 const FILE_CHANGE: &str = "item/fileChange/requestApproval";
@@ -19,9 +18,6 @@ const ELICITATION: &str = "mcpServer/elicitation/request";
 /// The calls that we make of a file change and of a wish for permissions.
 pub const PATCH: &str = "Patch";
 pub const PERMISSION_WISH: &str = "CodexPermissions";
-
-/// Its questions are those of Claude Code's call.
-const QUESTIONS_CALL: &str = "AskUserQuestion";
 
 /// What the name of each of its requests begins with.
 pub const NAMES: &str = "codex-";
@@ -199,7 +195,7 @@ fn permissions(params: &Value) -> Made {
     Some((PERMISSION_WISH, input, leaves, kind))
 }
 
-/// Codex's questions as those of Claude Code, which the cards know. A secret,
+/// Codex's questions as the call that the cards know. A secret,
 /// and what they can't hold, is for the terminal alone.
 fn questions(params: &Value) -> Made {
     let mut ids = Vec::new();
@@ -228,9 +224,9 @@ fn questions(params: &Value) -> Made {
         }));
     }
     let input = json!({"questions": asked});
-    questions::of(QUESTIONS_CALL, &input)?;
+    questions::of(call::QUESTIONS, &input)?;
     Some((
-        QUESTIONS_CALL,
+        call::QUESTIONS,
         input,
         Leaves::default(),
         Kind::Questions(ids),
@@ -266,7 +262,7 @@ fn elicitation(params: &Value) -> Made {
     ))
 }
 
-/// A form as that of Claude Code, which the cards know; what they can't hold,
+/// A form as the call that the cards know; what they can't hold,
 /// and what holds more than a form, is for the terminal.
 fn form(params: &Value) -> Made {
     let known = |key: &str| {
@@ -284,8 +280,8 @@ fn form(params: &Value) -> Made {
         "message": text(params, "message").unwrap_or_default(),
         "requested_schema": params["requestedSchema"],
     });
-    questions::of(ELICITATION_CALL, &input)?;
-    Some((ELICITATION_CALL, input, Leaves::default(), Kind::Form))
+    questions::of(filled::CALL, &input)?;
+    Some((filled::CALL, input, Leaves::default(), Kind::Form))
 }
 
 impl Ask {
@@ -324,11 +320,11 @@ impl Ask {
             // As the terminal does when its dialog is left without an answer.
             (Kind::Questions(_), D::Deny | D::Interrupt) => Some(json!({"answers": {}})),
             (Kind::Form, D::Answers(answers)) => {
-                let (_, asked) = questions::claude::tool(ELICITATION_CALL, &self.input)?;
-                let questions::claude::Asked::Fields(fields) = asked else {
+                let (_, asked) = call::read(filled::CALL, &self.input)?;
+                let call::Asked::Fields(fields) = asked else {
                     return None;
                 };
-                let content = questions::claude::content(&fields, answers);
+                let content = filled::content(&fields, answers);
                 Some(json!({"action": "accept", "content": content}))
             }
             (Kind::Elicitation, D::Once) => Some(json!({"action": "accept", "content": {}})),

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 
 use super::ask::{self, Ask, Decision, Reading};
 use super::wire::{self, Incoming};
+use crate::talk::How;
 use crate::text::secrets;
 pub use manner::Manner;
-pub use told::{Over, Told};
+pub use told::Told;
 
 /// Requests that may be open at once, and file changes remembered.
 const MAX_OPEN: usize = 64;
@@ -94,7 +95,7 @@ pub struct Chat {
     changes: VecDeque<(String, Value)>,
     plan: Option<String>,
     /// The plan's name, and how its turn ended.
-    planned: Option<(String, Over)>,
+    planned: Option<(String, How)>,
     out: Vec<Told>,
 }
 
@@ -273,7 +274,7 @@ impl Chat {
             (Call::Start { tag }, Err(why)) => {
                 self.starting = false;
                 self.out.extend(tag.map(Told::Taken));
-                let (how, text) = (Over::Failed, Some(plain(&why)));
+                let (how, text) = (How::Failed, Some(plain(&why)));
                 self.out.push(Told::TurnOver { how, text });
             }
             (Call::Steer { tag, .. }, Ok(_)) => self.out.push(Told::Taken(tag)),

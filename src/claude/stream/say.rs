@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::talk::{Elicited, Say, Verdict};
+use crate::talk::{Filled, Say, Verdict};
 
 impl Verdict {
     fn to_json(&self) -> Value {
         match self {
-            Self::Allow { input, permissions } => {
+            Self::Allow { input, updates } => {
                 let mut out = json!({"behavior": "allow", "updatedInput": input});
-                if !permissions.is_empty() {
-                    out["updatedPermissions"] = Value::Array(permissions.clone());
+                if !updates.is_empty() {
+                    out["updatedPermissions"] = Value::Array(updates.clone());
                 }
                 out
             }
@@ -35,9 +35,6 @@ impl Say {
 
     fn to_json(&self) -> Value {
         match self {
-            Self::Initialize { request } => {
-                order(request, &json!({"subtype": "initialize", "hooks": null}))
-            }
             Self::Text { uuid, text } => json!({
                 "type": "user",
                 "session_id": "",
@@ -47,23 +44,23 @@ impl Say {
                 "client_composed": true,
             }),
             Self::Verdict { request, verdict } => answer(request, &verdict.to_json()),
-            Self::Elicited {
+            Self::Filled {
                 request,
                 answer: said,
             } => {
                 let body = match said {
-                    Elicited::Accept(content) => json!({"action": "accept", "content": content}),
-                    Elicited::Decline => json!({"action": "decline"}),
-                    Elicited::Cancel => json!({"action": "cancel"}),
+                    Filled::Accept(content) => json!({"action": "accept", "content": content}),
+                    Filled::Decline => json!({"action": "decline"}),
+                    Filled::Cancel => json!({"action": "cancel"}),
                 };
                 answer(request, &body)
             }
-            Self::Unsupported { request, subtype } => json!({
+            Self::Unsupported { request, kind } => json!({
                 "type": "control_response",
                 "response": {
                     "subtype": "error",
                     "request_id": request,
-                    "error": format!("nod does not serve `{subtype}` requests"),
+                    "error": format!("nod does not serve `{kind}` requests"),
                 },
             }),
             Self::Interrupt { request } => order(request, &json!({"subtype": "interrupt"})),
@@ -101,10 +98,6 @@ mod tests {
     fn every_order_has_the_observed_shape() {
         let request = || "nod-1".to_owned();
         check(
-            &Say::Initialize { request: request() },
-            &json!({"type":"control_request","request_id":"nod-1","request":{"subtype":"initialize","hooks":null}}),
-        );
-        check(
             &Say::Text {
                 uuid: "u".to_owned(),
                 text: "两行\nsecond".to_owned(),
@@ -125,7 +118,7 @@ mod tests {
         check(
             &Say::Unsupported {
                 request: request(),
-                subtype: "mcp_message".to_owned(),
+                kind: "mcp_message".to_owned(),
             },
             &json!({"type":"control_response","response":{"subtype":"error","request_id":"nod-1","error":"nod does not serve `mcp_message` requests"}}),
         );
@@ -141,7 +134,7 @@ mod tests {
         check(
             &verdict(Verdict::Allow {
                 input: json!({"command": "ls"}),
-                permissions: Vec::new(),
+                updates: Vec::new(),
             }),
             &wrap(json!({"behavior":"allow","updatedInput":{"command":"ls"}})),
         );
@@ -149,7 +142,7 @@ mod tests {
         check(
             &verdict(Verdict::Allow {
                 input: json!({}),
-                permissions: vec![mode.clone()],
+                updates: vec![mode.clone()],
             }),
             &wrap(json!({"behavior":"allow","updatedInput":{},"updatedPermissions":[mode]})),
         );
@@ -167,13 +160,13 @@ mod tests {
         let content = json!({"name": "x"}).as_object().cloned().unwrap();
         for (answer, body) in [
             (
-                Elicited::Accept(content),
+                Filled::Accept(content),
                 json!({"action":"accept","content":{"name":"x"}}),
             ),
-            (Elicited::Decline, json!({"action":"decline"})),
-            (Elicited::Cancel, json!({"action":"cancel"})),
+            (Filled::Decline, json!({"action":"decline"})),
+            (Filled::Cancel, json!({"action":"cancel"})),
         ] {
-            let say = Say::Elicited {
+            let say = Say::Filled {
                 request: "r".to_owned(),
                 answer,
             };

@@ -1,4 +1,4 @@
-//! The lines as they stand on the wire, and how each becomes a [`Line`].
+//! The lines as they stand on the wire, and how each becomes something [`Said`].
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::summary;
 use crate::ids::SessionId;
 use crate::talk::{
-    Assistant, Init, Line, MAX_SUMMARY, Reply, Request, Retry, Stage, ToolResult, ToolUse, TurnEnd,
-    Wanted,
+    Began, Call, CallEnd, Form, How, MAX_SUMMARY, Message, Mode, Reply, Request, Retry, Said,
+    Stage, ToolRequest, TurnEnd, Wanted,
 };
 use crate::text::clean;
 
@@ -28,19 +28,14 @@ pub(super) struct WireInit {
     model: Option<String>,
     #[serde(rename = "permissionMode")]
     mode: Option<String>,
-    claude_code_version: Option<String>,
-    #[serde(default)]
-    tools: Vec<String>,
 }
 
-impl From<WireInit> for Line {
+impl From<WireInit> for Said {
     fn from(wire: WireInit) -> Self {
-        Self::Init(Init {
+        Self::Began(Began {
             session: session(wire.session_id),
             model: wire.model,
-            mode: wire.mode,
-            version: wire.claude_code_version,
-            tools: wire.tools,
+            mode: wire.mode.as_deref().and_then(Mode::parse),
         })
     }
 }
@@ -48,7 +43,14 @@ impl From<WireInit> for Line {
 #[derive(Deserialize)]
 pub(super) struct WireStatus {
     #[serde(rename = "permissionMode")]
-    pub(super) mode: Option<String>,
+    mode: Option<String>,
+}
+
+impl WireStatus {
+    /// `None` for a mode that a session of nod's does not have.
+    pub(super) fn mode(&self) -> Option<Mode> {
+        self.mode.as_deref().and_then(Mode::parse)
+    }
 }
 
 /// Read field by field: whatever is missing, that it is tried again is known.
@@ -74,7 +76,7 @@ struct WireTask {
     description: Option<String>,
 }
 
-impl From<WireBackground> for Line {
+impl From<WireBackground> for Said {
     fn from(wire: WireBackground) -> Self {
         let tasks = wire.tasks.into_iter().take(MAX_TASKS);
         let names = tasks.map(|task| {
@@ -90,8 +92,6 @@ pub(super) struct WireMessage {
     message: WireContent,
     #[serde(default)]
     parent_tool_use_id: Option<String>,
-    #[serde(default)]
-    is_api_error_message: bool,
 }
 
 #[derive(Deserialize)]
@@ -133,11 +133,10 @@ pub(super) struct WireBlock {
 }
 
 impl WireMessage {
-    pub(super) fn into_assistant(self) -> Assistant {
-        let mut said = Assistant {
+    pub(super) fn into_assistant(self) -> Message {
+        let mut said = Message {
             subagent: self.parent_tool_use_id.is_some(),
-            api_error: self.is_api_error_message,
-            ..Assistant::default()
+            ..Message::default()
         };
         match self.message.content {
             WireBlocks::Text(text) => said.text = text,
@@ -150,10 +149,10 @@ impl WireMessage {
                             }
                             said.text.push_str(&text);
                         }
-                        ("tool_use", _, Some(name)) => said.tools.push(ToolUse {
+                        ("tool_use", _, Some(name)) => said.calls.push(Call {
                             id: block.id.unwrap_or_default(),
                             summary: summary(&name, &block.input),
-                            name: clean(&name, MAX_SUMMARY),
+                            tool: clean(&name, MAX_SUMMARY),
                         }),
                         _ => {}
                     }
@@ -164,16 +163,16 @@ impl WireMessage {
         said
     }
 
-    pub(super) fn into_results(self) -> Vec<ToolResult> {
+    pub(super) fn into_results(self) -> Vec<CallEnd> {
         let WireBlocks::Blocks(blocks) = self.message.content else {
             return Vec::new();
         };
         blocks
             .into_iter()
             .filter(|block| block.kind == "tool_result")
-            .map(|block| ToolResult {
+            .map(|block| CallEnd {
                 id: block.tool_use_id.unwrap_or_default(),
-                is_error: block.is_error.unwrap_or(false),
+                failed: block.is_error.unwrap_or(false),
             })
             .collect()
     }
@@ -183,27 +182,25 @@ impl WireMessage {
 /// be seen, or the session would wait for ever.
 pub(super) fn turn_end(wire: &Value) -> TurnEnd {
     let text = |field: &str| wire[field].as_str().filter(|t| !t.is_empty());
+    let errors = wire["errors"].as_array().into_iter().flatten();
     TurnEnd {
-        subtype: text("subtype").unwrap_or_default().to_owned(),
-        is_error: wire["is_error"].as_bool().unwrap_or(true),
+        how: match text("terminal_reason") {
+            Some(reason) if reason.starts_with("aborted") => How::Interrupted,
+            Some("api_error") => How::ApiError,
+            _ if wire["is_error"].as_bool().unwrap_or(true) => How::Failed,
+            _ => How::Done,
+        },
         text: text("result").map(str::to_owned),
-        reason: text("terminal_reason").map(str::to_owned),
-        errors: wire["errors"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
         cost_usd: wire["total_cost_usd"].as_f64(),
         turns: wire["num_turns"]
             .as_u64()
             .map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        duration_ms: wire["duration_ms"].as_u64().unwrap_or_default(),
-        session: session(text("session_id").map(str::to_owned)),
         queued: wire["queued_turn_count"]
             .as_u64()
             .map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        is_unknown_session: errors
+            .filter_map(Value::as_str)
+            .any(|error| error.starts_with("No conversation found")),
     }
 }
 
@@ -213,27 +210,62 @@ pub(super) struct WireRequest {
     request: Value,
 }
 
-impl From<WireRequest> for Line {
+impl From<WireRequest> for Said {
     fn from(wire: WireRequest) -> Self {
         let subtype = wire.request["subtype"]
             .as_str()
             .unwrap_or_default()
             .to_owned();
         let what = match subtype.as_str() {
-            "can_use_tool" => serde_json::from_value(wire.request)
-                .ok()
-                .map(|tool| Wanted::Tool(Box::new(tool))),
-            "elicitation" => serde_json::from_value(wire.request)
-                .ok()
-                .map(|asked| Wanted::Elicitation(Box::new(asked))),
+            "can_use_tool" => WireTool::deserialize(wire.request).ok().map(Into::into),
+            "elicitation" => WireForm::deserialize(wire.request).ok().map(Into::into),
             _ => None,
         };
         Self::Request(Request {
             id: wire.request_id,
             what: what.unwrap_or_else(|| Wanted::Other {
-                subtype: clean(&subtype, 80),
+                kind: clean(&subtype, 80),
             }),
         })
+    }
+}
+
+#[derive(Deserialize)]
+struct WireTool {
+    tool_name: String,
+    #[serde(default)]
+    input: Value,
+    #[serde(default)]
+    agent_id: Option<String>,
+}
+
+impl From<WireTool> for Wanted {
+    fn from(wire: WireTool) -> Self {
+        Self::Tool(Box::new(ToolRequest {
+            tool: wire.tool_name,
+            input: wire.input,
+            agent: wire.agent_id,
+        }))
+    }
+}
+
+#[derive(Deserialize)]
+struct WireForm {
+    #[serde(default)]
+    mcp_server_name: Option<String>,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    requested_schema: Value,
+}
+
+impl From<WireForm> for Wanted {
+    fn from(wire: WireForm) -> Self {
+        Self::Form(Box::new(Form {
+            server: wire.mcp_server_name,
+            message: wire.message,
+            schema: wire.requested_schema,
+        }))
     }
 }
 
@@ -252,29 +284,13 @@ pub(super) struct WireReplyBody {
     request_id: String,
     #[serde(default)]
     error: Option<String>,
-    #[serde(default)]
-    error_code: Option<String>,
-    #[serde(default)]
-    response: Option<WireReplyFields>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct WireReplyFields {
-    mode: Option<String>,
-    current_permission_mode: Option<String>,
-    claude_code_version: Option<String>,
-}
-
-impl From<WireReply> for Line {
+impl From<WireReply> for Said {
     fn from(wire: WireReply) -> Self {
-        let fields = wire.response.response.unwrap_or_default();
         Self::Reply(Reply {
             request: wire.response.request_id,
             error: wire.response.error,
-            error_code: wire.response.error_code,
-            mode: fields.mode.or(fields.current_permission_mode),
-            version: fields.claude_code_version,
         })
     }
 }
@@ -286,7 +302,7 @@ pub(super) struct WireLifecycle {
 }
 
 impl WireLifecycle {
-    pub(super) fn into_line(self) -> Option<Line> {
+    pub(super) fn into_line(self) -> Option<Said> {
         let stage = match self.state.as_str() {
             "queued" => Stage::Queued,
             "started" => Stage::Started,
@@ -294,7 +310,7 @@ impl WireLifecycle {
             "cancelled" => Stage::Cancelled,
             _ => return None,
         };
-        Some(Line::Text {
+        Some(Said::Text {
             uuid: self.command_uuid,
             stage,
         })

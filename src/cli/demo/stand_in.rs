@@ -383,10 +383,10 @@ fn language(text: &str) -> Lang {
 mod tests {
     use super::*;
     use crate::claude::stream::parse;
-    use crate::talk::{Line, Mode, Say, Stage, Verdict, Wanted};
+    use crate::talk::{How, Mode, Said, Say, Stage, Verdict, Wanted};
 
     /// Everything the stand-in says to these orders, as nod reads it.
-    fn said(orders: &[Say], pace: Duration) -> Vec<Line> {
+    fn said(orders: &[Say], pace: Duration) -> Vec<Said> {
         let (tell, heard) = mpsc::sync_channel(MAX_WAITING);
         for order in orders {
             let line = hear(&order.to_line()).expect("it hears what nod writes");
@@ -396,7 +396,7 @@ mod tests {
         let mut lines = Vec::new();
         let say = |line: Value| lines.push(parse(line.to_string().as_bytes()).expect("a line"));
         StandIn::new(heard, say, pace).play();
-        let strange = |line: &&Line| matches!(line, Line::Other { .. });
+        let strange = |line: &&Said| matches!(line, Said::Other { .. });
         assert_eq!(lines.iter().find(strange), None, "nod knows every line");
         lines
     }
@@ -416,8 +416,8 @@ mod tests {
     }
 
     fn allow(request: &str, input: Value) -> Say {
-        let permissions = Vec::new();
-        verdict(request, Verdict::Allow { input, permissions })
+        let updates = Vec::new();
+        verdict(request, Verdict::Allow { input, updates })
     }
 
     fn interrupt() -> Say {
@@ -426,9 +426,9 @@ mod tests {
         }
     }
 
-    fn asked(lines: &[Line]) -> Vec<(&str, &str)> {
+    fn asked(lines: &[Said]) -> Vec<(&str, &str)> {
         let requests = lines.iter().filter_map(|line| match line {
-            Line::Request(request) => Some(request),
+            Said::Request(request) => Some(request),
             _ => None,
         });
         let tools = requests.filter_map(|request| match &request.what {
@@ -438,9 +438,9 @@ mod tests {
         tools.collect()
     }
 
-    fn results(lines: &[Line]) -> Vec<&str> {
+    fn results(lines: &[Said]) -> Vec<&str> {
         let ends = lines.iter().filter_map(|line| match line {
-            Line::TurnEnd(end) => end.text.as_deref(),
+            Said::TurnEnd(end) => end.text.as_deref(),
             _ => None,
         });
         ends.collect()
@@ -469,8 +469,9 @@ mod tests {
         }
     }
 
-    fn interrupted(lines: &[Line]) -> usize {
-        let aborted = |line: &&Line| matches!(line, Line::TurnEnd(end) if end.was_interrupted());
+    fn interrupted(lines: &[Said]) -> usize {
+        let aborted =
+            |line: &&Said| matches!(line, Said::TurnEnd(end) if end.how == How::Interrupted);
         lines.iter().filter(aborted).count()
     }
 
@@ -479,7 +480,7 @@ mod tests {
         let orders = [text("价格"), interrupt(), text("然后？")];
         let lines = said(&orders, Duration::ZERO);
         assert_eq!(interrupted(&lines), 1);
-        let withdrawn = Line::Withdrawn {
+        let withdrawn = Said::Withdrawn {
             request: "ask-2".to_owned(),
         };
         assert!(lines.contains(&withdrawn), "{lines:?}");
@@ -510,7 +511,7 @@ mod tests {
         let stages: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
-                Line::Text { uuid, stage } => Some((uuid.as_str(), *stage)),
+                Said::Text { uuid, stage } => Some((uuid.as_str(), *stage)),
                 _ => None,
             })
             .collect();
@@ -528,15 +529,15 @@ mod tests {
         let modes: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
-                Line::Init(init) => init.mode.as_deref(),
+                Said::Began(began) => began.mode,
                 _ => None,
             })
             .collect();
-        assert_eq!(modes, ["default", "plan"]);
+        assert_eq!(modes, [Mode::Default, Mode::Plan]);
         let queued: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
-                Line::TurnEnd(end) => Some(end.queued),
+                Said::TurnEnd(end) => Some(end.queued),
                 _ => None,
             })
             .collect();

@@ -36,7 +36,7 @@ impl Ask {
             id,
             tool: request.tool,
             input: request.input,
-            agent: request.agent_id,
+            agent: request.agent,
             by: Agent::default(),
             deadline,
         }
@@ -120,19 +120,19 @@ pub(super) fn heard(
             why,
         })
     };
-    let permissions = || match &answer.extras.updated_permissions {
+    let updates = || match &answer.extras.updated_permissions {
         Some(Value::Array(updates)) => updates.clone(),
         Some(_) | None => Vec::new(),
     };
     match &answer.ending {
         Ending::Allowed { .. } if answer.digest == Digest::of(input) => decided(Verdict::Allow {
             input: input.clone(),
-            permissions: permissions(),
+            updates: updates(),
         }),
         Ending::Answered { .. } => match &answer.extras.updated_input {
             Some(input) => decided(Verdict::Allow {
                 input: input.clone(),
-                permissions: permissions(),
+                updates: updates(),
             }),
             None => unanswered(Unanswered::NotShown),
         },
@@ -234,7 +234,7 @@ mod tests {
         };
         let expected = Verdict::Allow {
             input: shown.clone(),
-            permissions: vec![rule],
+            updates: vec![rule],
         };
         assert_eq!(
             verdict(meaning("Bash", &shown, allowed(), extras.clone())),

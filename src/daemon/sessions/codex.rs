@@ -1,7 +1,6 @@
 //! A session of a chat with Codex: its messages in the words that sessions
 //! know, and their orders in its own.
 
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -9,15 +8,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::agents::codex::ask::{Ask, Decision};
-use crate::agents::codex::chat::{Chat, Manner, Opening, Over, Told};
+use crate::agents::codex::chat::{Chat, Manner, Opening, Told};
 use crate::agents::codex::pipe::{self, Heard};
 use crate::child::process::{Child, Grace, Launch};
-use crate::claude::asking::EXIT_PLAN_MODE;
 use crate::daemon::codex::Hosted;
 use crate::ids::SessionId;
+use crate::sessions::questions;
 use crate::talk::{
-    Assistant, Elicitation, Elicited, Event, Exit, Init, Line, MAX_SUMMARY, Mode, Reply, Request,
-    Retry, Say, Stage, ToolRequest, ToolResult, ToolUse, TurnEnd, Verdict, Wanted,
+    Began, Call, CallEnd, Event, Exit, Filled, Form, MAX_SUMMARY, Message, Mode, Reply, Request,
+    Retry, Said, Say, Stage, ToolRequest, TurnEnd, Verdict, Wanted,
 };
 use crate::text::clean;
 
@@ -150,17 +149,17 @@ impl Driver {
             Say::Verdict { request, verdict } => self.verdict(&request, verdict),
             Say::Interrupt { .. } => self.chat.interrupt(),
             Say::SetMode { request, mode } => self.chat.order(request, manner(mode)),
-            Say::Elicited { request, answer } => {
+            Say::Filled { request, answer } => {
                 let verdict = match answer {
-                    Elicited::Accept(content) => Verdict::Allow {
+                    Filled::Accept(content) => Verdict::Allow {
                         input: Value::Object(content),
-                        permissions: Vec::new(),
+                        updates: Vec::new(),
                     },
-                    Elicited::Decline | Elicited::Cancel => Verdict::deny(""),
+                    Filled::Decline | Filled::Cancel => Verdict::deny(""),
                 };
                 self.verdict(&request, verdict)
             }
-            Say::Initialize { .. } | Say::Unsupported { .. } => Vec::new(),
+            Say::Unsupported { .. } => Vec::new(),
         };
         self.carry_out(acts);
     }
@@ -170,13 +169,9 @@ impl Driver {
         let is_plan = self.asked.remove(name).is_none();
         let decided = self.decided.remove(name);
         match (verdict, decided) {
-            (Verdict::Allow { permissions, .. }, Some((Decision::Answers(_), _))) if is_plan => {
-                let mode = permissions
-                    .iter()
-                    .find_map(|update| update["mode"].as_str());
-                let mode = mode.and_then(Mode::parse).unwrap_or_default();
-                let line = Line::Mode(mode.as_str().to_owned());
-                self.ready.push_back(Event::Line(line));
+            (Verdict::Allow { .. }, Some((Decision::Answers(words), _))) if is_plan => {
+                let mode = questions::mode_after(&words).unwrap_or_default();
+                self.ready.push_back(Event::Said(Said::Mode(mode)));
                 self.chat.carry_out(name, manner(mode))
             }
             (Verdict::Allow { .. }, Some((decision, reason))) => {
@@ -250,10 +245,10 @@ impl Driver {
                     self.path = path;
                     let session = SessionId::parse(&thread).ok();
                     self.thread = Some(thread);
-                    Line::Init(Init {
+                    Said::Began(Began {
                         session,
                         model,
-                        ..Init::default()
+                        ..Began::default()
                     })
                 }
                 Told::Asked(ask) => {
@@ -263,65 +258,66 @@ impl Driver {
                 }
                 Told::Withdrawn(request) => {
                     self.asked.remove(&request);
-                    Line::Withdrawn { request }
+                    Said::Withdrawn { request }
                 }
                 other => match line(other) {
                     Some(line) => line,
                     None => continue,
                 },
             };
-            self.ready.push_back(Event::Line(line));
+            self.ready.push_back(Event::Said(line));
         }
     }
 }
 
 /// What needs no memory.
-fn line(told: Told) -> Option<Line> {
+fn line(told: Told) -> Option<Said> {
     Some(match told {
-        Told::Taken(uuid) => Line::Text {
+        Told::Taken(uuid) => Said::Text {
             uuid,
             stage: Stage::Started,
         },
-        Told::Ordered { tag, refused } => Line::Reply(Reply {
+        Told::Ordered { tag, refused } => Said::Reply(Reply {
             request: tag,
             error: refused,
-            ..Reply::default()
         }),
-        Told::Words(text) => Line::Assistant(Assistant {
+        Told::Words(text) => Said::Message(Message {
             text,
-            ..Assistant::default()
+            ..Message::default()
         }),
-        Told::Tool { id, name, summary } => Line::Assistant(Assistant {
-            tools: vec![ToolUse {
+        Told::Tool { id, name, summary } => Said::Message(Message {
+            calls: vec![Call {
                 id,
-                name,
+                tool: name,
                 summary: clean(&summary, MAX_SUMMARY),
             }],
-            ..Assistant::default()
+            ..Message::default()
         }),
-        Told::ToolFailed(id) => Line::ToolResults(vec![ToolResult { id, is_error: true }]),
-        Told::Retry { attempt, most } => Line::Retry(Retry {
+        Told::ToolFailed(id) => Said::CallEnds(vec![CallEnd { id, failed: true }]),
+        Told::Retry { attempt, most } => Said::Retry(Retry {
             attempt,
             most,
             status: None,
         }),
         // It has its refusal; the session tells of it.
-        Told::CannotAsk => Line::Request(Request {
+        Told::CannotAsk => Said::Request(Request {
             id: UNSHOWN.to_owned(),
-            what: Wanted::Elicitation(Box::new(Elicitation {
+            what: Wanted::Form(Box::new(Form {
                 server: None,
                 message: String::new(),
-                mode: None,
                 schema: Value::Null,
             })),
         }),
-        Told::Planned { name, plan } => Line::Request(Request {
+        Told::Planned { name, plan } => Said::Request(Request {
             id: name,
-            what: Wanted::Tool(Box::new(call(EXIT_PLAN_MODE, json!({"plan": plan}), None))),
+            what: Wanted::Tool(Box::new(call(
+                questions::call::PLAN,
+                json!({"plan": plan}),
+                None,
+            ))),
         }),
-        Told::TurnOver { how, text } => Line::TurnEnd(Box::new(TurnEnd {
-            is_error: how == Over::Failed,
-            reason: (how == Over::Interrupted).then(|| "aborted".to_owned()),
+        Told::TurnOver { how, text } => Said::TurnEnd(Box::new(TurnEnd {
+            how,
             text,
             turns: 1,
             ..TurnEnd::default()
@@ -335,30 +331,24 @@ fn line(told: Told) -> Option<Line> {
     })
 }
 
-fn asks(ask: &Ask, own: Option<&str>) -> Line {
+fn asks(ask: &Ask, own: Option<&str>) -> Said {
     // A subagent has a thread of its own.
     let agent = Some(ask.thread.clone()).filter(|thread| own != Some(thread.as_str()));
-    let form = ask
-        .is_form()
-        .then(|| Elicitation::deserialize(&ask.input).ok());
-    Line::Request(Request {
+    let form = ask.is_form().then(|| questions::form::read(&ask.input));
+    Said::Request(Request {
         id: ask.name.clone(),
         what: match form.flatten() {
-            Some(form) => Wanted::Elicitation(Box::new(form)),
+            Some(form) => Wanted::Form(Box::new(form)),
             None => Wanted::Tool(Box::new(call(&ask.tool, ask.input.clone(), agent))),
         },
     })
 }
 
-fn call(tool: &str, input: Value, agent_id: Option<String>) -> ToolRequest {
+fn call(tool: &str, input: Value, agent: Option<String>) -> ToolRequest {
     ToolRequest {
         tool: tool.to_owned(),
         input,
-        tool_use_id: None,
-        description: None,
-        decision_reason: None,
-        agent_id,
-        wants_a_person: false,
+        agent,
     }
 }
 

@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::{AskEnding, ChildNo, Effect, Notice, Session, State, Unanswered};
 use crate::clock::Millis;
 use crate::ids::RequestId;
-use crate::sessions::questions::Ask;
-use crate::sessions::questions::claude::{self, Asked, Back};
-use crate::talk::{Elicited, Request, Say, ToolRequest, Verdict, Wanted};
+use crate::sessions::questions::call::{self, Asked, Back};
+use crate::sessions::questions::{Ask, form};
+use crate::talk::{Filled, Request, Say, ToolRequest, Verdict, Wanted};
 
 /// Tools that only read pass without asking.
 const READ_ONLY: [&str; 3] = ["Read", "Glob", "Grep"];
@@ -52,7 +52,7 @@ impl Open {
         let request = self.id.as_str().to_owned();
         match back {
             Back::Verdict(verdict) => Say::Verdict { request, verdict },
-            Back::Elicited(answer) => Say::Elicited { request, answer },
+            Back::Filled(answer) => Say::Filled { request, answer },
         }
     }
 }
@@ -76,7 +76,7 @@ impl Session {
             Wanted::Tool(tool) if READ_ONLY.contains(&tool.tool.as_str()) => {
                 let allow = Verdict::Allow {
                     input: tool.input,
-                    permissions: Vec::new(),
+                    updates: Vec::new(),
                 };
                 out.push(verdict(request.id, allow));
             }
@@ -87,9 +87,9 @@ impl Session {
                     out.push(verdict(request.id, deny));
                     return;
                 };
-                let subagent = tool.agent_id.is_some();
+                let subagent = tool.agent.is_some();
                 if needs_words(&tool) {
-                    if let Some(question) = claude::tool(&tool.tool, &tool.input) {
+                    if let Some(question) = call::read(&tool.tool, &tool.input) {
                         let id = (id, subagent);
                         return self.put(id, (tool.tool, tool.input), question, now, out);
                     }
@@ -113,25 +113,22 @@ impl Session {
                     deadline,
                 });
             }
-            Wanted::Elicitation(asked) => {
+            Wanted::Form(asked) => {
                 if let Some(id) = id.filter(|_| room)
-                    && let Some(question) = claude::elicitation(&asked)
+                    && let Some(question) = form::questions(&asked)
                 {
-                    let call = (
-                        claude::ELICITATION.to_owned(),
-                        claude::elicited_input(&asked),
-                    );
+                    let call = (form::CALL.to_owned(), form::input(&asked));
                     return self.put((id, false), call, question, now, out);
                 }
-                out.push(write(Say::Elicited {
+                out.push(write(Say::Filled {
                     request: request.id,
-                    answer: Elicited::Decline,
+                    answer: Filled::Decline,
                 }));
                 out.push(Effect::Tell(Notice::CannotAsk));
             }
-            Wanted::Other { subtype } => out.push(write(Say::Unsupported {
+            Wanted::Other { kind } => out.push(write(Say::Unsupported {
                 request: request.id,
-                subtype,
+                kind,
             })),
         }
     }
@@ -184,12 +181,12 @@ impl Session {
                     ..
                 },
                 verdict,
-            ) => Back::Elicited(match verdict {
+            ) => Back::Filled(match verdict {
                 Verdict::Allow {
                     input: Value::Object(content),
                     ..
-                } => Elicited::Accept(content),
-                Verdict::Allow { .. } | Verdict::Deny { .. } => Elicited::Decline,
+                } => Filled::Accept(content),
+                Verdict::Allow { .. } | Verdict::Deny { .. } => Filled::Decline,
             }),
             (_, verdict) => Back::Verdict(verdict),
         };
@@ -280,8 +277,8 @@ impl Session {
         let over: Vec<Open> = self.asks.extract_if(.., |open| which(open)).collect();
         for open in over {
             let (say, notice) = refusal(&open);
-            // An elicitation's answer can't end the turn; an order can.
-            let interrupt = *ending == AskEnding::TimedOut && matches!(say, Say::Elicited { .. });
+            // A form's answer can't end the turn; an order can.
+            let interrupt = *ending == AskEnding::TimedOut && matches!(say, Say::Filled { .. });
             out.push(Effect::Write { child, say });
             if interrupt {
                 self.orders += 1;
@@ -341,6 +338,5 @@ impl Session {
 
 /// Both tools ignore a plain allow: they want a person's words.
 fn needs_words(tool: &ToolRequest) -> bool {
-    use crate::claude::asking::{ASK_USER_QUESTION, EXIT_PLAN_MODE};
-    [ASK_USER_QUESTION, EXIT_PLAN_MODE].contains(&tool.tool.as_str())
+    [call::QUESTIONS, call::PLAN].contains(&tool.tool.as_str())
 }

@@ -3,7 +3,7 @@
 use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::progress::View;
-use crate::talk::{Event, Mode, Opening, Say, ToolRequest, Verdict};
+use crate::talk::{Event, How, Mode, Opening, Say, ToolRequest, Verdict};
 use serde_json::Value;
 
 /// One child of a session; a later child has a higher number.
@@ -131,14 +131,6 @@ pub struct Finish {
     pub answer: Option<String>,
     pub turns: u32,
     pub view: View,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    Done,
-    Interrupted,
-    ApiError,
-    Failed,
 }
 
 /// Something a person in the chat must be told.

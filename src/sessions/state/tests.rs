@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::claude::stream::parse;
-use crate::talk::{Elicited, Exit};
+use crate::talk::{Exit, Filled, How};
 use serde_json::{Value, json};
 
 mod background;
@@ -26,7 +26,7 @@ fn text(uuid: &str) -> Input {
 fn line(child: ChildNo, value: &Value) -> Input {
     Input::Child {
         child,
-        event: Event::Line(parse(value.to_string().as_bytes()).expect("a line")),
+        event: Event::Said(parse(value.to_string().as_bytes()).expect("a line")),
     }
 }
 
@@ -70,7 +70,7 @@ fn answered(id: &str) -> Input {
         ask: ask(id),
         verdict: Verdict::Allow {
             input: json!({"answers": {"Which?": "B"}}),
-            permissions: Vec::new(),
+            updates: Vec::new(),
         },
     }
 }
@@ -157,7 +157,7 @@ fn confirmation_goes_through_the_desk() {
     assert_eq!(session.status(), Status::WaitingForConfirmation);
     let verdict = Verdict::Allow {
         input: json!({"command":"ls"}),
-        permissions: Vec::new(),
+        updates: Vec::new(),
     };
     let effects = session.on(
         Input::Decided {
@@ -234,7 +234,7 @@ fn an_approval_times_out_as_an_honest_denial_and_the_turn_goes_on() {
         ask: ask("r1"),
         verdict: Verdict::Allow {
             input: json!({}),
-            permissions: Vec::new(),
+            updates: Vec::new(),
         },
     };
     assert!(session.on(late, 120_001).is_empty());

@@ -1,10 +1,10 @@
 //! One turn of a session's child: the words it was given, what it waits for,
 //! and how it ends.
 
-use super::{ChildNo, Effect, Fate, Finish, How, Notice, Session, State, Text};
+use super::{ChildNo, Effect, Fate, Finish, Notice, Session, State, Text};
 use crate::clock::Millis;
 use crate::sessions::progress::Progress;
-use crate::talk::{Say, Stage, TurnEnd};
+use crate::talk::{How, Say, Stage, TurnEnd};
 
 #[derive(Debug)]
 pub(super) struct Running {
@@ -48,15 +48,7 @@ impl Session {
         };
         let run = *run;
         self.end_turns_asks(run.child, out);
-        let how = if end.was_interrupted() {
-            How::Interrupted
-        } else if end.is_api_error() {
-            How::ApiError
-        } else if end.is_error {
-            How::Failed
-        } else {
-            How::Done
-        };
+        let how = end.how;
         let fate = if how == How::Done {
             Fate::Done
         } else {
@@ -70,7 +62,7 @@ impl Session {
             uuid: sent.uuid,
             fate,
         }));
-        if !end.is_unknown_session() {
+        if !end.is_unknown_session {
             out.push(Effect::Finished(Box::new(Finish {
                 how,
                 answer: end.text.clone().or(run.words),

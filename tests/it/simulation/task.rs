@@ -11,7 +11,7 @@ use nod::ids::{RequestId, SessionId};
 use nod::sessions::state::{
     AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Session, Status, Text, Unanswered,
 };
-use nod::talk::{Event as Said, Exit, Mode, Say, Verdict};
+use nod::talk::{Event as Heard, Exit, Mode, Say, Verdict};
 use serde_json::{Value, json};
 
 use super::Bug;
@@ -78,8 +78,8 @@ impl Default for Task {
     }
 }
 
-fn line(value: &Value) -> Said {
-    Said::Line(stream::parse(value.to_string().as_bytes()).expect("a line"))
+fn line(value: &Value) -> Heard {
+    Heard::Said(stream::parse(value.to_string().as_bytes()).expect("a line"))
 }
 
 impl World {
@@ -214,7 +214,7 @@ impl World {
         let verdict = match ending {
             Ending::Allowed { .. } | Ending::Answered { .. } => Verdict::Allow {
                 input,
-                permissions: Vec::new(),
+                updates: Vec::new(),
             },
             Ending::Denied { interrupt, .. } => Verdict::Deny {
                 message: "no".to_owned(),
@@ -265,8 +265,7 @@ impl World {
                 let soon = 100 + self.dice(2_000);
                 self.later(soon, Event::Child(number));
             }
-            Say::Initialize { .. }
-            | Say::Elicited { .. }
+            Say::Filled { .. }
             | Say::Unsupported { .. }
             | Say::Interrupt { .. }
             | Say::SetMode { .. } => {}
@@ -300,7 +299,7 @@ impl World {
             };
             self.task.child = None;
             if self.bug != Some(Bug::ForgetsAChild) {
-                self.hear(number, Said::Ended(exit));
+                self.hear(number, Heard::Ended(exit));
             }
             return;
         }
@@ -367,7 +366,7 @@ impl World {
         }
     }
 
-    fn hear(&mut self, child: ChildNo, event: Said) {
+    fn hear(&mut self, child: ChildNo, event: Heard) {
         self.feed(Input::Child { child, event });
     }
 

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::{Chat, Manner, Over, Told, plain};
+use super::{Chat, Manner, Told, plain};
 use crate::agents::codex::ask::{NAMES, PATCH, script};
+use crate::talk::How;
 
 impl Chat {
     pub(super) fn noted(&mut self, method: &str, params: &Value) {
@@ -133,12 +134,12 @@ impl Chat {
         self.open
             .retain(|open| Some(&open.ask.thread) != thread.as_ref());
         let how = match turn["status"].as_str() {
-            Some("completed") => Over::Done,
-            Some("interrupted") => Over::Interrupted,
-            _ => Over::Failed,
+            Some("completed") => How::Done,
+            Some("interrupted") => How::Interrupted,
+            _ => How::Failed,
         };
         let plan = self.plan.take().filter(|plan| !plan.trim().is_empty());
-        let decides = how == Over::Done && self.manner == Some(Manner::Plans);
+        let decides = how == How::Done && self.manner == Some(Manner::Plans);
         match plan {
             Some(plan) if decides => {
                 let name = format!("{NAMES}plan-{}", id.unwrap_or_default());

@@ -106,7 +106,7 @@ fn thread() -> Value {
         "reasoningEffort": "high"})
 }
 
-fn over(how: Over, text: Option<&str>) -> Told {
+fn over(how: How, text: Option<&str>) -> Told {
     Told::TurnOver {
         how,
         text: text.map(str::to_owned),
@@ -136,12 +136,12 @@ fn words_wait_for_the_thread_then_begin_a_turn_or_go_into_it() {
     assert_eq!(stage.last()["method"], "turn/steer");
     assert_eq!(stage.last()["params"]["expectedTurnId"], "u-1");
     // It ended a moment before.
-    assert_eq!(stage.ends("completed"), [over(Over::Done, None)]);
+    assert_eq!(stage.ends("completed"), [over(How::Done, None)]);
     assert_eq!(stage.refuses("turn/steer", "no active turn"), []);
     assert_eq!(stage.last()["method"], "turn/start");
     assert_eq!(stage.last()["params"]["input"][0]["text"], "two");
     let told = stage.refuses("turn/start", "not logged in: sk-a1b2c3d4e5f6g7h8i9j0k1l2");
-    let why = over(Over::Failed, Some("not logged in: ***"));
+    let why = over(How::Failed, Some("not logged in: ***"));
     assert_eq!(told, [Told::Taken("b".to_owned()), why]);
 }
 
@@ -252,7 +252,7 @@ fn the_steps_of_a_turn_are_told_and_a_subagents_are_not() {
             most: Some(5)
         }]
     );
-    assert_eq!(stage.ends("interrupted"), [over(Over::Interrupted, None)]);
+    assert_eq!(stage.ends("interrupted"), [over(How::Interrupted, None)]);
 }
 
 fn asks(stage: &mut Stage) -> Option<Ask> {
@@ -363,5 +363,5 @@ fn a_plan_waits_for_a_person_and_is_carried_out_or_changed() {
     let mut stage = begun();
     let name = planned(&mut stage);
     let told = stage.chat.decide(&name, &Decision::Deny, None);
-    assert_eq!(told, [over(Over::Done, None)]);
+    assert_eq!(told, [over(How::Done, None)]);
 }

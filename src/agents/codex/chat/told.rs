@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::agents::codex::ask::Ask;
+use crate::talk::How;
 
 /// What is to be done or told.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,14 +48,7 @@ pub enum Told {
         plan: String,
     },
     TurnOver {
-        how: Over,
+        how: How,
         text: Option<String>,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
-    Done,
-    Interrupted,
-    Failed,
 }

@@ -139,8 +139,8 @@ fn reading_passes_and_what_cannot_be_asked_is_refused() {
         &effects[..],
         [
             Effect::Write {
-                say: Say::Elicited {
-                    answer: Elicited::Decline,
+                say: Say::Filled {
+                    answer: Filled::Decline,
                     ..
                 },
                 ..
@@ -222,7 +222,7 @@ fn a_question_decided_elsewhere_goes_back_in_its_own_form() {
     session.on(line(1, &elicits("e2")), 1);
     let allow = |input: Value| Verdict::Allow {
         input,
-        permissions: Vec::new(),
+        updates: Vec::new(),
     };
     let decided = |id: &str, verdict| Input::Decided {
         ask: ask(id),
@@ -244,13 +244,13 @@ fn a_question_decided_elsewhere_goes_back_in_its_own_form() {
         (
             "e1",
             allow(json!({"name": "lin"})),
-            Elicited::Accept(json!({"name": "lin"}).as_object().cloned().expect("a map")),
+            Filled::Accept(json!({"name": "lin"}).as_object().cloned().expect("a map")),
         ),
-        ("e2", Verdict::deny("no"), Elicited::Decline),
+        ("e2", Verdict::deny("no"), Filled::Decline),
     ] {
         let effects = essential(session.on(decided(id, verdict), 3));
         let request = id.to_owned();
-        let say = Say::Elicited { request, answer };
+        let say = Say::Filled { request, answer };
         assert_eq!(effects, [write(say), settled(id)]);
     }
 }

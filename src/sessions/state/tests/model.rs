@@ -138,7 +138,7 @@ fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis
                     ask: ask(&id),
                     verdict: Verdict::Allow {
                         input: json!({}),
-                        permissions: Vec::new(),
+                        updates: Vec::new(),
                     },
                 }
             }

@@ -1,0 +1,354 @@
+//! A form of an MCP server's as questions of ours, and filled in again. It
+//! stands at the desk as a call of our own.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::call::Asked;
+use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Question, Tap};
+use crate::talk::Form;
+
+/// The name of that call.
+pub const CALL: &str = "nod_elicitation";
+
+/// The form in the input of such a call.
+pub fn read(input: &Value) -> Option<Form> {
+    let call = Input::deserialize(input).ok()?;
+    Some(Form {
+        server: call.mcp_server_name,
+        message: call.message,
+        schema: call.requested_schema,
+    })
+}
+
+#[derive(Deserialize)]
+struct Input {
+    #[serde(default)]
+    mcp_server_name: Option<String>,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    requested_schema: Value,
+}
+
+/// The input under which a form reads back by [`read`].
+pub fn input(asked: &Form) -> Value {
+    json!({
+        "mcp_server_name": asked.server,
+        "message": asked.message,
+        "requested_schema": asked.schema,
+    })
+}
+
+/// The questions of a form; `None` for one that no card can hold.
+pub fn questions(asked: &Form) -> Option<(Ask, Asked)> {
+    let fields = fields(&asked.schema)?;
+    if fields.is_empty() || fields.len() > MAX_QUESTIONS {
+        return None;
+    }
+    let questions = fields
+        .iter()
+        .enumerate()
+        .map(|(i, field)| question(field, (i == 0).then_some(asked.message.as_str())))
+        .collect();
+    Some((Ask { questions }, Asked::Fields(fields)))
+}
+
+/// A form, filled in with kept words, one per field.
+pub fn content(fields: &[Field], words: &[String]) -> Map<String, Value> {
+    let mut content = Map::new();
+    for (field, words) in fields.iter().zip(words) {
+        let answer = match &field.kind {
+            _ if words.is_empty() => Answer::Skipped,
+            FieldKind::YesNo if *words == Tap::Yes.as_name() => Answer::Yes,
+            FieldKind::YesNo => Answer::No,
+            FieldKind::Choice { options, .. } => Answer::Picked {
+                options: picked(options, words),
+                other: None,
+            },
+            FieldKind::Text | FieldKind::Number | FieldKind::Integer => Answer::Text(words.clone()),
+        };
+        if let Some(value) = field_value(field, &answer) {
+            content.insert(field.name.clone(), value);
+        }
+    }
+    content
+}
+
+/// The options that `A, B` names; a label may hold a comma of its own.
+fn picked(options: &[(String, String)], words: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut rest = words;
+    while !rest.is_empty() {
+        let fits = |label: &str| {
+            let after = rest.strip_prefix(label)?;
+            after
+                .is_empty()
+                .then_some("")
+                .or_else(|| after.strip_prefix(", "))
+        };
+        let best = options
+            .iter()
+            .enumerate()
+            .filter_map(|(i, (_, label))| Some((label.len(), i, fits(label)?)))
+            .max();
+        let Some((_, i, after)) = best else { break };
+        found.push(i);
+        rest = after;
+    }
+    found
+}
+
+/// One field of a form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub required: bool,
+    pub kind: FieldKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldKind {
+    Text,
+    Number,
+    Integer,
+    YesNo,
+    /// What is sent, and what a person reads.
+    Choice {
+        options: Vec<(String, String)>,
+        multi: bool,
+    },
+}
+
+/// The fields of a form's schema: a flat object of simple values, as
+/// the MCP specification has it. `None` for any other shape.
+pub fn fields(schema: &Value) -> Option<Vec<Field>> {
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    schema["properties"]
+        .as_object()?
+        .iter()
+        .map(|(name, property)| {
+            let text = |field: &str| property[field].as_str().map(str::to_owned);
+            Some(Field {
+                name: name.clone(),
+                title: text("title"),
+                description: text("description"),
+                required: required.contains(&name.as_str()),
+                kind: field_kind(property)?,
+            })
+        })
+        .collect()
+}
+
+fn field_kind(property: &Value) -> Option<FieldKind> {
+    if let Some(options) = options(property) {
+        return Some(FieldKind::Choice {
+            options,
+            multi: false,
+        });
+    }
+    Some(match property["type"].as_str()? {
+        "string" => FieldKind::Text,
+        "number" => FieldKind::Number,
+        "integer" => FieldKind::Integer,
+        "boolean" => FieldKind::YesNo,
+        "array" => FieldKind::Choice {
+            options: options(&property["items"])?,
+            multi: true,
+        },
+        _ => return None,
+    })
+}
+
+/// Both spellings of a choice: `enum` (with `enumNames`), or `oneOf`/`anyOf`
+/// of constants with titles.
+fn options(property: &Value) -> Option<Vec<(String, String)>> {
+    if let Some(values) = property["enum"].as_array() {
+        return values
+            .iter()
+            .enumerate()
+            .map(|(i, value)| {
+                let value = value.as_str()?;
+                let shown = property["enumNames"][i].as_str().unwrap_or(value);
+                Some((value.to_owned(), shown.to_owned()))
+            })
+            .collect();
+    }
+    let named = property["oneOf"]
+        .as_array()
+        .or_else(|| property["anyOf"].as_array())?;
+    named
+        .iter()
+        .map(|option| {
+            let value = option["const"].as_str()?;
+            let shown = option["title"].as_str().unwrap_or(value);
+            Some((value.to_owned(), shown.to_owned()))
+        })
+        .collect()
+}
+
+fn question(field: &Field, message: Option<&str>) -> Question {
+    let optional = !field.required;
+    let text = |format| Kind::Text { format, optional };
+    let kind = match &field.kind {
+        FieldKind::Text => text(Format::Any),
+        FieldKind::Number => text(Format::Number),
+        FieldKind::Integer => text(Format::Integer),
+        FieldKind::YesNo => Kind::Confirm,
+        FieldKind::Choice { options, multi } => Kind::Choice {
+            options: options
+                .iter()
+                .map(|(_, shown)| Choice {
+                    label: shown.clone(),
+                    description: None,
+                })
+                .collect(),
+            multi: *multi,
+            other: false,
+            optional,
+        },
+    };
+    let words = [message, field.description.as_deref()];
+    let text: Vec<&str> = words
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
+        .collect();
+    Question {
+        header: Some(field.title.clone().unwrap_or_else(|| field.name.clone())),
+        text: text.join("\n"),
+        kind,
+    }
+}
+
+fn field_value(field: &Field, answer: &Answer) -> Option<Value> {
+    Some(match (&field.kind, answer) {
+        (FieldKind::YesNo, Answer::Yes) => Value::Bool(true),
+        (FieldKind::YesNo, Answer::No) => Value::Bool(false),
+        (FieldKind::Number, Answer::Text(text)) => text.parse::<f64>().ok()?.into(),
+        (FieldKind::Integer, Answer::Text(text)) => text.parse::<i64>().ok()?.into(),
+        (FieldKind::Text, Answer::Text(text)) => Value::String(text.clone()),
+        (
+            FieldKind::Choice { options, multi },
+            Answer::Picked {
+                options: picked, ..
+            },
+        ) => {
+            let mut values = picked
+                .iter()
+                .filter_map(|i| options.get(*i))
+                .map(|(value, _)| Value::String(value.clone()));
+            if *multi {
+                Value::Array(values.collect())
+            } else {
+                values.next()?
+            }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::call::Back;
+    use super::super::{Asker, Decided, Reply};
+    use super::*;
+    use crate::talk::Filled;
+
+    #[test]
+    fn an_elicitation_comes_back_typed() {
+        let asked = Form {
+            server: None,
+            message: "Who?".to_owned(),
+            schema: json!({"properties":{
+                "age":{"type":"integer"},
+                "ok":{"type":"boolean"},
+                "size":{"enum":["s","l"],"enumNames":["small","large"]},
+                "tags":{"type":"array","items":{"enum":["a","b"]}}
+            }}),
+        };
+        let (ask, source) = questions(&asked).expect("fields");
+        assert_eq!(ask.questions[0].text, "Who?");
+        assert_eq!(source.refused("", true), Back::Filled(Filled::Cancel));
+        let reply = Reply::Text("42\n是\nlarge\na, b".to_owned());
+        let Decided::Answers(words) = ask.decided(&ask.read(&reply).expect("an answer")) else {
+            panic!("no answers")
+        };
+        let expected = json!({"age":42,"ok":true,"size":"l","tags":["a","b"]});
+        assert_eq!(
+            ask.answered(&Asker::Agent(source), &words),
+            (expected, None)
+        );
+    }
+
+    #[test]
+    fn an_elicitation_is_filled_in_from_kept_words() {
+        let asked = Form {
+            server: Some("files".to_owned()),
+            message: "More about it".to_owned(),
+            schema: json!({"type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"},
+                "age": {"type": "integer"},
+                "sure": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"enum": ["a", "b", "c"], "enumNames": ["A", "A, B", "C"]}},
+            }}),
+        };
+        let call = input(&asked);
+        let (ask, asked) = super::super::call::read(CALL, &call).expect("a question");
+        assert_eq!(ask.questions.len(), 4);
+        let Asked::Fields(fields) = asked else {
+            panic!("fields")
+        };
+        let words = ["lin", "", "yes", "A, B, C"].map(str::to_owned);
+        let expected = json!({"name": "lin", "sure": true, "tags": ["b", "c"]});
+        assert_eq!(Value::Object(content(&fields, &words)), expected);
+    }
+
+    #[test]
+    fn a_flat_schema_becomes_fields_and_any_other_none() {
+        let schema = json!({"type":"object","required":["name"],"properties":{
+            "name":{"type":"string","title":"Name","description":"yours"},
+            "age":{"type":"integer"},
+            "rate":{"type":"number"},
+            "ok":{"type":"boolean"},
+            "size":{"type":"string","enum":["s","l"],"enumNames":["small","large"]},
+            "tags":{"type":"array","items":{"anyOf":[{"const":"a","title":"Alpha"}]}}
+        }});
+        let fields = fields(&schema).expect("fields");
+        let kinds: Vec<_> = fields.iter().map(|f| f.kind.clone()).collect();
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(
+            kinds,
+            [
+                FieldKind::Text,
+                FieldKind::Integer,
+                FieldKind::Number,
+                FieldKind::YesNo,
+                FieldKind::Choice {
+                    options: vec![pair("s", "small"), pair("l", "large")],
+                    multi: false
+                },
+                FieldKind::Choice {
+                    options: vec![pair("a", "Alpha")],
+                    multi: true
+                },
+            ]
+        );
+        assert!(fields[0].required && !fields[1].required);
+        for bad in [
+            json!(null),
+            json!({"type":"object"}),
+            json!({"properties":{"x":{"type":"object"}}}),
+            json!({"properties":{"x":{"type":"array","items":{"type":"string"}}}}),
+        ] {
+            assert_eq!(super::fields(&bad), None, "{bad}");
+        }
+    }
+}
