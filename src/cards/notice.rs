@@ -22,6 +22,10 @@ pub enum Why {
     Failed,
     /// A plan is there; whether to carry it out is asked in the terminal.
     Planned,
+    /// As the above, and the session went on.
+    PlanOver,
+    /// As the above, and whether it waits still is not known.
+    PlanUnwatched,
     /// Something waits that only the terminal can answer.
     Terminal,
     /// As the above, and nod does not know what it is.
@@ -55,10 +59,13 @@ impl Why {
             Self::Idle => ("", &words::IDLE, "blue"),
             Self::Failed => ("✗", &words::FAILED, "red"),
             Self::Planned => ("", &words::PLANNED, "orange"),
+            Self::PlanOver => ("–", &words::PLAN_OVER, "grey"),
             Self::Flood => ("", &words::TERMINAL_WAITS, "red"),
             Self::Terminal | Self::Unknown | Self::Dialog => ("", &words::TERMINAL_WAITS, "orange"),
             Self::DialogOver => ("–", &words::TERMINAL_OVER, "grey"),
-            Self::DialogUnwatched => ("–", &words::TERMINAL_UNWATCHED, "grey"),
+            Self::DialogUnwatched | Self::PlanUnwatched => {
+                ("–", &words::TERMINAL_UNWATCHED, "grey")
+            }
         }
     }
 
@@ -66,6 +73,8 @@ impl Why {
         match self {
             Self::Flood => Some(&words::FLOOD_TEXT),
             Self::Planned => Some(&words::PLANNED_TEXT),
+            Self::PlanOver => Some(&words::PLAN_OVER_TEXT),
+            Self::PlanUnwatched => Some(&words::PLAN_UNWATCHED_TEXT),
             Self::Terminal => Some(&words::TERMINAL_WAITS_TEXT),
             Self::Unknown => Some(&words::UNKNOWN_WAITS_TEXT),
             Self::Dialog => Some(&words::DIALOG_WAITS_TEXT),

@@ -20,13 +20,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::parts::Parts;
-use crate::agents::codex::act::Act;
+use crate::agents::codex::act::{Act, Doing};
 use crate::agents::codex::ask::NAMES;
 use crate::agents::codex::follow::Follower;
 use crate::agents::codex::link::{self, DialError, Socket};
 use crate::ids::MessageId;
 pub(super) use asks::decision;
 pub(super) use links::{Hosted, Links, Seen};
+pub(super) use notices::thread;
 pub(super) use register::name_real_places;
 
 use asks::Asks;
@@ -233,6 +234,9 @@ impl Served<'_> {
                     self.parts.codex.asks(self.home, asks);
                 }
                 Act::Thread(thread) => {
+                    if thread.doing != Doing::Idle {
+                        notices::went_on(self.parts, &thread.id);
+                    }
                     let number = || self.parts.mailboxes.number();
                     self.parts.codex.tells(self.home, thread, number);
                 }

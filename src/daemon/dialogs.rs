@@ -1,5 +1,6 @@
-//! Dialogs in a terminal that no hook asks about: the owner is told that
-//! something waits there, and the card says so once it is over.
+//! Dialogs in a terminal that no hook asks about, and plans that Codex's
+//! terminal asks about: the owner is told that something waits there, and the
+//! card says so once it is over.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -12,14 +13,18 @@ use tracing::warn;
 
 use super::courier::Drawn;
 use super::parts::Parts;
-use super::{courier, mailboxes, notices};
+use super::{codex, courier, mailboxes, notices};
 use crate::approvals::request::Agent;
 use crate::cards::notice::{self, Why};
 use crate::claude::status::State;
+use crate::clock::Millis;
 use crate::ids::{MessageId, SessionId};
+use crate::rules::Leaves;
 use crate::store::{About, Db, StoreError};
 
 const MAX: usize = 64;
+/// Of a plan; a card shows less.
+const MAX_SHOWN: usize = 16_000;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Nobody comes back to a dialog that stood open for so long.
 const KEPT: Duration = Duration::from_secs(12 * 60 * 60);
@@ -43,6 +48,29 @@ impl Dialogs {
         let over = Arc::new(Notify::new());
         open.insert(session.clone(), Arc::clone(&over));
         Some(over)
+    }
+
+    /// A plan takes the place of the one before in its session, which is over.
+    /// `None` where too many wait.
+    fn plans(&self, session: &SessionId) -> Option<Arc<Notify>> {
+        let mut open = self.lock();
+        if let Some(before) = open.remove(session) {
+            before.notify_one();
+        }
+        if open.len() >= MAX {
+            return None;
+        }
+        let over = Arc::new(Notify::new());
+        open.insert(session.clone(), Arc::clone(&over));
+        Some(over)
+    }
+
+    /// Nobody watches this one any more; another may have taken its place.
+    fn forget(&self, session: &SessionId, over: &Arc<Notify>) {
+        let mut open = self.lock();
+        if open.get(session).is_some_and(|it| Arc::ptr_eq(it, over)) {
+            open.remove(session);
+        }
     }
 
     /// The session went on, or asks something else.
@@ -72,24 +100,68 @@ async fn show(parts: Arc<Parts>, about: About, message: Option<String>, over: Ar
     let session = about.session.clone();
     let known = waits(&parts, &session).await;
     if known != Some(false) {
-        let card = drawn(&parts, &about, Why::Dialog, message.as_deref());
+        let card = drawn(&parts, &about, Why::Dialog, message.as_deref(), None);
         let uuid = format!("dialog-{session}-{}", parts.now());
-        let after = drawn(&parts, &about, Why::DialogOver, message.as_deref());
+        let after = drawn(&parts, &about, Why::DialogOver, message.as_deref(), None);
         if let Some(sent) = notices::send(&parts, card, uuid, about).await {
-            keep(&parts, &sent, Db::dialog_opened).await;
+            keep(&parts, &sent, |db, sent| db.dialog_opened(sent, "")).await;
             wait(&parts, &session, &over, known.is_some()).await;
             say(&parts, sent, &after).await;
         }
     }
-    parts.dialogs.lock().remove(&session);
+    parts.dialogs.forget(&session, &over);
 }
 
-/// Notices of the last daemon that say a dialog waits: nobody watched it since,
+/// Codex's terminal asks whether to carry a plan out, and tells nobody what was
+/// chosen there: the session's next step does. `went_on`: it has taken that.
+pub(super) fn planned(parts: &Arc<Parts>, about: About, plan: String, took: Millis, went_on: bool) {
+    let over = parts.dialogs.plans(&about.session);
+    if let (Some(over), true) = (&over, went_on) {
+        over.notify_one();
+    }
+    tokio::spawn(show_plan(Arc::clone(parts), about, plan, took, over));
+}
+
+async fn show_plan(
+    parts: Arc<Parts>,
+    about: About,
+    plan: String,
+    took: Millis,
+    over: Option<Arc<Notify>>,
+) {
+    let face = |why| drawn(&parts, &about, why, Some(&plan), Some(took));
+    let (card, after, unwatched) = (
+        face(Why::Planned),
+        face(Why::PlanOver),
+        face(Why::PlanUnwatched),
+    );
+    let session = about.session.clone();
+    let uuid = format!("{session}-{}", parts.now());
+    let sent = notices::send(&parts, card, uuid, about).await;
+    let Some(over) = over else { return };
+    if let Some(sent) = sent {
+        let shows: String = plan.chars().take(MAX_SHOWN).collect();
+        keep(&parts, &sent, move |db, sent| {
+            db.dialog_opened(sent, &shows)
+        })
+        .await;
+        let went_on = timeout(KEPT, over.notified()).await.is_ok();
+        say(&parts, sent, if went_on { &after } else { &unwatched }).await;
+    }
+    parts.dialogs.forget(&session, &over);
+}
+
+/// Notices of the last daemon that say a dialog or a plan waits: nobody watched it since,
 /// so they say just that.
 pub(super) async fn restore(parts: &Parts) {
     let open = parts.store.run(Db::open_dialogs).await;
-    for (message, about) in open.unwrap_or_default() {
-        let card = drawn(parts, &about, Why::DialogUnwatched, None);
+    for (message, about, shows) in open.unwrap_or_default() {
+        let shows = Some(shows.as_str()).filter(|shows| !shows.is_empty());
+        let why = match shows {
+            Some(_) => Why::PlanUnwatched,
+            None => Why::DialogUnwatched,
+        };
+        let card = drawn(parts, &about, why, shows, None);
         say(parts, message, &card).await;
     }
 }
@@ -103,7 +175,7 @@ async fn say(parts: &Parts, message: MessageId, card: &Value) {
 async fn keep(
     parts: &Parts,
     message: &MessageId,
-    change: fn(&Db, &MessageId) -> Result<(), StoreError>,
+    change: impl FnOnce(&Db, &MessageId) -> Result<(), StoreError> + Send + 'static,
 ) {
     let message = message.clone();
     if let Err(why) = parts.store.run(move |db| change(db, &message)).await {
@@ -135,15 +207,26 @@ async fn waits(parts: &Parts, session: &SessionId) -> Option<bool> {
     Some(state == State::Waiting)
 }
 
-fn drawn(parts: &Parts, about: &About, why: Why, message: Option<&str>) -> Value {
+fn drawn(
+    parts: &Parts,
+    about: &About,
+    why: Why,
+    message: Option<&str>,
+    took: Option<Millis>,
+) -> Value {
     let project = PathBuf::from(&about.project);
+    let thread = codex::thread(&about.session);
+    let agent = match thread {
+        Some(_) => Agent::Codex(Leaves::default()),
+        None => Agent::ClaudeCode,
+    };
     let card = notice::Notice {
         why,
-        agent: &Agent::ClaudeCode,
+        agent: &agent,
         machine: &parts.machine.name,
         project: &project,
-        session: Some(&about.session),
-        took: None,
+        session: Some(thread.as_ref().unwrap_or(&about.session)),
+        took,
         message,
     };
     notice::notice(&card, parts.config.lang)
@@ -163,5 +246,18 @@ mod tests {
             assert!(dialogs.opens(&session(n)).is_some());
         }
         assert!(dialogs.opens(&session(MAX)).is_none());
+        assert!(dialogs.plans(&session(MAX)).is_none());
+    }
+
+    #[test]
+    fn a_plan_takes_the_place_of_the_one_before() {
+        let dialogs = Dialogs::default();
+        let session = SessionId::parse("codex-t").unwrap();
+        let before = dialogs.plans(&session).unwrap();
+        let now = dialogs.plans(&session).unwrap();
+        dialogs.forget(&session, &before);
+        assert_eq!(dialogs.lock().len(), 1, "the second is watched");
+        dialogs.forget(&session, &now);
+        assert!(dialogs.lock().is_empty());
     }
 }

@@ -54,9 +54,10 @@ impl Db {
         Ok(found.optional()?)
     }
 
-    /// A notice says that a dialog waits. The daemon bounds how many.
-    pub fn dialog_opened(&self, message: &MessageId) -> Result<(), StoreError> {
-        self.set_meta(&format!("{DIALOG}{message}"), "")
+    /// A notice says that a dialog waits, or a plan, which it also shows. The
+    /// daemon bounds how many.
+    pub fn dialog_opened(&self, message: &MessageId, shows: &str) -> Result<(), StoreError> {
+        self.set_meta(&format!("{DIALOG}{message}"), shows)
     }
 
     /// It says so no longer.
@@ -67,15 +68,15 @@ impl Db {
         Ok(())
     }
 
-    /// The notices that say so still, with what each speaks of.
-    pub fn open_dialogs(&self) -> Result<Vec<(MessageId, About)>, StoreError> {
+    /// The notices that say so still, with what each speaks of and shows.
+    pub fn open_dialogs(&self) -> Result<Vec<(MessageId, About, String)>, StoreError> {
         let mut open = Vec::new();
-        for id in self.meta_under(DIALOG)?.into_keys() {
+        for (id, shows) in self.meta_under(DIALOG)? {
             let Ok(message) = MessageId::parse(&id) else {
                 continue;
             };
             if let Some(about) = self.notice(&message)? {
-                open.push((message, about));
+                open.push((message, about, shows));
             }
         }
         Ok(open)

@@ -118,6 +118,15 @@ pub static PLANNED_TEXT: Text = Text::new(
     "是否执行，Codex 只在终端询问，请在那里选择。回复此卡片，你的话会进入该会话；终端的选择仍会留在那里。",
     "Whether to carry it out is asked in Codex's terminal alone: choose there. A reply to this card goes into the session as words; the choice in the terminal stays.",
 );
+pub static PLAN_OVER: Text = Text::new("会话已继续", "It went on");
+pub static PLAN_OVER_TEXT: Text = Text::new(
+    "给出此计划之后，该会话又开始了一轮，或已关闭。",
+    "The session has begun another turn since this plan, or was closed.",
+);
+pub static PLAN_UNWATCHED_TEXT: Text = Text::new(
+    "nod 没有一直看着该会话，不知道终端是否仍在等待决定。",
+    "nod has not watched the session all the time since, and does not know whether the terminal still waits for a decision.",
+);
 pub static TERMINAL_WAITS: Text = Text::new("请在终端回答", "Answer in the terminal");
 pub static TERMINAL_WAITS_TEXT: Text = Text::new(
     "它在等一个只能在终端回答的问题：内容无法在此完整显示，或是机密。",

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::approve_endings::Held;
 use crate::hooks::{Stage, offered, toast, within};
+use crate::support::until;
 use fake::{Codex, THREAD};
 
 struct Desk {
@@ -315,6 +316,40 @@ async fn a_plan_is_shown_with_where_to_decide_and_a_reply_reaches_its_thread() {
     assert_eq!(started["input"][0]["text"], "measure twice");
     assert_eq!(started["threadId"], THREAD);
     assert_eq!(desk.codex.calls("turn/start").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plans_notice_stops_asking_once_the_terminal_went_on() {
+    let mut desk = Desk::new().await;
+    desk.codex.proposes("# Cut the cake\n- measure\n");
+    let told = desk.card().await;
+    assert!(desk.stage.face(&told).contains("请在终端决定"));
+    desk.codex.works();
+    let face = desk.stage.shows(&told, "会话已继续").await;
+    assert!(face.contains("measure"), "the plan stays: {face}");
+    assert!(!face.contains("请在终端决定"), "{face}");
+    // The next plan of the same session has a notice of its own.
+    desk.codex.proposes("# Cut it again\n- slowly\n");
+    let again = desk.card().await;
+    assert!(desk.stage.face(&again).contains("请在终端决定"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plans_notice_says_after_a_restart_that_nobody_watched() {
+    let mut desk = Desk::new().await;
+    desk.codex.proposes("# Cut the cake\n- measure\n");
+    let told = desk.card().await;
+    let state = desk.stage.home.state();
+    let kept = || {
+        let db = nod::store::Db::open_read_only(&state).unwrap();
+        let open = db.open_dialogs().unwrap();
+        (!open.is_empty()).then_some(())
+    };
+    until("the notice is written down", || async { kept() }).await;
+    desk.stage.kill().await;
+    desk.stage.start().await;
+    let face = desk.stage.shows(&told, "请看终端").await;
+    assert!(face.contains("measure"), "the plan stays: {face}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

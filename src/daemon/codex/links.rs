@@ -176,6 +176,13 @@ impl Links {
             .collect()
     }
 
+    /// Whether it is known to do anything but wait for words.
+    pub(super) fn is_busy(&self, thread: &str) -> bool {
+        let threads = lock(&self.threads);
+        let mut found = threads.iter().filter(|seen| seen.thread == thread);
+        found.any(|seen| seen.doing != Doing::Idle)
+    }
+
     /// The home in whose daemon the thread is open.
     pub(in crate::daemon) fn open_in(&self, thread: &str) -> Option<PathBuf> {
         let threads = lock(&self.threads);

@@ -10,8 +10,8 @@ use crate::agents::codex::ask::NAMES;
 use crate::approvals::request::Agent;
 use crate::cards::notice::{self, Why};
 use crate::clock::{Millis, millis};
-use crate::daemon::notices;
 use crate::daemon::parts::Parts;
+use crate::daemon::{dialogs, notices};
 use crate::ids::SessionId;
 use crate::rules::Leaves;
 use crate::store::About;
@@ -19,14 +19,44 @@ use crate::store::About;
 /// A plan waits for a person, however short the turn was.
 pub(super) fn turn_over(parts: &Arc<Parts>, over: TurnOver) {
     let long = parts.config.stop_notice_after.map(millis);
-    let (why, message) = match over.plan {
-        Some(plan) => (Why::Planned, Some(plan)),
-        None if long.is_none_or(|long| over.took < long) => return,
-        None if over.failed => (Why::Failed, over.last),
-        None => (Why::Finished, over.last),
+    if let Some(plan) = over.plan {
+        let Some(session) = named(&over.thread) else {
+            return;
+        };
+        // The terminal may have decided before its plan was read.
+        let went_on = parts.codex.is_busy(&over.thread);
+        let project = over.cwd;
+        let about = About { session, project };
+        return dialogs::planned(parts, about, plan, over.took, went_on);
+    }
+    if long.is_none_or(|long| over.took < long) {
+        return;
+    }
+    let why = if over.failed {
+        Why::Failed
+    } else {
+        Why::Finished
     };
     let took = Some(over.took);
-    tell(parts, why, &over.thread, over.cwd.into(), took, message);
+    tell(parts, why, &over.thread, over.cwd.into(), took, over.last);
+}
+
+/// The thread does something else now, or nobody has it open: what its
+/// terminal asked about a plan is over.
+pub(super) fn went_on(parts: &Parts, thread: &str) {
+    if let Some(session) = named(thread) {
+        parts.dialogs.over(&session);
+    }
+}
+
+/// The name of a thread among all agents' sessions.
+fn named(thread: &str) -> Option<SessionId> {
+    SessionId::parse(&format!("{NAMES}{thread}")).ok()
+}
+
+/// The thread of such a name.
+pub(in crate::daemon) fn thread(session: &SessionId) -> Option<SessionId> {
+    SessionId::parse(session.as_str().strip_prefix(NAMES)?).ok()
 }
 
 pub(super) fn terminal_only(parts: &Arc<Parts>, thread: &str, cwd: Option<String>, known: bool) {
@@ -67,7 +97,7 @@ fn tell(
             parts.config.lang,
         );
         let uuid = format!("codex-{session}-{}", parts.now());
-        if let Ok(session) = SessionId::parse(&format!("{NAMES}{session}")) {
+        if let Some(session) = named(session.as_str()) {
             let project = project.to_string_lossy().into_owned();
             notices::send(&parts, card, uuid, About { session, project }).await;
         }

@@ -301,6 +301,11 @@ impl Codex {
         state.status("idle", &[]);
     }
 
+    /// A turn begins, as it does when the terminal says yes to a plan.
+    pub(crate) fn works(&self) {
+        self.lock().status("active", &[]);
+    }
+
     pub(crate) fn answers(&self) -> Vec<Answer> {
         self.lock().answers.clone()
     }
