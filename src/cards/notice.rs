@@ -30,6 +30,8 @@ pub enum Why {
     Terminal,
     /// As the above, and nod does not know what it is.
     Unknown,
+    /// A question, where nothing can be answered from Feishu.
+    NoAnswers,
     /// A dialog in the terminal that was not put to nod.
     Dialog,
     /// As the above, and it is gone.
@@ -61,7 +63,9 @@ impl Why {
             Self::Planned => ("", &words::PLANNED, "orange"),
             Self::PlanOver => ("–", &words::PLAN_OVER, "grey"),
             Self::Flood => ("", &words::TERMINAL_WAITS, "red"),
-            Self::Terminal | Self::Unknown | Self::Dialog => ("", &words::TERMINAL_WAITS, "orange"),
+            Self::Terminal | Self::Unknown | Self::NoAnswers | Self::Dialog => {
+                ("", &words::TERMINAL_WAITS, "orange")
+            }
             Self::DialogOver => ("–", &words::TERMINAL_OVER, "grey"),
             Self::DialogUnwatched | Self::PlanUnwatched => {
                 ("–", &words::TERMINAL_UNWATCHED, "grey")
@@ -77,6 +81,7 @@ impl Why {
             Self::PlanUnwatched => Some(&words::PLAN_UNWATCHED_TEXT),
             Self::Terminal => Some(&words::TERMINAL_WAITS_TEXT),
             Self::Unknown => Some(&words::UNKNOWN_WAITS_TEXT),
+            Self::NoAnswers => Some(&words::NO_ANSWERS_TEXT),
             Self::Dialog => Some(&words::DIALOG_WAITS_TEXT),
             Self::DialogOver => Some(&words::DIALOG_OVER_TEXT),
             Self::DialogUnwatched => Some(&words::DIALOG_UNWATCHED_TEXT),

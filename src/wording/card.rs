@@ -132,6 +132,10 @@ pub static TERMINAL_WAITS_TEXT: Text = Text::new(
     "它在等一个只能在终端回答的问题：内容无法在此完整显示，或是机密。",
     "It waits for an answer that only the terminal can give: it can't be shown here whole, or it is a secret.",
 );
+pub static NO_ANSWERS_TEXT: Text = Text::new(
+    "它在终端问了一个问题。群机器人只能发消息，不能在这里回答。",
+    "It asks a question in the terminal. A custom bot can only send, so it can't be answered here.",
+);
 pub static TERMINAL_OVER: Text = Text::new("终端不再等待", "No longer waiting");
 pub static DIALOG_WAITS_TEXT: Text = Text::new(
     "Claude Code 在终端打开了一个对话框，但没有交给 nod：只能在终端回答。",

@@ -2,7 +2,7 @@
 //! to say, the real `nod daemon`, and people who tap.
 
 mod chat;
-mod fake;
+pub(crate) mod fake;
 
 use nod::simulator::{Armed, Fault, OWNER, STRANGER, Text};
 use serde_json::{Value, json};

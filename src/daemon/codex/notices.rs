@@ -14,6 +14,7 @@ use crate::daemon::parts::Parts;
 use crate::daemon::{dialogs, notices};
 use crate::ids::SessionId;
 use crate::rules::Leaves;
+use crate::sessions::questions::Ask;
 use crate::store::About;
 
 /// A plan waits for a person, however short the turn was.
@@ -69,6 +70,16 @@ pub(super) fn terminal_only(parts: &Arc<Parts>, thread: &str, cwd: Option<String
         None,
         None,
     );
+}
+
+/// Where only a custom bot speaks, a question can't be answered from Feishu.
+pub(super) fn no_answers(parts: &Arc<Parts>, thread: &str, project: PathBuf, asked: &Ask) {
+    let texts = asked
+        .questions
+        .iter()
+        .map(|question| question.text.as_str());
+    let texts = texts.collect::<Vec<_>>().join("\n");
+    tell(parts, Why::NoAnswers, thread, project, None, Some(texts));
 }
 
 fn tell(

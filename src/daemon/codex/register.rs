@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::asks::What;
+use super::notices;
 use crate::agents::codex::ask::{Ask, PATCH};
 use crate::approvals::desk::Waiting;
 use crate::approvals::request::{Agent, Caller, Digest, Origin, RealPath, Request};
@@ -64,9 +65,13 @@ async fn register(
     let project = ask.cwd.clone()?;
     let branch = machine::look(project.clone()).await.ok()?.branch;
     connected(parts).await;
-    let question = questions::of(&ask.tool, &ask.input).is_some();
-    if question && parts.courier.webhook().is_some() || ask.is_question() && !question {
-        return None;
+    match questions::of(&ask.tool, &ask.input) {
+        Some((asked, _)) if parts.courier.webhook().is_some() => {
+            notices::no_answers(parts, &ask.thread, project, &asked);
+            return None;
+        }
+        None if ask.is_question() => return None,
+        Some(_) | None => {}
     }
     let now = parts.now();
     let of_session = Some(session.clone());

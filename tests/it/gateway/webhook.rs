@@ -4,9 +4,10 @@
 use std::net::SocketAddr;
 
 use nod::simulator::{Simulator, WEBHOOK_SECRET};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::rig::{Hook, LIMIT, Machine, feishu, free, http};
+use crate::codex::fake::Codex;
 
 fn machine(feishu: &Simulator, at: SocketAddr, timeout: &str) -> Machine {
     Machine::start(
@@ -228,4 +229,30 @@ async fn a_hook_without_a_daemon_says_nothing_and_the_group_hears_of_it() {
         "{said}"
     );
     assert!(!said.contains("open_url"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_of_codexs_is_named_and_left_to_the_terminal() {
+    let feishu = feishu().await;
+    let machine = machine(&feishu, free([127, 0, 0, 1]), "300");
+    let home = machine.dir.path();
+    let codex = Codex::start(&home.join(".codex"), home);
+    codex.followed().await;
+    let options = json!([{"label": "Half up", "description": ""}]);
+    let question = json!({"id": "q", "header": "Cents", "question": "How to round?",
+        "isOther": true, "isSecret": false, "options": options});
+    let params = json!({"questions": [question], "isBlocking": true});
+    codex.asks("item/tool/requestUserInput", params);
+    let said = feishu.wait_for(LIMIT, |feishu| {
+        let said = feishu.history(0);
+        let mut said = said.iter().filter(|entry| entry.kind == "webhook");
+        let said = said.find(|entry| entry.detail["said"].to_string().contains("How to round?"));
+        said.map(|entry| entry.detail["said"].clone())
+    });
+    let said = said
+        .await
+        .expect("a notice from the custom bot")
+        .to_string();
+    assert!(said.contains("请在终端回答"), "{said}");
+    assert!(codex.answers().is_empty(), "the terminal answers");
 }
