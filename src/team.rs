@@ -12,6 +12,7 @@ mod join;
 mod orders;
 mod roster;
 mod seen;
+mod shares;
 pub mod status;
 mod taps;
 
@@ -22,7 +23,7 @@ use std::time::Duration;
 use self::audit::{Audit, Entry, What};
 use self::roster::Roster;
 use serde_json::json;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -96,6 +97,10 @@ struct Gateway {
     chats: Vec<String>,
     tickets: Sealer,
     seen: Mutex<seen::Seen>,
+    /// What each may have of the app.
+    shares: Mutex<shares::Shares>,
+    /// Told whenever a file that was carried down makes room.
+    freed: Notify,
     /// The machines, and where they are written down.
     roster: Mutex<Roster>,
     roster_file: PathBuf,
@@ -342,6 +347,8 @@ impl Gateway {
             tickets: Sealer::new(secret, Purpose::Ticket),
             buttons: Sealer::new(secret, Purpose::Team),
             seen: Mutex::default(),
+            shares: Mutex::new(shares::Shares::new(config.bus.rate)),
+            freed: Notify::new(),
             counts: status::Counts::default(),
             audit,
             started: clock.now(),
@@ -374,6 +381,10 @@ impl Gateway {
 
     fn asking(&self) -> MutexGuard<'_, join::Asking> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shares(&self) -> MutexGuard<'_, shares::Shares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn audit_file(&self) -> PathBuf {

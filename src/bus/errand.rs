@@ -181,6 +181,14 @@ pub struct Errand {
     pub call: Call,
 }
 
+impl Errand {
+    /// The message that it changes, as its own path names it.
+    pub fn edits(&self) -> Option<&str> {
+        let id = self.call.path.get(4).map(String::as_str);
+        id.filter(|_| self.kind == Kind::Edit)
+    }
+}
+
 /// A card has 30 KB; what is larger is none.
 const MAX_CONTENT: usize = 64 * 1024;
 const MAX_UPLOAD: usize = 512 * 1024;

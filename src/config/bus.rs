@@ -18,6 +18,8 @@ pub struct BusSettings {
     /// Where a gateway's keys lie.
     pub keys: PathBuf,
     pub chats: Vec<String>,
+    /// Calls of one kind a minute that all gateways of a team make together.
+    pub rate: usize,
 }
 
 const MAX_CHATS: usize = 64;
@@ -30,12 +32,14 @@ impl Reader<'_> {
         let pass = self.optional("NOD_BUS_PASS", absolute);
         let keys = self.optional("NOD_BUS_KEYS", absolute);
         let chats = self.optional("NOD_GATEWAY_CHATS", chats);
+        let rate = self.number("NOD_APP_RATE", 20, 1_000_000);
         BusSettings {
             url,
             chosen: pass.is_some(),
             pass: pass.unwrap_or_else(|| state_dir.join("bus.pass")),
             keys: keys.unwrap_or_else(|| state_dir.join("bus.keys")),
             chats: chats.unwrap_or_default(),
+            rate: usize::try_from(rate).unwrap_or(usize::MAX),
         }
     }
 }

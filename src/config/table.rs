@@ -246,6 +246,14 @@ pub const SETTINGS: &[Setting] = &[
         secret: false,
     },
     Setting {
+        name: "NOD_APP_RATE",
+        default: Default::Value("900"),
+        accepts: "a number from 20 to 1000000",
+        about: "Calls of one kind a minute that all gateways of a team make together; Feishu allows an app 1000",
+        about_zh: "团队所有网关每分钟合计的同类调用数上限（飞书限制每个应用 1000 次）",
+        secret: false,
+    },
+    Setting {
         name: "NOD_PROJECTS",
         default: Default::Nothing,
         accepts: "`name=/path` or `name@codex=/path` entries separated by commas, each path a directory that exists",

@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{debug, info, warn};
 
 use super::audit::What;
 use super::seen::Verdict;
+use super::shares::Wish;
 use super::status::add;
 use super::{Gateway, PASS_FOR, forget, join};
 use crate::bus::errand::{self, Asked, Errand, Kind, MAX_FILE, PIECE, Terms, Told};
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
 use crate::bus::line::Heard;
 use crate::bus::pass::{self, Pass, Seconds, Span};
-use crate::bus::subjects::{BEACON, FromMachine, LOBBY_START, Place, speaker};
+use crate::bus::subjects::{BEACON, FromMachine, LOBBY_START, Owner, Place, speaker};
+use crate::clock::Millis;
 use crate::feishu::api::exchange::Reply;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
@@ -28,8 +29,8 @@ const MAX_WITHIN: Duration = Duration::from_secs(20);
 /// A call ends here before its machine gives it up, so that no older edit ever
 /// comes after a newer one.
 const BEFORE_MACHINE: Duration = Duration::from_millis(300);
-/// Files that are on their way down at once: each is held whole.
-static FILES: Semaphore = Semaphore::const_new(4);
+/// The wait where nobody knows for how long it is.
+const SOON: Millis = 1_000;
 
 /// A pass of this age is renewed.
 const RENEW_AFTER: Seconds = 10 * 24 * 3_600;
@@ -51,6 +52,11 @@ pub(super) async fn hear(gateway: Arc<Gateway>, message: Heard) {
     let Some((place, what)) = speaker(&message.subject) else {
         return;
     };
+    if !gateway.shares().reads(&place.owner, gateway.clock.now()) {
+        add(&gateway.counts.crowded);
+        debug!(%place, "left unread: this person's machines say too much");
+        return;
+    }
     let Some((head, pass, body)) = opened(&gateway, &place, &message) else {
         warn!(%place, "refused what was not the machine's own");
         let why = "what it said was not signed by a machine with a pass that counts";
@@ -70,7 +76,7 @@ pub(super) async fn hear(gateway: Arc<Gateway>, message: Heard) {
         FromMachine::Hello => (hello(&gateway, &pass), None),
         FromMachine::Call => match is_new(&gateway, &head) {
             Verdict::New => call(&gateway, &place, body).await,
-            Verdict::Full => (crowded(&gateway, 1_000), None),
+            Verdict::Full => (crowded(&gateway, SOON), None),
             Verdict::Repeated => {
                 warn!(%place, "refused a call that came before, or too late");
                 let why = "a call came before, or too late";
@@ -99,9 +105,64 @@ pub(super) async fn hear(gateway: Arc<Gateway>, message: Heard) {
 }
 
 /// A file too large for one letter, and its place among those under way.
-struct File {
+struct File<'a> {
     bytes: Vec<u8>,
-    _room: SemaphorePermit<'static>,
+    _room: FileRoom<'a>,
+}
+
+/// A call that is under way, until it is dropped.
+struct UnderWay<'a> {
+    gateway: &'a Gateway,
+    wish: Wish<'a>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.gateway.shares().done(&self.wish);
+    }
+}
+
+/// A call that waits for room for its file, until it is dropped.
+struct WaitsForFile<'a>(&'a Gateway, &'a Owner);
+
+impl Drop for WaitsForFile<'_> {
+    fn drop(&mut self) {
+        self.0.shares().waited(self.1);
+    }
+}
+
+/// Room for a file, until it is dropped.
+struct FileRoom<'a>(&'a Gateway, &'a Owner);
+
+impl Drop for FileRoom<'_> {
+    fn drop(&mut self) {
+        self.0.shares().fetched(self.1);
+        self.0.freed.notify_waiters();
+    }
+}
+
+/// Room for a file, when there is some; none where too many wait already, or
+/// for too long.
+async fn room_for_file<'a>(
+    gateway: &'a Gateway,
+    who: &'a Owner,
+    within: Duration,
+) -> Option<FileRoom<'a>> {
+    if !gateway.shares().may_wait(who) {
+        return None;
+    }
+    let _waits = WaitsForFile(gateway, who);
+    let waiting = async {
+        loop {
+            // Made before it looks, so that no room goes by unseen.
+            let freed = gateway.freed.notified();
+            if gateway.shares().may_fetch(who) {
+                return FileRoom(gateway, who);
+            }
+            freed.await;
+        }
+    };
+    tokio::time::timeout(within, waiting).await.ok()
 }
 
 /// What a machine says, if it does.
@@ -158,8 +219,9 @@ fn renewed(gateway: &Gateway, old: &Pass) -> Option<String> {
 }
 
 /// The machine is to ask again.
-fn crowded(gateway: &Gateway, after: u64) -> Vec<u8> {
+fn crowded(gateway: &Gateway, after: Millis) -> Vec<u8> {
     add(&gateway.counts.crowded);
+    let after = u64::try_from(after).unwrap_or_default();
     told(&Told::Crowded { after })
 }
 
@@ -167,7 +229,11 @@ fn told(told: &Told) -> Vec<u8> {
     serde_json::to_vec(told).unwrap_or_default()
 }
 
-async fn call(gateway: &Gateway, place: &Place, body: &[u8]) -> (Vec<u8>, Option<File>) {
+async fn call<'a>(
+    gateway: &'a Gateway,
+    place: &'a Place,
+    body: &[u8],
+) -> (Vec<u8>, Option<File<'a>>) {
     let refused = |why: String| (told(&Told::Refused { why }), None);
     let Ok(asked) = serde_json::from_slice::<Asked>(body) else {
         return refused("it can't be read".to_owned());
@@ -186,15 +252,26 @@ async fn call(gateway: &Gateway, place: &Place, body: &[u8]) -> (Vec<u8>, Option
             return refused(why.to_string());
         }
     };
+    let wish = Wish {
+        who: &place.owner,
+        kind: errand.kind.word(),
+        edits: errand.edits(),
+        bytes: body.len(),
+    };
+    if let Err(wait) = gateway.shares().ask(&wish, gateway.clock.now()) {
+        debug!(%place, kind = errand.kind.word(), wait, "a call is put off");
+        return (crowded(gateway, wait), None);
+    }
+    let _under_way = UnderWay { gateway, wish };
     let within = Duration::from_millis(asked.within).min(MAX_WITHIN);
     let within = within.saturating_sub(BEFORE_MACHINE);
     let most = asked.most.min(MAX_FILE);
     info!(%place, kind = errand.kind.word(), "a call");
     gateway.counts.call(errand.kind.word());
     let room = match errand.kind {
-        Kind::Download => match tokio::time::timeout(within, FILES.acquire()).await {
-            Ok(Ok(room)) => Some(room),
-            Ok(Err(_)) | Err(_) => return (crowded(gateway, 1_000), None),
+        Kind::Download => match room_for_file(gateway, &place.owner, within).await {
+            Some(room) => Some(room),
+            None => return (crowded(gateway, SOON), None),
         },
         _ => None,
     };
@@ -211,12 +288,17 @@ async fn call(gateway: &Gateway, place: &Place, body: &[u8]) -> (Vec<u8>, Option
             return (told(&Told::Pieces { length, log_id }), file);
         }
         Ok(reply) => {
+            if let Some(wait) = enough(&reply) {
+                warn!(kind = errand.kind.word(), wait, "Feishu has had enough");
+                let now = gateway.clock.now();
+                gateway.shares().pause(wish.kind, wait, now);
+            }
             let ticket = ticket(gateway, place, &errand, &reply);
             Told::of(reply, ticket)
         }
         Err(ApiError::TooLarge { .. }) => Told::TooLarge,
         Err(ApiError::Crowded { after }) => {
-            let after = u64::try_from(after.as_millis()).unwrap_or(1_000);
+            let after = Millis::try_from(after.as_millis()).unwrap_or(SOON);
             return (crowded(gateway, after), None);
         }
         Err(why) => {
@@ -228,6 +310,16 @@ async fn call(gateway: &Gateway, place: &Place, body: &[u8]) -> (Vec<u8>, Option
         }
     };
     (told(&answer), None)
+}
+
+/// How long Feishu wants no more calls of that kind, if it said so. That one
+/// chat has had enough is no reason to keep others waiting.
+fn enough(reply: &Reply) -> Option<Millis> {
+    const TOO_MANY: i64 = 99_991_400;
+    let why = reply.envelope().err()?;
+    let is_so = why.code() == Some(TOO_MANY) || why.code().is_none() && reply.status == 429;
+    let wait = why.retry_after().map(|wait| wait.as_millis());
+    is_so.then(|| wait.and_then(|wait| wait.try_into().ok()).unwrap_or(SOON))
 }
 
 /// The right to touch the message that a call has made.

@@ -49,6 +49,8 @@ struct Leaving {
 /// A gateway's word to the others.
 #[derive(Deserialize)]
 struct Notice {
+    /// Only a gateway that says that it is there says this, under its own id.
+    feishu: Option<bool>,
     #[serde(default)]
     forgot: Vec<(String, Seconds)>,
     /// Lines that were used, by whom, and until when they would count.
@@ -135,11 +137,18 @@ pub(super) async fn heard(gateway: &Gateway, message: &Heard) {
         let head: PushHead = letter.claims()?;
         let counts = head.until >= gateway.their_clock.now();
         let notice: Notice = serde_json::from_slice(body).ok()?;
-        counts.then_some(notice)
+        counts.then_some((head, notice))
     };
-    let Some(Notice { forgot, spent }) = read() else {
+    let Some((head, notice)) = read() else {
         return;
     };
+    if notice.feishu.is_some() && head.once != gateway.id {
+        let now = gateway.clock.now();
+        let left = head.until - gateway.their_clock.now();
+        let until = now + left.min(NOTICE_COUNTS_FOR);
+        gateway.shares().gateway(&head.once, until, now);
+    }
+    let Notice { forgot, spent, .. } = notice;
     let now = gateway.seconds();
     for (key, from) in forgot.iter().take(MAX_TOLD) {
         if let Ok(key) = PublicKey::parse(key, Kind::User) {

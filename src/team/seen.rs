@@ -7,7 +7,7 @@ use crate::clock::Millis;
 
 /// How far a call's time may be from the gateway's.
 pub(super) const FRESH: Millis = 30_000;
-const MAX: usize = 100_000;
+pub(super) const MAX: usize = 100_000;
 const MAX_NAME: usize = 64;
 
 #[derive(Debug, Default)]

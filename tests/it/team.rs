@@ -8,6 +8,7 @@ mod hostile;
 mod join;
 mod plays;
 mod rig;
+mod shares;
 
 use std::time::Duration;
 

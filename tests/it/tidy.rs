@@ -197,6 +197,7 @@ const PURE: &[&str] = &[
     "simulator/state.rs",
     "simulator/state/",
     "team/seen.rs",
+    "team/shares.rs",
     "simulator/card.rs",
     "simulator/card/",
     "text.rs",

@@ -353,6 +353,7 @@ pub(in crate::cli) fn accepts_zh(name: &str) -> &'static str {
         "NOD_NOTIFY_STOP_AFTER" => "0 到 86400 秒，或 `off`",
         "NOD_PREVIEWS" => "`full` 或 `state`",
         "NOD_CHAT_RATE" => "1 到 1000 的数",
+        "NOD_APP_RATE" => "20 到 1000000 的数",
         "NOD_STATE_DIR" | "NOD_BUS_PASS" | "NOD_BUS_KEYS" => "绝对路径",
         "NOD_LANG" => "`zh` 或 `en`",
         "NOD_LOG" => "`off`、`error`、`warn`、`info`、`debug` 或 `trace`",

@@ -142,7 +142,7 @@ async fn a_bus_that_alters_an_answer_or_a_card_shows_nobody_a_lie() {
     );
 }
 
-fn asked(method: &str, path: &[&str]) -> Asked {
+pub(super) fn asked(method: &str, path: &[&str]) -> Asked {
     Asked {
         method: method.to_owned(),
         path: path.iter().map(|part| (*part).to_owned()).collect(),
@@ -168,23 +168,27 @@ pub(super) fn sending(to: &str) -> Asked {
 
 impl Member {
     pub(super) fn letter(&self, asked: &Asked, at: i64, once: &str) -> Vec<u8> {
+        self.sealed(&serde_json::to_vec(asked).unwrap(), at, once)
+    }
+
+    fn sealed(&self, body: &[u8], at: i64, once: &str) -> Vec<u8> {
         let head = CallHead {
             at,
             once: once.to_owned(),
             pass: self.pass.clone(),
         };
         let subject = self.place().says(FromMachine::Call);
-        letter::sign(
-            &self.key,
-            &subject,
-            &head,
-            &serde_json::to_vec(asked).unwrap(),
-        )
+        letter::sign(&self.key, &subject, &head, body)
     }
 
-    async fn asks(&self, team: &Team, asked: &Asked) -> Told {
+    pub(super) async fn asks(&self, team: &Team, asked: &Asked) -> Told {
+        self.says(team, &serde_json::to_vec(asked).unwrap()).await
+    }
+
+    /// The same, with whatever a call is written as.
+    pub(super) async fn says(&self, team: &Team, body: &[u8]) -> Told {
         let once = format!("{:x}", rand::random::<u128>());
-        let letter = self.letter(asked, clock::wall_ms(), &once);
+        let letter = self.sealed(body, clock::wall_ms(), &once);
         let subject = self.place().says(FromMachine::Call);
         let Answered::Answer(bytes) = self.line.ask(&subject, letter, LIMIT).await else {
             panic!("no answer");

@@ -269,21 +269,22 @@ impl Team {
     }
 
     pub(super) fn gateway(&self) -> Machine {
+        self.gateway_with(&[])
+    }
+
+    pub(super) fn gateway_with(&self, more: &[(&str, &str)]) -> Machine {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("bus.keys");
         private(&keys, self.meeting.keys.text().expose());
-        Machine::run(
-            "gateway",
-            dir,
-            &[
-                ("FEISHU_APP_ID", APP_ID),
-                ("FEISHU_APP_SECRET", APP_SECRET),
-                ("FEISHU_DOMAIN", &self.feishu.base_url()),
-                ("NOD_BUS_URL", &self.meeting.url().to_string()),
-                ("NOD_BUS_KEYS", &keys.to_string_lossy()),
-                ("NOD_GATEWAY_CHATS", GROUP),
-            ],
-        )
+        let settings = [
+            ("FEISHU_APP_ID", APP_ID),
+            ("FEISHU_APP_SECRET", APP_SECRET),
+            ("FEISHU_DOMAIN", &self.feishu.base_url()),
+            ("NOD_BUS_URL", &self.meeting.url().to_string()),
+            ("NOD_BUS_KEYS", &keys.to_string_lossy()),
+            ("NOD_GATEWAY_CHATS", GROUP),
+        ];
+        Machine::run("gateway", dir, &[&settings, more].concat())
     }
 
     /// A machine of this owner; it knows no app's secret and no Feishu.

@@ -1,0 +1,162 @@
+//! What each has of the app: a machine that floods the gateway takes nothing
+//! from a colleague, whatever it calls its calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use nod::bus::errand::{Asked, Told};
+use nod::simulator::{OWNER, Press, STRANGER};
+use serde_json::{Value, json};
+
+use super::hostile::{asked, sending};
+use super::rig::{Member, Team, connected};
+use super::said;
+use crate::gateway::rig::{Cards, Hook, LIMIT};
+use crate::support::until;
+
+/// Of each kind of call 240 a minute and 12 a second.
+const RATE: &str = "240";
+
+fn card_text() -> String {
+    let text = json!({"tag": "plain_text", "content": "at work"});
+    let elements = json!([{"tag": "div", "text": text}]);
+    json!({"schema": "2.0", "body": {"elements": elements}}).to_string()
+}
+
+/// A message of this machine's owner, and the right to touch it.
+async fn sent(member: &Member, team: &Team, owner: &str) -> (String, String) {
+    let mut card = sending(owner);
+    let body = card.body.as_mut().unwrap();
+    body["msg_type"] = "interactive".into();
+    body["content"] = card_text().into();
+    let told = member.asks(team, &card).await;
+    let Told::Answer {
+        status: 200,
+        body,
+        ticket: Some(ticket),
+        ..
+    } = told
+    else {
+        panic!("not sent: {told:?}");
+    };
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let id = body["data"]["message_id"].as_str().unwrap();
+    (id.to_owned(), ticket)
+}
+
+fn edit((id, ticket): &(String, String)) -> Asked {
+    Asked {
+        body: Some(json!({"content": card_text()})),
+        ticket: Some(ticket.clone()),
+        ..asked("PATCH", &["open-apis", "im", "v1", "messages", id])
+    }
+}
+
+/// How often it was put off and how often not.
+#[derive(Default)]
+struct Count {
+    crowded: AtomicUsize,
+    made: AtomicUsize,
+}
+
+impl Count {
+    fn crowded(&self) -> usize {
+        self.crowded.load(Ordering::SeqCst)
+    }
+}
+
+/// Asks for the same again and again, and calls it a card.
+fn flood(
+    machine: &Arc<Member>,
+    team: &Arc<Team>,
+    asked: impl Fn() -> Asked + Send + 'static,
+) -> Arc<Count> {
+    let count = Arc::new(Count::default());
+    let (counting, machine, team) = (Arc::clone(&count), Arc::clone(machine), Arc::clone(team));
+    tokio::spawn(async move {
+        loop {
+            let mut body = serde_json::to_value(asked()).unwrap();
+            for (name, claim) in [("kind", "send"), ("class", "card"), ("rank", "Card")] {
+                body[name] = claim.into();
+            }
+            let told = machine.says(&team, body.to_string().as_bytes()).await;
+            let counted = match told {
+                Told::Crowded { after } => {
+                    assert!(after > 0);
+                    &counting.crowded
+                }
+                _ => &counting.made,
+            };
+            counted.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_floods_delays_no_colleagues_card() {
+    let team = Arc::new(Team::start().await);
+    let gateway = team.gateway_with(&[("NOD_APP_RATE", RATE)]);
+    assert!(team.feishu.wait_connections(1, LIMIT).await);
+    let (flooder, colleague) = (team.meeting.member(STRANGER), team.meeting.member(OWNER));
+    let flooder = Arc::new(flooder);
+    flooder.up().await;
+    colleague.up().await;
+    until("the gateway is on the bus", || async {
+        gateway.log().contains("connected to the bus").then_some(())
+    })
+    .await;
+    let machine = team.machine(OWNER);
+    connected(&machine).await;
+    let running = sent(&flooder, &team, STRANGER).await;
+    let mut theirs = Vec::new();
+    for _ in 0..2 {
+        theirs.push(sent(&colleague, &team, OWNER).await);
+    }
+    let since = Instant::now();
+    let progress = edit(&running);
+    let edits = flood(&flooder, &team, move || progress.clone());
+    let sends = flood(&flooder, &team, || sending(STRANGER));
+    until("both floods are put off", || async {
+        let all = [&edits, &sends];
+        all.iter().all(|count| count.crowded() > 20).then_some(())
+    })
+    .await;
+    // The colleague's own are made at once, first try.
+    for _ in 0..2 {
+        let told = colleague.asks(&team, &sending(OWNER)).await;
+        assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    }
+    for message in &theirs {
+        let told = colleague.asks(&team, &edit(message)).await;
+        assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    }
+    // So it is with a real machine: a card, a tap, and the card's last face.
+    let hook = Hook::ask(&machine, "mine", "ls").await;
+    let mut cards = Cards::default();
+    cards.wait(&team.feishu, 1).await;
+    let press = Press::action(&cards.of["mine"], "allow");
+    assert_eq!(said(&team.feishu.click(press).await.unwrap()), "已批准运行");
+    assert!(hook.decision().await.is_some());
+    let before = [edits.crowded(), sends.crowded()];
+    until("the card is decided", || async {
+        let card = team.feishu.message(&cards.of["mine"])?.card?.to_string();
+        (!card.contains("\"allow\"")).then_some(())
+    })
+    .await;
+    until("the floods went on all the time", || async {
+        let now = [edits.crowded(), sends.crowded()];
+        (now[0] > before[0] && now[1] > before[1]).then_some(())
+    })
+    .await;
+    // Calling progress a card made no more of it: what one person may have of
+    // two fifths of the app, and the first few of each minute.
+    let spans = usize::try_from(since.elapsed().as_secs() / 10).unwrap() + 1;
+    let made = edits.made.load(Ordering::SeqCst);
+    assert!(
+        made <= spans * 11 + 3 * (spans / 6 + 1),
+        "{made} in {spans}"
+    );
+}
