@@ -174,7 +174,24 @@ pub fn unclear(unclear: &Unclear) -> Text {
     }
 }
 
-pub fn help() -> Text {
+/// What can be written besides where nod runs in a team; its gateway hears it.
+static TEAM_HELP: Text = Text::new(
+    "/join：让一台机器加入团队（仅私聊）\n/machines：列出你的机器（仅私聊）\n/forget 机器：移除一台机器（仅私聊）",
+    "/join: let a machine join the team (in private)\n/machines: list your machines (in private)\n/forget machine: take one out of the team (in private)",
+);
+
+pub fn help(in_team: bool) -> Text {
+    let alone = help_alone();
+    if !in_team {
+        return alone;
+    }
+    Text::made(
+        format!("{}\n{}", alone.zh, TEAM_HELP.zh),
+        format!("{}\n{}", alone.en, TEAM_HELP.en),
+    )
+}
+
+fn help_alone() -> Text {
     Text::made(
         format!(
             "/new [项目] [@codex] 任务：开始新会话\n/stop：停止当前任务\n/status：查看状态\n\
@@ -243,7 +260,12 @@ mod tests {
     #[test]
     fn help_names_every_command() {
         for lang in [Lang::Zh, Lang::En] {
-            let text = help();
+            let (text, alone) = (help(true), help(false));
+            for command in ["/join", "/machines", "/forget"] {
+                assert!(text.get(lang).contains(command), "{command}");
+                assert!(!alone.get(lang).contains(command), "{command}");
+            }
+            assert!(text.get(lang).starts_with(alone.get(lang)));
             for command in [
                 "/new",
                 "/stop",

@@ -1015,6 +1015,8 @@ async fn the_buttons_of_a_menu_do_what_the_words_would() {
     let mut stage = stage(&shop(&steps), |_| {}).await;
     says_owner(&stage, "/help").await;
     let help = stage.card("nod 能做什么").await;
+    let face = help.card.as_ref().unwrap().to_string();
+    assert!(!face.contains("/join"), "it is in no team: {face}");
     let press = |menu: &Message, label: &str| Press {
         message_id: menu.message_id.clone(),
         value: Some(button(menu.card.as_ref().unwrap(), label)),

@@ -270,6 +270,17 @@ async fn what_is_written_reaches_the_writers_own_machine_or_is_told_to_reach_non
         all.iter().any(|one| nobody(&one.content)).then_some(())
     });
     told.await;
+    // One of them answers, and names what the gateway hears, too.
+    team.feishu.push_text(&Text::new("/help")).await.unwrap();
+    let helped = until("the team's commands are named", || async {
+        let all = team.feishu.messages();
+        let named = |text: &str| {
+            let commands = ["/new", "/join", "/machines", "/forget"];
+            commands.iter().all(|command| text.contains(command))
+        };
+        all.iter().any(|one| named(&one.content)).then_some(())
+    });
+    helped.await;
     team.feishu.push_text(&Text::new("/lock")).await.unwrap();
     for machine in &machines {
         let locked = until("each machine is locked", || async {

@@ -136,7 +136,9 @@ pub(super) fn one(parts: &Parts, written: &Written) -> Result<Listed, Text> {
         Here::One(number) => parts.sessions.find(number).ok_or(words::NO_SESSION_HERE),
         Here::Several => Err(words::WHICH_SESSION),
         Here::Nobodys => Err(terminal::NOBODYS),
-        Here::None if parts.sessions.list().is_empty() => Err(session::help()),
+        Here::None if parts.sessions.list().is_empty() => {
+            Err(session::help(parts.team.place().is_some()))
+        }
         Here::None => Err(words::NO_SESSION_HERE),
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn help(parts: &Parts, message: &Message, written: &Written) {
     ];
     let menu = Menu {
         title: words::HELP_TITLE.clone(),
-        text: Some(session::help()),
+        text: Some(session::help(parts.team.place().is_some())),
         choices,
     };
     show(parts, message, written, menu).await;
