@@ -16,8 +16,8 @@ const API: &str = "open.feishu.test";
 const SOCKET: &str = "msg-frontier.feishu.test";
 
 /// Where each name leads, known to the proxy alone.
-type Names = Arc<HashMap<String, SocketAddr>>;
-type Asked = Arc<Mutex<Vec<String>>>;
+pub(crate) type Names = Arc<HashMap<String, SocketAddr>>;
+pub(crate) type Asked = Arc<Mutex<Vec<String>>>;
 
 async fn lead(mut near: TcpStream, asked: String, names: &Names, log: &Asked) {
     let server = names[asked.as_str()];
@@ -27,7 +27,7 @@ async fn lead(mut near: TcpStream, asked: String, names: &Names, log: &Asked) {
     }
 }
 
-async fn connect_proxy(mut near: TcpStream, names: Names, log: Asked) {
+pub(crate) async fn connect_proxy(mut near: TcpStream, names: Names, log: Asked) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match near.read_u8().await {
@@ -43,7 +43,7 @@ async fn connect_proxy(mut near: TcpStream, names: Names, log: Asked) {
     lead(near, target, &names, &log).await;
 }
 
-async fn socks_proxy(mut near: TcpStream, names: Names, log: Asked) {
+pub(crate) async fn socks_proxy(mut near: TcpStream, names: Names, log: Asked) {
     let mut hello = [0; 2];
     near.read_exact(&mut hello).await.unwrap();
     let mut methods = vec![0; usize::from(hello[1])];

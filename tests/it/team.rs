@@ -2,6 +2,7 @@
 //! processes over nod's small bus, or over the NATS server that
 //! `NOD_TEST_NATS_SERVER` names.
 
+mod bridge;
 mod bus;
 mod forget;
 mod hostile;

@@ -38,7 +38,7 @@ impl Authority {
 
     /// Speaks TLS as `host` and leads to a plain server.
     pub(crate) async fn front(&self, host: &str, server: SocketAddr) -> Door {
-        let acceptor = TlsAcceptor::from(Arc::new(self.identity(host)));
+        let acceptor = self.acceptor(host);
         Door::open(move |stream| {
             let acceptor = acceptor.clone();
             async move {
@@ -51,6 +51,11 @@ impl Authority {
             }
         })
         .await
+    }
+
+    /// Speaks TLS as `host`.
+    pub(crate) fn acceptor(&self, host: &str) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::new(self.identity(host)))
     }
 
     fn identity(&self, host: &str) -> ServerConfig {

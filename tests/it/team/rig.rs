@@ -155,6 +155,11 @@ impl Meeting {
 
     /// A machine that is only its line, for what no nod would do.
     pub(super) fn member(&self, owner: &str) -> Member {
+        self.member_by(owner, self.url(), straight())
+    }
+
+    /// The same, by this way to the bus.
+    pub(super) fn member_by(&self, owner: &str, url: BusUrl, way: Outbound) -> Member {
         let key = KeyPair::of(Kind::User, rand::random());
         let pass = self.pass(&self.keys.machines, owner, &key, seconds() + HOUR);
         let place = Place::of(Owner::parse(owner).unwrap(), &key.public());
@@ -164,7 +169,7 @@ impl Meeting {
             place.hears(nod::bus::subjects::ToMachine::Take),
             nod::bus::subjects::of_owner(&place.owner),
         ];
-        self.line(key, pass, &inbox, &hears, Some(place))
+        line((url, way), (key, pass), &inbox, &hears, Some(place))
     }
 
     /// A gateway that is only its line.
@@ -176,55 +181,59 @@ impl Meeting {
         };
         let pass = pass::gateway(&self.keys.gateways, &self.keys.account, &key.public(), span);
         let hears = ["nod1.g.*.*.call".to_owned()];
-        self.line(key, pass, "_IN.gw", &hears, None)
+        let way = (self.url(), straight());
+        line(way, (key, pass), "_IN.gw", &hears, None)
     }
+}
 
-    pub(super) fn line(
-        &self,
-        key: KeyPair,
-        pass: String,
-        inbox: &str,
-        subjects: &[String],
-        place: Option<Place>,
-    ) -> Member {
-        let (line, stop) = (Line::new(inbox), CancellationToken::new());
-        let (kept, passes) = watch::channel(pass.clone());
-        let key = Arc::new(key);
-        let membership = Membership {
-            url: self.url(),
-            key: Arc::clone(&key),
-            pass: passes,
-            inbox: inbox.to_owned(),
-            hears: subjects
-                .iter()
-                .map(|subject| (subject.clone(), None))
-                .collect(),
-        };
-        let (sender, heard) = mpsc::unbounded_channel();
-        let outbound = Outbound::new(&Proxies::default(), None).unwrap();
-        let handler = move |message: Heard| {
-            let sender = sender.clone();
-            async move {
-                let _ = sender.send(message);
-            }
-        };
-        tokio::spawn(line::run(
-            line.clone(),
-            membership,
-            outbound,
-            Clock::start(),
-            handler,
-            stop.clone(),
-        ));
-        Member {
-            line,
-            key,
-            pass,
-            place,
-            heard,
-            _pass: kept,
-            _stop: stop.drop_guard(),
+/// With no proxy, and no CA of one's own.
+fn straight() -> Outbound {
+    Outbound::new(&Proxies::default(), None).unwrap()
+}
+
+fn line(
+    (url, outbound): (BusUrl, Outbound),
+    (key, pass): (KeyPair, String),
+    inbox: &str,
+    subjects: &[String],
+    place: Option<Place>,
+) -> Member {
+    let (line, stop) = (Line::new(inbox), CancellationToken::new());
+    let (kept, passes) = watch::channel(pass.clone());
+    let key = Arc::new(key);
+    let membership = Membership {
+        url,
+        key: Arc::clone(&key),
+        pass: passes,
+        inbox: inbox.to_owned(),
+        hears: subjects
+            .iter()
+            .map(|subject| (subject.clone(), None))
+            .collect(),
+    };
+    let (sender, heard) = mpsc::unbounded_channel();
+    let handler = move |message: Heard| {
+        let sender = sender.clone();
+        async move {
+            let _ = sender.send(message);
         }
+    };
+    tokio::spawn(line::run(
+        line.clone(),
+        membership,
+        outbound,
+        Clock::start(),
+        handler,
+        stop.clone(),
+    ));
+    Member {
+        line,
+        key,
+        pass,
+        place,
+        heard,
+        _pass: kept,
+        _stop: stop.drop_guard(),
     }
 }
 
