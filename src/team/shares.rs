@@ -20,6 +20,9 @@ const GREED: usize = 2;
 /// So many edits of one message a minute are taken for endings: a decision,
 /// and what is corrected about it. Whatever is edited more often runs.
 const ENDINGS: usize = 3;
+/// What one person ends in a minute is no more than this part of the app; who
+/// edits more, if ever so many messages, tells of progress.
+const ENDED_BY_ONE: usize = 10;
 /// Calls under way at once, and the bytes that they hold.
 const MAX_CALLS: usize = 512;
 const MAX_BYTES: usize = 64 << 20;
@@ -67,6 +70,8 @@ pub(super) struct Shares {
     budgets: HashMap<&'static str, Budget>,
     /// The last edits of each message that was edited in the last minute.
     edits: Bounded<String, [Option<Millis>; ENDINGS]>,
+    /// Who ended what in the last minute.
+    endings: Window,
     calls: Room,
     bytes: Room,
     waiting: Room,
@@ -81,6 +86,7 @@ impl Shares {
             letters: Window::new(SECOND, Self::letters(rate)),
             budgets: HashMap::new(),
             edits: Bounded::new(rate),
+            endings: Window::new(MINUTE, rate),
             calls: Room::new(MAX_CALLS),
             bytes: Room::new(MAX_BYTES),
             waiting: Room::new(MAX_WAITING),
@@ -113,14 +119,13 @@ impl Shares {
     /// Lets a call be made, until [`Self::done`], or says after how many
     /// milliseconds to ask again.
     pub(super) fn ask(&mut self, wish: &Wish<'_>, now: Millis) -> Result<(), Millis> {
-        let rank = self.rank(wish, now);
+        let most = self.most(now);
+        let rank = self.rank(wish, most, now);
         let (who, bytes) = (wish.who, wish.bytes);
         let has_room = self.calls.has(who, 1, rank) && self.bytes.has(who, bytes, rank);
         if !has_room {
             return Err(SOON);
         }
-        let gateways = 1 + self.others.count(|until| *until >= now);
-        let most = (self.rate / gateways).max(1);
         let rate = self.rate;
         let budget = self.budgets.entry(wish.kind);
         let budget = budget.or_insert_with(|| Budget::new(rate));
@@ -130,6 +135,9 @@ impl Shares {
         budget.note(who, rank, now);
         self.calls.take(who, 1);
         self.bytes.take(who, bytes);
+        if rank == Rank::Ending {
+            self.endings.note(who, now);
+        }
         if let Some(message) = wish.edits {
             let stale = |last: &[Option<Millis>; ENDINGS]| !is_within(last.last(), now);
             if let Some(last) = self.edits.live(message.to_owned(), stale) {
@@ -173,13 +181,24 @@ impl Shares {
         }
     }
 
-    fn rank(&mut self, wish: &Wish<'_>, now: Millis) -> Rank {
+    /// How many gateways share the app, this one included.
+    pub(super) fn gateways(&self, now: Millis) -> usize {
+        1 + self.others.count(|until| *until >= now)
+    }
+
+    /// Calls of one kind a minute that are this gateway's.
+    fn most(&self, now: Millis) -> usize {
+        (self.rate / self.gateways(now)).max(1)
+    }
+
+    fn rank(&mut self, wish: &Wish<'_>, most: usize, now: Millis) -> Rank {
         let Some(message) = wish.edits else {
             return Rank::Card;
         };
         let last = self.edits.get_mut(&message.to_owned());
         let is_often = last.is_some_and(|last| is_within(last.first(), now));
-        if is_often {
+        let ended = self.endings.had(wish.who, now);
+        if is_often || ended >= ENDINGS.max(most / ENDED_BY_ONE) {
             Rank::Progress
         } else {
             Rank::Ending
@@ -218,7 +237,7 @@ impl Budget {
         let second = most / 20;
         let is_progress = rank == Rank::Progress;
         let (minute, second) = if is_progress {
-            (most * 4 / 5, second / 2)
+            (most * 4 / 5, second * 4 / 5)
         } else {
             (most, second)
         };
@@ -263,8 +282,8 @@ impl Window {
         }
     }
 
-    /// How long this person has to wait, where `most` are for all together.
-    fn wait(&mut self, who: &Owner, most: usize, now: Millis) -> Option<Millis> {
+    /// How many this person has had.
+    fn had(&mut self, who: &Owner, now: Millis) -> usize {
         while let Some((at, _)) = self.log.front()
             && at + self.span <= now
         {
@@ -272,7 +291,12 @@ impl Window {
                 take_from(&mut self.by, &whose, 1);
             }
         }
-        let mut own = self.by.get_mut(who).map_or(0, |own| *own);
+        self.by.get_mut(who).map_or(0, |own| *own)
+    }
+
+    /// How long this person has to wait, where `most` are for all together.
+    fn wait(&mut self, who: &Owner, most: usize, now: Millis) -> Option<Millis> {
+        let mut own = self.had(who, now);
         let mut all = self.log.len();
         let fits = |own: usize, all: usize| own < GREED * most.saturating_sub(all);
         if fits(own, all) {

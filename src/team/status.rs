@@ -72,6 +72,7 @@ fn report(gateway: &Gateway) -> Value {
         "cause": why.as_ref().map(|why| why.en.clone()),
         "cause_zh": why.as_ref().map(|why| why.zh.clone()),
         "feishu": feishu,
+        "gateways": gateway.shares().gateways(gateway.clock.now()),
         "machines": machines,
         "connected": here,
         "taps": count(&counts.taps),
@@ -126,6 +127,11 @@ pub fn metrics(report: &Value) -> String {
     for (name, kind, help) in [
         ("bus", "gauge", "Whether the bus is connected."),
         ("feishu", "gauge", "Whether Feishu's long connection is up."),
+        (
+            "gateways",
+            "gauge",
+            "Gateways that share the app's limits, this one included.",
+        ),
         ("machines", "gauge", "Machines this gateway has heard of."),
         ("connected", "gauge", "Machines heard in the last minutes."),
         ("taps", "counter", "Taps taken to machines."),

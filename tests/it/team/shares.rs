@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nod::bus::errand::{Asked, Told};
-use nod::simulator::{OWNER, Press, STRANGER};
+use nod::simulator::{Armed, Fault, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
 use super::hostile::{asked, sending};
 use super::rig::{Member, Team, connected};
 use super::said;
-use crate::gateway::rig::{Cards, Hook, LIMIT};
+use crate::gateway::rig::{Cards, Hook, LIMIT, Machine};
 use crate::support::until;
 
 /// Of each kind of call 240 a minute and 12 a second.
@@ -159,4 +159,61 @@ async fn a_machine_that_floods_delays_no_colleagues_card() {
         made <= spans * 11 + 3 * (spans / 6 + 1),
         "{made} in {spans}"
     );
+}
+
+/// It comes again by itself, so its cards come a little later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_is_put_off_sends_its_cards_a_little_later() {
+    let team = Team::start().await;
+    let gateway = team.gateway_with(&[("NOD_APP_RATE", "20")]);
+    let machine = team.machine(OWNER);
+    connected(&machine).await;
+    let mut hooks = Vec::new();
+    for n in 0..4 {
+        hooks.push(Hook::ask(&machine, &format!("request-{n}"), "ls").await);
+    }
+    Cards::default().wait(&team.feishu, hooks.len()).await;
+    until("it is told that calls were put off", || async {
+        let (_, page) = gateway.nod(&["gateway", "status", "--metrics"]);
+        let count = page.lines().find_map(|line| {
+            let count = line.strip_prefix("nod_gateway_crowded_total ")?;
+            count.parse::<u64>().ok()
+        });
+        count.filter(|count| *count > 0)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateways_know_how_many_share_the_app_and_heed_what_feishu_says() {
+    let team = Team::start().await;
+    let mut gateways = [team.gateway(), team.gateway()];
+    let share = async |of: &Machine, all: &str| {
+        until("the gateways know of each other", || async {
+            let (_, page) = of.nod(&["gateway", "status", "--metrics"]);
+            let line = format!("nod_gateway_gateways {all}");
+            page.lines().any(|one| one == line).then_some(())
+        })
+        .await;
+    };
+    for gateway in &gateways {
+        share(gateway, "2").await;
+    }
+    gateways[1].kill();
+    share(&gateways[0], "1").await;
+    let machine = team.meeting.member(OWNER);
+    machine.up().await;
+    let message = sent(&machine, &team, OWNER).await;
+    let limit = Fault::RateLimit {
+        path: message.0.clone(),
+        reset: 30,
+    };
+    team.feishu.set_fault(Armed::once(limit)).unwrap();
+    let told = machine.asks(&team, &edit(&message)).await;
+    assert!(matches!(told, Told::Answer { status: 429, .. }), "{told:?}");
+    // Whoever else wants to edit is not sent to be refused as well.
+    let told = machine.asks(&team, &edit(&message)).await;
+    assert!(matches!(told, Told::Crowded { after: 1.. }), "{told:?}");
+    let told = machine.asks(&team, &sending(OWNER)).await;
+    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
 }
