@@ -47,6 +47,7 @@ impl Home {
     pub(crate) fn gateway(feishu: &str, bus: &str, keys: &str) -> anyhow::Result<Self> {
         let mut settings = app(feishu);
         settings.push(("NOD_BUS_URL", bus.to_owned()));
+        settings.push(("NOD_APP_RATE", "1000000".to_owned()));
         let mut home = Self::with("gateway", &settings, REQUEST_TIMEOUT)?;
         let file = home.dir.path().join("bus.keys");
         nod::files::replace_private(&file, keys.as_bytes())?;

@@ -330,6 +330,7 @@ impl Team {
         let mut command = home.nod(verb, &self.feishu.base_url());
         command
             .env("NOD_BUS_URL", self.bus.url())
+            .env("NOD_APP_RATE", "1000000")
             .env("NOD_BUS_KEYS", self.keys_home.path().join("bus.keys"))
             .env_remove("FEISHU_OWNER_ID");
         command

@@ -1,10 +1,13 @@
 //! Words on a waiting card: headers, buttons, labels, warnings, and why a
 //! button is missing.
 
+mod hidden;
+
 use crate::approvals::request::Agent;
 use crate::danger::Danger;
 use crate::rules::NoRule;
-use crate::text::{Text, grouped, plural};
+use crate::text::{Text, grouped};
+pub use hidden::{folded, folded_fields, more_changes, more_hits, omitted, omitted_fields};
 
 pub static WAITING: Text = Text::new("等待批准", "Waiting");
 pub static WHOLE: Text = Text::new("全文", "Whole text");
@@ -254,74 +257,6 @@ pub static REPLY_HINT_HOSTED: Text = Text::new(
     "也可在这里写字作答或拒绝；群里请同时 @ 机器人。",
     "You can also write here to answer or to deny with a text; in a group, mention the bot.",
 );
-
-/// In place of what stands in the fold below.
-pub fn folded(bytes: usize, lines: usize) -> Text {
-    let (bytes, lines_text) = (grouped(bytes), grouped(lines));
-    if lines == 0 {
-        Text::made(
-            format!("⟦… 另有 {bytes} 字节，展开下方可见 …⟧"),
-            format!("⟦… {bytes} more bytes, unfold below …⟧"),
-        )
-    } else {
-        Text::made(
-            format!("⟦… 另有 {lines_text} 行，展开下方可见 …⟧"),
-            format!(
-                "⟦… {lines_text} more {}, unfold below …⟧",
-                plural(lines, "line")
-            ),
-        )
-    }
-}
-
-/// Changed lines of an edit that stand in the fold below.
-pub fn more_changes(count: &str) -> Text {
-    Text::made(
-        format!("⟦… 另有 {count}，展开下方可见 …⟧"),
-        format!("⟦… {count} more, unfold below …⟧"),
-    )
-}
-
-pub fn omitted(bytes: usize, lines: usize) -> Text {
-    let (bytes, lines_text) = (grouped(bytes), grouped(lines));
-    if lines == 0 {
-        Text::made(
-            format!("⟦… 此处省略 {bytes} 字节 …⟧"),
-            format!("⟦… {bytes} bytes not shown …⟧"),
-        )
-    } else {
-        Text::made(
-            format!("⟦… 此处省略 {lines_text} 行，{bytes} 字节 …⟧"),
-            format!(
-                "⟦… {lines_text} {}, {bytes} bytes not shown …⟧",
-                plural(lines, "line")
-            ),
-        )
-    }
-}
-
-pub fn omitted_fields(fields: usize, bytes: usize) -> Text {
-    let (count, bytes) = (grouped(fields), grouped(bytes));
-    let field = plural(fields, "field");
-    Text::made(
-        format!("⟦… 此处省略 {count} 个参数，{bytes} 字节 …⟧"),
-        format!("⟦… {count} {field}, {bytes} bytes not shown …⟧"),
-    )
-}
-
-/// Fields of a call that stand in the fold below.
-pub fn folded_fields(fields: usize) -> Text {
-    let (count, field) = (grouped(fields), plural(fields, "field"));
-    Text::made(
-        format!("⟦… 另有 {count} 个参数，展开下方可见 …⟧"),
-        format!("⟦… {count} more {field}, unfold below …⟧"),
-    )
-}
-
-pub fn more_hits(count: usize) -> Text {
-    let count = grouped(count);
-    Text::made(format!("……另有 {count} 处"), format!("… and {count} more"))
-}
 
 pub fn denied_before(times: u32) -> Text {
     Text::made(

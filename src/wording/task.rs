@@ -136,8 +136,8 @@ pub const NO_SESSIONS: Text = Text::new(
     "There are no sessions yet. Start one with /new [project] task.",
 );
 pub const NO_SESSION_HERE: Text = Text::new(
-    "这里没有会话。用 /new [项目] 任务 开始一个。",
-    "There is no session here. Start one with /new [project] task.",
+    "这里没有会话。用 /new [项目] 任务 开始一个；全部命令见 /help。",
+    "There is no session here. Start one with /new [project] task; /help lists all commands.",
 );
 pub const ANSWER_REFUSED: Text = Text::new(
     "飞书拒收了回答的一部分，卡片和文字都不行：请在本机用任务卡上的命令接续会话查看。",

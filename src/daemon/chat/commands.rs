@@ -19,7 +19,7 @@ use crate::sessions::route::{Place, Written};
 use crate::sessions::state;
 use crate::store::About;
 use crate::text::Text;
-use crate::wording::{menu, session, task as words, terminal};
+use crate::wording::{menu, task as words, terminal};
 
 /// More would not be read.
 const MAX_LISTED: usize = 20;
@@ -136,9 +136,6 @@ pub(super) fn one(parts: &Parts, written: &Written) -> Result<Listed, Text> {
         Here::One(number) => parts.sessions.find(number).ok_or(words::NO_SESSION_HERE),
         Here::Several => Err(words::WHICH_SESSION),
         Here::Nobodys => Err(terminal::NOBODYS),
-        Here::None if parts.sessions.list().is_empty() => {
-            Err(session::help(parts.team.place().is_some()))
-        }
         Here::None => Err(words::NO_SESSION_HERE),
     }
 }
