@@ -68,6 +68,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// Who runs this, for the cards.
     pub user: String,
+    /// What the machine is called where that is not its host name.
+    pub machine_name: Option<String>,
     pub lang: Lang,
     pub previews: Previews,
     pub log: Option<tracing::Level>,
@@ -136,6 +138,7 @@ impl Config {
             chat_rate: read.number("NOD_CHAT_RATE", 1, 1_000),
             state_dir: PathBuf::new(),
             user: read.user(),
+            machine_name: read.optional("NOD_MACHINE_NAME", machine_name),
             lang: read.optional("NOD_LANG", lang).unwrap_or_default(),
             previews: read.previews(),
             log: read.log(),
@@ -426,6 +429,15 @@ fn chat(text: &str) -> Result<ChatId, String> {
         return Err(String::new());
     }
     ChatId::parse(text).map_err(|e| e.problem.to_owned())
+}
+
+fn machine_name(text: &str) -> Result<String, String> {
+    let fits = (1..=64).contains(&text.chars().count()) && !text.contains(char::is_control);
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(String::new())
+    }
 }
 
 fn lang(text: &str) -> Result<Lang, String> {

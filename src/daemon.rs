@@ -58,7 +58,7 @@ use tracing::{info, warn};
 
 use self::courier::{Courier, Way};
 use self::edits::Edits;
-pub use self::machine::host_name;
+pub use self::machine::name as machine_name;
 use self::parts::{Machine, Parts};
 use self::peers::Gate;
 use self::tasks::Tasks;
@@ -235,7 +235,7 @@ async fn build(
         (None, Some(membership)) => membership.app_id.clone(),
         (None, None) => String::new(),
     };
-    let team = Team::of(membership, &config.bus.pass, &their_clock, &store);
+    let team = Team::of(membership, &config, &their_clock, &store);
     let (courier, edits) = Courier::new(way(&config, app, &team, outbound)?);
     let own_secret = own_secret(&store).await;
     let secret = app.map_or(&own_secret, |(_, secret)| secret);
@@ -245,7 +245,7 @@ async fn build(
             Some(place) => place.machine.clone(),
             None => machine_id(&store).await,
         },
-        name: host_name(),
+        name: machine_name(&config),
         user: config.user.clone(),
     };
     let parts = Parts {

@@ -74,7 +74,7 @@ fn asked(line: &str, key: &KeyPair, config: &Config, words: Words) -> Result<Gra
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref());
     let outbound = outbound.map_err(|why| Failure::new(why.text().get(words.0)))?;
     let fingerprint = fingerprint(&invited.lobby.ticket, &key.public());
-    let (host, user) = (crate::daemon::host_name(), config.user.clone());
+    let (host, user) = (crate::daemon::machine_name(config), config.user.clone());
     let runtime = super::daemon::runtime()?;
     let granted = runtime.block_on(knock(invited, key, (&host, &user), outbound, || {
         output::say(&words.compare(&fingerprint));

@@ -254,6 +254,14 @@ pub const SETTINGS: &[Setting] = &[
         secret: false,
     },
     Setting {
+        name: "NOD_MACHINE_NAME",
+        default: Default::Derived("the host name", "主机名"),
+        accepts: "1 to 64 characters on one line",
+        about: "What cards and a team call this machine",
+        about_zh: "卡片上和团队中对本机的称呼",
+        secret: false,
+    },
+    Setting {
         name: "NOD_PROJECTS",
         default: Default::Nothing,
         accepts: "`name=/path` or `name@codex=/path` entries separated by commas, each path a directory that exists",

@@ -44,6 +44,7 @@ fn every_wrong_value_is_reported_at_once_and_no_secret_is_shown() {
         ("NOD_STATE_DIR", "relative/state"),
         ("NOD_LANG", "fr"),
         ("NOD_LOG", "loud"),
+        ("NOD_MACHINE_NAME", "a\tb"),
         ("NOD_PROJECTS", "shop=/no/such/directory"),
         ("NOD_CLAUDE", "bin/claude"),
         ("TOOL_APPROVAL_ENABLED", "maybe"),
@@ -85,6 +86,7 @@ fn good_values_are_taken() {
         ("NOD_NOTIFY_STOP_AFTER", "off"),
         ("NOD_LOG", "off"),
         ("NOD_LANG", "en"),
+        ("NOD_MACHINE_NAME", "书桌 1"),
         ("https_proxy", "http://127.0.0.1:1"),
     ])
     .unwrap();
@@ -92,6 +94,7 @@ fn good_values_are_taken() {
     assert_eq!(config.stop_notice_after, None);
     assert_eq!(config.log, None);
     assert!(config.app().is_ok());
+    assert_eq!(config.machine_name.as_deref(), Some("书桌 1"));
     assert_eq!(config.proxies.https.as_deref(), Some("http://127.0.0.1:1"));
     assert!(!format!("{config:?}").contains("s3cret"));
 }

@@ -42,7 +42,7 @@ pub async fn announce(config: &Config, raw_input: &[u8]) -> Result<(), AnnounceE
         tool: ask.tool,
         input: ask.input,
         origin: Origin {
-            machine: machine::host_name(),
+            machine: machine::name(config),
             user: config.user.clone(),
             branch: machine::branch(&cwd),
             project: cwd.clone(),

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::approvals::request::RealPath;
 use crate::claude::settings_file;
+use crate::config::Config;
 use crate::files;
 use crate::rules::path;
 
@@ -88,8 +89,12 @@ fn followed(path: &Path) -> Option<PathBuf> {
     Some(real)
 }
 
-/// The machine's own name for itself.
-pub fn host_name() -> String {
+/// What the machine is called: as its settings say, or else as it calls itself.
+pub fn name(config: &Config) -> String {
+    config.machine_name.clone().unwrap_or_else(host_name)
+}
+
+fn host_name() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy();
     if name.is_empty() {

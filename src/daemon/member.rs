@@ -32,6 +32,7 @@ use crate::bus::pass::Pass;
 use crate::bus::subjects::{BEACON, GATEWAY_INBOX, Place, ToMachine, of_owner};
 use crate::bus::url::BusUrl;
 use crate::clock::Millis;
+use crate::config::Config;
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
 use crate::feishu::connection::View;
@@ -73,7 +74,7 @@ pub(super) struct Member {
 impl Member {
     pub(super) fn new(
         member: Membership,
-        file: PathBuf,
+        config: &Config,
         their_clock: TheirClock,
         store: Store,
     ) -> Arc<Self> {
@@ -81,10 +82,10 @@ impl Member {
         Arc::new(Self {
             url: member.url,
             app_id: member.app_id,
-            file,
+            file: config.bus.pass.clone(),
             line: Line::new(&place.inbox()),
             place,
-            name: machine::host_name(),
+            name: machine::name(config),
             key: Arc::new(member.key),
             pass: watch::channel(member.pass_text).0,
             push: member.push,

@@ -1,7 +1,6 @@
 //! Whether this machine is a member of a team, for the parts that ask.
 
 use serde_json::Value;
-use std::path::Path;
 #[cfg(feature = "team")]
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use super::member::Member;
 use crate::bus::membership::Membership;
 use crate::bus::subjects::Place;
+use crate::config::Config;
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
 use crate::store::Store;
@@ -24,16 +24,15 @@ pub(super) struct Team {
 
 #[cfg(feature = "team")]
 impl Team {
-    /// `file` is where the pass is kept.
     pub(super) fn of(
         membership: Option<Membership>,
-        file: &Path,
+        config: &Config,
         their_clock: &TheirClock,
         store: &Store,
     ) -> Self {
         let member = membership.map(|membership| {
             let (clock, store) = (their_clock.clone(), store.clone());
-            Member::new(membership, file.to_owned(), clock, store)
+            Member::new(membership, config, clock, store)
         });
         Self { member }
     }
@@ -59,7 +58,7 @@ impl Team {
 
 #[cfg(not(feature = "team"))]
 impl Team {
-    pub(super) fn of(_: Option<Membership>, _: &Path, _: &TheirClock, _: &Store) -> Self {
+    pub(super) fn of(_: Option<Membership>, _: &Config, _: &TheirClock, _: &Store) -> Self {
         Self::default()
     }
 

@@ -335,6 +335,7 @@ pub(in crate::cli) fn accepts_zh(name: &str) -> &'static str {
         "CALLBACK_LISTEN" => "IP 地址与端口，如 `127.0.0.1:8080`",
         "CALLBACK_SERVER_URL" => "`http://` 或 `https://` 加主机，可带端口，不带路径",
         "NOD_BUS_URL" => "`wss://`、`tls://`，或本机的 `nats://`，加主机与端口",
+        "NOD_MACHINE_NAME" => "1 到 64 个字符，一行",
         "NOD_GATEWAY_CHATS" => "群聊 id（`oc_…`），以逗号分隔",
         "CALLBACK_PEERS" => "与 `CALLBACK_SERVER_URL` 同样的地址，以逗号分隔",
         "CALLBACK_SECRET" => "16 到 128 个不含空格的字符，各机器相同",
