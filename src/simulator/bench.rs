@@ -42,7 +42,8 @@ impl Core {
     ) -> Option<BenchRun> {
         let (connection, orders) = {
             let mut world = self.world();
-            self.lines().choose(app, &mut world.mint)?
+            self.lines()
+                .choose(app, self.options.in_turn, &mut world.mint)?
         };
         let (sender, mut replies) = mpsc::unbounded_channel();
         let mut waiting = std::collections::HashMap::with_capacity(in_flight.max(1));

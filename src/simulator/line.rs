@@ -45,6 +45,7 @@ struct Line {
 pub(super) struct Lines {
     open: BTreeMap<u64, Line>,
     last: u64,
+    chosen: u64,
 }
 
 impl Lines {
@@ -95,18 +96,24 @@ impl Lines {
         self.open.get(&id).map(|line| line.app)
     }
 
-    /// A random connection of the app, as Feishu chooses.
+    /// One connection of the app: by chance, as Feishu chooses, or each in turn.
     pub(super) fn choose(
         &mut self,
         app: usize,
+        in_turn: bool,
         mint: &mut Mint,
     ) -> Option<(u64, mpsc::Sender<Order>)> {
-        let count = self.count(app);
-        let nth = if count > 1 { mint.below(count) } else { 0 };
-        let mut own = self.open.iter_mut().filter(|(_, line)| line.app == app);
-        let (id, line) = own.nth(nth)?;
+        let own = self.open.iter().filter(|(_, line)| line.app == app);
+        let own: Vec<u64> = own.map(|(id, _)| *id).collect();
+        let id = match own.len() {
+            0 | 1 => own.first(),
+            _ if in_turn => own.iter().find(|id| **id > self.chosen).or(own.first()),
+            count => own.get(mint.below(count)),
+        };
+        self.chosen = *id?;
+        let line = self.open.get_mut(&self.chosen)?;
         line.shown.pushed += 1;
-        Some((*id, line.orders.clone()))
+        Some((self.chosen, line.orders.clone()))
     }
 
     /// Sends an order to one connection or all; how many took it.
@@ -116,5 +123,27 @@ impl Lines {
             .filter(|(id, _)| only.is_none() || only == Some(**id))
             .filter(|(_, line)| line.orders.try_send(order()).is_ok())
             .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_take_turns_where_they_are_told_to() {
+        let (mut lines, mut mint) = (Lines::default(), Mint::new(1));
+        let (orders, _taken) = mpsc::channel(1);
+        let add = |lines: &mut Lines, app| lines.add(app, "a", "d", 0, orders.clone());
+        let [first, second, other] = [0, 0, 1].map(|app| add(&mut lines, app));
+        let mut chosen = |lines: &mut Lines, app| Some(lines.choose(app, true, &mut mint)?.0);
+        for id in [first, second, first] {
+            assert_eq!(chosen(&mut lines, 0), Some(id));
+        }
+        assert_eq!(chosen(&mut lines, 1), Some(other));
+        lines.remove(first);
+        assert_eq!(chosen(&mut lines, 0), Some(second));
+        lines.remove(second);
+        assert_eq!(chosen(&mut lines, 0), None);
     }
 }

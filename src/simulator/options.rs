@@ -47,6 +47,8 @@ pub struct Options {
     pub history: usize,
     /// Keeps no history at all; states and waits still work.
     pub quiet: bool,
+    /// Events go down an app's connections in turn and not by chance.
+    pub in_turn: bool,
     /// How far Feishu's clock is ahead of this machine's at the start.
     pub clock_ahead_ms: i64,
     pub seed: u64,
@@ -79,6 +81,7 @@ impl Default for Options {
                 .to_vec(),
             history: 10_000,
             quiet: false,
+            in_turn: false,
             clock_ahead_ms: 0,
             seed: 1,
         }

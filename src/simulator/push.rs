@@ -206,7 +206,8 @@ impl Core {
     ) -> Option<Flight> {
         let (connection, orders) = {
             let mut world = self.world();
-            self.lines().choose(app, &mut world.mint)?
+            self.lines()
+                .choose(app, self.options.in_turn, &mut world.mint)?
         };
         let (number, bytes) = self.prepare(app, connection, &payload, sink, click);
         let is_duplicate = |fault: &Fault| *fault == Fault::Duplicate;
