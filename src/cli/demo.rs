@@ -1,13 +1,17 @@
 //! `nod demo`: nod doing its job with nothing but itself. A local Feishu with
 //! a web page, a real daemon over the real protocol, and a scripted agent that
-//! starts real hooks. Nothing leaves this machine, nothing stays on it.
+//! starts real hooks; or a whole team with its gateways. Nothing leaves this
+//! machine, nothing stays on it.
 
 mod agent;
 mod claude;
 mod guide;
+mod laptop;
+mod process;
 mod scenes;
 mod stage;
 pub(super) mod stand_in;
+mod team;
 mod tour;
 mod transcript;
 
@@ -32,6 +36,9 @@ pub(super) struct Arguments {
     /// Take the tour without a person and print what happened
     #[arg(long)]
     auto: bool,
+    /// Show a team: two gateways and three laptops of two people
+    #[arg(long)]
+    team: bool,
     /// Print the page's address and open nothing
     #[arg(long)]
     no_browser: bool,
@@ -55,6 +62,8 @@ enum Broken {
     Setup(#[from] std::io::Error),
     #[error("the daemon did not come up\n{log}")]
     Daemon { log: String },
+    #[error("gateway {name} did not come up\n{log}")]
+    Gateway { name: &'static str, log: String },
     #[error("scene {number}: {what}\n{log}")]
     Scene {
         number: usize,
@@ -65,10 +74,14 @@ enum Broken {
 
 pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     let lang = arguments.lang.unwrap_or_else(|| sources.lang());
+    #[cfg(not(feature = "team"))]
+    if arguments.team {
+        return Err(Failure::new(super::wording::Words(lang).no_team()));
+    }
     super::runtime(2)?.block_on(async {
         let mut over = std::pin::pin!(over());
         let staged = tokio::select! {
-            staged = Stage::set(lang) => staged,
+            staged = set(arguments, lang, sources) => staged,
             () = &mut over => return Ok(()),
         };
         let mut stage = staged.map_err(Failure::new)?;
@@ -82,6 +95,14 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
         stage.strike().await;
         shown.map_err(Failure::new)
     })
+}
+
+async fn set(arguments: &Arguments, lang: Lang, sources: &Sources) -> Result<Stage, Broken> {
+    if arguments.team {
+        Stage::set_team(lang, on_path(sources, "nats-server")).await
+    } else {
+        Stage::set(lang).await
+    }
 }
 
 /// Returns when nobody wants the demo any more: they said so, closed its
@@ -121,7 +142,10 @@ fn say(text: &Text, lang: Lang) -> &str {
 
 async fn show(stage: &mut Stage, arguments: &Arguments, sources: &Sources) -> Result<(), Broken> {
     let lang = stage.lang;
-    transcript::opening(lang);
+    match &stage.team {
+        Some(team) => transcript::team::opening(lang, team.server()),
+        None => transcript::opening(lang),
+    }
     stage.play(Staging::default()).await?;
     if arguments.auto {
         return Tour::new(stage).by_itself().await;
@@ -130,7 +154,9 @@ async fn show(stage: &mut Stage, arguments: &Arguments, sources: &Sources) -> Re
     output::say(say(&OPENED, lang));
     output::line(&format!("\n    {page}\n"));
     output::say(say(&STOP, lang));
-    if let Some(program) = on_path(sources, "claude") {
+    if let Some(program) = on_path(sources, "claude")
+        && stage.team.is_none()
+    {
         let command = claude::point_here(stage, &program)?;
         output::line("");
         output::say(say(&claude::HINT, lang));

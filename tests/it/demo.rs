@@ -172,10 +172,16 @@ fn the_tour_by_itself_shows_every_ending_and_leaves_nothing() {
     let complained = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{told}\n{complained}");
     assert_eq!(complained, "");
-    let mut rest = told.as_str();
-    for (i, (title, lines)) in SCENES.iter().enumerate() {
+    assert_shows(&told, &SCENES);
+    assert_eq!(left_behind(home.path()), Vec::<String>::new());
+}
+
+/// Every scene in its order, and its lines under its title.
+fn assert_shows(told: &str, scenes: &[(&str, &[&str])]) {
+    let mut rest = told;
+    for (i, (title, lines)) in scenes.iter().enumerate() {
         let (_, after) = rest.split_once(&format!("\n{title}\n")).expect(title);
-        let scene = match SCENES.get(i + 1) {
+        let scene = match scenes.get(i + 1) {
             Some((next, _)) => after.split_once(&format!("\n{next}\n")).expect(next).0,
             None => after,
         };
@@ -184,11 +190,137 @@ fn the_tour_by_itself_shows_every_ending_and_leaves_nothing() {
         }
         rest = after;
     }
+    let closing = format!("{} scenes, each ended as it should", scenes.len());
+    assert!(rest.contains(&closing), "{rest}");
+}
+
+#[cfg(feature = "team")]
+const OF_A_TEAM: [(&str, &[&str]); 6] = [
+    (
+        "1. A laptop without the app's secret",
+        &[
+            "card           npm test · shop · checkout · desk · Claude · Waiting",
+            "comes by       gateway A",
+            "✓ Allowed once",
+            r#"hook decides   {"behavior":"allow"}"#,
+        ],
+    ),
+    (
+        "2. Another laptop, the other gateway",
+        &[
+            "· travel ·",
+            "comes by       gateway B",
+            "✓ Denied",
+            r#""behavior":"deny""#,
+        ],
+    ),
+    (
+        "3. Your colleague's laptop",
+        &[
+            "· loft ·",
+            "colleague taps [Allow once]",
+            r#"{"behavior":"allow"}"#,
+        ],
+    ),
+    (
+        "4. A colleague taps your card",
+        &[
+            "colleague taps [Allow once]",
+            "✗ You are not an approver: nothing was changed",
+            "you tap        [Allow once]",
+            "card becomes   Allowed",
+        ],
+    ),
+    (
+        "5. A gateway is killed",
+        &[
+            "gateway        A is killed with -9",
+            "comes by       gateway B",
+            "card becomes   Allowed",
+            r#"{"behavior":"allow"}"#,
+            "both are there again",
+        ],
+    ),
+    (
+        "6. A laptop sleeps",
+        &[
+            "laptop         falls asleep",
+            "! Checking the outcome: the card will be updated",
+            "laptop         wakes up",
+            "A tap on this card arrived too late and was not used: tap again.",
+            "card becomes   Allowed",
+            r#"{"behavior":"allow"}"#,
+        ],
+    ),
+];
+
+#[cfg(feature = "team")]
+#[test]
+fn the_tour_of_a_team_shows_every_ending_and_leaves_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let run = demo(home.path(), &["--team", "--auto", "--lang", "en"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(run.stdout).unwrap();
+    let complained = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{told}\n{complained}");
+    assert_eq!(complained, "");
     assert!(
-        rest.contains("14 scenes, each ended as it should"),
-        "{rest}"
+        told.contains("bus            the one in nod itself"),
+        "{told}"
     );
+    assert_shows(&told, &OF_A_TEAM);
     assert_eq!(left_behind(home.path()), Vec::<String>::new());
+    assert_eq!(processes(home.path()), []);
+}
+
+#[cfg(feature = "team")]
+#[test]
+fn a_visitor_leaves_a_team_in_the_middle_of_everything_and_nothing_stays() {
+    let home = tempfile::tempdir().unwrap();
+    // What calls itself a NATS server and is none keeps nobody from a bus.
+    let server = home.path().join("nats-server");
+    std::fs::write(&server, "").unwrap();
+    let mut team = demo(home.path(), &["--team", "--no-browser", "--lang", "en"]);
+    team.env("PATH", home.path());
+    let mut running = Running::of(team);
+    running.until("bus            the one in nod itself");
+    let (address, token) = running.address();
+    let page = (address.as_str(), token.as_str());
+    running.until("your turn");
+    let ask = |scene: u32| {
+        let wish = format!(r#"{{"ask": "play", "scene": {scene}}}"#);
+        http(page, "POST /control/note", &wish);
+    };
+    let kill = || http(page, "POST /control/note", r#"{"ask": "kill"}"#);
+    ask(5);
+    running.until("5. A gateway is killed");
+    running.until("your turn");
+    kill();
+    running.until("A is killed with -9");
+    ask(6);
+    running.until("6. A laptop sleeps");
+    running.until("your turn");
+    kill();
+    running.until("falls asleep");
+    running.interrupt();
+    running.until("The demo is over");
+    assert!(running.ended().success());
+    std::fs::remove_file(server).unwrap();
+    assert_eq!(left_behind(home.path()), Vec::<String>::new());
+    assert_eq!(processes(home.path()), []);
+}
+
+#[cfg(not(feature = "team"))]
+#[test]
+fn without_teams_there_is_none_to_show() {
+    let home = tempfile::tempdir().unwrap();
+    let run = demo(home.path(), &["--team", "--auto", "--lang", "en"])
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(1));
+    let complained = String::from_utf8_lossy(&run.stderr);
+    assert!(complained.contains("built without teams"), "{complained}");
 }
 
 #[test]

@@ -139,6 +139,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("nod logs", "tests/it/messages.rs", "\"logs\", \"--once\""),
     ("nod demo", "tests/it/demo.rs", "--no-browser"),
     ("nod demo --auto", "tests/it/demo.rs", "--auto"),
+    ("nod demo --team", "tests/it/demo.rs", "\"--team\""),
     (
         "nod demo --lang en",
         "tests/it/demo.rs",

@@ -13,7 +13,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 
-use super::stage::{Stage, terminate};
+use super::process::terminate;
+use super::stage::Stage;
 
 /// One tool call the agent wants to make.
 #[derive(Debug, Clone)]
@@ -87,6 +88,14 @@ impl Agent {
         Self {
             session: format!("{:08x}-demo", random & 0xffff_ffff),
             project: stage.project(),
+        }
+    }
+
+    /// Sits down before the laptop of the scene; on another one it is another
+    /// session.
+    pub(super) fn sit_down(&mut self, stage: &Stage) {
+        if self.project != stage.project() {
+            *self = Self::new(stage);
         }
     }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agent::{Asked, Call, Printed};
+use super::laptop::Laptop;
 use super::scenes::{Opening, Prints, Scene};
+use super::stage::Mishap;
 use crate::simulator::{Entry, Simulator};
 use crate::text::{Lang, Text};
 use crate::wording::LOCKED;
@@ -22,7 +24,7 @@ pub(super) enum Wish {
     Play(usize),
     TerminalYes,
     TerminalEsc,
-    /// The daemon dies without a word and comes back.
+    /// What belongs to the scene befalls its machines, or is undone.
     Kill,
     /// `nod unlock`, after somebody wrote `/lock`.
     Unlock,
@@ -103,15 +105,16 @@ fn both(text: &Text) -> Value {
     json!({"zh": text.zh, "en": text.en})
 }
 
-pub(super) fn programme(scenes: &[Scene]) -> Value {
+pub(super) fn programme(scenes: &[Scene], is_team: bool) -> Value {
     let scenes: Vec<Value> = scenes
         .iter()
         .map(|scene| json!({"name": scene.name, "title": both(&scene.title)}))
         .collect();
-    json!({"note": "programme", "scenes": scenes})
+    json!({"note": "programme", "scenes": scenes, "team": is_team})
 }
 
-pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
+/// `laptop` is the one whose scene it is.
+pub(super) fn scene(number: usize, scene: &Scene, laptop: &Laptop, chat: &str) -> Value {
     let write = match &scene.opening {
         Opening::Call(_) => None,
         Opening::Words(words) => Some(both(words)),
@@ -125,6 +128,13 @@ pub(super) fn scene(number: usize, scene: &Scene, chat: &str) -> Value {
         "hint": both(&scene.hint),
         "write": write,
         "chat_id": chat,
+        "laptop": laptop.name,
+        "person": laptop.owner,
+        "mishap": match scene.staging.mishap {
+            Mishap::Crash => "crash",
+            Mishap::Gateway => "gateway",
+            Mishap::Sleep => "sleep",
+        },
         "dialog": scene.call().is_some_and(Call::has_dialog),
         "run": scene.run,
     })

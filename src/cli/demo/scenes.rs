@@ -3,6 +3,7 @@
 
 mod hooks;
 mod sessions;
+mod team;
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +11,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::agent::Call;
-use super::stage::Staging;
+use super::stage::{DESK, LOFT, Mishap, Staging, TRAVEL};
 use crate::cards::Action;
+use crate::simulator::{OWNER, STRANGER};
 use crate::text::{Lang, Text};
 use crate::wording::Toast;
 
@@ -19,6 +21,16 @@ use crate::wording::Toast;
 pub(super) enum Person {
     Owner,
     Stranger,
+}
+
+impl Person {
+    /// Their id in the local Feishu.
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::Owner => OWNER,
+            Self::Stranger => STRANGER,
+        }
+    }
 }
 
 /// One thing that happens in a scene, or has to be true in it.
@@ -46,8 +58,16 @@ pub(super) enum Step {
     TerminalYes,
     /// Esc in Claude Code's own dialog; the hook is told to go.
     TerminalEsc,
-    /// The daemon dies and comes back while the request waits.
-    Crash,
+    /// What belongs to the scene befalls its machines, or is undone.
+    Befalls,
+    /// The laptop sleeps until the tap that waits for it is worth nothing.
+    SleepsOn,
+    /// nod says this in the chat.
+    Says(&'static Text),
+    /// The same tap once more, until the laptop is back to hear it.
+    TapAgain(Person, Action, Toast),
+    /// Each gateway has brought a tap by now.
+    ByBothGateways,
     /// Nobody does anything.
     Nobody,
     /// The hook has ended and printed this.
@@ -138,5 +158,33 @@ pub(super) fn all(short: Duration, project: &Path, lang: Lang) -> Vec<Scene> {
         hooks::timeout(hurried, lang),
         sessions::task(usual),
         sessions::stop(usual),
+    ]
+}
+
+/// The scenes of a team.
+pub(super) fn of_a_team(lang: Lang) -> Vec<Scene> {
+    let on = |laptop| Staging {
+        laptop,
+        ..Staging::default()
+    };
+    let group = Staging {
+        group: true,
+        ..on(DESK)
+    };
+    let killed = Staging {
+        mishap: Mishap::Gateway,
+        ..on(DESK)
+    };
+    let asleep = Staging {
+        mishap: Mishap::Sleep,
+        ..on(TRAVEL)
+    };
+    vec![
+        team::desk(on(DESK), lang),
+        team::travel(on(TRAVEL), lang),
+        team::loft(on(LOFT), lang),
+        team::colleague(group, lang),
+        team::gateway(killed, lang),
+        team::sleep(asleep, lang),
     ]
 }

@@ -1,42 +1,77 @@
-//! The stage: a local Feishu, a real daemon, a project and its hooks, in one
-//! temporary directory and on loopback. When it is struck nothing is left.
+//! The stage: a local Feishu and real laptops, in one temporary directory and
+//! on loopback. One that knows the app itself, or three of a team. When it is
+//! struck nothing is left.
 
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::{Broken, stand_in};
-use crate::files;
-use crate::simulator::{APP_ID, App, GROUP, OWNER, Options, Simulator};
+use super::Broken;
+use super::laptop::Laptop;
+use super::process::{DOWN_WITHIN, UP_WITHIN};
+use super::team::Team;
+use crate::simulator::{APP_ID, App, OWNER, Options, STRANGER, Simulator};
 use crate::text::Lang;
 
-const UP_WITHIN: Duration = Duration::from_secs(20);
-const DOWN_WITHIN: Duration = Duration::from_secs(5);
-/// Enough of the daemon's log to see why it went wrong.
-const LOG_TAIL: usize = 2_000;
+/// The laptops of a team: what they are called and whose they are.
+const LAPTOPS: [(&str, &str); 3] = [("desk", OWNER), ("travel", OWNER), ("loft", STRANGER)];
+pub(super) const DESK: usize = 0;
+pub(super) const TRAVEL: usize = 1;
+pub(super) const LOFT: usize = 2;
 
-/// What the daemon is started with: some scenes need other settings.
+/// How the stage stands in a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Staging {
+    /// Whose hook asks, by its place.
+    pub(super) laptop: usize,
     /// Cards go to the group instead of the owner's private chat.
     pub(super) group: bool,
     pub(super) answer_within: Duration,
+    pub(super) mishap: Mishap,
+}
+
+/// What a visitor can let happen in a scene.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mishap {
+    /// The laptop's daemon is killed and comes back.
+    Crash,
+    /// A gateway is killed, and started again.
+    Gateway,
+    /// The laptop falls asleep, and wakes.
+    Sleep,
+}
+
+/// What such a wish came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Happened {
+    Crashed,
+    GatewayKilled(&'static str),
+    GatewayBack,
+    FellAsleep,
+    Woke,
 }
 
 impl Default for Staging {
     fn default() -> Self {
         Self {
+            laptop: DESK,
             group: false,
             answer_within: Duration::from_secs(300),
+            mishap: Mishap::Crash,
         }
+    }
+}
+
+impl Staging {
+    /// Whether a daemon started with the one serves the other as well.
+    pub(super) fn is_same_daemon(self, other: Self) -> bool {
+        (self.group, self.answer_within) == (other.group, other.answer_within)
     }
 }
 
@@ -44,19 +79,40 @@ pub(super) struct Stage {
     pub(super) simulator: Simulator,
     /// The language of the next cards.
     pub(super) lang: Lang,
-    /// The program itself, for its daemon and its hooks.
+    /// The program itself, for its daemons and its hooks.
     pub(super) nod: PathBuf,
     /// The app's secret, of this demo alone: with one that everybody knows
     /// another user could speak to the local Feishu as the app.
     secret: String,
+    laptops: Vec<Laptop>,
+    pub(super) team: Option<Team>,
+    playing: Staging,
     dir: TempDir,
-    daemon: Option<Child>,
-    /// What the running daemon was started with.
-    playing: (Staging, Lang),
 }
 
 impl Stage {
+    /// One laptop that knows the app.
     pub(super) async fn set(lang: Lang) -> Result<Self, Broken> {
+        let mut stage = Self::empty(lang, false).await?;
+        let dir = stage.dir.path().to_owned();
+        stage.laptops = vec![Laptop::set(&stage.nod, dir, None, OWNER)?];
+        Ok(stage)
+    }
+
+    /// A team, on the NATS server at `program` if there is one.
+    pub(super) async fn set_team(lang: Lang, program: Option<PathBuf>) -> Result<Self, Broken> {
+        let mut stage = Self::empty(lang, true).await?;
+        let team = Team::set(&stage.nod, &stage.beside("team"), &stage.secret, program).await?;
+        for (name, owner) in LAPTOPS {
+            let laptop = Laptop::set(&stage.nod, stage.beside(name), Some(name), owner)?;
+            team.admit(&laptop).await?;
+            stage.laptops.push(laptop);
+        }
+        stage.team = Some(team);
+        Ok(stage)
+    }
+
+    async fn empty(lang: Lang, in_turn: bool) -> Result<Self, Broken> {
         let dir = tempfile::Builder::new().prefix("nod-demo-").tempdir()?;
         let secret = crate::cli::simulator::token();
         let app = App {
@@ -66,177 +122,190 @@ impl Stage {
         let options = Options {
             apps: vec![app],
             control_token: Some(crate::cli::simulator::token()),
+            in_turn,
             ..Options::default()
         };
-        let stage = Self {
+        Ok(Self {
             simulator: Simulator::start(options).await?,
-            secret,
             lang,
             nod: std::env::current_exe()?,
+            secret,
+            laptops: Vec::new(),
+            team: None,
+            playing: Staging::default(),
             dir,
-            daemon: None,
-            playing: (Staging::default(), lang),
-        };
-        fs::create_dir(stage.home())?;
-        let git = stage.project().join(".git");
-        fs::create_dir_all(&git)?;
-        fs::write(git.join("HEAD"), "ref: refs/heads/checkout\n")?;
-        // A link and not a script: it works where the directory is mounted
-        // without leave to run programs.
-        symlink(&stage.nod, stage.stand_in())?;
-        Ok(stage)
+        })
     }
 
-    fn home(&self) -> PathBuf {
-        self.dir.path().join("home")
+    /// The laptop whose scene it is.
+    pub(super) fn laptop(&self) -> &Laptop {
+        &self.laptops[self.playing.laptop]
     }
 
-    pub(super) fn state(&self) -> PathBuf {
-        self.dir.path().join("state")
+    fn laptop_mut(&mut self) -> &mut Laptop {
+        &mut self.laptops[self.playing.laptop]
     }
 
     /// The project the scripted agent works in.
     pub(super) fn project(&self) -> PathBuf {
-        self.dir.path().join("shop")
+        self.laptop().project()
     }
 
-    /// A file beside the project, gone with everything else.
+    /// A file beside all others, gone with them.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The program sessions run as Claude Code.
-    fn stand_in(&self) -> PathBuf {
-        self.beside(stand_in::NAME)
-    }
-
-    /// The settings file of the hooks, written anew: they take nothing from
-    /// their environment.
     pub(super) fn hook_file(&self) -> io::Result<PathBuf> {
-        let file = self.beside("hook.env");
-        let (state, lang) = (self.state(), word(self.lang));
-        let text = format!("NOD_STATE_DIR=\"{}\"\nNOD_LANG={lang}\n", state.display());
-        // Whole or not at all: a hook may be reading it.
-        files::replace(&file, text.as_bytes(), 0o600)?;
-        Ok(file)
+        self.laptop().hook_file(self.lang)
     }
 
-    fn log(&self) -> PathBuf {
-        self.dir.path().join("daemon.log")
-    }
-
-    /// `nod` with an environment of its own: nothing of the visitor's settings
-    /// may reach the demo, and nothing of the demo their settings.
     pub(super) fn command(&self, verb: &str) -> Command {
-        let mut command = Command::new(&self.nod);
-        command
-            .arg(verb)
-            .env_clear()
-            .env("HOME", self.home())
-            .env("USER", "demo")
-            .env("NOD_STATE_DIR", self.state())
-            .current_dir(self.project())
-            .kill_on_drop(true);
-        command
+        self.laptop().command(verb)
     }
 
-    /// Has a daemon with these settings connected, restarting it if needed.
+    /// How a laptop knows its app; one of a team does not.
+    fn app(&self) -> Vec<(&'static str, String)> {
+        if self.team.is_some() {
+            return Vec::new();
+        }
+        vec![
+            ("FEISHU_APP_ID", APP_ID.to_owned()),
+            ("FEISHU_APP_SECRET", self.secret.clone()),
+            ("FEISHU_DOMAIN", self.simulator.base_url()),
+            ("FEISHU_OWNER_ID", OWNER.to_owned()),
+        ]
+    }
+
+    /// Has all at work as the scene needs it, restarting what has to be.
     pub(super) async fn play(&mut self, staging: Staging) -> Result<(), Broken> {
-        let wanted = (staging, self.lang);
-        if self.daemon.is_some() && self.playing == wanted {
+        self.playing = staging;
+        if let Some(team) = &mut self.team {
+            team.complete(&self.simulator, self.lang).await?;
+        }
+        for at in 0..self.laptops.len() {
+            let laptop = &self.laptops[at];
+            let own = if at == staging.laptop {
+                staging
+            } else {
+                laptop.staging()
+            };
+            self.ready(at, own).await?;
+        }
+        Ok(())
+    }
+
+    /// Has this laptop awake, with these settings and connected.
+    async fn ready(&mut self, at: usize, staging: Staging) -> Result<(), Broken> {
+        let (app, lang) = (self.app(), self.lang);
+        let laptop = &mut self.laptops[at];
+        laptop.wake();
+        if laptop.runs_with(staging, lang) {
             return Ok(());
         }
-        self.stop_daemon().await;
-        self.playing = wanted;
-        self.start_daemon().await
+        if laptop.stop().await && self.team.is_none() {
+            self.simulator.wait_connections(0, DOWN_WITHIN).await;
+        }
+        self.laptops[at].start(&app, staging, lang)?;
+        self.connected(at).await
+    }
+
+    async fn connected(&self, at: usize) -> Result<(), Broken> {
+        let laptop = &self.laptops[at];
+        let connected = if self.team.is_some() {
+            laptop.is_connected().await
+        } else {
+            self.simulator.wait_connections(1, UP_WITHIN).await
+        };
+        let log = || laptop.log_tail();
+        connected
+            .then_some(())
+            .ok_or_else(|| Broken::Daemon { log: log() })
+    }
+
+    /// Lets happen what belongs to the scene, or undoes it.
+    pub(super) async fn befall(&mut self) -> Result<Happened, Broken> {
+        match self.playing.mishap {
+            Mishap::Crash => {
+                self.crash().await?;
+                Ok(Happened::Crashed)
+            }
+            Mishap::Gateway => {
+                let Some(team) = &mut self.team else {
+                    return Ok(Happened::GatewayBack);
+                };
+                if team.is_short() {
+                    team.complete(&self.simulator, self.lang).await?;
+                    return Ok(Happened::GatewayBack);
+                }
+                let name = team.kill(&self.simulator).await?;
+                Ok(Happened::GatewayKilled(name))
+            }
+            Mishap::Sleep => {
+                let asleep = self.laptop().is_asleep();
+                let (what, happened) = if asleep {
+                    self.laptop_mut().wake();
+                    ("awake", Happened::Woke)
+                } else {
+                    self.laptop_mut().sleep();
+                    ("asleep", Happened::FellAsleep)
+                };
+                self.simulator.note(json!({"note": "laptop", "what": what}));
+                Ok(happened)
+            }
+        }
     }
 
     /// The daemon dies without a word and comes up again.
-    pub(super) async fn crash(&mut self) -> Result<(), Broken> {
+    async fn crash(&mut self) -> Result<(), Broken> {
         let since = Instant::now();
-        if let Some(mut daemon) = self.daemon.take() {
-            daemon.kill().await?;
-        }
+        let app = self.app();
+        self.laptop_mut().kill().await?;
         self.simulator
             .note(json!({"note": "daemon", "what": "crashed"}));
-        self.simulator.wait_connections(0, DOWN_WITHIN).await;
-        self.start_daemon().await?;
+        if self.team.is_none() {
+            self.simulator.wait_connections(0, DOWN_WITHIN).await;
+        }
+        self.laptop_mut().again(&app)?;
+        self.connected(self.playing.laptop).await?;
         let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.simulator
             .note(json!({"note": "daemon", "what": "started", "ms": ms}));
         Ok(())
     }
 
-    /// What `/lock` in the chat did is undone only by a command on the machine.
+    /// What `/lock` in the chat did is undone only by a command on the
+    /// machine, and it locked each of its owner's.
     pub(super) async fn unlock(&self) {
-        let unlock = self.command("unlock").stdout(Stdio::null()).status();
-        if timeout(DOWN_WITHIN, unlock)
-            .await
-            .is_ok_and(|done| done.is_ok_and(|it| it.success()))
-        {
+        let mut unlocked = true;
+        for laptop in &self.laptops {
+            let mut command = laptop.command("unlock");
+            let unlock = command.stdout(Stdio::null()).status();
+            let done = timeout(DOWN_WITHIN, unlock).await;
+            unlocked &= done.is_ok_and(|done| done.is_ok_and(|it| it.success()));
+        }
+        if unlocked {
             self.simulator.note(json!({"note": "unlocked"}));
         }
     }
 
-    async fn start_daemon(&mut self) -> Result<(), Broken> {
-        let log = File::options().create(true).append(true).open(self.log())?;
-        let (staging, lang) = self.playing;
-        let mut command = self.command("daemon");
-        command
-            .env("FEISHU_APP_ID", APP_ID)
-            .env("FEISHU_APP_SECRET", &self.secret)
-            .env("FEISHU_DOMAIN", self.simulator.base_url())
-            .env("FEISHU_OWNER_ID", OWNER)
-            .env("NOD_LANG", word(lang))
-            .env("NOD_CLAUDE", self.stand_in())
-            .env("NOD_PROJECTS", format!("shop={}", self.project().display()))
-            .env(
-                "PERMISSION_REQUEST_TIMEOUT",
-                staging.answer_within.as_secs().to_string(),
-            )
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log);
-        if staging.group {
-            command.env("FEISHU_CHAT_ID", GROUP);
-        }
-        self.daemon = Some(command.spawn()?);
-        if self.simulator.wait_connections(1, UP_WITHIN).await {
-            Ok(())
-        } else {
-            Err(Broken::Daemon {
-                log: self.log_tail(),
-            })
-        }
-    }
-
-    async fn stop_daemon(&mut self) {
-        let Some(mut daemon) = self.daemon.take() else {
-            return;
-        };
-        terminate(daemon.id());
-        if timeout(DOWN_WITHIN, daemon.wait()).await.is_err() {
-            let _ = daemon.kill().await;
-        }
-        self.simulator.wait_connections(0, DOWN_WITHIN).await;
-    }
-
-    /// The last lines the daemon wrote.
+    /// The last lines that the processes of this scene wrote.
     pub(super) fn log_tail(&self) -> String {
-        tail(&self.log())
+        let team = self.team.as_ref().map(Team::log_tail);
+        self.laptop().log_tail() + &team.unwrap_or_default()
     }
 
     pub(super) async fn strike(mut self) {
-        self.stop_daemon().await;
+        for laptop in &mut self.laptops {
+            laptop.stop().await;
+        }
+        if let Some(team) = &mut self.team {
+            team.stop().await;
+        }
+        self.simulator.wait_connections(0, DOWN_WITHIN).await;
         self.simulator.shutdown().await;
         let _ = self.dir.close();
     }
-}
-
-fn tail(file: &Path) -> String {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let from = text.ceil_char_boundary(text.len().saturating_sub(LOG_TAIL));
-    text[from..].to_owned()
 }
 
 /// A language as the settings name it.
@@ -244,15 +313,5 @@ pub(super) fn word(lang: Lang) -> &'static str {
     match lang {
         Lang::Zh => "zh",
         Lang::En => "en",
-    }
-}
-
-/// Asks a child to end, as a service manager or Claude Code would.
-pub(super) fn terminate(pid: Option<u32>) {
-    let pid = pid
-        .and_then(|id| i32::try_from(id).ok())
-        .and_then(rustix::process::Pid::from_raw);
-    if let Some(pid) = pid {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }

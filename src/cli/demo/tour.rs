@@ -2,6 +2,7 @@
 //! ending against the plan, or with a visitor who taps in the page.
 
 mod act;
+mod together;
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,7 @@ impl<'a> Tour<'a> {
     /// Plays every person and fails where a scene ends differently.
     pub(super) async fn by_itself(mut self) -> Result<(), Broken> {
         let started = Instant::now();
-        let scenes = scenes::all(SHORT, &self.stage.project(), self.stage.lang);
+        let scenes = self.scenes(SHORT);
         for (number, scene) in (1..).zip(&scenes) {
             let known = self.set(number, scene).await?;
             if let Opening::Words(words) = &scene.opening {
@@ -79,10 +80,11 @@ impl<'a> Tour<'a> {
     /// Shows the scenes one after the other, or as the page asks for them.
     pub(super) async fn with_a_visitor(mut self) -> Result<(), Broken> {
         let mut number = 1;
-        self.stage.simulator.note(guide::programme(&self.scenes()));
+        let programme = guide::programme(&self.scenes(WATCHED), self.stage.team.is_some());
+        self.stage.simulator.note(programme);
         loop {
             // Built anew each time: the visitor may have changed the language.
-            let scenes = self.scenes();
+            let scenes = self.scenes(WATCHED);
             let Some(scene) = scenes.get(number - 1) else {
                 self.stage.simulator.note(json!({"note": "tour_end"}));
                 self.transcript.all_seen();
@@ -96,8 +98,12 @@ impl<'a> Tour<'a> {
         }
     }
 
-    fn scenes(&self) -> Vec<Scene> {
-        scenes::all(WATCHED, &self.stage.project(), self.stage.lang)
+    /// `short` is how long the one request nobody answers waits.
+    fn scenes(&self, short: Duration) -> Vec<Scene> {
+        if self.stage.team.is_some() {
+            return scenes::of_a_team(self.stage.lang);
+        }
+        scenes::all(short, &self.stage.project(), self.stage.lang)
     }
 
     /// The scene the visitor picks once all were shown.
@@ -127,14 +133,18 @@ impl<'a> Tour<'a> {
     /// Does what can be wished for at any time.
     async fn attend(&mut self, wanted: Wish) -> Result<(), Broken> {
         match wanted {
-            Wish::Kill => {
-                self.transcript.crash();
-                self.stage.crash().await?;
-            }
+            Wish::Kill => self.befall().await?,
             Wish::Unlock => self.stage.unlock().await,
             Wish::Next | Wish::Play(_) | Wish::TerminalYes | Wish::TerminalEsc | Wish::Speak(_) => {
             }
         }
+        Ok(())
+    }
+
+    /// Lets happen what belongs to the scene.
+    async fn befall(&mut self) -> Result<(), Broken> {
+        let happened = self.stage.befall().await?;
+        self.transcript.happened(happened);
         Ok(())
     }
 
@@ -169,6 +179,8 @@ impl<'a> Tour<'a> {
         let printed = loop {
             for wanted in std::mem::take(&mut self.wishes) {
                 match wanted {
+                    // Nobody sits before a closed lid.
+                    Wish::TerminalYes | Wish::TerminalEsc if self.stage.laptop().is_asleep() => {}
                     Wish::TerminalYes => self.agent.ran(self.stage, call).await?,
                     Wish::TerminalEsc => asked.give_up(),
                     Wish::Kill | Wish::Unlock => self.attend(wanted).await?,
@@ -218,12 +230,13 @@ impl<'a> Tour<'a> {
     /// Sets the scene; how many messages there were before it.
     async fn set(&mut self, number: usize, scene: &Scene) -> Result<usize, Broken> {
         self.stage.play(scene.staging).await?;
+        self.agent.sit_down(self.stage);
         self.tell();
         self.wishes.clear();
         self.transcript.scene(number, scene);
         let chat = if scene.staging.group { GROUP } else { "" };
         let simulator = &self.stage.simulator;
-        simulator.note(guide::scene(number, scene, chat));
+        simulator.note(guide::scene(number, scene, self.stage.laptop(), chat));
         Ok(simulator.messages().len())
     }
 

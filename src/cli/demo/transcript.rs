@@ -3,6 +3,7 @@
 //! the local Feishu recorded, not from the script.
 
 pub(super) mod look;
+pub(super) mod team;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -70,11 +71,6 @@ static DIALOG: Text = Text::new(
 static SAME: Text = Text::new("同样的命令", "the same again");
 static BY_RULE: Text = Text::new("由规则放行，没有卡片：", "passes by its rule, no card: ");
 static NO_RULE: Text = Text::new("规则已撤销，会再次询问", "would ask: the rule is gone");
-static DAEMON: Text = Text::new("守护进程", "daemon");
-static CRASHED: Text = Text::new(
-    "kill -9 后重新启动，请求还在等",
-    "killed with -9 and started again; the request still waits",
-);
 static NOBODY: Text = Text::new("没有人点击……", "nobody taps …");
 static TURN: Text = Text::new("请你", "your turn");
 static GO_ON: Text = Text::new(
@@ -92,6 +88,8 @@ pub(super) fn opening(lang: Lang) {
 
 pub(super) struct Transcript {
     lang: Lang,
+    /// The gateways, by their connections.
+    gateways: HashMap<u64, String>,
     /// Who tapped, by event.
     taps: HashMap<String, String>,
     /// The text of each button seen, by the value a tap on it sends.
@@ -113,6 +111,7 @@ impl Transcript {
     pub(super) fn new(lang: Lang) -> Self {
         Self {
             lang,
+            gateways: HashMap::new(),
             taps: HashMap::new(),
             buttons: HashMap::new(),
             options: HashMap::new(),
@@ -188,10 +187,6 @@ impl Transcript {
         say(self.word(&TERMINAL), key);
     }
 
-    pub(super) fn crash(&self) {
-        say(self.word(&DAEMON), self.word(&CRASHED));
-    }
-
     pub(super) fn nobody(&self) {
         say(self.word(&NOBODY), "");
     }
@@ -227,10 +222,27 @@ impl Transcript {
                     self.taps
                         .insert(text(detail, "event_id"), text(detail, "user"));
                 }
-                "event_out" => self.pushed(&detail["payload"]),
+                "event_out" => {
+                    self.pushed(&detail["payload"]);
+                    self.via(entry.connection);
+                }
+                "note" => self.noted(detail),
                 "clicked" => self.clicked(detail),
                 _ => {}
             }
+        }
+    }
+
+    /// Learns which connection is which gateway's.
+    fn noted(&mut self, detail: &Map<String, Value>) {
+        let connection = detail.get("connection").and_then(Value::as_u64);
+        if let Some(connection) = connection
+            && detail.get("note").is_some_and(|note| note == "gateway")
+        {
+            if self.gateways.len() >= MAX_KEPT {
+                self.gateways.clear();
+            }
+            self.gateways.insert(connection, text(detail, "name"));
         }
     }
 

@@ -100,7 +100,9 @@ function show(chat) {
   unread.delete(chat);
   quote(null);
   byId("chat-name").textContent = chatName(chat);
-  byId("chat-note").textContent = isGroup(chat) ? say("groupOf") : say("botTag");
+  const note = isGroup(chat) ? say("groupOf") : say("botTag");
+  // In a team there is more than one phone.
+  byId("chat-note").textContent = sceneNow()?.laptop ? `${note} · ${say(state.me === owner() ? "ownPhone" : "otherPhone")}` : note;
   drawChats();
   drawMessages();
 }
@@ -271,16 +273,17 @@ async function take(entries, live) {
   if (opened && live) openScene();
 }
 
-/** A new scene plays before its owner, in its chat. */
+/** A new scene plays before whoever its laptop belongs to, in its chat. */
 function openScene() {
   const scene = sceneNow();
+  const person = state.users.find((user) => user.open_id === scene.person) ?? owner();
+  const chat = scene.chat_id || person.chat_id;
   quote(null);
-  if (state.me !== owner()) {
-    state.me = owner();
+  if (state.me !== person) {
+    state.me = person;
     drawPeople();
-  }
-  const chat = scene.chat_id || owner().chat_id;
-  if (chat !== state.chat) show(chat);
+    show(chat);
+  } else if (chat !== state.chat || scene.laptop) show(chat);
 }
 
 async function follow() {

@@ -7,7 +7,8 @@ import { left } from "./terminal.js";
 import { pick, say } from "./words.js";
 
 const SETUP = "nod setup";
-const state = { scenes: [], scene: null, what: null, end: null, over: false, claude: null, wrote: false, locked: false };
+const TEAM_SETUP = "nod gateway init --bus wss://bus.example.com";
+const state = { scenes: [], team: false, scene: null, what: null, end: null, over: false, claude: null, wrote: false, locked: false };
 
 const wish = (note) => call("/control/note", note);
 
@@ -15,8 +16,9 @@ const wish = (note) => call("/control/note", note);
 export function note(detail, what) {
   switch (detail.note) {
     case "programme":
-      state.scenes = detail.scenes;
+      Object.assign(state, { scenes: detail.scenes, team: detail.team });
       byId("app").classList.remove("bare");
+      byId("app").classList.toggle("team", detail.team === true);
       break;
     case "scene":
       Object.assign(state, { scene: detail, what: null, end: null, over: false, wrote: false });
@@ -120,8 +122,8 @@ function finished() {
       tally.toasts.length ? figure(span(Number(median(tally.toasts).toFixed(1))), say("figToast", { n: tally.toasts.length })) : null,
       tally.runs.length ? figure(span(median(tally.runs)), say("figRun")) : null,
       tally.back.length ? figure(span(median(tally.back)), say("figBack", { n: tally.back.length })) : null),
-    el("p", { class: "guide-story" }, say("forReal")),
-    command(SETUP, "setup", button(say("restart"), { ask: "play", scene: 1 }, "guide-restart")),
+    el("p", { class: "guide-story" }, say(state.team ? "forRealTeam" : "forReal")),
+    command(state.team ? TEAM_SETUP : SETUP, "setup", button(say("restart"), { ask: "play", scene: 1 }, "guide-restart")),
   ];
 }
 
@@ -169,5 +171,5 @@ export function drawGuide() {
 export function drawOver() {
   byId("guide").replaceChildren(
     el("h2", { id: "guide-title", class: "guide-over", "data-scene": "over" }, say("overTitle")),
-    el("p", { class: "guide-story" }, say("over")), command(SETUP, "setup"));
+    el("p", { class: "guide-story" }, say("over")), command(state.team ? TEAM_SETUP : SETUP, "setup"));
 }

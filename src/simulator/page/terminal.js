@@ -2,6 +2,7 @@
 
 import { byId, call, el } from "./dom.js";
 import { span } from "./tally.js";
+import { gateways } from "./travel.js";
 import { localised, say } from "./words.js";
 
 const MAX_LINES = 120;
@@ -10,7 +11,7 @@ const SPINNER = ["✻", "✽", "✶", "✢"];
 
 /** What is on the screen: `{look, words: () => text}`, so that a change of language redraws it. */
 const lines = [];
-const state = { scene: null, waiting: null, down: false, steps: new Map() };
+const state = { scene: null, waiting: null, down: false, short: false, asleep: false, steps: new Map() };
 
 const press = (answer) => call("/control/note", { ask: "terminal", answer });
 
@@ -63,12 +64,19 @@ function session(entry) {
 /** Takes one entry of the history; `what` is what a hook's end came to. */
 export function play(entry, what) {
   if (state.scene?.write) session(entry);
+  if (entry.kind === "event_out" && state.scene?.laptop && gateways.has(entry.connection)) {
+    const { laptop } = state.scene;
+    print("out", () => say("tapCame", { gateway: gateways.get(entry.connection), laptop }));
+    drawTerminal();
+  }
   if (entry.kind !== "note") return;
   switch (entry.note) {
     case "scene":
       for (const line of lines) line.past = true;
-      if (!lines.length) print("banner", () => "✻ Claude Code · ~/shop (checkout)");
-      Object.assign(state, { scene: entry, waiting: null, steps: new Map() });
+      if (!lines.length || entry.laptop !== state.scene?.laptop) {
+        print("banner", () => `✻ Claude Code · ${entry.laptop ? `${entry.laptop}:` : ""}~/shop (checkout)`);
+      }
+      Object.assign(state, { scene: entry, waiting: null, asleep: false, steps: new Map() });
       if (entry.write) print("dim", () => say("nobodyHere"));
       break;
     case "hook_in":
@@ -88,13 +96,21 @@ export function play(entry, what) {
       state.down = entry.what === "crashed";
       print(state.down ? "bad" : "good", () => (entry.what === "crashed" ? say("crashedHere") : say("startedHere", { ms: span(entry.ms) })));
       break;
+    case "gateway":
+      state.short = entry.what === "crashed";
+      if (state.scene) print(state.short ? "bad" : "good", () => (entry.what === "crashed" ? "✗ " : "✓ ") + say(entry.what === "crashed" ? "gatewayCrashed" : "gatewayStarted", entry));
+      break;
+    case "laptop":
+      state.asleep = entry.what === "asleep";
+      print(state.asleep ? "bad" : "good", () => say(entry.what === "asleep" ? "fellAsleep" : "wokeUp"));
+      break;
     default: return;
   }
   drawTerminal();
 }
 
 function dialog() {
-  if (!state.scene?.dialog || !state.waiting) return null;
+  if (!state.scene?.dialog || !state.waiting || state.asleep) return null;
   const key = (text, answer) => el("button", { type: "button", class: "key", "data-key": answer, onclick: () => press(answer) }, text);
   return el("div", { class: "dialog" },
     el("p", {}, say("terminalAsks")),
@@ -111,11 +127,19 @@ function draw(line, i) {
   return shown;
 }
 
+/** What the button does in this scene, or undoes. */
+function mishap() {
+  if (state.scene?.mishap === "gateway") return state.short ? "startGateway" : "killGateway";
+  if (state.scene?.mishap === "sleep") return state.asleep ? "wake" : "sleep";
+  return "kill";
+}
+
 export function drawTerminal() {
-  byId("terminal-title").textContent = say("terminal");
-  byId("daemon").textContent = say(state.down ? "daemonDown" : "daemonUp");
-  byId("daemon").className = state.down ? "down" : "up";
-  byId("kill").textContent = say("kill");
+  const laptop = state.scene?.laptop;
+  byId("terminal-title").textContent = laptop ? `${laptop} · Claude Code` : say("terminal");
+  byId("daemon").textContent = say(state.asleep ? "sleeping" : state.down ? "daemonDown" : "daemonUp");
+  byId("daemon").className = state.down || state.asleep ? "down" : "up";
+  byId("kill").textContent = say(mishap());
   byId("kill").disabled = state.down;
   const screen = byId("screen");
   const fresh = lines.filter((line) => !line.drawn);

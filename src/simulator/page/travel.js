@@ -8,6 +8,9 @@ const MAX_STEPS = 200;
 const entries = [];
 /** When each tap was pushed, by push number: latencies come with the outcome. */
 const latencies = new Map();
+/** The gateways of a team, by the connections they hold. */
+export const gateways = new Map();
+const nodAt = (entry) => (gateways.has(entry.connection) ? `nod gateway ${gateways.get(entry.connection)}` : "nod");
 
 function printed(stdout) {
   const made = decision(stdout);
@@ -39,14 +42,14 @@ function describe(entry, people) {
       const event = entry.payload?.event ?? {};
       const who = people(event.operator?.open_id ?? event.sender?.sender_id?.open_id ?? "");
       const text = say(event.action ? "tapOut" : "textOut", { who });
-      return { way: "飞书 → nod", text, aside: say("frames", { n: entry.frames ?? 1 }), raw: entry.payload };
+      return { way: `飞书 → ${nodAt(entry)}`, text, aside: say("frames", { n: entry.frames ?? 1 }), raw: entry.payload };
     }
     case "reply_in": {
       const toast = entry.data?.toast;
       const text = toast ? say("toastBack", { text: localised(toast.content, toast.i18n) }) : say("ackBack");
       const us = latencies.get(entry.push);
       const aside = us === undefined ? null : `${say("after", { ms: (us / 1000).toFixed(1) })} · ${say("limit")}`;
-      return { way: "nod → 飞书", text, aside, raw: { code: entry.code, headers: entry.headers, data: entry.data } };
+      return { way: `${nodAt(entry)} → 飞书`, text, aside, raw: { code: entry.code, headers: entry.headers, data: entry.data } };
     }
     case "card":
       if (entry.why !== "patched") return null;
@@ -64,6 +67,8 @@ function describeNote(entry) {
     case "hook_out": return { way: "nod → Claude", text: say("hookOut", { what: printed(entry.stdout) }), aside: say("ms", { ms: span(entry.ms) }), raw: rawOutput(entry) };
     case "passed": return { way: "Claude", text: say("passed", { rule: entry.rule }) };
     case "daemon": return { way: "nod", text: say(entry.what === "crashed" ? "crashed" : "started") };
+    case "gateway": return { way: `nod gateway ${entry.name}`, text: say(entry.what === "crashed" ? "gatewayCrashed" : "gatewayStarted", entry) };
+    case "laptop": return { way: "nod", text: say(entry.what === "asleep" ? "fellAsleep" : "wokeUp") };
     default: return null;
   }
 }
@@ -113,7 +118,10 @@ function learn(entry) {
 
 export function travelled(fresh, people) {
   let late = false;
-  for (const entry of fresh) late = learn(entry) || late;
+  for (const entry of fresh) {
+    if (entry.note === "gateway" && entry.connection) gateways.set(entry.connection, entry.name);
+    late = learn(entry) || late;
+  }
   entries.push(...fresh.filter((entry) => describe(entry, people)));
   entries.splice(0, Math.max(0, entries.length - MAX_STEPS));
   if (late) {

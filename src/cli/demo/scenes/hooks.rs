@@ -17,7 +17,7 @@ static PLAN: Text = Text::new(
     "1. Move the prices to integer cents\n2. Add a column for the currency\n3. Migrate the orders, newest first\n4. Remove the old column in the next release",
 );
 
-fn bash(command: &str, description: &Text, lang: Lang) -> Opening {
+pub(super) fn bash(command: &str, description: &Text, lang: Lang) -> Opening {
     Opening::Call(Call {
         tool: "Bash",
         input: json!({"command": command, "description": description.get(lang)}),
@@ -298,7 +298,7 @@ pub(super) fn crash(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Crash,
+            Step::Befalls,
             Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
             Step::Prints(Prints::Allow),
             Step::Ends(&ending::ALLOWED),

@@ -11,7 +11,7 @@ use crate::cli::demo::agent::Asked;
 use crate::cli::demo::guide;
 use crate::cli::demo::scenes::{Person, Scene, Step};
 use crate::cli::demo::transcript::look;
-use crate::simulator::{Clicked, Message, OWNER, Press, STRANGER, Simulator, Text as Chat};
+use crate::simulator::{Clicked, Message, OWNER, Press, Simulator, Text as Chat};
 use crate::text::Text;
 use crate::wording::{Toast, task};
 
@@ -19,6 +19,8 @@ use crate::wording::{Toast, task};
 const READING: Duration = Duration::from_millis(300);
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
 const REPLIES: usize = 5;
+/// Longer than any tap is worth that waits for a laptop.
+const SLEEPS: Duration = Duration::from_secs(6);
 
 /// What a task's button of this action does.
 const STOP: &str = "stop";
@@ -43,7 +45,7 @@ pub(super) struct Act<'s> {
     /// The hook that waits, in a scene that has one.
     pub(super) asked: Option<Asked>,
     /// The message of the card it is about, and of the first one.
-    card: String,
+    pub(super) card: String,
     first: String,
     /// How many messages were looked at.
     known: usize,
@@ -144,10 +146,16 @@ impl Tour<'_> {
                 }
                 Ok(())
             }
-            Step::Crash => {
-                self.transcript.crash();
-                self.stage.crash().await.map_err(|why| why.to_string())
+            Step::Befalls => self.befall().await.map_err(|why| why.to_string()),
+            Step::SleepsOn => {
+                tokio::time::sleep(SLEEPS).await;
+                Ok(())
             }
+            Step::Says(text) => self.says(act.known, text).await,
+            Step::TapAgain(person, action, toast) => {
+                self.tap_again(act, *person, *action, toast).await
+            }
+            Step::ByBothGateways => self.by_both_gateways(),
             Step::Nobody => {
                 self.transcript.nobody();
                 Ok(())
@@ -189,11 +197,7 @@ impl Tour<'_> {
         reason: Option<&str>,
         toast: &Toast,
     ) -> Done {
-        let user = match person {
-            Person::Owner => OWNER,
-            Person::Stranger => STRANGER,
-        };
-        let mut press = Press::action(&act.card, action.as_str()).by(user);
+        let mut press = Press::action(&act.card, action.as_str()).by(person.id());
         if let Some(reason) = reason {
             press = press.fill(REASON_FIELD, reason);
         }
