@@ -13,7 +13,7 @@ from harness.nod import binary
 from harness.processes import Child
 from harness.waiting import wait_until
 
-TOUR = Path(__file__).resolve().parent / "tour.js"
+HERE = Path(__file__).resolve().parent
 TOUR_SECONDS = 240
 # What the tour prints when all that is left to see is the end of the demo.
 READY = "ready to end"
@@ -28,11 +28,17 @@ class Page(unittest.TestCase):
             self.addCleanup(shutil.rmtree, self.shots, ignore_errors=True)
 
     def tour(self, size, scheme, lang, *more):
+        self.walk("tour.js", [], size, scheme, lang, *more)
+
+    def team(self, size, scheme, lang):
+        self.walk("team.js", ["--team"], size, scheme, lang)
+
+    def walk(self, script, flags, size, scheme, lang, *more):
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.shots), "LANG": "C.UTF-8"}
-        demo = Child([binary(), "demo", "--no-browser", "--lang", lang], environment, self.shots)
+        demo = Child([binary(), "demo", *flags, "--no-browser", "--lang", lang], environment, self.shots)
         try:
             found = wait_until("address is printed", lambda: self.address(demo), 30, demo.everything)
-            tour = Child(["node", str(TOUR), found, size, scheme, lang, str(self.shots), *more], dict(os.environ))
+            tour = Child(["node", str(HERE / script), found, size, scheme, lang, str(self.shots), *more], dict(os.environ))
             try:
                 seen = partial(self.seen, tour, demo)
                 wait_until("tour is over", lambda: READY in tour.stdout or not tour.running(), TOUR_SECONDS, seen)
@@ -66,6 +72,12 @@ class Page(unittest.TestCase):
 
     def test_phone_dark_english(self):
         self.tour("390x844", "dark", "en")
+
+    def test_team_on_a_desktop_in_english(self):
+        self.team("1280x800", "light", "en")
+
+    def test_team_on_a_phone_in_chinese(self):
+        self.team("390x844", "dark", "zh")
 
 
 if __name__ == "__main__":

@@ -5,19 +5,13 @@
 // usage: node tour.js ADDRESS WIDTHxHEIGHT light|dark zh|en DIRECTORY [keys]
 
 const assert = require("node:assert");
-const fs = require("node:fs");
-const os = require("node:os");
 const path = require("node:path");
 
-const { chromium } = require(path.join(process.env.NOD_PEERS_PLAYWRIGHT, "playwright-core"));
-
-const axe = path.join(process.env.NOD_PEERS_AXE, "axe-core/axe.min.js");
+const { LIMIT, browse, fault, looksRight, visit } = require("./browser.js");
 
 const [address, size, scheme, lang, directory, by] = process.argv.slice(2);
-const [width, height] = size.split("x").map(Number);
-const LIMIT = 20000;
+const [width] = size.split("x").map(Number);
 const MAX_TABS = 400;
-const TOUCH = 44;
 const say = (zh, en) => (lang === "en" ? en : zh);
 
 const WORDS = {
@@ -32,38 +26,8 @@ const WORDS = {
   chosen: say("四舍五入", "Half up"),
 };
 
-async function main() {
-  const profile = fs.mkdtempSync(path.join(os.tmpdir(), "nod-chromium-"));
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.NOD_PEERS_BROWSER,
-    headless: true,
-    env: { ...process.env, HOME: profile },
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync"],
-    viewport: { width, height },
-    colorScheme: scheme,
-    deviceScaleFactor: Number(process.env.NOD_PEERS_SCALE ?? 1),
-    locale: lang === "en" ? "en-GB" : "zh-CN",
-    bypassCSP: true, // For axe alone: the policy itself is tested where the page is served.
-    isMobile: width < 500,
-    hasTouch: width < 500,
-  });
-  try {
-    await tour(context);
-  } finally {
-    await context.close();
-    fs.rmSync(profile, { recursive: true, force: true });
-  }
-}
-
 async function tour(context) {
-  const page = context.pages()[0] ?? await context.newPage();
-  page.setDefaultTimeout(LIMIT);
-  const problems = [];
-  page.on("console", (message) => { if (message.type() === "error") problems.push(message.text()); });
-  page.on("pageerror", (error) => problems.push(String(error)));
-  page.on("request", (request) => { if (!request.url().startsWith(new URL(address).origin) && !request.url().startsWith("data:")) problems.push(`asked for ${request.url()}`); });
-  await page.goto(address);
+  const { page, problems } = await visit(context, address);
 
   const shot = (name) => page.screenshot({ path: path.join(directory, `${size}-${scheme}-${lang}-${name}.png`) });
   const card = () => page.locator("#messages .card").last();
@@ -106,7 +70,7 @@ async function tour(context) {
   };
   const next = async (how) => {
     await became(how);
-    await looksRight(page);
+    await looksRight(page, width);
     await press(page.locator(".guide-next"));
   };
 
@@ -314,38 +278,6 @@ async function tour(context) {
   await shot("17-over");
 }
 
-/** No sideways scrolling, one scroller at most on the phone's side, and targets a thumb can hit. */
-async function looksRight(page) {
-  const seen = await page.evaluate((touch) => {
-    const tall = (node) => node.scrollHeight > node.clientHeight + 1 && getComputedStyle(node).scrollbarWidth !== "none"
-      && ["auto", "scroll"].includes(getComputedStyle(node).overflowY);
-    const small = [...document.querySelectorAll("#app button, #app summary")]
-      .map((node) => [node, node.getBoundingClientRect()])
-      .filter(([, box]) => box.width && (box.height < touch - 0.5 || box.width < touch - 0.5));
-    return {
-      wide: document.documentElement.scrollWidth - innerWidth,
-      page: document.documentElement.scrollHeight - innerHeight,
-      bars: [...document.querySelectorAll("#app *")].filter(tall).map((node) => node.id || node.className),
-      small: small.map(([node, box]) => `${node.textContent} ${Math.round(box.width)}x${Math.round(box.height)}`),
-    };
-  }, TOUCH);
-  assert.ok(seen.wide <= 0, `the page is ${seen.wide} px too wide`);
-  assert.ok(seen.page <= 0, "the page itself does not scroll");
-  assert.deepStrictEqual(seen.bars.filter((id) => id !== "messages"), [], "no second scrollbar");
-  if (width < 500) assert.deepStrictEqual(seen.small, [], `targets of at least ${TOUCH} px`);
-}
-
-/** What axe finds that keeps somebody from using the page. */
-async function fault(page, where) {
-  if (!(await page.evaluate(() => "axe" in window))) await page.addScriptTag({ path: axe });
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document);
-    return violations.filter((one) => ["serious", "critical"].includes(one.impact))
-      .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`));
-  });
-  assert.deepStrictEqual(found, [], `axe finds nothing serious in ${where}`);
-}
-
 /** `/lock` in the chat, and the way back. */
 async function locks(page, press) {
   await page.locator("#text").fill("/lock");
@@ -391,7 +323,4 @@ async function accessible(page) {
   assert.strictEqual(await chosen.count(), 1, "one stop for Tab among the people");
 }
 
-main().then(() => console.log("toured"), (error) => {
-  console.error(error);
-  process.exitCode = 1;
-});
+browse(size, scheme, lang, tour);
