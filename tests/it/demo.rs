@@ -293,6 +293,15 @@ fn a_visitor_leaves_a_team_in_the_middle_of_everything_and_nothing_stays() {
         http(page, "POST /control/note", &wish);
     };
     let kill = || http(page, "POST /control/note", r#"{"ask": "kill"}"#);
+    // Whoever is forgotten is let in again for the next scene.
+    http(page, "POST /control/text", r#"{"text": "/forget travel"}"#);
+    running.until("card           Forget a machine");
+    let asks = history(page, "message").pop().unwrap();
+    let tap = serde_json::json!({"message_id": asks["message_id"], "text": "Forget"});
+    http(page, "POST /control/click", &tap.to_string());
+    running.until("card becomes   Machine forgotten");
+    ask(2);
+    running.until("card           npm run deploy · shop · checkout · travel");
     ask(5);
     running.until("5. A gateway is killed");
     running.until("your turn");
@@ -461,6 +470,15 @@ fn http((address, token): (&str, &str), request: &str, body: &str) -> String {
     answer
 }
 
+/// What happened so far, of one kind.
+fn history(page: (&str, &str), kind: &str) -> Vec<serde_json::Value> {
+    let request = format!("GET /control/history?after=0&kind={kind}");
+    let answer = http(page, &request, "");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut told: serde_json::Value = serde_json::from_str(body).unwrap();
+    std::mem::take(told["entries"].as_array_mut().unwrap())
+}
+
 #[test]
 fn a_visitor_gets_a_page_plays_and_one_signal_ends_it_all() {
     let home = tempfile::tempdir().unwrap();
@@ -520,17 +538,7 @@ fn a_visitor_kills_the_daemon_and_undoes_a_lock_and_the_same_card_still_decides(
     let mut running = Running::start(home.path(), &["--no-browser", "--lang", "en"]);
     let (address, token) = running.address();
     let page = (address.as_str(), token.as_str());
-    let history = |kind: &str| {
-        let answer = http(
-            page,
-            &format!("GET /control/history?after=0&kind={kind}"),
-            "",
-        );
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        let mut told: serde_json::Value = serde_json::from_str(body).unwrap();
-        let entries = told["entries"].as_array_mut().unwrap();
-        std::mem::take(entries)
-    };
+    let history = |kind: &str| history(page, kind);
     let noted = |note: &str| {
         let until = Instant::now() + LIMIT;
         loop {

@@ -155,7 +155,18 @@ impl Laptop {
         Ok(())
     }
 
-    /// Whether its daemon says in time that it is connected.
+    /// Throws away the pass that was taken back, and its key: another pass for
+    /// that one would count from the next second on.
+    pub(super) fn drop_pass(&self) -> io::Result<()> {
+        files::remove(&self.state().join("bus.pass"))
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.daemon.is_some()
+    }
+
+    /// Whether its daemon says in time that it is connected, and not that it
+    /// is refused.
     pub(super) async fn is_connected(&self) -> bool {
         let state = self.state();
         let places = Places {
@@ -168,10 +179,12 @@ impl Laptop {
         while Instant::now() < until {
             let socket = socket.clone();
             let asked = spawn_blocking(move || client::order(&socket, Order::Status, SAYS_WITHIN));
-            if let Ok(Ok(status)) = asked.await
-                && status["connection"]["state"] == "connected"
-            {
-                return true;
+            if let Ok(Ok(status)) = asked.await {
+                match status["connection"]["state"].as_str() {
+                    Some("connected") => return true,
+                    Some("degraded") => return false,
+                    _ => {}
+                }
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

@@ -200,11 +200,17 @@ impl Stage {
         let (app, lang) = (self.app(), self.lang);
         let laptop = &mut self.laptops[at];
         laptop.wake();
-        if laptop.runs_with(staging, lang) {
+        // The visitor may have had it forgotten: the bot offers that.
+        let forgotten = self.team.is_some() && laptop.is_running() && !laptop.is_connected().await;
+        if !forgotten && laptop.runs_with(staging, lang) {
             return Ok(());
         }
         if laptop.stop().await && self.team.is_none() {
             self.simulator.wait_connections(0, DOWN_WITHIN).await;
+        }
+        if let Some(team) = self.team.as_ref().filter(|_| forgotten) {
+            self.laptops[at].drop_pass()?;
+            team.admit(&self.laptops[at]).await?;
         }
         self.laptops[at].start(&app, staging, lang)?;
         self.connected(at).await
