@@ -37,6 +37,16 @@ pub(super) struct Laptop {
     playing: (Staging, Lang),
 }
 
+/// How a laptop of a team stands with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Connected,
+    /// Its pass was taken back.
+    Refused,
+    /// Neither was said in time.
+    Silent,
+}
+
 impl Laptop {
     /// Makes its directory ready; its daemon is not started.
     pub(super) fn set(
@@ -165,9 +175,8 @@ impl Laptop {
         self.daemon.is_some()
     }
 
-    /// Whether its daemon says in time that it is connected, and not that it
-    /// is refused.
-    pub(super) async fn is_connected(&self) -> bool {
+    /// What its daemon says, once it is connected or refused.
+    pub(super) async fn standing(&self) -> Standing {
         let state = self.state();
         let places = Places {
             runtime_dir: None,
@@ -181,14 +190,14 @@ impl Laptop {
             let asked = spawn_blocking(move || client::order(&socket, Order::Status, SAYS_WITHIN));
             if let Ok(Ok(status)) = asked.await {
                 match status["connection"]["state"].as_str() {
-                    Some("connected") => return true,
-                    Some("degraded") => return false,
+                    Some("connected") => return Standing::Connected,
+                    Some("degraded") => return Standing::Refused,
                     _ => {}
                 }
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        false
+        Standing::Silent
     }
 
     /// Its daemon dies without a word.

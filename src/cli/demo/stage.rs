@@ -13,7 +13,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::Broken;
-use super::laptop::Laptop;
+use super::laptop::{Laptop, Standing};
 use super::process::{DOWN_WITHIN, UP_WITHIN};
 use super::team::Team;
 use crate::simulator::{APP_ID, App, OWNER, Options, STRANGER, Simulator};
@@ -201,7 +201,9 @@ impl Stage {
         let laptop = &mut self.laptops[at];
         laptop.wake();
         // The visitor may have had it forgotten: the bot offers that.
-        let forgotten = self.team.is_some() && laptop.is_running() && !laptop.is_connected().await;
+        let forgotten = self.team.is_some()
+            && laptop.is_running()
+            && laptop.standing().await == Standing::Refused;
         if !forgotten && laptop.runs_with(staging, lang) {
             return Ok(());
         }
@@ -219,7 +221,7 @@ impl Stage {
     async fn connected(&self, at: usize) -> Result<(), Broken> {
         let laptop = &self.laptops[at];
         let connected = if self.team.is_some() {
-            laptop.is_connected().await
+            laptop.standing().await == Standing::Connected
         } else {
             self.simulator.wait_connections(1, UP_WITHIN).await
         };
