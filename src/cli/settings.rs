@@ -178,7 +178,16 @@ fn asked(setting: &Setting, words: Words) -> Result<String, Failure> {
             output::read_stdin(MAX_VALUE).map_err(|why| Failure::new(words.no_input(&why)))?;
         String::from_utf8(bytes).map_err(|_| Failure::quits(Quit::WrongLine, words.not_text()))?
     };
-    Ok(text.trim().to_owned())
+    let text = text.trim();
+    if text.is_empty() {
+        // Only a person who types two quotes takes a value back: a pipe that
+        // brings nothing is a mishap.
+        return Err(Failure {
+            hint: Some(words.no_value_hint(setting.name)),
+            ..Failure::quits(Quit::WrongLine, words.no_value(setting.name))
+        });
+    }
+    Ok(text.to_owned())
 }
 
 /// Nothing is written that nod could not run with.

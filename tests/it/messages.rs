@@ -466,6 +466,7 @@ const MISTAKES: &[&str] = &[
     "completions ksh",
     "settings set NOD_LNAG en",
     "settings set NOD_LANG fr",
+    "settings set FEISHU_APP_SECRET",
     "ask choice q a",
     "ask --timeout 0 confirm q",
     "audit --last",

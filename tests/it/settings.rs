@@ -326,3 +326,35 @@ async fn a_secret_is_taken_from_a_pipe_and_one_that_was_typed_is_warned_of() {
         "{out}{err}"
     );
 }
+
+#[tokio::test]
+async fn the_end_of_input_takes_no_stored_secret_back() {
+    let home = Home::new();
+    let file = home.path().join(OWN);
+    let kept = "FEISHU_APP_SECRET=0123456789abcdef\n";
+    let stored = ["settings", "set", "FEISHU_APP_SECRET", "0123456789abcdef"];
+    let (code, _, err) = home.run(&stored, &[]).await;
+    assert_eq!(code, Some(0), "{err}");
+    for input in ["", "\n", "  \n\n"] {
+        let mut nod = home.nod(&["settings", "set", "FEISHU_APP_SECRET"], &[]);
+        let mut child = nod.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes())
+            .await
+            .unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().await.unwrap();
+        let [out, err] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(output.status.code(), Some(2), "{input:?}: {out}{err}");
+        assert!(err.contains("nothing was changed"), "{input:?}: {err}");
+        assert!(!out.contains("took back"), "{input:?}: {out}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), kept, "{input:?}");
+    }
+    // Two quotes do.
+    let (code, out, _) = home
+        .run(&["settings", "set", "FEISHU_APP_SECRET", ""], &[])
+        .await;
+    assert_eq!(code, Some(0));
+    assert!(out.contains("took back"), "{out}");
+}

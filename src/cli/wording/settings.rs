@@ -184,6 +184,20 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn no_value(self, name: &str) -> String {
+        self.made(
+            format!("没有收到 `{name}` 的值，没有改动任何内容"),
+            format!("no value came for `{name}`; nothing was changed"),
+        )
+    }
+
+    pub(in crate::cli) fn no_value_hint(self, name: &str) -> String {
+        self.made(
+            format!("要取消它，运行 `nod settings set {name} ''`"),
+            format!("to take it back, run `nod settings set {name} ''`"),
+        )
+    }
+
     pub(in crate::cli) fn nothing_changed(self) -> &'static str {
         self.pick("没有改动任何内容", "nothing was changed")
     }
