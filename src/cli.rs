@@ -42,9 +42,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::quit::Quit;
 use self::wording::Words;
-use crate::config::{Problem, Problems, Sources};
+use crate::config::{self, Problem, Problems, Sources};
 use crate::hook::wire::Order;
-use crate::text::{Lang, Text, system};
+use crate::text::{Text, system};
 
 #[derive(Parser)]
 #[command(
@@ -157,9 +157,8 @@ pub fn main() -> ExitCode {
         demo::stand_in::run();
         return ExitCode::SUCCESS;
     }
-    // `hook` says nothing before its time, so this is the default's language
-    // until the settings are read.
-    panics::tell_in(Words(Lang::default()));
+    // Until the settings are read.
+    panics::tell_in(Words(config::of_terminal()));
     let mut arguments = arguments.peekable();
     if arguments.next().is_some_and(|verb| verb == "hook")
         && !arguments

@@ -6,17 +6,17 @@ mod sessions;
 mod sources;
 mod table;
 
+pub use broken::{BadLine, BrokenFile, LineFault, Unread};
 pub use paths::Paths;
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
-pub use sources::{
-    Account, BadLine, BrokenFile, LineFault, Origin, Sources, UnknownLang, Unread, account,
-};
+pub use sources::{Account, Origin, Sources, UnknownLang, account, of_terminal};
 pub use table::{
     Default as Fallback, SETTINGS, Setting, env_example, readme_table, readme_table_zh,
 };
 
 mod apart;
+mod broken;
 mod bus;
 mod callback;
 mod line;

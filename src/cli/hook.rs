@@ -27,7 +27,6 @@ use crate::hook::wire::answer::Decision;
 use crate::hook::wire::error_word::ErrorWord;
 use crate::hook::wire::{MAX_REQUEST, Notice};
 use crate::ids::RequestId;
-use crate::text::Lang;
 use crate::version::BUILD;
 
 /// The other events cost Claude Code at most this much.
@@ -71,7 +70,7 @@ impl Arguments {
 
 /// `None` are arguments that nod did not write: nobody is asked by them.
 pub(super) fn run(arguments: Option<Arguments>) {
-    let unknown = Words(Lang::default());
+    let unknown = Words(config::of_terminal());
     let Some(arguments) = arguments.filter(Arguments::is_absolute) else {
         output::problem(unknown.bad_hook_line());
         return;
@@ -135,6 +134,7 @@ fn serve(sources: &Sources, file: &Path, recorded: Option<&Path>) -> Result<(), 
         socket: living(&config.sockets),
         file,
         config,
+        to_claude: Words(sources.lang_of_feishu()),
     };
     let raw = output::read_stdin(MAX_REQUEST).map_err(|why| words.no_input(&why))?;
     let input = HookInput::parse(&raw).map_err(|why| words.bad_hook(&why))?;
@@ -157,6 +157,8 @@ struct Way<'a> {
     config: HookConfig,
     socket: PathBuf,
     file: &'a Path,
+    /// What the model reads is said as in Feishu, not as at this terminal.
+    to_claude: Words,
 }
 
 /// The first that answers: a daemon that was killed leaves its socket behind.
@@ -211,7 +213,7 @@ fn permission(
             },
         },
         Ok(Decision::Deny { reason, interrupt }) => {
-            let message = reason.or_else(|| Some(words.denied_from_feishu().to_owned()));
+            let message = reason.or_else(|| Some(way.to_claude.denied_from_feishu().to_owned()));
             if interrupt {
                 Answer::DenyAndInterrupt { message }
             } else {

@@ -117,6 +117,7 @@ pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
     let (reached, problems) = Config::read(all);
     let (config, _) = Config::read(&sources);
     let found = Found {
+        words,
         sources: &sources,
         config: &config,
         reached: &reached,
@@ -177,6 +178,8 @@ fn tell_replaced(
 
 /// What the settings say.
 struct Found<'a> {
+    /// In the terminal's language; what Feishu shows is in the settings'.
+    words: Words,
     sources: &'a Sources,
     config: &'a Config,
     reached: &'a Config,
@@ -234,13 +237,8 @@ struct Files {
 
 impl<'a> Setup<'a> {
     fn new(arguments: &Arguments, found: &Found<'a>) -> Result<Self, Failure> {
-        let &Found {
-            sources,
-            config,
-            reached,
-        } = found;
+        let (words, sources, config) = (found.words, found.sources, found.config);
         let home = sources.home.clone();
-        let words = Words(reached.lang);
         let no_home = || Failure::quits(Quit::BadSettings, words.problem(&Problem::NoHome));
         let home = home.ok_or_else(no_home)?;
         let program =
@@ -250,7 +248,7 @@ impl<'a> Setup<'a> {
             words,
             sources,
             config,
-            reached,
+            reached: found.reached,
             terminal: if arguments.yes {
                 None
             } else {

@@ -1,6 +1,6 @@
 //! One line of a settings file: its name and its value. Pure.
 
-use super::sources::LineFault;
+use super::broken::LineFault;
 
 pub(super) fn pair(line: &str) -> Result<(&str, String), LineFault> {
     let (name, value) = line.split_once('=').ok_or(LineFault::NoPair)?;

@@ -13,18 +13,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::SETTINGS;
+use super::broken::{BadLine, BrokenFile, Unread};
 use super::line::pair;
 use crate::child::process::MARK;
 use crate::claude::launch;
 use crate::claude::mailbox::Mailbox;
-use crate::text::{Lang, Text, system};
+use crate::text::{Lang, system};
 
 /// Larger than any settings file a person writes.
 const MAX_FILE: u64 = 1 << 20;
 /// nod's own file, from the home directory.
 const OWN_FILE: &str = ".config/nod/.env";
 /// What Claude Code and nod itself tell a hook. A repository's settings can put
-/// any variable beside them, so a hook takes no other.
+/// any variable beside them, so a hook takes no other; the locale chooses no
+/// more than the language of its complaints.
 const TOLD_TO_HOOKS: [&str; 4] = ["CLAUDE_PROJECT_DIR", MARK, SOCKET, TOKEN];
 const SOCKET: &str = "CLAUDE_CODE_MESSAGING_SOCKET";
 const TOKEN: &str = "CLAUDE_CODE_MESSAGING_TOKEN";
@@ -34,61 +36,6 @@ const TOKEN: &str = "CLAUDE_CODE_MESSAGING_TOKEN";
 pub enum Origin {
     Environment,
     File(PathBuf),
-}
-
-/// A settings file that exists and could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}`: {why}", path.display())]
-pub struct BrokenFile {
-    pub path: PathBuf,
-    pub why: Unread,
-    /// The settings its unreadable lines were meant to set.
-    pub hidden: Vec<&'static str>,
-}
-
-impl BrokenFile {
-    fn whole(path: &Path, why: Unread) -> Self {
-        Self {
-            path: path.to_owned(),
-            why,
-            hidden: Vec::new(),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
-    #[error("it is larger than 1 MiB")]
-    TooLarge,
-    #[error("{}", .0.en)]
-    System(Text),
-    #[error(transparent)]
-    Line(#[from] BadLine),
-}
-
-/// A line no setting can be read from; its content is never shown.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {number}: {}", fault.as_str())]
-pub struct BadLine {
-    pub number: usize,
-    pub fault: LineFault,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineFault {
-    NoPair,
-    BadName,
-    OpenQuote,
-}
-
-impl LineFault {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoPair => "expected `NAME=value`",
-            Self::BadName => "the name may hold letters, digits and `_` only",
-            Self::OpenQuote => "a quote is not closed",
-        }
-    }
 }
 
 /// `NOD_LANG` names a language nod does not speak.
@@ -196,6 +143,7 @@ impl Sources {
                 None => own.parent().map(Path::to_owned),
             },
             home,
+            locale: Some(of_terminal()),
             ..Self::default()
         };
         sources.add_file(own);
@@ -218,9 +166,7 @@ impl Sources {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         let variables: HashMap<String, String> = variables.collect();
-        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter();
-        let locale = locale.filter_map(|name| variables.get(name));
-        sources.locale = Some(Lang::of_locale(locale.map(String::as_str)));
+        sources.locale = Some(of_terminal());
         sources.layers.push((Origin::Environment, variables));
         sources
     }
@@ -366,6 +312,14 @@ impl Sources {
         self.knows_lang().unwrap_or_default()
     }
 
+    /// The language of what is not said to the terminal.
+    pub fn lang_of_feishu(&self) -> Lang {
+        match self.get("NOD_LANG") {
+            Some(("en", _)) => Lang::En,
+            _ => Lang::default(),
+        }
+    }
+
     /// The language, or that it is one nod does not speak.
     pub fn knows_lang(&self) -> Result<Lang, UnknownLang> {
         match self.get("NOD_LANG") {
@@ -390,6 +344,15 @@ impl Sources {
             ..Self::default()
         }
     }
+}
+
+/// The language of the terminal, where nobody chose one for nod.
+pub fn of_terminal() -> Lang {
+    let names = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter();
+    let said: Vec<String> = names
+        .filter_map(|name| std::env::var_os(name)?.into_string().ok())
+        .collect();
+    Lang::of_locale(said.iter().map(String::as_str))
 }
 
 /// Where the user's account has nod's own file.

@@ -36,6 +36,21 @@ async fn without_a_daemon_it_is_gone_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn without_a_setting_it_complains_in_the_terminals_language() {
+    let home = Home::new("feishu");
+    for (locale, said) in [
+        ("en_US.UTF-8", "nod: no daemon is running\n"),
+        ("zh_CN.UTF-8", "nod: 守护进程没有运行\n"),
+    ] {
+        let input = bash("s", "ls").to_string();
+        let hook = home.hook_with(input.as_bytes(), &[("LANG", locale)]);
+        let ended = hook.ended().await;
+        ended.left_to_the_terminal();
+        assert_eq!(ended.stderr, said);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_of_another_build_is_named_in_the_log() {
     let mut home = Home::new("feishu");
     home.set("NOD_LANG", "en");

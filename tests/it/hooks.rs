@@ -189,6 +189,8 @@ impl Home {
         let mut command = self.nod(&["hook"]);
         command
             .env("CLAUDE_PROJECT_DIR", self.project())
+            // The terminal speaks the language that Feishu does.
+            .env("LANG", "zh_CN.UTF-8")
             .envs(extra.iter().copied())
             .stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -240,6 +240,69 @@ async fn a_daemon_that_outlives_the_set_up_is_told_of() {
 #[test]
 fn unreadable_claude_settings_are_named_by_line_and_left_alone() {
     let home = home();
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_in_the_background_is_stopped_when_the_set_up_is_taken_back() {
+    let feishu = Simulator::start(Options::default()).await.unwrap();
+    let home = Home::new();
+    let base = feishu.base_url();
+    let given = settings(&base);
+    let (code, out, err) = home.run(&["daemon", "--background"], &given).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    let pid = out.split_once("(process ").unwrap().1;
+    let pid = pid.split_once(')').unwrap().0.to_owned();
+    // Where the set-up wrote nothing, nothing is taken back.
+    let undo = ["setup", "--uninstall"];
+    let (_, out, _) = home.run(&undo, &[]).await;
+    assert!(out.contains(&format!("`kill {pid}` stops it")), "{out}");
+    assert!(!out.contains("Ctrl-C"), "{out}");
+    let claude = home.path().join(".claude/settings.json");
+    fs::create_dir_all(claude.parent().unwrap()).unwrap();
+    let hook = r#"{"type": "command", "command": "/opt/nod hook"}"#;
+    let hooks = format!(r#"{{"hooks": {{"PermissionRequest": [{{"hooks": [{hook}]}}]}}}}"#);
+    fs::write(&claude, hooks).unwrap();
+    let (_, out, _) = home.run(&["setup", "--uninstall", "--dry-run"], &[]).await;
+    if cfg!(target_os = "linux") {
+        let would = format!("would stop the daemon in the background (process {pid})");
+        assert!(out.contains(&would), "{out}");
+        let (code, out, err) = home.run(&undo, &[]).await;
+        assert_eq!(code, Some(0), "{out}{err}");
+        let stopped = format!("stopped the daemon in the background (process {pid})");
+        assert!(out.contains(&stopped), "{out}");
+        assert!(!out.contains("still running"), "{out}");
+        let socket = home.socket();
+        assert!(std::os::unix::net::UnixStream::connect(socket).is_err());
+    } else {
+        let (_, out, _) = home.run(&undo, &[]).await;
+        assert!(out.contains(&format!("`kill {pid}` stops it")), "{out}");
+        let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+    feishu.shutdown().await;
+}
+
+#[test]
+fn without_a_setting_the_terminals_locale_chooses_its_language() {
+    let home = home();
+    for (locale, marks) in [
+        ("en_US.UTF-8", "✓ done   · to do"),
+        ("zh_CN.UTF-8", "✓ 已完成"),
+    ] {
+        let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+        for (arguments, words) in [
+            (&["setup", "--yes", "--dry-run"][..], marks),
+            (&["setup", "--yes", "--domain", "nowhere"], "`--domain`"),
+            (&["setup", "--yes"], "`--app-id`"),
+        ] {
+            let mut nod = nod(home.path(), arguments);
+            let said = nod.env_remove("NOD_LANG").env("LANG", locale).output();
+            let said = text(&said.unwrap());
+            assert!(said.contains(words), "{arguments:?}: {said}");
+            let is_chinese = said.contains(is_han);
+            assert_eq!(is_chinese, locale.starts_with("zh"), "{said}");
+        }
+    }
+}
+
     let file = home.path().join(".claude/settings.json");
     fs::write(&file, "{\n  oops\n}").unwrap();
     let preview = nod(home.path(), &["setup", "--yes", "--dry-run"])
