@@ -17,9 +17,14 @@ use super::{Failure, Outcome, Quit, daemon, output, service};
 use crate::config::{Config, SendMode, Sources};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::Instance;
+#[cfg(target_os = "linux")]
+use crate::hook::connect;
 
 /// How long a daemon may take to answer hooks.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+/// How long one may take to end.
+#[cfg(target_os = "linux")]
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A longer log begins anew; the old one is kept beside it.
 const MAX_LOG: u64 = 8 << 20;
@@ -67,6 +72,40 @@ pub(super) fn start(sources: &Sources, words: Words) -> Result<Started, Failure>
         pid: child.id(),
         log: path,
     })
+}
+
+/// Ends the daemon that listens there, in order, and waits until it has. Only
+/// if it is certain to be this process: the number is held before the kernel is
+/// asked who listens, so it can't have passed to another.
+#[cfg(target_os = "linux")]
+pub(super) fn stop(socket: &Path, pid: u64) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+    let Some(named) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    let Ok(held) = pidfd_open(named, PidfdFlags::empty()) else {
+        return false;
+    };
+    let listens = connect::dial(socket).ok();
+    let listens = listens.and_then(|stream| connect::peer_pid(&stream));
+    if listens.map(u64::from) != Some(pid) || pidfd_send_signal(&held, Signal::TERM).is_err() {
+        return false;
+    }
+    let limit = Timespec {
+        tv_sec: ENDS_WITHIN.as_secs().cast_signed(),
+        tv_nsec: 0,
+    };
+    // It is readable once the process has ended.
+    let mut ended = [PollFd::new(&held, PollFlags::IN)];
+    poll(&mut ended, Some(&limit)).is_ok_and(|count| count > 0)
+}
+
+/// The kernel does not say who listens, so the person is told how instead.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn stop(_socket: &Path, _pid: u64) -> bool {
+    false
 }
 
 /// This user's own file, private, and no link.

@@ -9,7 +9,7 @@ mod settings;
 mod steps;
 mod team;
 pub(super) mod trouble;
-mod undo;
+pub(super) mod undo;
 mod update;
 mod usage;
 

@@ -6,6 +6,21 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// What a daemon without a terminal and without a journal writes to, in its
+/// state directory.
+pub const LOG: &str = "daemon.log";
+
+/// Whether this process speaks into that file, so that no terminal is left
+/// where anybody could press Ctrl-C.
+pub fn is_in_background(state_dir: &Path) -> bool {
+    let said = std::fs::metadata("/dev/fd/2");
+    let file = std::fs::metadata(state_dir.join(LOG));
+    match (said, file) {
+        (Ok(said), Ok(file)) => (said.dev(), said.ino()) == (file.dev(), file.ino()),
+        _ => false,
+    }
+}
+
 /// Held for as long as the daemon runs.
 #[derive(Debug)]
 pub struct Instance {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::courier;
 use super::figures::Summary;
+use super::instance;
 use super::lock;
 use super::parts::Parts;
 use crate::approvals::request::Request;
@@ -57,6 +58,7 @@ pub(super) fn report(parts: &Parts) -> Value {
     json!({
         "version": crate::version::BUILD,
         "pid": std::process::id(),
+        "background": instance::is_in_background(&parts.config.state_dir),
         "up_ms": parts.now() - parts.started,
         "machine": {"id": parts.machine.id.as_str(), "name": parts.machine.name},
         "platform": parts.config.domain.name(),

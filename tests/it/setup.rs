@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
 
-use super::support::{Daemon, settings};
+use super::support::{Daemon, Home, settings};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const SETTINGS: &str = "{\n  // mine\n  \"model\": \"opus\"\n}";

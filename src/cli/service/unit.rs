@@ -154,7 +154,7 @@ pub(super) fn launchd(start: &Start) -> Result<String, Unfit> {
 
 /// Where launchd, or a daemon in the background, puts what the daemon says.
 pub(super) fn log_file(state_dir: &Path) -> PathBuf {
-    state_dir.join("daemon.log")
+    state_dir.join(crate::daemon::instance::LOG)
 }
 
 fn fit_plain(path: &Path) -> Result<String, Unfit> {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use super::super::{Failure, Outcome, env_file, output, service};
+use super::super::wording::undo::Stop;
+use super::super::{Failure, Outcome, background, env_file, output, service};
 use super::Setup;
 use super::manifest::{Entry, Kind, ModeBefore, Undone};
 use crate::claude::hooks_file::{Asking, Draft};
@@ -12,13 +13,29 @@ use crate::hook::wire::Order;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
+/// A daemon that answers.
+struct Running {
+    pid: Option<u64>,
+    served: bool,
+    background: bool,
+}
+
+impl Running {
+    /// Its number, if it is one that nod left in the background.
+    fn ours(&self) -> Option<u64> {
+        self.pid.filter(|_| self.background && !self.served)
+    }
+}
+
 impl Setup<'_> {
     pub(super) fn undo(&mut self, dry_run: bool) -> Outcome {
         let words = self.words;
         let entries = self.manifest.entries();
         if entries.is_empty() && !self.manifest.has_service() && !self.has_hooks()? {
             output::say(words.nothing_to_take_back());
-            self.tell_of_a_daemon();
+            if let Some(daemon) = self.running() {
+                self.tell_of(&daemon);
+            }
             return self.manifest.forget().map_err(Failure::new);
         }
         if dry_run {
@@ -33,8 +50,13 @@ impl Setup<'_> {
                 output::say(&words.would_restore(&self.paths.claude.display().to_string()));
             }
             // One that the service keeps would end with it.
-            if !self.manifest.has_service() {
-                self.tell_of_a_daemon();
+            if !self.manifest.has_service()
+                && let Some(daemon) = self.running()
+            {
+                match daemon.ours() {
+                    Some(pid) => output::say(&words.would_stop(pid)),
+                    None => self.tell_of(&daemon),
+                }
             }
             return Ok(());
         }
@@ -58,6 +80,7 @@ impl Setup<'_> {
             }
         }
         self.remove_unrecorded_hooks()?;
+        let stays = self.running().filter(|daemon| !self.stop(daemon));
         self.manifest
             .forget()
             .map_err(|why| Failure::new(words.no_record(&why)))?;
@@ -65,19 +88,46 @@ impl Setup<'_> {
         if self.config.state_dir.is_dir() {
             output::say(&words.records_stay(&self.config.state_dir.display().to_string()));
         }
-        self.tell_of_a_daemon();
+        if let Some(daemon) = stays {
+            self.tell_of(&daemon);
+        }
         Ok(())
     }
 
-    /// What was taken back is not the daemon that runs with it.
-    fn tell_of_a_daemon(&self) {
+    fn running(&self) -> Option<Running> {
         let socket = &self.config.sockets.own;
-        let pid = match client::order(socket, Order::Status, ANSWER_WITHIN) {
-            Ok(report) => report["pid"].as_u64(),
-            Err(Unanswered::Unreachable(_)) => return,
-            Err(_) => None,
+        let (pid, background) = match client::order(socket, Order::Status, ANSWER_WITHIN) {
+            Ok(report) => (report["pid"].as_u64(), report["background"] == true),
+            Err(Unanswered::Unreachable(_)) => return None,
+            Err(_) => (None, false),
         };
-        output::say(&self.words.daemon_stays(pid, is_served(pid)));
+        Some(Running {
+            served: is_served(pid),
+            pid,
+            background,
+        })
+    }
+
+    /// One in the background has no terminal to be stopped at. Another one is
+    /// somebody's who looks at it.
+    fn stop(&self, daemon: &Running) -> bool {
+        let Some(pid) = daemon.ours() else {
+            return false;
+        };
+        let stopped = background::stop(&self.config.sockets.own, pid);
+        if stopped {
+            output::say(&self.words.daemon_stopped(pid));
+        }
+        stopped
+    }
+
+    fn tell_of(&self, daemon: &Running) {
+        let stop = match (daemon.served, daemon.pid) {
+            (true, _) => Stop::Service,
+            (false, Some(pid)) if daemon.background => Stop::Kill(pid),
+            (false, pid) => Stop::WhereItRuns(pid),
+        };
+        output::say(&self.words.daemon_stays(&stop, daemon.pid));
     }
 
     /// Whether Claude Code calls a nod.

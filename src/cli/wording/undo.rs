@@ -2,6 +2,15 @@
 
 use super::Words;
 
+/// What stops a daemon.
+pub(in crate::cli) enum Stop {
+    Service,
+    /// It is in the background, under this number.
+    Kill(u64),
+    /// At a terminal somewhere.
+    WhereItRuns(Option<u64>),
+}
+
 impl Words {
     pub(in crate::cli) fn would_restore(self, file: &str) -> String {
         self.made(format!("将还原 {file}"), format!("would restore {file}"))
@@ -40,20 +49,38 @@ impl Words {
         )
     }
 
-    pub(in crate::cli) fn daemon_stays(self, pid: Option<u64>, served: bool) -> String {
+    pub(in crate::cli) fn would_stop(self, pid: u64) -> String {
+        self.made(
+            format!("将停止后台的守护进程（进程 {pid}）"),
+            format!("would stop the daemon in the background (process {pid})"),
+        )
+    }
+
+    pub(in crate::cli) fn daemon_stopped(self, pid: u64) -> String {
+        self.made(
+            format!("已停止后台的守护进程（进程 {pid}）"),
+            format!("stopped the daemon in the background (process {pid})"),
+        )
+    }
+
+    pub(in crate::cli) fn daemon_stays(self, stop: &Stop, pid: Option<u64>) -> String {
         let who = pid.map_or_else(String::new, |pid| {
             self.made(format!("（进程 {pid}）"), format!(" (process {pid})"))
         });
-        let stop = match (served, pid) {
-            (true, _) => self.made(
+        let stop = match stop {
+            Stop::Service => self.made(
                 "用 `nod service uninstall` 停止".to_owned(),
                 "`nod service uninstall` stops it".to_owned(),
             ),
-            (false, Some(pid)) => self.made(
+            Stop::Kill(pid) => self.made(
+                format!("用 `kill {pid}` 停止"),
+                format!("`kill {pid}` stops it"),
+            ),
+            Stop::WhereItRuns(Some(pid)) => self.made(
                 format!("在启动它的终端按 Ctrl-C，或 `kill {pid}`"),
                 format!("press Ctrl-C where it was started, or `kill {pid}`"),
             ),
-            (false, None) => self.made(
+            Stop::WhereItRuns(None) => self.made(
                 "在启动它的终端按 Ctrl-C".to_owned(),
                 "press Ctrl-C where it was started".to_owned(),
             ),
