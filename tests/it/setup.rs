@@ -134,6 +134,9 @@ async fn flags_alone_lead_to_a_proven_tap_and_back() {
         .unwrap();
     assert!(again.status.success(), "{}", text(&again));
     assert_eq!(picture(home.path()), after, "a second time changes nothing");
+    let file = home.path().join(".claude/settings.json");
+    let hooks = format!("✓ 6/9 Claude Code's hooks are in {}\n", file.display());
+    assert!(text(&again).contains(&hooks), "{}", text(&again));
 
     let back = nod(home.path(), &["setup", "--uninstall"])
         .output()
@@ -237,9 +240,6 @@ async fn a_daemon_that_outlives_the_set_up_is_told_of() {
     drop(daemon);
 }
 
-#[test]
-fn unreadable_claude_settings_are_named_by_line_and_left_alone() {
-    let home = home();
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_in_the_background_is_stopped_when_the_set_up_is_taken_back() {
     let feishu = Simulator::start(Options::default()).await.unwrap();
@@ -303,6 +303,9 @@ fn without_a_setting_the_terminals_locale_chooses_its_language() {
     }
 }
 
+#[test]
+fn unreadable_claude_settings_are_named_by_line_and_left_alone() {
+    let home = home();
     let file = home.path().join(".claude/settings.json");
     fs::write(&file, "{\n  oops\n}").unwrap();
     let preview = nod(home.path(), &["setup", "--yes", "--dry-run"])

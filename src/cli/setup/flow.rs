@@ -83,16 +83,27 @@ impl Setup<'_> {
         }
     }
 
-    /// What is known of a step that was done before; nothing beyond its name
-    /// for most.
+    /// What is known of a step that was done before.
     fn found(&self, step: Step) -> String {
+        let words = self.words;
         match (step, &self.app, &self.owner) {
-            (Step::App, Some(app), _) => self.words.app_named(&app.id),
-            (Step::Owner, _, Some(owner)) => self.words.paired(owner.as_str()),
-            (Step::Save, ..) => self
-                .words
-                .saved_before(&self.paths.own.display().to_string()),
+            (Step::App, Some(app), _) => words.app_named(&app.id),
+            (Step::Owner, _, Some(owner)) => words.paired(owner.as_str()),
+            (Step::Save, ..) => words.saved_before(&self.paths.own.display().to_string()),
+            (Step::Hooks, ..) => words.hooks_found(&self.paths.claude),
+            (Step::Mode, ..) => words.mode_found().to_owned(),
+            (Step::Service, ..) => self.found_daemon(),
             _ => String::new(),
+        }
+    }
+
+    /// Who keeps the daemon running, and where to look.
+    fn found_daemon(&self) -> String {
+        let words = self.words;
+        let places = service::places(self.sources, &self.config.state_dir);
+        match places.filter(|_| self.facts().service_installed) {
+            Some(places) => words.service_found(&service::Manager::kind_here().file(&places)),
+            None => words.daemon_found(self.daemon_pid()),
         }
     }
 
@@ -347,10 +358,11 @@ impl Setup<'_> {
         if facts.daemon_runs && self.wishes.test_card && !self.seen.tapped {
             output::say(self.words.test_card_skipped());
         }
-        output::say(if runs && facts.hooks_installed {
-            self.words.ready()
-        } else {
-            self.words.not_ready()
+        let (all, here) = (runs && facts.hooks_installed, facts.has_claude);
+        output::say(match (all, here) {
+            (true, true) => self.words.ready(),
+            (true, false) => self.words.ready_for_claude(),
+            (false, _) => self.words.not_ready(),
         });
         Ok(())
     }

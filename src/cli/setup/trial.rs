@@ -112,6 +112,12 @@ impl Setup<'_> {
         report["latency"]["tap_to_hook"]["count"].as_u64()
     }
 
+    /// The process that answers hooks.
+    pub(super) fn daemon_pid(&self) -> Option<u64> {
+        let report = client::order(&self.config.sockets.own, Order::Status, STATUS_WITHIN).ok()?;
+        report["pid"].as_u64()
+    }
+
     async fn listening(&self) {
         let until = Instant::now() + LISTENS_WITHIN;
         while !self.facts().daemon_runs && Instant::now() < until {

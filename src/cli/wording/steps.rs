@@ -208,6 +208,50 @@ impl Words {
         )
     }
 
+    /// Where no `claude` is on the search path.
+    pub(in crate::cli) fn ready_for_claude(self) -> &'static str {
+        self.pick(
+            "nod 已设置好，但在 PATH 中没有找到 `claude`：请安装 Claude Code，或把它加入 PATH；之后它的下一次权限请求就会出现在飞书里。",
+            "nod is set up, but no `claude` was found on the PATH: install Claude Code, or add it to the PATH. Its next permission request will then appear in Feishu.",
+        )
+    }
+
+    pub(in crate::cli) fn hooks_found(self, file: &Path) -> String {
+        let file = file.display();
+        self.made(
+            format!("Claude Code 的 hook 已在 {file} 中"),
+            format!("Claude Code's hooks are in {file}"),
+        )
+    }
+
+    pub(in crate::cli) fn mode_found(self) -> &'static str {
+        self.pick(
+            "Claude Code 的权限模式会询问",
+            "Claude Code's permission mode lets it ask",
+        )
+    }
+
+    pub(in crate::cli) fn service_found(self, file: &Path) -> String {
+        let file = file.display();
+        self.made(
+            format!("后台服务已安装（{file}）"),
+            format!("the service is installed ({file})"),
+        )
+    }
+
+    pub(in crate::cli) fn daemon_found(self, pid: Option<u64>) -> String {
+        match pid {
+            Some(pid) => self.made(
+                format!("守护进程已在运行（进程 {pid}）"),
+                format!("a daemon already runs (process {pid})"),
+            ),
+            None => self.made(
+                "守护进程已在运行".to_owned(),
+                "a daemon already runs".to_owned(),
+            ),
+        }
+    }
+
     pub(in crate::cli) fn not_ready(self) -> &'static str {
         self.pick(
             "还没有全部完成；做完上面标 ✗ 的几项，权限请求才会出现在飞书里。",

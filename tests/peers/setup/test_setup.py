@@ -279,7 +279,7 @@ class Setup(unittest.TestCase):
         terminal.send("\n")
         terminal.shows(BACKGROUND)
         terminal.send("\n")
-        terminal.shows("Done. The next permission request")
+        terminal.shows("nod is set up, but no `claude`")
         wait_until("the set-up ends", lambda: not terminal.running(), 10, terminal.screen)
         shown = self.screen(terminal, "10-done")
         self.assertIn("the daemon runs in the background (process ", shown)
