@@ -8,6 +8,7 @@ use std::path::Path;
 use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::{Config, Paths, Sources};
+use crate::sessions::questions::script;
 use crate::store::{self, Chain, Db, Entry, Recorded, StoreError};
 use crate::text::columns;
 use crate::text::escape::{Shape, visible};
@@ -121,15 +122,40 @@ fn as_line(row: &Recorded, reader: &Reader) -> String {
     format!("{head} {rest}").trim_end().to_owned()
 }
 
-/// The record's own word for what happened.
+/// The record's own word for what happened. Where nobody asked for leave, a
+/// refusal is no denial.
 fn word(entry: &Entry) -> &str {
     let detail = entry.detail.as_ref();
     match detail.and_then(|detail| detail["answer"].as_str()) {
-        Some("yes") => "answer_yes",
-        Some("no") => "answer_no",
-        _ => entry.decision.as_ref().unwrap_or(&entry.kind),
+        Some("yes") => return "answer_yes",
+        Some("no") => return "answer_no",
+        _ => {}
+    }
+    let decision = entry.decision.as_ref().unwrap_or(&entry.kind);
+    match (&*entry.kind, entry.tool.as_deref(), decision.as_str()) {
+        ("spoken", _, became) => spoken(became),
+        (_, Some(PLAN), "allow" | "answer") => "plan_approved",
+        (_, Some(PLAN), "deny") => "plan_kept",
+        (_, Some("AskUserQuestion" | script::TOOL), "deny") => "not_answered",
+        _ => decision,
     }
 }
+
+/// What became of words that were put into a session.
+fn spoken(became: &str) -> &'static str {
+    match became {
+        "read" => "spoken_read",
+        "queued" => "spoken_queued",
+        "held" => "spoken_held",
+        "too_long" => "spoken_too_long",
+        "ended" => "spoken_ended",
+        "no_mailbox" | "unknown" => "spoken_nowhere",
+        _ => "spoken_refused",
+    }
+}
+
+/// The tool by which a plan is shown.
+const PLAN: &str = "ExitPlanMode";
 
 /// Who looks at the record: that person's own taps are theirs.
 pub(super) struct Reader {
@@ -171,13 +197,19 @@ impl Reader {
             facts.push(self.words.times_more(times));
         }
         let facts = facts.join(" · ");
-        let what = detail["what"].as_str().or(entry.rule.as_deref());
+        let kept = detail["what"].as_str().or(detail["words"].as_str());
+        let what = match kept {
+            Some(kept) => Some(as_kept(kept)),
+            None => entry.rule.as_deref().map(one_line),
+        };
         let what = match (what, entry.tool.as_deref()) {
             (Some(what), _) => {
                 let room = width.saturating_sub(columns(&facts) + 5).max(8);
-                format!("“{}”", cut(&one_line(what), room))
+                format!("“{}”", cut(&what, room))
             }
-            (None, tool) => tool.map(one_line).unwrap_or_default(),
+            // The word says that it is one.
+            (None, None | Some(PLAN)) => String::new(),
+            (None, Some(tool)) => one_line(tool),
         };
         match (what.is_empty(), facts.is_empty()) {
             (true, _) => cut(&facts, width),
@@ -209,6 +241,20 @@ impl Reader {
 fn one_line(text: &str) -> String {
     visible(text, Shape::Name)
 }
+
+/// A line that was made fit for eyes before it was written down: the brackets in
+/// it are nod's own, around masks and escapes.
+fn as_kept(text: &str) -> String {
+    let mut out = String::new();
+    for piece in text.split_inclusive(MARKS) {
+        let inner = piece.trim_end_matches(MARKS);
+        out.push_str(&one_line(inner));
+        out.push_str(&piece[inner.len()..]);
+    }
+    out
+}
+
+const MARKS: [char; 2] = ['⟦', '⟧'];
 
 /// As much of the text as fits into so many columns.
 fn cut(text: &str, width: usize) -> String {
@@ -313,6 +359,59 @@ mod tests {
             let entry = entry("ou_me", "answer", detail);
             assert!(told(&entry, Lang::En).starts_with(en));
             assert!(told(&entry, Lang::Zh).starts_with(zh));
+        }
+    }
+
+    #[test]
+    fn a_mask_and_an_escape_are_shown_as_they_were_written_down() {
+        let what = "curl -H ⟦secret github 40B⟧ x⟦U+202E⟧y";
+        let line = told(&entry("ou_me", "allow", json!({"what": what})), Lang::En);
+        assert_eq!(line, format!("allowed “{what}” · by you"));
+        // What somebody put into the file by hand hides nothing all the same.
+        let forged = json!({"what": "⟦\u{202e}⟧ \u{1b}[2K"});
+        let line = told(&entry("ou_me", "allow", forged), Lang::En);
+        assert!(
+            line.contains("⟦⟦U+202E⟧⟧") && !line.contains('\u{1b}'),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn plans_questions_and_words_are_told_by_their_own_names() {
+        let of = |kind: &str, tool: Option<&str>, decision: &str| Entry {
+            kind: kind.to_owned(),
+            tool: tool.map(str::to_owned),
+            ..entry("ou_me", decision, json!({"project": "/p/shop"}))
+        };
+        for (entry, en, zh) in [
+            (
+                of("settled", Some("ExitPlanMode"), "deny"),
+                "planning goes on shop · by you",
+                "继续完善计划 shop · 你",
+            ),
+            (
+                of("settled", Some("ExitPlanMode"), "answer"),
+                "plan approved shop · by you",
+                "批准计划 shop · 你",
+            ),
+            (
+                of("settled", Some("AskUserQuestion"), "deny"),
+                "not answered AskUserQuestion · shop · by you",
+                "未作回答 AskUserQuestion · shop · 你",
+            ),
+            (
+                of("spoken", None, "no_mailbox"),
+                "words not delivered shop · by you",
+                "消息未能送达 shop · 你",
+            ),
+            (
+                of("settled", Some("Bash"), "hook_gone"),
+                "no longer waiting Bash · shop · by you",
+                "请求失效 Bash · shop · 你",
+            ),
+        ] {
+            assert_eq!(told(&entry, Lang::En), en);
+            assert_eq!(told(&entry, Lang::Zh), zh);
         }
     }
 

@@ -240,13 +240,14 @@ async fn carry_out(parts: Arc<Parts>, draft: Draft, picked: Picked) {
                 words: &said,
                 files: &files,
             };
-            sessions::begin(&parts, &project, birthplace, opening).await
+            let begun = sessions::begin(&parts, &project, birthplace, opening).await;
+            if begun.is_ok() {
+                let who = draft.message.by.id().map(|id| id.to_string());
+                journal::began(&parts, who.as_deref(), &project.path, &said).await;
+            }
+            begun
         }
     };
-    if begun.is_ok() {
-        let who = draft.message.by.id().map(|id| id.to_string());
-        journal::noted(&parts, "session_started", who.as_deref()).await;
-    }
     if let Ok(Some(told)) | Err(told) = begun {
         chat::say(&parts, &draft.message, &told).await;
     }

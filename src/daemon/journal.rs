@@ -2,6 +2,7 @@
 //! restart can go on with them; ended ones without their input, for good.
 
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, warn};
@@ -20,7 +21,8 @@ use crate::ids::{EventId, MessageId, RequestId};
 use crate::rules::Rule;
 use crate::sessions::questions::script;
 use crate::store::{About, Entry, Pending, Settlement, StoreError, Subject};
-use crate::text::{escape, secrets};
+use crate::text::escape::{self, Budget, Shape};
+use crate::text::secrets;
 
 /// Keeps a new request. A store that cannot write does not stop a decision;
 /// only a restart would lose the request.
@@ -359,6 +361,32 @@ pub(super) async fn noted(parts: &Parts, kind: &str, by: Option<&str>) {
         ..bare(parts.now(), kind, source)
     };
     append(parts, entry).await;
+}
+
+/// A session that a person began: where, and with which words.
+pub(super) async fn began(parts: &Parts, by: Option<&str>, project: &Path, words: &str) {
+    let source = by.map_or("terminal", |_| "feishu");
+    let entry = Entry {
+        operator: by.map(str::to_owned),
+        detail: Some(json!({"project": project, "what": one_line(words)})),
+        ..bare(parts.now(), "session_started", source)
+    };
+    append(parts, entry).await;
+}
+
+/// Enough to know the words again.
+const GIST: Budget = Budget {
+    bytes: 96,
+    lines: 1,
+};
+
+fn one_line(words: &str) -> String {
+    let words = words.trim();
+    let shown = escape::fit(words, Shape::Line, &secrets::find(words), GIST);
+    match shown.hidden {
+        None => shown.head,
+        Some(_) => format!("{}…", shown.head.trim_end()),
+    }
 }
 
 fn bare(at: Millis, kind: &str, source: &str) -> Entry {

@@ -156,7 +156,7 @@ pub fn corrects(kind: &str) -> Text {
     if kind == "hook_gone" {
         return Text::new(
             "更正：这张卡片曾显示「请求已失效」；操作已经执行，是另一个 hook、一条规则或终端批准的，不是这张卡片。",
-            "Corrected: this card said “Void”. It ran: another hook, a rule or the terminal allowed it, not this card.",
+            "Corrected: this card said “No longer waiting”. It ran: another hook, a rule or the terminal allowed it, not this card.",
         );
     }
     let said = match kind {

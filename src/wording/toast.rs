@@ -234,7 +234,7 @@ impl Toast {
             ),
             Self::HookGone => Text::new(
                 "请求已失效，请返回终端查看状态",
-                "This request is void: look at the terminal",
+                "No longer waiting: look at the terminal",
             ),
             Self::AskedOnceMore => Text::new(
                 "请在新发出的卡片上再次确认",

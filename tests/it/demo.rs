@@ -123,7 +123,7 @@ const SCENES: [(&str, &[&str]); 14] = [
     (
         "11. Cancelled in the terminal",
         &[
-            "the card is void at once",
+            "the card says at once that it no longer waits",
             "hook decides   (nothing)",
             "card becomes   No longer waiting",
         ],

@@ -123,7 +123,7 @@ impl Words {
         let said = match error {
             ErrorWord::ServerTimeout => self.pick("没有人及时回答", "nobody answered in time"),
             ErrorWord::HookGone | ErrorWord::Dropped => {
-                self.pick("请求已失效", "the request is void")
+                self.pick("请求已失效", "the request is no longer waiting")
             }
             ErrorWord::DaemonRestarted => self.pick("守护进程已重启", "the daemon was restarted"),
             ErrorWord::CardUndeliverable => {

@@ -14,7 +14,7 @@ const WORDS = {
   did_deny: ["你拒绝了，Claude 读到了理由。", "You denied it, and Claude reads why. "],
   did_interrupt: ["你让它停了下来。", "You stopped it. "],
   did_yes: ["你在终端回答了，卡片自己收回。", "You answered in the terminal, and the card withdrew."],
-  did_esc: ["你在终端取消了，卡片立刻失效。", "You cancelled in the terminal, and the card is void."],
+  did_esc: ["你在终端取消了，卡片立刻失效。", "You cancelled in the terminal, and the card no longer waits."],
   did_timeout: ["没人回答：什么也没批准，终端接着问。", "Nobody answered: nothing was allowed, and the terminal asks on."],
   did_left: ["结束了。", "It is over."],
   wentOn: ["点击后 {ms}，终端继续运行。", "The terminal went on {ms} after the tap."],

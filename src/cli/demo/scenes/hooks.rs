@@ -340,7 +340,7 @@ pub(super) fn gone(staging: Staging, lang: Lang) -> Scene {
         title: Text::new("在终端取消", "Cancelled in the terminal"),
         story: Text::new(
             "在终端按 Esc，hook 随即结束，卡片立刻失效：没有人等的事，谁也批准不了。",
-            "Esc in the terminal ends the hook, and the card is void at once: nobody can allow what nobody waits for.",
+            "Esc in the terminal ends the hook, and the card says at once that it no longer waits: nobody can allow what nobody waits for.",
         ),
         hint: Text::new("在终端里选“否”。", "Choose No in the terminal."),
         opening: bash(
