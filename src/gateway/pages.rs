@@ -1,9 +1,10 @@
-//! The webhook mode's pages as HTML: a request in full with one button, or
-//! what became of it. No script, nothing from elsewhere, nothing an agent
+//! The webhook mode's pages as HTML: a request in the order of its card with
+//! one button and in full below it, or what became of it. No script, nothing from elsewhere, nothing an agent
 //! wrote taken for markup. Pure.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -13,7 +14,7 @@ use crate::cards::linked::{self, Paragraph};
 use crate::cards::{Action, REASON_FIELD, permission};
 use crate::rules::Offer;
 use crate::text::{Lang, Text};
-use crate::wording::card::{self as words, Work};
+use crate::wording::card as words;
 use crate::wording::page as said;
 use crate::wording::rule::Until;
 use crate::wording::toast::{Toast, Tone};
@@ -21,11 +22,16 @@ use crate::wording::toast::{Toast, Tone};
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{margin:0 auto;max-width:42rem;padding:1rem;font:16px/1.5 system-ui,sans-serif}\
-h1{font-size:1.25rem;margin:.5rem 0}\
+h1{font-size:1.25rem;margin:.5rem 0;overflow-wrap:anywhere}\
+h1.what{font:600 1.1rem/1.4 ui-monospace,monospace;white-space:pre-wrap}\
+p{margin:.5rem 0;white-space:pre-wrap;overflow-wrap:anywhere}\
 pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.5rem 0;padding:.6rem;\
 border:1px solid #8884;border-radius:.5rem;font:14px/1.45 ui-monospace,monospace}\
 .alarm{color:#c22;font-weight:600}\
 .other{color:#777;font-size:.9rem}\
+.note{color:#777;font-size:.9rem}\
+.less{color:#c22}.more{color:#183}\
+summary{margin:1rem 0;padding:.5rem 0;cursor:pointer}\
 label{display:block;margin-top:1rem}\
 textarea{width:100%;box-sizing:border-box;min-height:4rem;font:inherit}\
 button{width:100%;margin:1rem 0;padding:.9rem;font:600 1.1rem system-ui,sans-serif;\
@@ -52,14 +58,45 @@ pub struct Slip<'a> {
     pub ticket: &'a str,
 }
 
-/// The request in full, and the one button the link was for.
+/// The request as its card shows it, the one button the link was for, and
+/// folded below it everything from end to end.
 pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> String {
-    let mut body = String::new();
-    for paragraph in linked::whole(request, offer, lang) {
-        let Paragraph { text, alarming } = paragraph;
+    let card = linked::waiting(request, offer, 0, &|_| String::new(), lang);
+    let mut body = format!(
+        "<p class=\"note\">{}</p>",
+        escaped(text(&card["header"]["subtitle"]))
+    );
+    let elements = card["body"]["elements"].as_array();
+    let above = elements.into_iter().flatten();
+    for element in above.take_while(|element| !has_button(element)) {
+        block(element, &mut body);
+    }
+    let rules = match slip.action {
+        Action::Always => offer.always.as_ref().ok(),
+        Action::Wider => offer.wider.as_ref(),
+        _ => None,
+    };
+    if let Some(rules) = rules {
+        let said = permission::said(rules, &request.origin, Until::Undone, lang);
+        let _ = write!(body, "<p class=\"alarm\">{}</p>", escaped(&said));
+    }
+    form(request, slip, lang, &mut body);
+    let _ = write!(body, "<p class=\"note\">{}</p>", both(&said::CONFIRM, lang));
+    let _ = write!(
+        body,
+        "<details><summary>{}</summary>",
+        both(&said::DETAILS, lang)
+    );
+    for Paragraph { text, alarming } in linked::whole(request, offer, lang) {
         let class = if alarming { " class=\"alarm\"" } else { "" };
         let _ = write!(body, "<pre{class}>{}</pre>", escaped(&text));
     }
+    body.push_str("</details>");
+    let title = escaped(text(&card["header"]["title"]));
+    document(&title, "what", &body, lang)
+}
+
+fn form(request: &Request, slip: &Slip<'_>, lang: Lang, body: &mut String) {
     let (label, class) = match slip.action {
         Action::Allow => (&words::ALLOW, ""),
         Action::Always => (&words::ALWAYS, ""),
@@ -69,16 +106,6 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
         Action::Interrupt => (&words::INTERRUPT, " class=\"danger\""),
         Action::Undo => (&words::UNDO, ""),
     };
-    let rules = match slip.action {
-        Action::Always => offer.always.as_ref().ok(),
-        Action::Wider => offer.wider.as_ref(),
-        _ => None,
-    };
-    if let Some(rules) = rules {
-        let said = permission::said(rules, &request.origin, Until::Undone, lang);
-        let _ = write!(body, "<pre class=\"alarm\">{}</pre>", escaped(&said));
-    }
-    let _ = write!(body, "<p>{}</p>", both(&said::CONFIRM, lang));
     let _ = write!(
         body,
         "<form method=\"post\" action=\"/{}\" autocomplete=\"off\">",
@@ -95,11 +122,12 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
             escaped(value)
         );
     }
-    if matches!(slip.action, Action::Deny | Action::Interrupt) {
+    // An interrupted agent reads no reason.
+    if slip.action == Action::Deny {
         let _ = write!(
             body,
             "<label>{}<textarea name=\"{REASON_FIELD}\" maxlength=\"1000\" placeholder=\"{}\"></textarea></label>",
-            words::REASON.get(lang),
+            said::REASON.get(lang),
             words::REASON_HINT.get(lang),
         );
     }
@@ -108,12 +136,59 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
         "<button id=\"decide\"{class}>{}</button></form>",
         both(label, lang)
     );
-    document(
-        &words::asks_to(&request.origin.caller.agent, Work::of(&request.tool)),
-        "",
-        &body,
-        lang,
-    )
+}
+
+/// One element of a card: a frame keeps its text together, line by line.
+fn block(element: &Value, out: &mut String) {
+    let mut lines = Vec::new();
+    texts(element, &mut lines);
+    if lines.is_empty() {
+        return;
+    }
+    let is_framed = element["tag"] == "column_set";
+    out.push_str(if is_framed { "<pre>" } else { "" });
+    for (at, (text, colour)) in lines.iter().enumerate() {
+        let class = match (is_framed, *colour) {
+            (true, "red") => "less",
+            (true, "green") => "more",
+            (false, "red") => "alarm",
+            (false, "grey") => "note",
+            _ => "plain",
+        };
+        let (tag, gap) = match (is_framed, at) {
+            (true, 0) => ("span", ""),
+            (true, _) => ("span", "\n"),
+            (false, _) => ("p", ""),
+        };
+        let text = escaped(text);
+        let _ = write!(out, "{gap}<{tag} class=\"{class}\">{text}</{tag}>");
+    }
+    out.push_str(if is_framed { "</pre>" } else { "" });
+}
+
+/// The plain texts of an element with their colours, in reading order.
+fn texts<'a>(node: &'a Value, out: &mut Vec<(&'a str, &'a str)>) {
+    match node {
+        Value::Array(list) => list.iter().for_each(|item| texts(item, out)),
+        Value::Object(map) if node["tag"] == "plain_text" => {
+            let colour = map.get("text_color").and_then(Value::as_str);
+            out.push((text(node), colour.unwrap_or_default()));
+        }
+        Value::Object(map) => map.values().for_each(|value| texts(value, out)),
+        _ => {}
+    }
+}
+
+fn text(plain: &Value) -> &str {
+    plain["content"].as_str().unwrap_or_default()
+}
+
+fn has_button(node: &Value) -> bool {
+    match node {
+        Value::Array(list) => list.iter().any(has_button),
+        Value::Object(map) => node["tag"] == "button" || map.values().any(has_button),
+        _ => false,
+    }
 }
 
 /// What became of a request, or of a link.
@@ -129,10 +204,11 @@ pub fn outcome(toast: &Toast, lang: Lang) -> String {
         _ => &said::LEAVE,
     };
     let body = format!("<p id=\"outcome\">{}</p>", both(next, lang));
-    document(&toast.text(), class, &body, lang)
+    document(&both(&toast.text(), lang), class, &body, lang)
 }
 
-fn document(title: &Text, class: &str, body: &str, lang: Lang) -> String {
+/// `title` is markup already.
+fn document(title: &str, class: &str, body: &str, lang: Lang) -> String {
     let code = match lang {
         Lang::Zh => "zh-CN",
         Lang::En => "en",
@@ -141,8 +217,7 @@ fn document(title: &Text, class: &str, body: &str, lang: Lang) -> String {
         "<!doctype html><html lang=\"{code}\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"robots\" content=\"noindex\"><title>nod</title><style>{STYLE}</style></head>\
-         <body><h1 class=\"{class}\">{}</h1>{body}</body></html>\n",
-        both(title, lang)
+         <body><h1 class=\"{class}\">{title}</h1>{body}</body></html>\n"
     )
 }
 
@@ -243,7 +318,7 @@ mod tests {
             (Action::Allow, "批准运行", "Allow once", false),
             (Action::Always, "始终允许", "Always allow", false),
             (Action::Deny, "拒绝运行", "Deny", true),
-            (Action::Interrupt, "拒绝并中断", "Deny and interrupt", true),
+            (Action::Interrupt, "拒绝并中断", "Deny and interrupt", false),
         ] {
             let html = page("ls", action);
             let form = html.split("<form").nth(1).unwrap();
@@ -252,6 +327,27 @@ mod tests {
             assert!(form.contains(&format!("action=\"/{}\"", action.as_str())));
             assert_eq!(form.contains("<textarea"), reason);
         }
+    }
+
+    #[test]
+    fn a_page_has_the_order_of_its_card_and_folds_the_rest_below_the_button() {
+        let html = page("npm test", Action::Allow);
+        assert!(html.contains("<h1 class=\"what\">npm test</h1>"), "{html}");
+        let (above, below) = html.split_once("<form").unwrap();
+        let place = above.split("</h1>").nth(1).unwrap();
+        assert!(
+            place.starts_with("<p class=\"note\">p · &lt;b&gt;desk"),
+            "{place}"
+        );
+        assert_eq!(above.matches("npm test").count(), 1, "{above}");
+        let (button, folded) = below.split_once("<details>").unwrap();
+        assert!(button.contains("<button") && !button.contains("<pre"));
+        assert!(folded.contains("npm test") && folded.ends_with("</details></body></html>\n"));
+        // What is long and what is dangerous stand above it too.
+        let html = page("rm -rf build\nnpm run build", Action::Allow);
+        let (above, _) = html.split_once("<form").unwrap();
+        let content = above.find("npm run build</span></pre>").unwrap();
+        assert!(above[content..].contains("class=\"alarm\""), "{above}");
     }
 
     #[test]

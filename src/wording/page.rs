@@ -3,9 +3,11 @@
 use crate::text::Text;
 
 pub static CONFIRM: Text = Text::new(
-    "请核对下面的内容。只有按下按钮才会生效。",
-    "Check what follows. Nothing happens until you press the button.",
+    "只有按下按钮才会生效。",
+    "Nothing happens until you press the button.",
 );
+pub static DETAILS: Text = Text::new("完整内容 · 规则 · 详情", "In full · rule · details");
+pub static REASON: Text = Text::new("拒绝理由，会转告智能体", "Reason, sent to the agent");
 pub static OPEN_CARD: Text = Text::new(
     "请在飞书卡片中重新打开链接。",
     "Open the link on the card in Feishu again.",

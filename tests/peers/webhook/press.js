@@ -9,6 +9,7 @@ async function seen(page) {
   return {
     title: await page.locator("h1").innerText(),
     button: await page.locator("#decide").count(),
+    low: await page.evaluate(() => document.querySelector("#decide")?.getBoundingClientRect().bottom > innerHeight),
     wide: await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
   };
 }

@@ -77,8 +77,12 @@ class Page(unittest.TestCase):
         self.assertTrue(client.ack()["success"])
         return client
 
-    def card_links(self):
-        entry = wait_until("the custom bot spoke", lambda: self.feishu.history("webhook"), 20)[-1]
+    def card_links(self, cards=1):
+        def spoken():
+            said = self.feishu.history("webhook")
+            return said if len(said) >= cards else None
+
+        entry = wait_until("the custom bot spoke", spoken, 20)[-1]
         return {link.split("/")[3].split("?")[0]: link for link in links(entry["said"])}
 
     def press(self, link):
@@ -104,6 +108,14 @@ class Page(unittest.TestCase):
             self.assertIn("该请求已被处理，请勿重复操作", steps[step]["title"])
         self.assertFalse(any(steps[step]["wide"] for step in ("opened", "pressed")), "it fits a phone")
         self.assertEqual([], steps["problems"])
+
+    def test_the_button_for_a_short_command_is_on_the_screen(self):
+        for cards, action in enumerate(("allow", "deny", "interrupt"), 1):
+            client = self.ask("npm test")
+            steps = self.press(self.card_links(cards)[action])
+            self.assertEqual("npm test", steps["opened"]["title"])
+            self.assertFalse(steps["opened"]["low"], action)
+            client.decision()
 
 
 if __name__ == "__main__":
