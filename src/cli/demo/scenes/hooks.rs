@@ -233,8 +233,8 @@ pub(super) fn interrupt(staging: Staging, lang: Lang) -> Scene {
             "Claude is on the wrong track and wants to delete in bulk.",
         ),
         hint: Text::new(
-            "点“拒绝并中断”并确认：这一轮立即停止。",
-            "Tap “Deny and interrupt” and confirm: its turn stops at once.",
+            "点“拒绝并中断”：这一轮立即停止。",
+            "Tap “Deny and interrupt”: its turn stops at once.",
         ),
         opening: bash(
             "rm -rf src/legacy dist",
