@@ -188,7 +188,7 @@ fn command() -> ExitCode {
     }
     let mut nod = help::told(Cli::command(), words);
     let parsed = nod
-        .try_get_matches_from_mut(std::env::args_os())
+        .try_get_matches_from_mut(help::asked(std::env::args_os()))
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let reads_settings = parsed
         .as_ref()

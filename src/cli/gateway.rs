@@ -32,7 +32,7 @@ enum Command {
         /// Where machines reach the bus: `wss://`, `tls://`, or here `nats://`
         #[arg(long, value_name = "URL")]
         bus: String,
-        /// Write into this directory, by default `nod-bus` in this one
+        /// Write into this directory
         #[arg(long, value_name = "DIR", default_value = "nod-bus")]
         dir: PathBuf,
         /// The bus' own certificate (PEM); without one it listens here only

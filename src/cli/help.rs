@@ -2,6 +2,7 @@
 //! value is called, and the page `--help` shows of it. Pure.
 
 use clap::{Arg, ArgAction, Command};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use super::wording::{Words, help};
@@ -15,6 +16,21 @@ pub(super) fn told(mut nod: Command, words: Words) -> Command {
         Lang::En => in_english(nod),
     };
     with_pages(nod, "nod", words)
+}
+
+/// `nod help --help` as `nod help help`: clap takes whatever stands behind `help`
+/// for a command's name.
+pub(super) fn asked(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let line: Vec<OsString> = line.collect();
+    if line.get(1).is_none_or(|verb| verb != "help") {
+        return line;
+    }
+    let is_flag = |word: &OsString| word == "--help" || word == "-h";
+    let mut names: Vec<OsString> = line.iter().filter(|word| !is_flag(word)).cloned().collect();
+    if names.len() == 2 && names.len() < line.len() {
+        names.push("help".into());
+    }
+    names
 }
 
 /// Only what clap itself would say is put in nod's own words.
@@ -88,7 +104,9 @@ fn value_names(arg: &Arg) -> Vec<String> {
 fn with_pages(command: Command, name: &str, words: Words) -> Command {
     let command = command.mut_subcommands(|sub| {
         if sub.get_name() == "help" {
-            return sub;
+            let usage = format!("{name} help [{}]…", words.command_here());
+            let page = head(&sub, &usage, words);
+            return sub.override_usage(usage).override_help(page);
         }
         let name = format!("{name} {}", sub.get_name());
         with_pages(sub, &name, words)

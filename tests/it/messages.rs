@@ -481,6 +481,10 @@ async fn lines_that_are_not_run(said: &mut Transcript) {
         let line: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
         said.run(&home, "help", &line, &[]).await;
     }
+    for line in ["help help", "help --help", "gateway init --help"] {
+        let line: Vec<&str> = line.split(' ').collect();
+        said.run(&home, "help", &line, &[]).await;
+    }
     said.run(&home, "the version", &["--version"], &[]).await;
     said.run(&home, "no command", &["ask"], &[]).await;
     for line in MISTAKES {

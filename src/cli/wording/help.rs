@@ -157,10 +157,7 @@ const ABOUT: &[(&str, &str)] = &[
         "nod gateway init --bus",
         "机器连接总线的地址：`wss://`、`tls://`，或本机的 `nats://`",
     ),
-    (
-        "nod gateway init --dir",
-        "写到这个目录；默认为当前目录下的 `nod-bus`",
-    ),
+    ("nod gateway init --dir", "写到这个目录"),
     (
         "nod gateway init --cert",
         "总线自己的证书（PEM）；没有则只在本机监听",
