@@ -37,6 +37,7 @@ textarea{width:100%;box-sizing:border-box;min-height:4rem;font:inherit}\
 button{width:100%;margin:1rem 0;padding:.9rem;font:600 1.1rem system-ui,sans-serif;\
 border:0;border-radius:.6rem;color:#fff;background:#36c}\
 button.danger{background:#c22}\
+button .other{color:inherit;font-weight:400}\
 .success{color:#183}.error{color:#c22}.warning{color:#a60}";
 
 static POLICY: LazyLock<String> = LazyLock::new(|| {
