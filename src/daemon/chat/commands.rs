@@ -196,7 +196,7 @@ async fn begin(
     let who = message.by.id().map(|id| id.to_string());
     match begun {
         Ok(told) => {
-            journal::noted(parts, "session_started", who.as_deref()).await;
+            journal::began(parts, who.as_deref(), &project.path, prompt).await;
             told
         }
         Err(why) => Some(why),
