@@ -533,7 +533,7 @@ async fn a_hook_without_a_file_asks_the_account_and_no_variable() {
         let said = told(&ended);
         assert_eq!(said.lines().count(), 1, "{said}");
         if arguments.len() == 1 {
-            assert_eq!(said, "nod: 守护进程没有运行\n");
+            assert_eq!(said, "nod: no daemon is running\n");
         }
     }
     victim.nobody_was_trapped();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::text::Lang;
 use crate::wording::task;
 
 /// Every button: the value it sends and its text.
@@ -55,9 +56,9 @@ pub(in crate::cli::demo) fn step(card: &Value) -> Option<String> {
     let mut found = None;
     each(card, &mut |node| {
         let text = node["content"].as_str().unwrap_or_default();
-        let step = [&task::STEP.zh, &task::STEP.en]
+        let step = [Lang::Zh, Lang::En]
             .iter()
-            .find_map(|label| text.strip_prefix(label.as_ref())?.strip_prefix(": "));
+            .find_map(|lang| text.strip_prefix(&task::STEP.labels("", *lang)));
         if found.is_none() {
             found = step.map(str::to_owned);
         }
@@ -108,6 +109,8 @@ mod tests {
         assert_eq!(options(&card), [(option, "Redis".to_owned())]);
         assert_eq!(markdown(&card), "**done**");
         assert_eq!(step(&card).as_deref(), Some("Read · a.ts"));
+        let chinese = json!({"content": "当前步骤：Read · a.ts"});
+        assert_eq!(step(&chinese).as_deref(), Some("Read · a.ts"));
         assert_eq!(words(&json!(r#"{"text":"hi"}"#)).as_deref(), Some("hi"));
         assert_eq!(words(&json!("{}")), None);
     }
