@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 
 use super::wording::Words;
 use super::{Failure, Outcome, Quit, daemon, output, service};
-use crate::config::{Config, SendMode, Sources};
+use crate::config::{Config, Sources};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::Instance;
 #[cfg(target_os = "linux")]
@@ -51,11 +51,9 @@ pub(super) fn start(sources: &Sources, words: Words) -> Result<Started, Failure>
         return Err(Failure::quits(Quit::WrongLine, words.background_file()));
     }
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
-    if config.send_mode == SendMode::App {
-        config
-            .app()
-            .map_err(|why| daemon::failure(words, &DaemonError::Settings(why)))?;
-    }
+    config
+        .way()
+        .map_err(|why| daemon::failure(words, &DaemonError::Settings(why)))?;
     // Held only to see that nobody else does: the daemon takes it itself.
     let free = Instance::acquire(&config.state_dir);
     drop(free.map_err(|why| daemon::failure(words, &DaemonError::Instance(why)))?);

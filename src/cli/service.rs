@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::wording::Words;
 use super::{Failure, Outcome, Quit, output};
-use crate::config::{Config, Origin, Paths, Problems, SETTINGS, SendMode, Sources};
+use crate::config::{Config, Origin, Paths, Problems, SETTINGS, Sources};
 
 pub(super) use manager::{Kind as ManagerKind, Manager, Places, ServiceError};
 pub(super) use unit::{Sandbox, Start};
@@ -99,12 +99,10 @@ pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
     match arguments.what {
         What::Install { sandbox, .. } => {
             let config = Config::load(&sources).map_err(unusable)?;
-            if config.send_mode == SendMode::App {
-                config.app().map_err(|why| Failure {
-                    hint: Some(words.credentials_hint().to_owned()),
-                    ..Failure::settings(words, &sources, &why)
-                })?;
-            }
+            config.way().map_err(|why| Failure {
+                hint: Some(words.credentials_hint().to_owned()),
+                ..Failure::settings(words, &sources, &why)
+            })?;
             let start = start(&sources, &paths, sandbox).map_err(say)?;
             let own = sources.own_file().unwrap_or_default();
             let hint = words.service_unseen_hint(&own.display().to_string());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::wording::Words;
 use super::{Failure, Outcome, Quit, StopSignals, output, service};
 use crate::claude::hooks_file::{Asking, Draft};
-use crate::config::{Config, Paths, Problem, SendMode, Sources};
+use crate::config::{Config, Paths, Problem, Sources};
 use crate::daemon::metrics;
 use crate::hook::client::{self, Unanswered};
 use crate::hook::connect::Unreachable;
@@ -99,12 +99,8 @@ pub(super) fn hint(why: &Unanswered, sources: &Sources, words: Words) -> Option<
 /// What brings a daemon up, or what keeps one from starting.
 fn no_daemon_hint(sources: &Sources, words: Words) -> String {
     let (config, problems) = Config::read(sources);
-    let app = match config.send_mode {
-        SendMode::App => config.app().map(drop),
-        SendMode::Webhook => Ok(()),
-    };
     let is_missing = |problem: &Problem| matches!(problem, Problem::Missing { .. });
-    let hint = match app {
+    let hint = match config.way() {
         _ if !problems.0.is_empty() => words.unusable_setting_hint(),
         Err(why) if why.0.iter().all(is_missing) => words.set_up_hint(),
         Err(_) => words.unusable_setting_hint(),

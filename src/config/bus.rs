@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Problem, Problems, Reader, absolute, chat};
+use super::{Problem, Problems, Reader, SendMode, absolute, chat};
 use crate::bus::membership::Membership;
 use crate::bus::url::BusUrl;
 use crate::files;
@@ -59,6 +59,14 @@ fn chats(text: &str) -> Result<Vec<String>, String> {
 }
 
 impl super::Config {
+    /// Whether a daemon has a way to Feishu: a team's pass, a webhook or an app.
+    pub fn way(&self) -> Result<(), Problems> {
+        if self.membership()?.is_some() || self.send_mode == SendMode::Webhook {
+            return Ok(());
+        }
+        self.app().map(drop)
+    }
+
     /// What makes this machine a member of a team, if anything does. A machine
     /// that has a pass must not have the app's secret: what one stolen laptop
     /// can do rests on that.

@@ -161,7 +161,16 @@ async fn answer(gateway: &Gateway, lobby: &Lobby, wish: &Wish, key: PublicKey) -
     let used = gateway.roster().used(&lobby.ticket);
     match used {
         Some(Used::By(known)) if known == key => {
-            return Reply::Granted(grant(gateway, &lobby.owner, key));
+            // A line of before it was forgotten brings nobody back.
+            let forgotten = gateway.roster().forgotten_until(&key);
+            if forgotten.is_none_or(|since| since <= lobby.until - LINE_FOR) {
+                return Reply::Granted(grant(gateway, &lobby.owner, key));
+            }
+            warn!(owner = %lobby.owner, "refused a forgotten machine on its old line");
+            let place = Place::of(lobby.owner.clone(), &key);
+            let why = "it was forgotten and asked to join with its old line";
+            gateway.note(What::Refused, None, Some(&place), Some(why));
+            return Reply::Refused(No::Used);
         }
         Some(Used::By(_)) => {
             warn!(owner = %lobby.owner, "refused a second machine on one line");

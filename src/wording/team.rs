@@ -3,8 +3,8 @@
 use crate::text::Text;
 
 pub static NO_MACHINE: Text = Text::new(
-    "你没有已连接的机器，这条消息没有送达任何地方。",
-    "None of your machines is connected, so this message went nowhere.",
+    "你没有已连接的机器，这条消息没有送达任何地方。发送 /join 可添加一台。",
+    "None of your machines is connected, so this message went nowhere. Write /join to add one.",
 );
 
 pub static TAPPED_TOO_LATE: Text = Text::new(

@@ -270,7 +270,8 @@ fn settings(
             .collect(),
         apart: apart.map(|(id, secret)| (origin(&id), origin(&secret))),
         mode: read.send_mode,
-        has_owner: is_set("FEISHU_OWNER_ID"),
+        // A pass names its owner.
+        has_owner: is_set("FEISHU_OWNER_ID") || matches!(read.membership(), Ok(Some(_))),
         has_chat: is_set("FEISHU_CHAT_ID"),
     }
 }

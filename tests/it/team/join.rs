@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nod::bus::lobby::{Invite, ticket};
+use nod::bus::membership::Membership;
 use nod::bus::nkey::{KeyPair, Kind};
 use nod::bus::pass::{self, Span};
 use nod::bus::subjects::Owner;
@@ -47,7 +48,16 @@ struct Joining {
 
 impl Joining {
     fn start(line: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), line)
+    }
+
+    /// The same machine joins once more.
+    fn again(&mut self, line: &str) -> Self {
+        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
+        Self::start_in(dir, line)
+    }
+
+    fn start_in(dir: tempfile::TempDir, line: &str) -> Self {
         let out = std::fs::File::create(dir.path().join("said")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_nod"))
             .args(["join", line])
@@ -229,6 +239,44 @@ fn daemon(pass: &Path) -> Machine {
         tempfile::tempdir().unwrap(),
         &[("NOD_BUS_PASS", &pass.to_string_lossy())],
     )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forgotten_machine_comes_back_by_a_new_line_and_tap_only() {
+    let team = Team::start().await;
+    let gateways = [team.gateway(), team.gateway()];
+    assert!(team.feishu.wait_connections(2, LIMIT).await);
+    let old = line(&team).await;
+    let mut joining = Joining::start(&old);
+    let message = card(&team, &joining.fingerprint().await).await;
+    let press = Press::element(&message.message_id, LET_IN);
+    team.feishu.click(press).await.unwrap();
+    assert_eq!(joining.ended().await.0, Some(0), "{}", joining.said());
+    // Whoever joined and heard nothing of it may ask again with its line.
+    let mut joining = joining.again(&old);
+    assert_eq!(joining.ended().await.0, Some(0), "{}", joining.said());
+    let kept = std::fs::read_to_string(joining.pass()).unwrap();
+    let key = Membership::parse(&kept).unwrap().key.public().to_string();
+    let forget = ["gateway", "forget", key.as_str(), "--owner", OWNER];
+    let (code, told) = gateways[0].nod(&forget);
+    assert_eq!(code, Some(0), "{told}");
+    let mut joining = joining.again(&old);
+    let (code, told) = joining.ended().await;
+    assert_eq!(code, Some(1), "{told}");
+    assert_eq!(std::fs::read_to_string(joining.pass()).unwrap(), kept);
+    assert_eq!(asking(&team).len(), 0, "nobody is asked");
+    // The second in which it was forgotten must be over.
+    let over = seconds() + 2;
+    until("time goes by", || async {
+        (seconds() > over).then_some(())
+    })
+    .await;
+    let mut joining = joining.again(&line(&team).await);
+    let message = card(&team, &joining.fingerprint().await).await;
+    let press = Press::element(&message.message_id, LET_IN);
+    team.feishu.click(press).await.unwrap();
+    assert_eq!(joining.ended().await.0, Some(0), "{}", joining.said());
+    assert_ne!(std::fs::read_to_string(joining.pass()).unwrap(), kept);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
