@@ -35,6 +35,8 @@ async function tour(context) {
   };
   const next = async (how) => {
     await page.locator(`#guide [data-end=${how}]`).waitFor();
+    // The next scene's card must not be taken for one that only waits for its edit.
+    await button("allow").waitFor({ state: "detached" });
     await looksRight(page, width);
     await page.locator(".guide-next").click();
   };
