@@ -1,54 +1,18 @@
 //! The daemon: builds the parts, goes on where the last one stopped, runs the
 //! tasks until told to stop. Only here does everything meet.
 
-pub mod announce;
-mod answers;
-pub mod instance;
-pub mod metrics;
-pub mod notify;
-
-mod chat;
-mod clicks;
-mod codex;
-mod courier;
-mod decision;
-mod dialogs;
-mod dispatch;
-mod drafts;
-mod edits;
-mod figures;
-mod flood;
-mod freshness;
-mod hardening;
-mod inbox;
-mod intake;
-mod journal;
-mod links;
-mod lock;
-mod machine;
-mod mailboxes;
-#[cfg(feature = "team")]
-mod member;
-mod nameless;
-mod names;
-mod notices;
-mod offers;
+mod asking;
+mod cards;
+mod deciding;
+mod known;
+mod machines;
 mod parts;
-mod peers;
-mod proof;
-mod recent;
-mod rivals;
-mod sessions;
-mod status;
-mod strangers;
-mod sure;
+mod process;
+mod talking;
+mod tapping;
 mod tasks;
-mod team;
+mod telling;
 mod terminals;
-mod turns;
-mod under_way;
-mod undo;
-mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,13 +20,21 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::courier::{Courier, Way};
-use self::edits::Edits;
-pub use self::machine::name as machine_name;
+pub use self::asking::no_daemon;
+use self::asking::{codex, dialogs, flood};
+use self::cards::courier::{self, Courier, Way};
+use self::cards::edits::{self, Edits};
+pub use self::known::machine::name as machine_name;
+use self::known::{answered, figures, freshness, journal, lock, proof, refused, turns};
+use self::machines::peers::{self, Gate};
+use self::machines::team::Team;
 use self::parts::{Machine, Parts};
-use self::peers::Gate;
+use self::process::hardening;
+pub use self::process::{instance, service_manager};
+use self::talking::{drafts, inbox, sessions};
 use self::tasks::Tasks;
-use self::team::Team;
+pub use self::telling::metrics;
+use self::terminals::{mailboxes, watching};
 use crate::approvals::Settled;
 use crate::approvals::desk::Desk;
 use crate::approvals::request::{Dropped, Ending, Request};
@@ -254,13 +226,13 @@ async fn build(
         lock: lock::Lock::restore(&store).await,
         proof: proof::Proof::restore(&store, config.domain.base().as_str()).await,
         flood: flood::Flood::default(),
-        recent: recent::Recent::default(),
+        recent: answered::Recent::default(),
         freshness: freshness::Freshness::default(),
-        strangers: strangers::Strangers::default(),
+        strangers: refused::Strangers::default(),
         turns: turns::Turns::default(),
         codex: codex::Links::default(),
         mailboxes: mailboxes::Mailboxes::default(),
-        terminals: terminals::Terminals::default(),
+        terminals: watching::Terminals::default(),
         sessions: sessions::Sessions::default(),
         files: sessions::files::Noted::default(),
         told: std::sync::Mutex::default(),
@@ -378,7 +350,7 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         .collect();
     parts.desk.restore(waiting, [], RETURN_AFTER_RESTART);
     for request in &watched {
-        terminals::watch(parts, request);
+        watching::watch(parts, request);
     }
     unsent
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::wording::Words;
 use super::{Failure, Outcome, output};
 use crate::config::{Config, Sources};
-use crate::daemon::announce;
+use crate::daemon::no_daemon;
 use crate::hook::wire::MAX_REQUEST;
 
 #[derive(clap::Args)]
@@ -24,6 +24,6 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let config = Config::load(&sources).map_err(|why| Failure::settings(words, &sources, &why))?;
     let raw = output::read_stdin(MAX_REQUEST).map_err(|why| Failure::new(words.no_input(&why)))?;
     super::runtime(1)?
-        .block_on(announce::announce(&config, &raw))
+        .block_on(no_daemon::announce(&config, &raw))
         .map_err(Failure::new)
 }

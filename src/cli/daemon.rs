@@ -17,7 +17,7 @@ use super::wording::{Words, place, whole};
 use super::{Failure, Outcome, Quit, background, output};
 use crate::config::{self, Config, Problem, SendMode, Sources};
 use crate::daemon::instance::InstanceError;
-use crate::daemon::notify::{self, Manager};
+use crate::daemon::service_manager::{self, Manager};
 use crate::daemon::{self, DaemonError};
 use crate::hook::listen::ListenError;
 
@@ -131,7 +131,7 @@ fn manager(sources: &Sources) -> Option<Arc<Manager>> {
 /// Tells the manager's watchdog that the runtime still turns.
 fn keep_alive(sources: &Sources, manager: Option<&Arc<Manager>>) -> Option<AbortOnDropHandle<()>> {
     let value = |name| sources.get(name).map(|(value, _)| value);
-    let every = notify::alive_every(
+    let every = service_manager::alive_every(
         value("WATCHDOG_USEC"),
         value("WATCHDOG_PID"),
         std::process::id(),

@@ -9,16 +9,29 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::courier;
-use super::edits::{Edits, Later};
-#[cfg(feature = "team")]
-use super::member;
-use super::parts::Parts;
-use super::{
-    DaemonError, RETURN_AFTER_RESTART, codex, dispatch, edits, flood, intake, journal, lock,
-    nameless, names, notices, peers, rivals, sessions, status, terminals,
-};
 use crate::approvals::desk::expiry::run_expiry;
+use crate::daemon::DaemonError;
+use crate::daemon::RETURN_AFTER_RESTART;
+use crate::daemon::asking::codex;
+use crate::daemon::asking::flood;
+use crate::daemon::asking::hook_events;
+use crate::daemon::asking::intake;
+use crate::daemon::cards::courier;
+use crate::daemon::cards::edits;
+use crate::daemon::cards::edits::{Edits, Later};
+use crate::daemon::cards::nameless;
+use crate::daemon::known::journal;
+use crate::daemon::known::lock;
+#[cfg(feature = "team")]
+use crate::daemon::machines::member;
+use crate::daemon::machines::peers;
+use crate::daemon::parts::Parts;
+use crate::daemon::talking::sessions;
+use crate::daemon::tapping::dispatch;
+use crate::daemon::telling::names;
+use crate::daemon::telling::rivals;
+use crate::daemon::telling::status;
+use crate::daemon::terminals::watching;
 use crate::feishu::connection::{self, View, Wiring};
 use crate::feishu::endpoint::Dialer;
 use crate::feishu::link::Delivery;
@@ -67,7 +80,7 @@ impl Tasks {
             .spawn(run_expiry(Arc::clone(&parts.desk), rest.clone()));
         tasks
             .others
-            .spawn(terminals::run(Arc::clone(parts), rest.clone()));
+            .spawn(watching::run(Arc::clone(parts), rest.clone()));
         tasks
             .others
             .spawn(flood::run(Arc::clone(parts), rest.clone()));
@@ -129,7 +142,7 @@ impl Tasks {
                 register: move |registration, peer| {
                     intake::register(Arc::clone(&registers), registration, peer)
                 },
-                notify: move |notice, peer| notices::take(Arc::clone(&notes), notice, peer),
+                notify: move |notice, peer| hook_events::take(Arc::clone(&notes), notice, peer),
                 order: move |order| obey(Arc::clone(&states), order),
             };
             self.serving.spawn(serve(

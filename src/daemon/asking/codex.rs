@@ -1,0 +1,284 @@
+//! Codex beside its terminal: one task for each of its homes follows the daemon
+//! there, however often that one comes and goes. What it asks stands at the
+//! desk like a hook's request; whoever answers first decides.
+
+mod asks;
+mod links;
+mod notices;
+mod register;
+
+use futures::{SinkExt as _, StreamExt as _};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::agents::codex::act::{Act, Doing};
+use crate::agents::codex::ask::NAMES;
+use crate::agents::codex::follow::Follower;
+use crate::agents::codex::link::{self, DialError, Socket};
+use crate::daemon::parts::Parts;
+use crate::ids::MessageId;
+pub(crate) use asks::decision;
+pub(crate) use links::{Hosted, Links, Seen};
+pub(crate) use notices::thread;
+pub(crate) use register::name_real_places;
+
+use asks::Asks;
+use links::State;
+
+/// A look whether there is a socket costs next to nothing.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What does not come back with the daemon is gone.
+const COMEBACK: Duration = Duration::from_secs(10);
+/// A daemon of another kind is looked at again, as it may be replaced.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// So long Codex may take to take us for a client.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+const MAX_ORDERS: usize = 256;
+
+/// What others of the daemon want of a home's task.
+#[derive(Debug)]
+enum Order {
+    /// The desk has an answer for the request of this name.
+    Answered(asks::Answered),
+    Say {
+        thread: String,
+        text: String,
+        done: oneshot::Sender<Result<(), String>>,
+    },
+    /// A session of a chat speaks for this thread now.
+    Leave(String),
+}
+
+/// The thread that a card or a notice in Feishu is about.
+pub(crate) async fn thread_of(parts: &Parts, message: &MessageId) -> Option<String> {
+    let message = message.clone();
+    let found = parts.store.run(move |db| {
+        if let Some(row) = db.settled_by_message(&message)? {
+            let codex = row.id.as_str().starts_with(NAMES);
+            let session = row.subject.session.filter(|_| codex);
+            return Ok(session.map(|id| id.as_str().to_owned()));
+        }
+        let about = db.notice(&message)?;
+        let thread = about.and_then(|about| {
+            let thread = about.session.as_str().strip_prefix(NAMES)?;
+            Some(thread.to_owned())
+        });
+        Ok(thread)
+    });
+    found.await.ok().flatten()
+}
+
+pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+    let mut homes = JoinSet::new();
+    for home in parts.config.codex_homes.clone() {
+        homes.spawn(follow(Arc::clone(&parts), home, stop.clone()));
+    }
+    while let Some(ended) = homes.join_next().await {
+        if let Err(fault) = ended
+            && fault.is_panic()
+        {
+            std::panic::resume_unwind(fault.into_panic());
+        }
+    }
+}
+
+async fn follow(parts: Arc<Parts>, home: PathBuf, stop: CancellationToken) {
+    let (orders, mut inbox) = mpsc::channel(MAX_ORDERS);
+    let mut asks = Asks::new(Arc::clone(&parts), orders.clone());
+    loop {
+        let why = match link::dial(&home).await {
+            Ok(socket) => {
+                let mut served = Served {
+                    parts: &parts,
+                    home: &home,
+                    orders: &orders,
+                    socket,
+                    follower: Follower::new(),
+                    words: HashMap::new(),
+                    said: 0,
+                    ready_by: Some(Instant::now() + READY_WITHIN),
+                };
+                let why = tokio::select! {
+                    () = stop.cancelled() => return,
+                    why = served.run(&mut asks, &mut inbox) => why,
+                };
+                asks.lost();
+                why
+            }
+            Err(why) => why,
+        };
+        let pause = match &why {
+            DialError::Strange(_) => LOOK_AGAIN,
+            _ => LOOK_EVERY,
+        };
+        away(&parts, &home, &orders, &why);
+        let pause = tokio::time::sleep(pause);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = &mut pause => break,
+                Some(order) = inbox.recv() => match order {
+                    Order::Answered(answered) => asks.hold(answered),
+                    // Dropping its `done` says that nobody is there.
+                    Order::Say { .. } => {}
+                    Order::Leave(thread) => asks.leave(&thread),
+                }
+            }
+        }
+        asks.give_up(COMEBACK);
+    }
+}
+
+fn away(parts: &Parts, home: &Path, orders: &mpsc::Sender<Order>, why: &DialError) {
+    let there = !matches!(why, DialError::None);
+    let state = State::Away {
+        why: why.text(),
+        there,
+    };
+    if parts.codex.is(home, orders, state) && there {
+        warn!(home = %home.display(), "Codex is not followed: {why}");
+    }
+}
+
+/// One connection while it stands.
+struct Served<'a> {
+    parts: &'a Arc<Parts>,
+    home: &'a Path,
+    orders: &'a mpsc::Sender<Order>,
+    socket: Socket,
+    follower: Follower,
+    /// Words on their way, by tag.
+    words: HashMap<u64, oneshot::Sender<Result<(), String>>>,
+    said: u64,
+    /// Until it has taken us for a client.
+    ready_by: Option<Instant>,
+}
+
+impl Served<'_> {
+    /// Serves until the connection ends; why it did.
+    async fn run(&mut self, asks: &mut Asks, inbox: &mut mpsc::Receiver<Order>) -> DialError {
+        let first = self.follower.start();
+        if let Err(why) = self.perform(asks, first).await {
+            return why;
+        }
+        loop {
+            let due = asks.next_due();
+            let acts = tokio::select! {
+                heard = self.socket.next() => match heard {
+                    Some(Ok(Message::Text(text))) => self.follower.heard(&text),
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return DialError::None,
+                    Some(Ok(_)) => Vec::new(),
+                },
+                Some(order) = inbox.recv() => self.obey(asks, order).await,
+                () = until(due) => {
+                    asks.settle_due();
+                    Vec::new()
+                }
+                () = until(self.ready_by) => return DialError::Slow,
+            };
+            if let Err(why) = self.perform(asks, acts).await {
+                return why;
+            }
+        }
+    }
+
+    async fn obey(&mut self, asks: &mut Asks, order: Order) -> Vec<Act> {
+        match order {
+            Order::Answered(answered) => asks.answer(&mut self.follower, answered).await,
+            Order::Leave(thread) => {
+                asks.leave(&thread);
+                Vec::new()
+            }
+            Order::Say { thread, text, done } => {
+                self.words.retain(|_, done| !done.is_closed());
+                self.said += 1;
+                self.words.insert(self.said, done);
+                self.follower.say(self.said, &thread, &text)
+            }
+        }
+    }
+
+    async fn perform(&mut self, asks: &mut Asks, acts: Vec<Act>) -> Result<(), DialError> {
+        let mut acts = std::collections::VecDeque::from(acts);
+        while let Some(act) = acts.pop_front() {
+            if thread_told_of(&act).is_some_and(|thread| self.parts.codex.is_hosted(thread)) {
+                continue;
+            }
+            match act {
+                Act::Send(text) => {
+                    if let Err(why) = self.socket.send(Message::text(text)).await {
+                        debug!("Codex' daemon is gone: {why}");
+                        return Err(DialError::None);
+                    }
+                }
+                Act::Ready { agent } => {
+                    self.ready_by = None;
+                    let asks = links::Asks::default();
+                    let state = State::Attached { agent, asks };
+                    if self.parts.codex.is(self.home, self.orders, state) {
+                        info!(home = %self.home.display(), "Codex is followed");
+                    }
+                }
+                Act::Strange(why) => return Err(DialError::Strange(why)),
+                Act::Asks { reviewer, policy } => {
+                    let asks = links::Asks { reviewer, policy };
+                    self.parts.codex.asks(self.home, asks);
+                }
+                Act::Thread(thread) => {
+                    if thread.doing != Doing::Idle {
+                        notices::went_on(self.parts, &thread.id);
+                    }
+                    let number = || self.parts.mailboxes.number();
+                    self.parts.codex.tells(self.home, thread, number);
+                }
+                Act::Asked(ask) => {
+                    acts.extend(asks.asked(&mut self.follower, *ask).await);
+                }
+                Act::Resolved(name) => asks.resolved(&name),
+                Act::Taken(name) => asks.taken(&name),
+                Act::Became {
+                    name,
+                    declined,
+                    took,
+                } => asks.became(&name, declined, took).await,
+                Act::TerminalOnly { thread, cwd, known } => {
+                    notices::terminal_only(self.parts, &thread, cwd, known);
+                }
+                Act::TurnOver(over) => notices::turn_over(self.parts, over),
+                Act::Said { tag, refused } => {
+                    if let Some(done) = self.words.remove(&tag) {
+                        // Whoever spoke may have stopped waiting.
+                        let _ = done.send(refused.map_or(Ok(()), Err));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The thread of what a person would be told or asked.
+fn thread_told_of(act: &Act) -> Option<&str> {
+    match act {
+        Act::Asked(ask) => Some(&ask.thread),
+        Act::TerminalOnly { thread, .. } => Some(thread),
+        Act::TurnOver(over) => Some(&over.thread),
+        _ => None,
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,414 @@
+//! Codex's requests at the desk. They outlive a connection: one that comes
+//! again on the next is the same request, with the same card, and an answer
+//! given meanwhile goes to it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::Order;
+use super::register::{named, put_to_a_person};
+use crate::agents::codex::act::Act;
+use crate::agents::codex::ask::{Ask, Decision};
+use crate::agents::codex::follow::Follower;
+use crate::approvals::desk::{Delivery, Handover};
+use crate::approvals::request::{Digest, Dropped, Ending, Reach};
+use crate::approvals::{Correction, Withdrawal};
+use crate::clock::Millis;
+use crate::daemon::parts::Parts;
+use crate::daemon::terminals::watching;
+use crate::ids::{RequestId, SessionId};
+
+/// Codex says at once that the terminal's no was first; a yes is silent.
+const DOUBT: Duration = Duration::from_millis(100);
+/// What a tap met that came a moment after the terminal's answer.
+const TERMINAL_FIRST: Ending = Ending::Terminal { allowed: None };
+/// Requests whose outcome is still of interest.
+const MAX_KNOWN: usize = 512;
+
+/// The desk's answer to the request of this name.
+#[derive(Debug)]
+pub(super) struct Answered {
+    name: String,
+    what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Now(Box<Handover>),
+    /// Decided in an earlier run of nod's that could not hand it over.
+    Before {
+        ending: Ending,
+        digest: Digest,
+    },
+    /// The desk waits for nobody any more.
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Known {
+    ask: Ask,
+    digest: Digest,
+    session: SessionId,
+    gone: CancellationToken,
+    stage: Stage,
+    /// Not seen since the connection broke.
+    missed_since: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Asking,
+    /// Decided; Codex is not there to hear it.
+    Held(Box<Handover>),
+    /// Sent; the receipt waits for Codex's word.
+    Sent {
+        handover: Option<Box<Handover>>,
+        allowed: bool,
+        /// Until when a "no" of the terminal's may still turn up.
+        sure: Option<Instant>,
+    },
+    /// Over; what became of the call may still be told.
+    Over {
+        allowed_here: bool,
+    },
+}
+
+pub(super) struct Asks {
+    parts: Arc<Parts>,
+    orders: mpsc::Sender<Order>,
+    known: HashMap<String, Known>,
+}
+
+impl Asks {
+    pub(super) fn new(parts: Arc<Parts>, orders: mpsc::Sender<Order>) -> Self {
+        Self {
+            parts,
+            orders,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Codex asks, for the first time or again.
+    pub(super) async fn asked(&mut self, follower: &mut Follower, ask: Ask) -> Vec<Act> {
+        let name = ask.name.clone();
+        if let Some(known) = self.known.get_mut(&name) {
+            known.missed_since = None;
+            if let Stage::Held(_) = known.stage
+                && let Stage::Held(handover) = std::mem::replace(&mut known.stage, Stage::Asking)
+            {
+                let what = What::Now(handover);
+                return self.answer(follower, Answered { name, what }).await;
+            }
+            return Vec::new();
+        }
+        let (Ok(id), Ok(session)) = (RequestId::parse(&name), SessionId::parse(&ask.thread)) else {
+            return Vec::new();
+        };
+        self.make_room();
+        let gone = CancellationToken::new();
+        let known = Known {
+            digest: Digest::of(&named(ask.clone()).await.input),
+            ask: ask.clone(),
+            session: session.clone(),
+            gone: gone.clone(),
+            stage: Stage::Asking,
+            missed_since: None,
+        };
+        self.known.insert(name.clone(), known);
+        let (parts, orders) = (Arc::clone(&self.parts), self.orders.clone());
+        tokio::spawn(async move {
+            let what = put_to_a_person(&parts, id, session, ask, &gone).await;
+            // The home's task ends only with the daemon.
+            let _ = orders.send(Order::Answered(Answered { name, what })).await;
+        });
+        Vec::new()
+    }
+
+    fn make_room(&mut self) {
+        if self.known.len() < MAX_KNOWN {
+            return;
+        }
+        self.known
+            .retain(|_, known| !matches!(known.stage, Stage::Over { .. }));
+    }
+
+    /// Hands the desk's answer to Codex.
+    pub(super) async fn answer(&mut self, follower: &mut Follower, answered: Answered) -> Vec<Act> {
+        let Answered { name, what } = answered;
+        let Some(known) = self.known.get_mut(&name) else {
+            if let What::Now(handover) = what {
+                self.undone(&name, handover, TERMINAL_FIRST).await;
+            }
+            return Vec::new();
+        };
+        let (ending, digest, handover) = match what {
+            What::Nothing => {
+                known.stage = Stage::Over {
+                    allowed_here: false,
+                };
+                return Vec::new();
+            }
+            What::Before { ending, digest } => (ending, digest, None),
+            What::Now(handover) => {
+                let answer = &handover.answer;
+                (answer.ending.clone(), answer.digest, Some(handover))
+            }
+        };
+        let Some((decision, reason)) = decision(&ending) else {
+            known.stage = Stage::Over {
+                allowed_here: false,
+            };
+            return Vec::new();
+        };
+        let allowed = !matches!(decision, Decision::Deny | Decision::Interrupt);
+        // What was shown is what runs.
+        let same = digest == known.digest || !allowed;
+        let acts = if same {
+            follower.decide(&name, &decision, reason.as_deref())
+        } else {
+            None
+        };
+        let Some(acts) = acts else {
+            known.stage = Stage::Over {
+                allowed_here: false,
+            };
+            if let Some(handover) = handover {
+                // What is asked now is not what was shown: the terminal still asks.
+                let ending = if same {
+                    TERMINAL_FIRST
+                } else {
+                    Ending::Orphaned
+                };
+                self.undone(&name, handover, ending).await;
+            }
+            return Vec::new();
+        };
+        known.stage = Stage::Sent {
+            handover,
+            allowed,
+            sure: None,
+        };
+        acts
+    }
+
+    /// What was claimed here did not reach Codex: the card must not say that it
+    /// was decided here.
+    async fn undone(&self, name: &str, mut handover: Box<Handover>, ending: Ending) {
+        if let (Some(_), Ok(id)) = (decision(&handover.answer.ending), RequestId::parse(name)) {
+            info!(request = %id, "a tap did not reach Codex");
+            let at = self.parts.now();
+            watching::correct(&self.parts, Correction { id, ending, at }).await;
+        }
+        handover.report(Delivery::Lost);
+    }
+
+    /// As [`Self::answer`], while Codex is not there.
+    pub(super) fn hold(&mut self, answered: Answered) {
+        let Some(known) = self.known.get_mut(&answered.name) else {
+            return;
+        };
+        match answered.what {
+            What::Now(handover) if decision(&handover.answer.ending).is_some() => {
+                known.stage = Stage::Held(handover);
+            }
+            What::Now(_) | What::Before { .. } | What::Nothing => {
+                self.known.remove(&answered.name);
+            }
+        }
+    }
+
+    /// The terminal answered.
+    pub(super) fn resolved(&mut self, name: &str) {
+        let Some(known) = self.known.get_mut(name) else {
+            return;
+        };
+        known.gone.cancel();
+        if let Ok(id) = RequestId::parse(name)
+            && self.parts.desk.answered_there(&id)
+        {
+            info!(request = %id, "answered in the terminal");
+        }
+        if let Stage::Held(handover) = &mut known.stage {
+            handover.report(Delivery::Lost);
+        }
+        known.stage = Stage::Over {
+            allowed_here: false,
+        };
+    }
+
+    /// A session of a chat asks a person what this thread asked.
+    pub(super) fn leave(&mut self, thread: &str) {
+        let parts = &self.parts;
+        self.known.retain(|name, known| {
+            if known.ask.thread != thread || !matches!(known.stage, Stage::Asking) {
+                return true;
+            }
+            known.gone.cancel();
+            if let Ok(id) = RequestId::parse(name) {
+                parts.desk.drop_one(&id, Dropped::Over);
+            }
+            false
+        });
+    }
+
+    /// Codex has an answer; ours, unless the terminal's was under way too.
+    pub(super) fn taken(&mut self, name: &str) {
+        let Some(known) = self.known.get_mut(name) else {
+            return;
+        };
+        if let Stage::Sent {
+            handover,
+            allowed,
+            sure,
+        } = &mut known.stage
+        {
+            if *allowed && known.ask.item.is_some() && !known.ask.is_question() {
+                *sure = Some(Instant::now() + DOUBT);
+                return;
+            }
+            let allowed_here = *allowed;
+            if let Some(mut handover) = handover.take() {
+                handover.report(Delivery::Confirmed);
+            }
+            known.stage = Stage::Over { allowed_here };
+        }
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let due = self.known.values().filter_map(|known| match &known.stage {
+            Stage::Sent { sure, .. } => *sure,
+            Stage::Asking | Stage::Held(_) | Stage::Over { .. } => None,
+        });
+        due.min()
+    }
+
+    /// Nothing speaks against what was decided here.
+    pub(super) fn settle_due(&mut self) {
+        let now = Instant::now();
+        for known in self.known.values_mut() {
+            if let Stage::Sent {
+                handover,
+                sure: Some(sure),
+                ..
+            } = &mut known.stage
+                && *sure <= now
+            {
+                if let Some(mut handover) = handover.take() {
+                    handover.report(Delivery::Confirmed);
+                }
+                known.stage = Stage::Over { allowed_here: true };
+            }
+        }
+    }
+
+    /// The call is over, or was never let through: the card must not say
+    /// otherwise.
+    pub(super) async fn became(&mut self, name: &str, declined: bool, took: Option<Millis>) {
+        let Some(mut known) = self.known.remove(name) else {
+            return;
+        };
+        let Ok(id) = RequestId::parse(name) else {
+            return;
+        };
+        let (mut handover, allowed_here) = match &mut known.stage {
+            Stage::Sent {
+                handover, allowed, ..
+            } => (handover.take(), *allowed),
+            Stage::Over { allowed_here } => (None, *allowed_here),
+            Stage::Asking | Stage::Held(_) => return,
+        };
+        if declined && allowed_here {
+            let ending = Ending::Terminal {
+                allowed: Some(false),
+            };
+            let at = self.parts.now();
+            watching::correct(&self.parts, Correction { id, ending, at }).await;
+        } else if !declined {
+            let ran = Withdrawal::Tool {
+                tool: known.ask.tool.clone(),
+                digest: known.digest,
+                agent: None,
+                took,
+            };
+            self.parts
+                .desk
+                .withdraw(&known.session, &ran, Duration::ZERO);
+            for correction in self.parts.desk.take_corrections() {
+                watching::correct(&self.parts, correction).await;
+            }
+        }
+        if let Some(handover) = &mut handover {
+            handover.report(if declined && allowed_here {
+                Delivery::Lost
+            } else {
+                Delivery::Confirmed
+            });
+        }
+    }
+
+    /// The connection broke: what was asked may come again on the next.
+    pub(super) fn lost(&mut self) {
+        let now = Instant::now();
+        self.known.retain(|_, known| {
+            known.missed_since = Some(now);
+            !matches!(known.stage, Stage::Over { .. } | Stage::Sent { .. })
+        });
+    }
+
+    /// Ends what did not come again.
+    pub(super) fn give_up(&mut self, after: Duration) {
+        let parts = &self.parts;
+        self.known.retain(|name, known| {
+            let over = known
+                .missed_since
+                .is_some_and(|since| since.elapsed() >= after);
+            if over {
+                known.gone.cancel();
+                if let Ok(id) = RequestId::parse(name) {
+                    parts.desk.answered_there(&id);
+                }
+                if let Stage::Held(handover) = &mut known.stage {
+                    handover.report(Delivery::Lost);
+                }
+            }
+            !over
+        });
+    }
+}
+
+/// What an ending means to Codex; `None` for one that leaves it to the
+/// terminal.
+pub(crate) fn decision(ending: &Ending) -> Option<(Decision, Option<String>)> {
+    let decision = match ending {
+        Ending::Allowed { reach, .. } => match reach {
+            Reach::Once | Reach::Unwritten => Decision::Once,
+            Reach::Session(_) => Decision::Session,
+            Reach::Always { .. } => Decision::Prefix,
+        },
+        Ending::Denied {
+            reason, interrupt, ..
+        } => {
+            let decision = if *interrupt {
+                Decision::Interrupt
+            } else {
+                Decision::Deny
+            };
+            return Some((decision, reason.clone()));
+        }
+        Ending::Answered { answers, .. } => Decision::Answers(answers.clone()),
+        Ending::Terminal { .. }
+        | Ending::Ran(_)
+        | Ending::Stopped { .. }
+        | Ending::TimedOut
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Undeliverable { .. }
+        | Ending::Dropped { .. } => return None,
+    };
+    Some((decision, None))
+}

@@ -1,0 +1,162 @@
+//! A request of Codex's comes to the desk: found again after a restart, or
+//! registered, written down and sent as a card.
+
+use std::path::Path;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::asks::What;
+use super::notices;
+use crate::agents::codex::ask::{Ask, PATCH};
+use crate::approvals::desk::Waiting;
+use crate::approvals::request::{Agent, Caller, Digest, Origin, RealPath, Request};
+use crate::clock::millis;
+use crate::daemon::asking::flood;
+use crate::daemon::known::journal;
+use crate::daemon::known::machine;
+use crate::daemon::parts::Parts;
+use crate::feishu::link::Phase;
+use crate::ids::{RequestId, SessionId};
+use crate::sessions::questions;
+
+/// Finds the request again, or registers it and sends its card; then waits for
+/// the desk.
+pub(super) async fn put_to_a_person(
+    parts: &Arc<Parts>,
+    id: RequestId,
+    session: SessionId,
+    ask: Ask,
+    gone: &CancellationToken,
+) -> What {
+    let waiting = if let Some(waiting) = parts.desk.take_back(&id) {
+        Some(waiting)
+    } else {
+        if let Some(before) = journal::remembered(parts, &id).await {
+            return What::Before {
+                ending: before.ending,
+                digest: before.digest,
+            };
+        }
+        tokio::select! {
+            () = gone.cancelled() => None,
+            waiting = register(parts, id.clone(), session, ask) => waiting,
+        }
+    };
+    let Some(mut waiting) = waiting else {
+        return What::Nothing;
+    };
+    if gone.is_cancelled() {
+        parts.desk.answered_there(&id);
+    }
+    waiting
+        .answered()
+        .await
+        .map_or(What::Nothing, |handover| What::Now(Box::new(handover)))
+}
+
+async fn register(
+    parts: &Arc<Parts>,
+    id: RequestId,
+    session: SessionId,
+    ask: Ask,
+) -> Option<Waiting> {
+    if !parts.courier.has_receiver() {
+        return None;
+    }
+    let project = ask.cwd.clone()?;
+    let branch = machine::look(project.clone()).await.ok()?.branch;
+    connected(parts).await;
+    match questions::of(&ask.tool, &ask.input) {
+        Some((asked, _)) if parts.courier.webhook().is_some() => {
+            notices::no_answers(parts, &ask.thread, project, &asked);
+            return None;
+        }
+        None if ask.is_question() => return None,
+        Some(_) | None => {}
+    }
+    let now = parts.now();
+    let of_session = Some(session.clone());
+    if flood::refuses(parts, &of_session, &project) {
+        return None;
+    }
+    let ask = named(ask).await;
+    let timeout = millis(parts.config.request_timeout);
+    let request = Request {
+        id: id.clone(),
+        digest: Digest::of(&ask.input),
+        tool: ask.tool,
+        input: ask.input,
+        real: RealPath::Unasked,
+        origin: Origin {
+            machine: parts.machine.name.clone(),
+            user: parts.machine.user.clone(),
+            branch,
+            cwd: project.clone(),
+            project,
+            session: Some(session),
+            agent: None,
+            pid: None,
+            hosted: false,
+            caller: Caller {
+                agent: Agent::Codex(ask.leaves),
+                ..Caller::default()
+            },
+        },
+        asked_at: now,
+        deadline: now.saturating_add(timeout),
+    };
+    let waiting = match parts.desk.register(request) {
+        Ok(waiting) => waiting,
+        Err(why) => {
+            warn!(request = %id, "Codex' request was not taken: {why}");
+            return None;
+        }
+    };
+    let request = parts.desk.find(&id)?;
+    if let Some(token) = waiting.token() {
+        journal::keep(parts, &request, token.hash()).await;
+    }
+    info!(request = %id, tool = %request.tool, agent = "codex", "a request waits");
+    flood::deliver(parts, request);
+    Some(waiting)
+}
+
+/// The terminal can answer meanwhile, so there is no hurry.
+async fn connected(parts: &Parts) {
+    if parts.courier.webhook().is_none() {
+        let mut link = parts.link.clone();
+        // Its sender ends with the daemon.
+        let _ = link
+            .wait_for(|view| matches!(view.phase, Phase::Up { .. }))
+            .await;
+    }
+}
+
+/// What the person is asked about: Codex's own words, and where they lead.
+pub(super) async fn named(mut ask: Ask) -> Ask {
+    if ask.tool == PATCH
+        && let Some(project) = &ask.cwd
+    {
+        name_real_places(&mut ask.input, project).await;
+    }
+    ask
+}
+
+/// Says where each file of a patch really is, if links lead elsewhere.
+pub(crate) async fn name_real_places(input: &mut serde_json::Value, project: &Path) {
+    let Some(changes) = input["changes"].as_array_mut() else {
+        return;
+    };
+    for change in changes {
+        let named = serde_json::json!({"file_path": change["path"]});
+        let real = machine::real_path("Write", &named, project, project).await;
+        let real = match &real {
+            RealPath::Known { path, .. } => path.to_string_lossy(),
+            RealPath::Unasked | RealPath::Unknown => "?".into(),
+        };
+        if change["path"] != *real {
+            change["real_path"] = serde_json::json!(real);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Keeps each gathering card true: sent once, edited when its list changes, and
+//! told to be over when the list is empty. Over a restart too.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::taps::{DENY_ALL, OPEN};
+use super::{Group, MAX_GROUPS};
+use crate::approvals::request::Request;
+use crate::cards::gathered::{self, Gathered, Tally};
+use crate::daemon::cards::courier::{self, Drawn};
+use crate::daemon::parts::Parts;
+use crate::feishu::messages::Content;
+use crate::ids::{MessageId, RequestId, SessionId};
+
+/// What comes within this is shown by one edit.
+const TOGETHER: Duration = Duration::from_millis(300);
+/// When a card that could not be sent, or is not due, is looked at again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// The row of `meta` that says what is gathered.
+const KEY: &str = "gathered";
+
+pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+    let mut all_shown = true;
+    loop {
+        let pause = if all_shown { TOGETHER } else { AGAIN };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = parts.flood.stirred.notified() => {}
+            () = tokio::time::sleep(AGAIN), if !all_shown => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause.min(TOGETHER)) => {}
+        }
+        all_shown = show_all(&parts).await;
+    }
+}
+
+/// Whether nothing is left to be shown.
+async fn show_all(parts: &Parts) -> bool {
+    let (now, mut all_shown) = (parts.now(), true);
+    let changed: Vec<Group> = {
+        let mut book = parts.flood.lock();
+        // Nobody saw it, so there is nothing to tell.
+        let unseen = |group: &Group| group.message.is_none() && group.waiting.is_empty();
+        book.groups.retain(|group| !unseen(group));
+        let mut due = Vec::new();
+        for group in book.groups.iter_mut().filter(|group| group.changed) {
+            if group.not_before > now {
+                all_shown = false;
+                continue;
+            }
+            group.changed = false;
+            due.push(group.clone());
+        }
+        due
+    };
+    if changed.is_empty() {
+        return all_shown;
+    }
+    keep(parts).await;
+    for group in changed {
+        if !show(parts, &group).await {
+            all_shown = false;
+        }
+    }
+    keep(parts).await;
+    all_shown
+}
+
+async fn show(parts: &Parts, group: &Group) -> bool {
+    let card = draw(parts, group);
+    let Some(message) = group.message.clone() else {
+        let sent = courier::tell(parts, Content::Card(card), group.id.as_str()).await;
+        let mut book = parts.flood.lock();
+        if let Some(known) = book.groups.iter_mut().find(|known| known.id == group.id) {
+            known.changed |= sent.is_none();
+            known.message.clone_from(&sent);
+        }
+        return sent.is_some();
+    };
+    let card: Drawn = card.to_string().into();
+    courier::queue_edit(parts, message, card.into(), Duration::ZERO).await;
+    // Over, unless something was added while this was drawn.
+    let mut book = parts.flood.lock();
+    let is_over = |known: &Group| known.id == group.id && known.waiting.is_empty();
+    book.groups.retain(|known| !is_over(known) || known.changed);
+    true
+}
+
+/// The card as it should be.
+pub(super) fn draw(parts: &Parts, group: &Group) -> Value {
+    let requests: Vec<Arc<Request>> = group
+        .waiting
+        .iter()
+        .filter_map(|id| parts.desk.find(id))
+        .collect();
+    let open = |id: &RequestId| parts.gathered_button(OPEN, id);
+    let deny_all = parts.gathered_button(DENY_ALL, &group.id);
+    let gathered = Gathered {
+        requests: &requests,
+        most: parts.config.cards_at_once,
+        place: &group.place,
+        tally: group.tally,
+        open: &open,
+        deny_all: &deny_all,
+    };
+    gathered::gathered(&gathered, parts.config.lang)
+}
+
+async fn keep(parts: &Parts) {
+    let all: Vec<Value> = parts.flood.lock().groups.iter().map(written).collect();
+    let text = Value::Array(all).to_string();
+    if let Err(why) = parts.store.run(move |db| db.set_meta(KEY, &text)).await {
+        debug!("what is gathered on a card was not kept: {why}");
+    }
+}
+
+fn written(group: &Group) -> Value {
+    let waiting: Vec<&str> = group.waiting.iter().map(RequestId::as_str).collect();
+    json!({
+        "id": group.id.as_str(),
+        "session": group.session.as_ref().map(SessionId::as_str),
+        "place": group.place,
+        "message": group.message.as_ref().map(MessageId::as_str),
+        "waiting": waiting,
+        "gathered": group.tally.gathered,
+        "opened": group.tally.opened,
+        "denied": group.tally.denied,
+    })
+}
+
+fn read(kept: &Value) -> Option<Group> {
+    let text = |field: &str| kept[field].as_str();
+    let count = |field: &str| kept[field].as_u64().and_then(|n| usize::try_from(n).ok());
+    let waiting = kept["waiting"].as_array()?;
+    let waiting = waiting.iter().filter_map(Value::as_str);
+    Some(Group {
+        id: RequestId::parse(text("id")?).ok()?,
+        session: text("session").and_then(|session| SessionId::parse(session).ok()),
+        place: text("place")?.to_owned(),
+        message: text("message").and_then(|message| MessageId::parse(message).ok()),
+        waiting: waiting.filter_map(|id| RequestId::parse(id).ok()).collect(),
+        tally: Tally {
+            gathered: count("gathered")?,
+            opened: count("opened")?,
+            denied: count("denied")?,
+        },
+        changed: true,
+        not_before: 0,
+    })
+}
+
+/// Takes over what the last run had gathered; returns those of `unsent` that
+/// need a card of their own.
+pub(crate) async fn restore(parts: &Parts, mut unsent: Vec<Arc<Request>>) -> Vec<Arc<Request>> {
+    let kept = match parts.store.run(|db| db.meta(KEY)).await {
+        Ok(kept) => kept.unwrap_or_default(),
+        Err(why) => {
+            warn!("what was gathered on a card is not known: {why}");
+            String::new()
+        }
+    };
+    let kept: Vec<Value> = serde_json::from_str(&kept).unwrap_or_default();
+    let mut groups: Vec<Group> = kept.iter().filter_map(read).take(MAX_GROUPS).collect();
+    for group in &mut groups {
+        group
+            .waiting
+            .retain(|id| unsent.iter().any(|request| request.id == *id));
+        unsent.retain(|request| {
+            let is_gathered = group.waiting.contains(&request.id);
+            if is_gathered {
+                parts.courier.forget(&request.id);
+            }
+            !is_gathered
+        });
+    }
+    if !groups.is_empty() {
+        parts.flood.lock().groups = groups;
+        parts.flood.stirred.notify_one();
+    }
+    unsent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_reads_back_and_anything_else_is_left() {
+        let group = Group {
+            id: RequestId::parse("more-1").unwrap(),
+            session: SessionId::parse("s1").ok(),
+            place: "shop · laptop".to_owned(),
+            message: MessageId::parse("om_1").ok(),
+            waiting: vec![RequestId::parse("r1").unwrap()],
+            tally: Tally {
+                gathered: 3,
+                opened: 1,
+                denied: 1,
+            },
+            changed: true,
+            not_before: 0,
+        };
+        assert_eq!(read(&written(&group)), Some(group.clone()));
+        let nameless = Group {
+            session: None,
+            message: None,
+            ..group
+        };
+        assert_eq!(read(&written(&nameless)), Some(nameless));
+        for other in [json!({}), json!([]), json!({"id": "a b", "waiting": []})] {
+            assert_eq!(read(&other), None, "{other}");
+        }
+    }
+}

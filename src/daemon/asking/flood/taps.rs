@@ -1,0 +1,125 @@
+//! A tap on a gathering card: one request gets its card, or all are denied.
+//! Allows nothing.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::warn;
+
+use super::Group;
+use super::show::draw;
+use crate::approvals::action::Action;
+use crate::approvals::request::Operator;
+use crate::daemon::cards::courier::{self, Drawn};
+use crate::daemon::deciding::decision;
+use crate::daemon::parts::Parts;
+use crate::daemon::tapping::clicks::Shown;
+use crate::feishu::event::Click;
+use crate::ids::RequestId;
+use crate::wording::Toast;
+
+/// The actions of the card's buttons.
+pub(crate) const OPEN: &str = "open";
+pub(crate) const DENY_ALL: &str = "deny_all";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tap {
+    Open,
+    DenyAll,
+}
+
+/// Somebody who may decide tapped a button that nod made.
+pub(crate) fn tapped(
+    parts: &Arc<Parts>,
+    click: &Click,
+    id: &RequestId,
+    tap: Tap,
+    by: Operator,
+) -> Shown {
+    let group = {
+        let book = parts.flood.lock();
+        let mut groups = book.groups.iter();
+        let found = match tap {
+            Tap::Open => groups.find(|group| group.waiting.contains(id)),
+            Tap::DenyAll => groups.find(|group| group.id == *id),
+        };
+        found.cloned()
+    };
+    let Some(group) = group else {
+        let is_open = tap == Tap::Open && parts.desk.find(id).is_some();
+        return if is_open {
+            Toast::Opened
+        } else {
+            Toast::Expired
+        }
+        .into();
+    };
+    if !names_its_card(parts, click, &group) {
+        warn!("refused a button that was lifted onto another card");
+        return Toast::Invalid.into();
+    }
+    match tap {
+        Tap::Open => open(parts, id),
+        Tap::DenyAll => {
+            let count = group.waiting.len();
+            tokio::spawn(deny_all(Arc::clone(parts), group.waiting, by));
+            Toast::DenyingAll { count }.into()
+        }
+    }
+}
+
+/// The click comes from the message this list is on.
+fn names_its_card(parts: &Parts, click: &Click, group: &Group) -> bool {
+    let (Some(message), known) = (&click.message, &group.message) else {
+        return false;
+    };
+    if let Some(known) = known {
+        return known == message;
+    }
+    // A quick person is faster than Feishu's answer to the send.
+    let mut book = parts.flood.lock();
+    if let Some(group) = book.groups.iter_mut().find(|known| known.id == group.id) {
+        group.message = Some(message.clone());
+    }
+    true
+}
+
+fn open(parts: &Arc<Parts>, id: &RequestId) -> Shown {
+    let left = parts.flood.leaves(id, |tally| tally.opened += 1);
+    let Some(request) = parts.desk.find(id) else {
+        return Toast::Expired.into();
+    };
+    tokio::spawn(courier::send_now(Arc::clone(parts), request));
+    match left {
+        Some(group) => {
+            let card: Drawn = draw(parts, &group).to_string().into();
+            Shown::WithCard(Toast::Opened, card)
+        }
+        None => Toast::Opened.into(),
+    }
+}
+
+async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator) {
+    for id in all {
+        let deny = Action::Deny {
+            reason: None,
+            interrupt: false,
+        };
+        match decision::claim(&parts, &id, deny, by.clone()).await {
+            Ok(claim) => {
+                parts.flood.leaves(&id, |tally| tally.denied += 1);
+                decision::settle(&parts, claim, None, Duration::ZERO).await;
+            }
+            // The terminal was faster, or its hook is on the way back.
+            Err(why) => warn!(request = %id, "one of many was not denied: {}", why.text().en),
+        }
+    }
+}
+
+impl Parts {
+    pub(super) fn gathered_button(&self, action: &str, id: &RequestId) -> Value {
+        let mut value = json!({"action": action, "request_id": id.as_str()});
+        self.sign(&mut value);
+        self.sealer.seal(value)
+    }
+}

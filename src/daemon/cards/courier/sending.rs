@@ -1,0 +1,363 @@
+//! Draws a request's card and sends it, a few at a time.
+
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::warn;
+
+use super::Target;
+use super::before::send_whole;
+use super::needs::{SMALL, is_a_hiccup, is_layout, is_too_long, laid_out, needed, plain};
+use super::queue_edit;
+use crate::approvals::request::Request;
+use crate::cards::whole::Before;
+use crate::cards::{Drawn, locked, permission, plainest, question, size};
+use crate::daemon::cards::nameless;
+use crate::daemon::known::journal;
+use crate::daemon::known::offers;
+use crate::daemon::parts::Parts;
+use crate::feishu::error::ApiError;
+use crate::feishu::messages::{Content, Messages, Receiver, Sent, Turn};
+use crate::ids::{ChatId, MessageId};
+use crate::rules::Offer;
+use crate::sessions::questions;
+use crate::wording::need::Need;
+
+/// Each holds a drawn card and a call to Feishu; the rest wait for little.
+pub(super) const AT_ONCE: usize = 16;
+/// More cards than a lock has to correct at once.
+const MOST_REDRAWN: usize = 256;
+
+/// Sends a request's card, or one that Feishu takes no offence at. Thousands may wait for their turn: a card is drawn, and the call
+/// made, when it has come.
+pub(super) async fn send_any(
+    parts: &Parts,
+    messages: &Messages,
+    target: &Target,
+    request: &Request,
+) -> Result<Sent, ApiError> {
+    let turn = match target {
+        Target::Receiver(receiver) => Some(messages.turn(receiver).await?),
+        Target::Thread { .. } => None,
+    };
+    let _place = parts.courier.sends.acquire().await;
+    Box::pin(draw_and_send(parts, messages, target, turn, request)).await
+}
+
+async fn draw_and_send(
+    parts: &Parts,
+    messages: &Messages,
+    target: &Target,
+    mut turn: Option<Turn<'_>>,
+    request: &Request,
+) -> Result<Sent, ApiError> {
+    let ladder = Ladder {
+        parts,
+        messages,
+        target,
+        request,
+        denied: journal::denied_before(parts, request).await,
+        offer: offers::of(request).await,
+    };
+    let card = ladder.drawn(parts.courier.needs.room(), &mut turn).await;
+    let uuid = nameless::uuid(&request.id);
+    let content = Content::Card(laid_out(parts, &card));
+    let sent = match turn {
+        Some(turn) => messages.send_in_turn(turn, &content, &uuid).await,
+        None => send(messages, target, content.clone(), &uuid).await,
+    };
+    match sent {
+        Err(why) => ladder.after(why, card, content).await,
+        sent => sent,
+    }
+}
+
+/// What is tried, by the cause of a refusal, before the terminal decides.
+struct Ladder<'a> {
+    parts: &'a Parts,
+    messages: &'a Messages,
+    target: &'a Target,
+    request: &'a Request,
+    denied: u32,
+    offer: Offer,
+}
+
+impl Ladder<'_> {
+    /// The request's card in so many bytes. What it does not hold goes out
+    /// before it.
+    async fn drawn(&self, room: usize, turn: &mut Option<Turn<'_>>) -> Value {
+        let (parts, request) = (self.parts, self.request);
+        let draw = |before: &Before| draw(parts, request, &self.offer, self.denied, before, room);
+        let mut drawn = draw(&Before::Nothing);
+        if drawn.elided && parts.desk.find(&request.id).is_some() {
+            let before = send_whole(parts, self.messages, self.target, turn, request).await;
+            if before.is_sent() {
+                drawn = draw(&before);
+            }
+            let known = (request.id.clone(), before);
+            parts.courier.lock().whole.extend([known]);
+        }
+        // What ended meanwhile is never shown as waiting.
+        let ended = parts.courier.ended_meanwhile(&request.id);
+        let ended = ended.and_then(|face| serde_json::from_str(&face).ok());
+        ended.unwrap_or_else(|| waiting_face(parts, drawn.card))
+    }
+
+    /// A layout Feishu refuses is given up for the plainest, with the same
+    /// words; a card that is too large, for a smaller one; content it refuses,
+    /// for a card that holds nothing of it.
+    async fn after(
+        &self,
+        mut why: ApiError,
+        mut card: Value,
+        sent: Content,
+    ) -> Result<Sent, ApiError> {
+        let parts = self.parts;
+        if is_a_hiccup(&why) {
+            match self.send(sent).await {
+                Err(once_more) => why = once_more,
+                sent => return sent,
+            }
+        }
+        let (mut is_plain, mut room) = (parts.courier.needs.is_plain(), None);
+        let mut needs = Vec::new();
+        loop {
+            if is_layout(&why) && !is_plain {
+                is_plain = true;
+                needs.push((Need::Plain, why));
+            } else if is_too_long(&why)
+                && let Some(smaller) = self.smaller(&card).await
+            {
+                room = Some(size(&card) - 1);
+                card = smaller;
+                needs.push((Need::Smaller, why));
+            } else {
+                break;
+            }
+            let shown = if is_plain {
+                plain(parts, &card)
+            } else {
+                card.clone()
+            };
+            match self.send(Content::Card(shown)).await {
+                Err(refused) => why = refused,
+                sent => {
+                    if let Some(room) = room {
+                        parts.courier.needs.takes_only(room);
+                    }
+                    for (need, why) in &needs {
+                        needed(parts, *need, why).await;
+                    }
+                    return sent;
+                }
+            }
+        }
+        let ApiError::Content { .. } = why else {
+            return Err(why);
+        };
+        let sent = self.bare().await;
+        if sent.is_ok() {
+            needed(parts, Need::Withheld, &why).await;
+        }
+        sent
+    }
+
+    /// The card with less of the text on it, if there is such a one.
+    async fn smaller(&self, card: &Value) -> Option<Value> {
+        let refused = size(card);
+        let room = (refused > SMALL).then(|| refused - 1)?;
+        let smaller = self.drawn(room, &mut None).await;
+        (size(&smaller) < refused).then_some(smaller)
+    }
+
+    /// A card that holds nothing of the request.
+    async fn bare(&self) -> Result<Sent, ApiError> {
+        let (parts, lang) = (self.parts, self.parts.config.lang);
+        let values = |action| parts.button(&self.request.id, action);
+        let bare = laid_out(parts, &permission::minimal(self.request, &values, lang));
+        match self.send(Content::Card(bare.clone())).await {
+            Err(why) if is_layout(&why) => self.send(Content::Card(plain(parts, &bare))).await,
+            sent => sent,
+        }
+    }
+
+    /// All rungs have one key, of which a refusal takes nothing: a daemon that
+    /// died before it knew the message's name gets it by whichever rung its
+    /// next run comes to, and never a second card.
+    async fn send(&self, content: Content) -> Result<Sent, ApiError> {
+        let uuid = nameless::uuid(&self.request.id);
+        send(self.messages, self.target, content, &uuid).await
+    }
+}
+
+/// Where a card that waits for no decision goes.
+#[derive(Clone, Copy)]
+pub(crate) enum To<'a> {
+    Receiver(&'a Receiver),
+    Reply {
+        anchor: &'a MessageId,
+        chat: &'a ChatId,
+        in_thread: bool,
+    },
+}
+
+impl To<'_> {
+    /// Each rung has a key of its own: Feishu makes one message of a key.
+    async fn send(
+        self,
+        messages: &Messages,
+        content: Content,
+        (uuid, rung): (&str, &str),
+    ) -> Result<Sent, ApiError> {
+        let uuid = format!("{uuid}{rung}");
+        match self {
+            Self::Receiver(receiver) => messages.send(receiver, &content, &uuid).await,
+            Self::Reply {
+                anchor,
+                chat,
+                in_thread,
+            } => {
+                messages
+                    .reply(anchor, Some(chat), &content, in_thread, &uuid)
+                    .await
+            }
+        }
+    }
+}
+
+/// Sends a card that waits for no decision, or at last its words.
+pub(crate) async fn say(
+    parts: &Parts,
+    messages: &Messages,
+    to: To<'_>,
+    card: &Value,
+    uuid: &str,
+) -> Result<Sent, ApiError> {
+    let go = |content, rung| to.send(messages, content, (uuid, rung));
+    let content = Content::Card(laid_out(parts, card));
+    let mut sent = go(content.clone(), "").await;
+    if sent.as_ref().is_err_and(is_a_hiccup) {
+        sent = go(content, "again").await;
+    }
+    if let Err(why) = &sent
+        && is_layout(why)
+        && !parts.courier.needs.is_plain()
+    {
+        let plainly = go(Content::Card(plain(parts, card)), "plain").await;
+        if plainly.is_ok() {
+            needed(parts, Need::Plain, why).await;
+        }
+        sent = plainly;
+    }
+    if let Err(why @ ApiError::Content { .. }) = &sent {
+        warn!("a card is said as text: {why}");
+        let text = plainest::text(card, parts.config.lang);
+        return go(Content::Text(text), "text").await;
+    }
+    sent
+}
+
+/// What a request's own card holds, for the question about one of its buttons.
+pub(crate) async fn redrawn(parts: &Parts, request: &Request, sent: bool) -> Value {
+    let offer = offers::of(request).await;
+    let before = if sent {
+        Before::Messages(1)
+    } else {
+        Before::Nothing
+    };
+    let room = parts.courier.needs.room();
+    draw(parts, request, &offer, 0, &before, room).card
+}
+
+fn draw(
+    parts: &Parts,
+    request: &Request,
+    offer: &Offer,
+    denied: u32,
+    before: &Before,
+    room: usize,
+) -> Drawn {
+    let (id, lang, sent) = (&request.id, parts.config.lang, before.is_sent());
+    if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
+        let values = |tap| parts.answer_button(id, Some(tap), sent);
+        let submit = parts.answer_button(id, None, sent);
+        return question::pending_after(request, &ask, before, &values, &submit, room, lang);
+    }
+    let values = |action| parts.button_after(id, action, sent);
+    permission::pending_after(request, offer, denied, before, &values, room, lang)
+}
+
+/// While nod is locked no card shows a way to allow.
+fn waiting_face(parts: &Parts, card: Value) -> Value {
+    if parts.lock.is_closed() {
+        locked::locked(card, parts.config.lang)
+    } else {
+        card
+    }
+}
+
+/// Makes the cards that wait true after a lock, or the end of one.
+pub(crate) async fn redraw_waiting(parts: Arc<Parts>) {
+    for request in parts.desk.soonest(MOST_REDRAWN) {
+        let Some((message, card)) = drawn_anew(&parts, &request).await else {
+            continue;
+        };
+        let card = laid_out(&parts, &waiting_face(&parts, card));
+        if parts.desk.find(&request.id).is_some() {
+            let card: super::Drawn = card.to_string().into();
+            queue_edit(&parts, message, card.into(), Duration::ZERO).await;
+        }
+    }
+}
+
+/// The cards that wait, soonest first, as they look once no tap counts.
+#[cfg(feature = "team")]
+pub(crate) async fn closed_waiting(
+    parts: &Parts,
+    most: usize,
+    why: &crate::text::Text,
+) -> Vec<(MessageId, Value)> {
+    let mut all = Vec::new();
+    for request in parts.desk.soonest(most) {
+        if let Some((message, card)) = drawn_anew(parts, &request).await {
+            let card = locked::closed(card, why, parts.config.lang);
+            all.push((message, laid_out(parts, &card)));
+        }
+    }
+    all
+}
+
+/// A waiting request's card, where it is and as it would be drawn now.
+async fn drawn_anew(parts: &Parts, request: &Request) -> Option<(MessageId, Value)> {
+    let id = &request.id;
+    let message = parts.courier.message_of(id)?;
+    if parts.desk.running_since(id).is_some() {
+        return None;
+    }
+    let before = parts.courier.lock().whole.get(id).cloned();
+    let denied = journal::denied_before(parts, request).await;
+    let offer = offers::of(request).await;
+    let told = before.clone().unwrap_or(Before::Nothing);
+    let room = parts.courier.needs.room();
+    let drawn = draw(parts, request, &offer, denied, &told, room);
+    // What an earlier run sent before the card is known by its seal alone.
+    let is_whole = !drawn.elided || before.is_some();
+    is_whole.then_some((message, drawn.card))
+}
+
+pub(super) async fn send(
+    messages: &Messages,
+    target: &Target,
+    content: Content,
+    uuid: &str,
+) -> Result<Sent, ApiError> {
+    match target {
+        Target::Receiver(receiver) => messages.send(receiver, &content, uuid).await,
+        Target::Thread { anchor, place } => {
+            let in_thread = place.thread.is_some();
+            messages
+                .reply(anchor, Some(&place.chat), &content, in_thread, uuid)
+                .await
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A button of the plainest layout that asks first: its tap decides nothing, but
+//! brings a second card with the question and the same choice. That the second
+//! card was tapped is the answer.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tracing::warn;
+
+use crate::approvals::request::Request;
+use crate::cards::sure::once_more;
+use crate::daemon::cards::courier::{self, Face};
+use crate::daemon::parts::Parts;
+use crate::daemon::tapping::clicks::Shown;
+use crate::feishu::event::Click;
+use crate::feishu::messages::Content;
+use crate::ids::{MessageId, RequestId};
+use crate::wording::{Toast, need};
+
+/// The field of a button that asks by another card.
+const ASK: &str = "ask";
+/// The field of that other card's button.
+const SURE: &str = "sure";
+
+/// A button's value, changed so that its tap only asks.
+pub(crate) fn asking(parts: &Parts, value: &Value) -> Value {
+    let mut value = value.clone();
+    value[ASK] = json!(true);
+    parts.sealer.seal(value)
+}
+
+/// Whether a sealed value only asks.
+pub(crate) fn asks(value: &Value) -> bool {
+    value.get(ASK) == Some(&Value::Bool(true))
+}
+
+/// Whether a sealed value stands on a card that asked.
+pub(crate) fn is_sure(value: &Value) -> bool {
+    value.get(SURE) == Some(&Value::Bool(true))
+}
+
+/// Sends the card that asks, as a reply to the one that was tapped.
+pub(crate) fn ask(parts: &Arc<Parts>, click: &Click, request: Arc<Request>, sent: bool) -> Shown {
+    let Some(message) = click.message.clone() else {
+        return Toast::Invalid.into();
+    };
+    let (parts, value) = (Arc::clone(parts), click.value.clone());
+    parts.courier.asking();
+    tokio::spawn(async move {
+        let asked = send(&parts, &message, &request, &value, sent).await;
+        parts.courier.asked();
+        if let Err(why) = asked {
+            warn!(request = %request.id, "the question about a button could not be sent: {why}");
+            let content = Content::Text(need::NOT_ASKED.get(parts.config.lang).to_owned());
+            let uuid = format!("unasked-{}", request.id);
+            courier::tell(&parts, content, &uuid).await;
+        }
+    });
+    Toast::AskedOnceMore.into()
+}
+
+async fn send(
+    parts: &Parts,
+    tapped: &MessageId,
+    request: &Request,
+    value: &Value,
+    sent: bool,
+) -> Result<(), Box<str>> {
+    let mut sure = value.clone();
+    if let Some(map) = sure.as_object_mut() {
+        map.shift_remove(ASK);
+    }
+    sure[SURE] = json!(true);
+    let sure = parts.sealer.seal(sure);
+    let first = courier::redrawn(parts, request, sent).await;
+    let card = once_more(&first, value, sure, parts.config.lang);
+    let card = card.ok_or("nothing on its card asks that")?;
+    let messages = parts.courier.messages().ok_or("there is no app")?;
+    let place = parts.courier.place_of(&request.id);
+    let in_thread = place.as_ref().is_some_and(|place| place.thread.is_some());
+    let chat = place.as_ref().map(|place| &place.chat);
+    let wanted = [&value["action"], &value["tap"]].map(|part| part.as_str().unwrap_or_default());
+    let uuid = format!("sure-{}-{}", wanted.concat(), request.id);
+    let sent = messages
+        .reply(tapped, chat, &Content::Card(card), in_thread, &uuid)
+        .await
+        .map_err(|why| why.to_string())?;
+    let message = sent.message_id;
+    if parts.courier.asked_by(&request.id, &message) && parts.desk.find(&request.id).is_some() {
+        return Ok(());
+    }
+    // It ended while the question was on its way.
+    if let Some(card) = courier::decided_card(parts, &request.id) {
+        courier::queue_edit(parts, message, card.into(), courier::AFTER_REPLY).await;
+    }
+    Ok(())
+}
+
+/// Makes the cards that asked about a request true, now that it has ended.
+pub(crate) async fn close(parts: &Parts, request: &RequestId, face: &Face) {
+    for message in parts.courier.take_asking(request) {
+        courier::queue_edit(parts, message, face.clone(), courier::AFTER_REPLY).await;
+    }
+}

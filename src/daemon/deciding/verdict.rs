@@ -1,0 +1,123 @@
+//! What an ending means to Claude Code: the permission update that goes with
+//! it, and the rule it leaves in the project's settings.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tracing::warn;
+
+use crate::approvals::answer::Extras;
+use crate::approvals::desk::Delivery;
+use crate::approvals::request::{Ending, Operator, Reach, Request};
+use crate::claude::permission::{Destination, allow_rules, set_mode};
+use crate::claude::settings_file;
+use crate::daemon::parts::Parts;
+use crate::rules::Rule;
+use crate::sessions::questions;
+use crate::store::LeftRule;
+use crate::text::Text;
+
+/// What the hook is told besides allow or deny. A question's answers go back
+/// inside the input of the call that asked it.
+pub(crate) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
+    let reach = match ending {
+        Ending::Allowed { reach, .. } => reach,
+        Ending::Answered { answers, .. } => return answered(tool, input, answers),
+        Ending::Denied { .. }
+        | Ending::Terminal { .. }
+        | Ending::Ran(_)
+        | Ending::Stopped { .. }
+        | Ending::TimedOut
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Undeliverable { .. }
+        | Ending::Dropped { .. } => return Extras::default(),
+    };
+    let (rules, to) = match reach {
+        Reach::Once | Reach::Unwritten => return Extras::default(),
+        Reach::Session(rules) => (rules, Destination::Session),
+        Reach::Always { rules, .. } => (rules, Destination::LocalSettings),
+    };
+    let parts: Vec<_> = rules
+        .iter()
+        .map(|rule| (rule.tool.clone(), rule.content.clone()))
+        .collect();
+    Extras {
+        updated_permissions: allow_rules(&parts, to).map(|update| serde_json::json!([update])),
+        updated_input: None,
+    }
+}
+
+fn answered(tool: &str, input: &Value, answers: &[String]) -> Extras {
+    let Some((ask, asker)) = questions::of(tool, input) else {
+        return Extras::default();
+    };
+    let (input, mode) = ask.answered(&asker, answers);
+    Extras {
+        updated_input: Some(input),
+        updated_permissions: mode.map(|mode| serde_json::json!([set_mode(mode)])),
+    }
+}
+
+/// Sees to it that an "always" left its rules: Claude Code writes them itself
+/// when the hook handed them over, and nod does for clients that cannot. Says
+/// why when they could not be saved.
+pub(crate) async fn leave_rules(
+    parts: &Parts,
+    request: &Request,
+    by: &Operator,
+    rules: &[Rule],
+    delivery: Delivery,
+) -> Result<(), Text> {
+    let texts: Vec<_> = rules.iter().map(Rule::render).collect();
+    let project = request.origin.project.clone();
+    let place = project.clone();
+    let by_claude = delivery != Delivery::Written;
+    let work = move || write_rules(&place, texts, by_claude);
+    let (file, written, failed) = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| UNREACHABLE)??;
+    let left: Vec<_> = written
+        .into_iter()
+        .map(|rule| LeftRule {
+            request: request.id.clone(),
+            project: project.clone(),
+            file: file.clone(),
+            rule,
+            operator: by.id.clone(),
+            at: parts.now(),
+        })
+        .collect();
+    let kept = parts.store.run(move |db| {
+        for rule in &left {
+            db.rule_left(rule)?;
+        }
+        Ok(())
+    });
+    if let Err(why) = kept.await {
+        warn!("a rule was left but not listed: {why}");
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+pub(crate) const UNREACHABLE: Text =
+    Text::new("设置文件读写中断", "the settings file could not be reached");
+
+/// The file, the rules that are in it or will be, and why the rest is not.
+fn write_rules(
+    project: &Path,
+    rules: Vec<String>,
+    by_claude: bool,
+) -> Result<(PathBuf, Vec<String>, Option<Text>), Text> {
+    let file = settings_file::rules_file(project).map_err(|why| why.text())?;
+    if by_claude {
+        return Ok((file, rules, None));
+    }
+    let mut written = Vec::new();
+    for rule in rules {
+        if let Err(why) = settings_file::add_allow_rule(project, &rule) {
+            return Ok((file, written, Some(why.text())));
+        }
+        written.push(rule);
+    }
+    Ok((file, written, None))
+}

@@ -1,0 +1,13 @@
+//! What the daemon knows and writes down. Knows no card, no terminal and nobody who
+//! asks.
+
+pub(crate) mod answered;
+pub(crate) mod figures;
+pub(crate) mod freshness;
+pub(crate) mod journal;
+pub(crate) mod lock;
+pub(crate) mod machine;
+pub(crate) mod offers;
+pub(crate) mod proof;
+pub(crate) mod refused;
+pub(crate) mod turns;

@@ -1,0 +1,460 @@
+//! What the daemon writes down about requests: pending ones whole, so that a
+//! restart can go on with them; ended ones without their input, for good.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{debug, warn};
+
+use crate::approvals::request::{Agent, Digest, Ending, Reach, Request};
+use crate::approvals::token::TokenHash;
+use crate::approvals::{Correction, Settled, record};
+use crate::cards::gist;
+use crate::clock::Millis;
+use crate::daemon::cards::courier::Face;
+use crate::daemon::known::refused::Strangers;
+use crate::daemon::parts::Parts;
+use crate::daemon::terminals::mailboxes::speak::Spoken;
+use crate::daemon::terminals::watching;
+use crate::ids::{EventId, MessageId, RequestId};
+use crate::rules::Rule;
+use crate::sessions::questions::script;
+use crate::store::{About, Entry, Pending, Settlement, StoreError, Subject};
+use crate::text::escape::{self, Budget, Shape};
+use crate::text::secrets;
+
+/// Keeps a new request. A store that cannot write does not stop a decision;
+/// only a restart would lose the request.
+pub(crate) async fn keep(parts: &Parts, request: &Request, token: TokenHash) {
+    let pending = Pending {
+        id: request.id.clone(),
+        token_hash: Some(token.to_bytes()),
+        subject: subject(request),
+        card: None,
+        asked_at: request.asked_at,
+        deadline: request.deadline,
+        request: record::request_text(request),
+    };
+    if let Err(why) = parts.store.run(move |db| db.save_pending(&pending)).await {
+        warn!("a request was not kept, a restart would lose it: {why}");
+    }
+}
+
+/// The edit that makes a card true, kept together with the ending it shows.
+pub(crate) struct CardEdit {
+    pub(crate) message: MessageId,
+    pub(crate) face: Face,
+}
+
+/// Writes an ending down, and the edit of its card with it, in one go. Returns
+/// the edit's version; `Err` when the store knows that the request had ended.
+pub(crate) async fn settle(
+    parts: &Parts,
+    settled: &Settled,
+    event: Option<EventId>,
+    edit: Option<&CardEdit>,
+) -> Result<Option<i64>, StoreError> {
+    let settlement = settlement(settled, event);
+    let edit = edit.map(|edit| (edit.message.clone(), Arc::clone(&edit.face.kept)));
+    let at = settled.at;
+    let written = parts.store.run(move |db| {
+        db.atomically(|db| {
+            db.settle(&settlement)?;
+            edit.map(|(message, card)| db.put_edit(&message, &card, at))
+                .transpose()
+        })
+    });
+    match written.await {
+        Err(StoreError::AlreadySettled) => Err(StoreError::AlreadySettled),
+        Err(why) => {
+            warn!("an ending was not written down: {why}");
+            Ok(None)
+        }
+        Ok(version) => Ok(version),
+    }
+}
+
+fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
+    let request = &settled.request;
+    let (operator, rule, source) = match &settled.ending {
+        Ending::Allowed { by, reach } => (Some(by), rules_text(reach), by.source()),
+        Ending::Denied { by, .. } | Ending::Answered { by, .. } | Ending::Stopped { by, .. } => {
+            (Some(by), None, by.source())
+        }
+        Ending::Terminal { .. } | Ending::Ran(_) => (None, None, "terminal"),
+        Ending::TimedOut => (None, None, "clock"),
+        Ending::HookGone | Ending::Orphaned => (None, None, "hook"),
+        Ending::Undeliverable { .. } | Ending::Dropped { .. } => (None, None, "nod"),
+    };
+    Settlement {
+        id: request.id.clone(),
+        subject: subject(request),
+        card: None,
+        asked_at: request.asked_at,
+        at: settled.at,
+        kind: record::kind(&settled.ending).to_owned(),
+        ending: record::ending_json(&settled.ending).to_string(),
+        operator: operator.map(|by| by.id.clone()),
+        event,
+        rule,
+        source: source.to_owned(),
+        detail: Some(detail(settled)),
+    }
+}
+
+/// What the record tells a person besides: of the input one masked line.
+fn detail(settled: &Settled) -> Value {
+    let request = &settled.request;
+    let mut detail = json!({
+        "project": request.origin.project,
+        "waited_ms": (settled.at - request.asked_at).max(0),
+    });
+    if let Some(pid) = request.origin.pid {
+        detail["pid"] = json!(pid);
+    }
+    if request.origin.caller.agent != Agent::ClaudeCode {
+        detail["agent"] = json!(request.origin.caller.agent.word());
+    }
+    if let Some(what) = gist::gist(request) {
+        detail["what"] = json!(what);
+    }
+    let is_confirm = request.tool == script::TOOL && request.input["kind"] == "confirm";
+    if let Ending::Answered { answers, .. } = &settled.ending
+        && is_confirm
+    {
+        detail["answer"] = json!(answers.first());
+    }
+    detail
+}
+
+fn subject(request: &Request) -> Subject {
+    Subject {
+        tool: request.tool.clone(),
+        project: request.origin.project.to_string_lossy().into_owned(),
+        machine: request.origin.machine.clone(),
+        session: request.origin.session.clone(),
+        digest: request.digest.hex(),
+    }
+}
+
+fn rules_text(reach: &Reach) -> Option<String> {
+    let rules = match reach {
+        Reach::Once | Reach::Unwritten => return None,
+        Reach::Session(rules) | Reach::Always { rules, .. } => rules,
+    };
+    let texts: Vec<_> = rules.iter().map(Rule::render).collect();
+    Some(texts.join(", "))
+}
+
+/// An ending the store remembers and the desk no longer does.
+pub(crate) struct Remembered {
+    pub(crate) ending: Ending,
+    pub(crate) at: Millis,
+    pub(crate) asked_at: Millis,
+    pub(crate) digest: Digest,
+    pub(crate) token: Option<TokenHash>,
+}
+
+pub(crate) async fn remembered(parts: &Parts, id: &RequestId) -> Option<Remembered> {
+    let id = id.clone();
+    let row = parts.store.run(move |db| db.settled(&id)).await.ok()??;
+    let value: Value = serde_json::from_str(&row.ending).ok()?;
+    Some(Remembered {
+        ending: record::read_ending(&value)?,
+        at: row.settled_at,
+        asked_at: row.asked_at,
+        digest: Digest::parse_hex(&row.subject.digest)?,
+        token: row.token_hash.map(TokenHash::from_bytes),
+    })
+}
+
+/// What was pending when the last daemon stopped.
+pub(crate) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
+    let rows = match parts.store.run(crate::store::Db::pending_all).await {
+        Ok(rows) => rows,
+        Err(why) => {
+            warn!("what was pending before cannot be read: {why}");
+            return Vec::new();
+        }
+    };
+    let (mut pending, mut moved) = (Vec::new(), Vec::new());
+    for row in rows {
+        let value: Option<Value> = serde_json::from_str(&row.request).ok();
+        let Some(mut request) = value.as_ref().and_then(record::read_request) else {
+            continue;
+        };
+        if request.pull_back_to(parts.now()) {
+            moved.push(request.clone());
+        }
+        pending.push((row, request));
+    }
+    if !moved.is_empty() {
+        keep_new_times(parts, moved).await;
+    }
+    pending
+}
+
+/// Without this, each start would wait for them again.
+async fn keep_new_times(parts: &Parts, moved: Vec<Request>) {
+    let kept = parts.store.run(move |db| {
+        moved.iter().try_for_each(|request| {
+            let text = record::request_text(request);
+            db.move_pending(&request.id, request.asked_at, request.deadline, &text)
+        })
+    });
+    if let Err(why) = kept.await {
+        debug!("the new deadlines of requests were not kept: {why}");
+    }
+}
+
+/// Keeps what was answered to a tap that had an effect, without the input of
+/// the tool. The effect itself was written down before, so the person need not
+/// wait for this.
+pub(crate) fn answered(parts: &Parts, event: Option<&EventId>, answer: Vec<u8>) {
+    let Some(event) = event.cloned() else { return };
+    let now = parts.now();
+    parts.store.later("an answer", move |db| {
+        db.remember_answer(&event, &answer, now)
+    });
+}
+
+/// What was answered to this event before, also before a restart.
+pub(crate) async fn answer(parts: &Parts, event: Option<&EventId>) -> Option<Vec<u8>> {
+    let event = event?.clone();
+    let kept = parts.store.run(move |db| db.answer(&event)).await;
+    kept.ok().flatten()
+}
+
+/// How long a correction waits for the ending it corrects.
+const WRITTEN_EVERY: Duration = Duration::from_millis(20);
+const WRITTEN_LOOKS: u32 = 25;
+
+/// Puts an ending right that was written down before; where its card is. One
+/// that was not untrue, only unfinished, is completed.
+pub(crate) async fn correct(parts: &Parts, correction: &Correction) -> Option<MessageId> {
+    let (id, ending) = (correction.id.clone(), &correction.ending);
+    let word = if watching::is_untrue(ending) {
+        "corrected"
+    } else {
+        "completed"
+    };
+    let (kind, ending) = (record::kind(ending), record::ending_json(ending));
+    let entry = Entry {
+        request: Some(id.to_string()),
+        detail: Some(ending["ran"].clone()),
+        ..bare(parts.now(), word, "terminal")
+    };
+    let text = ending.to_string();
+    for _ in 0..WRITTEN_LOOKS {
+        let (id, text, entry) = (id.clone(), text.clone(), entry.clone());
+        let kept = parts
+            .store
+            .run(move |db| db.correct(&id, (kind, &text), &entry));
+        match kept.await {
+            Ok((true, card)) => return card.map(|card| card.message),
+            // The decision is claimed, and not yet on disk.
+            Ok((false, _)) => tokio::time::sleep(WRITTEN_EVERY).await,
+            Err(why) => {
+                warn!("a correction was not written down: {why}");
+                return None;
+            }
+        }
+    }
+    None
+}
+
+/// Something of Feishu's worth the audit that ended no request.
+pub(crate) async fn happened(parts: &Parts, kind: &str, request: &RequestId, by: &str) {
+    let entry = Entry {
+        operator: Some(by.to_owned()),
+        request: Some(request.to_string()),
+        ..bare(parts.now(), kind, "feishu")
+    };
+    append(parts, entry).await;
+}
+
+/// Something that was told and did not come about.
+pub(crate) async fn missed(parts: &Parts, kind: &str, request: &RequestId) {
+    let entry = Entry {
+        request: Some(request.to_string()),
+        ..bare(parts.now(), kind, "terminal")
+    };
+    append(parts, entry).await;
+}
+
+/// A tap or a message of somebody who may not: the first has a line of its own,
+/// the rest are summed up, or whoever is refused could fill the audit.
+pub(crate) async fn turned_away(
+    parts: &Parts,
+    kind: &'static str,
+    request: Option<&RequestId>,
+    by: Option<&str>,
+    event: Option<&EventId>,
+) {
+    for line in lines(&parts.strangers, kind, request, by, event, parts.now()) {
+        append(parts, line).await;
+    }
+}
+
+fn lines(
+    strangers: &Strangers,
+    kind: &'static str,
+    request: Option<&RequestId>,
+    by: Option<&str>,
+    event: Option<&EventId>,
+    now: Millis,
+) -> Vec<Entry> {
+    let mut lines = sums(strangers, now, false);
+    lines.extend(strangers.counted(kind, by, now).map(|whom| Entry {
+        operator: whom.person,
+        event: event.map(ToString::to_string),
+        request: request.map(ToString::to_string),
+        ..bare(now, kind, "feishu")
+    }));
+    lines
+}
+
+/// Writes down what was only counted; all of it before a stop.
+pub(crate) async fn sum_up(parts: &Parts, stopping: bool) {
+    for line in sums(&parts.strangers, parts.now(), stopping) {
+        append(parts, line).await;
+    }
+}
+
+fn sums(strangers: &Strangers, now: Millis, stopping: bool) -> Vec<Entry> {
+    let sums = strangers.sums(now, stopping).into_iter();
+    sums.map(|sum| Entry {
+        operator: sum.whom.person,
+        detail: Some(json!({"times": sum.count, "since": sum.since})),
+        ..bare(now, sum.whom.kind, "feishu")
+    })
+    .collect()
+}
+
+/// Words that a person put into a session in a terminal, and what became of
+/// them. Credentials in them are masked as on a card.
+pub(crate) async fn spoken(
+    parts: &Parts,
+    by: Option<&str>,
+    about: &About,
+    words: &str,
+    became: Spoken,
+) {
+    let shown = escape::excerpt(words, 0..words.len(), &secrets::find(words));
+    let entry = Entry {
+        operator: by.map(str::to_owned),
+        session: Some(about.session.to_string()),
+        decision: Some(became.as_str().to_owned()),
+        detail: Some(json!({"words": shown, "project": about.project})),
+        ..bare(parts.now(), "spoken", "feishu")
+    };
+    append(parts, entry).await;
+}
+
+/// Something a person did to nod itself: an id of Feishu's, or `None` for a
+/// command on this machine.
+pub(crate) async fn noted(parts: &Parts, kind: &str, by: Option<&str>) {
+    let source = by.map_or("terminal", |_| "feishu");
+    let entry = Entry {
+        operator: by.map(str::to_owned),
+        ..bare(parts.now(), kind, source)
+    };
+    append(parts, entry).await;
+}
+
+/// A session that a person began: where, and with which words.
+pub(crate) async fn began(parts: &Parts, by: Option<&str>, project: &Path, words: &str) {
+    let source = by.map_or("terminal", |_| "feishu");
+    let entry = Entry {
+        operator: by.map(str::to_owned),
+        detail: Some(json!({"project": project, "what": one_line(words)})),
+        ..bare(parts.now(), "session_started", source)
+    };
+    append(parts, entry).await;
+}
+
+/// Enough to know the words again.
+const GIST: Budget = Budget {
+    bytes: 96,
+    lines: 1,
+};
+
+fn one_line(words: &str) -> String {
+    let words = words.trim();
+    let shown = escape::fit(words, Shape::Line, &secrets::find(words), GIST);
+    match shown.hidden {
+        None => shown.head,
+        Some(_) => format!("{}…", shown.head.trim_end()),
+    }
+}
+
+fn bare(at: Millis, kind: &str, source: &str) -> Entry {
+    Entry {
+        at,
+        kind: kind.to_owned(),
+        operator: None,
+        event: None,
+        request: None,
+        session: None,
+        tool: None,
+        digest: None,
+        decision: None,
+        rule: None,
+        source: Some(source.to_owned()),
+        detail: None,
+    }
+}
+
+async fn append(parts: &Parts, entry: Entry) {
+    if let Err(why) = parts.store.run(move |db| db.append_audit(&entry)).await {
+        debug!("an audit line was not written: {why}");
+    }
+}
+
+/// How often this very call was denied before.
+pub(crate) async fn denied_before(parts: &Parts, request: &Request) -> u32 {
+    let digest = request.digest.hex();
+    let denied = parts
+        .store
+        .run(move |db| db.times_ended(&digest, "deny"))
+        .await
+        .unwrap_or(0);
+    u32::try_from(denied).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Db;
+
+    #[test]
+    fn ten_thousand_refused_messages_leave_every_decision_in_the_audit() {
+        let (db, strangers) = (Db::in_memory().unwrap(), Strangers::default());
+        let day = 24 * 3_600_000;
+        let mut decisions = 0;
+        for n in 0..10_000 {
+            let now = n * day / 10_000;
+            for line in lines(&strangers, "not_the_owner", None, Some("ou_x"), None, now) {
+                db.append_audit(&line).unwrap();
+            }
+            if n % 1_000 == 0 {
+                db.append_audit(&bare(now, "settled", "feishu")).unwrap();
+                decisions += 1;
+            }
+        }
+        for line in sums(&strangers, day, true) {
+            db.append_audit(&line).unwrap();
+        }
+        let rows = db.audit(None, 10_000).unwrap();
+        let (kept, refused): (Vec<_>, Vec<_>) =
+            rows.iter().partition(|row| row.entry.kind == "settled");
+        assert_eq!(kept.len(), decisions);
+        assert!(refused.len() <= 26, "{}", refused.len());
+        let times = |row: &&crate::store::Recorded| {
+            let detail = row.entry.detail.as_ref();
+            detail.map_or(1, |detail| detail["times"].as_u64().unwrap())
+        };
+        assert_eq!(refused.iter().map(times).sum::<u64>(), 10_000);
+    }
+}

@@ -1,0 +1,156 @@
+//! How long each session's turn takes and whether the phone asked for it, so
+//! that the end of a long one, or of one that was asked for, is told once.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::bounded::Bounded;
+use crate::clock::Millis;
+use crate::ids::SessionId;
+
+const MAX_SESSIONS: usize = 1_024;
+
+pub(crate) struct Turns {
+    sessions: Mutex<Bounded<SessionId, Turn>>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            sessions: Mutex::new(Bounded::new(MAX_SESSIONS)),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Turn {
+    /// The prompt it began with; one that is read on the way has the same id.
+    prompt: Option<String>,
+    began: Millis,
+    /// The last that was heard of it: what comes after is idling.
+    stirred: Millis,
+    /// Words from the phone are among what it works on.
+    asked: bool,
+    told: bool,
+}
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, Bounded<SessionId, Turn>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session reads a prompt; `asked` says that it came from the phone.
+    pub(crate) fn reads(
+        &self,
+        session: &SessionId,
+        prompt: Option<String>,
+        asked: bool,
+        now: Millis,
+    ) {
+        let mut sessions = self.lock();
+        if let Some(turn) = sessions.get_mut(session)
+            && prompt.is_some()
+            && turn.prompt == prompt
+        {
+            turn.asked |= asked;
+            turn.told &= !asked;
+            turn.stirred = now;
+            return;
+        }
+        *sessions.entry(session.clone(), |turn| turn.began) = Turn {
+            prompt,
+            began: now,
+            stirred: now,
+            asked,
+            told: false,
+        };
+    }
+
+    /// Something happened in the turn, its end included.
+    pub(crate) fn stirs(&self, session: &SessionId, now: Millis) {
+        if let Some(turn) = self.lock().get_mut(session) {
+            turn.stirred = now;
+        }
+    }
+
+    /// How long the turn took, if its end is to be told and nobody was told
+    /// yet: it was asked for, or took at least `least`.
+    pub(crate) fn tell(&self, session: &SessionId, least: Option<Millis>) -> Option<Millis> {
+        let mut sessions = self.lock();
+        let turn = sessions.get_mut(session)?;
+        let took = turn.stirred - turn.began;
+        let due = turn.asked || least.is_some_and(|least| took >= least);
+        let due = due && !turn.told;
+        turn.told |= due;
+        turn.asked = false;
+        due.then_some(took)
+    }
+
+    pub(crate) fn ended(&self, session: &SessionId) {
+        self.lock().remove(session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> SessionId {
+        SessionId::parse("s").unwrap()
+    }
+
+    #[test]
+    fn a_long_turn_is_told_once_and_a_short_one_never() {
+        let (turns, session) = (Turns::default(), session());
+        assert_eq!(turns.tell(&session, Some(0)), None);
+        turns.reads(&session, Some("1".to_owned()), false, 10);
+        turns.stirs(&session, 69);
+        assert_eq!(turns.tell(&session, Some(60)), None);
+        turns.stirs(&session, 70);
+        assert_eq!(turns.tell(&session, None), None, "nobody wants to know");
+        assert_eq!(turns.tell(&session, Some(60)), Some(60));
+        assert_eq!(turns.tell(&session, Some(60)), None);
+        turns.reads(&session, Some("2".to_owned()), false, 100);
+        turns.stirs(&session, 200);
+        assert_eq!(turns.tell(&session, Some(60)), Some(100));
+        turns.ended(&session);
+        assert_eq!(turns.tell(&session, Some(0)), None);
+    }
+
+    #[test]
+    fn idling_after_a_short_turn_does_not_make_it_long() {
+        let (turns, session) = (Turns::default(), session());
+        turns.reads(&session, Some("1".to_owned()), false, 0);
+        turns.stirs(&session, 5_000);
+        // The idle prompt comes a minute later and is not a part of the turn.
+        assert_eq!(turns.tell(&session, Some(30_000)), None);
+    }
+
+    #[test]
+    fn what_the_phone_asked_for_is_told_however_short() {
+        let (turns, session) = (Turns::default(), session());
+        turns.reads(&session, Some("1".to_owned()), true, 0);
+        turns.stirs(&session, 40);
+        assert_eq!(turns.tell(&session, None), Some(40));
+        turns.stirs(&session, 50);
+        assert_eq!(turns.tell(&session, None), None);
+    }
+
+    #[test]
+    fn words_read_on_the_way_do_not_begin_another_turn() {
+        let (turns, session) = (Turns::default(), session());
+        turns.reads(&session, Some("1".to_owned()), false, 0);
+        turns.reads(&session, Some("1".to_owned()), true, 60);
+        turns.stirs(&session, 90);
+        assert_eq!(turns.tell(&session, None), Some(90));
+    }
+
+    #[test]
+    fn the_oldest_session_makes_room() {
+        let turns = Turns::default();
+        for n in 0..2 * MAX_SESSIONS {
+            let id = SessionId::parse(&format!("s{n}")).unwrap();
+            turns.reads(&id, None, false, Millis::try_from(n).unwrap());
+        }
+        assert_eq!(turns.lock().len(), MAX_SESSIONS);
+    }
+}

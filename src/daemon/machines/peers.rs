@@ -1,0 +1,252 @@
+//! The other machines of this app: clicks of theirs that came here go to
+//! them, and ours that came to them are decided here, by our own approvers.
+//! Chat messages have their own room.
+
+pub(crate) mod messages;
+
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{info, warn};
+
+use crate::approvals::request::Operator;
+use crate::cards::Action;
+use crate::config::Config;
+use crate::daemon::cards::courier::{self, AFTER_REPLY};
+use crate::daemon::parts::Parts;
+use crate::daemon::tapping::clicks::{self, Shown};
+use crate::daemon::tapping::pages::{self, Links};
+use crate::daemon::telling::metrics;
+use crate::daemon::telling::status;
+use crate::feishu::event::{Click, Head};
+use crate::feishu::outbound::{Outbound, OutboundError};
+use crate::feishu::secret::Secret;
+use crate::gateway::call::{self, Answer, Call, QUERY, TAKE, WHOSE};
+use crate::gateway::forward::{ANSWER_WITHIN, Forwarder, Posted};
+use crate::gateway::route::CallbackUrl;
+use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::server::{Inside, Pages, Terms};
+use crate::ids::{MachineId, RequestId};
+use crate::wording::Toast;
+
+/// How an outcome nobody told is asked after.
+const ASK_AGAIN: [Duration; 6] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+];
+
+/// What this machine needs to be one of many.
+pub(crate) struct Gate {
+    pub(crate) terms: Terms,
+    pub(crate) links: Option<Links>,
+    forwarder: Forwarder,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        config: &Config,
+        outbound: &Outbound,
+        terms: Terms,
+        own_secret: &Secret,
+    ) -> Result<Self, OutboundError> {
+        let peers = &config.callback.peers;
+        let links = match (&config.webhook, &config.callback.url) {
+            (Some(_), Some(url)) => {
+                let secret = config.callback.secret.as_ref().unwrap_or(own_secret);
+                Some(Links::new(url.clone(), secret))
+            }
+            _ => None,
+        };
+        Ok(Self {
+            forwarder: Forwarder::new(outbound, peers, terms.sealer.clone())?,
+            terms,
+            links,
+        })
+    }
+}
+
+/// Who may call this machine: whoever shares the secret.
+pub(crate) fn terms(config: &Config, app_secret: Option<&Secret>) -> Terms {
+    let callback = &config.callback;
+    let secret = callback.secret.as_ref().or(app_secret);
+    Terms {
+        url: callback.url.clone(),
+        sealer: secret.map(|secret| Sealer::new(secret, Purpose::Call)),
+        allow_unsealed: callback.allow_unsealed,
+    }
+}
+
+/// What the HTTP door leads to.
+pub(crate) fn inside(parts: &Arc<Parts>) -> Inside {
+    let (calls, clock, figures) = (
+        Arc::clone(parts),
+        parts.their_clock.clone(),
+        Arc::clone(parts),
+    );
+    let pages = parts.gate.links.is_some().then(|| {
+        let (shows, presses) = (Arc::clone(parts), Arc::clone(parts));
+        Pages {
+            show: Box::new(move |visit| Box::pin(pages::show(Arc::clone(&shows), visit))),
+            press: Box::new(move |press| Box::pin(pages::press(Arc::clone(&presses), press))),
+        }
+    });
+    Inside {
+        machine: parts.machine.id.clone(),
+        decide: Box::new(move |call, sealed| {
+            let parts = Arc::clone(&calls);
+            Box::pin(async move { receive(&parts, call, sealed).await })
+        }),
+        pages,
+        metrics: Box::new(move || metrics::text(&status::report(&figures))),
+        now: Box::new(move || clock.now()),
+    }
+}
+
+/// Takes a click to the machine its request lives on.
+pub(crate) async fn forward(
+    parts: &Arc<Parts>,
+    click: &Click,
+    request: &RequestId,
+    to: CallbackUrl,
+    sealed: bool,
+) -> Shown {
+    let text = |field: &str| click.value.get(field).and_then(|value| value.as_str());
+    let call = Call {
+        to: text("machine").and_then(|id| MachineId::parse(id).ok()),
+        action: text("action").unwrap_or_default().to_owned(),
+        request: request.clone(),
+        project_dir: text("project_dir").unwrap_or_default().to_owned(),
+        click: Some(call::Click {
+            by: click.by.clone(),
+            event: click.head.event_id.clone(),
+            message: click.message.clone(),
+            value: click.value.clone(),
+            name: click.name.clone(),
+            form: click.form.clone(),
+        }),
+        push: None,
+    };
+    let outcome = parts
+        .gate
+        .forwarder
+        .post(
+            &to,
+            &call,
+            sealed,
+            || parts.their_clock.now(),
+            ANSWER_WITHIN,
+        )
+        .await;
+    match outcome {
+        Posted::Answered(answer) => {
+            info!(%request, %to, "a click was taken to its machine");
+            let seen = answer.seen();
+            match seen.card {
+                Some(card) => Shown::WithCard(seen.toast, card.to_string().into()),
+                None => Shown::Toast(seen.toast),
+            }
+        }
+        Posted::Refused(why) => {
+            warn!(%request, %to, ?why, "a machine took no call of ours");
+            Toast::CallbackRefused(why).into()
+        }
+        Posted::Unreachable => {
+            warn!(%request, %to, "a machine could not be reached");
+            Toast::CallbackUnreachable.into()
+        }
+        Posted::Unknown => {
+            warn!(%request, %to, "a machine did not say what became of a click");
+            if sealed {
+                tokio::spawn(find_out(Arc::clone(parts), call, to));
+            }
+            Toast::StillChecking.into()
+        }
+    }
+}
+
+/// Asks what became of a click until its machine says so, and makes the card
+/// show it. A click that never arrived leaves the card as it is: waiting.
+async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
+    let message = call.click.take().and_then(|click| click.message);
+    QUERY.clone_into(&mut call.action);
+    for pause in ASK_AGAIN {
+        tokio::time::sleep(pause).await;
+        let asked = parts
+            .gate
+            .forwarder
+            .post(&to, &call, true, || parts.their_clock.now(), ANSWER_WITHIN)
+            .await;
+        if let Posted::Answered(answer) = asked {
+            let card = answer.seen().card;
+            if let (Some(message), Some(card)) = (message, card) {
+                let card: courier::Drawn = card.to_string().into();
+                courier::queue_edit(&parts, message, card.into(), AFTER_REPLY).await;
+            }
+            return;
+        }
+    }
+    warn!(request = %call.request, %to, "what became of a click is left to its machine");
+}
+
+/// Decides what another machine, or a foreign callback service, asks for.
+async fn receive(parts: &Arc<Parts>, call: Call, sealed: bool) -> Answer {
+    let shown = if !sealed {
+        unsealed(parts, &call).await
+    } else if call.action == QUERY {
+        return became(parts, &call.request).await;
+    } else if call.action == WHOSE {
+        return messages::whose(parts, &call).await;
+    } else if call.action == TAKE {
+        return messages::take(parts, &call).await;
+    } else {
+        let click = call.click.unwrap_or_default();
+        let click = Click {
+            head: Head {
+                event_id: click.event,
+                ..Head::default()
+            },
+            by: click.by,
+            value: click.value,
+            name: click.name,
+            form: click.form,
+            message: click.message,
+            chat: None,
+            host: None,
+            delivery_type: None,
+        };
+        clicks::judge_forwarded(parts, &click).await
+    };
+    answer(shown)
+}
+
+/// The answer to a call that led to this.
+fn answer(shown: Shown) -> Answer {
+    let outcome = shown.outcome();
+    let (toast, card) = shown.into_parts();
+    Answer::of(outcome, toast, card)
+}
+
+async fn unsealed(parts: &Parts, call: &Call) -> Shown {
+    let action = Action::parse(&call.action);
+    let known = [
+        Action::Allow,
+        Action::Always,
+        Action::Deny,
+        Action::Interrupt,
+    ];
+    let Some(action) = action.filter(|action| known.contains(action)) else {
+        return Toast::Invalid.into();
+    };
+    let by = Operator::unnamed(Operator::CALLBACK);
+    clicks::decide(parts, &call.request, action, by, None, None, false).await
+}
+
+async fn became(parts: &Parts, id: &RequestId) -> Answer {
+    match clicks::became(parts, id).await {
+        None => answer(Toast::Processing.into()),
+        Some(shown) => answer(shown),
+    }
+}

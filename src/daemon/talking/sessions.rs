@@ -1,0 +1,492 @@
+//! The sessions started from chat: where each lives, who owns it while it is
+//! awake, and what is kept of it. One owner task per session that is awake;
+//! an order to one that sleeps wakes it.
+
+mod asks;
+mod begin;
+mod codex;
+pub(crate) mod files;
+mod folder;
+mod hand;
+mod owner;
+mod voice;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+pub(crate) use self::begin::{Birthplace, Opening, adopt, begin};
+use self::owner::Owner;
+use self::voice::Voice;
+use crate::approvals::request::Request;
+use crate::cards::progress;
+use crate::clock::{Millis, millis};
+use crate::daemon::cards::courier;
+use crate::daemon::parts::Parts;
+use crate::feishu::messages::Sent;
+use crate::ids::{MessageId, SessionId};
+use crate::sessions::command::Project;
+use crate::sessions::route::{self, Place, Written};
+use crate::sessions::state::{self, Limits, Session, Status};
+use crate::store::KeptSession;
+use crate::text::Text;
+use crate::wording::task as words;
+
+/// Orders that wait for one owner.
+const MAX_ORDERS: usize = 64;
+/// Children at the same time; each is a whole agent.
+const MAX_AWAKE: usize = 16;
+const MAX_KNOWN: usize = 256;
+/// An answer given in time may be on its way this long.
+const SLACK: Millis = 5_000;
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// What a person wants of a session.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Text(String),
+    Command(state::Order),
+}
+
+#[derive(Default)]
+pub(crate) struct Sessions {
+    book: Mutex<HashMap<i64, Entry>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+struct Entry {
+    kept: KeptSession,
+    status: Status,
+    /// `None` while it sleeps.
+    owner: Option<mpsc::Sender<Order>>,
+    /// The message its topic hangs on, as far as this run knows.
+    root: Option<MessageId>,
+}
+
+/// The session that words written somewhere are for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Here {
+    One(i64),
+    /// The words could be for any of several.
+    Several,
+    /// They reply to something that is no session's.
+    Nobodys,
+    None,
+}
+
+/// One session, for lists.
+pub(crate) struct Listed {
+    pub(crate) kept: KeptSession,
+    pub(crate) status: Status,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Entry>> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one used last stands first.
+    pub(crate) fn list(&self) -> Vec<Listed> {
+        let mut all: Vec<_> = self
+            .lock()
+            .values()
+            .map(|entry| Listed {
+                kept: entry.kept.clone(),
+                status: entry.status,
+            })
+            .collect();
+        all.sort_by_key(|one| std::cmp::Reverse((one.kept.used_at, one.kept.number)));
+        all
+    }
+
+    /// The session that carries on this conversation of its agent's.
+    pub(crate) fn of_conversation(&self, id: &SessionId) -> Option<i64> {
+        let book = self.lock();
+        let found = book.values().find(|it| it.kept.saved.conversation == *id);
+        found.map(|entry| entry.kept.number)
+    }
+
+    pub(crate) fn find(&self, number: i64) -> Option<Listed> {
+        let book = self.lock();
+        let entry = book.get(&number)?;
+        Some(Listed {
+            kept: entry.kept.clone(),
+            status: entry.status,
+        })
+    }
+
+    /// The session of this thread, or whose card is replied to. Plain words
+    /// outside of threads are for the one that runs in this chat, or the only
+    /// one there is.
+    pub(crate) fn here(&self, written: &Written) -> Here {
+        let mut all = self.list();
+        all.reverse();
+        all.retain(|one| one.kept.place.chat == written.place.chat);
+        let open: Vec<_> = all
+            .iter()
+            .map(|one| route::Open {
+                session: one.kept.number,
+                place: one.kept.place.clone(),
+                messages: vec![one.kept.anchor.clone()]
+                    .into_iter()
+                    .chain(one.kept.card.clone())
+                    .collect(),
+            })
+            .collect();
+        if let route::Route::Session(number) = route::route(written, &[], &open) {
+            return Here::One(number);
+        }
+        if written.place.thread.is_some() {
+            return Here::None;
+        }
+        if written.parent.is_some() {
+            return Here::Nobodys;
+        }
+        let running: Vec<_> = all
+            .iter()
+            .filter(|one| one.status != Status::Idle)
+            .collect();
+        match (running.as_slice(), all.as_slice()) {
+            ([one], _) => Here::One(one.kept.number),
+            ([], [only]) => Here::One(only.kept.number),
+            ([], []) => Here::None,
+            _ => Here::Several,
+        }
+    }
+
+    /// The topic of the session whose first message this hangs on, where the
+    /// message itself names no topic.
+    pub(crate) fn topic_of(&self, written: &Written) -> Option<Place> {
+        let root = written.root.as_ref()?;
+        if written.place.thread.is_some() {
+            return None;
+        }
+        let entries = self.lock();
+        let here = |kept: &KeptSession| kept.place.chat == written.place.chat;
+        let mut entries = entries.values();
+        let found = entries.find(|entry| entry.root.as_ref() == Some(root) && here(&entry.kept))?;
+        Some(found.kept.place.clone())
+    }
+
+    /// Whether a session lives in this very thread, or this replies to what it
+    /// shows.
+    pub(crate) fn is_about_one(&self, written: &Written) -> bool {
+        let replied = [&written.parent, &written.root];
+        let is_reply_to = |id: &MessageId| replied.contains(&&Some(id.clone()));
+        self.lock().values().map(|entry| &entry.kept).any(|kept| {
+            (written.place.thread.is_some() && kept.place == written.place)
+                || is_reply_to(&kept.anchor)
+                || kept.card.as_ref().is_some_and(is_reply_to)
+        })
+    }
+
+    /// Whether a session that waits lives exactly here, for commands that are
+    /// carried out elsewhere and cancel its wait.
+    pub(crate) fn awake_at(&self, place: &Place) -> Option<i64> {
+        let book = self.lock();
+        let found = book
+            .values()
+            .find(|entry| entry.owner.is_some() && entry.kept.place == *place);
+        found.map(|entry| entry.kept.number)
+    }
+
+    /// Tells a session to stop what it does; false when it does nothing.
+    pub(crate) fn stop_task(&self, number: i64) -> bool {
+        let book = self.lock();
+        let Some(entry) = book.get(&number) else {
+            return false;
+        };
+        let owner = entry
+            .owner
+            .as_ref()
+            .filter(|_| entry.status != Status::Idle);
+        let order = Order::Command(state::Order::Stop);
+        owner.is_some_and(|owner| owner.try_send(order).is_ok())
+    }
+
+    fn change(&self, number: i64, change: impl FnOnce(&mut Entry)) -> Option<KeptSession> {
+        let mut book = self.lock();
+        let entry = book.get_mut(&number)?;
+        change(entry);
+        Some(entry.kept.clone())
+    }
+
+    /// Lets an owner go, unless an order came meanwhile.
+    fn retire(&self, number: i64, orders: &mpsc::Receiver<Order>) -> bool {
+        let mut book = self.lock();
+        let quiet = orders.is_empty();
+        if quiet && let Some(entry) = book.get_mut(&number) {
+            entry.owner = None;
+            entry.status = Status::Idle;
+        }
+        quiet
+    }
+
+    fn add(&self, kept: KeptSession) {
+        let mut book = self.lock();
+        if book.len() >= MAX_KNOWN {
+            let oldest = book
+                .values()
+                .filter(|entry| entry.owner.is_none())
+                .min_by_key(|entry| entry.kept.used_at)
+                .map(|entry| entry.kept.number);
+            if let Some(oldest) = oldest {
+                book.remove(&oldest);
+            }
+        }
+        let entry = Entry {
+            status: Status::Idle,
+            owner: None,
+            root: None,
+            kept,
+        };
+        book.insert(entry.kept.number, entry);
+    }
+
+    /// Ends every task so that its card says why, in bounded time.
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(STOP_WITHIN, self.tasks.wait())
+            .await
+            .is_err()
+        {
+            warn!("sessions were still being ended when time was up");
+        }
+    }
+}
+
+/// Takes up the sessions of the last run. Those that ran then get their ending.
+pub(crate) async fn restore(parts: &Arc<Parts>) {
+    files::remove_all(parts).await;
+    let kept = match parts.store.run(crate::store::Db::sessions).await {
+        Ok(kept) => kept,
+        Err(why) => {
+            warn!("the sessions of the last run cannot be read: {why}");
+            return;
+        }
+    };
+    for mut kept in kept {
+        let number = kept.number;
+        let card = kept.card.take();
+        let (ran, agent) = (kept.saved.running || card.is_some(), kept.agent);
+        kept.saved.running = false;
+        kept.saved.asks.clear();
+        parts.sessions.add(kept.clone());
+        if !ran {
+            continue;
+        }
+        keep(parts, kept).await;
+        let voice = Voice::start(parts, number, card);
+        voice.ended(progress::End::Restarted, None);
+        let text = crate::wording::session::notice(&state::Notice::Restarted, agent);
+        voice.text(text.get(parts.config.lang).to_owned());
+        info!(session = number, "a task was cut off by the last stop");
+    }
+}
+
+/// Makes the card of an ask true that the last run may have sent without
+/// learning where it is.
+pub(crate) async fn recall(parts: Arc<Parts>, request: Arc<Request>) {
+    let all = parts.sessions.list();
+    let mut of_session = all
+        .into_iter()
+        .filter(|one| request.origin.session.as_ref() == Some(&one.kept.saved.conversation));
+    if let Some(Listed { kept, .. }) = of_session.next() {
+        let target = courier::Target::Thread {
+            anchor: kept.anchor,
+            place: kept.place,
+        };
+        courier::recall(&parts, &request, &target).await;
+    }
+}
+
+fn limits(parts: &Parts) -> Limits {
+    let settings = &parts.config.sessions;
+    Limits {
+        question: millis(settings.question_timeout),
+        approval: millis(settings.tool_timeout),
+        quiet: millis(settings.task_timeout),
+        slack: SLACK,
+        ..Limits::default()
+    }
+}
+
+/// The project of a session, as the settings name it now.
+fn project(parts: &Parts, number: i64) -> Option<Project> {
+    let name = parts.sessions.find(number)?.kept.project;
+    parts.config.sessions.projects.find(&name).cloned()
+}
+
+/// Hands an order to a session's owner, waking it if it sleeps.
+pub(crate) fn order(parts: &Arc<Parts>, number: i64, order: Order) -> Result<(), Text> {
+    let Some(project) = project(parts, number) else {
+        return Err(words::PROJECT_UNKNOWN);
+    };
+    let mut book = parts.sessions.lock();
+    let awake = book.values().filter(|entry| entry.owner.is_some()).count();
+    let entry = book.get_mut(&number).ok_or(words::NO_SUCH_SESSION)?;
+    entry.kept.used_at = parts.now();
+    if let Some(owner) = &entry.owner {
+        return owner.try_send(order).map_err(|_| words::BUSY);
+    }
+    if awake >= MAX_AWAKE {
+        return Err(words::TOO_MANY_SESSIONS);
+    }
+    let (orders, inbox) = mpsc::channel(MAX_ORDERS);
+    orders.try_send(order).map_err(|_| words::BUSY)?;
+    entry.owner = Some(orders);
+    let (session, _) = Session::restored(entry.kept.saved.clone(), limits(parts));
+    let (card, agent) = (entry.kept.card.clone(), entry.kept.agent);
+    drop(book);
+    let voice = Voice::start(parts, number, card);
+    let owner = Owner::new(
+        Arc::clone(parts),
+        number,
+        (project, agent),
+        session,
+        inbox,
+        voice,
+    );
+    let stop = parts.sessions.stop.clone();
+    parts.sessions.tasks.spawn(owner.run(stop));
+    Ok(())
+}
+
+/// Gives a session a new place: the thread of the message that asked for it.
+pub(crate) async fn move_to(parts: &Parts, number: i64, place: Place, sent: Sent) {
+    let now = parts.now();
+    let moved = parts.sessions.change(number, |entry| {
+        entry.kept.place = place;
+        entry.kept.anchor = sent.message_id;
+        entry.root = sent.root;
+        entry.kept.used_at = now;
+    });
+    if let Some(kept) = moved {
+        keep(parts, kept).await;
+    }
+}
+
+async fn keep(parts: &Parts, kept: KeptSession) {
+    if let Err(why) = parts.store.run(move |db| db.save_session(&kept)).await {
+        warn!("a session was not kept, a restart would lose it: {why}");
+    }
+}
+
+/// A random id in the form Claude Code takes for a session.
+fn uuid() -> String {
+    let bits: u128 = rand::random();
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    parts.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ChatId;
+    use crate::sessions::agent::Agent;
+    use crate::sessions::state::Saved;
+    use crate::talk::Mode;
+
+    fn place(thread: Option<&str>) -> Place {
+        Place {
+            chat: ChatId::parse("oc_1").unwrap(),
+            thread: thread.map(str::to_owned),
+        }
+    }
+
+    fn written(thread: Option<&str>) -> Written {
+        Written {
+            place: place(thread),
+            parent: None,
+            root: None,
+        }
+    }
+
+    fn kept(number: i64, thread: Option<&str>) -> KeptSession {
+        KeptSession {
+            number,
+            saved: Saved {
+                conversation: SessionId::parse(&uuid()).unwrap(),
+                begun: false,
+                mode: Mode::Default,
+                running: false,
+                asks: Vec::new(),
+            },
+            agent: Agent::Claude,
+            home: None,
+            project: "shop".to_owned(),
+            title: String::new(),
+            place: place(thread),
+            anchor: MessageId::parse(&format!("om_{number}")).unwrap(),
+            card: None,
+            began_at: number,
+            used_at: number,
+        }
+    }
+
+    #[test]
+    fn words_find_the_session_of_their_thread_or_the_one_that_matters_in_the_chat() {
+        let sessions = Sessions::default();
+        assert_eq!(sessions.here(&written(None)), Here::None);
+        sessions.add(kept(1, Some("a")));
+        sessions.add(kept(2, Some("b")));
+        assert_eq!(sessions.here(&written(Some("a"))), Here::One(1));
+        assert_eq!(sessions.here(&written(Some("c"))), Here::None);
+        assert_eq!(
+            sessions.here(&written(None)),
+            Here::Several,
+            "never the newest"
+        );
+        sessions.change(1, |entry| entry.status = Status::Executing);
+        assert_eq!(
+            sessions.here(&written(None)),
+            Here::One(1),
+            "the one that runs"
+        );
+        sessions.change(2, |entry| entry.status = Status::WaitingForInput);
+        assert_eq!(sessions.here(&written(None)), Here::Several);
+        let mut reply = written(None);
+        reply.parent = MessageId::parse("om_2").ok();
+        assert_eq!(
+            sessions.here(&reply),
+            Here::One(2),
+            "a reply names its session"
+        );
+        reply.parent = MessageId::parse("om_99").ok();
+        assert_eq!(sessions.here(&reply), Here::Nobodys);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_sleeper_goes() {
+        let sessions = Sessions::default();
+        for number in 0..300 {
+            sessions.add(kept(number, None));
+        }
+        assert_eq!(sessions.list().len(), MAX_KNOWN);
+        assert!(sessions.find(0).is_none() && sessions.find(299).is_some());
+    }
+
+    #[test]
+    fn a_uuid_has_the_form_that_is_asked_for() {
+        let made = uuid();
+        assert_eq!(made.len(), 36);
+        assert_eq!(&made[14..15], "4");
+        assert!(matches!(&made[19..20], "8" | "9" | "a" | "b"), "{made}");
+        assert_ne!(made, uuid());
+    }
+}

@@ -1,0 +1,160 @@
+//! How a session begins: by the words of a chat, or taken over from a terminal.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use tracing::{debug, info, warn};
+
+use super::{Order, files, keep, order, uuid, voice};
+use crate::daemon::cards::courier::{self, To};
+use crate::daemon::parts::Parts;
+use crate::feishu::messages::Sent;
+use crate::ids::{ChatId, MessageId, SessionId};
+use crate::sessions::agent::Agent;
+use crate::sessions::command::Project;
+use crate::sessions::route::Place;
+use crate::sessions::state::Saved;
+use crate::store::KeptSession;
+use crate::talk::Mode;
+use crate::text::Text;
+use crate::text::clean;
+use crate::wording::task as words;
+
+const MAX_TITLE: usize = 60;
+
+/// Where a new session begins.
+pub(crate) struct Birthplace {
+    pub(crate) chat: ChatId,
+    pub(crate) thread: Option<String>,
+    /// The message that asked for it.
+    pub(crate) message: MessageId,
+}
+
+/// What a session begins with.
+pub(crate) struct Opening<'a> {
+    pub(crate) agent: Agent,
+    /// The conversation that goes on, if it is not a new one.
+    pub(crate) conversation: Option<SessionId>,
+    /// The home of Codex's that holds it.
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) words: &'a str,
+    pub(crate) files: &'a [files::Sent],
+}
+
+/// Starts a session: keeps it, shows its card, and gives it its first words.
+/// Says what of them is missing.
+pub(crate) async fn begin(
+    parts: &Arc<Parts>,
+    project: &Project,
+    birthplace: Birthplace,
+    opening: Opening<'_>,
+) -> Result<Option<Text>, Text> {
+    let prompt = opening.words;
+    let mut kept = new(parts, project, birthplace, &opening).await?;
+    let files::Attached {
+        words: prompt,
+        told,
+    } = files::attach(parts, kept.number, opening.files, prompt).await;
+    let sent = first_card(parts, &kept)
+        .await
+        .map_err(|()| words::FEISHU_FAILED)?;
+    kept.place.thread = sent.thread.or(kept.place.thread);
+    kept.anchor = sent.message_id.clone();
+    kept.card = Some(sent.message_id);
+    let number = kept.number;
+    parts.sessions.add(kept.clone());
+    parts
+        .sessions
+        .change(number, |entry| entry.root = sent.root);
+    voice::remember(parts, &kept, &kept.anchor).await;
+    keep(parts, kept).await;
+    info!(session = number, project = %project.name, "a session begins");
+    order(parts, number, Order::Text(prompt))?;
+    Ok(told)
+}
+
+/// Keeps a session that has not begun yet, under a number of its own.
+async fn new(
+    parts: &Parts,
+    project: &Project,
+    birthplace: Birthplace,
+    opening: &Opening<'_>,
+) -> Result<KeptSession, Text> {
+    if opening.agent == Agent::Codex && parts.config.codex_homes.is_empty() {
+        return Err(words::CODEX_OFF);
+    }
+    let begun = opening.conversation.is_some();
+    let conversation = match opening.conversation.clone() {
+        Some(known) if parts.sessions.of_conversation(&known).is_some() => {
+            return Err(words::ALREADY_HERE);
+        }
+        Some(known) => known,
+        None => SessionId::parse(&uuid()).expect("a uuid is an id"),
+    };
+    let now = parts.now();
+    let mut kept = KeptSession {
+        number: 0,
+        saved: Saved {
+            conversation,
+            begun,
+            mode: Mode::Default,
+            running: false,
+            asks: Vec::new(),
+        },
+        agent: opening.agent,
+        home: opening.home.clone(),
+        project: project.name.clone(),
+        title: clean(opening.words, MAX_TITLE),
+        place: Place {
+            chat: birthplace.chat,
+            thread: birthplace.thread,
+        },
+        anchor: birthplace.message,
+        card: None,
+        began_at: now,
+        used_at: now,
+    };
+    let row = kept.clone();
+    kept.number = match parts.store.run(move |db| db.add_session(&row)).await {
+        Ok(number) => number,
+        Err(why) => {
+            warn!("a session could not be kept: {why}");
+            return Err(words::FEISHU_FAILED);
+        }
+    };
+    Ok(kept)
+}
+
+/// Takes a session of a terminal into the chat; its next words come from there.
+/// Its number.
+pub(crate) async fn adopt(
+    parts: &Parts,
+    project: &Project,
+    birthplace: Birthplace,
+    opening: Opening<'_>,
+) -> Result<i64, Text> {
+    let kept = new(parts, project, birthplace, &opening).await?;
+    let number = kept.number;
+    parts.sessions.add(kept);
+    info!(session = number, project = %project.name, "a terminal's session is taken over");
+    Ok(number)
+}
+
+/// In a thread of its own where the chat has threads.
+async fn first_card(parts: &Parts, kept: &KeptSession) -> Result<Sent, ()> {
+    let card = voice::running_card(parts, kept, None);
+    let messages = parts.courier.messages().ok_or(())?;
+    let (anchor, chat) = (&kept.anchor, &kept.place.chat);
+    let reply = |in_thread| To::Reply {
+        anchor,
+        chat,
+        in_thread,
+    };
+    let uuid = format!("new-{anchor}");
+    match courier::say(parts, messages, reply(true), &card, &uuid).await {
+        Ok(sent) => return Ok(sent),
+        Err(why) => debug!("no thread for a session: {why}"),
+    }
+    let uuid = format!("bare-{anchor}");
+    let sent = courier::say(parts, messages, reply(false), &card, &uuid).await;
+    sent.map_err(|why| warn!("a session's card could not be sent: {why}"))
+}

@@ -1,0 +1,311 @@
+//! What a session says in its chat, in order: its progress card, its notices,
+//! its answer. A slow Feishu delays the words, never the session.
+
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use super::keep;
+use crate::cards::markdown;
+use crate::cards::progress::{self, End, Task};
+use crate::daemon::cards::courier::{self, Drawn};
+use crate::daemon::parts::Parts;
+use crate::feishu::error::ApiError;
+use crate::feishu::messages::{Content, Sent};
+use crate::ids::MessageId;
+use crate::sessions::progress::View;
+use crate::store::{About, KeptSession};
+use crate::wording::need::Need;
+use crate::wording::task as words;
+
+/// Things to say that may wait; progress is left out before anything else.
+const MAX_WAITING: usize = 256;
+const TRIES: u32 = 6;
+/// An answer waits for Feishu for about a day.
+const ANSWER_TRIES: u32 = 2_880;
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(30);
+
+/// The way to say something; the words end with the last of them.
+#[derive(Clone)]
+pub(super) struct Voice(mpsc::Sender<Said>);
+
+enum Said {
+    Progress(View),
+    Ended(End, Option<View>),
+    Answer(String),
+    Text(String),
+}
+
+impl Voice {
+    /// `card` shows the task that is about to run, or ran last.
+    pub(super) fn start(parts: &Arc<Parts>, number: i64, card: Option<MessageId>) -> Self {
+        let (voice, said) = mpsc::channel(MAX_WAITING);
+        let speaker = Speaker {
+            parts: Arc::clone(parts),
+            number,
+            card,
+            view: None,
+        };
+        parts.sessions.tasks.spawn(speaker.run(said));
+        Self(voice)
+    }
+
+    pub(super) fn progress(&self, view: View) {
+        // The next one says more.
+        let _ = self.0.try_send(Said::Progress(view));
+    }
+
+    pub(super) fn ended(&self, end: End, view: Option<View>) {
+        self.say(Said::Ended(end, view));
+    }
+
+    pub(super) fn answer(&self, text: String) {
+        self.say(Said::Answer(text));
+    }
+
+    pub(super) fn text(&self, text: String) {
+        self.say(Said::Text(text));
+    }
+
+    fn say(&self, said: Said) {
+        if self.0.try_send(said).is_err() {
+            warn!("a session's words were lost: too many wait");
+        }
+    }
+}
+
+/// Why words did not go out.
+enum Unsaid {
+    /// Feishu takes offence at what they are, not at when or where.
+    Refused(ApiError),
+    /// It takes nothing there, or none at all.
+    Lost,
+    /// The daemon ends.
+    Stopped,
+}
+
+struct Speaker {
+    parts: Arc<Parts>,
+    number: i64,
+    card: Option<MessageId>,
+    view: Option<View>,
+}
+
+impl Speaker {
+    async fn run(mut self, mut said: mpsc::Receiver<Said>) {
+        while let Some(next) = said.recv().await {
+            match next {
+                // Whatever waits behind it is newer.
+                Said::Progress(view) if self.card.is_some() && !said.is_empty() => {
+                    self.view = Some(view);
+                }
+                Said::Progress(view) => self.show(view).await,
+                Said::Ended(end, view) => self.end(end, view).await,
+                Said::Answer(text) => self.answer(&text).await,
+                Said::Text(text) => {
+                    self.send(Content::Text(text)).await;
+                }
+            }
+        }
+    }
+
+    fn kept(&self) -> Option<KeptSession> {
+        Some(self.parts.sessions.find(self.number)?.kept)
+    }
+
+    async fn show(&mut self, view: View) {
+        let Some(kept) = self.kept() else { return };
+        let card = running_card(&self.parts, &kept, Some(&view));
+        self.view = Some(view);
+        if let Some(message) = self.card.clone() {
+            let card = courier::laid_out(&self.parts, &card);
+            if let Some(messages) = self.parts.courier.messages()
+                && let Err(why) = messages.patch(&message, card.to_string().into()).await
+            {
+                debug!("progress was not shown: {why}");
+            }
+        } else {
+            let sent = self.send_card(&card).await;
+            self.adopt(sent.map(|sent| sent.message_id)).await;
+        }
+    }
+
+    async fn end(&mut self, end: End, view: Option<View>) {
+        let view = view.or_else(|| self.view.take());
+        self.view = None;
+        let (Some(message), Some(kept)) = (self.card.take(), self.kept()) else {
+            return;
+        };
+        let lang = self.parts.config.lang;
+        let card = with_task(&self.parts, &kept, view.as_ref(), |task| {
+            progress::ended(task, end, lang)
+        });
+        let card: Drawn = card.to_string().into();
+        if self.parts.sessions.stop.is_cancelled() {
+            // The daemon stops; what is only queued waits for the next one.
+            if let Some(messages) = self.parts.courier.messages()
+                && let Err(why) = messages.patch(&message, Arc::clone(&card)).await
+            {
+                debug!("a task's ending is shown at the next start: {why}");
+            }
+        }
+        courier::queue_edit(&self.parts, message, card.into(), Duration::ZERO).await;
+        self.adopt(None).await;
+    }
+
+    /// Remembers which card shows the task, also over a restart.
+    async fn adopt(&mut self, card: Option<MessageId>) {
+        self.card.clone_from(&card);
+        let changed = self
+            .parts
+            .sessions
+            .change(self.number, |entry| entry.kept.card = card);
+        if let Some(kept) = changed {
+            keep(&self.parts, kept).await;
+        }
+    }
+
+    async fn answer(&mut self, text: &str) {
+        let Some(kept) = self.kept() else { return };
+        let lang = self.parts.config.lang;
+        let markdown::Answer { pieces, left_out } =
+            markdown::answer(text, markdown::Limits::default());
+        let last = pieces.len().saturating_sub(1);
+        for (n, piece) in pieces.iter().enumerate() {
+            let left_out = if n == last { left_out } else { 0 };
+            let card = with_task(&self.parts, &kept, None, |task| {
+                progress::answer(task, piece, left_out, lang)
+            });
+            self.answer_piece(card, piece).await;
+        }
+    }
+
+    /// A piece whose card Feishu refuses is said as text: no answer is lost in
+    /// silence.
+    async fn answer_piece(&self, card: Value, piece: &str) {
+        let mut said = self.try_send(Content::Card(card), ANSWER_TRIES).await;
+        if let Err(Unsaid::Refused(_)) = said {
+            let text = Content::Text(piece.to_owned());
+            said = self.try_send(text, ANSWER_TRIES).await;
+        }
+        let told = match said {
+            Ok(_) | Err(Unsaid::Stopped) => return,
+            Err(Unsaid::Refused(_)) => words::ANSWER_REFUSED,
+            Err(Unsaid::Lost) => words::answer_lost(self.number),
+        };
+        let told = told.get(self.parts.config.lang).to_owned();
+        if self.send(Content::Text(told.clone())).await.is_none() {
+            // Nothing can be said where the session is.
+            let uuid = format!("s{}-lost-{}", self.number, self.parts.now());
+            courier::tell(&self.parts, Content::Text(told), &uuid).await;
+        }
+    }
+
+    /// Into the session's thread, however long Feishu is busy, within reason.
+    async fn send(&self, content: Content) -> Option<Sent> {
+        self.try_send(content, TRIES).await.ok()
+    }
+
+    /// A card that Feishu refuses comes in the plainest layout.
+    async fn send_card(&self, card: &Value) -> Option<Sent> {
+        let parts = &self.parts;
+        let laid_out = Content::Card(courier::laid_out(parts, card));
+        match self.try_send(laid_out, TRIES).await {
+            Err(Unsaid::Refused(why)) if courier::is_layout(&why) => {
+                let plain = Content::Card(courier::plain(parts, card));
+                let sent = self.send(plain).await?;
+                courier::needed(parts, Need::Plain, &why).await;
+                Some(sent)
+            }
+            sent => sent.ok(),
+        }
+    }
+
+    async fn try_send(&self, content: Content, tries: u32) -> Result<Sent, Unsaid> {
+        let kept = self.kept().ok_or(Unsaid::Lost)?;
+        let uuid = format!("s{}-{:016x}", self.number, rand::random::<u64>());
+        let in_thread = kept.place.thread.is_some();
+        let messages = self.parts.courier.messages().ok_or(Unsaid::Lost)?;
+        for attempt in 0..tries {
+            let sent = messages
+                .reply(
+                    &kept.anchor,
+                    Some(&kept.place.chat),
+                    &content,
+                    in_thread,
+                    &uuid,
+                )
+                .await;
+            match sent {
+                Ok(sent) => {
+                    remember(&self.parts, &kept, &sent.message_id).await;
+                    return Ok(sent);
+                }
+                Err(why) if why.is_retryable() || courier::is_a_hiccup(&why) && attempt == 0 => {
+                    let grown = RETRY_FIRST * 2_u32.saturating_pow(attempt);
+                    let wait = why.retry_after().unwrap_or(grown).min(RETRY_MOST);
+                    debug!("a session speaks later: {why}");
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = self.parts.sessions.stop.cancelled() => return Err(Unsaid::Stopped),
+                    }
+                }
+                Err(why) => {
+                    warn!("a session could not speak: {why}");
+                    let refused = matches!(why, ApiError::Content { .. });
+                    return Err(if refused {
+                        Unsaid::Refused(why)
+                    } else {
+                        Unsaid::Lost
+                    });
+                }
+            }
+        }
+        warn!("a session could not speak: Feishu stayed away");
+        Err(Unsaid::Lost)
+    }
+}
+
+/// A reply to what a session said is for that session.
+pub(super) async fn remember(parts: &Parts, kept: &KeptSession, message: &MessageId) {
+    let about = About {
+        session: kept.saved.conversation.clone(),
+        project: kept.project.clone(),
+    };
+    let (message, now) = (message.clone(), parts.now());
+    let noted = parts
+        .store
+        .run(move |db| db.notice_sent(&message, &about, now));
+    if let Err(why) = noted.await {
+        debug!("whose a message is was not kept: {why}");
+    }
+}
+
+pub(super) fn running_card(parts: &Parts, kept: &KeptSession, view: Option<&View>) -> Value {
+    let stop = parts.stop_button(kept.number);
+    with_task(parts, kept, view, |task| {
+        progress::running(task, &stop, parts.config.lang)
+    })
+}
+
+fn with_task(
+    parts: &Parts,
+    kept: &KeptSession,
+    view: Option<&View>,
+    show: impl FnOnce(&Task<'_>) -> Value,
+) -> Value {
+    show(&Task {
+        number: kept.number,
+        title: &kept.title,
+        project: &kept.project,
+        agent: kept.agent,
+        machine: &parts.machine.name,
+        conversation: &kept.saved.conversation,
+        mode: kept.saved.mode.as_str(),
+        unguarded: parts.config.sessions.bypass,
+        view,
+    })
+}

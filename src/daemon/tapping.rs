@@ -1,0 +1,6 @@
+//! What people tap: the push to its answer, the card's buttons, the webhook mode's
+//! pages.
+
+pub(crate) mod clicks;
+pub(crate) mod dispatch;
+pub(crate) mod pages;

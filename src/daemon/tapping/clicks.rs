@@ -1,0 +1,440 @@
+//! A tap on a card: who tapped, whether the button is ours and on which
+//! machine its request lives, and what the person sees.
+
+mod past;
+mod shown;
+mod steered;
+
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Instant;
+use tracing::warn;
+
+use self::past::past;
+pub(crate) use self::shown::Shown;
+use self::shown::rendered;
+use self::steered::steered;
+use crate::approvals::action::Action as Choice;
+use crate::approvals::request::{Operator, Reach, Request};
+use crate::cards::{self, Action, REASON_FIELD, choice};
+use crate::daemon::asking::flood;
+use crate::daemon::cards::courier;
+use crate::daemon::cards::sure;
+use crate::daemon::deciding::answers::{answered, readable};
+use crate::daemon::deciding::decision::{carry_out, claim};
+use crate::daemon::deciding::undo;
+use crate::daemon::known::journal;
+use crate::daemon::known::offers;
+use crate::daemon::machines::peers;
+use crate::daemon::parts::Parts;
+use crate::feishu::event::{Click, Head, Person};
+use crate::feishu::messages::Content;
+use crate::gateway::route::{Route, route};
+use crate::ids::{EventId, RequestId};
+use crate::sessions::questions;
+use crate::wording::Toast;
+
+/// The action of every button on a question's card.
+pub(crate) const ANSWER: &str = "answer";
+
+/// The action of the button that stops a session's task.
+pub(crate) const STOP: &str = "stop";
+
+/// The action of a button that says what words are for.
+pub(crate) const PICK: &str = "pick";
+
+/// The field of a button whose request went out whole before its card.
+pub(crate) const WHOLE: &str = "whole";
+
+pub(crate) async fn answer(parts: &Arc<Parts>, click: Click) -> Vec<u8> {
+    if let Some(message) = &click.message {
+        parts.courier.under_way.began(message);
+    }
+    let Some(event) = click.head.event_id.clone() else {
+        return work_out(parts, &click).await;
+    };
+    let slot = parts.recent.slot(&event, parts.now());
+    slot.get_or_init(|| work_out(parts, &click)).await.clone()
+}
+
+async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
+    let since = Instant::now();
+    let shown = judge(parts, click).await;
+    parts.figures.reply.note(since.elapsed());
+    rendered(parts, click, shown)
+}
+
+/// What a button says.
+struct Tap {
+    request: RequestId,
+    wanted: Wanted,
+    sealed: bool,
+    /// Its card came after the whole input, by its seal.
+    whole: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Permission(Action),
+    /// A question's button; a form's submit names none.
+    Answer(Option<questions::Tap>),
+    /// The task of this session is to stop.
+    Stop(i64),
+    /// What the words of the message that the request names are for.
+    Pick(usize),
+    /// A list of gathered requests, or one on it.
+    Gathered(flood::Tap),
+}
+
+/// What takes long, or seldom happens, is made on the heap when it happens:
+/// every tap carries the room for all it might have to wait for.
+async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
+    if !is_ours(parts, click) {
+        return Toast::Invalid.into();
+    }
+    let Some(tap) = read(parts, click).await else {
+        return Toast::Invalid.into();
+    };
+    match route(&click.value, tap.sealed, parts.here()) {
+        Route::Ours => judge_here(parts, click, tap).await,
+        Route::Forward { .. } if is_stale(parts, click) => Toast::Stale.into(),
+        Route::Forward { to, sealed } => {
+            Box::pin(peers::forward(parts, click, &tap.request, to, sealed)).await
+        }
+        Route::Elsewhere { machine } => Toast::OtherMachine { machine }.into(),
+        Route::Invalid => Toast::Invalid.into(),
+    }
+}
+
+/// A click another machine of ours received for a request of this one.
+pub(crate) async fn judge_forwarded(parts: &Arc<Parts>, click: &Click) -> Shown {
+    let Some(tap) = read(parts, click).await else {
+        return Toast::Invalid.into();
+    };
+    let shown = judge_here(parts, click, tap).await;
+    if let Shown::Effect(outcome, ..) = shown {
+        return Shown::Again(outcome, rendered(parts, click, shown));
+    }
+    shown
+}
+
+fn is_stale(parts: &Parts, click: &Click) -> bool {
+    let ahead = parts.their_clock.ahead();
+    let is_stale = |created| parts.freshness.is_stale(created, parts.now(), ahead);
+    click.head.created_ms.is_some_and(is_stale)
+}
+
+async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Shown {
+    if matches!(tap.wanted, Wanted::Stop(_) | Wanted::Pick(_)) {
+        return Box::pin(steered(parts, click, &tap)).await;
+    }
+    let operator = parts.approver(&click.by);
+    let operator = operator.or_else(|| parts.addressee(&tap.request, &click.by));
+    let Some(operator) = operator else {
+        return Box::pin(stranger(parts, click, &tap)).await;
+    };
+    let now = parts.now();
+    if is_stale(parts, click) {
+        return Toast::Stale.into();
+    }
+    if let Wanted::Gathered(wanted) = tap.wanted {
+        if !tap.sealed {
+            return Toast::Invalid.into();
+        }
+        return flood::tapped(parts, click, &tap.request, wanted, operator);
+    }
+    if tap.wanted == Wanted::Permission(Action::Undo) {
+        return Box::pin(undo::undo(
+            parts,
+            &tap.request,
+            tap.sealed,
+            &operator,
+            click.message.as_ref(),
+        ))
+        .await;
+    }
+    let Some(request) = parts.desk.find(&tap.request) else {
+        return past(parts, click, &tap, now).await;
+    };
+    if tap.sealed && sure::is_sure(&click.value) && !asked_here(parts, click, &tap.request).await {
+        return Toast::AskAnew.into();
+    }
+    if !tap.sealed || !names_its_card(parts, click, &tap.request).await {
+        warn!(request = %tap.request, "refused a button that nod did not make");
+        return Toast::Invalid.into();
+    }
+    let known = parts.courier.sent_whole(&tap.request);
+    let whole = if tap.whole { Some(true) } else { known };
+    let chosen = match (questions::of(&request.tool, &request.input), tap.wanted) {
+        (Some((ask, _)), Wanted::Answer(button)) => {
+            answered(&ask, button, click).and_then(|choice| readable(&request, &ask, choice, whole))
+        }
+        // A card without the question's words still takes a refusal.
+        (_, Wanted::Permission(action @ (Action::Deny | Action::DenyWith | Action::Interrupt)))
+        | (None, Wanted::Permission(action)) => {
+            Box::pin(wanted(&request, action, click, whole)).await
+        }
+        (Some(_), Wanted::Permission(_))
+        | (None, Wanted::Answer(_))
+        | (_, Wanted::Stop(_) | Wanted::Pick(_) | Wanted::Gathered(_)) => Err(Toast::Invalid),
+    };
+    let action = match chosen {
+        Ok(action) => action,
+        Err(toast) => return toast.into(),
+    };
+    if sure::asks(&click.value) {
+        return sure::ask(parts, click, request, whole == Some(true));
+    }
+    Box::pin(decided(parts, click, &tap.request, action, operator)).await
+}
+
+async fn decided(
+    parts: &Parts,
+    click: &Click,
+    id: &RequestId,
+    action: Choice,
+    by: Operator,
+) -> Shown {
+    match claim(parts, id, action, by).await {
+        Ok(claim) => carry_out(parts, click, claim).await,
+        Err(toast) => true_face(parts, click, id, toast),
+    }
+}
+
+/// A refusal with the card as it should be, where that is known: the edit that
+/// should have made it so may have failed, or came while this tap was under
+/// way, and Feishu takes such an edit back.
+fn true_face(parts: &Parts, click: &Click, id: &RequestId, toast: Toast) -> Shown {
+    let edited = || parts.courier.face(click.message.as_ref()?);
+    match courier::decided_card(parts, id).or_else(edited) {
+        Some(card) => Shown::WithCard(toast, card),
+        None => Shown::Toast(toast),
+    }
+}
+
+/// Only a card in a chat of this app counts, also pinned on top of it; not a
+/// preview or a copy.
+fn is_ours(parts: &Parts, click: &Click) -> bool {
+    let hosts = ["im_message", "im_top_notice"];
+    let in_chat = click
+        .host
+        .as_ref()
+        .is_none_or(|host| hosts.contains(&host.as_str()));
+    parts.is_of_our_app(&click.head) && in_chat && click.delivery_type.is_none()
+}
+
+/// Reads the button's value, or finds it by the card and the button's name for
+/// clients that drop the value of a form's button.
+async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
+    let text = |field: &str| click.value.get(field)?.as_str();
+    if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
+        let wanted = if action == ANSWER {
+            Wanted::Answer(text("tap").and_then(questions::Tap::parse))
+        } else if action == STOP {
+            Wanted::Stop(click.value.get("session")?.as_i64()?)
+        } else if action == PICK {
+            let number = click.value.get("pick")?.as_u64()?;
+            Wanted::Pick(usize::try_from(number).ok()?)
+        } else if action == flood::OPEN {
+            Wanted::Gathered(flood::Tap::Open)
+        } else if action == flood::DENY_ALL {
+            Wanted::Gathered(flood::Tap::DenyAll)
+        } else {
+            Wanted::Permission(Action::parse(action)?)
+        };
+        let sealed = parts.sealer.holds(&click.value);
+        return Some(Tap {
+            request: RequestId::parse(request).ok()?,
+            wanted,
+            sealed,
+            whole: sealed && click.value.get(WHOLE) == Some(&Value::Bool(true)),
+        });
+    }
+    let name = click.name.as_deref()?;
+    let is_empty = click.value.is_null()
+        || click
+            .value
+            .as_object()
+            .is_some_and(serde_json::Map::is_empty);
+    if let (true, Some(number), Some(message)) =
+        (is_empty, choice::number_of(name), click.message.as_ref())
+    {
+        return Some(Tap {
+            request: parts.drafts.shown_by(message)?,
+            wanted: Wanted::Pick(number),
+            sealed: true,
+            whole: false,
+        });
+    }
+    let permission = Action::ALL.into_iter().find(|a| a.button() == name);
+    let wanted = match permission {
+        Some(action) => Wanted::Permission(action),
+        None => Wanted::Answer(questions::submitted_by(name)?),
+    };
+    if !is_empty {
+        return None;
+    }
+    let soon = parts.courier.request_soon(click.message.as_ref()?);
+    Some(Tap {
+        request: Box::pin(soon).await?,
+        wanted,
+        sealed: true,
+        whole: false,
+    })
+}
+
+async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {
+    let id = click.by.id().map(|id| id.to_string());
+    let who = id.as_deref().unwrap_or("unknown");
+    warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
+    journal::turned_away(
+        parts,
+        "not_an_approver",
+        Some(&tap.request),
+        id.as_deref(),
+        click.head.event_id.as_ref(),
+    )
+    .await;
+    if parts.strangers.refused(who, parts.now()) {
+        let text = crate::wording::repeated_stranger(who);
+        let content = Content::Text(text.get(parts.config.lang).to_owned());
+        let uuid = format!("stranger-{}", parts.now());
+        courier::tell(parts, content, &uuid).await;
+    }
+    Toast::NotAnApprover.into()
+}
+
+/// A sealed value lifted onto another card must not decide: the click has to
+/// come from the message this request's card is.
+async fn names_its_card(parts: &Parts, click: &Click, id: &RequestId) -> bool {
+    let Some(message) = &click.message else {
+        return false;
+    };
+    if let Some(known) = parts.courier.message_of(id) {
+        return known == *message || Box::pin(parts.courier.asks_about(id, message)).await;
+    }
+    parts.courier.adopt(id, message);
+    true
+}
+
+/// Whether the card that was tapped is one that asked in this run.
+async fn asked_here(parts: &Parts, click: &Click, id: &RequestId) -> bool {
+    match &click.message {
+        Some(message) => Box::pin(parts.courier.asks_about(id, message)).await,
+        None => false,
+    }
+}
+
+/// The choice as the desk takes it, if it may still be offered: what the card
+/// said of a file is looked at again. `whole` says whether an input that does
+/// not fit the card is known to have gone out before.
+async fn wanted(
+    request: &Request,
+    action: Action,
+    click: &Click,
+    whole: Option<bool>,
+) -> Result<Choice, Toast> {
+    let reason = || {
+        let text = click.form.get(REASON_FIELD).and_then(Value::as_str);
+        text.map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    let deny = |interrupt| Choice::Deny {
+        reason: reason(),
+        interrupt,
+    };
+    match action {
+        Action::Deny | Action::DenyWith => return Ok(deny(false)),
+        Action::Interrupt => return Ok(deny(true)),
+        Action::Undo => return Err(Toast::Invalid),
+        Action::Allow | Action::Always | Action::Session | Action::Wider => {}
+    }
+    let offer = offers::of(request).await;
+    let choices = cards::permission::choices(request, &offer, whole == Some(true));
+    let offered = whole != Some(false) && choices.contains(&action);
+    let always = |rules| Reach::Always {
+        rules,
+        undone: false,
+    };
+    let reach = match action {
+        _ if !offered => None,
+        Action::Allow => Some(Reach::Once),
+        Action::Session => offer.session.ok().map(Reach::Session),
+        Action::Always => offer.always.ok().map(always),
+        Action::Wider => offer.wider.map(always),
+        Action::Deny | Action::DenyWith | Action::Interrupt | Action::Undo => None,
+    };
+    reach.map(Choice::Allow).ok_or(match action {
+        Action::Always | Action::Wider | Action::Session => Toast::AlwaysNotOffered,
+        _ => Toast::NotOffered,
+    })
+}
+
+/// Decides without a card's button: by a page of this machine, which shows the
+/// request whole, or for a callback service that knows only ids. Takes the same
+/// way as a click.
+pub(crate) async fn decide(
+    parts: &Parts,
+    id: &RequestId,
+    action: Action,
+    by: Operator,
+    reason: Option<String>,
+    event: Option<EventId>,
+    on_page: bool,
+) -> Shown {
+    let reason = reason.map(|text| (REASON_FIELD.to_owned(), Value::String(text)));
+    let click = Click {
+        head: Head {
+            event_id: event,
+            ..Head::default()
+        },
+        form: reason.into_iter().collect(),
+        ..no_click()
+    };
+    let Some(request) = parts.desk.find(id) else {
+        return past(parts, &click, &known(id, action), parts.now()).await;
+    };
+    if questions::of(&request.tool, &request.input).is_some() {
+        return Toast::NotOffered.into();
+    }
+    let known = parts.courier.sent_whole(id);
+    let whole = if on_page { Some(true) } else { known };
+    let choice = match wanted(&request, action, &click, whole).await {
+        Ok(choice) => choice,
+        Err(toast) => return toast.into(),
+    };
+    decided(parts, &click, id, choice, by).await
+}
+
+/// What became of a request; changes nothing. `None` while it waits.
+pub(crate) async fn became(parts: &Parts, id: &RequestId) -> Option<Shown> {
+    if parts.desk.find(id).is_some() {
+        return None;
+    }
+    let tap = known(id, Action::Deny);
+    Some(past(parts, &no_click(), &tap, parts.now()).await)
+}
+
+fn known(id: &RequestId, action: Action) -> Tap {
+    Tap {
+        request: id.clone(),
+        wanted: Wanted::Permission(action),
+        sealed: true,
+        whole: false,
+    }
+}
+
+fn no_click() -> Click {
+    Click {
+        head: Head::default(),
+        by: Person::default(),
+        value: Value::Null,
+        name: None,
+        form: serde_json::Map::new(),
+        message: None,
+        chat: None,
+        host: None,
+        delivery_type: None,
+    }
+}

@@ -1,0 +1,44 @@
+//! From a push to its answer. What is not ours to handle is acknowledged, so
+//! that Feishu does not repeat it.
+
+use prost::bytes::Bytes;
+use std::sync::Arc;
+use tracing::{debug, warn};
+
+use crate::daemon::parts::Parts;
+use crate::daemon::talking::inbox;
+use crate::daemon::tapping::clicks;
+use crate::feishu::event::{self, Push};
+use crate::feishu::link::Answer;
+
+pub(crate) async fn answer(parts: Arc<Parts>, payload: Bytes) -> Answer {
+    match event::parse(&payload) {
+        Push::Click(click) => Answer::Show(clicks::answer(&parts, *click).await),
+        Push::Message(message) if !parts.is_of_our_app(&message.head) => {
+            warn!("acknowledged and left alone a message to another app");
+            Answer::Done
+        }
+        Push::Message(message) => {
+            inbox::receive(&parts, *message, &payload).await;
+            Answer::Done
+        }
+        Push::Other { kind } => {
+            debug!(kind, "acknowledged an event nod does not use");
+            Answer::Done
+        }
+        // Whoever tapped would see an error on an answer without data.
+        Push::Unreadable { problem } if names_a_tap(&payload) => {
+            warn!("answered a tap that could not be read with nothing: {problem}");
+            Answer::Show(b"{}".to_vec())
+        }
+        Push::Unreadable { problem } => {
+            warn!("acknowledged a push that is no event: {problem}");
+            Answer::Done
+        }
+    }
+}
+
+fn names_a_tap(payload: &[u8]) -> bool {
+    let name = b"card.action.trigger";
+    payload.windows(name.len()).any(|part| part == name)
+}

@@ -1,0 +1,157 @@
+//! What `nod status` shows, as JSON. Of a waiting request only what its card's
+//! title says: never the tool's input.
+
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+use crate::approvals::request::Request;
+use crate::clock::Millis;
+use crate::daemon::cards::courier;
+use crate::daemon::known::figures::Summary;
+use crate::daemon::known::lock;
+use crate::daemon::parts::Parts;
+use crate::daemon::process::instance;
+use crate::feishu::link::Phase;
+use crate::sessions::state::Status;
+use crate::store::Health;
+use crate::text::Lang;
+
+const MAX_LISTED: usize = 20;
+
+pub(crate) fn report(parts: &Parts) -> Value {
+    let view = parts.link.borrow().clone();
+    let now = Instant::now();
+    let (state, since, cause, retry) = match &view.phase {
+        Phase::Up { since } => (
+            "connected",
+            Some(now.saturating_duration_since(*since)),
+            None,
+            None,
+        ),
+        Phase::Dialing { why } => ("connecting", None, why.clone(), None),
+        Phase::Waiting { until, why } => (
+            "waiting",
+            None,
+            Some(why.clone()),
+            Some(until_ms(*until, now)),
+        ),
+        Phase::Degraded { until, why } => (
+            "degraded",
+            None,
+            Some(why.clone()),
+            Some(until_ms(*until, now)),
+        ),
+    };
+    let state = if parts.courier.webhook().is_some() {
+        "webhook"
+    } else {
+        state
+    };
+    let last_event = view
+        .counts
+        .last_push
+        .map(|at| ms(now.saturating_duration_since(at)));
+    let store = match parts.store.health() {
+        Health::Good => json!({"ok": true}),
+        Health::Failing(why) => json!({"ok": false, "cause": why.en, "cause_zh": why.zh}),
+    };
+    json!({
+        "version": crate::version::BUILD,
+        "pid": std::process::id(),
+        "background": instance::is_in_background(&parts.config.state_dir),
+        "up_ms": parts.now() - parts.started,
+        "machine": {"id": parts.machine.id.as_str(), "name": parts.machine.name},
+        "platform": parts.config.domain.name(),
+        "app_id": parts.app_id,
+        "connection": {
+            "state": state,
+            "up_ms": since.map(ms),
+            "cause": cause.as_ref().map(|why| why.get(Lang::En)),
+            "cause_zh": cause.as_ref().map(|why| why.get(Lang::Zh)),
+            "retry_in_ms": retry,
+            "connects": view.counts.connects,
+            "events": view.counts.pushes,
+            "dropped": view.counts.dropped,
+            "last_event_ms_ago": last_event,
+        },
+        "pending": parts.desk.pending(),
+        "waiting": waiting(parts),
+        "latency": {
+            "tap_to_reply": latency(parts.figures.reply.summary()),
+            "tap_to_hook": latency(parts.figures.hook.summary()),
+        },
+        "locked": parts.lock.is_closed(),
+        "lock_unsure": parts.lock.is() == lock::Is::Unsure,
+        "lock_kept": parts.lock.is_kept(),
+        "sessions": sessions(parts),
+        "codex": parts.codex.report(),
+        "owner_set": parts.courier.has_receiver(),
+        "needs": courier::needs(parts),
+        "callback": {
+            "url": parts.config.callback.url.as_ref().map(ToString::to_string),
+            "listening": parts.config.callback.listen.map(|at| at.to_string()),
+        },
+        "bus": parts.team.report(),
+        "store": store,
+    })
+}
+
+/// Those with the least time left, and no more than a person reads.
+fn waiting(parts: &Parts) -> Vec<Value> {
+    let now = parts.now();
+    let first = parts.desk.soonest(MAX_LISTED);
+    first.iter().map(|request| listed(request, now)).collect()
+}
+
+fn listed(request: &Request, now: Millis) -> Value {
+    let project = request.origin.project.file_name().unwrap_or_default();
+    json!({
+        "tool": request.tool,
+        "agent": request.origin.caller.agent.word(),
+        "project": project.to_string_lossy(),
+        "age_ms": now.saturating_sub(request.asked_at).max(0),
+        "left_ms": request.deadline.saturating_sub(now).max(0),
+    })
+}
+
+fn latency(summary: Summary) -> Value {
+    let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    json!({
+        "count": summary.count,
+        "sum_us": micros(summary.sum),
+        "last_us": micros(summary.last),
+        "p50_us": micros(summary.p50),
+        "p99_us": micros(summary.p99),
+    })
+}
+
+fn sessions(parts: &Parts) -> Vec<Value> {
+    let now = parts.now();
+    let all = parts.sessions.list().into_iter();
+    all.map(|one| {
+        json!({
+            "number": one.kept.number,
+            "project": one.kept.project,
+            "agent": one.kept.agent.word(),
+            "state": match one.status {
+                Status::Idle => "idle",
+                Status::Executing => "executing",
+                Status::WaitingForInput => "waiting_input",
+                Status::WaitingForConfirmation => "waiting_confirm",
+                Status::Stopping => "stopping",
+            },
+            "age_ms": now - one.kept.began_at,
+            "unused_ms": now - one.kept.used_at,
+            "conversation": one.kept.saved.conversation.as_str(),
+        })
+    })
+    .collect()
+}
+
+fn until_ms(until: Instant, now: Instant) -> u64 {
+    ms(until.saturating_duration_since(now))
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

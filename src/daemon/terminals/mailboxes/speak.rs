@@ -1,0 +1,189 @@
+//! Puts a person's words into a session that runs in a terminal, and finds out
+//! what became of them: read, queued, held for the person there, or not taken.
+
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+use tracing::debug;
+
+use super::{Terminal, open_one};
+use crate::claude::mailbox::{Mailbox, Sign, sign};
+use crate::claude::status::{self, State};
+use crate::daemon::parts::Parts;
+use crate::daemon::terminals::watching::open_own;
+use crate::hook::connect;
+use crate::ids::SessionId;
+
+/// Longer than a person types into a chat.
+pub(crate) const MAX_WORDS: usize = 20_000;
+/// An idle session begins its turn within half a second.
+const TOLD_WITHIN: Duration = Duration::from_secs(4);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const WRITE_WITHIN: Duration = Duration::from_secs(2);
+/// What a transcript may grow by while we look.
+const MAX_TAIL: u64 = 4 << 20;
+
+/// What became of words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spoken {
+    /// The session works on them.
+    Read,
+    /// It is busy and reads them between two steps.
+    Queued,
+    /// They wait for the person at the terminal.
+    Held,
+    /// They were handed over, and nothing came of it.
+    Refused,
+    /// It may be open, and nobody told how to speak to it.
+    NoMailbox,
+    /// No hook told of it since this daemon runs.
+    Unknown,
+    /// It has ended.
+    Gone,
+    TooLong,
+}
+
+impl Spoken {
+    /// One word for the audit.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Queued => "queued",
+            Self::Held => "held",
+            Self::Refused => "refused",
+            Self::NoMailbox => "no_mailbox",
+            Self::Unknown => "unknown",
+            Self::Gone => "ended",
+            Self::TooLong => "too_long",
+        }
+    }
+}
+
+/// Speaks into the session of this terminal.
+pub(crate) async fn to(parts: &Parts, session: &SessionId, words: &str) -> Spoken {
+    if words.len() > MAX_WORDS {
+        return Spoken::TooLong;
+    }
+    let Some(terminal) = parts.mailboxes.find(session) else {
+        return Spoken::Unknown;
+    };
+    let transcript = terminal.transcript.clone();
+    let has_status = transcript.as_deref().and_then(status::dir).is_some();
+    if !has_status && !terminal.ended {
+        return Spoken::NoMailbox;
+    }
+    let Some(open) = open_one(terminal).await else {
+        return Spoken::Gone;
+    };
+    let Some((mailbox, pid)) = open.mailbox else {
+        return Spoken::NoMailbox;
+    };
+    let mut tail = Tail::of(transcript).await;
+    let read = parts.mailboxes.expect(session, words, parts.now());
+    let letter = mailbox.letter(words);
+    let write = move || write(&mailbox, pid, &letter);
+    let written = timeout(WRITE_WITHIN, tokio::task::spawn_blocking(write)).await;
+    if !matches!(written, Ok(Ok(true))) {
+        parts.mailboxes.forget(&read);
+        return Spoken::NoMailbox;
+    }
+    let give_up = Instant::now() + TOLD_WITHIN;
+    loop {
+        if timeout(LOOK_EVERY, read.notified()).await.is_ok() {
+            return Spoken::Read;
+        }
+        let (seen, looked) = tail.look(words.to_owned()).await;
+        tail = looked;
+        match seen {
+            // A moment for the hook of an idle session, which says more.
+            Some(Sign::Taken) if open.state == State::Idle => {
+                let read = timeout(TOLD_WITHIN, read.notified()).await;
+                return read.map_or(Spoken::Queued, |()| Spoken::Read);
+            }
+            Some(Sign::Taken) => return Spoken::Queued,
+            Some(Sign::Held) => return Spoken::Held,
+            // Without a transcript nobody tells what a busy session queued.
+            None if Instant::now() > give_up
+                && tail.file.is_none()
+                && open.state != State::Idle =>
+            {
+                return Spoken::Queued;
+            }
+            None if Instant::now() > give_up => {
+                parts.mailboxes.forget(&read);
+                return Spoken::Refused;
+            }
+            None => {}
+        }
+    }
+}
+
+/// Writes to the socket of that very process, of our own user.
+fn write(mailbox: &Mailbox, pid: u32, letter: &[u8]) -> bool {
+    let stream = match connect::dial(&mailbox.socket) {
+        Ok(stream) => stream,
+        Err(why) => {
+            debug!("a session's mailbox can't be reached: {why}");
+            return false;
+        }
+    };
+    if connect::peer_pid(&stream).is_some_and(|server| server != pid) {
+        return false;
+    }
+    let ready = stream.set_nonblocking(false);
+    let ready = ready.and_then(|()| stream.set_write_timeout(Some(WRITE_WITHIN)));
+    ready.is_ok() && (&stream).write_all(letter).is_ok()
+}
+
+/// What a transcript grows by.
+struct Tail {
+    file: Option<PathBuf>,
+    at: u64,
+}
+
+impl Tail {
+    async fn of(file: Option<PathBuf>) -> Self {
+        let looked = tokio::task::spawn_blocking(move || {
+            let length = file.as_ref().and_then(|file| Some(open_own(file)?.1));
+            Self {
+                at: length.unwrap_or(0),
+                file: file.filter(|_| length.is_some()),
+            }
+        });
+        looked.await.unwrap_or(Self { file: None, at: 0 })
+    }
+
+    /// What the new lines say of these words.
+    async fn look(mut self, words: String) -> (Option<Sign>, Self) {
+        let looked = tokio::task::spawn_blocking(move || {
+            let seen = self.read(&words);
+            (seen, self)
+        });
+        looked.await.unwrap_or((None, Self { file: None, at: 0 }))
+    }
+
+    fn read(&mut self, words: &str) -> Option<Sign> {
+        let (mut file, length) = open_own(self.file.as_ref()?)?;
+        if length <= self.at {
+            return None;
+        }
+        file.seek(SeekFrom::Start(self.at)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(MAX_TAIL).read_to_end(&mut bytes).ok()?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n')? + 1;
+        self.at += whole as u64;
+        bytes[..whole]
+            .split(|byte| *byte == b'\n')
+            .find_map(|line| sign(line, words))
+    }
+}
+
+impl Terminal {
+    /// The name of its directory, as above every card.
+    pub(crate) fn place(&self) -> String {
+        let name = self.project.file_name();
+        let name = name.unwrap_or(self.project.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,383 @@
+//! Watches, while a request waits, what its agent says about itself: a "yes"
+//! in the terminal ends no hook and writes no event before the tool has ended.
+//! Once known, the card says so and offers no more than a stop. Also puts
+//! right what was told of a call that turns out to have run.
+
+mod claims;
+mod gone;
+mod processes;
+
+use rustix::fs::OFlags;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use self::claims::Claims;
+pub(crate) use self::gone::explained;
+use crate::approvals::request::{Digest, Ending, Request};
+use crate::approvals::{Correction, Settled};
+use crate::cards::{Action, ending};
+use crate::claude::status::{First, Judge, Reading, runs_command};
+use crate::clock;
+use crate::clock::Millis;
+use crate::daemon::cards::courier;
+use crate::daemon::known::journal;
+use crate::daemon::parts::Parts;
+use crate::hook::connect::own_uid;
+use crate::ids::{RequestId, SessionId};
+use crate::sessions::questions;
+
+/// Requests beyond this are looked at by nobody; their events end them.
+const MAX_WATCHED: usize = 512;
+const EVERY: Duration = Duration::from_millis(100);
+/// What a tap waits for one look.
+const LOOK_WITHIN: Duration = Duration::from_millis(60);
+/// How long the file may take to tell who answered.
+const IN_DOUBT: Millis = 2_000;
+const MAX_FILE: u64 = 64 * 1024;
+/// Files of sessions that ended without taking theirs away lie there too.
+const MAX_FILES: usize = 1_024;
+/// Further apart than this, the two clocks tell different times.
+const CLOCKS_AGREE: Millis = 1_500;
+
+#[derive(Default)]
+pub(crate) struct Terminals {
+    watched: Mutex<HashMap<RequestId, Watched>>,
+    claims: Claims,
+    /// Denied a moment ago, perhaps after the terminal's yes.
+    doubts: Mutex<Vec<Doubt>>,
+    more: Notify,
+}
+
+struct Doubt {
+    watched: Watched,
+    at: Millis,
+}
+
+#[derive(Clone)]
+struct Watched {
+    request: Arc<Request>,
+    file: PathBuf,
+    pid: u32,
+    judge: Judge,
+}
+
+impl Terminals {
+    /// Has a rule that was claimed looked for in its file.
+    pub(crate) fn claimed(&self, settled: &Settled) {
+        if self.claims.note(settled) {
+            self.more.notify_one();
+        }
+    }
+
+    /// Has what was claimed of this call looked for soon.
+    pub(crate) fn call_ended(&self, session: &SessionId, digest: &Digest, now: Millis) {
+        self.claims.ran(session, digest, now);
+    }
+
+    /// Has a denial held against the terminal's own time.
+    pub(crate) fn denied(&self, settled: &Settled) {
+        let Ending::Denied { .. } = settled.ending else {
+            return;
+        };
+        let watched = self.lock().remove(&settled.request.id);
+        let main = watched.filter(|it| it.request.origin.caller.agent_id.is_none());
+        let mut doubts = self.doubts();
+        if let Some(watched) = main
+            && doubts.len() < MAX_WATCHED
+        {
+            let at = settled.at;
+            doubts.push(Doubt { watched, at });
+            self.more.notify_one();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.doubts().is_empty() && self.lock().is_empty() && self.claims.is_empty()
+    }
+
+    fn doubts(&self) -> MutexGuard<'_, Vec<Doubt>> {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Finds the status file of the agent that asked, and watches it.
+pub(crate) fn watch(parts: &Arc<Parts>, request: &Arc<Request>) {
+    let origin = &request.origin;
+    let (Some(dir), Some(session)) = (&origin.caller.status_dir, &origin.session) else {
+        return;
+    };
+    let (parts, request) = (Arc::clone(parts), Arc::clone(request));
+    let (dir, session) = (dir.clone(), session.as_str().to_owned());
+    tokio::spawn(async move {
+        let found = tokio::task::spawn_blocking(move || locate(&dir, &session)).await;
+        let Ok(Some((file, reading))) = found else {
+            return;
+        };
+        let mut judge = Judge::new(request.asked_at);
+        judge.see(&reading, parts.now(), clocks_agree(&parts));
+        let watched = Watched {
+            file,
+            pid: reading.pid,
+            judge,
+            request,
+        };
+        let mut all = parts.terminals.lock();
+        if all.len() < MAX_WATCHED {
+            all.insert(watched.request.id.clone(), watched);
+            parts.terminals.more.notify_one();
+        }
+    });
+}
+
+/// Looks while anybody waits.
+pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+    loop {
+        let pause = async {
+            if parts.terminals.is_idle() {
+                parts.terminals.more.notified().await;
+            } else {
+                tokio::time::sleep(EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = pause => {
+                look_at_all(&parts).await;
+                settle_doubts(&parts).await;
+                claims::check(&parts).await;
+            }
+        }
+    }
+}
+
+async fn look_at_all(parts: &Arc<Parts>) {
+    let all: Vec<Watched> = {
+        let mut all = parts.terminals.lock();
+        all.retain(|id, _| parts.desk.find(id).is_some() && parts.desk.running_since(id).is_none());
+        all.values().cloned().collect()
+    };
+    let alone: Vec<bool> = all
+        .iter()
+        .map(|one| parts.desk.is_alone(&one.request))
+        .collect();
+    let looked = tokio::task::spawn_blocking(move || look(all, &alone)).await;
+    let (now, agree) = (parts.now(), clocks_agree(parts));
+    for (id, reading, runs) in looked.unwrap_or_default() {
+        let since = {
+            let mut all = parts.terminals.lock();
+            let Some(watched) = all.get_mut(&id) else {
+                continue;
+            };
+            if let Some(reading) = reading {
+                watched.see(&reading, now, agree);
+            }
+            watched.judge.runs(now).or(runs.then_some(now))
+        };
+        if let Some(since) = since {
+            allowed_there(parts, &id, since).await;
+        }
+    }
+}
+
+/// Looks who was first, the terminal or a denial: the file says when the
+/// dialog went, and the answer of a hook cannot have made it go earlier.
+async fn settle_doubts(parts: &Parts) {
+    let doubts = std::mem::take(&mut *parts.terminals.doubts());
+    if doubts.is_empty() || !clocks_agree(parts) {
+        return;
+    }
+    let now = parts.now();
+    let looked = tokio::task::spawn_blocking(move || {
+        let look = |doubt: Doubt| {
+            let reading = read(&doubt.watched.file)?;
+            let asked_at = doubt.watched.request.asked_at;
+            let first = reading.first(asked_at, doubt.at);
+            Some((doubt, first))
+        };
+        doubts.into_iter().filter_map(look).collect::<Vec<_>>()
+    });
+    for (doubt, first) in looked.await.unwrap_or_default() {
+        match first {
+            First::Terminal(since) => {
+                let id = &doubt.watched.request.id;
+                parts.desk.terminal_was_first(id, since);
+            }
+            First::NotYetTold if now < doubt.at + IN_DOUBT => {
+                parts.terminals.doubts().push(doubt);
+            }
+            First::NotYetTold | First::NotTheTerminal => {}
+        }
+    }
+    for correction in parts.desk.take_corrections() {
+        correct(parts, correction).await;
+    }
+}
+
+impl Watched {
+    /// A subagent's request has no dialog while its hook waits: the state
+    /// speaks of others.
+    fn see(&mut self, reading: &Reading, now: Millis, clocks_agree: bool) {
+        if self.request.origin.caller.agent_id.is_none() {
+            self.judge.see(reading, now, clocks_agree);
+        }
+    }
+}
+
+/// Every file once; the processes of a command that only they can tell of.
+fn look(all: Vec<Watched>, alone: &[bool]) -> Vec<(RequestId, Option<Reading>, bool)> {
+    let mut files: HashMap<PathBuf, Option<Reading>> = HashMap::new();
+    let of_main = |one: &Watched| one.request.origin.caller.agent_id.is_none();
+    let mut dialogs: HashMap<PathBuf, usize> = HashMap::new();
+    for one in all.iter().filter(|one| of_main(one)) {
+        *dialogs.entry(one.file.clone()).or_default() += 1;
+    }
+    let looked = all.into_iter().zip(alone).map(|(one, alone)| {
+        let known = files.entry(one.file.clone());
+        let reading = known.or_insert_with(|| read(&one.file)).clone();
+        let same = reading.filter(|reading| reading.pid == one.pid);
+        // The one dialog there can be is open: it does not run.
+        let only = of_main(&one) && dialogs.get(&one.file) == Some(&1);
+        let open = only && same.as_ref().is_some_and(Reading::shows_dialog);
+        let runs = !open && *alone && its_command_runs(&one);
+        (one.request.id.clone(), same, runs)
+    });
+    looked.collect()
+}
+
+fn its_command_runs(one: &Watched) -> bool {
+    let request = &one.request;
+    let command = request.input["command"].as_str();
+    let (Some(command), "Bash") = (command, request.tool.as_str()) else {
+        return false;
+    };
+    // Whatever began before the hook is not what it asks for.
+    let Some(asked) = request.origin.pid.and_then(processes::began) else {
+        return false;
+    };
+    let children = processes::children(one.pid, asked);
+    children.iter().any(|child| runs_command(child, command))
+}
+
+/// One more look before a tap claims: since when the dialog is gone.
+pub(crate) async fn left(parts: &Parts, id: &RequestId) -> Option<Millis> {
+    let file = parts.terminals.lock().get(id)?.file.clone();
+    let look = tokio::task::spawn_blocking(move || read(&file));
+    let reading = tokio::time::timeout(LOOK_WITHIN, look).await;
+    let (now, agree) = (parts.now(), clocks_agree(parts));
+    let mut all = parts.terminals.lock();
+    let watched = all.get_mut(id)?;
+    if let Ok(Ok(Some(reading))) = reading
+        && reading.pid == watched.pid
+    {
+        watched.see(&reading, now, agree);
+    }
+    watched.judge.left()
+}
+
+/// The terminal said yes, and the hook is still there.
+async fn allowed_there(parts: &Arc<Parts>, id: &RequestId, since: Millis) {
+    let Some(request) = parts.desk.find(id) else {
+        return;
+    };
+    let is_question = questions::of(&request.tool, &request.input).is_some();
+    if is_question || parts.courier.is_held(id) {
+        parts.desk.answered_there(id);
+        return;
+    }
+    if parts.desk.runs(id, since).is_some() {
+        info!(request = %id, "allowed in the terminal, and it runs");
+        show_running(parts, id).await;
+    }
+}
+
+/// Makes the card of a call that runs say so, once it is known which it is.
+pub(crate) async fn show_running(parts: &Parts, id: &RequestId) {
+    let (Some(request), Some(since)) = (parts.desk.find(id), parts.desk.running_since(id)) else {
+        return;
+    };
+    let Some(message) = parts.courier.message_of(id) else {
+        return;
+    };
+    let stop = parts.button(id, Action::Interrupt);
+    let card = ending::running(&request, since, Some(&stop), parts.config.lang);
+    courier::queue_edit(
+        parts,
+        message,
+        courier::Drawn::from(card.to_string()).into(),
+        Duration::ZERO,
+    )
+    .await;
+}
+
+/// Puts right what a card and the record said of a call that ran.
+pub(crate) async fn correct(parts: &Parts, correction: Correction) {
+    let id = &correction.id;
+    info!(request = %id, "an ending is put right: the call ran");
+    // Once the ending is written down, the courier knows it too.
+    let written = journal::correct(parts, &correction).await;
+    let message = written.or_else(|| parts.courier.decided(id)?.message);
+    let face = courier::retold(parts, id, |ending| *ending = correction.ending.clone());
+    if let (Some(face), Some(message)) = (face, message) {
+        courier::queue_edit(parts, message, face, Duration::ZERO).await;
+    }
+}
+
+/// Whether an ending says what did not happen, and not only less than all.
+pub(crate) fn is_untrue(ending: &Ending) -> bool {
+    let Ending::Ran(ran) = ending else {
+        return false;
+    };
+    let told_before = ran.since.is_some() && ran.took.is_some();
+    ran.corrects.is_some() && !told_before
+}
+
+fn clocks_agree(parts: &Parts) -> bool {
+    (clock::wall_ms() - parts.now()).abs() < CLOCKS_AGREE
+}
+
+/// The newest status file of this session whose process lives.
+pub(crate) fn locate(dir: &Path, session: &str) -> Option<(PathBuf, Reading)> {
+    let files = std::fs::read_dir(dir).ok()?.flatten().take(MAX_FILES);
+    let files = files.map(|entry| entry.path());
+    let files = files.filter(|path| path.extension().is_some_and(|e| e == "json"));
+    let mut found = files.filter_map(|path| {
+        let reading = read(&path).filter(|reading| reading.session == session)?;
+        let named = path.file_stem()?.to_str()?.parse() == Ok(reading.pid);
+        let alive = processes::is_alive(reading.pid, reading.began.as_deref());
+        (named && alive).then_some((path, reading))
+    });
+    found.next()
+}
+
+/// A small file of our own: anything else says nothing.
+fn read(file: &Path) -> Option<Reading> {
+    let (opened, length) = open_own(file).filter(|(_, length)| *length <= MAX_FILE)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    opened.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
+    Reading::parse(&bytes)
+}
+
+/// A regular file of our own and no link, and its length.
+pub(crate) fn open_own(file: &Path) -> Option<(File, u64)> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(i32::try_from(flags.bits()).ok()?)
+        .open(file)
+        .ok()?;
+    let kind = opened.metadata().ok()?;
+    let own = kind.uid() == own_uid();
+    (kind.is_file() && own).then_some((opened, kind.len()))
+}
