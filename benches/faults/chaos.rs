@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nod::simulator::{Armed, Fault, Fragments, Order};
+use nod::for_tests::simulator::{Armed, Fault, Fragments, Order};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rustix::process::Signal;

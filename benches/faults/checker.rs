@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use nod::wording::toast::Toast;
+use nod::for_tests::wording::toast::Toast;
 
 use super::histories::{Asked, Ending, Histories, Said, Seen, Tap};
 

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nod::approvals::request::Digest;
-use nod::hook::client::{self, Patience, Question};
-use nod::hook::wire::answer::Decision;
-use nod::ids::RequestId;
+use nod::for_tests::approvals::request::Digest;
+use nod::for_tests::hook::client::{self, Patience, Question};
+use nod::for_tests::hook::wire::answer::Decision;
+use nod::for_tests::ids::RequestId;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::oneshot;

@@ -34,8 +34,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use nod::simulator::{OWNER, Options, Simulator};
-use nod::store::{Db, Recorded};
+use nod::for_tests::simulator::{OWNER, Options, Simulator};
+use nod::for_tests::store::{Db, Recorded};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rustix::process::Signal;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use nod::simulator::{Message, Options, Press, Simulator};
+use nod::for_tests::simulator::{Message, Options, Press, Simulator};
 use rustix::process::Signal;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

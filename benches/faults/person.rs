@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nod::hook::wire::{Message, Notice};
-use nod::simulator::{APP_ID, Clicked, OWNER, Outcome, Press, STRANGER, TENANT, Text};
+use nod::for_tests::hook::wire::{Message, Notice};
+use nod::for_tests::simulator::{APP_ID, Clicked, OWNER, Outcome, Press, STRANGER, TENANT, Text};
 use rand::rngs::StdRng;
 use rand::{Rng as _, RngExt as _};
 use serde_json::json;
@@ -255,8 +255,8 @@ fn seen(outcome: &Outcome) -> Seen {
 /// Feishu's own words for "your app did not answer".
 fn is_silence(popup: i64) -> bool {
     [
-        nod::simulator::popup::NO_ANSWER,
-        nod::simulator::popup::NOT_SUBSCRIBED,
+        nod::for_tests::simulator::popup::NO_ANSWER,
+        nod::for_tests::simulator::popup::NOT_SUBSCRIBED,
     ]
     .contains(&popup)
 }

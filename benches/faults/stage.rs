@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use nod::hook::client;
-use nod::hook::wire::Order;
-use nod::simulator::{APP_ID, APP_SECRET, OWNER};
+use nod::for_tests::hook::client;
+use nod::for_tests::hook::wire::Order;
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::process::{Child, Command};
@@ -39,7 +39,7 @@ impl Home {
     /// A daemon of a team, which knows no app, with what it keeps of its pass.
     pub(crate) fn machine(member: &str, patience: Duration) -> anyhow::Result<Self> {
         let home = Self::with("daemon", &[], patience)?;
-        nod::files::replace_private(&home.state().join("bus.pass"), member.as_bytes())?;
+        nod::for_tests::files::replace_private(&home.state().join("bus.pass"), member.as_bytes())?;
         Ok(home)
     }
 
@@ -50,7 +50,7 @@ impl Home {
         settings.push(("NOD_APP_RATE", "1000000".to_owned()));
         let mut home = Self::with("gateway", &settings, REQUEST_TIMEOUT)?;
         let file = home.dir.path().join("bus.keys");
-        nod::files::replace_private(&file, keys.as_bytes())?;
+        nod::for_tests::files::replace_private(&file, keys.as_bytes())?;
         home.settings
             .push(("NOD_BUS_KEYS", file.display().to_string()));
         Ok(home)

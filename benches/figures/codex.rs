@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use nod::simulator::{Press, Simulator};
+use nod::for_tests::simulator::{Press, Simulator};
 
 use crate::fake::Codex;
 use crate::subject::{Home, Subject};

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use nod::hook::connect::peer_pid;
+use nod::for_tests::hook::connect::peer_pid;
 use serde_json::json;
 
 use crate::subject::{self, Home, memory};

@@ -4,11 +4,11 @@
 use std::process::Command;
 use std::time::Instant;
 
-use nod::feishu::event;
-use nod::feishu::frame::{DATA, Frame, Header};
-use nod::feishu::link::{Answer, Incoming, Link, Now, ServerSettings, Step};
-use nod::text::Lang;
-use nod::wording::{Toast, reply_json};
+use nod::for_tests::feishu::event;
+use nod::for_tests::feishu::frame::{DATA, Frame, Header};
+use nod::for_tests::feishu::link::{Answer, Incoming, Link, Now, ServerSettings, Step};
+use nod::for_tests::text::Lang;
+use nod::for_tests::wording::{Toast, reply_json};
 
 use crate::protocol::tap;
 use crate::table::Figure;

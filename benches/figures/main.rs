@@ -37,7 +37,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use nod::simulator::{Options, Simulator};
+use nod::for_tests::simulator::{Options, Simulator};
 
 use table::Figure;
 

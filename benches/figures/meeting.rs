@@ -7,16 +7,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use nod::bus::conf;
-use nod::bus::keys::Keys;
-use nod::bus::membership::{Grant, Membership};
-use nod::bus::nkey::{KeyPair, Kind};
-use nod::bus::pass::{self, Span};
-use nod::bus::subjects::Owner;
-use nod::bus::url::BusUrl;
-use nod::clock;
-use nod::simulator::bus::Bus;
-use nod::simulator::{APP_ID, OWNER};
+use nod::for_tests::bus::conf;
+use nod::for_tests::bus::keys::Keys;
+use nod::for_tests::bus::membership::{Grant, Membership};
+use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::pass::{self, Span};
+use nod::for_tests::bus::subjects::Owner;
+use nod::for_tests::bus::url::BusUrl;
+use nod::for_tests::clock;
+use nod::for_tests::simulator::bus::Bus;
+use nod::for_tests::simulator::{APP_ID, OWNER};
 
 const DAY: i64 = 24 * 3_600;
 const LISTENS_WITHIN: Duration = Duration::from_secs(60);

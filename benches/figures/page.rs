@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use nod::text::{Lang, Text};
+use nod::for_tests::text::{Lang, Text};
 use serde_json::Value;
 
 const BEGIN: &str = "<!-- figures: written by `cargo bench --bench figures` -->\n";

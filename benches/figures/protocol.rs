@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use nod::simulator::{APP_ID, APP_SECRET, OWNER, TENANT};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER, TENANT};
 use prost::bytes::Bytes;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use nod::simulator::{Armed, Fault, Simulator};
+use nod::for_tests::simulator::{Armed, Fault, Simulator};
 
 use crate::protocol::{peers, tap};
 use crate::subject::{Home, Subject, daemon};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nod::simulator::{APP_ID, APP_SECRET, OWNER, Simulator};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER, Simulator};
 
 use crate::LIMIT;
 

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
-use nod::files;
-use nod::hook::client;
-use nod::hook::wire::Order;
-use nod::simulator::{OWNER, Press, Simulator};
+use nod::for_tests::files;
+use nod::for_tests::hook::client;
+use nod::for_tests::hook::wire::Order;
+use nod::for_tests::simulator::{OWNER, Press, Simulator};
 use tokio::task::spawn_blocking;
 
 use crate::meeting::Meeting;

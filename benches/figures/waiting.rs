@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
-use nod::approvals::Approvals;
-use nod::approvals::request::{Caller, Digest, Origin, Request};
-use nod::approvals::token::Token;
-use nod::clock::Millis;
-use nod::hook::client;
-use nod::hook::wire::{Additions, Message, Order, Registration, unframe};
-use nod::ids::RequestId;
-use nod::simulator::{Press, Simulator};
+use nod::for_tests::approvals::Approvals;
+use nod::for_tests::approvals::request::{Caller, Digest, Origin, Request};
+use nod::for_tests::approvals::token::Token;
+use nod::for_tests::clock::Millis;
+use nod::for_tests::hook::client;
+use nod::for_tests::hook::wire::{Additions, Message, Order, Registration, unframe};
+use nod::for_tests::ids::RequestId;
+use nod::for_tests::simulator::{Press, Simulator};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -119,7 +119,7 @@ fn expiry(others: usize) -> f64 {
                 hosted: false,
                 caller: Caller::default(),
             },
-            real: nod::approvals::request::RealPath::Unasked,
+            real: nod::for_tests::approvals::request::RealPath::Unasked,
             asked_at: 0,
             deadline,
         })

@@ -1,7 +1,7 @@
 //! Approvals from end to end: a hook asks, a card comes, a person taps, the
 //! hook prints. Toasts are the reference protocol's, to the letter.
 
-use nod::simulator::{Armed, Fault, OWNER, Press, STRANGER, Text};
+use nod::for_tests::simulator::{Armed, Fault, OWNER, Press, STRANGER, Text};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -96,7 +96,7 @@ pub(crate) async fn buttons(mut stage: Stage) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_click_that_may_not_decide_changes_nothing() {
     let mut stage = Stage::with(|options, home| {
-        home.set("FEISHU_CHAT_ID", nod::simulator::GROUP);
+        home.set("FEISHU_CHAT_ID", nod::for_tests::simulator::GROUP);
         let _ = options;
     })
     .await;
@@ -200,15 +200,15 @@ pub(crate) fn event_of(value: &Value, message: &str, event: &str, more: &Value) 
             "token": "t",
             "create_time": micros.to_string(),
             "event_type": "card.action.trigger",
-            "tenant_key": nod::simulator::TENANT,
-            "app_id": nod::simulator::APP_ID,
+            "tenant_key": nod::for_tests::simulator::TENANT,
+            "app_id": nod::for_tests::simulator::APP_ID,
         },
         "event": {
-            "operator": {"tenant_key": nod::simulator::TENANT, "open_id": OWNER},
+            "operator": {"tenant_key": nod::for_tests::simulator::TENANT, "open_id": OWNER},
             "token": "c-1",
             "action": {"value": value, "tag": "button"},
             "host": "im_message",
-            "context": {"open_message_id": message, "open_chat_id": nod::simulator::GROUP},
+            "context": {"open_message_id": message, "open_chat_id": nod::for_tests::simulator::GROUP},
         },
     });
     for (key, value) in more.as_object().unwrap() {
@@ -609,7 +609,7 @@ async fn an_undo_right_behind_the_tap_is_what_the_card_shows_in_the_end() {
     let undone = stage.tap(&card, "undo").await;
     assert_eq!(toast(&undone).0, "success");
     // The decision's own edit comes a second later and must not win.
-    let edits = |sim: &nod::simulator::Simulator| {
+    let edits = |sim: &nod::for_tests::simulator::Simulator| {
         let history = sim.history(0);
         let calls = history.iter().filter(|entry| entry.kind == "rest");
         let edits = calls.filter(|entry| {

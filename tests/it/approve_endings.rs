@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use nod::simulator::{App, Armed, Fault, GROUP, Press, STRANGER, Simulator, Text};
+use nod::for_tests::simulator::{App, Armed, Fault, GROUP, Press, STRANGER, Simulator, Text};
 use serde_json::{Value, json};
 
 use crate::hooks::{Hook, LIMIT, Stage, bash, event, offered, permission, toast, values, within};
@@ -21,7 +21,7 @@ impl Held {
         Self {
             message: message.to_owned(),
             values: values(&card),
-            by: nod::simulator::OWNER,
+            by: nod::for_tests::simulator::OWNER,
         }
     }
 
@@ -57,7 +57,7 @@ impl Held {
                 "event_id": format!("held-{micros}"),
                 "create_time": micros.to_string(),
                 "event_type": "card.action.trigger",
-                "app_id": nod::simulator::APP_ID,
+                "app_id": nod::for_tests::simulator::APP_ID,
             },
             "event": {
                 "operator": {"open_id": self.by},

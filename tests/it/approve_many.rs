@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use futures::StreamExt as _;
-use nod::simulator::{Armed, Fault, Press, Simulator};
+use nod::for_tests::simulator::{Armed, Fault, Press, Simulator};
 use rand::seq::SliceRandom as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

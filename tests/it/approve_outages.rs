@@ -1,7 +1,7 @@
 //! Feishu out of reach: whoever asks meanwhile waits and gets a card when it is
 //! back, and a refusal that stands goes to the terminal at once.
 
-use nod::simulator::{Armed, Fault};
+use nod::for_tests::simulator::{Armed, Fault};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use nod::simulator::{Armed, Fault, Options, Press, Simulator, Text};
+use nod::for_tests::simulator::{Armed, Fault, Options, Press, Simulator, Text};
 use serde_json::Value;
 
 use crate::hooks::{Home, Stage, bash, report, toast, values, within};
@@ -171,7 +171,7 @@ async fn a_request_asked_in_the_future_ends_in_its_own_time() {
     stage.kill().await;
     hook.signal("-KILL");
     hook.ended().await;
-    let (db, _) = nod::store::Db::open(&stage.home.state(), 0).unwrap();
+    let (db, _) = nod::for_tests::store::Db::open(&stage.home.state(), 0).unwrap();
     let kept = db.pending_all().unwrap().remove(0);
     let mut request: Value = serde_json::from_str(&kept.request).unwrap();
     let (asked_at, deadline) = (kept.asked_at + HOUR, kept.deadline + HOUR);
@@ -247,7 +247,11 @@ async fn a_crash_at_any_moment_around_a_reply_neither_loses_nor_repeats_it() {
         stage.start().await;
         let again = within(stage.sim.advance_repush()).await;
         assert_eq!(again.len(), usize::from(!pushed.acknowledged()));
-        assert!(again.iter().all(nod::simulator::Pushed::acknowledged));
+        assert!(
+            again
+                .iter()
+                .all(nod::for_tests::simulator::Pushed::acknowledged)
+        );
         let decision = hook.ended().await.decision();
         assert_eq!(decision["message"], why, "round {round}");
         stage.shows(&card, &why).await;

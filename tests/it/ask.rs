@@ -1,7 +1,7 @@
 //! Questions and plans from end to end: asked by Claude Code through its hook
 //! or by a script through `nod ask`, answered by tap, by form and by text.
 
-use nod::simulator::{Armed, Fault, GROUP, Press, STRANGER, Text};
+use nod::for_tests::simulator::{Armed, Fault, GROUP, Press, STRANGER, Text};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::io::AsyncReadExt as _;

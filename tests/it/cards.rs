@@ -2,19 +2,21 @@
 //! components, attributes, values, nesting and limits. The checker shares
 //! nothing with what draws the cards, and refuses what is known to be bad.
 
-use nod::approvals::request::{Agent, Dropped, Ending, Operator, Ran, Reach, Request, Said};
-use nod::cards::plainest::plainest;
-use nod::cards::whole::{self, Before};
-use nod::cards::{
+use nod::for_tests::approvals::request::{
+    Agent, Dropped, Ending, Operator, Ran, Reach, Request, Said,
+};
+use nod::for_tests::cards::plainest::plainest;
+use nod::for_tests::cards::whole::{self, Before};
+use nod::for_tests::cards::{
     Action, MAX_CARD, choice, ending, linked, locked, markdown, notice, permission, progress,
     question, sure,
 };
-use nod::ids::{SessionId, UserId};
-use nod::rules::{self, Rule};
-use nod::sessions::questions::{self, Tap};
-use nod::simulator::check_card;
-use nod::text::Lang;
-use nod::wording::terminal;
+use nod::for_tests::ids::{SessionId, UserId};
+use nod::for_tests::rules::{self, Rule};
+use nod::for_tests::sessions::questions::{self, Tap};
+use nod::for_tests::simulator::check_card;
+use nod::for_tests::text::Lang;
+use nod::for_tests::wording::terminal;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -274,7 +276,7 @@ fn others(lang: Lang) -> Vec<Value> {
         number: 1,
         title: "Fix the prices",
         project: "shop",
-        agent: nod::sessions::agent::Agent::Claude,
+        agent: nod::for_tests::sessions::agent::Agent::Claude,
         machine: "mbp",
         conversation: &conversation,
         mode: "default",

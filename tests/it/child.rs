@@ -6,11 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nod::child::process::Grace;
-use nod::claude::launch::{Launch, Permissions};
-use nod::claude::process::{Child, start};
-use nod::ids::SessionId;
-use nod::talk::{Event, Exit, Mode, Opening, Said, Say, Verdict, Wanted};
+use nod::for_tests::child::process::Grace;
+use nod::for_tests::claude::launch::{Launch, Permissions};
+use nod::for_tests::claude::process::{Child, start};
+use nod::for_tests::ids::SessionId;
+use nod::for_tests::talk::{Event, Exit, Mode, Opening, Said, Say, Verdict, Wanted};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::timeout;

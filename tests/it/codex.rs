@@ -4,7 +4,7 @@
 mod chat;
 pub(crate) mod fake;
 
-use nod::simulator::{Armed, Fault, OWNER, STRANGER, Text};
+use nod::for_tests::simulator::{Armed, Fault, OWNER, STRANGER, Text};
 use serde_json::{Value, json};
 
 use crate::approve_endings::Held;
@@ -341,7 +341,7 @@ async fn a_plans_notice_says_after_a_restart_that_nobody_watched() {
     let told = desk.card().await;
     let state = desk.stage.home.state();
     let kept = || {
-        let db = nod::store::Db::open_read_only(&state).unwrap();
+        let db = nod::for_tests::store::Db::open_read_only(&state).unwrap();
         let open = db.open_dialogs().unwrap();
         (!open.is_empty()).then_some(())
     };

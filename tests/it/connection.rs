@@ -2,8 +2,8 @@
 //! every loss, answers every push once, and says goodbye.
 
 use futures::future::join_all;
-use nod::feishu::link::{Answer, Phase};
-use nod::simulator::{Armed, Fault, Flaw, Fragments, Options, Order, Simulator};
+use nod::for_tests::feishu::link::{Answer, Phase};
+use nod::for_tests::simulator::{Armed, Fault, Flaw, Fragments, Options, Order, Simulator};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

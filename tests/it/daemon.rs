@@ -2,7 +2,7 @@
 //! back, what it says when it can't, and how it stops.
 
 use futures::future::join_all;
-use nod::simulator::{Armed, Fault, Options, Press, Simulator};
+use nod::for_tests::simulator::{Armed, Fault, Options, Press, Simulator};
 use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;

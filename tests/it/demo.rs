@@ -644,7 +644,10 @@ fn another_user_can_not_decide_in_a_demo() {
     let (_, own) = own.split_once("\r\n\r\n").unwrap();
     let own: serde_json::Value = serde_json::from_str(own).unwrap();
     let feishu = own["feishu"].as_str().unwrap();
-    let known = (nod::simulator::APP_ID, nod::simulator::APP_SECRET);
+    let known = (
+        nod::for_tests::simulator::APP_ID,
+        nod::for_tests::simulator::APP_SECRET,
+    );
     for (path, body) in [
         (
             "POST /callback/ws/endpoint",

@@ -1,9 +1,9 @@
 //! One dial at a time against the simulator: what is asked, what every answer
 //! means, and that no wait is without an end.
 
-use nod::feishu::endpoint::{DialError, DialLimits, Dialer};
-use nod::feishu::link::{Retry, ServerSettings};
-use nod::simulator::{APP_ID, APP_SECRET, Armed, Fault, Options, SERVICE_ID, Simulator};
+use nod::for_tests::feishu::endpoint::{DialError, DialLimits, Dialer};
+use nod::for_tests::feishu::link::{Retry, ServerSettings};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, Armed, Fault, Options, SERVICE_ID, Simulator};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nod::simulator::{Options, Simulator};
+use nod::for_tests::simulator::{Options, Simulator};
 
 use super::support::{Daemon, Home};
 
@@ -487,7 +487,9 @@ async fn every_setting_shown_is_taken() {
             if key == "TOOL_APPROVAL_ENABLED" {
                 given.push(("NOD_ALLOW_BYPASS", "true"));
             }
-            let known = nod::config::SETTINGS.iter().any(|known| known.name == key);
+            let known = nod::for_tests::config::SETTINGS
+                .iter()
+                .any(|known| known.name == key);
             assert!(known, "{name}: `{key}` is no setting");
             let wrong = wrong(&home, &given).await;
             let named = wrong.iter().filter(|text| text.contains(key));

@@ -8,8 +8,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use nod::hook::wire;
-use nod::simulator::{APP_ID, APP_SECRET, App, Armed, Fault, OWNER, Options, Press, Simulator};
+use nod::for_tests::hook::wire;
+use nod::for_tests::simulator::{
+    APP_ID, APP_SECRET, App, Armed, Fault, OWNER, Options, Press, Simulator,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -587,7 +589,7 @@ async fn doubles() {
     let home = Home::new();
     let report = |state: &str| {
         json!({
-            "version": nod::version::BUILD, "pid": 7, "platform": "Feishu",
+            "version": nod::for_tests::version::BUILD, "pid": 7, "platform": "Feishu",
             "connection": {"state": state, "cause": "no route", "cause_zh": "不通"},
             "store": {"ok": true}, "locked": false,
         })
@@ -689,7 +691,7 @@ async fn codexes() {
         let mut told = told;
         told["home"] = codex.to_str().unwrap().into();
         json!({
-            "version": nod::version::BUILD, "pid": 7, "platform": "Feishu",
+            "version": nod::for_tests::version::BUILD, "pid": 7, "platform": "Feishu",
             "connection": {"state": "connected"}, "store": {"ok": true}, "locked": false,
             "codex": [told],
         })

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use nod::simulator::{APP_ID, GROUP, OWNER, TENANT, Text};
+use nod::for_tests::simulator::{APP_ID, GROUP, OWNER, TENANT, Text};
 use serde_json::{Value, json};
 
 use crate::hooks::{LIMIT, Stage, permission, toast, values, within};
@@ -117,7 +117,7 @@ async fn what_is_written_to_another_app_is_not_obeyed_here() {
     within(stage.sim.push_text(&Text::new("/help")))
         .await
         .unwrap();
-    let help = |sim: &nod::simulator::Simulator| {
+    let help = |sim: &nod::for_tests::simulator::Simulator| {
         let mut all = sim.messages().into_iter();
         all.find(|message| message.content.contains("/projects"))
     };

@@ -1,7 +1,7 @@
 //! A session that asks more than a person can look at: what was answered does
 //! not count, what is beyond is gathered on one card, and nothing is silent.
 
-use nod::simulator::{Armed, Fault, Press, STRANGER};
+use nod::for_tests::simulator::{Armed, Fault, Press, STRANGER};
 use serde_json::{Value, json};
 
 use crate::approve_endings::Held;

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
 use futures::stream;
-use nod::approvals::outcome::Outcome;
-use nod::feishu::secret::Secret;
-use nod::gateway::call::{Answer, Call, Proof, Stamp, TAKE, WHOSE};
-use nod::gateway::seal::{Purpose, Sealer};
-use nod::ids::{MachineId, RequestId};
-use nod::simulator::{APP_ID, APP_SECRET, Clicked, OWNER, Press, STRANGER, Simulator};
-use nod::wording::Toast;
+use nod::for_tests::approvals::outcome::Outcome;
+use nod::for_tests::feishu::secret::Secret;
+use nod::for_tests::gateway::call::{Answer, Call, Proof, Stamp, TAKE, WHOSE};
+use nod::for_tests::gateway::seal::{Purpose, Sealer};
+use nod::for_tests::ids::{MachineId, RequestId};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, Clicked, OWNER, Press, STRANGER, Simulator};
+use nod::for_tests::wording::Toast;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -412,7 +412,7 @@ async fn a_message_sealed_for_one_machine_is_not_taken_by_another() {
             push: Some(push.to_string()),
         };
         let stamp = Stamp {
-            sent_at: nod::clock::wall_ms(),
+            sent_at: nod::for_tests::clock::wall_ms(),
             nonce: nonce.to_owned(),
         };
         let body = call.to_json(Some((&sealer, &stamp))).to_string();

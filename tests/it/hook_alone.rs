@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
 use std::time::{Duration, Instant};
 
-use nod::simulator::{APP_SECRET, Options, Simulator};
+use nod::for_tests::simulator::{APP_SECRET, Options, Simulator};
 use serde_json::json;
 
 use crate::hooks::{Daemon, Home, Stage, bash, chmod, event, permission, report, toast};

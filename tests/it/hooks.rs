@@ -10,7 +10,9 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nod::simulator::{APP_ID, APP_SECRET, Clicked, Message, OWNER, Options, Press, Simulator};
+use nod::for_tests::simulator::{
+    APP_ID, APP_SECRET, Clicked, Message, OWNER, Options, Press, Simulator,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};

@@ -10,7 +10,7 @@ use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixListener;
@@ -473,7 +473,7 @@ async fn a_repositorys_variables_lead_no_hook_astray() {
         "FEISHU_SEND_MODE=webhook\nFEISHU_WEBHOOK_URL={}\nFEISHU_WEBHOOK_SECRET={}\n\
          CALLBACK_LISTEN=127.0.0.1:8080\nCALLBACK_SERVER_URL=http://127.0.0.1:8080\n",
         feishu.webhook_url(),
-        nod::simulator::WEBHOOK_SECRET,
+        nod::for_tests::simulator::WEBHOOK_SECRET,
     ));
     let announced = victim.hook(&command, "make it known");
     let announced = within("the hook", announced.wait_with_output()).await;

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nod::hook::wire::{Additions, Message, Registration};
-use nod::ids::RequestId;
-use nod::simulator::{STRANGER, Text};
+use nod::for_tests::hook::wire::{Additions, Message, Registration};
+use nod::for_tests::ids::RequestId;
+use nod::for_tests::simulator::{STRANGER, Text};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -203,7 +203,7 @@ async fn a_stranger_who_writes_again_and_again_leaves_two_lines_in_the_audit() {
         let text = Text::new(&format!("hello {n}")).by(STRANGER);
         within(stage.sim.push_text(&text)).await.unwrap();
     }
-    let refused = |sim: &nod::simulator::Simulator| {
+    let refused = |sim: &nod::for_tests::simulator::Simulator| {
         let all = sim.messages();
         let refused = all.iter().filter(|one| one.content.contains("只有所有者"));
         (refused.count() == TIMES).then_some(())

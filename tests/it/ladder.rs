@@ -1,7 +1,7 @@
 //! What becomes of a card that this Feishu refuses: by the cause, the same words
 //! and choices in another way, and the owner is told once.
 
-use nod::simulator::{Armed, Fault, GROUP, Press, STRANGER};
+use nod::for_tests::simulator::{Armed, Fault, GROUP, Press, STRANGER};
 use serde_json::{Value, json};
 
 use crate::hooks::{Stage, face, offered, permission, toast, values};

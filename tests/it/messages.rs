@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
-use nod::version;
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
+use nod::for_tests::version;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 

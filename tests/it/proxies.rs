@@ -1,7 +1,7 @@
 //! The real daemon behind a proxy: discovery, REST calls and the WebSocket all
 //! take the same way out, and host names are left to the proxy.
 
-use nod::simulator::{APP_ID, APP_SECRET, Armed, Fault, Options, Press, Simulator};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, Armed, Fault, Options, Press, Simulator};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;

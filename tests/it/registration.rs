@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use nod::feishu::domain::Domain;
-use nod::feishu::outbound::{Outbound, Proxies};
-use nod::feishu::registration::{self, Purpose, Registered, Registration, RegistrationError};
-use nod::simulator::{Brand, Decision, OWNER, Options, STRANGER, Simulator};
+use nod::for_tests::feishu::domain::Domain;
+use nod::for_tests::feishu::outbound::{Outbound, Proxies};
+use nod::for_tests::feishu::registration::{
+    self, Purpose, Registered, Registration, RegistrationError,
+};
+use nod::for_tests::simulator::{Brand, Decision, OWNER, Options, STRANGER, Simulator};
 
 use super::support::{LIMIT, no_violations, within};
 

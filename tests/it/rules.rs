@@ -1,7 +1,7 @@
 //! Rules from end to end: what a tap leaves is what the card said, whatever
 //! Claude Code proposes; and over the corpus no rule covers more than it says.
 
-use nod::rules::{Found, NoRule, Rule, offer_here};
+use nod::for_tests::rules::{Found, NoRule, Rule, offer_here};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Nothing secret is ever written: a busy daemon at the most talkative level,
 //! with faults that invite it to say too much.
 
-use nod::simulator::{APP_ID, Armed, Fault, OWNER, Options, Press, Simulator, Text};
+use nod::for_tests::simulator::{APP_ID, Armed, Fault, OWNER, Options, Press, Simulator, Text};
 use rustix::process::Signal;
 use serde_json::json;
 use std::path::Path;

@@ -2,7 +2,9 @@
 //! of our own that plays Claude Code's part from a script.
 
 use base64::Engine as _;
-use nod::simulator::{Armed, Fault, GROUP, Message, OWNER, Press, STRANGER, Simulator, Text};
+use nod::for_tests::simulator::{
+    Armed, Fault, GROUP, Message, OWNER, Press, STRANGER, Simulator, Text,
+};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
@@ -842,9 +844,11 @@ async fn nobody_but_the_owner_has_any_effect() {
 
 /// An app made by hand has not the scope for what people attach.
 fn may_read_files(stage: &Stage) {
-    let given = stage.sim.edit_app(nod::simulator::APP_ID, |app| {
-        app.scopes.push("im:message:readonly".to_owned());
-    });
+    let given = stage
+        .sim
+        .edit_app(nod::for_tests::simulator::APP_ID, |app| {
+            app.scopes.push("im:message:readonly".to_owned());
+        });
     assert!(given);
 }
 
@@ -1028,7 +1032,7 @@ async fn the_buttons_of_a_menu_do_what_the_words_would() {
     let empty = stage.press(press(&start, "在 shop 中开始")).await;
     assert_eq!(toast(&empty), ("warning", "请先在输入框中写明内容"));
     let mut with_words = press(&start, "在 shop 中开始");
-    let field = nod::cards::choice::WORDS_FIELD.to_owned();
+    let field = nod::for_tests::cards::choice::WORDS_FIELD.to_owned();
     with_words.form_value.insert(field, json!("run the tests"));
     let tapped = stage.press(with_words).await;
     assert_eq!(toast(&tapped), ("success", "正在开始"));

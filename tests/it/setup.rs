@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
 
 use super::support::{Daemon, Home, settings};
 

@@ -1,7 +1,7 @@
 //! `nod status` of a running daemon: what waits without its input, again and
 //! again until told to stop, and the figures for Prometheus.
 
-use nod::simulator::{OWNER, Options, Press, Simulator};
+use nod::for_tests::simulator::{OWNER, Options, Press, Simulator};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 

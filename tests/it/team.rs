@@ -13,8 +13,8 @@ mod shares;
 
 use std::time::Duration;
 
-use nod::bus::nkey::{KeyPair, Kind};
-use nod::simulator::{APP_SECRET, Clicked, GROUP, OWNER, Press, STRANGER, Text};
+use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::simulator::{APP_SECRET, Clicked, GROUP, OWNER, Press, STRANGER, Text};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::gateway::rig::{Cards, Hook, LIMIT, Machine};
@@ -302,7 +302,9 @@ async fn a_pass_that_is_no_longer_young_renews_itself_and_the_doctor_tells() {
     let file = machine.dir.path().join("state/bus.pass");
     let pass = || {
         let text = std::fs::read_to_string(&file).unwrap();
-        nod::bus::membership::Membership::parse(&text).unwrap().pass
+        nod::for_tests::bus::membership::Membership::parse(&text)
+            .unwrap()
+            .pass
     };
     let (before, month) = (pass(), 29 * 24 * 3_600);
     until("the pass is renewed", || async {
@@ -364,7 +366,7 @@ async fn a_gateway_and_a_machine_are_set_up_by_commands_alone() {
     let text = text
         .replace(
             "FEISHU_APP_ID=",
-            &format!("FEISHU_APP_ID={}", nod::simulator::APP_ID),
+            &format!("FEISHU_APP_ID={}", nod::for_tests::simulator::APP_ID),
         )
         .replace(
             "FEISHU_APP_SECRET=",
@@ -388,7 +390,7 @@ async fn a_gateway_and_a_machine_are_set_up_by_commands_alone() {
     assert!(!dir.path().join("laptop/.local/state/nod/bus.key").exists());
     // The server's configuration carries what the small bus needs as well.
     let keys = std::fs::read_to_string(made.join("bus.keys")).unwrap();
-    let keys = nod::bus::keys::Keys::parse(&keys).unwrap();
+    let keys = nod::for_tests::bus::keys::Keys::parse(&keys).unwrap();
     let own = keys.own.as_ref().unwrap();
     let [operator, system] = [&own.operator, &own.system].map(|pair| pair.public().to_string());
     let conf = std::fs::read_to_string(made.join("nats.conf")).unwrap();
@@ -396,13 +398,13 @@ async fn a_gateway_and_a_machine_are_set_up_by_commands_alone() {
     let account = conf
         .lines()
         .find_map(|line| line.trim().strip_prefix(&account));
-    let bus = nod::simulator::bus::Bus::start(at, &operator, &system, account.unwrap());
+    let bus = nod::for_tests::simulator::bus::Bus::start(at, &operator, &system, account.unwrap());
     let _bus = bus.await.unwrap();
     let _gateway = Machine::run(
         "gateway",
         tempfile::tempdir().unwrap(),
         &[
-            ("FEISHU_APP_ID", nod::simulator::APP_ID),
+            ("FEISHU_APP_ID", nod::for_tests::simulator::APP_ID),
             ("FEISHU_APP_SECRET", APP_SECRET),
             ("FEISHU_DOMAIN", &feishu.base_url()),
             ("NOD_BUS_URL", &url),

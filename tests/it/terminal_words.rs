@@ -5,7 +5,7 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
-use nod::simulator::{Message, STRANGER, Text};
+use nod::for_tests::simulator::{Message, STRANGER, Text};
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -18,8 +18,8 @@ struct Source {
 fn sources() -> Vec<Source> {
     let mut found = Vec::new();
     collect(&root().join("src"), &mut found);
-    // The build script is a program of its own.
-    found.retain(|source| source.name != "version/build.rs");
+    // A program of its own, and the door for tests.
+    found.retain(|source| !["version/build.rs", "for_tests.rs"].contains(&source.name.as_str()));
     assert!(found.len() > 20, "the sources were found");
     let only_tests: Vec<String> = found.iter().flat_map(test_files).collect();
     for source in &mut found {
@@ -364,6 +364,14 @@ fn rooms_know_only_those_below_them() {
     none("direction", &offences);
 }
 
+/// What nobody uses is named by the compiler only where nobody outside could.
+#[test]
+fn the_library_has_one_door() {
+    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let open: Vec<_> = lib.lines().filter(|line| line.contains("pub")).collect();
+    assert_eq!(open, ["pub mod for_tests;", "pub use cli::main;"]);
+}
+
 #[test]
 fn the_house_rules_see_past_what_is_for_tests_alone() {
     let text = "mod a;\n#[cfg(test)]\nmod fake;\n\nfn b() {}\n\n#[cfg(test)]\n#[path = \"x\"]\nmod c {\n}\n";
@@ -524,7 +532,7 @@ fn the_map_names_every_room_and_nothing_that_is_not_there() {
     for entry in fs::read_dir(root().join("src")).unwrap() {
         let path = entry.unwrap().path();
         let room = path.file_stem().unwrap().to_str().unwrap();
-        let is_entry = ["lib", "main"].contains(&room);
+        let is_entry = ["lib", "main", "for_tests"].contains(&room);
         let told = named.iter().any(|name| name == room);
         assert!(is_entry || told, "the map does not name `{room}`");
     }

@@ -1,7 +1,7 @@
 //! Taps in every shape somebody has seen Feishu send them: each means what the
 //! person meant, and none means more.
 
-use nod::simulator::{Armed, Fault, Press};
+use nod::for_tests::simulator::{Armed, Fault, Press};
 use serde_json::{Value, json};
 
 use crate::hooks::{Stage, permission, toast};
@@ -102,7 +102,8 @@ async fn a_permission_is_decided_however_feishu_sends_the_tap() {
 /// somebody who is not an approver, decide nothing in any of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_shape_of_a_tap_lets_a_stranger_or_a_foreign_card_decide() {
-    let mut stage = Stage::with(|_, home| home.set("FEISHU_CHAT_ID", nod::simulator::GROUP)).await;
+    let mut stage =
+        Stage::with(|_, home| home.set("FEISHU_CHAT_ID", nod::for_tests::simulator::GROUP)).await;
     let asked = permission("s1", "AskUserQuestion", &questions());
     let (hook, card) = stage.ask(&asked).await;
     for fault in bends() {
@@ -111,14 +112,16 @@ async fn no_shape_of_a_tap_lets_a_stranger_or_a_foreign_card_decide() {
         let form = Press::named(&card, "submit_answer")
             .fill("q0", "o1")
             .fill("q1", json!(["o0"]));
-        let tapped = stage.press(form.by(nod::simulator::STRANGER)).await;
+        let tapped = stage
+            .press(form.by(nod::for_tests::simulator::STRANGER))
+            .await;
         assert_eq!(toast(&tapped).0, "error", "{fault:?}");
     }
     let foreign = json!({
         "schema": "2.0",
         "header": {"event_id": "e-foreign", "event_type": "card.action.trigger"},
         "event": {
-            "operator": {"user_id": {"open_id": nod::simulator::OWNER}},
+            "operator": {"user_id": {"open_id": nod::for_tests::simulator::OWNER}},
             "action": {"tag": "button", "name": "submit_answer", "form_value": {"q0": "o1", "q1": "[\"o0\"]"}},
             "context": {"open_message_id": "om_of_somebody_else"},
         },

@@ -2,7 +2,7 @@
 //! allowed; where that fails, it can be denied. And files are shown where they
 //! really are.
 
-use nod::simulator::{APP_ID, Armed, Fault, Message, Press, Text};
+use nod::for_tests::simulator::{APP_ID, Armed, Fault, Message, Press, Text};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;

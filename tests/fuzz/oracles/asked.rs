@@ -1,7 +1,7 @@
 //! A permission request around an input, as if a person in a project asked it.
 
-use nod::approvals::request::{Caller, Digest, Origin, Request};
-use nod::ids::RequestId;
+use nod::for_tests::approvals::request::{Caller, Digest, Origin, Request};
+use nod::for_tests::ids::RequestId;
 use serde_json::Value;
 
 pub(crate) const PROJECT: &str = "/home/lin/shop";
@@ -12,7 +12,7 @@ pub(crate) fn request(tool: &str, input: Value) -> Request {
         tool: tool.to_owned(),
         digest: Digest::of(&input),
         input,
-        real: nod::approvals::request::RealPath::Unasked,
+        real: nod::for_tests::approvals::request::RealPath::Unasked,
         origin: Origin {
             machine: "mbp".to_owned(),
             user: "lin".to_owned(),

@@ -3,15 +3,15 @@
 //! Nothing elided can be allowed unless it went out whole before, and no mask
 //! stands in the place of a command.
 
-use nod::approvals::request::{Ending, Operator, Request};
-use nod::cards::{
+use nod::for_tests::approvals::request::{Ending, Operator, Request};
+use nod::for_tests::cards::{
     Action, MAX_CARD, ending, linked, markdown, notice, permission, progress, question, whole,
 };
-use nod::ids::{SessionId, UserId};
-use nod::rules;
-use nod::sessions::questions::{self, Tap};
-use nod::text::escape::{self, Budget, Shape};
-use nod::text::{Lang, secrets};
+use nod::for_tests::ids::{SessionId, UserId};
+use nod::for_tests::rules;
+use nod::for_tests::sessions::questions::{self, Tap};
+use nod::for_tests::text::escape::{self, Budget, Shape};
+use nod::for_tests::text::{Lang, secrets};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -261,7 +261,7 @@ fn tells(text: &str, lang: Lang) {
     let card = notice::notice(
         &notice::Notice {
             why: notice::Why::Finished,
-            agent: &nod::approvals::request::Agent::ClaudeCode,
+            agent: &nod::for_tests::approvals::request::Agent::ClaudeCode,
             machine: text,
             project: Path::new(text),
             session: None,
@@ -281,7 +281,7 @@ fn answers(text: &str, lang: Lang) {
         number: 1,
         title: text,
         project: text,
-        agent: nod::sessions::agent::Agent::Claude,
+        agent: nod::for_tests::sessions::agent::Agent::Claude,
         machine: text,
         conversation: &conversation,
         mode: "default",
@@ -302,13 +302,13 @@ fn answers(text: &str, lang: Lang) {
         let card = progress::answer(&task, piece, 0, lang);
         assert!(card.to_string().len() <= MAX_CARD);
         assert_eq!(markdown_of(&card), [piece.as_str()]);
-        nod::simulator::check_card(&card).expect("as documented");
+        nod::for_tests::simulator::check_card(&card).expect("as documented");
     }
 }
 
 fn is_sound(card: &Value, most: usize, ours: &[String]) {
     assert!(card.to_string().len() <= most, "larger than Feishu takes");
-    nod::simulator::check_card(card).expect("as documented");
+    nod::for_tests::simulator::check_card(card).expect("as documented");
     assert_eq!(markdown_of(card), ours, "somebody else's markdown");
     each(card, &mut |node| {
         let content = node.get("content").and_then(Value::as_str);

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use nod::feishu::event::{self, Body, Click, Message, Person, Push};
-use nod::feishu::frame::{DATA, Frame, Header};
-use nod::feishu::link::{Answer, Incoming, Link, Now, ServerSettings, Step};
-use nod::ids::MessageId;
+use nod::for_tests::feishu::event::{self, Body, Click, Message, Person, Push};
+use nod::for_tests::feishu::frame::{DATA, Frame, Header};
+use nod::for_tests::feishu::link::{Answer, Incoming, Link, Now, ServerSettings, Step};
+use nod::for_tests::ids::MessageId;
 use prost::bytes::Bytes;
 use serde_json::Value;
 

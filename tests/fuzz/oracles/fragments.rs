@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use nod::feishu::chunks::{Chunks, Fit};
+use nod::for_tests::feishu::chunks::{Chunks, Fit};
 use prost::bytes::Bytes;
 
 const MOST_HELD: usize = 16 << 20;

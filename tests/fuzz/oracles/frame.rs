@@ -1,7 +1,7 @@
 //! Any bytes as a frame: read as the .proto says or refused, and what was read
 //! is written back the same.
 
-use nod::feishu::frame::Frame;
+use nod::for_tests::feishu::frame::Frame;
 use prost::bytes::Bytes;
 
 pub(crate) fn check(bytes: &[u8]) {

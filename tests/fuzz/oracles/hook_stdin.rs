@@ -1,8 +1,8 @@
 //! Any bytes as what Claude Code writes to a hook: only what asks is asked
 //! about, word for word, and no text becomes another answer than was meant.
 
-use nod::claude::permission::{Answer, Ask, Event, HookInput};
-use nod::ids::SessionId;
+use nod::for_tests::claude::permission::{Answer, Ask, Event, HookInput};
+use nod::for_tests::ids::SessionId;
 use serde_json::{Value, json};
 
 pub(crate) fn check(bytes: &[u8]) {

@@ -2,8 +2,8 @@
 //! (`tests/peers/rules`), and what a rule's sentence says. Knows nothing of how
 //! nod makes rules.
 
-use nod::rules::Rule;
-use nod::wording::rule::{Until, sentence};
+use nod::for_tests::rules::Rule;
+use nod::for_tests::wording::rule::{Until, sentence};
 
 /// The commands of a list or pipeline, by the shell's operators outside quotes.
 /// `None` where Claude Code always asks: it would still have to be worked out.

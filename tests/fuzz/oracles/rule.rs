@@ -2,7 +2,7 @@
 //! reads back the same, and an offered rule covers what its sentence says and
 //! no program, place or command besides.
 
-use nod::rules::{self, Found, Rule};
+use nod::for_tests::rules::{self, Found, Rule};
 use serde_json::json;
 
 use super::{asked, matcher};

@@ -1,13 +1,13 @@
 //! Any JSON as a sealed value or call: only what one of ours sealed opens, and
 //! no change of it does, not one byte.
 
-use nod::approvals::outcome::Outcome;
-use nod::feishu::event::Person;
-use nod::feishu::secret::Secret;
-use nod::gateway::call::{Answer, Call, Click, Proof, Stamp};
-use nod::gateway::seal::{Purpose, Sealer};
-use nod::ids::{MachineId, RequestId};
-use nod::wording::toast::Toast;
+use nod::for_tests::approvals::outcome::Outcome;
+use nod::for_tests::feishu::event::Person;
+use nod::for_tests::feishu::secret::Secret;
+use nod::for_tests::gateway::call::{Answer, Call, Click, Proof, Stamp};
+use nod::for_tests::gateway::seal::{Purpose, Sealer};
+use nod::for_tests::ids::{MachineId, RequestId};
+use nod::for_tests::wording::toast::Toast;
 use serde_json::Value;
 
 /// The first three bytes say where and how the sealed text is changed.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use nod::claude::settings_file::{Added, Removed, add_allow_rule, remove_allow_rule};
+use nod::for_tests::claude::settings_file::{Added, Removed, add_allow_rule, remove_allow_rule};
 use serde_json::Value;
 
 const RULE: &str = "Bash(make nod)";

@@ -2,11 +2,11 @@
 //! hold, what is read is written back the same, and no reply is an allow unless
 //! it says so for this very input.
 
-use nod::approvals::request::Digest;
-use nod::approvals::token::{Token, TokenHash};
-use nod::hook::wire::answer::{self, Decision};
-use nod::hook::wire::scan::Scanner;
-use nod::hook::wire::{self, Ack, MAX_REPLY, Message, WireError};
+use nod::for_tests::approvals::request::Digest;
+use nod::for_tests::approvals::token::{Token, TokenHash};
+use nod::for_tests::hook::wire::answer::{self, Decision};
+use nod::for_tests::hook::wire::scan::Scanner;
+use nod::for_tests::hook::wire::{self, Ack, MAX_REPLY, Message, WireError};
 use serde_json::{Value, json};
 
 const CAP: usize = 600;

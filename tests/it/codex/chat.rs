@@ -1,7 +1,7 @@
 //! Sessions of a chat with Codex, without the program: what it was recorded to
 //! say, the real `nod daemon`, and people who write and tap.
 
-use nod::simulator::{Message, Press, STRANGER, Text};
+use nod::for_tests::simulator::{Message, Press, STRANGER, Text};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

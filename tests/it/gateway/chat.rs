@@ -6,7 +6,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use nod::simulator::{APP_ID, APP_SECRET, Message, OWNER, Press, Simulator, Text};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, Message, OWNER, Press, Simulator, Text};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -223,7 +223,7 @@ async fn a_reply_answers_its_card_and_a_lock_locks_every_machine() {
     for machine in &pair.machines {
         let state = machine.dir.path().join("state");
         until("the lock of each machine", || async {
-            let db = nod::store::Db::open_read_only(&state).unwrap();
+            let db = nod::for_tests::store::Db::open_read_only(&state).unwrap();
             (db.meta("locked").unwrap().as_deref() == Some("yes")).then_some(())
         })
         .await;

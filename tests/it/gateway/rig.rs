@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nod::simulator::{APP_ID, APP_SECRET, OWNER, Options, Simulator};
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER, Options, Simulator};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
@@ -150,7 +150,7 @@ impl Machine {
 
     /// How many decisions the audit holds for each request.
     pub(crate) fn decisions(&self) -> HashMap<String, usize> {
-        let db = nod::store::Db::open_read_only(&self.dir.path().join("state")).unwrap();
+        let db = nod::for_tests::store::Db::open_read_only(&self.dir.path().join("state")).unwrap();
         let mut counts = HashMap::new();
         let mut before = None;
         loop {

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use nod::simulator::{Simulator, WEBHOOK_SECRET};
+use nod::for_tests::simulator::{Simulator, WEBHOOK_SECRET};
 use serde_json::{Value, json};
 
 use super::rig::{Hook, LIMIT, Machine, feishu, free, http};

@@ -1,10 +1,10 @@
 //! The world outside: a Feishu that pushes, repeats, splits and loses, a line
 //! that breaks or falls silent, a machine that sleeps, a daemon that crashes.
 
-use nod::approvals::{Approvals, Past};
-use nod::feishu::frame::{DATA, Frame, Header};
-use nod::feishu::link::{Link, Retry, ServerSettings};
-use nod::text::Text;
+use nod::for_tests::approvals::{Approvals, Past};
+use nod::for_tests::feishu::frame::{DATA, Frame, Header};
+use nod::for_tests::feishu::link::{Link, Retry, ServerSettings};
+use nod::for_tests::text::Text;
 use prost::bytes::Bytes;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -4,14 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nod::approvals::request::{Dropped, Ending};
-use nod::claude::stream;
-use nod::clock::Millis;
-use nod::ids::{RequestId, SessionId};
-use nod::sessions::state::{
+use nod::for_tests::approvals::request::{Dropped, Ending};
+use nod::for_tests::claude::stream;
+use nod::for_tests::clock::Millis;
+use nod::for_tests::ids::{RequestId, SessionId};
+use nod::for_tests::sessions::state::{
     AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Session, Status, Text, Unanswered,
 };
-use nod::talk::{Event as Heard, Exit, Mode, Say, Verdict};
+use nod::for_tests::talk::{Event as Heard, Exit, Mode, Say, Verdict};
 use serde_json::{Value, json};
 
 use super::Bug;
@@ -376,7 +376,7 @@ impl World {
         let seed = self.seed;
         self.task.child = None;
         let hosted = |(_, (request, _)): &(&u64, &(_, _))| -> bool {
-            let request: &std::sync::Arc<nod::approvals::request::Request> = request;
+            let request: &std::sync::Arc<nod::for_tests::approvals::request::Request> = request;
             request.origin.hosted
         };
         let left = self.disk.pending.iter().filter(hosted);

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use nod::approvals::action::Action;
-use nod::approvals::request::{Caller, Digest, Ending, Operator, Origin, Reach, Request};
-use nod::approvals::token::{Token, TokenHash};
-use nod::approvals::{Approvals, Attachment, Refusal, Resumed, Settled};
-use nod::clock::Millis;
-use nod::feishu::link::{Answer, Incoming, Link, Now, Phase, Step, Ticket};
-use nod::ids::{RequestId, SessionId, UserId};
-use nod::sessions::state::{ChildNo, Input, Saved};
+use nod::for_tests::approvals::action::Action;
+use nod::for_tests::approvals::request::{
+    Caller, Digest, Ending, Operator, Origin, Reach, Request,
+};
+use nod::for_tests::approvals::token::{Token, TokenHash};
+use nod::for_tests::approvals::{Approvals, Attachment, Refusal, Resumed, Settled};
+use nod::for_tests::clock::Millis;
+use nod::for_tests::feishu::link::{Answer, Incoming, Link, Now, Phase, Step, Ticket};
+use nod::for_tests::ids::{RequestId, SessionId, UserId};
+use nod::for_tests::sessions::state::{ChildNo, Input, Saved};
 use prost::bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -336,7 +338,7 @@ impl World {
             tool,
             digest: Digest::of(&input),
             input,
-            real: nod::approvals::request::RealPath::Unasked,
+            real: nod::for_tests::approvals::request::RealPath::Unasked,
             origin: Origin {
                 machine: "m".to_owned(),
                 user: "u".to_owned(),

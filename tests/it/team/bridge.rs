@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::{SinkExt as _, StreamExt as _};
-use nod::bus::line::{Answered, State};
-use nod::bus::subjects::ToMachine;
-use nod::bus::url::BusUrl;
-use nod::feishu::outbound::{Outbound, Proxies};
-use nod::simulator::bus::Bus;
-use nod::simulator::{OWNER, Press};
+use nod::for_tests::bus::line::{Answered, State};
+use nod::for_tests::bus::subjects::ToMachine;
+use nod::for_tests::bus::url::BusUrl;
+use nod::for_tests::feishu::outbound::{Outbound, Proxies};
+use nod::for_tests::simulator::bus::Bus;
+use nod::for_tests::simulator::{OWNER, Press};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;

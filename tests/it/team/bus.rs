@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nod::bus::line::{Answered, State};
-use nod::bus::lobby::ticket;
-use nod::bus::nkey::{KeyPair, Kind};
-use nod::bus::pass::{self, Span};
-use nod::bus::subjects::{FromMachine, Owner, Place, ToMachine};
-use nod::simulator::{OWNER, STRANGER};
+use nod::for_tests::bus::line::{Answered, State};
+use nod::for_tests::bus::lobby::ticket;
+use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::pass::{self, Span};
+use nod::for_tests::bus::subjects::{FromMachine, Owner, Place, ToMachine};
+use nod::for_tests::simulator::{OWNER, STRANGER};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;

@@ -1,8 +1,8 @@
 //! A machine that is forgotten: cut off and let in no more, by an administrator
 //! or by its owner's tap, and by nobody else's.
 
-use nod::bus::membership::Membership;
-use nod::simulator::{Clicked, OWNER, Press, STRANGER, Text};
+use nod::for_tests::bus::membership::Membership;
+use nod::for_tests::simulator::{Clicked, OWNER, Press, STRANGER, Text};
 use serde_json::{Value, json};
 
 use super::rig::{Team, connected};
@@ -174,7 +174,7 @@ async fn the_owner_lists_his_machines_and_forgets_one_by_a_tap() {
     let (_, card) = listed(&team, "/machines", LISTED, 2).await;
     let text = card.to_string();
     assert_eq!(text.matches("在线").count(), 2, "{text}");
-    assert!(text.contains(nod::version::BUILD), "{text}");
+    assert!(text.contains(nod::for_tests::version::BUILD), "{text}");
     let foreign = id(&machines[2]);
     assert!(!text.contains(&foreign), "another's machine is not listed");
     // One that is away is listed with when it was last there.
@@ -256,17 +256,20 @@ async fn nobody_else_can_forget_a_machine_and_a_forgotten_one_is_not_served() {
     let (code, told) = gateway.nod(&["gateway", "forget", &key, "--owner", OWNER]);
     assert_eq!(code, Some(0), "{told}");
     let mut state = thief.line.state();
-    let down = state.wait_for(|state| !matches!(state, nod::bus::line::State::Up { .. }));
+    let down =
+        state.wait_for(|state| !matches!(state, nod::for_tests::bus::line::State::Up { .. }));
     tokio::time::timeout(LIMIT, down)
         .await
         .expect("cut off")
         .unwrap();
     if let Some(bus) = team.meeting.small() {
         let before = team.feishu.message_count();
-        let subject = thief.place().says(nod::bus::subjects::FromMachine::Call);
+        let subject = thief
+            .place()
+            .says(nod::for_tests::bus::subjects::FromMachine::Call);
         let letter = thief.letter(
             &super::hostile::sending(OWNER),
-            nod::clock::wall_ms(),
+            nod::for_tests::clock::wall_ms(),
             "after",
         );
         let reply = format!("{}.x", thief.place().inbox());

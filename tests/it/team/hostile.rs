@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nod::bus::errand::{Asked, Told};
-use nod::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
-use nod::bus::line::Answered;
-use nod::bus::nkey::{KeyPair, Kind};
-use nod::bus::subjects::{FromMachine, ToMachine};
-use nod::clock;
-use nod::simulator::bus::Fate;
-use nod::simulator::{OWNER, Press, STRANGER};
+use nod::for_tests::bus::errand::{Asked, Told};
+use nod::for_tests::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
+use nod::for_tests::bus::line::Answered;
+use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::subjects::{FromMachine, ToMachine};
+use nod::for_tests::clock;
+use nod::for_tests::simulator::bus::Fate;
+use nod::for_tests::simulator::{OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
 use super::rig::{Member, SOON, Team, connected};
@@ -332,7 +332,7 @@ async fn a_push_that_no_gateway_signed_is_not_heard() {
         let file = machine.dir.path().join("state/bus.pass");
         serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
     };
-    let pass = nod::bus::pass::Pass::read(member["pass"].as_str().unwrap()).unwrap();
+    let pass = nod::for_tests::bus::pass::Pass::read(member["pass"].as_str().unwrap()).unwrap();
     let subject = pass.place.hears(ToMachine::Tap);
     let tap = json!({
         "schema": "2.0",

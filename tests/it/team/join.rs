@@ -5,14 +5,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use nod::bus::lobby::{Invite, ticket};
-use nod::bus::membership::Membership;
-use nod::bus::nkey::{KeyPair, Kind};
-use nod::bus::pass::{self, Span};
-use nod::bus::subjects::Owner;
-use nod::feishu::secret::Secret;
-use nod::gateway::seal::{Purpose, Sealer};
-use nod::simulator::{APP_SECRET, Message, OWNER, Press, STRANGER, Text};
+use nod::for_tests::bus::lobby::{Invite, ticket};
+use nod::for_tests::bus::membership::Membership;
+use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::pass::{self, Span};
+use nod::for_tests::bus::subjects::Owner;
+use nod::for_tests::feishu::secret::Secret;
+use nod::for_tests::gateway::seal::{Purpose, Sealer};
+use nod::for_tests::simulator::{APP_SECRET, Message, OWNER, Press, STRANGER, Text};
 use serde_json::{Value, json};
 
 use super::rig::{Team, connected, seconds};

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nod::simulator::OWNER;
-use nod::simulator::bus::Fate;
+use nod::for_tests::simulator::OWNER;
+use nod::for_tests::simulator::bus::Fate;
 
 use super::rig::{self, Team};
 use crate::hooks::{Home, Stage};

@@ -8,20 +8,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nod::bus::conf;
-use nod::bus::keys::Keys;
-use nod::bus::line::{self, Heard, Line, Membership, State};
-use nod::bus::membership::{self, Grant};
-use nod::bus::nkey::{KeyPair, Kind};
-use nod::bus::pass::{self, Span};
-use nod::bus::subjects::{Owner, Place};
-use nod::bus::url::BusUrl;
-use nod::clock::{self, Clock};
-use nod::feishu::outbound::{Outbound, Proxies};
-use nod::hook::client;
-use nod::hook::wire::Order;
-use nod::simulator::bus::Bus;
-use nod::simulator::{APP_ID, APP_SECRET, GROUP, Simulator};
+use nod::for_tests::bus::conf;
+use nod::for_tests::bus::keys::Keys;
+use nod::for_tests::bus::line::{self, Heard, Line, Membership, State};
+use nod::for_tests::bus::membership::{self, Grant};
+use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::pass::{self, Span};
+use nod::for_tests::bus::subjects::{Owner, Place};
+use nod::for_tests::bus::url::BusUrl;
+use nod::for_tests::clock::{self, Clock};
+use nod::for_tests::feishu::outbound::{Outbound, Proxies};
+use nod::for_tests::hook::client;
+use nod::for_tests::hook::wire::Order;
+use nod::for_tests::simulator::bus::Bus;
+use nod::for_tests::simulator::{APP_ID, APP_SECRET, GROUP, Simulator};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
@@ -165,9 +165,9 @@ impl Meeting {
         let place = Place::of(Owner::parse(owner).unwrap(), &key.public());
         let inbox = place.inbox();
         let hears = [
-            place.hears(nod::bus::subjects::ToMachine::Tap),
-            place.hears(nod::bus::subjects::ToMachine::Take),
-            nod::bus::subjects::of_owner(&place.owner),
+            place.hears(nod::for_tests::bus::subjects::ToMachine::Tap),
+            place.hears(nod::for_tests::bus::subjects::ToMachine::Take),
+            nod::for_tests::bus::subjects::of_owner(&place.owner),
         ];
         line((url, way), (key, pass), &inbox, &hears, Some(place))
     }
@@ -309,7 +309,7 @@ impl Team {
     pub(super) fn machine_since(&self, owner: &str, made: i64, more: &[(&str, &str)]) -> Machine {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
-        nod::files::make_dirs(&state, 0o700).unwrap();
+        nod::for_tests::files::make_dirs(&state, 0o700).unwrap();
         private(&state.join("bus.pass"), &self.membership(owner, made));
         let rate = [("NOD_CHAT_RATE", "1000")];
         Machine::run("daemon", dir, &[&rate, more].concat())
@@ -336,7 +336,7 @@ impl Team {
 }
 
 pub(super) fn private(file: &Path, text: &str) {
-    nod::files::replace_private(file, text.as_bytes()).unwrap();
+    nod::for_tests::files::replace_private(file, text.as_bytes()).unwrap();
 }
 
 /// Waits until a machine says that it is connected.

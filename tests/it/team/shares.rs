@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use nod::bus::errand::{Asked, Told};
-use nod::simulator::{Armed, Fault, OWNER, Press, STRANGER};
+use nod::for_tests::bus::errand::{Asked, Told};
+use nod::for_tests::simulator::{Armed, Fault, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
 use super::hostile::{asked, sending};

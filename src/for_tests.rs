@@ -1,0 +1,254 @@
+//! The one door of the library, for our own tests, benches and fuzz targets:
+//! what they use of the rooms, and nothing else. It promises no API.
+
+pub mod approvals {
+    pub use crate::approvals::{Approvals, Attachment, Past, Refusal, Resumed, Settled};
+    pub mod action {
+        pub use crate::approvals::action::Action;
+    }
+    pub mod outcome {
+        pub use crate::approvals::outcome::Outcome;
+    }
+    pub mod request {
+        pub use crate::approvals::request::{
+            Agent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath,
+            Request, Said,
+        };
+    }
+    pub mod token {
+        pub use crate::approvals::token::{Token, TokenHash};
+    }
+}
+pub mod bus {
+    pub mod conf {
+        pub use crate::bus::conf::text;
+    }
+    pub mod errand {
+        pub use crate::bus::errand::{Asked, Told};
+    }
+    pub mod keys {
+        pub use crate::bus::keys::Keys;
+    }
+    pub mod letter {
+        pub use crate::bus::letter::{AnswerHead, CallHead, Letter, PushHead, sign};
+    }
+    #[cfg(feature = "team")]
+    pub mod line {
+        pub use crate::bus::line::{Answered, Heard, Line, Membership, State, run};
+    }
+    pub mod lobby {
+        pub use crate::bus::lobby::{Invite, ticket};
+    }
+    pub mod membership {
+        pub use crate::bus::membership::{Grant, Membership};
+    }
+    pub mod nkey {
+        pub use crate::bus::nkey::{KeyPair, Kind};
+    }
+    pub mod pass {
+        pub use crate::bus::pass::{Pass, Span, gateway, lobby, machine};
+    }
+    pub mod subjects {
+        pub use crate::bus::subjects::{FromMachine, Owner, Place, ToMachine, of_owner};
+    }
+    pub mod url {
+        pub use crate::bus::url::BusUrl;
+    }
+}
+pub mod cards {
+    pub use crate::cards::{Action, MAX_CARD};
+    pub mod choice {
+        pub use crate::cards::choice::{Button, Choice, WORDS_FIELD, made, open};
+    }
+    pub mod ending {
+        pub use crate::cards::ending::{Delivery, ended, running, without_input};
+    }
+    pub mod linked {
+        pub use crate::cards::linked::{MAX_LINKED, announced, waiting};
+    }
+    pub mod locked {
+        pub use crate::cards::locked::locked;
+    }
+    pub mod markdown {
+        pub use crate::cards::markdown::{Limits, answer};
+    }
+    pub mod notice {
+        pub use crate::cards::notice::{Notice, Why, notice};
+    }
+    pub mod permission {
+        pub use crate::cards::permission::{choices, minimal, pending, pending_after};
+    }
+    pub mod plainest {
+        pub use crate::cards::plainest::plainest;
+    }
+    pub mod progress {
+        pub use crate::cards::progress::{End, Task, answer, ended, running};
+    }
+    pub mod question {
+        pub use crate::cards::question::{pending, pending_after};
+    }
+    pub mod sure {
+        pub use crate::cards::sure::once_more;
+    }
+    pub mod whole {
+        pub use crate::cards::whole::{Before, MANY, cards, text};
+    }
+}
+pub mod child {
+    pub mod process {
+        pub use crate::child::process::Grace;
+    }
+}
+pub mod claude {
+    pub mod launch {
+        pub use crate::claude::launch::{Launch, Permissions};
+    }
+    pub mod permission {
+        pub use crate::claude::permission::{Answer, Ask, Event, HookInput};
+    }
+    pub mod process {
+        pub use crate::claude::process::{Child, start};
+    }
+    pub mod settings_file {
+        pub use crate::claude::settings_file::{Added, Removed, add_allow_rule, remove_allow_rule};
+    }
+    pub mod stream {
+        pub use crate::claude::stream::parse;
+    }
+}
+pub mod clock {
+    pub use crate::clock::{Clock, Millis, wall_ms};
+}
+pub mod config {
+    pub use crate::config::SETTINGS;
+}
+pub mod feishu {
+    pub mod chunks {
+        pub use crate::feishu::chunks::{Chunks, Fit};
+    }
+    pub mod clock {
+        pub use crate::feishu::clock::TheirClock;
+    }
+    pub mod connection {
+        pub use crate::feishu::connection::{View, Wiring, first_view, run};
+    }
+    pub mod domain {
+        pub use crate::feishu::domain::Domain;
+    }
+    pub mod endpoint {
+        pub use crate::feishu::endpoint::{DialError, DialLimits, Dialer};
+    }
+    pub mod event {
+        pub use crate::feishu::event::{Body, Click, Message, Person, Push, parse};
+    }
+    pub mod frame {
+        pub use crate::feishu::frame::{DATA, Frame, Header};
+    }
+    pub mod link {
+        pub use crate::feishu::link::{
+            Answer, Delivery, Incoming, Link, Now, Phase, Retry, ServerSettings, Step, Ticket,
+        };
+    }
+    pub mod outbound {
+        pub use crate::feishu::outbound::{Outbound, Proxies};
+    }
+    pub mod registration {
+        pub use crate::feishu::registration::{
+            Brand, Purpose, Registered, Registration, RegistrationError,
+        };
+    }
+    pub mod secret {
+        pub use crate::feishu::secret::Secret;
+    }
+}
+pub mod files {
+    pub use crate::files::{make_dirs, replace_private};
+}
+pub mod gateway {
+    pub mod call {
+        pub use crate::gateway::call::{Answer, Call, Click, Proof, Stamp, TAKE, WHOSE};
+    }
+    pub mod seal {
+        pub use crate::gateway::seal::{Purpose, Sealer};
+    }
+}
+pub mod hook {
+    pub mod client {
+        pub use crate::hook::client::{Patience, Question, ask, order};
+    }
+    pub mod connect {
+        pub use crate::hook::connect::peer_pid;
+    }
+    pub mod wire {
+        pub use crate::hook::wire::{
+            Ack, Additions, MAX_REPLY, Message, Notice, Order, Registration, WireError, frame,
+            unframe,
+        };
+        pub mod answer {
+            pub use crate::hook::wire::answer::{Decision, decode};
+        }
+        pub mod scan {
+            pub use crate::hook::wire::scan::Scanner;
+        }
+    }
+}
+pub mod ids {
+    pub use crate::ids::{MachineId, MessageId, RequestId, SessionId, UserId};
+}
+pub mod rules {
+    pub use crate::rules::{Found, NoRule, Rule, offer, offer_here};
+}
+pub mod sessions {
+    pub mod agent {
+        pub use crate::sessions::agent::Agent;
+    }
+    pub mod questions {
+        pub use crate::sessions::questions::{Tap, of};
+    }
+    pub mod state {
+        pub use crate::sessions::state::{
+            AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Saved, Session, Status, Text,
+            Unanswered,
+        };
+    }
+}
+pub mod simulator {
+    pub use crate::simulator::{
+        APP_ID, APP_SECRET, App, Armed, Brand, Clicked, Connection, Decision, Fault, Flaw,
+        Fragments, GROUP, Message, OWNER, Options, Order, Outcome, Press, Pushed, SERVICE_ID,
+        STRANGER, Simulator, TENANT, Text, WEBHOOK_SECRET, check_card, popup,
+    };
+    pub mod bus {
+        pub use crate::simulator::bus::{Bus, Fate};
+    }
+}
+pub mod store {
+    pub use crate::store::{Db, Recorded};
+}
+pub mod talk {
+    pub use crate::talk::{Event, Exit, Mode, Opening, Said, Say, Verdict, Wanted};
+}
+pub mod text {
+    pub use crate::text::{Lang, Text};
+    pub mod escape {
+        pub use crate::text::escape::{Budget, Shape, excerpt, fit, is_plain, visible};
+    }
+    pub mod secrets {
+        pub use crate::text::secrets::masks;
+    }
+}
+pub mod version {
+    pub use crate::version::{BUILD, LONG};
+}
+pub mod wording {
+    pub use crate::wording::{Toast, reply_json};
+    pub mod rule {
+        pub use crate::wording::rule::{Until, sentence};
+    }
+    pub mod terminal {
+        pub use crate::wording::terminal::PROJECT_TITLE;
+    }
+    pub mod toast {
+        pub use crate::wording::toast::Toast;
+    }
+}
