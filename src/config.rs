@@ -10,7 +10,7 @@ pub use broken::{BadLine, BrokenFile, LineFault, Unread};
 pub use paths::Paths;
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
-pub use sources::{Account, Origin, Sources, UnknownLang, account, of_terminal};
+pub use sources::{Account, Origin, Sources, account, of_terminal};
 pub use table::{
     Default as Fallback, SETTINGS, Setting, env_example, readme_table, readme_table_zh,
 };

@@ -44,21 +44,18 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use answer::{Outcome, Reply, Toast, popup};
+pub use answer::{Outcome, popup};
 pub use bench::BenchRun;
 pub use click::{Press, Unclickable};
 pub use event::Text;
-pub use faults::{Armed, At, Fault, Flaw, Fragments, Order};
+pub use faults::{Armed, Fault, Flaw, Fragments, Order};
 pub use history::{Entry, Violation};
 pub use line::Connection;
-pub use options::{
-    APP_ID, APP_SECRET, App, ClientConfig, GROUP, Group, OWNER, Options, SERVICE_ID, STRANGER,
-    TENANT, User,
-};
+pub use options::{APP_ID, APP_SECRET, App, GROUP, OWNER, Options, SERVICE_ID, STRANGER, TENANT};
 pub use page::address as page_address;
 pub use person::{Clicked, Unwritable};
 pub use push::Pushed;
-pub use registration::{Brand, Decision, Offer, Scan};
+pub use registration::{Brand, Decision, Offer};
 pub use state::messages::Message;
 pub use webhook::{WEBHOOK_ID, WEBHOOK_SECRET};
 

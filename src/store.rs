@@ -35,7 +35,7 @@ pub use inbox::Received;
 pub use left_rules::{LeftRule, ListedRule};
 pub use notices::About;
 pub use outbox::{CardEdit, LeftEdit, MAX_EDITS};
-pub use requests::{Card, Pending, Settled, Settlement, Subject};
+pub use requests::{Card, Pending, Settlement, Subject};
 pub use schema::{FILE, LOCKED, NOBODY_KNOWS, SetAside};
 pub use sessions::KeptSession;
 
@@ -108,7 +108,7 @@ impl Store {
         }
     }
 
-    /// For tests and demonstrations: nothing is written anywhere.
+    #[cfg(test)]
     pub fn in_memory() -> Result<Self, StoreError> {
         Self::over(Db::in_memory()?, Health::Good)
     }

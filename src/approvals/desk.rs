@@ -82,7 +82,7 @@ impl Desk {
         self.lock().approvals.pending(id).cloned()
     }
 
-    /// What the store keeps of a pending request's token.
+    #[cfg(test)]
     pub fn token_of(&self, id: &RequestId) -> Option<TokenHash> {
         self.lock().approvals.token_of(id)
     }

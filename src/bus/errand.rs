@@ -147,7 +147,6 @@ pub enum Kind {
     Send,
     Reply,
     Edit,
-    TakeBack,
     Download,
     Upload,
     Bot,
@@ -160,7 +159,6 @@ impl Kind {
             Self::Send => "send",
             Self::Reply => "reply",
             Self::Edit => "edit",
-            Self::TakeBack => "take_back",
             Self::Download => "download",
             Self::Upload => "upload",
             Self::Bot => "bot",
@@ -223,11 +221,6 @@ pub fn judge(asked: &Asked, terms: &Terms<'_>) -> Result<Errand, Refused> {
             let body = json!({"content": content(asked)?});
             let path = ["open-apis", "im", "v1", "messages", id.as_str()];
             (Kind::Edit, Call::patch(&path, body))
-        }
-        ("DELETE", ["open-apis", "im", "v1", "messages", id]) => {
-            let id = touched(id, asked, terms)?;
-            let path = ["open-apis", "im", "v1", "messages", id.as_str()];
-            (Kind::TakeBack, Call::delete(&path))
         }
         ("GET", ["open-apis", "im", "v1", "messages", id, "resources", key]) => {
             let id = touched(id, asked, terms)?;

@@ -14,7 +14,7 @@ use super::{
     local_time, markdown, note, place, plain, prose, row,
 };
 use crate::approvals::request::Request;
-use crate::sessions::questions::{Ask, Choice, Kind, Tap, field};
+use crate::sessions::questions::{Ask, Choice, Kind, SUBMIT, Tap, field};
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::secrets;
 use crate::text::{Lang, Text};
@@ -379,7 +379,7 @@ fn other_form(submit: &Value, look: Option<&Value>, lang: Lang) -> Vec<Value> {
 }
 
 fn submitted(submit: &Value, look: Option<&Value>, lang: Lang) -> Value {
-    let (name, kind) = ("submit_answer", "primary_filled");
+    let (name, kind) = (SUBMIT, "primary_filled");
     let submit = submit_button(name, &words::SUBMIT, kind, submit, lang);
     asking(submit, look)
 }

@@ -30,6 +30,11 @@ pub struct SessionSettings {
     pub task_timeout: Duration,
 }
 
+/// What a session's child inherits of this process' environment.
+fn inherited(allowed: &[&str]) -> Vec<(OsString, OsString)> {
+    launch::environment(std::env::vars_os(), allowed)
+}
+
 impl Reader<'_> {
     pub(super) fn sessions(&mut self) -> SessionSettings {
         let asks = self
@@ -48,8 +53,8 @@ impl Reader<'_> {
             codex: self
                 .optional("NOD_CODEX_PROGRAM", program)
                 .unwrap_or_else(|| "codex".into()),
-            environment: self.sources.child_environment(launch::INHERITED),
-            codex_environment: self.sources.child_environment(pipe::INHERITED),
+            environment: inherited(launch::INHERITED),
+            codex_environment: inherited(pipe::INHERITED),
             bypass: !asks && allowed,
             tool_timeout: self.seconds("NOD_TOOL_TIMEOUT", 1, 86_400),
             question_timeout: self.seconds("NOD_QUESTION_TIMEOUT", 1, 86_400),

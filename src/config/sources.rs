@@ -16,7 +16,6 @@ use super::SETTINGS;
 use super::broken::{BadLine, BrokenFile, Unread};
 use super::line::pair;
 use crate::child::process::MARK;
-use crate::claude::launch;
 use crate::claude::mailbox::Mailbox;
 use crate::text::{Lang, system};
 
@@ -285,11 +284,6 @@ impl Sources {
     pub fn mailbox(&self) -> Option<Mailbox> {
         let ((socket, _), (token, _)) = (self.get(SOCKET)?, self.get(TOKEN)?);
         Mailbox::new(socket, token)
-    }
-
-    /// What a session's child inherits of this process' environment.
-    pub fn child_environment(&self, allowed: &[&str]) -> Vec<(OsString, OsString)> {
-        launch::environment(std::env::vars_os(), allowed)
     }
 
     /// The working directory, for what a person asks from there.

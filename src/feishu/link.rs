@@ -9,7 +9,7 @@ mod redial;
 mod settings;
 
 pub use note::Note;
-pub use parked::{ANSWER_WITHIN, Answer, Ticket};
+pub use parked::{Answer, Ticket};
 pub use settings::ServerSettings;
 
 use parked::Parked;

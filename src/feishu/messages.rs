@@ -164,10 +164,6 @@ impl Messages {
         self
     }
 
-    pub fn api(&self) -> &Api {
-        &self.api
-    }
-
     /// Sends a message. Within an hour, the same `uuid` never makes a second
     /// one: make it once per message, not per try.
     pub async fn send(
@@ -247,15 +243,6 @@ impl Messages {
                 self.api.call(&Call::patch(&path, body)).await.map(drop)
             })
             .await
-    }
-
-    /// Takes a message back; one that is gone already counts as taken back.
-    pub async fn delete(&self, message: &MessageId) -> Result<(), ApiError> {
-        let path = ["open-apis", "im", "v1", "messages", message.as_str()];
-        match self.api.call(&Call::delete(&path)).await {
-            Ok(_) | Err(ApiError::Gone(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     /// Puts a file where [`Content::File`] can name it by the key that comes

@@ -46,12 +46,6 @@ pub struct Listening {
     _lock: File,
 }
 
-impl Listening {
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
 impl Drop for Listening {
     fn drop(&mut self) {
         let ours = std::fs::symlink_metadata(&self.path)

@@ -165,14 +165,16 @@ impl Fields {
     }
 }
 
-/// What a form's submit button says by its name alone, for clients that drop
-/// its value: a tap, or nothing but that the form is to be read.
-pub fn submitted_by(name: &str) -> Option<Option<Tap>> {
+/// The name of the button that hands the form in, and taps nothing else.
+pub const SUBMIT: &str = "submit_answer";
+
+/// What another submit button taps by its name alone, for clients that drop
+/// its value.
+pub fn submitted_by(name: &str) -> Option<Tap> {
     Some(match name {
-        "submit_answer" => None,
-        "submit_approve_plan" => Some(Tap::ApprovePlan),
-        "submit_approve_edits" => Some(Tap::ApprovePlanAndEdits),
-        "submit_revise_plan" => Some(Tap::RevisePlan),
+        "submit_approve_plan" => Tap::ApprovePlan,
+        "submit_approve_edits" => Tap::ApprovePlanAndEdits,
+        "submit_revise_plan" => Tap::RevisePlan,
         _ => return None,
     })
 }
@@ -326,15 +328,17 @@ impl Ask {
                 .collect(),
         )
     }
+}
 
+impl Asker {
     /// The allow that carries kept answers back: the input, and the mode that
     /// the agent is to go on in.
-    pub fn answered(&self, asker: &Asker, words: &[String]) -> (Value, Option<Mode>) {
-        match asker {
-            Asker::Script => (serde_json::json!({"answers": words}), None),
-            Asker::Agent(call::Asked::Questions(these)) => (these.answered(words), None),
-            Asker::Agent(call::Asked::Plan(plan)) => (plan.approved(), mode_after(words)),
-            Asker::Agent(call::Asked::Fields(fields)) => {
+    pub fn answered(&self, words: &[String]) -> (Value, Option<Mode>) {
+        match self {
+            Self::Script => (serde_json::json!({"answers": words}), None),
+            Self::Agent(call::Asked::Questions(these)) => (these.answered(words), None),
+            Self::Agent(call::Asked::Plan(plan)) => (plan.approved(), mode_after(words)),
+            Self::Agent(call::Asked::Fields(fields)) => {
                 (Value::Object(form::content(fields, words)), None)
             }
         }

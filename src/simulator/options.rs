@@ -155,6 +155,7 @@ impl Default for App {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_field_names, reason = "Feishu's own names")]
 pub struct User {
     pub name: String,
     pub open_id: String,

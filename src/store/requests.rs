@@ -77,7 +77,7 @@ pub struct Settled {
     /// As in [`Pending`]: a hook that missed its answer may still fetch it.
     pub token_hash: Option<[u8; 32]>,
     pub asked_at: Millis,
-    pub settled_at: Millis,
+    pub at: Millis,
     pub kind: String,
     pub ending: String,
     pub undone_at: Option<Millis>,
@@ -312,7 +312,7 @@ impl Db {
                     card: read_card(row)?,
                     token_hash: row.get("token_hash")?,
                     asked_at: row.get("asked_at")?,
-                    settled_at: row.get("settled_at")?,
+                    at: row.get("settled_at")?,
                     kind: row.get("kind")?,
                     ending: row.get("ending")?,
                     undone_at: row.get("undone_at")?,

@@ -4,7 +4,7 @@
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Unclear;
 use crate::sessions::state::{Notice, Status};
-use crate::talk::{How, Mode};
+use crate::talk::Mode;
 use crate::text::{Text, grouped};
 
 pub const RECEIVED: Text = Text::new("已收到你的回复，继续执行...", "Got your reply, going on");
@@ -125,16 +125,6 @@ pub fn status(status: Status) -> Text {
         Status::WaitingForInput => Text::new("等待输入", "Waiting for input"),
         Status::WaitingForConfirmation => Text::new("等待确认", "Waiting for confirmation"),
         Status::Stopping => Text::new("正在停止", "Stopping"),
-    }
-}
-
-/// How a task ended, for its progress card.
-pub fn ended(how: How) -> Text {
-    match how {
-        How::Done => Text::new("已完成", "Done"),
-        How::Interrupted => Text::new("已中断", "Interrupted"),
-        How::ApiError => Text::new("模型接口出错", "The model could not be reached"),
-        How::Failed => Text::new("执行失败", "Failed"),
     }
 }
 

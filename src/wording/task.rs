@@ -36,7 +36,6 @@ pub static RUNS_FOR: Text = Text::new("已运行", "Running for");
 pub static TOOLS: Text = Text::new("工具", "Tools");
 pub static COST: Text = Text::new("会话费用", "Session cost");
 pub static MODE: Text = Text::new("权限模式", "Mode");
-pub static SESSION: Text = Text::new("会话", "Session");
 pub static UNGUARDED: Text = Text::new(
     "⚠ 审批已关闭：工具不经询问直接执行。",
     "⚠ Approvals are off: tools run without asking.",
@@ -215,13 +214,6 @@ pub fn file_scope_missing(name: &str, scope: &str, link: &str) -> Text {
         format!(
             "The file {name} could not be had: the app lacks the scope {scope}, so the task goes on without it. Grant it and publish a version: {link}"
         ),
-    )
-}
-
-pub fn which_project(names: &str) -> Text {
-    Text::made(
-        format!("请指明项目：/new 项目 任务。可用的项目：{names}"),
-        format!("Name the project: /new project task. The projects are: {names}"),
     )
 }
 

@@ -82,7 +82,6 @@ fn a_message_is_touched_with_its_own_ticket_alone() {
     let calls = [
         ("POST", "open-apis/im/v1/messages/ID/reply", Kind::Reply),
         ("PATCH", "open-apis/im/v1/messages/ID", Kind::Edit),
-        ("DELETE", "open-apis/im/v1/messages/ID", Kind::TakeBack),
         (
             "GET",
             "open-apis/im/v1/messages/ID/resources/k",

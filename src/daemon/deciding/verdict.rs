@@ -48,10 +48,10 @@ pub(crate) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
 }
 
 fn answered(tool: &str, input: &Value, answers: &[String]) -> Extras {
-    let Some((ask, asker)) = questions::of(tool, input) else {
+    let Some((_, asker)) = questions::of(tool, input) else {
         return Extras::default();
     };
-    let (input, mode) = ask.answered(&asker, answers);
+    let (input, mode) = asker.answered(answers);
     Extras {
         updated_input: Some(input),
         updated_permissions: mode.map(|mode| serde_json::json!([set_mode(mode)])),

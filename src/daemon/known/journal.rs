@@ -162,7 +162,7 @@ pub(crate) async fn remembered(parts: &Parts, id: &RequestId) -> Option<Remember
     let value: Value = serde_json::from_str(&row.ending).ok()?;
     Some(Remembered {
         ending: record::read_ending(&value)?,
-        at: row.settled_at,
+        at: row.at,
         asked_at: row.asked_at,
         digest: Digest::parse_hex(&row.subject.digest)?,
         token: row.token_hash.map(TokenHash::from_bytes),

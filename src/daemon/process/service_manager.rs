@@ -29,10 +29,6 @@ impl Manager {
         self.tell(&format!("READY=1\nSTATUS={}", one_line(status)))
     }
 
-    pub fn status(&self, status: &str) -> io::Result<()> {
-        self.tell(&format!("STATUS={}", one_line(status)))
-    }
-
     /// To be called more often than [`alive_every`] says.
     pub fn alive(&self) -> io::Result<()> {
         self.tell("WATCHDOG=1")
@@ -109,8 +105,6 @@ mod tests {
         assert_eq!(heard(socket), "READY=1\nSTATUS=connected MAINPID=1");
         manager.alive().unwrap();
         assert_eq!(heard(socket), "WATCHDOG=1");
-        manager.status("3 waiting").unwrap();
-        assert_eq!(heard(socket), "STATUS=3 waiting");
         manager.stopping().unwrap();
         assert_eq!(heard(socket), "STOPPING=1");
     }

@@ -269,7 +269,8 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     let permission = Action::ALL.into_iter().find(|a| a.button() == name);
     let wanted = match permission {
         Some(action) => Wanted::Permission(action),
-        None => Wanted::Answer(questions::submitted_by(name)?),
+        None if name == questions::SUBMIT => Wanted::Answer(None),
+        None => Wanted::Answer(Some(questions::submitted_by(name)?)),
     };
     if !is_empty {
         return None;

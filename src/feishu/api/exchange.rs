@@ -70,10 +70,6 @@ impl Call {
         Self::new(reqwest::Method::GET, path)
     }
 
-    pub fn delete(path: &[&str]) -> Self {
-        Self::new(reqwest::Method::DELETE, path)
-    }
-
     pub fn post(path: &[&str], body: Value) -> Self {
         Self {
             body: Some(body),

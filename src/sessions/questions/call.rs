@@ -189,7 +189,7 @@ mod tests {
     ) -> Result<(Value, Option<Mode>), Option<String>> {
         let outcome = ask.read(reply).expect("an answer");
         match ask.decided(&outcome) {
-            Decided::Answers(words) => Ok(ask.answered(&Asker::Agent(asked), &words)),
+            Decided::Answers(words) => Ok(Asker::Agent(asked).answered(&words)),
             Decided::Refused(why) => Err(why),
         }
     }

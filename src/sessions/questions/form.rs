@@ -282,10 +282,7 @@ mod tests {
             panic!("no answers")
         };
         let expected = json!({"age":42,"ok":true,"size":"l","tags":["a","b"]});
-        assert_eq!(
-            ask.answered(&Asker::Agent(source), &words),
-            (expected, None)
-        );
+        assert_eq!(Asker::Agent(source).answered(&words), (expected, None));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a push is answered with: once, in time, and with its own frame.
 
 use super::*;
+use crate::feishu::link::parked::ANSWER_WITHIN;
 
 #[test]
 fn a_reply_echoes_the_frame_and_appends_the_time() {
