@@ -176,7 +176,7 @@ fn listeners(config: &Config) -> Result<Vec<Listening>, DaemonError> {
     if let Some(old) = &config.sockets.old_clients {
         match listen(old, false) {
             Ok(listening) => listeners.push(listening),
-            Err(why) => warn!("old clients are not served: {why}"),
+            Err(why) => warn!("old clients are not served at `{}`: {why}", old.display()),
         }
     }
     Ok(listeners)

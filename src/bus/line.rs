@@ -277,11 +277,12 @@ pub async fn run<H, F>(
     let handler = Arc::new(handler);
     let at_work = Arc::new(Semaphore::new(MAX_AT_WORK));
     let (mut failures, mut connects) = (0, 0);
+    let mut passes = member.pass.clone();
     loop {
         line.shared.state.send_replace(State::Dialing);
         let dialed = tokio::select! {
             () = stop.cancelled() => return,
-            dialed = dial(&member, &outbound, line.shared.inbox.as_str()) => dialed,
+            dialed = dial(&member, &mut passes, &outbound, line.shared.inbox.as_str()) => dialed,
         };
         let (why, refused) = match dialed {
             Ok(mut up) => {
@@ -330,14 +331,13 @@ pub async fn run<H, F>(
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
-            () = changed(&member.pass), if refused => {}
+            () = changed(&mut passes), if refused => {}
         }
     }
 }
 
-/// Returns when there is another pass to try.
-async fn changed(pass: &watch::Receiver<String>) {
-    let mut pass = pass.clone();
+/// Returns when there is another pass to try than at the last dial.
+async fn changed(pass: &mut watch::Receiver<String>) {
     if pass.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -352,12 +352,17 @@ struct Up {
     _bridge: bridge::Bridge,
 }
 
-async fn dial(member: &Membership, outbound: &Outbound, inbox: &str) -> Result<Up, Failed> {
+async fn dial(
+    member: &Membership,
+    passes: &mut watch::Receiver<String>,
+    outbound: &Outbound,
+    inbox: &str,
+) -> Result<Up, Failed> {
+    let (key, pass) = (Arc::clone(&member.key), passes.borrow_and_update().clone());
     let bridge = bridge::open(&member.url, outbound)
         .await
         .map_err(|why| unreached(&why))?;
     let (events, heard) = mpsc::channel(64);
-    let (key, pass) = (Arc::clone(&member.key), member.pass.borrow().clone());
     let used = AtomicBool::new(false);
     let options = ConnectOptions::with_auth_callback(move |nonce| {
         // The client signs in once. Its own way back, with all it has kept, is

@@ -56,11 +56,17 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
         Err(_) => asked(line, &key, &config, words)?,
     };
     let member = Membership::of(&grant, key).map_err(|why| Failure::new(words.no_member(why)))?;
+    let before = files::read(pass_file).ok().flatten().unwrap_or_default();
+    let before = Membership::parse(&String::from_utf8_lossy(&before)).ok();
+    let again = before.is_some_and(|before| {
+        let same = before.key.public() == member.key.public() && before.push == member.push;
+        same && before.place() == member.place() && before.url == member.url
+    });
     files::replace_private(pass_file, member.text().expose().as_bytes())
         .map_err(|why| unwritten(pass_file, &why))?;
     // The key now stands beside its pass.
     files::remove(&key_file).map_err(|why| unwritten(&key_file, &why))?;
-    output::say(&words.joined(member.place(), &member.url));
+    output::say(&words.joined(member.place(), &member.url, again));
     Ok(())
 }
 

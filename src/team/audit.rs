@@ -33,6 +33,8 @@ pub enum What {
     /// A machine asked to join.
     Asked,
     Joined,
+    /// An administrator gave a pass by hand.
+    Granted,
     /// The owner said no.
     KeptOut,
     Renewed,
@@ -147,6 +149,11 @@ pub(super) async fn run(file: PathBuf, mut queue: mpsc::Receiver<Entry>, stop: C
 fn line(entry: &Entry) -> String {
     let line = serde_json::to_string(entry).unwrap_or_default();
     line + "\n"
+}
+
+/// Writes one line for a command, which is no gateway.
+pub fn write(state_dir: &Path, entry: &Entry) -> io::Result<()> {
+    append(&state_dir.join(FILE), &line(entry))
 }
 
 /// The file before this one.

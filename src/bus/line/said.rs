@@ -2,6 +2,7 @@
 
 use async_nats::ConnectErrorKind;
 
+use super::State;
 use crate::feishu::outbound::OutboundError;
 use crate::text::Text;
 
@@ -14,6 +15,18 @@ pub(super) struct Failed {
 pub(super) const LOST: Text = Text::new("与总线的连接断开", "the connection to the bus was lost");
 pub(super) const SILENT: Text = Text::new("总线没有回应", "the bus fell silent");
 pub(super) const SLEPT_WELL: Text = Text::new("本机曾休眠", "this machine slept");
+
+const NO_PASS: Text = Text::new(
+    "总线不接受本机的通行证：可能已过期或被移除，请重新加入",
+    "the bus does not accept this pass: it may be over or taken back, join again",
+);
+
+impl State {
+    /// Whether the server does not take this pass, or no longer.
+    pub fn refuses_pass(&self) -> bool {
+        matches!(self, Self::Waiting { why, .. } if *why == NO_PASS)
+    }
+}
 
 pub(super) fn unreached(why: &OutboundError) -> Failed {
     Failed {
@@ -28,10 +41,7 @@ pub(super) fn not_let_in(why: &async_nats::ConnectError) -> Failed {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication
     );
     let text = if refused {
-        Text::new(
-            "总线不接受本机的通行证：可能已过期或被移除，请重新加入",
-            "the bus does not accept this pass: it may be over or taken back, join again",
-        )
+        NO_PASS
     } else {
         Text::made(
             format!("总线未接受连接：{why}"),

@@ -39,8 +39,16 @@ fn pass(member: &Member) -> Finding {
     if member.left <= 0 {
         return problem(
             "pass",
-            "本机的通行证已过期：请网关的管理员重新发放，再运行 `nod join`",
-            "this machine's pass is over: have whoever runs the gateway give a new one, then run `nod join`",
+            "本机的通行证已过期：向机器人私聊发送 `/join`，并运行它回复的命令",
+            "this machine's pass is over: write `/join` to the bot in private and run what it answers",
+        );
+    }
+    let is_refused = |report: &Value| report["bus"]["pass_refused"] == true;
+    if member.report.as_ref().is_some_and(is_refused) {
+        return problem(
+            "pass",
+            "总线不再接受本机的通行证：本机可能已被移除；向机器人私聊发送 `/join`，并运行它回复的命令",
+            "the bus takes this machine's pass no more, it may have been forgotten: write `/join` to the bot in private and run what it answers",
         );
     }
     let text = (
@@ -106,5 +114,17 @@ mod tests {
         assert_eq!(levels(20 * DAY, "connected"), [Ok, Ok, Ok, Warning]);
         assert_eq!(levels(DAY, "waiting"), [Warning, Ok, Problem, Warning]);
         assert_eq!(levels(0, "connected"), [Problem, Ok, Ok, Warning]);
+    }
+
+    #[test]
+    fn a_pass_that_the_bus_refuses_is_not_praised() {
+        let found = pass(&Member {
+            owner: "ou_a".to_owned(),
+            url: "wss://bus.example".to_owned(),
+            left: 20 * DAY,
+            report: Some(json!({"bus": {"pass_refused": true}})),
+        });
+        assert_eq!(found.level, Problem);
+        assert!(found.text.en.contains("/join"), "{}", found.text.en);
     }
 }

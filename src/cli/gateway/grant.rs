@@ -4,12 +4,13 @@
 use crate::bus::membership::Grant;
 use crate::bus::nkey::{Kind, PublicKey};
 use crate::bus::pass::{self, Span};
-use crate::bus::subjects::Owner;
+use crate::bus::subjects::{Owner, Place};
 use crate::cli::wording::Words;
 use crate::cli::{Failure, Outcome, Quit, output};
 use crate::clock;
 use crate::config::{Config, Sources};
 use crate::team;
+use crate::team::audit::{self, Entry, What};
 
 const DAY: i64 = 24 * 3_600;
 
@@ -36,6 +37,19 @@ pub(super) fn grant(owner: &str, key: &str, days: u16, sources: &Sources, words:
         push: vec![keys.push.public().to_string()],
         app_id: app_id.to_owned(),
     };
+    // Who was let in by hand is as well worth knowing as who asked.
+    let place = Place::of(owner, &key);
+    let entry = Entry {
+        at: clock::wall_ms(),
+        what: What::Granted,
+        owner: Some(place.owner.to_string()),
+        machine: Some(place.machine.to_string()),
+        why: None,
+    };
+    audit::write(&config.state_dir, &entry).map_err(|why| {
+        let file = config.state_dir.join(audit::FILE);
+        Failure::new(words.not_written(&file, &why))
+    })?;
     output::line(&grant.line());
     Ok(())
 }

@@ -122,20 +122,41 @@ impl Page<'_> {
         let (owner, days) = (plain(&bus["owner"]), left.max(0) / DAY);
         let mut lines = vec![
             match bus["server"].as_str() {
-                Some(server) => self.made(
-                    format!("{url}，nats-server {server}"),
-                    format!("{url}, nats-server {server}"),
-                ),
+                Some(server) => {
+                    let (zh, en) = match &bus["answers_us"] {
+                        Value::Null => (String::new(), String::new()),
+                        took => {
+                            let took = quick(took);
+                            (
+                                format!("，网关应答 {took}"),
+                                format!(", a gateway answers in {took}"),
+                            )
+                        }
+                    };
+                    self.made(
+                        format!("{url}，nats-server {server}{zh}"),
+                        format!("{url}, nats-server {server}{en}"),
+                    )
+                }
                 None => self.made(format!("{url}，未连接"), format!("{url}, not connected")),
             },
             self.made(
                 format!("网关 {all} 个，其中 {up} 个已连接飞书"),
                 format!("gateways: {all}, connected to Feishu: {up}"),
             ),
-            self.made(
-                format!("通行证：{owner}，还有 {days} 天，会自动更新"),
-                format!("the pass is of {owner}, counts for {days} more days and renews itself"),
-            ),
+            if bus["pass_refused"] == true {
+                self.made(
+                    format!("通行证：{owner}，总线不再接受：向机器人私聊发送 `/join`，并运行它回复的命令"),
+                    format!("the bus takes the pass of {owner} no more: write `/join` to the bot in private and run what it answers"),
+                )
+            } else {
+                self.made(
+                    format!("通行证：{owner}，还有 {days} 天，会自动更新"),
+                    format!(
+                        "the pass is of {owner}, counts for {days} more days and renews itself"
+                    ),
+                )
+            },
         ];
         if let Some(server) = bus["server"].as_str().filter(|server| has_holes(server)) {
             lines.push(self.made(
@@ -380,6 +401,33 @@ mod tests {
              等待中      2\n\
              存储        正常\n"
         );
+    }
+
+    #[test]
+    fn a_member_is_told_of_its_bus_and_a_pass_that_is_refused_is_not_praised() {
+        let mut member = report(&json!({"state": "connected", "up_ms": 5_000}));
+        member["bus"] = json!({
+            "url": "wss://bus.example", "server": "2.12.6", "answers_us": 812, "gateways": 2,
+            "gateways_up": 1, "owner": "ou_a", "pass_until": clock::wall_ms() / 1_000 + 9 * DAY + 60,
+        });
+        let page = of(&member, Lang::En);
+        for line in [
+            "wss://bus.example, nats-server 2.12.6, a gateway answers in 812 µs\n",
+            "gateways: 2, connected to Feishu: 1\n",
+            "the pass is of ou_a, counts for 9 more days and renews itself\n",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
+        }
+        assert!(!page.contains("holes"), "{page}");
+        member["bus"]["server"] = json!("2.9.10");
+        assert!(of(&member, Lang::Zh).contains("nats-server 2.9.10 有已知漏洞"));
+        member["bus"]["server"] = Value::Null;
+        member["bus"]["pass_refused"] = json!(true);
+        for (lang, needed) in [(Lang::En, "no more: write `/join`"), (Lang::Zh, "不再接受")] {
+            let page = of(&member, lang);
+            assert!(page.contains(needed), "{page}");
+            assert!(!page.contains("renews itself") && !page.contains("会自动更新"));
+        }
     }
 
     #[test]

@@ -84,8 +84,12 @@ impl Words {
     #[cfg(feature = "team")]
     pub(in crate::cli) fn no_gateway_here(self) -> &'static str {
         match self.0 {
-            Lang::Zh => "本机没有网关在运行（或它使用另一个 `NOD_STATE_DIR`）",
-            Lang::En => "no gateway runs on this machine, or it has another `NOD_STATE_DIR`",
+            Lang::Zh => {
+                "本机没有网关在运行，或它使用另一个 `NOD_STATE_DIR`：用 `nod --env-file nod-bus/gateway.env gateway` 启动；没有 `gateway.env` 时先运行 `nod gateway init`"
+            }
+            Lang::En => {
+                "no gateway runs on this machine, or it has another `NOD_STATE_DIR`: `nod --env-file nod-bus/gateway.env gateway` starts one, `nod gateway init` makes what it needs"
+            }
         }
     }
 
@@ -113,6 +117,19 @@ impl Words {
         let (here, known) = (count("connected"), count("machines"));
         let (taps, unanswered) = (count("taps"), count("unanswered"));
         let (refused, crowded) = (count("refused"), count("crowded"));
+        let minute = report["minute"].as_object().into_iter().flatten();
+        let minute: Vec<String> = minute
+            .map(|(kind, made)| format!("{kind} {made}"))
+            .collect();
+        let minute = visible(&minute.join(", "), Shape::Name);
+        let most = count("most");
+        let connections = match report["connections"].as_u64() {
+            Some(open) => (
+                format!("，应用共 {open} 个连接，上限 50"),
+                format!(", the app has {open} connections of 50"),
+            ),
+            None => (String::new(), String::new()),
+        };
         let holes = has_holes(&server);
         match self.0 {
             Lang::Zh => {
@@ -132,10 +149,11 @@ impl Words {
                     ""
                 };
                 format!(
-                    "网关 {}，nod {}，已运行 {}\n总线：{url}，{bus}\n飞书：{feishu}\n机器：{here} 台在线，共知道 {known} 台\n点击：{taps} 次，其中 {unanswered} 次没有机器应答\n代为调用：{calls}\n拒绝 {refused} 次，因限额推迟 {crowded} 次{holes}",
+                    "网关 {}，nod {}，已运行 {}\n总线：{url}，{bus}\n飞书：{feishu}{}\n机器：{here} 台在线，共知道 {known} 台\n点击：{taps} 次，其中 {unanswered} 次没有机器应答\n代为调用：{calls}\n最近一分钟（每种最多 {most}）：{minute}\n拒绝 {refused} 次，因限额推迟 {crowded} 次{holes}",
                     text("gateway"),
                     text("version"),
-                    up.zh
+                    up.zh,
+                    connections.0
                 )
             }
             Lang::En => {
@@ -155,10 +173,11 @@ impl Words {
                     ""
                 };
                 format!(
-                    "gateway {}, nod {}, up {}\nbus: {url}, {bus}\nFeishu: {feishu}\nmachines: {here} connected, {known} known\ntaps: {taps}, {unanswered} of them answered by no machine\ncalls made: {calls}\nrefused: {refused}, put off to keep Feishu's limits: {crowded}{holes}",
+                    "gateway {}, nod {}, up {}\nbus: {url}, {bus}\nFeishu: {feishu}{}\nmachines: {here} connected, {known} known\ntaps: {taps}, {unanswered} of them answered by no machine\ncalls made: {calls}\nin the last minute, of {most} of each kind: {minute}\nrefused: {refused}, put off to keep Feishu's limits: {crowded}{holes}",
                     text("gateway"),
                     text("version"),
-                    up.en
+                    up.en,
+                    connections.1
                 )
             }
         }
@@ -172,6 +191,7 @@ impl Words {
             (Lang::Zh, What::Invited) => "发出加入用的一行",
             (Lang::Zh, What::Asked) => "机器请求加入",
             (Lang::Zh, What::Joined) => "机器已加入",
+            (Lang::Zh, What::Granted) => "管理员发放了通行证",
             (Lang::Zh, What::KeptOut) => "所有者拒绝机器加入",
             (Lang::Zh, What::Renewed) => "通行证已更新",
             (Lang::Zh, What::Forgotten) => "机器已移除",
@@ -179,6 +199,7 @@ impl Words {
             (Lang::En, What::Invited) => "a line for joining was given",
             (Lang::En, What::Asked) => "a machine asked to join",
             (Lang::En, What::Joined) => "a machine joined",
+            (Lang::En, What::Granted) => "a pass was given by hand",
             (Lang::En, What::KeptOut) => "its owner kept a machine out",
             (Lang::En, What::Renewed) => "a pass was renewed",
             (Lang::En, What::Forgotten) => "a machine was forgotten",
@@ -344,15 +365,21 @@ impl Words {
         }
     }
 
-    pub(in crate::cli) fn joined(self, place: &Place, url: &BusUrl) -> String {
-        match self.0 {
-            Lang::Zh => format!(
-                "本机已加入团队：所有者 {}，总线 {url}\n请启动或重新启动守护进程：`nod service install` 或 `nod service restart`",
-                place.owner
+    /// `again` where only the pass is new.
+    pub(in crate::cli) fn joined(self, place: &Place, url: &BusUrl, again: bool) -> String {
+        let owner = &place.owner;
+        match (self.0, again) {
+            (Lang::Zh, false) => format!(
+                "本机已加入团队：所有者 {owner}，总线 {url}\n请启动或重新启动守护进程：`nod service install` 或 `nod service restart`"
             ),
-            Lang::En => format!(
-                "this machine is a member now: its owner is {}, its bus {url}\nstart the daemon, or start it anew: `nod service install` or `nod service restart`",
-                place.owner
+            (Lang::En, false) => format!(
+                "this machine is a member now: its owner is {owner}, its bus {url}\nstart the daemon, or start it anew: `nod service install` or `nod service restart`"
+            ),
+            (Lang::Zh, true) => format!(
+                "本机有了新的通行证：所有者 {owner}，总线 {url}\n正在运行的守护进程会自行使用它"
+            ),
+            (Lang::En, true) => format!(
+                "this machine has a new pass: its owner is {owner}, its bus {url}\na daemon that runs goes on with it by itself"
             ),
         }
     }

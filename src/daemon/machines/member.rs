@@ -116,9 +116,9 @@ impl Member {
     /// How the bus stands, for `status`.
     pub(crate) fn report(&self) -> Value {
         let pass = Pass::read(&self.pass());
-        let server = match &*self.line.state().borrow() {
-            State::Up { server, .. } => Some(server.clone()),
-            State::Dialing | State::Waiting { .. } => None,
+        let (server, refused) = match &*self.line.state().borrow() {
+            State::Up { server, .. } => (Some(server.clone()), false),
+            state => (None, state.refuses_pass()),
         };
         let (gateways, up) = self.gateways.count(self.their_clock.now());
         json!({
@@ -127,7 +127,9 @@ impl Member {
             "gateways_up": up,
             "owner": self.place.owner.as_str(),
             "pass_until": pass.ok().map(|pass| pass.until),
+            "pass_refused": refused,
             "server": server,
+            "answers_us": self.gateways.answered_in().map(|took| took.as_micros()),
         })
     }
 
@@ -160,6 +162,23 @@ impl Member {
             Ok(Ok(())) => info!("this machine's pass was renewed"),
             Ok(Err(why)) => warn!("the renewed pass was not kept: {why}"),
             Err(why) => warn!("the renewed pass was not kept: {why}"),
+        }
+    }
+
+    /// Takes the pass that `nod join` has left since, if it is for the same
+    /// team; another team's is for the next start.
+    async fn reread(&self) {
+        let file = self.file.clone();
+        let read = tokio::task::spawn_blocking(move || files::read(&file));
+        let text = read.await.ok().and_then(Result::ok).flatten();
+        let text = String::from_utf8(text.unwrap_or_default()).unwrap_or_default();
+        let Ok(kept) = Membership::parse(&text) else {
+            return;
+        };
+        let same = *kept.place() == self.place && kept.push == self.push;
+        if same && kept.url == self.url && kept.pass_text != self.pass() {
+            info!("this machine has a new pass");
+            self.pass.send_replace(kept.pass_text);
         }
     }
 

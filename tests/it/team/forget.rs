@@ -101,6 +101,12 @@ async fn a_machine_that_an_administrator_forgets_is_cut_off_and_its_cards_say_so
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("takes its pass no more"), "{told}");
     refused(&lost).await;
+    for command in ["status", "doctor"] {
+        let (_, said) = lost.nod(&[command]);
+        assert!(said.contains("no more"), "{command}: {said}");
+        assert!(said.contains("write `/join`"), "{command}: {said}");
+        assert!(!said.contains("renews itself"), "{command}: {said}");
+    }
     let card = team
         .feishu
         .message(&cards.of["mine"])
@@ -156,6 +162,40 @@ async fn a_machine_that_an_administrator_forgets_is_cut_off_and_its_cards_say_so
         (refusals(&lost) > before).then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_daemon_goes_on_by_itself_with_the_pass_that_its_machine_got_anew() {
+    let team = Team::start().await;
+    let gateway = team.gateway();
+    let machine = team.machine(OWNER);
+    connected(&machine).await;
+    let key = member(&machine).key.public().to_string();
+    let (code, told) = gateway.nod(&["gateway", "forget", &key, "--owner", OWNER]);
+    assert_eq!(code, Some(0), "{told}");
+    refused(&machine).await;
+    // The second in which it was forgotten must be over.
+    let over = super::rig::seconds() + 2;
+    until("time goes by", || async {
+        (super::rig::seconds() > over).then_some(())
+    })
+    .await;
+    let give = ["gateway", "pass", "--owner", OWNER, "--key", key.as_str()];
+    let (code, line) = gateway.nod(&give);
+    assert_eq!(code, Some(0), "{line}");
+    let (code, told) = machine.nod(&["join", line.trim()]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("goes on with it by itself"), "{told}");
+    connected(&machine).await;
+    let (_, said) = machine.nod(&["status"]);
+    assert!(said.contains("renews itself"), "{said}");
+    let (_, record) = gateway.nod(&["gateway", "audit"]);
+    for line in ["a machine was forgotten", "a pass was given by hand"] {
+        let found = record
+            .lines()
+            .any(|one| one.contains(line) && one.contains(&id(&machine)));
+        assert!(found, "{line}: {record}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -45,6 +45,8 @@ struct Known {
     /// Until when somebody's word for Feishu counts, and for a gateway at all.
     feishu_until: Millis,
     gateway_until: Millis,
+    /// How long the last answer took.
+    answered_in: Option<Duration>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -60,6 +62,7 @@ impl Default for Gateways {
                 by_name: Bounded::new(MAX_GATEWAYS),
                 feishu_until: Millis::MIN,
                 gateway_until: Millis::MIN,
+                answered_in: None,
             }),
             changed: Notify::new(),
         }
@@ -114,6 +117,11 @@ impl Gateways {
             (told.until, told.feishu) = (told.until.max(until), feishu);
         }
         known.heard(until, feishu);
+    }
+
+    /// How long a gateway took to answer.
+    pub(super) fn answered_in(&self) -> Option<Duration> {
+        self.known().answered_in
     }
 
     /// How many there are, and how many of them reach Feishu.
@@ -186,6 +194,9 @@ pub(super) async fn watch(member: &Member, view: &watch::Sender<View>, stop: &Ca
                 here(member).await;
             }
         }
+        if state.refuses_pass() {
+            member.reread().await;
+        }
         show(member, &state, view);
         tokio::select! {
             () = stop.cancelled() => return,
@@ -217,8 +228,10 @@ async fn hello(member: &Member, missing: bool) {
     let subject = member.place.says(FromMachine::Hello);
     let head = head(member);
     let letter = letter::sign(&member.key, &subject, &head, b"{}");
+    let asked = Instant::now();
     match member.line.ask(&subject, letter, HELLO_WITHIN).await {
         Answered::Answer(bytes) => {
+            let took = asked.elapsed();
             let read = || {
                 let letter = Letter::read(&bytes)?;
                 let answer: AnswerHead = letter.claims()?;
@@ -234,6 +247,7 @@ async fn hello(member: &Member, missing: bool) {
             member.knows_time.store(true, Ordering::Relaxed);
             let now = member.their_clock.now();
             member.gateways.hello(told.gateway, told.feishu, now);
+            member.gateways.known().answered_in = Some(took);
             if let Some(pass) = told.pass {
                 member.renew(pass).await;
             }
