@@ -37,7 +37,7 @@ pub mod bus {
         pub use crate::bus::line::{Answered, Heard, Line, Membership, State, run};
     }
     pub mod lobby {
-        pub use crate::bus::lobby::{Invite, ticket};
+        pub use crate::bus::lobby::{Invite, Invited, Wish, ticket};
     }
     pub mod membership {
         pub use crate::bus::membership::{Grant, Membership};
@@ -49,7 +49,9 @@ pub mod bus {
         pub use crate::bus::pass::{Pass, Span, gateway, lobby, machine};
     }
     pub mod subjects {
-        pub use crate::bus::subjects::{FromMachine, Owner, Place, ToMachine, of_owner};
+        pub use crate::bus::subjects::{
+            FromMachine, Owner, Place, ToMachine, lobby, lobby_inbox, of_owner,
+        };
     }
     pub mod url {
         pub use crate::bus::url::BusUrl;

@@ -10,6 +10,7 @@ mod errands;
 mod forget;
 mod join;
 mod orders;
+mod passes;
 mod roster;
 mod seen;
 mod shares;
@@ -60,8 +61,9 @@ const STOP_WITHIN: Duration = Duration::from_secs(3);
 /// How long a machine has to say that it is there.
 const PROBE_WITHIN: Duration = Duration::from_millis(500);
 const SAVE_EVERY: Duration = Duration::from_secs(60);
-/// Messages one person gets of a gateway itself in any second.
-const PACE: usize = 5;
+/// Messages one person gets of a gateway itself in any second; the others that
+/// Feishu takes are his machines'.
+const PACE: usize = 1;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
@@ -97,8 +99,11 @@ struct Gateway {
     chats: Vec<String>,
     tickets: Sealer,
     seen: Mutex<seen::Seen>,
+    passes: Mutex<passes::Passes>,
     /// What each may have of the app.
     shares: Mutex<shares::Shares>,
+    /// Told whenever Feishu has had enough of something.
+    paused: Notify,
     /// Told whenever a file that was carried down makes room.
     freed: Notify,
     /// The machines, and where they are written down.
@@ -214,6 +219,10 @@ pub async fn run(
     tasks.spawn(forget::keep_up(Arc::clone(&gateway), stop.clone()));
     tasks.spawn(save(Arc::clone(&gateway), stop.clone()));
     tasks.spawn(status::run(Arc::clone(&gateway), stop.clone()));
+    tasks.spawn(status::count_connections(
+        Arc::clone(&gateway),
+        stop.clone(),
+    ));
     tasks.spawn(audit::run(gateway.audit_file(), lines, stop.clone()));
     tasks.spawn(beacon::run(Arc::clone(&gateway), stop.clone()));
     let tapped = Arc::clone(&gateway);
@@ -333,6 +342,7 @@ impl Gateway {
         let keys = keys(&config.bus.keys)?;
         let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
         let api = Api::new(&outbound, config.domain.base(), app_id, secret.clone())?;
+        let chat_rate = usize::try_from(config.chat_rate).unwrap_or(usize::MAX);
         let roster_file = config.state_dir.join(roster::FILE);
         let gateway = Self {
             id: format!("{:08x}", rand::random::<u32>()),
@@ -347,7 +357,9 @@ impl Gateway {
             tickets: Sealer::new(secret, Purpose::Ticket),
             buttons: Sealer::new(secret, Purpose::Team),
             seen: Mutex::default(),
-            shares: Mutex::new(shares::Shares::new(config.bus.rate)),
+            passes: Mutex::default(),
+            shares: Mutex::new(shares::Shares::new(config.bus.rate, chat_rate)),
+            paused: Notify::new(),
             freed: Notify::new(),
             counts: status::Counts::default(),
             audit,
@@ -419,7 +431,10 @@ impl Gateway {
     /// A machine's pass, if it counts.
     fn pass(&self, text: &str) -> Option<Pass> {
         let signer = self.keys.machines.public();
-        let pass = Pass::check(text, &signer, self.seconds()).ok()?;
+        let passes = self.passes.lock();
+        let mut passes = passes.unwrap_or_else(PoisonError::into_inner);
+        let pass = passes.check(text, &signer, self.seconds()).ok()?;
+        drop(passes);
         (!self.roster().is_forgotten(&pass)).then_some(pass)
     }
 

@@ -154,6 +154,20 @@ pub enum Kind {
 }
 
 impl Kind {
+    const ALL: [Self; 7] = [
+        Self::Send,
+        Self::Reply,
+        Self::Edit,
+        Self::Download,
+        Self::Upload,
+        Self::Bot,
+        Self::Name,
+    ];
+
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
     pub const fn word(self) -> &'static str {
         match self {
             Self::Send => "send",
@@ -184,6 +198,15 @@ impl Errand {
     pub fn edits(&self) -> Option<&str> {
         let id = self.call.path.get(4).map(String::as_str);
         id.filter(|_| self.kind == Kind::Edit)
+    }
+
+    /// Whom it writes to, or the message that it answers.
+    pub fn writes(&self) -> Option<&str> {
+        match self.kind {
+            Kind::Send => self.call.body.as_ref()?.get("receive_id")?.as_str(),
+            Kind::Reply => self.call.path.get(4).map(String::as_str),
+            _ => None,
+        }
     }
 }
 

@@ -66,6 +66,12 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(plain)
 }
 
+/// What the machine that holds this key is called.
+pub fn machine_of(key: &PublicKey) -> MachineId {
+    let text = key.to_string().to_ascii_lowercase();
+    MachineId::parse(&text[1..=NAME]).expect("letters and digits")
+}
+
 /// One machine of one owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
@@ -77,11 +83,9 @@ impl Place {
     /// The machine that holds this key; its name is the key's own, so that
     /// nobody else can have it.
     pub fn of(owner: Owner, key: &PublicKey) -> Self {
-        let text = key.to_string().to_ascii_lowercase();
-        let machine = MachineId::parse(&text[1..=NAME]);
         Self {
             owner,
-            machine: machine.expect("letters and digits"),
+            machine: machine_of(key),
         }
     }
 

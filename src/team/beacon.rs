@@ -1,5 +1,5 @@
-//! What a gateway says to all each few seconds: that it is there, and whether
-//! Feishu is within its reach.
+//! What a gateway says to all each few seconds: that it is there, whether Feishu
+//! is within its reach, and which calls it has had enough of.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,7 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(EVERY) => {}
+            () = gateway.paused.notified() => {}
             changed = bus.changed() => if changed.is_err() { return },
             changed = link.changed() => if changed.is_err() { return },
         }
@@ -42,7 +43,12 @@ async fn say(gateway: &Gateway, feishu: bool) {
         once: gateway.id.clone(),
         ticket: None,
     };
-    let body = json!({"feishu": feishu, "version": crate::version::BUILD}).to_string();
+    let (now, theirs) = (gateway.clock.now(), gateway.their_clock.now());
+    let paused = gateway.shares().pauses(now);
+    let paused = paused.into_iter().map(|(kind, wait)| (kind, theirs + wait));
+    let paused: Vec<_> = paused.collect();
+    let version = crate::version::BUILD;
+    let body = json!({"feishu": feishu, "version": version, "paused": paused}).to_string();
     let letter = letter::sign(&gateway.keys.push, BEACON, &head, body.as_bytes());
     gateway.line.tell(BEACON, letter).await;
 }

@@ -35,6 +35,10 @@ pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]
     let Some(owner) = owner.filter(|_| ours && message.from_user) else {
         return Answer::Done;
     };
+    if let (Some(id), Some(chat)) = (&message.id, &message.chat) {
+        let now = gateway.clock.now();
+        gateway.shares().stands(id.as_str(), chat.as_str(), now);
+    }
     if let Some(order) = Order::of(message) {
         return orders::obey(gateway, &owner, message, order).await;
     }

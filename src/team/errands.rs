@@ -255,6 +255,7 @@ async fn call<'a>(
     let wish = Wish {
         who: &place.owner,
         kind: errand.kind.word(),
+        writes: errand.writes(),
         edits: errand.edits(),
         bytes: body.len(),
     };
@@ -266,7 +267,7 @@ async fn call<'a>(
     let within = Duration::from_millis(asked.within).min(MAX_WITHIN);
     let within = within.saturating_sub(BEFORE_MACHINE);
     let most = asked.most.min(MAX_FILE);
-    info!(%place, kind = errand.kind.word(), "a call");
+    debug!(%place, kind = errand.kind.word(), "a call");
     gateway.counts.call(errand.kind.word());
     let room = match errand.kind {
         Kind::Download => match room_for_file(gateway, &place.owner, within).await {
@@ -292,6 +293,7 @@ async fn call<'a>(
                 warn!(kind = errand.kind.word(), wait, "Feishu has had enough");
                 let now = gateway.clock.now();
                 gateway.shares().pause(wish.kind, wait, now);
+                gateway.paused.notify_one();
             }
             let ticket = ticket(gateway, place, &errand, &reply);
             Told::of(reply, ticket)
@@ -332,5 +334,12 @@ fn ticket(gateway: &Gateway, place: &Place, errand: &Errand, reply: &Reply) -> O
         .pointer("/data/message_id")
         .and_then(Value::as_str)?;
     let id = MessageId::parse(id).ok()?;
+    if let Some(chat) = envelope.pointer("/data/chat_id").and_then(Value::as_str) {
+        let (now, mut shares) = (gateway.clock.now(), gateway.shares());
+        shares.stands(id.as_str(), chat, now);
+        if errand.writes() == Some(place.owner.as_str()) {
+            shares.stands(place.owner.as_str(), chat, now);
+        }
+    }
     Some(gateway.ticket(place, &id))
 }

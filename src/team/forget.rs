@@ -51,6 +51,9 @@ struct Leaving {
 struct Notice {
     /// Only a gateway that says that it is there says this, under its own id.
     feishu: Option<bool>,
+    /// The kinds of call that Feishu has had enough of, and until when.
+    #[serde(default)]
+    paused: Vec<(String, Millis)>,
     #[serde(default)]
     forgot: Vec<(String, Seconds)>,
     /// Lines that were used, by whom, and until when they would count.
@@ -146,7 +149,14 @@ pub(super) async fn heard(gateway: &Gateway, message: &Heard) {
         let now = gateway.clock.now();
         let left = head.until - gateway.their_clock.now();
         let until = now + left.min(NOTICE_COUNTS_FOR);
-        gateway.shares().gateway(&head.once, until, now);
+        let mut shares = gateway.shares();
+        shares.gateway(&head.once, until, now);
+        for (kind, until) in notice.paused.iter().take(MAX_TOLD) {
+            let wait = until.saturating_sub(gateway.their_clock.now());
+            if let Some(kind) = errand::Kind::of(kind).filter(|_| wait > 0) {
+                shares.pause(kind.word(), wait, now);
+            }
+        }
     }
     let Notice { forgot, spent, .. } = notice;
     let now = gateway.seconds();

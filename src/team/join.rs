@@ -6,12 +6,13 @@
 use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::audit::What;
 use super::forget::tell_gateways;
 use super::roster::Used;
 use super::seen::Verdict;
+use super::status::add;
 use super::{Gateway, PASS_FOR};
 use crate::bounded::Bounded;
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
@@ -114,6 +115,12 @@ pub(super) async fn hear(gateway: &Gateway, message: &Heard) {
     let Some((owner, ticket)) = asker(&message.subject) else {
         return;
     };
+    // A line is enough to ask with, and to ask for ever.
+    if !gateway.shares().reads(&owner, gateway.clock.now()) {
+        add(&gateway.counts.crowded);
+        debug!(%owner, "left unread: too much is said in this person's lobby");
+        return;
+    }
     let read = || {
         let letter = Letter::read(&message.body)?;
         let head: CallHead = letter.claims()?;

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::ForgetError;
 use crate::bus::nkey::{Kind, PublicKey};
 use crate::bus::pass::{LONGEST, Pass, Revoked, Seconds};
-use crate::bus::subjects::{Owner, Place};
+use crate::bus::subjects::{Owner, Place, machine_of};
 use crate::files;
+use crate::ids::MachineId;
 
 /// Where it is kept, in the state directory.
 pub(super) const FILE: &str = "team.json";
@@ -69,6 +70,8 @@ pub(super) struct Roster {
     machines: HashMap<PublicKey, Known>,
     /// Until when the passes of a key were made that no longer count.
     forgotten: HashMap<PublicKey, Seconds>,
+    /// The keys that were forgotten, by the machines' names.
+    gone: HashMap<MachineId, PublicKey>,
     spent: HashMap<String, (Used, Seconds)>,
     /// Whether the file is older than this.
     changed: bool,
@@ -89,14 +92,16 @@ impl Roster {
         let key = |text: &str| PublicKey::parse(text, Kind::User).ok();
         let machines = file.machines.into_iter().take(MAX_MACHINES);
         let forgotten = file.forgotten.into_iter().take(MAX_FORGOTTEN);
+        let forgotten: HashMap<_, _> = forgotten
+            .filter_map(|(text, from)| Some((key(&text)?, from)))
+            .collect();
         Self {
             machines: machines
                 .filter_map(|one| Some((key(&one.key)?, one)))
                 .filter(|(_, one)| Owner::parse(&one.owner).is_some())
                 .collect(),
-            forgotten: forgotten
-                .filter_map(|(text, from)| Some((key(&text)?, from)))
-                .collect(),
+            gone: forgotten.keys().map(by_name).collect(),
+            forgotten,
             spent: file
                 .spent
                 .into_iter()
@@ -219,6 +224,8 @@ impl Roster {
     /// The passes of `key` that were made until `from` no longer count.
     pub(super) fn forget(&mut self, key: PublicKey, from: Seconds, now: Seconds) {
         self.machines.remove(&key);
+        let (name, _) = by_name(&key);
+        self.gone.insert(name, key);
         let known = self.forgotten.entry(key).or_insert(Seconds::MIN);
         *known = (*known).max(from);
         self.forgotten
@@ -228,6 +235,10 @@ impl Roster {
             if let Some(key) = oldest.map(|(key, _)| *key) {
                 self.forgotten.remove(&key);
             }
+        }
+        if self.gone.len() > self.forgotten.len() {
+            let forgotten = &self.forgotten;
+            self.gone.retain(|_, key| forgotten.contains_key(key));
         }
         self.changed = true;
     }
@@ -269,9 +280,13 @@ impl Roster {
 
     /// Whether this machine was forgotten and has not come back since.
     pub(super) fn is_gone(&self, place: &Place) -> bool {
-        let own = |key: &PublicKey| Place::of(place.owner.clone(), key) == *place;
-        self.forgotten.keys().any(own) && !self.machines.keys().any(own)
+        let key = self.gone.get(&place.machine);
+        key.is_some_and(|key| !self.machines.contains_key(key))
     }
+}
+
+fn by_name(key: &PublicKey) -> (MachineId, PublicKey) {
+    (machine_of(key), *key)
 }
 
 /// Whether a person means this machine.

@@ -5,8 +5,11 @@
 //! is, the call itself shows; what a machine says of it is not asked. Nothing
 //! waits here: who has to is told for how long. Pure.
 
-use std::collections::{HashMap, VecDeque};
+mod turns;
 
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use self::turns::Turns;
 use crate::bounded::Bounded;
 use crate::bus::subjects::Owner;
 use crate::clock::Millis;
@@ -54,6 +57,8 @@ pub(super) struct Wish<'a> {
     pub(super) who: &'a Owner,
     /// What Feishu counts it as, one of a handful.
     pub(super) kind: &'static str,
+    /// Whom it writes to, or the message that it answers.
+    pub(super) writes: Option<&'a str>,
     /// The message that it changes.
     pub(super) edits: Option<&'a str>,
     pub(super) bytes: usize,
@@ -72,6 +77,7 @@ pub(super) struct Shares {
     edits: Bounded<String, [Option<Millis>; ENDINGS]>,
     /// Who ended what in the last minute.
     endings: Window,
+    turns: Turns,
     calls: Room,
     bytes: Room,
     waiting: Room,
@@ -79,7 +85,8 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(rate: usize) -> Self {
+    /// Calls of one kind a minute, and messages to one chat a second.
+    pub(super) fn new(rate: usize, chat_rate: usize) -> Self {
         Self {
             rate,
             others: Bounded::new(MAX_GATEWAYS),
@@ -87,6 +94,7 @@ impl Shares {
             budgets: HashMap::new(),
             edits: Bounded::new(rate),
             endings: Window::new(MINUTE, rate),
+            turns: Turns::new(chat_rate),
             calls: Room::new(MAX_CALLS),
             bytes: Room::new(MAX_BYTES),
             waiting: Room::new(MAX_WAITING),
@@ -119,7 +127,7 @@ impl Shares {
     /// Lets a call be made, until [`Self::done`], or says after how many
     /// milliseconds to ask again.
     pub(super) fn ask(&mut self, wish: &Wish<'_>, now: Millis) -> Result<(), Millis> {
-        let most = self.most(now);
+        let (gateways, most) = (self.gateways(now), self.most(now));
         let rank = self.rank(wish, most, now);
         let (who, bytes) = (wish.who, wish.bytes);
         let has_room = self.calls.has(who, 1, rank) && self.bytes.has(who, bytes, rank);
@@ -129,10 +137,12 @@ impl Shares {
         let rate = self.rate;
         let budget = self.budgets.entry(wish.kind);
         let budget = budget.or_insert_with(|| Budget::new(rate));
-        if let Some(wait) = budget.wait(who, rank, most, now) {
+        let turn = self.turns.wait(wish, gateways, now);
+        if let Some(wait) = budget.wait(who, rank, most, now).max(turn) {
             return Err(wait);
         }
         budget.note(who, rank, now);
+        self.turns.note(wish, now);
         self.calls.take(who, 1);
         self.bytes.take(who, bytes);
         if rank == Rank::Ending {
@@ -173,12 +183,37 @@ impl Shares {
         self.files.leave(who, 1);
     }
 
+    /// Feishu says in which chat a message stands, or whoever is written to by
+    /// an id of his own.
+    pub(super) fn stands(&mut self, what: &str, chat: &str, now: Millis) {
+        self.turns.stands(what, chat, now);
+    }
+
     /// Feishu has had enough of this kind of call for a while.
     pub(super) fn pause(&mut self, kind: &'static str, wait: Millis, now: Millis) {
-        if let Some(budget) = self.budgets.get_mut(kind) {
-            let until = now + wait.clamp(0, MINUTE);
-            budget.paused = budget.paused.max(Some(until));
-        }
+        let rate = self.rate;
+        let budget = self.budgets.entry(kind);
+        let budget = budget.or_insert_with(|| Budget::new(rate));
+        let until = now + wait.clamp(0, MINUTE);
+        budget.paused = budget.paused.max(Some(until));
+    }
+
+    /// The kinds of call that Feishu has had enough of, and for how long.
+    pub(super) fn pauses(&self, now: Millis) -> Vec<(&'static str, Millis)> {
+        let left = |(kind, budget): (&&'static str, &Budget)| {
+            let until = budget.paused.filter(|until| *until > now)?;
+            Some((*kind, until - now))
+        };
+        self.budgets.iter().filter_map(left).collect()
+    }
+
+    /// How many calls of each kind were made in the last minute.
+    pub(super) fn minute(&mut self, now: Millis) -> BTreeMap<&'static str, usize> {
+        let made = |(kind, budget): (&&'static str, &mut Budget)| {
+            budget.minute.forget(now);
+            (*kind, budget.minute.log.len())
+        };
+        self.budgets.iter_mut().map(made).collect()
     }
 
     /// How many gateways share the app, this one included.
@@ -187,7 +222,7 @@ impl Shares {
     }
 
     /// Calls of one kind a minute that are this gateway's.
-    fn most(&self, now: Millis) -> usize {
+    pub(super) fn most(&self, now: Millis) -> usize {
         (self.rate / self.gateways(now)).max(1)
     }
 
@@ -282,8 +317,7 @@ impl Window {
         }
     }
 
-    /// How many this person has had.
-    fn had(&mut self, who: &Owner, now: Millis) -> usize {
+    fn forget(&mut self, now: Millis) {
         while let Some((at, _)) = self.log.front()
             && at + self.span <= now
         {
@@ -291,6 +325,11 @@ impl Window {
                 take_from(&mut self.by, &whose, 1);
             }
         }
+    }
+
+    /// How many this person has had.
+    fn had(&mut self, who: &Owner, now: Millis) -> usize {
+        self.forget(now);
         self.by.get_mut(who).map_or(0, |own| *own)
     }
 
@@ -310,6 +349,14 @@ impl Window {
             }
         }
         Some(self.span)
+    }
+
+    /// The same where nobody else has a part.
+    fn wait_alone(&mut self, most: usize, now: Millis) -> Option<Millis> {
+        self.forget(now);
+        let before = self.log.len().checked_sub(most)?;
+        let free = self.log.get(before).map_or(now, |(at, _)| at + self.span);
+        Some((free - now).max(1))
     }
 
     fn note(&mut self, who: &Owner, now: Millis) {

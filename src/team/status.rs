@@ -20,6 +20,8 @@ use crate::files;
 /// Where it is kept, in the state directory.
 const FILE: &str = "team-status.json";
 const EVERY: Duration = Duration::from_secs(5);
+/// How often Feishu is asked for the connections.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
 /// A machine says each minute that it is there.
 const HEARD_WITHIN: i64 = 150;
 
@@ -32,6 +34,8 @@ pub(super) struct Counts {
     pub(super) messages: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) crowded: AtomicU64,
+    /// The app's long connections, as Feishu counted last.
+    connections: AtomicU64,
     calls: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -60,6 +64,10 @@ fn report(gateway: &Gateway) -> Value {
         let since = gateway.seconds() - HEARD_WITHIN;
         (roster.len(), roster.heard_since(since))
     };
+    let (minute, most) = {
+        let (now, mut shares) = (gateway.clock.now(), gateway.shares());
+        (shares.minute(now), shares.most(now))
+    };
     let calls = counts.calls.lock().unwrap_or_else(PoisonError::into_inner);
     json!({
         "at": clock::wall_ms(),
@@ -81,6 +89,12 @@ fn report(gateway: &Gateway) -> Value {
         "refused": count(&counts.refused),
         "crowded": count(&counts.crowded),
         "calls": *calls,
+        "minute": minute,
+        "most": most,
+        "connections": match counts.connections.load(Ordering::Relaxed) {
+            0 => None,
+            open => Some(open),
+        },
     })
 }
 
@@ -109,6 +123,23 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
     }
 }
 
+/// Asks Feishu now and then how many long connections the app has open.
+pub(super) async fn count_connections(gateway: Arc<Gateway>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            open = gateway.messages.online_connections() => {
+                let open = open.ok().flatten().unwrap_or_default();
+                gateway.counts.connections.store(open, Ordering::Relaxed);
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(COUNT_EVERY) => {}
+        }
+    }
+}
+
 /// What the gateway of this state directory wrote last, if it was just now.
 pub fn last(state_dir: &Path) -> Option<Value> {
     let bytes = files::read(&state_dir.join(FILE)).ok()??;
@@ -131,6 +162,11 @@ pub fn metrics(report: &Value) -> String {
             "gateways",
             "gauge",
             "Gateways that share the app's limits, this one included.",
+        ),
+        (
+            "connections",
+            "gauge",
+            "Long connections of the app, as Feishu counts, of 50.",
         ),
         ("machines", "gauge", "Machines this gateway has heard of."),
         ("connected", "gauge", "Machines heard in the last minutes."),

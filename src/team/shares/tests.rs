@@ -16,6 +16,7 @@ fn wish<'a>(who: &'a Owner, kind: &'static str, edits: Option<&'a str>) -> Wish<
     Wish {
         who,
         kind,
+        writes: None,
         edits,
         bytes: 2_000,
     }
@@ -39,7 +40,7 @@ fn minute(shares: &mut Shares, wish: &Wish<'_>, every: usize, from: Millis) -> u
 #[test]
 fn a_flood_of_cards_never_keeps_a_colleagues_card_waiting() {
     let (flooder, colleague) = (person(1), person(2));
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let (mut through, mut sent) = (0, 0);
     for now in (0..3 * MINUTE).step_by(5) {
         let flood = wish(&flooder, SEND, None);
@@ -56,7 +57,7 @@ fn a_flood_of_cards_never_keeps_a_colleagues_card_waiting() {
 
 #[test]
 fn progress_stands_back_for_endings_and_takes_two_fifths_at_most() {
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let people: Vec<_> = (0..50).map(person).collect();
     let (mut progress, mut endings) = (0, 0);
     // The first edits of each message are taken for endings.
@@ -86,7 +87,7 @@ fn progress_stands_back_for_endings_and_takes_two_fifths_at_most() {
 #[test]
 fn progress_goes_round_and_never_stops_for_long() {
     let people: Vec<_> = (0..40).map(person).collect();
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let mut last = vec![0; people.len()];
     for now in (0..5 * MINUTE).step_by(50) {
         for (n, who) in people.iter().enumerate() {
@@ -102,12 +103,12 @@ fn progress_goes_round_and_never_stops_for_long() {
 
 #[test]
 fn whoever_is_alone_has_two_thirds_and_the_others_the_rest() {
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let (one, two) = (person(1), person(2));
     assert_eq!(minute(&mut shares, &wish(&one, SEND, None), 10, 0), 600);
     // Each kind of call is counted for itself, as Feishu does.
     assert_eq!(minute(&mut shares, &wish(&one, "reply", None), 10, 0), 600);
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let (mut first, mut second) = (0, 0);
     for now in (0..2 * MINUTE).step_by(10) {
         first += usize::from(asks(&mut shares, &wish(&one, SEND, None), now).is_ok());
@@ -123,7 +124,7 @@ fn whoever_is_alone_has_two_thirds_and_the_others_the_rest() {
 fn the_wait_that_is_told_is_enough_and_no_longer() {
     let who = person(1);
     let flood = wish(&who, SEND, None);
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let mut now = 0;
     for _ in 0..2_000 {
         if let Err(wait) = asks(&mut shares, &flood, now) {
@@ -139,7 +140,7 @@ fn the_wait_that_is_told_is_enough_and_no_longer() {
 #[test]
 fn an_edit_is_an_ending_only_while_its_message_is_edited_seldom() {
     let who = person(1);
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let edit = wish(&who, EDIT, Some("om_1"));
     for now in [0, 1_500, 3_000] {
         assert_eq!(shares.rank(&edit, RATE, now), Rank::Ending, "{now}");
@@ -162,7 +163,7 @@ fn an_edit_is_an_ending_only_while_its_message_is_edited_seldom() {
 #[test]
 fn edits_of_ever_so_many_messages_do_not_pass_for_endings() {
     let (flooders, colleague) = ([person(1), person(2), person(3)], person(9));
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let (mut progress, mut wanted) = (0, 0);
     for now in (0..3 * MINUTE).step_by(20) {
         for (n, who) in flooders.iter().enumerate() {
@@ -188,7 +189,7 @@ fn edits_of_ever_so_many_messages_do_not_pass_for_endings() {
 fn gateways_share_an_app_and_one_that_is_gone_leaves_its_part() {
     let who = person(1);
     let flood = wish(&who, SEND, None);
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     shares.gateway("b", 2 * MINUTE, 0);
     assert_eq!(minute(&mut shares, &flood, 10, 0), 300);
     let alone = 2 * MINUTE + 1;
@@ -206,7 +207,7 @@ fn gateways_share_an_app_and_one_that_is_gone_leaves_its_part() {
 #[test]
 fn what_feishu_asks_for_is_kept_for_that_kind_of_call_and_not_for_ever() {
     let who = person(1);
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let edit = wish(&who, EDIT, Some("om_1"));
     assert_eq!(asks(&mut shares, &edit, 0), Ok(()));
     shares.pause(EDIT, 5_000, 0);
@@ -222,7 +223,7 @@ fn what_feishu_asks_for_is_kept_for_that_kind_of_call_and_not_for_ever() {
 #[test]
 fn calls_that_hang_leave_room_for_colleagues_and_for_cards() {
     let (flooder, colleague) = (person(1), person(2));
-    let mut shares = Shares::new(1_000_000);
+    let mut shares = Shares::new(1_000_000, 4);
     let fill = |shares: &mut Shares, wish: &Wish<'_>| {
         (0..2 * MAX_CALLS)
             .filter(|n| shares.ask(wish, Millis::try_from(*n).unwrap()).is_ok())
@@ -249,7 +250,7 @@ fn calls_that_hang_leave_room_for_colleagues_and_for_cards() {
 #[test]
 fn large_calls_are_counted_by_their_bytes() {
     let (flooder, colleague) = (person(1), person(2));
-    let mut shares = Shares::new(1_000_000);
+    let mut shares = Shares::new(1_000_000, 4);
     let large = |who| Wish {
         bytes: 1 << 20,
         ..wish(who, "upload", None)
@@ -269,7 +270,7 @@ fn large_calls_are_counted_by_their_bytes() {
 #[test]
 fn one_persons_files_leave_a_place_for_a_colleagues() {
     let (one, two) = (person(1), person(2));
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let all = |shares: &mut Shares, who: &Owner| (0..9).filter(|_| shares.may_fetch(who)).count();
     assert_eq!(all(&mut shares, &one), MAX_FILES - 1);
     assert_eq!(all(&mut shares, &two), 1);
@@ -284,7 +285,7 @@ fn one_persons_files_leave_a_place_for_a_colleagues() {
 #[test]
 fn letters_of_one_person_leave_time_to_read_a_colleagues() {
     let (one, two) = (person(1), person(2));
-    let mut shares = Shares::new(RATE);
+    let mut shares = Shares::new(RATE, 4);
     let read = (0..10_000).filter(|_| shares.reads(&one, 0)).count();
     assert!(read < MIN_LETTERS, "{read}");
     assert!(shares.reads(&two, 0));
@@ -301,7 +302,7 @@ proptest! {
         rate in 20usize..200,
         calls in proptest::collection::vec((0usize..30, 0usize..40, 0i64..400), 0..600),
     ) {
-        let mut shares = Shares::new(rate);
+        let mut shares = Shares::new(rate, 4);
         let (mut now, mut out) = (0, Vec::new());
         for (n, m, pause) in calls {
             now += pause;
@@ -322,4 +323,43 @@ proptest! {
             prop_assert!(shares.edits.len() <= rate);
         }
     }
+}
+
+#[test]
+fn what_feishu_has_had_enough_of_is_told_for_as_long_as_it_rests() {
+    let mut shares = Shares::new(RATE, 4);
+    let one = person(1);
+    assert_eq!(shares.pauses(0), []);
+    // Another gateway may have heard it before this one ever made such a call.
+    shares.pause(EDIT, 5_000, 0);
+    assert_eq!(shares.pauses(1_000), [(EDIT, 4_000)]);
+    let edit = wish(&one, EDIT, Some("om_1"));
+    assert_eq!(asks(&mut shares, &edit, 1_000), Err(4_000));
+    assert_eq!(asks(&mut shares, &wish(&one, SEND, None), 1_000), Ok(()));
+    // An older word makes it no shorter, and none makes it longer than a minute.
+    shares.pause(EDIT, 1_000, 1_000);
+    assert_eq!(shares.pauses(4_000), [(EDIT, 1_000)]);
+    assert_eq!(asks(&mut shares, &edit, 5_000), Ok(()));
+    assert_eq!(shares.pauses(5_000), []);
+    shares.pause(EDIT, Millis::MAX, 5_000);
+    assert_eq!(shares.pauses(5_000), [(EDIT, MINUTE)]);
+    let minute = shares.minute(5_000);
+    assert_eq!((minute[SEND], minute[EDIT]), (1, 1));
+    assert_eq!(shares.minute(MINUTE + 1_000)[SEND], 0);
+}
+
+#[test]
+fn whoever_has_several_machines_has_one_chats_pace_for_all() {
+    let mut shares = Shares::new(RATE, 4);
+    let who = person(1);
+    let send = Wish {
+        writes: Some(who.as_str()),
+        ..wish(&who, SEND, None)
+    };
+    let made = (0..10).filter(|_| asks(&mut shares, &send, 0).is_ok());
+    assert_eq!(made.count(), 4);
+    assert_eq!(asks(&mut shares, &send, 999), Err(1));
+    shares.gateway("other", 10_000, 1_000);
+    let made = (0..10).filter(|_| asks(&mut shares, &send, 1_000).is_ok());
+    assert_eq!(made.count(), 2, "the other gateway has as many");
 }

@@ -187,16 +187,22 @@ impl Member {
 
     /// The same, with whatever a call is written as.
     pub(super) async fn says(&self, team: &Team, body: &[u8]) -> Told {
+        self.heard_saying(team, body).await.expect("an answer")
+    }
+
+    /// The same, if there was an answer.
+    pub(super) async fn heard_saying(&self, team: &Team, body: &[u8]) -> Option<Told> {
         let once = format!("{:x}", rand::random::<u128>());
         let letter = self.sealed(body, clock::wall_ms(), &once);
         let subject = self.place().says(FromMachine::Call);
         let Answered::Answer(bytes) = self.line.ask(&subject, letter, LIMIT).await else {
-            panic!("no answer");
+            return None;
         };
         let letter = Letter::read(&bytes).unwrap();
         assert_eq!(letter.claims::<AnswerHead>().unwrap().re, once);
         let body = letter.open(&team.meeting.keys.push.public(), &subject);
-        serde_json::from_slice(body.expect("a gateway signed it")).unwrap()
+        let told = serde_json::from_slice(body.expect("a gateway signed it"));
+        Some(told.unwrap())
     }
 }
 
@@ -231,13 +237,18 @@ async fn a_stolen_laptop_touches_its_owners_messages_and_nothing_else() {
     let body: Value = serde_json::from_str(&body).unwrap();
     let id = body["data"]["message_id"].as_str().unwrap();
     let message = ["open-apis", "im", "v1", "messages", id];
+    let reply = ["open-apis", "im", "v1", "messages", id, "reply"];
+    let replying = Asked {
+        body: sending(OWNER).body,
+        ..asked("POST", &reply)
+    };
     let with = |asked: Asked, ticket: Option<&str>| Asked {
         ticket: ticket.map(str::to_owned),
         ..asked
     };
     // The thief asks for it with no ticket, with the victim's, with a made-up one.
     for stolen in [None, Some(ticket.as_str()), Some("AAAAAAAAAAAAAAAAAAAAAA")] {
-        for asked in [asked("DELETE", &message), asked("PATCH", &message)] {
+        for asked in [asked("POST", &reply), asked("PATCH", &message)] {
             let told = thief.asks(&team, &with(asked, stolen)).await;
             assert!(refused(&told), "{stolen:?}: {told:?}");
         }
@@ -245,6 +256,7 @@ async fn a_stolen_laptop_touches_its_owners_messages_and_nothing_else() {
     for asked in [
         sending(OWNER),
         asked("GET", &["open-apis", "contact", "v3", "users", OWNER]),
+        asked("DELETE", &message),
         asked("GET", &["open-apis", "im", "v1", "chats"]),
         asked(
             "POST",
@@ -259,9 +271,7 @@ async fn a_stolen_laptop_touches_its_owners_messages_and_nothing_else() {
         1,
         "only the victim's own was sent"
     );
-    let told = victim
-        .asks(&team, &with(asked("DELETE", &message), Some(&ticket)))
-        .await;
+    let told = victim.asks(&team, &with(replying, Some(&ticket))).await;
     assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
 }
 
@@ -314,6 +324,39 @@ async fn a_call_that_is_repeated_late_or_to_be_answered_elsewhere_is_not_made() 
         .await;
         assert!(victim.heard.try_recv().is_err());
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn letters_that_are_too_large_are_not_carried_and_keep_nobody_waiting() {
+    let team = Team::start().await;
+    let gateway = team.gateway();
+    assert!(team.feishu.wait_connections(1, LIMIT).await);
+    let (thief, victim) = (team.meeting.member(STRANGER), team.meeting.member(OWNER));
+    thief.up().await;
+    victim.up().await;
+    until("the gateway is on the bus", || async {
+        gateway.log().contains("connected to the bus").then_some(())
+    })
+    .await;
+    let mut card = sending(STRANGER);
+    card.body.as_mut().unwrap()["content"] = "x".repeat(64 * 1024 + 1).into();
+    let told = thief.asks(&team, &card).await;
+    assert!(refused(&told), "{told:?}");
+    let subject = thief.place().says(FromMachine::Call);
+    // A name, a head and a letter that nobody has a use for.
+    let long = |once: usize, body: usize| {
+        let body = vec![b' '; body];
+        thief.sealed(&body, clock::wall_ms(), &"x".repeat(once))
+    };
+    for letter in [long(65, 10), long(5_000, 10)] {
+        let answer = thief.line.ask(&subject, letter, SOON).await;
+        assert_eq!(answer, Answered::Unknown);
+    }
+    let answer = thief.line.ask(&subject, long(10, 1 << 20), SOON).await;
+    assert!(!matches!(answer, Answered::Answer(_)), "{answer:?}");
+    let told = victim.asks(&team, &sending(OWNER)).await;
+    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    assert_eq!(team.feishu.message_count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

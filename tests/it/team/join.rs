@@ -5,16 +5,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use nod::for_tests::bus::lobby::{Invite, ticket};
+use nod::for_tests::bus::errand::Told;
+use nod::for_tests::bus::letter::{self, CallHead};
+use nod::for_tests::bus::lobby::{Invite, Invited, Wish, ticket};
 use nod::for_tests::bus::membership::Membership;
 use nod::for_tests::bus::nkey::{KeyPair, Kind};
 use nod::for_tests::bus::pass::{self, Span};
-use nod::for_tests::bus::subjects::Owner;
+use nod::for_tests::bus::subjects::{Owner, lobby};
 use nod::for_tests::feishu::secret::Secret;
 use nod::for_tests::gateway::seal::{Purpose, Sealer};
 use nod::for_tests::simulator::{APP_SECRET, Message, OWNER, Press, STRANGER, Text};
 use serde_json::{Value, json};
 
+use super::hostile::sending;
 use super::rig::{Team, connected, seconds};
 use super::said;
 use crate::gateway::rig::{Hook, LIMIT, Machine};
@@ -326,6 +329,52 @@ async fn a_machine_that_its_owner_keeps_out_stays_out_whoever_taps_afterwards() 
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("keeps it out"), "{told}");
     assert!(!joining.pass().exists() && !again.pass().exists());
+}
+
+/// Whoever has a line may say as much as he likes in its lobby, under any
+/// number of keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_in_a_lobby_brings_three_cards_at_most_and_keeps_no_colleague_waiting() {
+    let team = Team::start().await;
+    let _gateway = team.gateway();
+    assert!(team.feishu.wait_connections(1, LIMIT).await);
+    let invited = Invited::of_line(&line(&team).await).unwrap();
+    let (asks, hears) = lobby(&invited.lobby.owner, &invited.lobby.ticket);
+    let (pass, ticket) = (invited.pass.clone(), invited.lobby.ticket.clone());
+    let flooder = team.meeting.in_lobby(invited, &hears);
+    flooder.up().await;
+    let colleague = team.meeting.member(STRANGER);
+    colleague.up().await;
+    let flood = async {
+        for _ in 0..2_000 {
+            let key = KeyPair::of(Kind::User, rand::random());
+            let wish = Wish::of(&key, &ticket, "x", "x", "x");
+            let head = CallHead {
+                at: nod::for_tests::clock::wall_ms(),
+                once: format!("{:032x}", rand::random::<u128>()),
+                pass: pass.clone(),
+            };
+            let body = serde_json::to_vec(&wish).unwrap();
+            let letter = letter::sign(&flooder.key, &asks, &head, &body);
+            let _ = flooder.line.put(&asks, letter, 1).await;
+        }
+    };
+    // A line that was lost is made anew, so a call may go unanswered; none is
+    // put off.
+    let working = async {
+        for _ in 0..10 {
+            until("the colleague is served", || async {
+                let body = serde_json::to_vec(&sending(STRANGER)).unwrap();
+                let told = colleague.heard_saying(&team, &body).await?;
+                assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+                Some(())
+            })
+            .await;
+        }
+    };
+    tokio::join!(flood, working);
+    let asked = asking(&team).len();
+    assert!((1..=3).contains(&asked), "{asked}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

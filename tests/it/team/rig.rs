@@ -11,6 +11,7 @@ use std::time::Duration;
 use nod::for_tests::bus::conf;
 use nod::for_tests::bus::keys::Keys;
 use nod::for_tests::bus::line::{self, Heard, Line, Membership, State};
+use nod::for_tests::bus::lobby::Invited;
 use nod::for_tests::bus::membership::{self, Grant};
 use nod::for_tests::bus::nkey::{KeyPair, Kind};
 use nod::for_tests::bus::pass::{self, Span};
@@ -172,6 +173,14 @@ impl Meeting {
         line((url, way), (key, pass), &inbox, &hears, Some(place))
     }
 
+    /// Whoever asks to join, and is only its line.
+    pub(super) fn in_lobby(&self, invited: Invited, hears: &str) -> Member {
+        let inbox = nod::for_tests::bus::subjects::lobby_inbox(&invited.lobby.ticket);
+        let way = (self.url(), straight());
+        let hears = [hears.to_owned()];
+        line(way, (invited.key, invited.pass), &inbox, &hears, None)
+    }
+
     /// A gateway that is only its line.
     pub(super) fn gateway(&self) -> Member {
         let key = KeyPair::of(Kind::User, rand::random());
@@ -292,6 +301,7 @@ impl Team {
             ("NOD_BUS_URL", &self.meeting.url().to_string()),
             ("NOD_BUS_KEYS", &keys.to_string_lossy()),
             ("NOD_GATEWAY_CHATS", GROUP),
+            ("NOD_CHAT_RATE", "1000"),
         ];
         Machine::run("gateway", dir, &[&settings, more].concat())
     }

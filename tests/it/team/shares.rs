@@ -184,23 +184,108 @@ async fn a_machine_that_is_put_off_sends_its_cards_a_little_later() {
     .await;
 }
 
+/// Waits until a gateway counts so many.
+async fn counts(of: &Machine, all: &str) {
+    until("the gateways know of each other", || async {
+        let (_, page) = of.nod(&["gateway", "status", "--metrics"]);
+        let line = format!("nod_gateway_gateways {all}");
+        page.lines().any(|one| one == line).then_some(())
+    })
+    .await;
+}
+
+/// Feishu takes five messages a second for one chat; however many laptops
+/// write, they are put off before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn laptops_of_one_person_write_together_no_faster_than_feishu_takes() {
+    let team = Arc::new(Team::start().await);
+    let pace = [("NOD_CHAT_RATE", "4")];
+    let gateways = [team.gateway_with(&pace), team.gateway_with(&pace)];
+    assert!(team.feishu.wait_connections(2, LIMIT).await);
+    for gateway in &gateways {
+        counts(gateway, "2").await;
+    }
+    let mut machines = Vec::new();
+    for _ in 0..3 {
+        let machine = team.meeting.member(OWNER);
+        machine.up().await;
+        machines.push(machine);
+    }
+    let since = Instant::now();
+    let mut writing = Vec::new();
+    for machine in machines {
+        let team = Arc::clone(&team);
+        writing.push(tokio::spawn(async move {
+            let mut crowded = 0;
+            for _ in 0..40 {
+                match machine.asks(&team, &sending(OWNER)).await {
+                    Told::Answer { status: 200, .. } => {}
+                    Told::Crowded { after } => {
+                        assert!((1..=1_000).contains(&after), "{after}");
+                        crowded += 1;
+                    }
+                    told => panic!("{told:?}"),
+                }
+            }
+            crowded
+        }));
+    }
+    let mut crowded = 0;
+    for one in writing {
+        crowded += one.await.unwrap();
+    }
+    let seconds = usize::try_from(since.elapsed().as_secs()).unwrap();
+    let made = team.feishu.message_count();
+    assert_eq!(made + crowded, 3 * 40);
+    // Those of a second that has begun, and of the one that has just ended.
+    assert!(made <= 4 * (seconds + 2), "{made} in {seconds} s");
+    assert!(made >= 4, "{made}");
+}
+
+/// What Feishu tells one gateway, the other heeds as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_feishu_tells_to_wait_tells_the_others() {
+    let team = Team::start().await;
+    let gateways = [team.gateway(), team.gateway()];
+    assert!(team.feishu.wait_connections(2, LIMIT).await);
+    for gateway in &gateways {
+        counts(gateway, "2").await;
+    }
+    let machine = team.meeting.member(OWNER);
+    machine.up().await;
+    let bot = asked("GET", &["open-apis", "bot", "v3", "info"]);
+    let told = machine.asks(&team, &bot).await;
+    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    let limit = Fault::RateLimit {
+        path: "bot/v3/info".to_owned(),
+        reset: 30,
+    };
+    team.feishu.set_fault(Armed::once(limit)).unwrap();
+    let told = machine.asks(&team, &bot).await;
+    assert!(matches!(told, Told::Answer { status: 429, .. }), "{told:?}");
+    // Either gateway may be asked: all of twenty never meet the same one.
+    until("both gateways wait", || async {
+        for _ in 0..20 {
+            if !matches!(machine.asks(&team, &bot).await, Told::Crowded { .. }) {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
+    let told = machine.asks(&team, &sending(OWNER)).await;
+    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateways_know_how_many_share_the_app_and_heed_what_feishu_says() {
     let team = Team::start().await;
     let mut gateways = [team.gateway(), team.gateway()];
-    let share = async |of: &Machine, all: &str| {
-        until("the gateways know of each other", || async {
-            let (_, page) = of.nod(&["gateway", "status", "--metrics"]);
-            let line = format!("nod_gateway_gateways {all}");
-            page.lines().any(|one| one == line).then_some(())
-        })
-        .await;
-    };
     for gateway in &gateways {
-        share(gateway, "2").await;
+        counts(gateway, "2").await;
     }
     gateways[1].kill();
-    share(&gateways[0], "1").await;
+    counts(&gateways[0], "1").await;
     let machine = team.meeting.member(OWNER);
     machine.up().await;
     let message = sent(&machine, &team, OWNER).await;
