@@ -60,7 +60,7 @@ pub struct Attachment(u64);
 
 /// Why a click changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Unclaimed {
     Unknown,
     Settled {
         ending: Ending,
@@ -267,16 +267,16 @@ impl Approvals {
         action: Action,
         by: Operator,
         now: Millis,
-    ) -> Result<Settled, Refusal> {
+    ) -> Result<Settled, Unclaimed> {
         if let Some(past) = self.past.get(id) {
-            return Err(Refusal::Settled {
+            return Err(Unclaimed::Settled {
                 ending: past.ending.clone(),
                 at: past.at,
             });
         }
-        let pending = self.pending.get(id).ok_or(Refusal::Unknown)?;
+        let pending = self.pending.get(id).ok_or(Unclaimed::Unknown)?;
         if let Some((ending, at)) = overdue(pending, now) {
-            return Err(Refusal::Settled { ending, at });
+            return Err(Unclaimed::Settled { ending, at });
         }
         let stops = matches!(
             action,
@@ -287,17 +287,17 @@ impl Approvals {
         );
         if let (Some(at), false) = (pending.runs, stops) {
             let ending = pending.unchosen(Ending::HookGone);
-            return Err(Refusal::Settled { ending, at });
+            return Err(Unclaimed::Settled { ending, at });
         }
         if let Hook::Detached { .. } = pending.hook {
-            return Err(Refusal::Reconnecting);
+            return Err(Unclaimed::Reconnecting);
         }
         let allowed = matches!(action, Action::Allow(_));
         let ending = match pending.runs {
             Some(since) => Ending::Stopped { by, since },
             None => action.ending(by),
         };
-        let settled = self.settle(id, ending, now).ok_or(Refusal::Unknown)?;
+        let settled = self.settle(id, ending, now).ok_or(Unclaimed::Unknown)?;
         if allowed {
             self.expect_run(&settled.request);
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::approvals::request::Request;
 use crate::clock::Millis;
 use crate::sessions::questions::script;
-use crate::text::escape::{self, Budget, Shape};
+use crate::text::escape::{self, Budget, Shape, short};
 use crate::text::{Lang, Text, secrets};
 use crate::wording::card as words;
 
@@ -266,15 +266,6 @@ fn local_time(at: Millis) -> String {
 
 fn confirm(title: &Text, text: &str, lang: Lang) -> Value {
     json!({"title": plain(title.get(lang)), "text": plain(text)})
-}
-
-/// A name from the machine on one line, short enough for any card.
-fn short(text: &str, bytes: usize) -> String {
-    let shown = escape::fit(text, Shape::Line, &[], budget(bytes, 1));
-    match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}…{}", shown.head, shown.tail),
-    }
 }
 
 /// Words of a person's or an agent's on one line, credentials masked.

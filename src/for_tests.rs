@@ -2,7 +2,7 @@
 //! what they use of the rooms, and nothing else. It promises no API.
 
 pub mod approvals {
-    pub use crate::approvals::{Approvals, Attachment, Past, Refusal, Resumed, Settled};
+    pub use crate::approvals::{Approvals, Attachment, Past, Resumed, Settled, Unclaimed};
     pub mod action {
         pub use crate::approvals::action::Action;
     }

@@ -72,6 +72,34 @@ impl Text {
     }
 }
 
+/// How a sentence is meant, as Feishu colours it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Success,
+    Error,
+    Warning,
+    Info,
+}
+
+impl Tone {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+
+    /// The tone of this name; one nobody knows is a warning.
+    pub fn parse(text: &str) -> Self {
+        [Self::Success, Self::Error, Self::Warning, Self::Info]
+            .into_iter()
+            .find(|tone| tone.as_str() == text)
+            .unwrap_or(Self::Warning)
+    }
+}
+
 /// Chinese with a blank wherever it meets a letter, a digit or a literal, for
 /// sentences around a name that may be either.
 pub(crate) fn spaced(text: &str) -> String {

@@ -19,8 +19,8 @@ use super::answer::{Answer, Extras};
 use super::request::{Dropped, Operator, Request};
 use super::token::{Token, TokenHash};
 use super::{
-    Approvals, Attachment, Correction, Past, Refusal, RegisterRefusal, ResumeRefusal, Resumed,
-    Settled, Withdrawal,
+    Approvals, Attachment, Correction, Past, RegisterRefusal, ResumeRefusal, Resumed, Settled,
+    Unclaimed, Withdrawal,
 };
 use crate::clock::{Millis, millis};
 use crate::ids::{RequestId, SessionId};
@@ -137,7 +137,7 @@ impl Desk {
         id: &RequestId,
         action: Action,
         by: Operator,
-    ) -> Result<Claim, Refusal> {
+    ) -> Result<Claim, Unclaimed> {
         let now = (self.clock)();
         let claim = {
             let mut state = self.lock();

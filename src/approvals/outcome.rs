@@ -53,6 +53,14 @@ impl Outcome {
     }
 }
 
+/// Why a machine took no call of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotTaken {
+    Secret,
+    Clock,
+    Version,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

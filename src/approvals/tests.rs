@@ -87,7 +87,7 @@ fn asking() -> (Approvals, Attachment) {
 fn late_click_is_refused_even_before_the_sweep() {
     let (mut desk, _) = asking();
     let refused = desk.decide(&id(1), allow(), person("ou_a"), T0 + TIMEOUT);
-    let timed_out = Refusal::Settled {
+    let timed_out = Unclaimed::Settled {
         ending: Ending::TimedOut,
         at: T0 + TIMEOUT,
     };
@@ -115,7 +115,7 @@ fn a_second_click_is_told_what_the_first_decided() {
         let (mut desk, _) = asking();
         let first = desk.decide(&id(1), allow(), person("ou_a"), T0 + 5);
         let ending = first.unwrap().ending;
-        let told = Refusal::Settled { ending, at: T0 + 5 };
+        let told = Unclaimed::Settled { ending, at: T0 + 5 };
         assert_eq!(
             desk.decide(&id(1), action.clone(), person(who), T0 + 9),
             Err(told),
@@ -190,7 +190,7 @@ fn after_a_restart_a_click_waits_for_the_hook_and_the_hook_for_grace() {
     desk.restore([(request(1, 1, "ls", T0), token(1))], T0 + 10, GRACE);
     assert_eq!(
         desk.decide(&id(1), allow(), person("ou_a"), T0 + 11),
-        Err(Refusal::Reconnecting)
+        Err(Unclaimed::Reconnecting)
     );
     assert_eq!(desk.next_deadline(), Some(T0 + 10 + GRACE));
     desk.resume(&id(1), token(1)).unwrap();
@@ -356,7 +356,7 @@ fn a_late_interrupt_after_a_terminal_answer_changes_nothing() {
     desk.withdraw(&session(1), &ran("ls"), T0 + 1);
     assert_eq!(
         desk.decide(&id(1), deny(true), person("ou_a"), T0 + 2),
-        Err(Refusal::Settled {
+        Err(Unclaimed::Settled {
             ending: Ending::Ran(Ran::default()),
             at: T0 + 1
         })

@@ -16,10 +16,7 @@ use crate::sessions::questions::script;
 use crate::text::escape::Budget;
 use crate::text::{Lang, Text};
 use crate::wording::card::{self as words, Work};
-use crate::wording::rule::{Until, sentence};
-
-/// More rules than any ending has that was ever written down.
-const MAX_RULES: usize = 8;
+use crate::wording::rule::{MAX_RULES, Until, sentences};
 
 /// The buttons of the card, and so the only actions a click may ask for.
 /// `sent` says that the whole input went out before it.
@@ -332,21 +329,6 @@ pub fn said(rules: &[Rule], origin: &Origin, until: Until, lang: Lang) -> String
         lines.push(words::RULE_FILE.labels(place, lang));
     }
     lines.join("\n")
-}
-
-/// One sentence for each rule.
-pub fn sentences(rules: &[Rule], origin: &Origin, until: Until) -> impl Iterator<Item = Text> {
-    // In a subdirectory or a worktree the rule holds in the whole repository.
-    let place = origin.caller.rules_in.as_ref().unwrap_or(&origin.project);
-    let place = place.file_name().unwrap_or(place.as_os_str());
-    let project = short(&place.to_string_lossy(), 32);
-    rules.iter().take(MAX_RULES).map(move |rule| {
-        let shown = Rule {
-            tool: short(&rule.tool, 200),
-            content: rule.content.as_ref().map(|content| short(content, 2_200)),
-        };
-        sentence(shown.covers(), &project, until)
-    })
 }
 
 pub(super) fn expiry(request: &Request, lang: Lang) -> Value {

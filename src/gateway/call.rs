@@ -10,8 +10,8 @@ use crate::approvals::outcome::Outcome;
 use crate::clock::Millis;
 use crate::feishu::event::Person;
 use crate::ids::{EventId, MachineId, MessageId, RequestId};
-use crate::text::Lang;
-use crate::wording::toast::{Toast, Tone};
+use crate::text::{Lang, Tone};
+use crate::wording::Toast;
 
 /// The one path decisions are posted to, and its short name.
 pub const PATH: &str = "/callback/decision";

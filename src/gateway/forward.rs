@@ -10,9 +10,9 @@ use tracing::debug;
 use super::call::{Answer, CLOCK, Call, MAX_BODY, OLDER, PATH, Stamp};
 use super::route::{CallbackUrl, may_dial};
 use super::seal::Sealer;
+use crate::approvals::outcome::NotTaken;
 use crate::clock::Millis;
 use crate::feishu::outbound::{Outbound, OutboundError};
-use crate::wording::toast::Refusal;
 
 pub const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 /// What a forwarded click may take in all, of Feishu's three seconds.
@@ -27,7 +27,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(60);
 pub enum Posted {
     Answered(Answer),
     /// Reached, and not carried out.
-    Refused(Refusal),
+    Refused(NotTaken),
     /// Not reached: nothing was written.
     Unreachable,
     /// Written, and no answer that can be believed came back.
@@ -78,7 +78,7 @@ impl Forwarder {
                 Once::Busy if Instant::now() + BUSY_PAUSE < until => {
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
-                Once::Busy => return Posted::Refused(Refusal::Secret),
+                Once::Busy => return Posted::Refused(NotTaken::Secret),
                 Once::Done(outcome) => return outcome,
             }
         }
@@ -94,7 +94,7 @@ impl Forwarder {
     ) -> Once {
         let sealer = match (&self.sealer, prove) {
             (Some(sealer), true) => Some(sealer),
-            (None, true) => return Once::Done(Posted::Refused(Refusal::Secret)),
+            (None, true) => return Once::Done(Posted::Refused(NotTaken::Secret)),
             (_, false) => None,
         };
         let body = call.to_json(sealer.map(|sealer| (sealer, stamp)));
@@ -128,7 +128,7 @@ impl Forwarder {
                     None => Answer::read_plain(&body),
                 })
                 .map_or(Posted::Unknown, Posted::Answered),
-            401 | 403 => Posted::Refused(body.map_or(Refusal::Secret, |body| why(&body))),
+            401 | 403 => Posted::Refused(body.map_or(NotTaken::Secret, |body| why(&body))),
             429 => return Once::Busy,
             // Somebody else's door, or one that sends us elsewhere.
             300..=499 => Posted::Unreachable,
@@ -142,14 +142,14 @@ enum Once {
     Done(Posted),
 }
 
-fn why(body: &[u8]) -> Refusal {
+fn why(body: &[u8]) -> NotTaken {
     let says = |word: &str| body.windows(word.len()).any(|part| part == word.as_bytes());
     if says(CLOCK) {
-        Refusal::Clock
+        NotTaken::Clock
     } else if says(OLDER) {
-        Refusal::Version
+        NotTaken::Version
     } else {
-        Refusal::Secret
+        NotTaken::Secret
     }
 }
 

@@ -13,11 +13,11 @@ use crate::approvals::request::Request;
 use crate::cards::linked::{self, Paragraph};
 use crate::cards::{Action, REASON_FIELD, permission};
 use crate::rules::Offer;
-use crate::text::{Lang, Text};
+use crate::text::{Lang, Text, Tone};
+use crate::wording::Toast;
 use crate::wording::card as words;
 use crate::wording::page as said;
 use crate::wording::rule::Until;
-use crate::wording::toast::{Toast, Tone};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\

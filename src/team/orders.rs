@@ -22,9 +22,8 @@ use crate::feishu::event::{Body, Click, Message};
 use crate::feishu::link::Answer;
 use crate::feishu::messages::Content;
 use crate::sessions::command::slash;
-use crate::text::Text;
 use crate::text::escape::{Shape, visible};
-use crate::wording::toast::Tone;
+use crate::text::{Text, Tone};
 use crate::wording::{Toast, ago, reply_json, team as words};
 
 /// How long the buttons of a card count.

@@ -132,6 +132,15 @@ pub fn fit(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> Show
     }
 }
 
+/// A name from the machine on one line of at most so many bytes.
+pub fn short(text: &str, bytes: usize) -> String {
+    let shown = fit(text, Shape::Line, &[], Budget { bytes, lines: 1 });
+    match shown.hidden {
+        None => shown.head,
+        Some(_) => format!("{}…{}", shown.head, shown.tail),
+    }
+}
+
 fn head(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> (String, usize) {
     let mut out = String::with_capacity(text.len().min(budget.bytes) + 16);
     let mut reader = Reader::new(text, 0..text.len(), shape, secrets);

@@ -1,7 +1,12 @@
 //! What a rule covers, as a sentence: no less than Claude Code will let pass.
 
-use crate::rules::Covers;
+use crate::approvals::request::Origin;
+use crate::rules::{Covers, Rule};
 use crate::text::Text;
+use crate::text::escape::short;
+
+/// More rules than any ending has that was ever written down.
+pub const MAX_RULES: usize = 8;
 
 /// How long a rule holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +14,21 @@ pub enum Until {
     /// It is taken back.
     Undone,
     SessionEnd,
+}
+
+/// One sentence for each rule.
+pub fn sentences(rules: &[Rule], origin: &Origin, until: Until) -> impl Iterator<Item = Text> {
+    // In a subdirectory or a worktree the rule holds in the whole repository.
+    let place = origin.caller.rules_in.as_ref().unwrap_or(&origin.project);
+    let place = place.file_name().unwrap_or(place.as_os_str());
+    let project = short(&place.to_string_lossy(), 32);
+    rules.iter().take(MAX_RULES).map(move |rule| {
+        let shown = Rule {
+            tool: short(&rule.tool, 200),
+            content: rule.content.as_ref().map(|content| short(content, 2_200)),
+        };
+        sentence(shown.covers(), &project, until)
+    })
 }
 
 /// "From now on Claude may run exactly `npm test`, in shop".

@@ -6,43 +6,9 @@ use serde::Serialize;
 use std::borrow::Cow;
 
 use super::ago;
+use crate::approvals::outcome::NotTaken;
 use crate::clock::Millis;
-use crate::text::{Lang, Text, plural};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    Success,
-    Error,
-    Warning,
-    Info,
-}
-
-impl Tone {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        }
-    }
-
-    /// The tone of this name; one nobody knows is a warning.
-    pub fn parse(text: &str) -> Self {
-        [Self::Success, Self::Error, Self::Warning, Self::Info]
-            .into_iter()
-            .find(|tone| tone.as_str() == text)
-            .unwrap_or(Self::Warning)
-    }
-}
-
-/// Why a machine took no call of another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    Secret,
-    Clock,
-    Version,
-}
+use crate::text::{Lang, Text, Tone, plural};
 
 /// The answer to one click.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +71,7 @@ pub enum Toast {
         text: Text,
     },
     /// The machine the request lives on was reached and took no call of ours.
-    CallbackRefused(Refusal),
+    CallbackRefused(NotTaken),
     /// The words of the machine the request lives on.
     Relayed {
         tone: Tone,
@@ -325,15 +291,15 @@ impl Toast {
                 "回调服务不可达，请检查服务状态",
                 "The callback service can't be reached: check that it runs",
             ),
-            Self::CallbackRefused(Refusal::Clock) => Text::new(
+            Self::CallbackRefused(NotTaken::Clock) => Text::new(
                 "两台机器的时钟相差过大，点击未生效",
                 "The two machines' clocks differ too much: nothing was changed",
             ),
-            Self::CallbackRefused(Refusal::Secret) => Text::new(
+            Self::CallbackRefused(NotTaken::Secret) => Text::new(
                 "请求所在的机器拒绝了转发，请检查两台机器的密钥",
                 "The request's machine refused the call: check that both have the same secret",
             ),
-            Self::CallbackRefused(Refusal::Version) => Text::new(
+            Self::CallbackRefused(NotTaken::Version) => Text::new(
                 "两台机器上的 nod 版本不一致，未生效；请将较旧的一台升级",
                 "One of the two machines runs an older nod: nothing was changed. Update it",
             ),

@@ -123,7 +123,7 @@ async fn dropping_the_place_ends_the_request_and_is_told() {
     );
     assert!(matches!(
         desk.claim(&id(1), allow(), ann()),
-        Err(Refusal::Settled {
+        Err(Unclaimed::Settled {
             ending: Ending::HookGone,
             ..
         })
@@ -272,7 +272,7 @@ async fn a_stop_lets_hooks_go_and_they_come_back_to_the_same_request() {
     new.restore([(kept, token.hash())], [], Duration::from_secs(30));
     assert_eq!(
         new.claim(&id(1), allow(), ann()).unwrap_err(),
-        Refusal::Reconnecting
+        Unclaimed::Reconnecting
     );
     let clicking = tokio::spawn({
         let new = Arc::clone(&new);

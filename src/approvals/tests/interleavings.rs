@@ -85,9 +85,9 @@ proptest! {
                             let row = rows.get_mut(&n).unwrap();
                             prop_assert!(row.ending.replace(settled.ending).is_none());
                         }
-                        Err(Refusal::Unknown) => prop_assert!(row.is_none()),
-                        Err(Refusal::Reconnecting) => prop_assert!(open),
-                        Err(Refusal::Settled { ending, .. }) => {
+                        Err(Unclaimed::Unknown) => prop_assert!(row.is_none()),
+                        Err(Unclaimed::Reconnecting) => prop_assert!(open),
+                        Err(Unclaimed::Settled { ending, .. }) => {
                             let row = row.unwrap();
                             prop_assert_eq!(Some(ending), row.ending.clone().or(row.by_clock(now)));
                         }

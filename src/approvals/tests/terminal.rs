@@ -65,7 +65,7 @@ fn what_runs_in_the_terminal_takes_no_choice_but_a_stop() {
         assert!(desk.runs(&id(1), T0 + 6).is_none(), "told once");
         let refused = desk.decide(&id(1), action, person("ou_a"), T0 + 10);
         let (ending, at) = (running(T0 + 5), T0 + 5);
-        assert_eq!(refused, Err(Refusal::Settled { ending, at }));
+        assert_eq!(refused, Err(Unclaimed::Settled { ending, at }));
         assert!(desk.pending(&id(1)).is_some());
         let stopped = desk.decide(&id(1), deny(true), person("ou_a"), T0 + 11);
         let by = person("ou_a");

@@ -9,8 +9,7 @@ use crate::approvals::action::Action as Choice;
 use crate::approvals::desk::{Claim, Delivery};
 use crate::approvals::outcome::Outcome;
 use crate::approvals::request::{Agent, Ending, Operator, Reach};
-use crate::approvals::{Refusal, Settled, record};
-use crate::cards::permission;
+use crate::approvals::{Settled, Unclaimed, record};
 use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, AFTER_REPLY, Face};
 use crate::daemon::cards::sure;
@@ -24,7 +23,7 @@ use crate::ids::{EventId, RequestId};
 use crate::rules::Rule;
 use crate::sessions::questions;
 use crate::wording::Toast;
-use crate::wording::rule::Until;
+use crate::wording::rule::{Until, sentences};
 
 /// A hook that lost the daemon is back within this, or the tap is refused.
 const RETURN_WITHIN_A_TAP: Duration = Duration::from_millis(1_800);
@@ -61,7 +60,7 @@ pub(crate) async fn claim(
     let first = parts.desk.claim(id, action.clone(), operator.clone());
     let refusal = match first {
         Ok(claim) => return Ok(claim),
-        Err(Refusal::Reconnecting) => {
+        Err(Unclaimed::Reconnecting) => {
             if !parts.desk.wait_attached(id, RETURN_WITHIN_A_TAP).await {
                 return Err(Toast::Reconnecting);
             }
@@ -73,9 +72,9 @@ pub(crate) async fn claim(
         Err(refusal) => refusal,
     };
     Err(match refusal {
-        Refusal::Unknown => Toast::Unknown,
-        Refusal::Reconnecting => Toast::Reconnecting,
-        Refusal::Settled { ending, at } => late(&ending, parts.now() - at),
+        Unclaimed::Unknown => Toast::Unknown,
+        Unclaimed::Reconnecting => Toast::Reconnecting,
+        Unclaimed::Settled { ending, at } => late(&ending, parts.now() - at),
     })
 }
 
@@ -170,7 +169,7 @@ async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) ->
         Ending::Allowed { by, reach } => {
             let request = &settled.request;
             let told = |exact, rules: &[Rule], until| {
-                let mut sentences = permission::sentences(rules, &request.origin, until);
+                let mut sentences = sentences(rules, &request.origin, until);
                 match sentences.next() {
                     // A file may be changed in any way: more than the same again.
                     Some(sentence) if !rules.iter().all(Rule::is_same_call) => {

@@ -135,11 +135,11 @@ async fn what_may_have_been_done_is_never_called_failed() {
         ),
         (
             Some(http("401 No", "", r#"{"message":"unauthorized"}"#)),
-            Posted::Refused(Refusal::Secret),
+            Posted::Refused(NotTaken::Secret),
         ),
         (
             Some(http("401 No", "", r#"{"message":"the clock is off"}"#)),
-            Posted::Refused(Refusal::Clock),
+            Posted::Refused(NotTaken::Clock),
         ),
         (Some(http("404 No", "", "")), Posted::Unreachable),
     ] {

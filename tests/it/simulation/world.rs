@@ -11,7 +11,7 @@ use nod::for_tests::approvals::request::{
     Caller, Digest, Ending, Operator, Origin, Reach, Request,
 };
 use nod::for_tests::approvals::token::{Token, TokenHash};
-use nod::for_tests::approvals::{Approvals, Attachment, Refusal, Resumed, Settled};
+use nod::for_tests::approvals::{Approvals, Attachment, Resumed, Settled, Unclaimed};
 use nod::for_tests::clock::Millis;
 use nod::for_tests::feishu::link::{Answer, Incoming, Link, Now, Phase, Step, Ticket};
 use nod::for_tests::ids::{RequestId, SessionId, UserId};
@@ -448,9 +448,9 @@ impl World {
                 self.settled(&settled, Some(event));
                 "applied"
             }
-            Err(Refusal::Settled { .. }) => "settled before",
-            Err(Refusal::Reconnecting) => return "reconnecting".to_owned(),
-            Err(Refusal::Unknown) => panic!("seed {}: forgot request {n}", self.seed),
+            Err(Unclaimed::Settled { .. }) => "settled before",
+            Err(Unclaimed::Reconnecting) => return "reconnecting".to_owned(),
+            Err(Unclaimed::Unknown) => panic!("seed {}: forgot request {n}", self.seed),
         };
         self.disk.answers.insert(event, answer.to_owned());
         answer.to_owned()

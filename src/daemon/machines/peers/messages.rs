@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tracing::{info, warn};
 
+use crate::approvals::outcome::NotTaken;
 use crate::daemon::cards::courier;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::chat;
@@ -19,7 +20,6 @@ use crate::gateway::forward::{ANSWER_WITHIN, Posted};
 use crate::gateway::route::CallbackUrl;
 use crate::ids::{MachineId, RequestId};
 use crate::text::Text;
-use crate::wording::toast::Refusal;
 use crate::wording::{Toast, task as words};
 
 /// A message is handed over again after these: the other side takes it once.
@@ -147,7 +147,7 @@ impl Letter {
             if machine.is_none() {
                 match self.ask(parts, to).await {
                     Some((_, None)) => {
-                        return Err(Toast::CallbackRefused(Refusal::Version).text());
+                        return Err(Toast::CallbackRefused(NotTaken::Version).text());
                     }
                     Some((_, known)) => machine = known,
                     None => {}

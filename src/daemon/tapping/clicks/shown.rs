@@ -8,7 +8,7 @@ use crate::daemon::cards::courier::{self, Drawn, Face};
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::Click;
-use crate::wording::toast::Tone;
+use crate::text::Tone;
 use crate::wording::{Toast, reply_json};
 
 /// What the person sees at once.
