@@ -7,7 +7,7 @@ pub mod approvals {
         pub use crate::approvals::action::Action;
     }
     pub mod outcome {
-        pub use crate::approvals::outcome::Outcome;
+        pub use crate::approvals::outcome::{Outcome, Refusal, Upshot};
     }
     pub mod request {
         pub use crate::approvals::request::{
@@ -195,7 +195,7 @@ pub mod hook {
     }
 }
 pub mod ids {
-    pub use crate::ids::{MachineId, MessageId, RequestId, SessionId, UserId};
+    pub use crate::ids::{EventId, MachineId, MessageId, RequestId, SessionId, UserId};
 }
 pub mod rules {
     pub use crate::rules::{Found, NoRule, Rule, offer, offer_here};
@@ -231,7 +231,7 @@ pub mod talk {
     pub use crate::talk::{Event, Exit, Mode, Opening, Said, Say, Verdict, Wanted};
 }
 pub mod text {
-    pub use crate::text::{Lang, Text};
+    pub use crate::text::{Lang, Text, Tone};
     pub mod escape {
         pub use crate::text::escape::{Budget, Shape, excerpt, fit, is_plain, visible};
     }

@@ -8,6 +8,7 @@ pub mod ending;
 pub mod flood;
 pub mod menu;
 pub mod need;
+pub mod outcome;
 pub mod page;
 pub mod question;
 pub mod rule;

@@ -1,21 +1,225 @@
-//! What a tap, a reply or a call led to, as whoever asked for it is told.
-//! Comes from the ending and its delivery, never from a sentence about them.
+//! What a tap, a reply, a page's press or a call led to. Whatever anybody is
+//! told of it is derived from this: the toast, the answer to another machine,
+//! the reply in the chat, the page and the audit's word. Nothing is read out
+//! of a sentence about it.
 
 use super::desk::Delivery;
 use super::request::Ending;
+use super::{Settled, Unclaimed, record};
+use crate::clock::Millis;
+use crate::sessions::questions::Problem;
+use crate::text::{Text, Tone};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
+    /// It decided its request.
+    Decided(Box<Carried>),
+    /// It took back the rule of an earlier "always".
+    Undone,
+    /// It did what it is for, which decides nothing.
+    Done(Deed),
+    /// It changed nothing.
+    Refused(Refusal),
+    /// Its request lives on a machine that can't be called from here.
+    Elsewhere { machine: String },
+    /// It was dealt with on its request's machine, or here when this very tap
+    /// came before; these are the words that were said there.
+    Relayed {
+        upshot: Upshot,
+        tone: Tone,
+        said: Text,
+    },
+    /// It was taken to its request's machine, which did not say what came of it.
+    Unclear,
+    /// Nobody has decided, and nobody tried to.
+    Waiting,
+}
+
+/// A choice that was carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Carried {
+    pub settled: Settled,
+    pub delivery: Delivery,
+    /// Why the rule it should have left is in no file.
+    pub unsaved: Option<Text>,
+    /// How the terminal had ended the request a moment before.
+    pub instead: Option<Ending>,
+}
+
+/// What a tap does that decides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// A card that asks once more goes out.
+    AskedOnceMore,
+    /// A gathered request has, or gets, a card of its own.
+    Opened,
+    /// So many gathered requests are being denied.
+    DenyingAll(usize),
+    Stopping,
+    /// A session begins, or goes on in the chat.
+    Starting,
+    /// What a menu's button stands for.
+    CarriedOut,
+}
+
+/// Why something changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// No request of this id, here or anywhere we know.
+    Unknown,
+    /// It was over before.
+    Over {
+        ending: Ending,
+        ago: Millis,
+    },
+    /// Somebody did it before; how does not matter.
+    Handled,
+    /// The hook lost the daemon and is on its way back.
+    Reconnecting,
+    /// No button of ours, or not on the card it was made for.
+    Invalid,
+    NotAnApprover,
+    /// Only the owner steers sessions.
+    NotTheOwner,
+    /// The tap took too long to arrive to be trusted.
+    Stale,
+    /// No rule is safe for this request.
+    NoSafeRule,
+    /// The button isn't on the card that was shown.
+    NotOffered,
+    /// A card that asked before a restart, and answers for nothing any more.
+    AskAnew,
+    /// Whatever it was for does not wait any more.
+    Expired,
+    /// The button of a menu that nod does not remember.
+    MenuGone,
+    /// The field for words is empty.
+    SayWhat,
+    NothingRuns,
+    /// What was given is no answer; the question stays open.
+    BadAnswer(Problem),
+    /// Remote approval is locked; only a refusal is possible.
+    Locked,
+    /// The same, because the file that would tell is lost.
+    LockedUnsure,
+    /// The rule is still there.
+    NotUndone(Text),
+    /// Its request's machine could not be reached.
+    Unreachable,
+    /// Its request's machine was reached and took no call of ours.
+    NotTaken(NotTaken),
+}
+
+/// Why a machine took no call of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotTaken {
+    Secret,
+    Clock,
+    Version,
+}
+
+/// What is known to have come of it, in the reference protocol's measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upshot {
     /// The hook may go on, with an answer where it asked for one.
     Allowed,
     Denied,
-    /// A rule was taken back.
-    Undone,
+    /// Something that decides nothing.
+    Other,
     /// Nothing, or nobody knows yet.
     Nothing,
 }
 
 impl Outcome {
+    /// What the hook is known to have.
+    pub fn upshot(&self) -> Upshot {
+        match self {
+            Self::Decided(it) => Upshot::of(&it.settled.ending, it.delivery),
+            Self::Undone => Upshot::Other,
+            Self::Relayed { upshot, .. } => *upshot,
+            Self::Done(_)
+            | Self::Refused(_)
+            | Self::Elsewhere { .. }
+            | Self::Unclear
+            | Self::Waiting => Upshot::Nothing,
+        }
+    }
+
+    /// Whether it ended a request or took a rule back: the same tap, should it
+    /// come again, is told the same.
+    pub const fn lasts(&self) -> bool {
+        matches!(self, Self::Decided(_) | Self::Undone)
+    }
+
+    /// The audit's word for it, where the audit has one.
+    pub fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::Decided(it) => Some(record::kind(&it.settled.ending)),
+            Self::Undone => Some("rule_undone"),
+            Self::Refused(why) => why.word(),
+            Self::Done(_)
+            | Self::Elsewhere { .. }
+            | Self::Relayed { .. }
+            | Self::Unclear
+            | Self::Waiting => None,
+        }
+    }
+}
+
+impl From<Refusal> for Outcome {
+    fn from(why: Refusal) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl From<Deed> for Outcome {
+    fn from(deed: Deed) -> Self {
+        Self::Done(deed)
+    }
+}
+
+impl Refusal {
+    /// Why a claim was not won, told at `now`.
+    pub fn of(why: Unclaimed, now: Millis) -> Self {
+        match why {
+            Unclaimed::Unknown => Self::Unknown,
+            Unclaimed::Reconnecting => Self::Reconnecting,
+            Unclaimed::Settled { ending, at } => Self::Over {
+                ending,
+                ago: now - at,
+            },
+        }
+    }
+
+    /// The audit's word for people who may not do what they tried.
+    pub const fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAnApprover => Some("not_an_approver"),
+            Self::NotTheOwner => Some("not_the_owner"),
+            Self::Unknown
+            | Self::Over { .. }
+            | Self::Handled
+            | Self::Reconnecting
+            | Self::Invalid
+            | Self::Stale
+            | Self::NoSafeRule
+            | Self::NotOffered
+            | Self::AskAnew
+            | Self::Expired
+            | Self::MenuGone
+            | Self::SayWhat
+            | Self::NothingRuns
+            | Self::BadAnswer(_)
+            | Self::Locked
+            | Self::LockedUnsure
+            | Self::NotUndone(_)
+            | Self::Unreachable
+            | Self::NotTaken(_) => None,
+        }
+    }
+}
+
+impl Upshot {
     /// Only what the hook is known to have counts.
     pub fn of(ending: &Ending, delivery: Delivery) -> Self {
         match delivery {
@@ -39,6 +243,17 @@ impl Outcome {
         }
     }
 
+    /// As the reference protocol's fields say it; a failure decided nothing,
+    /// whatever else it says.
+    pub fn told(success: bool, decision: Option<&str>) -> Self {
+        match (success, decision) {
+            (false, _) => Self::Nothing,
+            (true, Some("allow")) => Self::Allowed,
+            (true, Some("deny")) => Self::Denied,
+            (true, _) => Self::Other,
+        }
+    }
+
     pub const fn is_success(self) -> bool {
         !matches!(self, Self::Nothing)
     }
@@ -48,72 +263,129 @@ impl Outcome {
         match self {
             Self::Allowed => Some("allow"),
             Self::Denied => Some("deny"),
-            Self::Undone | Self::Nothing => None,
+            Self::Other | Self::Nothing => None,
         }
     }
 }
 
-/// Why a machine took no call of another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotTaken {
-    Secret,
-    Clock,
-    Version,
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::approvals::request::{Operator, Reach};
+    use crate::approvals::request::{Caller, Digest, Operator, Origin, Reach, RealPath, Request};
+    use crate::ids::RequestId;
     use crate::rules::Rule;
 
     fn by() -> Operator {
         Operator::unnamed(Operator::CALLBACK)
     }
 
-    fn allowed(reach: Reach) -> Ending {
+    pub(crate) fn allowed(reach: Reach) -> Ending {
         Ending::Allowed { by: by(), reach }
+    }
+
+    pub(crate) fn denied(interrupt: bool) -> Ending {
+        Ending::Denied {
+            by: by(),
+            reason: None,
+            interrupt,
+        }
+    }
+
+    pub(crate) fn answered() -> Ending {
+        Ending::Answered {
+            by: by(),
+            answers: vec!["yes".to_owned()],
+        }
+    }
+
+    pub(crate) fn always(rule: Rule) -> Reach {
+        Reach::Always {
+            rules: vec![rule],
+            undone: false,
+        }
+    }
+
+    pub(crate) fn request(tool: &str, input: Value) -> Request {
+        Request {
+            id: RequestId::parse("r1").unwrap(),
+            tool: tool.to_owned(),
+            digest: Digest::of(&input),
+            input,
+            real: RealPath::default(),
+            asked_at: 0,
+            deadline: 1_000,
+            origin: Origin {
+                machine: "desk".to_owned(),
+                user: "me".to_owned(),
+                project: PathBuf::from("/home/me/shop"),
+                cwd: PathBuf::from("/home/me/shop"),
+                branch: None,
+                session: None,
+                agent: None,
+                pid: None,
+                hosted: false,
+                caller: Caller::default(),
+            },
+        }
+    }
+
+    /// What came of a choice about `request`.
+    pub(crate) fn carried(request: Request, ending: Ending, delivery: Delivery) -> Carried {
+        Carried {
+            settled: Settled {
+                request: Arc::new(request),
+                ending,
+                at: 500,
+            },
+            delivery,
+            unsaved: None,
+            instead: None,
+        }
+    }
+
+    pub(crate) fn decided(ending: Ending, delivery: Delivery) -> Outcome {
+        let request = request("Bash", json!({"command": "npm test"}));
+        Outcome::Decided(Box::new(carried(request, ending, delivery)))
     }
 
     #[test]
     fn every_kind_of_allow_and_every_answer_is_a_success() {
-        let always = Reach::Always {
-            rules: vec![Rule::bare("WebSearch")],
-            undone: false,
-        };
-        let session = Reach::Session(vec![Rule::bare("WebSearch")]);
-        for ending in [allowed(Reach::Once), allowed(session), allowed(always)] {
+        let search = || Rule::bare("WebSearch");
+        for ending in [
+            allowed(Reach::Once),
+            allowed(Reach::Session(vec![search()])),
+            allowed(always(search())),
+            answered(),
+        ] {
             for delivery in [Delivery::Confirmed, Delivery::Written] {
-                let outcome = Outcome::of(&ending, delivery);
-                assert!(outcome.is_success());
-                assert_eq!(outcome.decision(), Some("allow"));
+                let upshot = decided(ending.clone(), delivery).upshot();
+                assert!(upshot.is_success());
+                assert_eq!(upshot.decision(), Some("allow"));
             }
         }
     }
 
     #[test]
     fn a_denial_is_a_success_and_no_allow() {
-        for ending in [
-            Ending::Denied {
-                by: by(),
-                reason: None,
-                interrupt: true,
-            },
-            Ending::Stopped { by: by(), since: 0 },
-        ] {
-            let outcome = Outcome::of(&ending, Delivery::Confirmed);
-            assert!(outcome.is_success());
-            assert_eq!(outcome.decision(), Some("deny"));
+        for ending in [denied(true), Ending::Stopped { by: by(), since: 0 }] {
+            let upshot = decided(ending, Delivery::Confirmed).upshot();
+            assert!(upshot.is_success());
+            assert_eq!(upshot.decision(), Some("deny"));
         }
     }
 
     #[test]
     fn what_the_hook_is_not_known_to_have_is_no_success() {
         for delivery in [Delivery::Unconfirmed, Delivery::Lost] {
-            let outcome = Outcome::of(&allowed(Reach::Once), delivery);
-            assert_eq!(outcome, Outcome::Nothing);
-            assert!(!outcome.is_success());
-            assert_eq!(outcome.decision(), None);
+            let upshot = decided(allowed(Reach::Once), delivery).upshot();
+            assert_eq!(upshot, Upshot::Nothing);
+            assert!(!upshot.is_success());
+            assert_eq!(upshot.decision(), None);
         }
         for ending in [
             Ending::TimedOut,
@@ -122,13 +394,86 @@ mod tests {
                 allowed: Some(true),
             },
         ] {
-            assert_eq!(Outcome::of(&ending, Delivery::Confirmed), Outcome::Nothing);
+            let upshot = decided(ending, Delivery::Confirmed).upshot();
+            assert_eq!(upshot, Upshot::Nothing);
         }
     }
 
     #[test]
-    fn a_rule_taken_back_decides_nothing() {
-        assert!(Outcome::Undone.is_success());
-        assert_eq!(Outcome::Undone.decision(), None);
+    fn what_decides_nothing_gives_no_decision() {
+        assert!(Outcome::Undone.upshot().is_success());
+        for outcome in [
+            Outcome::Undone,
+            Outcome::Done(Deed::Opened),
+            Outcome::Refused(Refusal::Over {
+                ending: allowed(Reach::Once),
+                ago: 0,
+            }),
+            Outcome::Elsewhere {
+                machine: "desk".to_owned(),
+            },
+            Outcome::Unclear,
+            Outcome::Waiting,
+        ] {
+            assert_eq!(outcome.upshot().decision(), None, "{outcome:?}");
+        }
+        assert!(!Outcome::Unclear.upshot().is_success());
+    }
+
+    #[test]
+    fn a_failure_that_claims_an_allow_allowed_nothing() {
+        for (success, decision, upshot) in [
+            (true, Some("allow"), Upshot::Allowed),
+            (true, Some("deny"), Upshot::Denied),
+            (true, None, Upshot::Other),
+            (true, Some("maybe"), Upshot::Other),
+            (false, Some("allow"), Upshot::Nothing),
+            (false, None, Upshot::Nothing),
+        ] {
+            assert_eq!(Upshot::told(success, decision), upshot);
+            assert_eq!(upshot.is_success(), success);
+        }
+    }
+
+    #[test]
+    fn the_audit_names_what_was_decided_and_who_was_turned_away() {
+        for (outcome, word) in [
+            (decided(denied(false), Delivery::Lost), Some("deny")),
+            (Outcome::Undone, Some("rule_undone")),
+            (Refusal::NotAnApprover.into(), Some("not_an_approver")),
+            (Refusal::NotTheOwner.into(), Some("not_the_owner")),
+            (Refusal::Stale.into(), None),
+            (Deed::Stopping.into(), None),
+        ] {
+            assert_eq!(outcome.word(), word, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_changed_something_for_good_is_told_the_same_again() {
+        assert!(decided(denied(false), Delivery::Lost).lasts());
+        assert!(Outcome::Undone.lasts());
+        for outcome in [
+            Outcome::from(Deed::Opened),
+            Refusal::Reconnecting.into(),
+            Outcome::Unclear,
+            Outcome::Waiting,
+        ] {
+            assert!(!outcome.lasts(), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_was_lost_says_how_long_ago() {
+        let why = Unclaimed::Settled {
+            ending: Ending::TimedOut,
+            at: 1_000,
+        };
+        let over = Refusal::Over {
+            ending: Ending::TimedOut,
+            ago: 500,
+        };
+        assert_eq!(Refusal::of(why, 1_500), over);
+        assert_eq!(Refusal::of(Unclaimed::Unknown, 0), Refusal::Unknown);
     }
 }

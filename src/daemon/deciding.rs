@@ -2,5 +2,6 @@
 
 pub(crate) mod answers;
 pub(crate) mod decision;
+pub(crate) mod ruling;
 pub(crate) mod undo;
 pub(crate) mod verdict;

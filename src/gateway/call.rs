@@ -6,12 +6,13 @@
 use serde_json::{Map, Value, json};
 
 use super::seal::Sealer;
-use crate::approvals::outcome::Outcome;
+use crate::approvals::outcome::{Outcome, Upshot};
 use crate::clock::Millis;
 use crate::feishu::event::Person;
 use crate::ids::{EventId, MachineId, MessageId, RequestId};
-use crate::text::{Lang, Tone};
+use crate::text::{Lang, Text, Tone};
 use crate::wording::Toast;
+use crate::wording::outcome::relayed;
 
 /// The one path decisions are posted to, and its short name.
 pub const PATH: &str = "/callback/decision";
@@ -203,9 +204,7 @@ fn sealed_call(body: &Value) -> Value {
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    pub success: bool,
-    /// `allow` or `deny`, as the hook was told.
-    pub decision: Option<&'static str>,
+    pub upshot: Upshot,
     pub message: String,
     pub seen: Option<Seen>,
     /// Who answers, where the caller does not know.
@@ -215,19 +214,25 @@ pub struct Answer {
 /// What the person who clicked is to see.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    pub toast: Toast,
+    pub tone: Tone,
+    pub said: Text,
     pub card: Option<Value>,
 }
 
 impl Answer {
     /// The answer to a call that led to `outcome`; the reference protocol's
     /// message is the Chinese text of what the person is told.
-    pub fn of(outcome: Outcome, toast: Toast, card: Option<Value>) -> Self {
+    pub fn of(outcome: &Outcome, card: Option<Value>) -> Self {
+        let toast = Toast::of(outcome);
+        let said = toast.text();
         Self {
-            success: outcome.is_success(),
-            decision: outcome.decision(),
-            message: toast.text().get(Lang::Zh).to_owned(),
-            seen: Some(Seen { toast, card }),
+            upshot: outcome.upshot(),
+            message: said.get(Lang::Zh).to_owned(),
+            seen: Some(Seen {
+                tone: toast.tone(),
+                said,
+                card,
+            }),
             machine: None,
         }
     }
@@ -235,8 +240,7 @@ impl Answer {
     /// An answer for a machine, not for a person.
     pub fn bare(success: bool, message: &str) -> Self {
         Self {
-            success,
-            decision: None,
+            upshot: Upshot::told(success, None),
             message: message.to_owned(),
             seen: None,
             machine: None,
@@ -247,8 +251,8 @@ impl Answer {
     /// reference protocol's three fields, and a seal that binds the answer to it.
     pub fn to_json(&self, seal: Option<(&Sealer, &Stamp)>) -> Value {
         let mut body = json!({
-            "success": self.success,
-            "decision": self.decision,
+            "success": self.upshot.is_success(),
+            "decision": self.upshot.decision(),
             "message": self.message,
         });
         let Some((sealer, stamp)) = seal else {
@@ -256,13 +260,10 @@ impl Answer {
         };
         body["nod"] = match &self.seen {
             None => json!({"machine": self.machine.as_ref().map(MachineId::as_str)}),
-            Some(seen) => {
-                let text = seen.toast.text();
-                json!({
-                    "toast": {"type": seen.toast.tone().as_str(), "zh": text.zh, "en": text.en},
-                    "card": seen.card,
-                })
-            }
+            Some(Seen { tone, said, card }) => json!({
+                "toast": {"type": tone.as_str(), "zh": said.zh, "en": said.en},
+                "card": card,
+            }),
         };
         let tag = sealer.tag(&sealed_answer(&body, stamp));
         body["nod"]["seal"] = json!(tag);
@@ -273,15 +274,10 @@ impl Answer {
     pub fn read_plain(bytes: &[u8]) -> Option<Self> {
         let body: Value = serde_json::from_slice(bytes).ok()?;
         let success = body.get("success")?.as_bool()?;
-        let decision = match body.get("decision").and_then(Value::as_str) {
-            Some("allow") => Some("allow"),
-            Some("deny") => Some("deny"),
-            _ => None,
-        };
+        let decision = body.get("decision").and_then(Value::as_str);
         let message = body.get("message").and_then(Value::as_str);
         Some(Self {
-            success,
-            decision,
+            upshot: Upshot::told(success, decision),
             message: message.unwrap_or_default().to_owned(),
             seen: None,
             machine: None,
@@ -299,11 +295,8 @@ impl Answer {
         let toast = &body["nod"]["toast"];
         let text = |field: &str| toast[field].as_str().unwrap_or_default().to_owned();
         let seen = toast.is_object().then(|| Seen {
-            toast: Toast::Relayed {
-                tone: Tone::parse(&text("type")),
-                zh: text("zh"),
-                en: text("en"),
-            },
+            tone: Tone::parse(&text("type")),
+            said: Text::made(text("zh"), text("en")),
             card: Some(body["nod"]["card"].clone()).filter(Value::is_object),
         });
         let machine = body["nod"]["machine"].as_str();
@@ -314,13 +307,23 @@ impl Answer {
         })
     }
 
-    /// What the person sees: the peer's own words, or what its bare fields
-    /// stand for.
-    pub fn seen(self) -> Seen {
-        self.seen.unwrap_or_else(|| Seen {
-            toast: Toast::relayed(self.success, self.decision, self.message),
-            card: None,
-        })
+    /// What a call of ours led to there, and the card that shows it. A service
+    /// that sends no words for the person is told in its own message.
+    pub fn outcome(self) -> (Outcome, Option<Value>) {
+        let seen = self.seen.unwrap_or_else(|| {
+            let (tone, said) = relayed(self.upshot, &self.message);
+            Seen {
+                tone,
+                said,
+                card: None,
+            }
+        });
+        let outcome = Outcome::Relayed {
+            upshot: self.upshot,
+            tone: seen.tone,
+            said: seen.said,
+        };
+        (outcome, seen.card)
     }
 }
 
@@ -332,7 +335,12 @@ fn sealed_answer(body: &Value, stamp: &Stamp) -> Value {
 mod tests {
     use super::super::seal::Purpose;
     use super::*;
+    use crate::approvals::desk::Delivery;
+    use crate::approvals::outcome::Refusal;
+    use crate::approvals::outcome::tests::{allowed, always, answered, decided, denied};
+    use crate::approvals::request::Reach;
     use crate::feishu::secret::Secret;
+    use crate::rules::Rule;
 
     fn sealer() -> Sealer {
         Sealer::new(&Secret::new("s"), Purpose::Call)
@@ -415,62 +423,59 @@ mod tests {
 
     #[test]
     fn the_reference_answers_are_exact() {
-        for (outcome, toast, body) in [
+        let decided = |ending| decided(ending, Delivery::Confirmed);
+        let rule = || Rule::new("Bash", "npm test");
+        for (outcome, body) in [
             (
-                Outcome::Allowed,
-                Toast::Allowed,
+                decided(allowed(Reach::Once)),
                 json!({"success": true, "decision": "allow", "message": "已批准运行"}),
             ),
             (
-                Outcome::Allowed,
-                Toast::AllowedAlways,
+                decided(allowed(always(rule()))),
                 json!({"success": true, "decision": "allow", "message": "已始终允许，后续相同操作将自动批准"}),
             ),
             (
-                Outcome::Denied,
-                Toast::Denied,
+                decided(denied(false)),
                 json!({"success": true, "decision": "deny", "message": "已拒绝运行"}),
             ),
             (
-                Outcome::Denied,
-                Toast::Interrupted,
+                decided(denied(true)),
                 json!({"success": true, "decision": "deny", "message": "已拒绝并中断"}),
             ),
             (
-                Outcome::Allowed,
-                Toast::AllowedForSession,
+                decided(allowed(Reach::Session(vec![rule()]))),
                 json!({"success": true, "decision": "allow", "message": "已批准，本次会话内相同操作将自动批准"}),
             ),
             (
-                Outcome::Allowed,
-                Toast::Answered,
+                decided(answered()),
                 json!({"success": true, "decision": "allow", "message": "已收到你的回复，继续执行..."}),
             ),
             (
-                Outcome::Nothing,
-                Toast::Unknown,
+                Refusal::Unknown.into(),
                 json!({"success": false, "decision": null, "message": "请求不存在或已过期"}),
             ),
             (
-                Outcome::Nothing,
-                Toast::AlreadyHandled,
+                Refusal::Handled.into(),
                 json!({"success": false, "decision": null, "message": "该请求已被处理，请勿重复操作"}),
             ),
         ] {
-            assert_eq!(Answer::of(outcome, toast, None).to_json(None), body);
+            assert_eq!(Answer::of(&outcome, None).to_json(None), body);
         }
     }
 
     #[test]
     fn an_answer_is_bound_to_its_call() {
         let card = json!({"schema": "2.0"});
-        let answer = Answer::of(Outcome::Denied, Toast::Denied, Some(card.clone()));
+        let outcome = decided(denied(false), Delivery::Confirmed);
+        let answer = Answer::of(&outcome, Some(card.clone()));
         let bytes = answer.to_json(Some((&sealer(), &stamp()))).to_string();
         let read = Answer::read_sealed(bytes.as_bytes(), &sealer(), &stamp()).unwrap();
-        let seen = read.seen();
-        assert_eq!(seen.toast.text(), Toast::Denied.text());
-        assert_eq!(seen.toast.tone(), Tone::Success);
-        assert_eq!(seen.card, Some(card));
+        let told = Outcome::Relayed {
+            upshot: Upshot::Denied,
+            tone: Tone::Success,
+            said: Toast::Denied.text(),
+        };
+        assert_eq!(read.outcome(), (told, Some(card)));
         let other = Stamp {
             nonce: "another-one".to_owned(),
             ..stamp()
@@ -487,20 +492,28 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_answer_gives_the_toast_its_fields_stand_for() {
-        for (body, toast) in [
+    fn a_plain_answer_is_what_its_fields_say_whatever_its_words() {
+        for (body, upshot, toast) in [
             (
                 r#"{"success":true,"decision":"allow","message":"已批准运行"}"#,
+                Upshot::Allowed,
                 Toast::Allowed,
             ),
             (
                 r#"{"success":false,"decision":null,"message":"请求不存在或已过期"}"#,
+                Upshot::Nothing,
+                Toast::Unknown,
+            ),
+            (
+                r#"{"success":false,"decision":"allow","message":""}"#,
+                Upshot::Nothing,
                 Toast::Unknown,
             ),
         ] {
-            let seen = Answer::read_plain(body.as_bytes()).unwrap().seen();
-            assert_eq!(seen.toast.text(), toast.text());
-            assert_eq!(seen.toast.tone(), toast.tone());
+            let (outcome, card) = Answer::read_plain(body.as_bytes()).unwrap().outcome();
+            assert_eq!((outcome.upshot(), card), (upshot, None), "{body}");
+            let told = Toast::of(&outcome);
+            assert_eq!((told.tone(), told.text()), (toast.tone(), toast.text()));
         }
         assert_eq!(Answer::read_plain(b"<html>"), None);
         assert_eq!(Answer::read_plain(b"{}"), None);

@@ -9,6 +9,8 @@ use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use crate::approvals::desk::Delivery;
+use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::Request;
 use crate::cards::linked::{self, Paragraph};
 use crate::cards::{Action, REASON_FIELD, permission};
@@ -193,16 +195,24 @@ fn has_button(node: &Value) -> bool {
 }
 
 /// What became of a request, or of a link.
-pub fn outcome(toast: &Toast, lang: Lang) -> String {
+pub fn outcome(outcome: &Outcome, lang: Lang) -> String {
+    let toast = Toast::of(outcome);
     let class = match toast.tone() {
         Tone::Success => "success",
         Tone::Error => "error",
         Tone::Warning | Tone::Info => "warning",
     };
-    let next = match toast {
-        Toast::Stale => &said::OPEN_CARD,
-        Toast::Reconnecting | Toast::StillChecking => &said::RETRY,
-        _ => &said::LEAVE,
+    let next = match outcome {
+        Outcome::Refused(Refusal::Stale) => &said::OPEN_CARD,
+        Outcome::Refused(Refusal::Reconnecting) | Outcome::Unclear => &said::RETRY,
+        Outcome::Decided(it) if it.delivery == Delivery::Unconfirmed => &said::RETRY,
+        Outcome::Decided(_)
+        | Outcome::Undone
+        | Outcome::Done(_)
+        | Outcome::Refused(_)
+        | Outcome::Elsewhere { .. }
+        | Outcome::Relayed { .. }
+        | Outcome::Waiting => &said::LEAVE,
     };
     let body = format!("<p id=\"outcome\">{}</p>", both(next, lang));
     document(&both(&toast.text(), lang), class, &body, lang)
@@ -253,7 +263,9 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approvals::outcome::tests::{allowed, decided, denied};
     use crate::approvals::request::{Caller, Digest, Origin};
+    use crate::approvals::request::{Ending, Reach};
     use crate::ids::RequestId;
     use serde_json::json;
 
@@ -353,18 +365,43 @@ mod tests {
 
     #[test]
     fn every_ending_has_its_page() {
-        for toast in [
-            Toast::Allowed,
-            Toast::Denied,
-            Toast::AlreadyHandled,
-            Toast::Unknown,
-            Toast::HookGone,
-            Toast::TimedOut { ago: 5_000 },
-            Toast::Stale,
+        let timed_out = Refusal::Over {
+            ending: Ending::TimedOut,
+            ago: 5_000,
+        };
+        let lost = decided(denied(false), Delivery::Lost);
+        let unconfirmed = decided(denied(false), Delivery::Unconfirmed);
+        for (led_to, toast, next) in [
+            (
+                decided(allowed(Reach::Once), Delivery::Written),
+                Toast::Allowed,
+                &said::LEAVE,
+            ),
+            (
+                decided(denied(false), Delivery::Confirmed),
+                Toast::Denied,
+                &said::LEAVE,
+            ),
+            (Refusal::Handled.into(), Toast::AlreadyHandled, &said::LEAVE),
+            (Refusal::Unknown.into(), Toast::Unknown, &said::LEAVE),
+            (lost, Toast::HookGone, &said::LEAVE),
+            (
+                timed_out.into(),
+                Toast::TimedOut { ago: 5_000 },
+                &said::LEAVE,
+            ),
+            (Refusal::Stale.into(), Toast::Stale, &said::OPEN_CARD),
+            (
+                Refusal::Reconnecting.into(),
+                Toast::Reconnecting,
+                &said::RETRY,
+            ),
+            (unconfirmed, Toast::StillChecking, &said::RETRY),
         ] {
-            let html = outcome(&toast, Lang::En);
-            let text = toast.text();
-            assert!(html.contains(text.zh.as_ref()) && html.contains(&escaped(&text.en)));
+            let html = outcome(&led_to, Lang::En);
+            for text in [&toast.text(), next] {
+                assert!(html.contains(text.zh.as_ref()) && html.contains(&escaped(&text.en)));
+            }
             assert!(!html.contains("<form"));
         }
     }

@@ -28,11 +28,10 @@ use super::rate::{Nonces, Rate};
 use super::route::CallbackUrl;
 use super::seal::Sealer;
 use super::{caller, pages};
-use crate::approvals::outcome::Outcome;
+use crate::approvals::outcome::Refusal;
 use crate::cards::Action;
 use crate::clock::Millis;
 use crate::ids::MachineId;
-use crate::wording::Toast;
 
 const READ_WITHIN: Duration = Duration::from_secs(2);
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
@@ -315,7 +314,7 @@ async fn decision(
             answer(StatusCode::OK, &decided.to_json(None))
         }
         Err(_) => {
-            let invalid = Answer::of(Outcome::Nothing, Toast::Invalid, None);
+            let invalid = Answer::of(&Refusal::Invalid.into(), None);
             answer(StatusCode::BAD_REQUEST, &invalid.to_json(None))
         }
     })

@@ -209,7 +209,7 @@ pub(super) async fn tapped(gateway: &Arc<Gateway>, click: &Click) -> Vec<u8> {
 
 fn of_team(tone: Tone, text: &Text) -> Toast {
     let text = text.clone();
-    Toast::OfTeam { tone, text }
+    Toast::Said { tone, text }
 }
 
 /// A tap that counts.

@@ -3,6 +3,7 @@
 
 use crate::sessions::questions::Problem;
 use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Cow;
 
 use super::ago;
@@ -65,19 +66,13 @@ pub enum Toast {
     Forgotten {
         machine: String,
     },
-    /// What a gateway has done, or not.
-    OfTeam {
+    /// What a gateway has done, or what the machine the request lives on said.
+    Said {
         tone: Tone,
         text: Text,
     },
     /// The machine the request lives on was reached and took no call of ours.
     CallbackRefused(NotTaken),
-    /// The words of the machine the request lives on.
-    Relayed {
-        tone: Tone,
-        zh: String,
-        en: String,
-    },
     AlwaysNotOffered,
     /// The button isn't on the card that was shown.
     NotOffered,
@@ -145,7 +140,7 @@ impl Toast {
             | Self::CallbackUnreachable
             | Self::CallbackRefused(_)
             | Self::UndoFailed { .. } => Tone::Error,
-            Self::Relayed { tone, .. } | Self::OfTeam { tone, .. } => *tone,
+            Self::Said { tone, .. } => *tone,
             Self::AlreadyHandled
             | Self::SettledInTerminal { .. }
             | Self::TimedOut { .. }
@@ -266,7 +261,7 @@ impl Toast {
                 format!("{machine} 已被移出团队，请在该机器的终端中处理"),
                 format!("{machine} was taken out of the team: answer in its terminal"),
             ),
-            Self::OfTeam { text, .. } => text.clone(),
+            Self::Said { text, .. } => text.clone(),
             Self::Stale => Text::new(
                 "点击送达过晚，未生效，请重新点击",
                 "The click arrived too late and was not used: click again",
@@ -303,7 +298,6 @@ impl Toast {
                 "两台机器上的 nod 版本不一致，未生效；请将较旧的一台升级",
                 "One of the two machines runs an older nod: nothing was changed. Update it",
             ),
-            Self::Relayed { zh, en, .. } => Text::made(zh.clone(), en.clone()),
             Self::AlwaysNotOffered => Text::new(
                 "该请求没有安全的规则，不能始终允许",
                 "No rule is safe for this request: it can't be always allowed",
@@ -328,44 +322,6 @@ impl Toast {
             Self::Answered => Text::new("已收到你的回复，继续执行...", "Got your reply, going on"),
             Self::AnswerRefused => Text::new("已转告，不再等待回答", "Told, no answer is awaited"),
             Self::BadAnswer(problem) => super::question::problem(*problem),
-        }
-    }
-}
-
-impl Toast {
-    /// What a callback service's bare answer stands for: one of the fixed
-    /// sentences where it is one, else the service's own words.
-    pub fn relayed(success: bool, decision: Option<&str>, message: String) -> Self {
-        let fixed = [
-            Self::Allowed,
-            Self::AllowedAlways,
-            Self::Denied,
-            Self::Interrupted,
-            Self::Unknown,
-            Self::AlreadyHandled,
-            Self::HookGone,
-            Self::Invalid,
-        ];
-        let same = |toast: &Self| {
-            toast.text().zh == message.as_str() && (toast.tone() == Tone::Success) == success
-        };
-        if let Some(known) = fixed.into_iter().find(same) {
-            return known;
-        }
-        match (success, decision, message.trim()) {
-            (true, Some("deny"), "") => Self::Denied,
-            (true, Some("allow"), "") => Self::Allowed,
-            (false, _, "") => Self::Unknown,
-            (true, _, _) => Self::Relayed {
-                tone: Tone::Success,
-                en: message.clone(),
-                zh: message,
-            },
-            (false, _, _) => Self::Relayed {
-                tone: Tone::Error,
-                en: message.clone(),
-                zh: message,
-            },
         }
     }
 }
@@ -431,10 +387,19 @@ pub fn reply_json(toast: &Toast, card: Option<&str>, lang: Lang) -> Vec<u8> {
     json
 }
 
+/// A reply as it was kept, and the card that went with it.
+pub fn read_reply(bytes: &[u8]) -> Option<(Tone, Text, Option<Value>)> {
+    let mut said: Value = serde_json::from_slice(bytes).ok()?;
+    let card = said.pointer_mut("/card/data").map(Value::take);
+    let text = |at: &str| said.pointer(at)?.as_str().map(str::to_owned);
+    let words = Text::made(text("/toast/i18n/zh_cn")?, text("/toast/i18n/en_us")?);
+    Some((Tone::parse(&text("/toast/type")?), words, card))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn shown(toast: &Toast, lang: Lang) -> Value {
         let reply: Value = serde_json::from_slice(&reply_json(toast, None, lang)).unwrap();
@@ -449,6 +414,18 @@ mod tests {
         let reply: Value = serde_json::from_slice(&reply).unwrap();
         assert_eq!(reply["card"], json!({"type": "raw", "data": card}));
         assert_eq!(reply["toast"]["type"], "success");
+    }
+
+    #[test]
+    fn a_kept_reply_reads_back() {
+        let card = json!({"schema": "2.0"});
+        let reply = reply_json(&Toast::Denied, Some(&card.to_string()), Lang::En);
+        let said = (Tone::Success, Toast::Denied.text(), Some(card));
+        assert_eq!(read_reply(&reply), Some(said));
+        let bare = reply_json(&Toast::Stale, None, Lang::Zh);
+        let said = (Tone::Warning, Toast::Stale.text(), None);
+        assert_eq!(read_reply(&bare), Some(said));
+        assert_eq!(read_reply(b"{}"), None);
     }
 
     #[test]

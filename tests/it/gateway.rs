@@ -3,6 +3,7 @@
 
 mod chat;
 pub(crate) mod rig;
+mod told;
 mod webhook;
 
 use std::sync::Arc;
@@ -10,13 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
 use futures::stream;
-use nod::for_tests::approvals::outcome::Outcome;
+use nod::for_tests::approvals::outcome::Refusal;
 use nod::for_tests::feishu::secret::Secret;
 use nod::for_tests::gateway::call::{Answer, Call, Proof, Stamp, TAKE, WHOSE};
 use nod::for_tests::gateway::seal::{Purpose, Sealer};
 use nod::for_tests::ids::{MachineId, RequestId};
 use nod::for_tests::simulator::{APP_ID, APP_SECRET, Clicked, OWNER, Press, STRANGER, Simulator};
-use nod::for_tests::wording::Toast;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -336,7 +336,7 @@ async fn forgetful(listener: TcpListener, asked: tokio::sync::mpsc::UnboundedSen
 }
 
 async fn answer(stream: &mut tokio::net::TcpStream, sealer: &Sealer, stamp: &Stamp, card: &Value) {
-    let body = Answer::of(Outcome::Nothing, Toast::AlreadyHandled, Some(card.clone()));
+    let body = Answer::of(&Refusal::Handled.into(), Some(card.clone()));
     let body = body.to_json(Some((sealer, stamp))).to_string();
     let text = format!(
         "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -430,5 +430,8 @@ async fn a_message_sealed_for_one_machine_is_not_taken_by_another() {
     assert!(answer.contains("older"), "{answer}");
     let (status, answer, taken) = post(a, TAKE, name, "nonce-of-take").await;
     assert_eq!(status, 200, "{answer}");
-    assert!(taken.is_some_and(|answer| answer.success), "{answer}");
+    assert!(
+        taken.is_some_and(|answer| answer.upshot.is_success()),
+        "{answer}"
+    );
 }

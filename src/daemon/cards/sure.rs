@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tracing::warn;
 
+use crate::approvals::outcome::{Deed, Outcome, Refusal};
 use crate::approvals::request::Request;
 use crate::cards::sure::once_more;
 use crate::daemon::cards::courier::{self, Face};
 use crate::daemon::parts::Parts;
-use crate::daemon::tapping::clicks::Shown;
 use crate::feishu::event::Click;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
-use crate::wording::{Toast, need};
+use crate::wording::need;
 
 /// The field of a button that asks by another card.
 const ASK: &str = "ask";
@@ -39,9 +39,9 @@ pub(crate) fn is_sure(value: &Value) -> bool {
 }
 
 /// Sends the card that asks, as a reply to the one that was tapped.
-pub(crate) fn ask(parts: &Arc<Parts>, click: &Click, request: Arc<Request>, sent: bool) -> Shown {
+pub(crate) fn ask(parts: &Arc<Parts>, click: &Click, request: Arc<Request>, sent: bool) -> Outcome {
     let Some(message) = click.message.clone() else {
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     };
     let (parts, value) = (Arc::clone(parts), click.value.clone());
     parts.courier.asking();
@@ -55,7 +55,7 @@ pub(crate) fn ask(parts: &Arc<Parts>, click: &Click, request: Arc<Request>, sent
             courier::tell(&parts, content, &uuid).await;
         }
     });
-    Toast::AskedOnceMore.into()
+    Deed::AskedOnceMore.into()
 }
 
 async fn send(

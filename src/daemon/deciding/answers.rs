@@ -2,18 +2,18 @@
 //! read.
 
 use crate::approvals::action::Action as Choice;
+use crate::approvals::outcome::Refusal;
 use crate::approvals::request::Request;
 use crate::cards;
 use crate::feishu::event::Click;
 use crate::sessions::questions::{self, Reply};
-use crate::wording::Toast;
 
 /// The answer a tap or a form gives, or what is wrong with it.
 pub(crate) fn answered(
     ask: &questions::Ask,
     button: Option<questions::Tap>,
     click: &Click,
-) -> Result<Choice, Toast> {
+) -> Result<Choice, Refusal> {
     let reply = match button {
         Some(tap) if click.form.is_empty() => Reply::Tap(tap),
         button => Reply::Form {
@@ -25,8 +25,8 @@ pub(crate) fn answered(
 }
 
 /// The same for any reply, also one typed into the chat.
-pub(crate) fn answer_by(ask: &questions::Ask, reply: &Reply) -> Result<Choice, Toast> {
-    let outcome = ask.read(reply).map_err(Toast::BadAnswer)?;
+pub(crate) fn answer_by(ask: &questions::Ask, reply: &Reply) -> Result<Choice, Refusal> {
+    let outcome = ask.read(reply).map_err(Refusal::BadAnswer)?;
     Ok(match ask.decided(&outcome) {
         questions::Decided::Answers(words) => Choice::Answer(words),
         questions::Decided::Refused(reason) => Choice::Deny {
@@ -42,11 +42,11 @@ pub(crate) fn readable(
     ask: &questions::Ask,
     choice: Choice,
     whole: Option<bool>,
-) -> Result<Choice, Toast> {
+) -> Result<Choice, Refusal> {
     let refuses = matches!(choice, Choice::Deny { .. });
     let read = || cards::question::may_answer(request, ask, whole == Some(true));
     if refuses || (whole != Some(false) && read()) {
         return Ok(choice);
     }
-    Err(Toast::NotOffered)
+    Err(Refusal::NotOffered)
 }

@@ -7,23 +7,19 @@ use tracing::{info, warn};
 
 use crate::approvals::action::Action as Choice;
 use crate::approvals::desk::{Claim, Delivery};
-use crate::approvals::outcome::Outcome;
+use crate::approvals::outcome::{Carried, Outcome, Refusal};
 use crate::approvals::request::{Agent, Ending, Operator, Reach};
 use crate::approvals::{Settled, Unclaimed, record};
-use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, AFTER_REPLY, Face};
 use crate::daemon::cards::sure;
+use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::verdict;
 use crate::daemon::known::journal::{self, CardEdit};
 use crate::daemon::parts::Parts;
-use crate::daemon::tapping::clicks::Shown;
 use crate::daemon::terminals::watching;
 use crate::feishu::event::Click;
 use crate::ids::{EventId, RequestId};
-use crate::rules::Rule;
-use crate::sessions::questions;
-use crate::wording::Toast;
-use crate::wording::rule::{Until, sentences};
+use crate::text::Text;
 
 /// A hook that lost the daemon is back within this, or the tap is refused.
 const RETURN_WITHIN_A_TAP: Duration = Duration::from_millis(1_800);
@@ -36,8 +32,8 @@ pub(crate) async fn claim(
     id: &RequestId,
     action: Choice,
     operator: Operator,
-) -> Result<Claim, Toast> {
-    if let Some(locked) = parts.lock.toast()
+) -> Result<Claim, Refusal> {
+    if let Some(locked) = parts.lock.refusal()
         && !matches!(action, Choice::Deny { .. })
     {
         return Err(locked);
@@ -53,54 +49,76 @@ pub(crate) async fn claim(
         if stops {
             parts.desk.runs(id, since);
         } else if parts.desk.running_since(id).is_none() && parts.desk.find(id).is_some() {
-            let ago = parts.now() - since;
-            return Err(Toast::SettledInTerminal { allowed: None, ago });
+            return Err(Refusal::Over {
+                ending: Ending::Terminal { allowed: None },
+                ago: parts.now() - since,
+            });
         }
     }
     let first = parts.desk.claim(id, action.clone(), operator.clone());
-    let refusal = match first {
-        Ok(claim) => return Ok(claim),
+    let won = match first {
         Err(Unclaimed::Reconnecting) => {
             if !parts.desk.wait_attached(id, RETURN_WITHIN_A_TAP).await {
-                return Err(Toast::Reconnecting);
+                return Err(Refusal::Reconnecting);
             }
-            match parts.desk.claim(id, action, operator) {
-                Ok(claim) => return Ok(claim),
-                Err(refusal) => refusal,
-            }
+            parts.desk.claim(id, action, operator)
         }
-        Err(refusal) => refusal,
+        first => first,
     };
-    Err(match refusal {
-        Unclaimed::Unknown => Toast::Unknown,
-        Unclaimed::Reconnecting => Toast::Reconnecting,
-        Unclaimed::Settled { ending, at } => late(&ending, parts.now() - at),
-    })
+    won.map_err(|why| Refusal::of(why, parts.now()))
 }
 
 /// The claim is ours: write it down, tell the hook, leave the rule.
-pub(crate) async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Shown {
+pub(crate) async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Ruling {
     let since = Instant::now();
     let settled = claim.settled().clone();
     let (delivery, face) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
     if delivery == Delivery::Confirmed {
         parts.figures.hook.note(since.elapsed());
     }
-    let toast = match delivery {
+    let (mut unsaved, mut instead) = (None, None);
+    match delivery {
         // The terminal's answer may have been there a moment before.
-        Delivery::Lost => match parts.courier.decided(&settled.request.id) {
-            Some(known) if known.settled.ending != settled.ending => late(&known.settled.ending, 0),
-            Some(_) | None => Toast::HookGone,
-        },
-        Delivery::Unconfirmed => {
-            // The hook may well have it, and then Claude Code leaves the rule.
-            after_delivery(parts, &settled, delivery).await;
-            Toast::StillChecking
+        Delivery::Lost => {
+            let known = parts.courier.decided(&settled.request.id);
+            let known = known.map(|known| known.settled.ending);
+            instead = known.filter(|ending| *ending != settled.ending);
         }
-        Delivery::Confirmed | Delivery::Written => after_delivery(parts, &settled, delivery).await,
+        // A hook that said nothing may well have it, and then the rule is left.
+        Delivery::Confirmed | Delivery::Written | Delivery::Unconfirmed => {
+            unsaved = leave_rule(parts, &settled, delivery).await;
+        }
+    }
+    let carried = Carried {
+        settled,
+        delivery,
+        unsaved,
+        instead,
     };
-    let outcome = Outcome::of(&settled.ending, delivery);
-    Shown::Effect(outcome, toast, face)
+    Ruling::with(Outcome::Decided(Box::new(carried)), Some(face))
+}
+
+/// As a tap decides, for words in the chat: nobody waits for a toast, and words
+/// leave no rule.
+pub(crate) async fn by_reply(
+    parts: &Parts,
+    id: &RequestId,
+    action: Choice,
+    operator: Operator,
+    event: Option<EventId>,
+) -> Outcome {
+    let claim = match claim(parts, id, action, operator).await {
+        Ok(claim) => claim,
+        Err(why) => return why.into(),
+    };
+    let settled = claim.settled().clone();
+    let (delivery, _) = settle(parts, claim, event, Duration::ZERO).await;
+    Outcome::Decided(Box::new(Carried {
+        settled,
+        delivery,
+        unsaved: None,
+        instead: None,
+    }))
 }
 
 /// Records a won claim, hands the answer over and queues the card's edit.
@@ -164,84 +182,22 @@ pub(crate) async fn settle(
     (delivery, face)
 }
 
-async fn after_delivery(parts: &Parts, settled: &Settled, delivery: Delivery) -> Toast {
-    match &settled.ending {
-        Ending::Allowed { by, reach } => {
-            let request = &settled.request;
-            let told = |exact, rules: &[Rule], until| {
-                let mut sentences = sentences(rules, &request.origin, until);
-                match sentences.next() {
-                    // A file may be changed in any way: more than the same again.
-                    Some(sentence) if !rules.iter().all(Rule::is_same_call) => {
-                        Toast::AllowedWider { sentence }
-                    }
-                    _ => exact,
-                }
-            };
-            match reach {
-                Reach::Once | Reach::Unwritten => Toast::Allowed,
-                Reach::Session(rules) => told(Toast::AllowedForSession, rules, Until::SessionEnd),
-                Reach::Always { rules, .. } if request.origin.caller.agent != Agent::ClaudeCode => {
-                    told(Toast::AllowedAlways, rules, Until::Undone)
-                }
-                Reach::Always { rules, .. } => {
-                    let left = verdict::leave_rules(parts, request, by, rules, delivery).await;
-                    if delivery != Delivery::Written {
-                        parts.terminals.claimed(settled);
-                    }
-                    match left {
-                        Ok(()) => told(Toast::AllowedAlways, rules, Until::Undone),
-                        Err(why) => Toast::RuleNotSaved { why },
-                    }
-                }
-            }
-        }
-        Ending::Answered { .. } => Toast::Answered,
-        Ending::Denied {
-            interrupt: true, ..
-        } => Toast::Interrupted,
-        Ending::Denied { .. } => {
-            let request = &settled.request;
-            match questions::of(&request.tool, &request.input) {
-                Some(_) => Toast::AnswerRefused,
-                None => Toast::Denied,
-            }
-        }
-        Ending::Stopped { .. } => Toast::Stopped,
-        Ending::Terminal { .. }
-        | Ending::Ran(_)
-        | Ending::TimedOut
-        | Ending::HookGone
-        | Ending::Orphaned
-        | Ending::Undeliverable { .. }
-        | Ending::Dropped { .. } => Toast::HookGone,
+/// Sees to the rule of an "always"; says why it is in no file.
+async fn leave_rule(parts: &Parts, settled: &Settled, delivery: Delivery) -> Option<Text> {
+    let Ending::Allowed {
+        by,
+        reach: Reach::Always { rules, .. },
+    } = &settled.ending
+    else {
+        return None;
+    };
+    // Any other agent keeps its rules itself.
+    if settled.request.origin.caller.agent != Agent::ClaudeCode {
+        return None;
     }
-}
-
-/// What a tap on a settled request is told. A choice made in Feishu has one
-/// sentence, the protocol's, whoever taps and whatever was chosen.
-pub(crate) fn late(ending: &Ending, ago: Millis) -> Toast {
-    match ending {
-        Ending::Allowed { .. }
-        | Ending::Denied { .. }
-        | Ending::Stopped { .. }
-        | Ending::Answered { .. } => Toast::AlreadyHandled,
-        Ending::Ran(ran) => Toast::SettledInTerminal {
-            allowed: Some(true),
-            ago: ran.took.unwrap_or_default() + ago,
-        },
-        // The protocol has one sentence for every hook that went.
-        Ending::Terminal {
-            allowed: Some(false),
-        }
-        | Ending::HookGone
-        | Ending::Orphaned
-        | Ending::Undeliverable { .. } => Toast::HookGone,
-        Ending::Terminal { allowed } => Toast::SettledInTerminal {
-            allowed: *allowed,
-            ago,
-        },
-        Ending::TimedOut => Toast::TimedOut { ago },
-        Ending::Dropped { .. } => Toast::Expired,
+    let left = verdict::leave_rules(parts, &settled.request, by, rules, delivery).await;
+    if delivery != Delivery::Written {
+        parts.terminals.claimed(settled);
     }
+    left.err()
 }

@@ -2,17 +2,16 @@
 
 use tracing::warn;
 
-use crate::approvals::outcome::Outcome;
+use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Ending, Operator, Reach};
 use crate::claude::settings_file;
 use crate::daemon::cards::courier::{self, AFTER_REPLY, Face};
+use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::verdict;
 use crate::daemon::parts::Parts;
-use crate::daemon::tapping::clicks::Shown;
 use crate::ids::{MessageId, RequestId};
 use crate::store::ListedRule;
 use crate::text::Text;
-use crate::wording::Toast;
 
 pub(crate) async fn undo(
     parts: &Parts,
@@ -20,9 +19,9 @@ pub(crate) async fn undo(
     sealed: bool,
     by: &Operator,
     message: Option<&MessageId>,
-) -> Shown {
+) -> Ruling {
     if !sealed {
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     }
     let request = id.clone();
     let listed = parts.store.run(move |db| db.rules_left_by(&request)).await;
@@ -32,14 +31,14 @@ pub(crate) async fn undo(
             .filter(|r| r.undone_at.is_none())
             .collect(),
         Err(why) => {
-            return failed(why.text());
+            return Refusal::NotUndone(why.text()).into();
         }
     };
     if rules.is_empty() {
-        return Toast::AlreadyHandled.into();
+        return Refusal::Handled.into();
     }
     if let Err(why) = remove(parts, rules).await {
-        return failed(why);
+        return Refusal::NotUndone(why).into();
     }
     let (request, at) = (id.clone(), parts.now());
     if let Err(why) = parts
@@ -49,15 +48,14 @@ pub(crate) async fn undo(
     {
         warn!("an undo was not written down: {why}");
     }
-    crate::daemon::known::journal::happened(parts, "rule_undone", id, by.id.as_str()).await;
-    let Some(face) = redraw(parts, id) else {
-        return Shown::Done(Outcome::Undone, Toast::RuleUndone);
-    };
+    let outcome = Outcome::Undone;
+    crate::daemon::known::journal::happened(parts, &outcome, id, by.id.as_str()).await;
+    let face = redraw(parts, id);
     // The decision's own edit may still be on its way; this one comes after it.
-    if let Some(message) = message {
+    if let (Some(message), Some(face)) = (message, &face) {
         courier::queue_edit(parts, message.clone(), face.clone(), 2 * AFTER_REPLY).await;
     }
-    Shown::Effect(Outcome::Undone, Toast::RuleUndone, face)
+    Ruling::with(outcome, face)
 }
 
 /// Removes the rules from the project's settings and strikes them off the list.
@@ -87,8 +85,4 @@ fn redraw(parts: &Parts, id: &RequestId) -> Option<Face> {
             *undone = true;
         }
     })
-}
-
-fn failed(why: Text) -> Shown {
-    Toast::UndoFailed { why }.into()
 }

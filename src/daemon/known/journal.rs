@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, warn};
 
+use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Agent, Digest, Ending, Reach, Request};
 use crate::approvals::token::TokenHash;
 use crate::approvals::{Correction, Settled, record};
@@ -265,7 +266,8 @@ pub(crate) async fn correct(parts: &Parts, correction: &Correction) -> Option<Me
 }
 
 /// Something of Feishu's worth the audit that ended no request.
-pub(crate) async fn happened(parts: &Parts, kind: &str, request: &RequestId, by: &str) {
+pub(crate) async fn happened(parts: &Parts, outcome: &Outcome, request: &RequestId, by: &str) {
+    let Some(kind) = outcome.word() else { return };
     let entry = Entry {
         operator: Some(by.to_owned()),
         request: Some(request.to_string()),
@@ -287,11 +289,12 @@ pub(crate) async fn missed(parts: &Parts, kind: &str, request: &RequestId) {
 /// the rest are summed up, or whoever is refused could fill the audit.
 pub(crate) async fn turned_away(
     parts: &Parts,
-    kind: &'static str,
+    why: &Refusal,
     request: Option<&RequestId>,
     by: Option<&str>,
     event: Option<&EventId>,
 ) {
+    let Some(kind) = why.word() else { return };
     for line in lines(&parts.strangers, kind, request, by, event, parts.now()) {
         append(parts, line).await;
     }

@@ -5,12 +5,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{info, warn};
 
+use crate::approvals::outcome::Refusal;
 use crate::daemon::cards::courier;
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::store::{LOCKED as KEY, NOBODY_KNOWS, Store};
 use crate::text::Text;
-use crate::wording::{LOCKED, LOCKED_UNSURE, Toast};
+use crate::wording::{LOCKED, LOCKED_UNSURE};
 
 pub(crate) struct Lock {
     state: Mutex<State>,
@@ -78,11 +79,11 @@ impl Lock {
     }
 
     /// The same to a tap; `None` when nothing is locked.
-    pub(crate) fn toast(&self) -> Option<Toast> {
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self.is() {
             Is::Open => None,
-            Is::Closed => Some(Toast::Locked),
-            Is::Unsure => Some(Toast::LockedUnsure),
+            Is::Closed => Some(Refusal::Locked),
+            Is::Unsure => Some(Refusal::LockedUnsure),
         }
     }
 
@@ -128,7 +129,7 @@ mod tests {
             store.run(move |db| db.set_meta(KEY, word)).await.unwrap();
             let lock = Lock::restore(&store).await;
             assert_eq!(lock.is(), is);
-            assert_eq!(lock.is_closed(), lock.toast().is_some());
+            assert_eq!(lock.is_closed(), lock.refusal().is_some());
         }
         assert_eq!(Lock::restore(&store).await.is(), Is::Unsure, "still");
         store.clone().close().await;

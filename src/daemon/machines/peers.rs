@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{info, warn};
 
+use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::Operator;
 use crate::cards::Action;
 use crate::config::Config;
 use crate::daemon::cards::courier::{self, AFTER_REPLY};
+use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::parts::Parts;
-use crate::daemon::tapping::clicks::{self, Shown};
+use crate::daemon::tapping::clicks;
 use crate::daemon::tapping::pages::{self, Links};
 use crate::daemon::telling::metrics;
 use crate::daemon::telling::status;
@@ -26,7 +28,6 @@ use crate::gateway::route::CallbackUrl;
 use crate::gateway::seal::{Purpose, Sealer};
 use crate::gateway::server::{Inside, Pages, Terms};
 use crate::ids::{MachineId, RequestId};
-use crate::wording::Toast;
 
 /// How an outcome nobody told is asked after.
 const ASK_AGAIN: [Duration; 6] = [
@@ -112,7 +113,7 @@ pub(crate) async fn forward(
     request: &RequestId,
     to: CallbackUrl,
     sealed: bool,
-) -> Shown {
+) -> Ruling {
     let text = |field: &str| click.value.get(field).and_then(|value| value.as_str());
     let call = Call {
         to: text("machine").and_then(|id| MachineId::parse(id).ok()),
@@ -143,26 +144,24 @@ pub(crate) async fn forward(
     match outcome {
         Posted::Answered(answer) => {
             info!(%request, %to, "a click was taken to its machine");
-            let seen = answer.seen();
-            match seen.card {
-                Some(card) => Shown::WithCard(seen.toast, card.to_string().into()),
-                None => Shown::Toast(seen.toast),
-            }
+            let (outcome, card) = answer.outcome();
+            let card = card.map(|card| courier::Drawn::from(card.to_string()));
+            Ruling::with(outcome, card.map(Into::into))
         }
         Posted::Refused(why) => {
             warn!(%request, %to, ?why, "a machine took no call of ours");
-            Toast::CallbackRefused(why).into()
+            Refusal::NotTaken(why).into()
         }
         Posted::Unreachable => {
             warn!(%request, %to, "a machine could not be reached");
-            Toast::CallbackUnreachable.into()
+            Refusal::Unreachable.into()
         }
         Posted::Unknown => {
             warn!(%request, %to, "a machine did not say what became of a click");
             if sealed {
                 tokio::spawn(find_out(Arc::clone(parts), call, to));
             }
-            Toast::StillChecking.into()
+            Outcome::Unclear.into()
         }
     }
 }
@@ -180,7 +179,7 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
             .post(&to, &call, true, || parts.their_clock.now(), ANSWER_WITHIN)
             .await;
         if let Posted::Answered(answer) = asked {
-            let card = answer.seen().card;
+            let (_, card) = answer.outcome();
             if let (Some(message), Some(card)) = (message, card) {
                 let card: courier::Drawn = card.to_string().into();
                 courier::queue_edit(&parts, message, card.into(), AFTER_REPLY).await;
@@ -193,43 +192,37 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
 
 /// Decides what another machine, or a foreign callback service, asks for.
 async fn receive(parts: &Arc<Parts>, call: Call, sealed: bool) -> Answer {
-    let shown = if !sealed {
-        unsealed(parts, &call).await
-    } else if call.action == QUERY {
-        return became(parts, &call.request).await;
-    } else if call.action == WHOSE {
-        return messages::whose(parts, &call).await;
-    } else if call.action == TAKE {
-        return messages::take(parts, &call).await;
-    } else {
-        let click = call.click.unwrap_or_default();
-        let click = Click {
-            head: Head {
-                event_id: click.event,
-                ..Head::default()
-            },
-            by: click.by,
-            value: click.value,
-            name: click.name,
-            form: click.form,
-            message: click.message,
-            chat: None,
-            host: None,
-            delivery_type: None,
-        };
-        clicks::judge_forwarded(parts, &click).await
-    };
-    answer(shown)
+    if !sealed {
+        return unsealed(parts, &call).await;
+    }
+    match call.action.as_str() {
+        QUERY => became(parts, &call.request).await,
+        WHOSE => messages::whose(parts, &call).await,
+        TAKE => messages::take(parts, &call).await,
+        _ => clicks::judge_forwarded(parts, &brought(call)).await,
+    }
 }
 
-/// The answer to a call that led to this.
-fn answer(shown: Shown) -> Answer {
-    let outcome = shown.outcome();
-    let (toast, card) = shown.into_parts();
-    Answer::of(outcome, toast, card)
+/// The click in a call, as if Feishu had brought it here.
+fn brought(call: Call) -> Click {
+    let click = call.click.unwrap_or_default();
+    Click {
+        head: Head {
+            event_id: click.event,
+            ..Head::default()
+        },
+        by: click.by,
+        value: click.value,
+        name: click.name,
+        form: click.form,
+        message: click.message,
+        chat: None,
+        host: None,
+        delivery_type: None,
+    }
 }
 
-async fn unsealed(parts: &Parts, call: &Call) -> Shown {
+async fn unsealed(parts: &Parts, call: &Call) -> Answer {
     let action = Action::parse(&call.action);
     let known = [
         Action::Allow,
@@ -238,15 +231,17 @@ async fn unsealed(parts: &Parts, call: &Call) -> Shown {
         Action::Interrupt,
     ];
     let Some(action) = action.filter(|action| known.contains(action)) else {
-        return Toast::Invalid.into();
+        return Answer::of(&Refusal::Invalid.into(), None);
     };
     let by = Operator::unnamed(Operator::CALLBACK);
-    clicks::decide(parts, &call.request, action, by, None, None, false).await
+    clicks::decide(parts, &call.request, action, by, None, false)
+        .await
+        .told()
 }
 
 async fn became(parts: &Parts, id: &RequestId) -> Answer {
     match clicks::became(parts, id).await {
-        None => answer(Toast::Processing.into()),
-        Some(shown) => answer(shown),
+        None => Answer::of(&Outcome::Waiting, None),
+        Some(ruling) => ruling.told(),
     }
 }

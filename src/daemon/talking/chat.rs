@@ -10,10 +10,10 @@ mod menus;
 mod waiting;
 
 use std::sync::Arc;
-use std::time::Duration;
 use tracing::{debug, warn};
 
 use crate::approvals::action::Action;
+use crate::approvals::outcome::Refusal;
 use crate::approvals::request::Operator;
 use crate::clock::Millis;
 use crate::daemon::RETURN_AFTER_RESTART;
@@ -33,7 +33,8 @@ use crate::sessions::questions::{self, Reply};
 use crate::sessions::route::{Place, Written};
 use crate::sessions::yes::means_yes;
 use crate::text::Text;
-use crate::wording::{LOCKED, Toast, menu, session, task as words, terminal};
+use crate::wording::outcome::in_chat;
+use crate::wording::{LOCKED, menu, session, task as words, terminal};
 use waiting::Meant;
 
 /// Longer than any reason that helps a model.
@@ -71,8 +72,8 @@ pub(crate) async fn take(parts: &Arc<Parts>, message: &Message) {
         }
         let who = message.by.id().map(|id| id.to_string());
         let event = message.head.event_id.as_ref();
-        journal::turned_away(parts, "not_the_owner", None, who.as_deref(), event).await;
-        say(parts, message, &Toast::NotTheOwner.text()).await;
+        journal::turned_away(parts, &Refusal::NotTheOwner, None, who.as_deref(), event).await;
+        say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     };
     let age = message
@@ -205,7 +206,7 @@ fn written(message: &Message) -> Option<Written> {
 async fn reply_to_card(parts: &Arc<Parts>, message: &Message, request: &RequestId) {
     let operator = parts.approver(&message.by);
     let Some(operator) = operator.or_else(|| parts.addressee(request, &message.by)) else {
-        say(parts, message, &Toast::NotAnApprover.text()).await;
+        say(parts, message, &in_chat(&Refusal::NotAnApprover.into())).await;
         return;
     };
     let Body::Text(text) = &message.body else {
@@ -246,7 +247,7 @@ async fn answer(
     text: String,
 ) {
     let Some(asked) = parts.desk.find(request) else {
-        say(parts, message, &Toast::AlreadyHandled.text()).await;
+        say(parts, message, &in_chat(&Refusal::Handled.into())).await;
         return;
     };
     let ask = questions::of(&asked.tool, &asked.input);
@@ -262,7 +263,7 @@ async fn answer(
         } else if whole {
             told
         } else {
-            Toast::NotOffered.text()
+            in_chat(&Refusal::NotOffered.into())
         };
         return say(parts, message, &told).await;
     }
@@ -275,10 +276,7 @@ async fn answer(
             answers::readable(&asked, ask, choice, parts.courier.sent_whole(request))
         }) {
             Ok(action) => action,
-            Err(toast) => {
-                say(parts, message, &toast.text()).await;
-                return;
-            }
+            Err(why) => return say(parts, message, &in_chat(&why.into())).await,
         },
     };
     // Nobody waits for a toast: a hook that lost the daemon may take its time.
@@ -286,18 +284,9 @@ async fn answer(
         .desk
         .wait_attached(request, RETURN_AFTER_RESTART)
         .await;
-    match decision::claim(parts, request, action, operator).await {
-        Ok(claim) => {
-            decision::settle(parts, claim, message.head.event_id.clone(), Duration::ZERO).await;
-            let told = match ask {
-                Some(_) if asked.origin.hosted => session::RECEIVED,
-                Some(_) => terminal::ANSWERED,
-                None => terminal::denied_by_reply(asked.origin.caller.agent.short()),
-            };
-            say(parts, message, &told).await;
-        }
-        Err(toast) => say(parts, message, &toast.text()).await,
-    }
+    let event = message.head.event_id.clone();
+    let outcome = decision::by_reply(parts, request, action, operator, event).await;
+    say(parts, message, &in_chat(&outcome)).await;
 }
 
 /// A reply to what Codex asked before, or to the end of its turn, goes into
@@ -306,8 +295,8 @@ async fn reply_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str) {
     if parts.owner(&message.by).is_none() {
         let who = message.by.id().map(|id| id.to_string());
         let event = message.head.event_id.as_ref();
-        journal::turned_away(parts, "not_the_owner", None, who.as_deref(), event).await;
-        say(parts, message, &Toast::NotTheOwner.text()).await;
+        journal::turned_away(parts, &Refusal::NotTheOwner, None, who.as_deref(), event).await;
+        say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     }
     let age = message
@@ -327,8 +316,8 @@ async fn reply_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str) {
 
 /// The owner's words, for the session on Codex's screen.
 async fn words_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str, text: &str) {
-    if let Some(locked) = parts.lock.toast() {
-        return say(parts, message, &locked.text()).await;
+    if let Some(locked) = parts.lock.refusal() {
+        return say(parts, message, &in_chat(&locked.into())).await;
     }
     inbox::begin(parts, message).await;
     let told = match parts.codex.say(thread, text).await {
@@ -347,7 +336,7 @@ pub(crate) fn asks_to_lock(message: &Message) -> bool {
 /// Whoever may allow may also see to it that nobody does.
 async fn lock_up(parts: &Arc<Parts>, message: &Message) {
     let Some(operator) = parts.approver(&message.by) else {
-        say(parts, message, &Toast::NotAnApprover.text()).await;
+        say(parts, message, &in_chat(&Refusal::NotAnApprover.into())).await;
         return;
     };
     lock::set(parts, true, Some(operator.id.as_str())).await;

@@ -7,20 +7,22 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
+use crate::approvals::outcome::{Deed, Refusal};
 use crate::cards::choice::{self, Choice, WORDS_FIELD};
 use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, AFTER_REPLY, Drawn, To};
+use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::chat;
 use crate::daemon::talking::sessions;
-use crate::daemon::tapping::clicks::{PICK, Shown};
+use crate::daemon::tapping::clicks::PICK;
 use crate::feishu::event::{Body, Click, Message};
 use crate::ids::{MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::route::Written;
 use crate::text::Text;
-use crate::wording::{Toast, task as words};
+use crate::wording::task as words;
 
 const MAX: usize = 64;
 const KEPT: Millis = 60 * 60_000;
@@ -150,35 +152,35 @@ pub(crate) async fn ask(parts: &Parts, mut draft: Draft) {
 }
 
 /// The owner tapped one of the choices.
-pub(crate) async fn picked(parts: &Arc<Parts>, click: &Click, key: &str, number: usize) -> Shown {
+pub(crate) async fn picked(parts: &Arc<Parts>, click: &Click, key: &str, number: usize) -> Ruling {
     let Some(mut draft) = parts.drafts.find(key, parts.now()) else {
-        return Toast::MenuGone.into();
+        return Refusal::MenuGone.into();
     };
     let Some((label, picked)) = draft.choices.get(number).cloned() else {
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     };
     if draft.card.is_some() && draft.card != click.message {
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     }
     if let Picked::Command(text) = picked {
         let message = typed(&draft.message, click, text);
         let (parts, written) = (Arc::clone(parts), draft.written);
         tokio::spawn(async move { chat::tapped(&parts, &message, &written).await });
-        return Toast::CarriedOut.into();
+        return Deed::CarriedOut.into();
     }
-    if let Some(locked) = parts.lock.toast() {
+    if let Some(locked) = parts.lock.refusal() {
         return locked.into();
     }
     if draft.words.is_none() {
         let typed = click.form.get(WORDS_FIELD).and_then(Value::as_str);
         let typed = typed.unwrap_or_default().trim();
         if typed.is_empty() {
-            return Toast::SayWhat.into();
+            return Refusal::SayWhat.into();
         }
         draft.words = Some(typed.chars().take(MAX_WORDS).collect());
     }
     if !parts.drafts.remove(key) {
-        return Toast::MenuGone.into();
+        return Refusal::MenuGone.into();
     }
     if draft.message.tapped {
         // Several of these cards may answer one and the same menu.
@@ -189,12 +191,12 @@ pub(crate) async fn picked(parts: &Arc<Parts>, click: &Click, key: &str, number:
     if let Some(message) = click.message.clone() {
         courier::queue_edit(parts, message, Arc::clone(&card).into(), AFTER_REPLY).await;
     }
-    let toast = match picked {
-        Picked::Say(_) => Toast::CarriedOut,
-        Picked::Project(..) | Picked::Resume(..) | Picked::Command(_) => Toast::Starting,
+    let deed = match picked {
+        Picked::Say(_) => Deed::CarriedOut,
+        Picked::Project(..) | Picked::Resume(..) | Picked::Command(_) => Deed::Starting,
     };
     tokio::spawn(carry_out(Arc::clone(parts), draft, picked));
-    Shown::WithCard(toast, card)
+    Ruling::with(deed.into(), Some(card.into()))
 }
 
 /// The message the owner would have written in place of this tap.

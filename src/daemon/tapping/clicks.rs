@@ -2,7 +2,6 @@
 //! machine its request lives, and what the person sees.
 
 mod past;
-mod shown;
 mod steered;
 
 use serde_json::Value;
@@ -11,10 +10,9 @@ use std::time::Instant;
 use tracing::warn;
 
 use self::past::past;
-pub(crate) use self::shown::Shown;
-use self::shown::rendered;
 use self::steered::steered;
 use crate::approvals::action::Action as Choice;
+use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Operator, Reach, Request};
 use crate::cards::{self, Action, REASON_FIELD, choice};
 use crate::daemon::asking::flood;
@@ -22,6 +20,7 @@ use crate::daemon::cards::courier;
 use crate::daemon::cards::sure;
 use crate::daemon::deciding::answers::{answered, readable};
 use crate::daemon::deciding::decision::{carry_out, claim};
+use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::undo;
 use crate::daemon::known::journal;
 use crate::daemon::known::offers;
@@ -29,10 +28,10 @@ use crate::daemon::machines::peers;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::{Click, Head, Person};
 use crate::feishu::messages::Content;
+use crate::gateway::call::Answer;
 use crate::gateway::route::{Route, route};
-use crate::ids::{EventId, RequestId};
+use crate::ids::RequestId;
 use crate::sessions::questions;
-use crate::wording::Toast;
 
 /// The action of every button on a question's card.
 pub(crate) const ANSWER: &str = "answer";
@@ -59,9 +58,9 @@ pub(crate) async fn answer(parts: &Arc<Parts>, click: Click) -> Vec<u8> {
 
 async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
     let since = Instant::now();
-    let shown = judge(parts, click).await;
+    let ruling = judge(parts, click).await;
     parts.figures.reply.note(since.elapsed());
-    rendered(parts, click, shown)
+    ruling.reply(parts, click)
 }
 
 /// What a button says.
@@ -88,34 +87,31 @@ enum Wanted {
 
 /// What takes long, or seldom happens, is made on the heap when it happens:
 /// every tap carries the room for all it might have to wait for.
-async fn judge(parts: &Arc<Parts>, click: &Click) -> Shown {
+async fn judge(parts: &Arc<Parts>, click: &Click) -> Ruling {
     if !is_ours(parts, click) {
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     }
     let Some(tap) = read(parts, click).await else {
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     };
     match route(&click.value, tap.sealed, parts.here()) {
         Route::Ours => judge_here(parts, click, tap).await,
-        Route::Forward { .. } if is_stale(parts, click) => Toast::Stale.into(),
+        Route::Forward { .. } if is_stale(parts, click) => Refusal::Stale.into(),
         Route::Forward { to, sealed } => {
             Box::pin(peers::forward(parts, click, &tap.request, to, sealed)).await
         }
-        Route::Elsewhere { machine } => Toast::OtherMachine { machine }.into(),
-        Route::Invalid => Toast::Invalid.into(),
+        Route::Elsewhere { machine } => Outcome::Elsewhere { machine }.into(),
+        Route::Invalid => Refusal::Invalid.into(),
     }
 }
 
 /// A click another machine of ours received for a request of this one.
-pub(crate) async fn judge_forwarded(parts: &Arc<Parts>, click: &Click) -> Shown {
-    let Some(tap) = read(parts, click).await else {
-        return Toast::Invalid.into();
+pub(crate) async fn judge_forwarded(parts: &Arc<Parts>, click: &Click) -> Answer {
+    let ruling = match read(parts, click).await {
+        Some(tap) => judge_here(parts, click, tap).await,
+        None => Refusal::Invalid.into(),
     };
-    let shown = judge_here(parts, click, tap).await;
-    if let Shown::Effect(outcome, ..) = shown {
-        return Shown::Again(outcome, rendered(parts, click, shown));
-    }
-    shown
+    ruling.answer(parts, click)
 }
 
 fn is_stale(parts: &Parts, click: &Click) -> bool {
@@ -124,7 +120,7 @@ fn is_stale(parts: &Parts, click: &Click) -> bool {
     click.head.created_ms.is_some_and(is_stale)
 }
 
-async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Shown {
+async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
     if matches!(tap.wanted, Wanted::Stop(_) | Wanted::Pick(_)) {
         return Box::pin(steered(parts, click, &tap)).await;
     }
@@ -135,11 +131,11 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Shown {
     };
     let now = parts.now();
     if is_stale(parts, click) {
-        return Toast::Stale.into();
+        return Refusal::Stale.into();
     }
     if let Wanted::Gathered(wanted) = tap.wanted {
         if !tap.sealed {
-            return Toast::Invalid.into();
+            return Refusal::Invalid.into();
         }
         return flood::tapped(parts, click, &tap.request, wanted, operator);
     }
@@ -157,11 +153,11 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Shown {
         return past(parts, click, &tap, now).await;
     };
     if tap.sealed && sure::is_sure(&click.value) && !asked_here(parts, click, &tap.request).await {
-        return Toast::AskAnew.into();
+        return Refusal::AskAnew.into();
     }
     if !tap.sealed || !names_its_card(parts, click, &tap.request).await {
         warn!(request = %tap.request, "refused a button that nod did not make");
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     }
     let known = parts.courier.sent_whole(&tap.request);
     let whole = if tap.whole { Some(true) } else { known };
@@ -176,14 +172,14 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Shown {
         }
         (Some(_), Wanted::Permission(_))
         | (None, Wanted::Answer(_))
-        | (_, Wanted::Stop(_) | Wanted::Pick(_) | Wanted::Gathered(_)) => Err(Toast::Invalid),
+        | (_, Wanted::Stop(_) | Wanted::Pick(_) | Wanted::Gathered(_)) => Err(Refusal::Invalid),
     };
     let action = match chosen {
         Ok(action) => action,
-        Err(toast) => return toast.into(),
+        Err(why) => return why.into(),
     };
     if sure::asks(&click.value) {
-        return sure::ask(parts, click, request, whole == Some(true));
+        return sure::ask(parts, click, request, whole == Some(true)).into();
     }
     Box::pin(decided(parts, click, &tap.request, action, operator)).await
 }
@@ -194,22 +190,20 @@ async fn decided(
     id: &RequestId,
     action: Choice,
     by: Operator,
-) -> Shown {
+) -> Ruling {
     match claim(parts, id, action, by).await {
         Ok(claim) => carry_out(parts, click, claim).await,
-        Err(toast) => true_face(parts, click, id, toast),
+        Err(why) => true_face(parts, click, id, why),
     }
 }
 
 /// A refusal with the card as it should be, where that is known: the edit that
 /// should have made it so may have failed, or came while this tap was under
 /// way, and Feishu takes such an edit back.
-fn true_face(parts: &Parts, click: &Click, id: &RequestId, toast: Toast) -> Shown {
+fn true_face(parts: &Parts, click: &Click, id: &RequestId, why: Refusal) -> Ruling {
     let edited = || parts.courier.face(click.message.as_ref()?);
-    match courier::decided_card(parts, id).or_else(edited) {
-        Some(card) => Shown::WithCard(toast, card),
-        None => Shown::Toast(toast),
-    }
+    let card = courier::decided_card(parts, id).or_else(edited);
+    Ruling::with(why.into(), card.map(Into::into))
 }
 
 /// Only a card in a chat of this app counts, also pinned on top of it; not a
@@ -284,25 +278,31 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     })
 }
 
-async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Shown {
+async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Ruling {
     let id = click.by.id().map(|id| id.to_string());
     let who = id.as_deref().unwrap_or("unknown");
     warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
-    journal::turned_away(
-        parts,
-        "not_an_approver",
-        Some(&tap.request),
-        id.as_deref(),
-        click.head.event_id.as_ref(),
-    )
-    .await;
+    let ruling = turned_away(parts, click, Some(&tap.request), Refusal::NotAnApprover).await;
     if parts.strangers.refused(who, parts.now()) {
         let text = crate::wording::repeated_stranger(who);
         let content = Content::Text(text.get(parts.config.lang).to_owned());
         let uuid = format!("stranger-{}", parts.now());
         courier::tell(parts, content, &uuid).await;
     }
-    Toast::NotAnApprover.into()
+    ruling
+}
+
+/// Writes down that somebody tried what is not theirs to do.
+async fn turned_away(
+    parts: &Parts,
+    click: &Click,
+    request: Option<&RequestId>,
+    why: Refusal,
+) -> Ruling {
+    let who = click.by.id().map(|id| id.to_string());
+    let event = click.head.event_id.as_ref();
+    journal::turned_away(parts, &why, request, who.as_deref(), event).await;
+    why.into()
 }
 
 /// A sealed value lifted onto another card must not decide: the click has to
@@ -334,7 +334,7 @@ async fn wanted(
     action: Action,
     click: &Click,
     whole: Option<bool>,
-) -> Result<Choice, Toast> {
+) -> Result<Choice, Refusal> {
     let reason = || {
         let text = click.form.get(REASON_FIELD).and_then(Value::as_str);
         text.map(str::trim)
@@ -348,7 +348,7 @@ async fn wanted(
     match action {
         Action::Deny | Action::DenyWith => return Ok(deny(false)),
         Action::Interrupt => return Ok(deny(true)),
-        Action::Undo => return Err(Toast::Invalid),
+        Action::Undo => return Err(Refusal::Invalid),
         Action::Allow | Action::Always | Action::Session | Action::Wider => {}
     }
     let offer = offers::of(request).await;
@@ -367,8 +367,8 @@ async fn wanted(
         Action::Deny | Action::DenyWith | Action::Interrupt | Action::Undo => None,
     };
     reach.map(Choice::Allow).ok_or(match action {
-        Action::Always | Action::Wider | Action::Session => Toast::AlwaysNotOffered,
-        _ => Toast::NotOffered,
+        Action::Always | Action::Wider | Action::Session => Refusal::NoSafeRule,
+        _ => Refusal::NotOffered,
     })
 }
 
@@ -381,15 +381,10 @@ pub(crate) async fn decide(
     action: Action,
     by: Operator,
     reason: Option<String>,
-    event: Option<EventId>,
     on_page: bool,
-) -> Shown {
+) -> Ruling {
     let reason = reason.map(|text| (REASON_FIELD.to_owned(), Value::String(text)));
     let click = Click {
-        head: Head {
-            event_id: event,
-            ..Head::default()
-        },
         form: reason.into_iter().collect(),
         ..no_click()
     };
@@ -397,19 +392,19 @@ pub(crate) async fn decide(
         return past(parts, &click, &known(id, action), parts.now()).await;
     };
     if questions::of(&request.tool, &request.input).is_some() {
-        return Toast::NotOffered.into();
+        return Refusal::NotOffered.into();
     }
     let known = parts.courier.sent_whole(id);
     let whole = if on_page { Some(true) } else { known };
     let choice = match wanted(&request, action, &click, whole).await {
         Ok(choice) => choice,
-        Err(toast) => return toast.into(),
+        Err(why) => return why.into(),
     };
     decided(parts, &click, id, choice, by).await
 }
 
 /// What became of a request; changes nothing. `None` while it waits.
-pub(crate) async fn became(parts: &Parts, id: &RequestId) -> Option<Shown> {
+pub(crate) async fn became(parts: &Parts, id: &RequestId) -> Option<Ruling> {
     if parts.desk.find(id).is_some() {
         return None;
     }

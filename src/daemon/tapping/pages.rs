@@ -6,6 +6,7 @@ use serde_json::json;
 use std::sync::Arc;
 use tracing::{info, warn};
 
+use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Operator, Request};
 use crate::cards::Action;
 use crate::cards::linked::{self, LINKED};
@@ -22,7 +23,6 @@ use crate::gateway::seal::{Purpose, Sealer};
 use crate::gateway::server::{Page, Press, Visit};
 use crate::gateway::tickets::Tickets;
 use crate::ids::RequestId;
-use crate::wording::Toast;
 
 /// Makes links and knows its own again.
 pub(crate) struct Links {
@@ -93,12 +93,12 @@ pub(crate) async fn show(parts: Arc<Parts>, visit: Visit) -> Page {
         Some((links, request))
     });
     let Some((links, id)) = known else {
-        return ended(&parts, 404, &Toast::Unknown);
+        return ended(&parts, 404, &Refusal::Unknown.into());
     };
     let Some(request) = parts.desk.find(&id) else {
-        let shown = clicks::became(&parts, &id).await;
-        let shown = shown.unwrap_or(Toast::Reconnecting.into());
-        return ended(&parts, 200, &shown.into_parts().0);
+        let ruling = clicks::became(&parts, &id).await;
+        let ruling = ruling.unwrap_or(Refusal::Reconnecting.into());
+        return ended(&parts, 200, &ruling.outcome);
     };
     let ticket = links
         .tickets
@@ -122,24 +122,24 @@ pub(crate) async fn press(parts: Arc<Parts>, press: Press) -> Page {
         Some((links, request))
     });
     let Some((links, id)) = known else {
-        return ended(&parts, 404, &Toast::Unknown);
+        return ended(&parts, 404, &Refusal::Unknown.into());
     };
     let now = parts.now();
     if !links.tickets.redeem(&press.ticket, &id, press.action, now) {
         // A page shown before: what it was for may be done already.
-        let shown = clicks::became(&parts, &id).await;
-        let shown = shown.unwrap_or(Toast::Stale.into());
-        return ended(&parts, 200, &shown.into_parts().0);
+        let ruling = clicks::became(&parts, &id).await;
+        let ruling = ruling.unwrap_or(Refusal::Stale.into());
+        return ended(&parts, 200, &ruling.outcome);
     }
     info!(request = %id, action = press.action.as_str(), "a page's button was pressed");
     let by = Operator::unnamed(Operator::LINK);
-    let shown = clicks::decide(&parts, &id, press.action, by, press.reason, None, true).await;
-    ended(&parts, 200, &shown.into_parts().0)
+    let ruling = clicks::decide(&parts, &id, press.action, by, press.reason, true).await;
+    ended(&parts, 200, &ruling.outcome)
 }
 
-fn ended(parts: &Parts, status: u16, toast: &Toast) -> Page {
+fn ended(parts: &Parts, status: u16, outcome: &Outcome) -> Page {
     Page {
         status,
-        html: pages::outcome(toast, parts.config.lang),
+        html: pages::outcome(outcome, parts.config.lang),
     }
 }

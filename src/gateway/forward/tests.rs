@@ -1,10 +1,12 @@
 use super::super::seal::Purpose;
 use super::*;
-use crate::approvals::outcome::Outcome;
+use crate::approvals::desk::Delivery;
+use crate::approvals::outcome::Upshot;
+use crate::approvals::outcome::tests::{allowed, decided};
+use crate::approvals::request::Reach;
 use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;
 use crate::ids::RequestId;
-use crate::wording::Toast;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,8 +93,8 @@ fn sealed_answer(body: &[u8]) -> String {
         sent_at: 5,
         nonce: sent["nod"]["nonce"].as_str().expect("a nonce").to_owned(),
     };
-    let answer =
-        Answer::of(Outcome::Allowed, Toast::Allowed, None).to_json(Some((&sealer(), &stamp)));
+    let answer = Answer::of(&decided(allowed(Reach::Once), Delivery::Confirmed), None)
+        .to_json(Some((&sealer(), &stamp)));
     http("200 OK", "", &answer.to_string())
 }
 
@@ -103,7 +105,7 @@ async fn an_answer_under_seal_is_believed() {
     let Posted::Answered(answer) = outcome else {
         panic!("{outcome:?}");
     };
-    assert_eq!(answer.decision, Some("allow"));
+    assert_eq!(answer.upshot, Upshot::Allowed);
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 use super::super::call::Click;
 use super::super::seal::Purpose;
 use super::*;
-use crate::approvals::outcome::Outcome;
+use crate::approvals::desk::Delivery;
+use crate::approvals::outcome::tests::{decided, denied};
 use crate::feishu::event::Person;
 use crate::feishu::secret::Secret;
 use crate::gateway::guests::MAX_GUESTS;
@@ -63,7 +64,7 @@ async fn open(allow_unsealed: bool, pages: bool) -> Running {
         decide: Box::new(move |call, sealed| {
             count();
             assert_eq!(sealed, call.click.is_some());
-            Box::pin(async { Answer::of(Outcome::Denied, Toast::Denied, None) })
+            Box::pin(async { Answer::of(&decided(denied(false), Delivery::Confirmed), None) })
         }),
         pages: pages.then(|| Pages {
             show: Box::new(move |visit| {

@@ -1,13 +1,13 @@
 //! Any JSON as a sealed value or call: only what one of ours sealed opens, and
 //! no change of it does, not one byte.
 
-use nod::for_tests::approvals::outcome::Outcome;
+use nod::for_tests::approvals::outcome::{Outcome, Upshot};
 use nod::for_tests::feishu::event::Person;
 use nod::for_tests::feishu::secret::Secret;
 use nod::for_tests::gateway::call::{Answer, Call, Click, Proof, Stamp};
 use nod::for_tests::gateway::seal::{Purpose, Sealer};
 use nod::for_tests::ids::{MachineId, RequestId};
-use nod::for_tests::wording::toast::Toast;
+use nod::for_tests::text::{Text, Tone};
 use serde_json::Value;
 
 /// The first three bytes say where and how the sealed text is changed.
@@ -88,13 +88,18 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
             assert_eq!(proof, Proof::None, "it opened after a change");
         }
     }
-    let answer = Answer::of(Outcome::Denied, Toast::Denied, Some(sent));
+    let outcome = Outcome::Relayed {
+        upshot: Upshot::Denied,
+        tone: Tone::Success,
+        said: Text::new("已拒绝运行", "Denied"),
+    };
+    let answer = Answer::of(&outcome, Some(sent));
     let sent = answer.to_json(Some((calls, &stamp)));
     let read = |answer: &Value, stamp: &Stamp| {
         Answer::read_sealed(answer.to_string().as_bytes(), calls, stamp)
     };
     let got = read(&sent, &stamp).expect("an answer to this call");
-    assert_eq!((got.success, got.decision), (true, Some("deny")));
+    assert_eq!(got.upshot, Upshot::Denied);
     assert_eq!(
         read(&sent, &self::stamp("another-nonce")),
         None,

@@ -204,12 +204,17 @@ pub(crate) struct Hook {
 impl Hook {
     /// Asks for a command and comes back with the place it waits at.
     pub(crate) async fn ask(machine: &Machine, id: &str, command: &str) -> Self {
+        Self::call(machine, id, "Bash", &json!({"command": command})).await
+    }
+
+    /// The same for any tool.
+    pub(crate) async fn call(machine: &Machine, id: &str, tool: &str, input: &Value) -> Self {
         let input = json!({
             "hook_event_name": "PermissionRequest",
             "session_id": format!("session-of-{id}"),
             "cwd": machine.dir.path(),
-            "tool_name": "Bash",
-            "tool_input": {"command": command},
+            "tool_name": tool,
+            "tool_input": input,
         });
         let request = json!({
             "request_id": id,

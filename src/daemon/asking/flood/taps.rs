@@ -9,11 +9,12 @@ use tracing::warn;
 use super::Group;
 use super::show::draw;
 use crate::approvals::action::Action;
+use crate::approvals::outcome::{Deed, Refusal};
 use crate::approvals::request::Operator;
 use crate::daemon::cards::courier::{self, Drawn};
 use crate::daemon::deciding::decision;
+use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::parts::Parts;
-use crate::daemon::tapping::clicks::Shown;
 use crate::feishu::event::Click;
 use crate::ids::RequestId;
 use crate::wording::Toast;
@@ -35,7 +36,7 @@ pub(crate) fn tapped(
     id: &RequestId,
     tap: Tap,
     by: Operator,
-) -> Shown {
+) -> Ruling {
     let group = {
         let book = parts.flood.lock();
         let mut groups = book.groups.iter();
@@ -48,22 +49,21 @@ pub(crate) fn tapped(
     let Some(group) = group else {
         let is_open = tap == Tap::Open && parts.desk.find(id).is_some();
         return if is_open {
-            Toast::Opened
+            Deed::Opened.into()
         } else {
-            Toast::Expired
-        }
-        .into();
+            Refusal::Expired.into()
+        };
     };
     if !names_its_card(parts, click, &group) {
         warn!("refused a button that was lifted onto another card");
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     }
     match tap {
         Tap::Open => open(parts, id),
         Tap::DenyAll => {
             let count = group.waiting.len();
             tokio::spawn(deny_all(Arc::clone(parts), group.waiting, by));
-            Toast::DenyingAll { count }.into()
+            Deed::DenyingAll(count).into()
         }
     }
 }
@@ -84,19 +84,14 @@ fn names_its_card(parts: &Parts, click: &Click, group: &Group) -> bool {
     true
 }
 
-fn open(parts: &Arc<Parts>, id: &RequestId) -> Shown {
+fn open(parts: &Arc<Parts>, id: &RequestId) -> Ruling {
     let left = parts.flood.leaves(id, |tally| tally.opened += 1);
     let Some(request) = parts.desk.find(id) else {
-        return Toast::Expired.into();
+        return Refusal::Expired.into();
     };
     tokio::spawn(courier::send_now(Arc::clone(parts), request));
-    match left {
-        Some(group) => {
-            let card: Drawn = draw(parts, &group).to_string().into();
-            Shown::WithCard(Toast::Opened, card)
-        }
-        None => Toast::Opened.into(),
-    }
+    let card: Option<Drawn> = left.map(|group| draw(parts, &group).to_string().into());
+    Ruling::with(Deed::Opened.into(), card.map(Into::into))
 }
 
 async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator) {
@@ -111,7 +106,10 @@ async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator) {
                 decision::settle(&parts, claim, None, Duration::ZERO).await;
             }
             // The terminal was faster, or its hook is on the way back.
-            Err(why) => warn!(request = %id, "one of many was not denied: {}", why.text().en),
+            Err(why) => {
+                let why = Toast::of(&why.into()).text().en;
+                warn!(request = %id, "one of many was not denied: {why}");
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tracing::{info, warn};
 
-use crate::approvals::outcome::NotTaken;
+use crate::approvals::outcome::{NotTaken, Refusal};
 use crate::daemon::cards::courier;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::chat;
@@ -20,7 +20,8 @@ use crate::gateway::forward::{ANSWER_WITHIN, Posted};
 use crate::gateway::route::CallbackUrl;
 use crate::ids::{MachineId, RequestId};
 use crate::text::Text;
-use crate::wording::{Toast, task as words};
+use crate::wording::outcome::in_chat;
+use crate::wording::task as words;
 
 /// A message is handed over again after these: the other side takes it once.
 const HAND_OVER_AGAIN: [Duration; 3] = [
@@ -147,7 +148,7 @@ impl Letter {
             if machine.is_none() {
                 match self.ask(parts, to).await {
                     Some((_, None)) => {
-                        return Err(Toast::CallbackRefused(NotTaken::Version).text());
+                        return Err(in_chat(&Refusal::NotTaken(NotTaken::Version).into()));
                     }
                     Some((_, known)) => machine = known,
                     None => {}
@@ -155,11 +156,11 @@ impl Letter {
             }
             if machine.is_some() {
                 match self.post(parts, to, self.call(TAKE, machine.clone())).await {
-                    Posted::Answered(answer) if answer.success => {
+                    Posted::Answered(answer) if answer.upshot.is_success() => {
                         info!(message = %self.id, %to, "a message was taken to its machine");
                         return Ok(());
                     }
-                    Posted::Refused(why) => return Err(Toast::CallbackRefused(why).text()),
+                    Posted::Refused(why) => return Err(in_chat(&Refusal::NotTaken(why).into())),
                     Posted::Answered(_) | Posted::Unreachable | Posted::Unknown => {}
                 }
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{MAX_AGE, bot_mention, commands, hear, say, written};
+use crate::approvals::outcome::Refusal;
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts::{self, Draft, Picked};
@@ -18,7 +19,8 @@ use crate::sessions::route::Written;
 use crate::sessions::yes::only_agrees;
 use crate::store::About;
 use crate::text::Text;
-use crate::wording::{Toast, task, terminal as words};
+use crate::wording::outcome::in_chat;
+use crate::wording::{task, terminal as words};
 
 /// A card of a session's.
 pub(super) struct Card {
@@ -51,11 +53,11 @@ pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<Card> {
 pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: Card) {
     let Some(owner) = parts.owner(&message.by) else {
         if card.asked && parts.approver(&message.by).is_some() {
-            say(parts, message, &Toast::AlreadyHandled.text()).await;
+            say(parts, message, &in_chat(&Refusal::Handled.into())).await;
         } else {
             let who = message.by.id().map(|id| id.to_string());
             let event = message.head.event_id.as_ref();
-            journal::turned_away(parts, "not_the_owner", None, who.as_deref(), event).await;
+            journal::turned_away(parts, &Refusal::NotTheOwner, None, who.as_deref(), event).await;
         }
         return;
     };
@@ -69,7 +71,7 @@ pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: Card) {
         return;
     };
     let Some(about) = card.about else {
-        return say(parts, message, &Toast::AlreadyHandled.text()).await;
+        return say(parts, message, &in_chat(&Refusal::Handled.into())).await;
     };
     let number = parts.sessions.of_conversation(&about.session);
     let Body::Text(text) = &message.body else {
@@ -82,7 +84,7 @@ pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: Card) {
     match command::parse(text, mention, &parts.config.sessions.projects) {
         // The session of a chat goes on in its thread; a late yes is no work.
         Said::Text(text) if card.asked && (number.is_some() || only_agrees(&text)) => {
-            say(parts, message, &Toast::AlreadyHandled.text()).await;
+            say(parts, message, &in_chat(&Refusal::Handled.into())).await;
         }
         Said::Text(text) => match number {
             Some(number) => commands::tell(parts, message, &written, number, &text).await,
@@ -125,7 +127,7 @@ pub(super) async fn to_terminal(
         Spoken::TooLong => words::TOO_LONG,
     };
     let told = if late {
-        lines(&Toast::AlreadyHandled.text(), &told)
+        lines(&in_chat(&Refusal::Handled.into()), &told)
     } else {
         told
     };

@@ -2,38 +2,34 @@
 
 use std::sync::Arc;
 
-use super::{Shown, Tap, Wanted, is_stale};
-use crate::daemon::known::journal;
+use super::{Ruling, Tap, Wanted, is_stale, turned_away};
+use crate::approvals::outcome::{Deed, Outcome, Refusal};
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts;
 use crate::feishu::event::Click;
-use crate::wording::Toast;
 
 /// A button that steers sessions, which is the owner's alone.
-pub(super) async fn steered(parts: &Arc<Parts>, click: &Click, tap: &Tap) -> Shown {
+pub(super) async fn steered(parts: &Arc<Parts>, click: &Click, tap: &Tap) -> Ruling {
     if parts.owner(&click.by).is_none() {
-        let who = click.by.id().map(|id| id.to_string());
-        let event = click.head.event_id.as_ref();
-        journal::turned_away(parts, "not_the_owner", None, who.as_deref(), event).await;
-        return Toast::NotTheOwner.into();
+        return turned_away(parts, click, None, Refusal::NotTheOwner).await;
     }
     if !tap.sealed {
-        return Toast::Invalid.into();
+        return Refusal::Invalid.into();
     }
     if is_stale(parts, click) {
-        return Toast::Stale.into();
+        return Refusal::Stale.into();
     }
     match tap.wanted {
         Wanted::Pick(number) => drafts::picked(parts, click, tap.request.as_str(), number).await,
         Wanted::Stop(session) => stop(parts, session).into(),
-        Wanted::Permission(_) | Wanted::Answer(_) | Wanted::Gathered(_) => Toast::Invalid.into(),
+        Wanted::Permission(_) | Wanted::Answer(_) | Wanted::Gathered(_) => Refusal::Invalid.into(),
     }
 }
 
-fn stop(parts: &Parts, session: i64) -> Toast {
+fn stop(parts: &Parts, session: i64) -> Outcome {
     match parts.sessions.find(session) {
-        None => Toast::Expired,
-        Some(_) if parts.sessions.stop_task(session) => Toast::Stopping,
-        Some(_) => Toast::NothingRuns,
+        None => Refusal::Expired.into(),
+        Some(_) if parts.sessions.stop_task(session) => Deed::Stopping.into(),
+        Some(_) => Refusal::NothingRuns.into(),
     }
 }
