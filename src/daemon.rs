@@ -22,6 +22,7 @@ use tracing::{info, warn};
 
 pub use self::asking::no_daemon;
 use self::asking::{codex, dialogs, flood};
+pub(crate) use self::cards::book;
 use self::cards::courier::{self, Courier, Way};
 use self::cards::edits::{self, Edits};
 pub use self::known::machine::name as machine_name;

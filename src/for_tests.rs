@@ -124,6 +124,14 @@ pub mod clock {
 pub mod config {
     pub use crate::config::SETTINGS;
 }
+pub mod daemon {
+    pub mod book {
+        pub use crate::daemon::book::{
+            CardBook, CardEffect, Decided, Face, Found, Keep, KeepOf, Left, LineState, LineView,
+            MAX_FACES, OVER_AFTER, Patch, PatchOf, Patched, Sending, Unsent,
+        };
+    }
+}
 pub mod feishu {
     pub mod chunks {
         pub use crate::feishu::chunks::{Chunks, Fit};
@@ -195,7 +203,7 @@ pub mod hook {
     }
 }
 pub mod ids {
-    pub use crate::ids::{EventId, MachineId, MessageId, RequestId, SessionId, UserId};
+    pub use crate::ids::{CardKey, EventId, MachineId, MessageId, RequestId, SessionId, UserId};
 }
 pub mod rules {
     pub use crate::rules::{Found, NoRule, Rule, offer, offer_here};

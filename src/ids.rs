@@ -82,6 +82,14 @@ id!(
     MachineId, "machine id", 64
 );
 
+/// What a card is known by: its message, or, before Feishu has named that, the
+/// request whose card is on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CardKey {
+    Message(MessageId),
+    Sending(RequestId),
+}
+
 /// A Feishu user, told apart by prefix: `ou_` is an open id, `on_` a union id,
 /// anything else a user id of the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
 //! The cards in Feishu: sent, kept true, brought to their last face.
 
+pub(crate) mod book;
 pub(crate) mod courier;
 pub(crate) mod edits;
 pub(crate) mod nameless;

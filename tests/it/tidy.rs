@@ -157,6 +157,8 @@ const PURE: &[&str] = &[
     "cli/wording/",
     "config/apart.rs",
     "config/unknown.rs",
+    "daemon/cards/book.rs",
+    "daemon/cards/book/",
     "daemon/telling/metrics.rs",
     "danger.rs",
     "danger/",
