@@ -295,10 +295,9 @@ where
 
     fn publish(&self) {
         self.view.send_if_modified(|view| {
-            let changed = view.phase != *self.link.phase();
-            if changed {
-                view.phase = self.link.phase().clone();
-            }
+            let phase = self.link.phase();
+            let changed = view.phase != phase;
+            view.phase = phase;
             view.counts = self.link.counts;
             changed
         });

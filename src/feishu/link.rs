@@ -69,7 +69,16 @@ pub enum Retry {
     Slowly(Duration),
 }
 
-/// Where the connection stands, for `status`.
+/// Where the connection stands; what there is only while it is up lives there.
+#[derive(Debug)]
+enum State {
+    Dialing { why: Option<Text> },
+    Up(Peer),
+    Waiting { until: Instant, why: Text },
+    Degraded { until: Instant, why: Text },
+}
+
+/// The same, for `status`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Phase {
     Dialing {
@@ -106,8 +115,7 @@ const RENEW_IDLE: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub struct Link {
-    phase: Phase,
-    peer: Option<Peer>,
+    state: State,
     settings: ServerSettings,
     redial: Redial,
     chunks: Chunks,
@@ -139,8 +147,7 @@ impl Link {
     /// for a click whose handler took too long.
     pub fn new(now: Now, seed: u64, overdue_answer: Vec<u8>) -> Self {
         let mut link = Self {
-            phase: Phase::Dialing { why: None },
-            peer: None,
+            state: State::Dialing { why: None },
             settings: ServerSettings::default(),
             redial: Redial::new(now.mono),
             chunks: Chunks::default(),
@@ -158,8 +165,19 @@ impl Link {
         link
     }
 
-    pub fn phase(&self) -> &Phase {
-        &self.phase
+    pub fn phase(&self) -> Phase {
+        match &self.state {
+            State::Dialing { why } => Phase::Dialing { why: why.clone() },
+            State::Up(peer) => Phase::Up { since: peer.since },
+            State::Waiting { until, why } => Phase::Waiting {
+                until: *until,
+                why: why.clone(),
+            },
+            State::Degraded { until, why } => Phase::Degraded {
+                until: *until,
+                why: why.clone(),
+            },
+        }
     }
 
     pub fn unanswered(&self) -> usize {
@@ -176,28 +194,27 @@ impl Link {
         self.settings = settings;
         self.redial.got_through();
         self.counts.connects += 1;
-        self.phase = Phase::Up { since: now.mono };
+        self.state = State::Up(Peer::new(service, now.mono));
         self.steps
             .push_back(Step::Send(Frame::ping(service).to_bytes()));
         let unsent: Vec<_> = self.parked.take_unsent(now.mono).collect();
         self.steps.extend(unsent.into_iter().map(Step::Send));
-        self.peer = Some(Peer::new(service, now.mono));
     }
 
     /// One dial failed; others may be under way.
     pub fn dial_failed(&mut self, retry: Retry, why: Text, now: Now) {
         let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
-        self.phase = match self.redial.failed(retry, ceiling, self.hot, now.mono, roll) {
-            Next::Others => Phase::Dialing { why: Some(why) },
-            Next::At(until) => Phase::Waiting { until, why },
-            Next::Standing(until) => Phase::Degraded { until, why },
+        self.state = match self.redial.failed(retry, ceiling, self.hot, now.mono, roll) {
+            Next::Others => State::Dialing { why: Some(why) },
+            Next::At(until) => State::Waiting { until, why },
+            Next::Standing(until) => State::Degraded { until, why },
         };
     }
 
     /// The other side or the network ended the connection.
     pub fn lost(&mut self, why: Text, now: Now) {
-        let quickly = |peer: &Peer| peer.died_quickly(now.mono);
-        self.quick_deaths = match (self.peer.as_ref().and_then(quickly), self.quick_deaths) {
+        let State::Up(peer) = &self.state else { return };
+        self.quick_deaths = match (peer.died_quickly(now.mono), self.quick_deaths) {
             (None, deaths) | (_, deaths @ QUICK_DEATHS) => deaths,
             (Some(true), deaths) => deaths + 1,
             (Some(false), _) => 0,
@@ -207,11 +224,12 @@ impl Link {
 
     /// The connection is gone, whoever ended it.
     fn gone(&mut self, why: Text, now: Now) {
-        let Some(peer) = self.peer.take() else { return };
+        let State::Up(peer) = &self.state else { return };
+        let since = peer.since;
         self.counts.lost_heard = Some(peer.heard);
         let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
-        let until = (self.redial).lost(peer.since, ceiling, self.hot, now.mono, roll);
-        self.phase = Phase::Waiting { until, why };
+        let until = (self.redial).lost(since, ceiling, self.hot, now.mono, roll);
+        self.state = State::Waiting { until, why };
     }
 
     fn dial(&mut self, now: Instant) {
@@ -221,7 +239,7 @@ impl Link {
     }
 
     pub fn received(&mut self, incoming: Incoming, now: Now) {
-        if let Some(peer) = &mut self.peer {
+        if let State::Up(peer) = &mut self.state {
             peer.hear(now.mono);
         }
         match incoming {
@@ -251,7 +269,7 @@ impl Link {
             self.cools_at = Some(now.mono + COOLS_AFTER);
         }
         self.hot = hot;
-        if hot && let Phase::Waiting { until, .. } | Phase::Degraded { until, .. } = &mut self.phase
+        if hot && let State::Waiting { until, .. } | State::Degraded { until, .. } = &mut self.state
         {
             *until = (*until).min(self.redial.soonest(now.mono));
         }
@@ -269,20 +287,20 @@ impl Link {
             self.steps.push_back(Step::Note(Note::Overdue));
             self.send_reply(parked::reply(frame, &answer, age), now.mono);
         }
-        match &self.phase {
-            Phase::Waiting { until, why } | Phase::Degraded { until, why }
+        match &self.state {
+            State::Waiting { until, why } | State::Degraded { until, why }
                 if *until <= now.mono =>
             {
-                self.phase = Phase::Dialing {
+                self.state = State::Dialing {
                     why: Some(why.clone()),
                 };
                 self.dial(now.mono);
             }
-            Phase::Dialing { .. } if self.joins_at().is_some_and(|at| at <= now.mono) => {
+            State::Dialing { .. } if self.joins_at().is_some_and(|at| at <= now.mono) => {
                 self.dial(now.mono);
             }
-            Phase::Up { .. } => self.tend_peer(now),
-            Phase::Waiting { .. } | Phase::Degraded { .. } | Phase::Dialing { .. } => {}
+            State::Up(_) => self.tend_peer(now),
+            State::Waiting { .. } | State::Degraded { .. } | State::Dialing { .. } => {}
         }
     }
 
@@ -298,10 +316,10 @@ impl Link {
         if let Some(deadline) = self.parked.next_deadline() {
             due = due.min(deadline);
         }
-        match &self.phase {
-            Phase::Waiting { until, .. } | Phase::Degraded { until, .. } => due.min(*until),
-            Phase::Dialing { .. } => self.joins_at().map_or(due, |at| due.min(at)),
-            Phase::Up { .. } => due,
+        match &self.state {
+            State::Waiting { until, .. } | State::Degraded { until, .. } => due.min(*until),
+            State::Dialing { .. } => self.joins_at().map_or(due, |at| due.min(at)),
+            State::Up(_) => due,
         }
     }
 
@@ -320,17 +338,18 @@ impl Link {
         }
         self.steps.push_back(Step::Note(Note::Woke(gap)));
         self.redial.start_afresh();
-        if let Some(peer) = &mut self.peer {
-            peer.doubt();
-        }
-        if let Phase::Waiting { until, .. } | Phase::Degraded { until, .. } = &mut self.phase {
-            *until = now.mono;
+        match &mut self.state {
+            State::Up(peer) => peer.doubt(),
+            State::Waiting { until, .. } | State::Degraded { until, .. } => *until = now.mono,
+            State::Dialing { .. } => {}
         }
     }
 
     fn tend_peer(&mut self, now: Now) {
         let gently = self.asks_gently();
-        let Some(peer) = &mut self.peer else { return };
+        let State::Up(peer) = &mut self.state else {
+            return;
+        };
         let now_mono = now.mono;
         let since = |at: Instant| now_mono.saturating_duration_since(at);
         if since(peer.pinged) >= self.settings.ping_every {
@@ -440,7 +459,7 @@ impl Link {
     }
 
     fn send_reply(&mut self, bytes: Bytes, now: Instant) {
-        if self.peer.is_some() {
+        if matches!(self.state, State::Up(_)) {
             self.steps.push_back(Step::Send(bytes));
         } else {
             self.parked.keep_for_next_connection(bytes, now);
