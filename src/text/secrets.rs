@@ -185,10 +185,7 @@ fn all(text: &str) -> Vec<Secret> {
             b'=' => assigned(bytes, at),
             b' ' => flag_value(bytes, at),
             b'/' | b'h' => hook(text, at).or_else(|| known(bytes, at)),
-            b'A' | b'B' | b'b' | b'e' | b'g' | b'n' | b'p' | b'r' | b's' | b't' | b'u' | b'x' => {
-                known(bytes, at)
-            }
-            _ => None,
+            _ => known(bytes, at),
         };
         match hit {
             Some(secret) if !secret.range.is_empty() => {
