@@ -1,39 +1,35 @@
 //! What can go wrong with the store, by what the caller does next.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone)]
 pub enum StoreError {
     /// Somebody else won; look the ending up with `settled`.
-    #[error("the request is already settled")]
     AlreadySettled,
     /// The id is taken by a request that still waits.
-    #[error("a request with this id is already waiting")]
     AlreadyPending,
-    #[error("the disk is full: {0}")]
-    Full(#[source] Arc<rusqlite::Error>),
-    #[error("the disk can't be written: {0}")]
-    Unwritable(#[source] Arc<rusqlite::Error>),
-    #[error("another process holds the store: {0}")]
-    Busy(#[source] Arc<rusqlite::Error>),
-    #[error("the store is damaged: {0}")]
+    Full(Arc<rusqlite::Error>),
+    Unwritable(Arc<rusqlite::Error>),
+    Busy(Arc<rusqlite::Error>),
     Damaged(Arc<str>),
-    #[error("the store was written by a newer nod: format {found}, this one knows {known}")]
-    Newer { found: i64, known: i64 },
-    #[error("`{}` can't be used: {problem}", path.display())]
-    Place { path: PathBuf, problem: Arc<str> },
+    Newer {
+        found: i64,
+        known: i64,
+    },
+    Place {
+        path: PathBuf,
+        problem: Arc<str>,
+    },
     /// The change may still be written; nobody knows.
-    #[error("the store did not answer within {0} ms")]
     Slow(u128),
-    #[error("the store is closed")]
     Closed,
     /// A mistake of ours in a statement, never a state of the disk.
-    #[error("the store refused a statement: {0}")]
-    Refused(#[source] Arc<rusqlite::Error>),
+    Refused(Arc<rusqlite::Error>),
 }
 
 impl StoreError {
@@ -59,6 +55,27 @@ impl StoreError {
         }
     }
 }
+
+/// What people are told, and the cause they are spared.
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text().en)?;
+        match self {
+            Self::Full(why) | Self::Unwritable(why) | Self::Busy(why) | Self::Refused(why) => {
+                write!(f, ": {why}")
+            }
+            Self::Damaged(why) => write!(f, ": {why}"),
+            Self::Place { .. }
+            | Self::AlreadySettled
+            | Self::AlreadyPending
+            | Self::Newer { .. }
+            | Self::Slow(_)
+            | Self::Closed => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {

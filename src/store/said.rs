@@ -24,9 +24,10 @@ impl StoreError {
                     "the database was written by a newer nod: format {found}, this one knows {known}"
                 ),
             ),
-            Self::Place { path, .. } => {
-                Text::made(format!("`{}` 不可用", path.display()), self.to_string())
-            }
+            Self::Place { path, problem } => Text::made(
+                format!("`{}` 不可用", path.display()),
+                format!("`{}` can't be used: {problem}", path.display()),
+            ),
             Self::Slow(ms) => Text::made(
                 format!("数据库 {ms} 毫秒内没有应答"),
                 format!("the database did not answer within {ms} ms"),
