@@ -112,6 +112,7 @@ impl Config {
             Some(file) if sources.own_file().as_ref() == Some(&file) => (Some(file), None),
             other => (None, other),
         };
+        let state_dir = read.state_dir();
         let config = Self {
             app_id: read.optional("FEISHU_APP_ID", app_id),
             app_secret: read.optional("FEISHU_APP_SECRET", app_secret),
@@ -126,17 +127,12 @@ impl Config {
             send_mode: read.send_mode(),
             webhook: read.webhook(),
             callback: read.callback(),
-            sockets: SocketPaths {
-                own: PathBuf::new(),
-                private: true,
-                old_clients: None,
-            },
+            sockets: read.sockets(state_dir.as_ref()),
             request_timeout: read.seconds("PERMISSION_REQUEST_TIMEOUT", 1, 86_400),
             notify_delay: read.seconds("PERMISSION_NOTIFY_DELAY", 0, 3_600),
             cards_at_once: read.number("NOD_CARDS_AT_ONCE", 1, 100),
             stop_notice_after: read.stop_notice(),
             chat_rate: read.number("NOD_CHAT_RATE", 1, 1_000),
-            state_dir: PathBuf::new(),
             user: read.user(),
             machine_name: read.optional("NOD_MACHINE_NAME", machine_name),
             lang: read.optional("NOD_LANG", lang).unwrap_or_default(),
@@ -148,16 +144,8 @@ impl Config {
             exposed_own_file,
             sessions: read.sessions(),
             codex_homes: read.codex_homes(),
-            bus: BusSettings::default(),
-        };
-        let state_dir = read.state_dir();
-        let sockets = read.sockets(state_dir.as_ref());
-        let state_dir = state_dir.unwrap_or_default();
-        let config = Self {
-            bus: read.bus(&state_dir),
-            state_dir,
-            sockets,
-            ..config
+            bus: read.bus(state_dir.as_deref().unwrap_or(Path::new(""))),
+            state_dir: state_dir.unwrap_or_default(),
         };
         (config, Problems(read.problems))
     }
