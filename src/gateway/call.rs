@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::seal::Sealer;
-use crate::approvals::outcome::{Outcome, Upshot};
+use crate::approvals::outcome::{NotTaken, Outcome, Upshot};
 use crate::clock::Millis;
 use crate::feishu::event::Person;
 use crate::ids::{EventId, MachineId, MessageId, RequestId};
@@ -27,9 +27,34 @@ pub const WHOSE: &str = "whose";
 /// Brings a chat message to the machine it is for.
 pub const TAKE: &str = "take";
 
-/// The words of a refusal that tell a caller more than that it was refused.
-pub const CLOCK: &str = "clock";
-pub const OLDER: &str = "older";
+/// A refusal: words for people, and for another nod why, where it may know.
+pub fn refusal(why: NotTaken) -> Value {
+    let (word, message) = match why {
+        NotTaken::Secret => (None, "unauthorized"),
+        NotTaken::Clock => (
+            Some("clock"),
+            "the clock of one machine is off by more than 30 seconds",
+        ),
+        NotTaken::Version => (
+            Some("older"),
+            "the call names no machine, as an older nod's: update it there",
+        ),
+    };
+    let mut body = json!({"success": false, "decision": null, "message": message});
+    if let Some(word) = word {
+        body["nod"] = json!({"refused": word});
+    }
+    body
+}
+
+pub fn why_refused(body: &[u8]) -> NotTaken {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    match body["nod"]["refused"].as_str() {
+        Some("clock") => NotTaken::Clock,
+        Some("older") => NotTaken::Version,
+        _ => NotTaken::Secret,
+    }
+}
 
 const MAX_NONCE: usize = 64;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::call::{Answer, CLOCK, Call, MAX_BODY, OLDER, PATH, Stamp};
+use super::call::{Answer, Call, MAX_BODY, PATH, Stamp, why_refused};
 use super::route::{CallbackUrl, may_dial};
 use super::seal::Sealer;
 use crate::approvals::outcome::NotTaken;
@@ -128,7 +128,7 @@ impl Forwarder {
                     None => Answer::read_plain(&body),
                 })
                 .map_or(Posted::Unknown, Posted::Answered),
-            401 | 403 => Posted::Refused(body.map_or(NotTaken::Secret, |body| why(&body))),
+            401 | 403 => Posted::Refused(why_refused(&body.unwrap_or_default())),
             429 => return Once::Busy,
             // Somebody else's door, or one that sends us elsewhere.
             300..=499 => Posted::Unreachable,
@@ -140,17 +140,6 @@ impl Forwarder {
 enum Once {
     Busy,
     Done(Posted),
-}
-
-fn why(body: &[u8]) -> NotTaken {
-    let says = |word: &str| body.windows(word.len()).any(|part| part == word.as_bytes());
-    if says(CLOCK) {
-        NotTaken::Clock
-    } else if says(OLDER) {
-        NotTaken::Version
-    } else {
-        NotTaken::Secret
-    }
 }
 
 async fn read(mut response: reqwest::Response) -> Option<Vec<u8>> {

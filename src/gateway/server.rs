@@ -28,7 +28,7 @@ use super::rate::{Nonces, Rate};
 use super::route::CallbackUrl;
 use super::seal::Sealer;
 use super::{caller, pages};
-use crate::approvals::outcome::Refusal;
+use crate::approvals::outcome::{NotTaken, Refusal};
 use crate::cards::Action;
 use crate::clock::Millis;
 use crate::ids::MachineId;
@@ -220,53 +220,27 @@ impl Door {
     }
 
     /// The seal's time, its receiver, and its nonce once.
-    fn accepts(&self, call: &Call, stamp: &Stamp) -> Result<(), Refused> {
+    fn accepts(&self, call: &Call, stamp: &Stamp) -> Result<(), NotTaken> {
         let now = self.now();
         if now.abs_diff(stamp.sent_at) > CLOCK_WINDOW.unsigned_abs() {
-            return Err(Refused::Clock);
+            return Err(NotTaken::Clock);
         }
         match &call.to {
             Some(machine) if *machine == self.inside.machine => {}
             None if call.action == call::WHOSE => {}
-            None => return Err(Refused::Older),
-            Some(_) => return Err(Refused::Unproven),
+            None => return Err(NotTaken::Version),
+            Some(_) => return Err(NotTaken::Secret),
         }
         let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         if nonces.first(&stamp.nonce, now) {
             Ok(())
         } else {
-            Err(Refused::Unproven)
+            Err(NotTaken::Secret)
         }
     }
 
     fn trusts_unsealed(&self, from: From) -> bool {
         self.terms.allow_unsealed && self.on_loopback && from.0.is_loopback()
-    }
-}
-
-/// Why a call is not carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
-    Unproven,
-    /// The seal holds and the time does not.
-    Clock,
-    /// The seal holds and could have been for any machine.
-    Older,
-}
-
-impl Refused {
-    fn message(self) -> String {
-        match self {
-            Self::Unproven => "unauthorized".to_owned(),
-            Self::Clock => format!(
-                "the {} of one machine is off by more than 30 seconds",
-                call::CLOCK
-            ),
-            Self::Older => format!(
-                "the call names no machine, as an {} nod's: update it there",
-                call::OLDER
-            ),
-        }
     }
 }
 
@@ -292,15 +266,15 @@ async fn decision(
     let refused = match &read {
         Ok((call, Proof::Sealed(stamp))) => door.accepts(call, stamp).err(),
         Ok((_, Proof::None)) | Err(Unread::Unproven) => {
-            (!door.trusts_unsealed(from)).then_some(Refused::Unproven)
+            (!door.trusts_unsealed(from)).then_some(NotTaken::Secret)
         }
         Err(Unread::Malformed) => None,
     };
     if let Some(why) = refused {
-        if why == Refused::Older {
+        if why == NotTaken::Version {
             warn!("refused a call of a machine that runs an older nod: update it there");
         }
-        return Ok(answer(StatusCode::UNAUTHORIZED, &refusal(&why.message())));
+        return Ok(answer(StatusCode::UNAUTHORIZED, &call::refusal(why)));
     }
     Ok(match read {
         Ok((call, Proof::Sealed(stamp))) => {

@@ -1,3 +1,4 @@
+use super::super::call;
 use super::super::seal::Purpose;
 use super::*;
 use crate::approvals::desk::Delivery;
@@ -140,7 +141,11 @@ async fn what_may_have_been_done_is_never_called_failed() {
             Posted::Refused(NotTaken::Secret),
         ),
         (
-            Some(http("401 No", "", r#"{"message":"the clock is off"}"#)),
+            Some(http(
+                "401 No",
+                "",
+                &call::refusal(NotTaken::Clock).to_string(),
+            )),
             Posted::Refused(NotTaken::Clock),
         ),
         (Some(http("404 No", "", "")), Posted::Unreachable),

@@ -189,7 +189,7 @@ async fn a_sealed_call_is_answered_under_seal_and_a_late_one_is_told_of_the_cloc
         let stamp = Stamp { sent_at, nonce };
         let read = Answer::read_sealed(content(&answer).as_bytes(), &sealer("s"), &stamp);
         assert_eq!(read.is_some(), status == 200);
-        assert_eq!(answer.contains("clock"), status == 401);
+        assert_eq!(answer.contains(r#"{"refused":"clock"}"#), status == 401);
     }
 }
 
@@ -412,7 +412,7 @@ async fn a_call_sealed_for_one_machine_counts_on_no_other() {
         let (status, answer) = request(door.address, "POST /cb/decision", &body).await;
         assert_eq!(status, expected, "{action} {to:?}: {answer}");
         let older = to.is_none() && expected == 401;
-        assert_eq!(answer.contains(call::OLDER), older, "{answer}");
+        assert_eq!(answer.contains(r#"{"refused":"older"}"#), older, "{answer}");
     }
     assert_eq!(door.asked.load(Ordering::SeqCst), 2);
 }
