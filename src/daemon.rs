@@ -20,21 +20,31 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use self::asking::codex::{self, Codex};
+use self::asking::dialogs::{self, Dialogs};
+use self::asking::flood;
+use self::asking::hook_events::HookEvents;
 pub use self::asking::no_daemon;
-use self::asking::{codex, dialogs, flood};
 pub(crate) use self::cards::book;
-use self::cards::courier::{self, Courier, Way};
+use self::cards::courier::{self, Cards, Courier, Way};
 use self::cards::edits::{self, Edits};
+use self::cards::links::Links;
+use self::known::buttons::Buttons;
+use self::known::journal::{self, Journal};
+use self::known::machine::Machine;
 pub use self::known::machine::name as machine_name;
-use self::known::{answered, figures, freshness, journal, lock, proof, refused, turns};
+use self::known::people::People;
+use self::known::{answered, figures, freshness, gathered, lock, proof, turns};
 use self::machines::peers::{self, Gate};
 use self::machines::team::Team;
-use self::parts::{Machine, Parts};
+use self::parts::Parts;
 use self::process::hardening;
 pub use self::process::{instance, service_manager};
-use self::talking::{drafts, inbox, sessions};
+use self::talking::sessions::{self, Sessions};
+use self::talking::{drafts, inbox};
 use self::tasks::Tasks;
 pub use self::telling::metrics;
+use self::telling::status::Standing;
 use self::terminals::{mailboxes, watching};
 use crate::approvals::Settled;
 use crate::approvals::desk::Desk;
@@ -150,15 +160,14 @@ pub async fn run(
     if let Some(door) = door {
         tasks.open(&parts, door);
     }
-    sessions::restore(&parts).await;
+    sessions::restore(&parts.sessions).await;
     inbox::restore(&parts).await;
-    dialogs::restore(&parts).await;
+    dialogs::restore(&parts.dialogs).await;
     for request in unsent {
-        let parts = Arc::clone(&parts);
         if request.origin.hosted {
-            tokio::spawn(sessions::recall(parts, request));
+            tokio::spawn(sessions::recall(Arc::clone(&parts.sessions), request));
         } else {
-            tokio::spawn(courier::resend(parts, request));
+            tokio::spawn(courier::resend(Arc::clone(&parts.cards), request));
         }
     }
     if !parts.courier.has_receiver() {
@@ -209,10 +218,10 @@ async fn build(
         (None, None) => String::new(),
     };
     let team = Team::of(membership, &config, &their_clock, &store);
-    let (courier, edits) = Courier::new(way(&config, app, &team, outbound)?);
     let own_secret = own_secret(&store).await;
+    let (courier, edits) = Courier::new(way(&config, app, &team, outbound, &own_secret)?);
     let secret = app.map_or(&own_secret, |(_, secret)| secret);
-    let gate = Gate::new(&config, outbound, terms, &own_secret)?;
+    let gate = Gate::new(&config, outbound, terms)?;
     let machine = Machine {
         id: match team.place() {
             Some(place) => place.machine.clone(),
@@ -221,37 +230,69 @@ async fn build(
         name: machine_name(&config),
         user: config.user.clone(),
     };
-    let parts = Parts {
+    let url = match (team.place(), &config.callback.url) {
+        (Some(place), _) => Some(place.url()),
+        (None, url) => url.as_ref().map(ToString::to_string),
+    };
+    let config = Arc::new(config);
+    let cards = Arc::new(Cards {
         desk: Desk::new(Arc::new(move || clock.now())),
-        sealer: Sealer::new(secret, Purpose::Button),
         lock: lock::Lock::restore(&store).await,
         proof: proof::Proof::restore(&store, config.domain.base().as_str()).await,
-        flood: flood::Flood::default(),
+        buttons: Buttons::new(Sealer::new(secret, Purpose::Button), machine, url),
+        flood: gathered::Flood::default(),
+        journal: Journal::new(store, clock),
+        config: Arc::clone(&config),
+        courier,
+        link,
+    });
+    let mailboxes = Arc::new(mailboxes::Mailboxes::default());
+    let terminals = Arc::new(watching::Terminals::new(Arc::clone(&cards)));
+    let dialogs = Dialogs::new(Arc::clone(&cards), Arc::clone(&mailboxes));
+    let dialogs = Arc::new(dialogs);
+    let links = Arc::new(codex::Links::default());
+    let sessions = Sessions::new(Arc::clone(&cards), Arc::clone(&links), app_id.clone());
+    let sessions = Arc::new(sessions);
+    let figures = Arc::new(figures::Figures::default());
+    let parts = Parts {
+        people: People::new(config.owner.clone(), config.approvers.clone()),
         recent: answered::Recent::default(),
         freshness: freshness::Freshness::default(),
-        strangers: refused::Strangers::default(),
-        turns: turns::Turns::default(),
-        codex: codex::Links::default(),
-        mailboxes: mailboxes::Mailboxes::default(),
-        terminals: watching::Terminals::default(),
-        sessions: sessions::Sessions::default(),
+        events: Arc::new(HookEvents {
+            terminals: Arc::clone(&terminals),
+            dialogs: Arc::clone(&dialogs),
+            turns: turns::Turns::default(),
+        }),
+        followed: Arc::new(Codex {
+            terminals: Arc::clone(&terminals),
+            dialogs: Arc::clone(&dialogs),
+            links: Arc::clone(&links),
+        }),
+        standing: Standing {
+            cards: Arc::clone(&cards),
+            figures: Arc::clone(&figures),
+            sessions: Arc::clone(&sessions),
+            codex: Arc::clone(&links),
+            team: team.clone(),
+            app_id: app_id.clone(),
+            started: clock.now(),
+        },
         files: sessions::files::Noted::default(),
         told: std::sync::Mutex::default(),
         drafts: drafts::Drafts::default(),
-        dialogs: dialogs::Dialogs::default(),
         bot: tokio::sync::OnceCell::new(),
-        figures: figures::Figures::default(),
-        started: clock.now(),
+        codex: links,
+        mailboxes,
+        terminals,
+        sessions,
+        dialogs,
+        figures,
         app_id,
-        config,
         their_clock,
         team,
         clock,
-        machine,
-        store,
-        courier,
+        cards,
         gate,
-        link,
     };
     Ok((Arc::new(parts), edits))
 }
@@ -261,10 +302,15 @@ fn way(
     app: Option<&(String, Secret)>,
     team: &Team,
     outbound: &Outbound,
+    own_secret: &Secret,
 ) -> Result<Way, DaemonError> {
     if let Some(bot) = &config.webhook {
         let webhook = Webhook::new(outbound, &bot.url, bot.secret.clone(), config.previews)?;
-        return Ok(Way::Webhook(webhook));
+        let links = config.callback.url.as_ref().map(|url| {
+            let secret = config.callback.secret.as_ref().unwrap_or(own_secret);
+            Links::new(url.clone(), secret)
+        });
+        return Ok(Way::Webhook(Box::new(webhook), links));
     }
     let api = match (team.api(), app) {
         (Some(api), _) => api,
@@ -318,7 +364,7 @@ async fn machine_id(store: &Store) -> MachineId {
 /// those whose card may not have been sent; Feishu takes a card that comes twice
 /// as one.
 async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
-    let pending = journal::pending(parts).await;
+    let pending = journal::pending(&parts.journal).await;
     if !pending.is_empty() {
         info!(requests = pending.len(), "taken over from the last run");
     }
@@ -351,7 +397,7 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         .collect();
     parts.desk.restore(waiting, [], RETURN_AFTER_RESTART);
     for request in &watched {
-        watching::watch(parts, request);
+        watching::watch(&parts.terminals, request);
     }
     unsent
 }

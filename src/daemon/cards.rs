@@ -1,8 +1,13 @@
 //! The cards in Feishu: sent, kept true, brought to their last face.
 
+#[cfg(test)]
+pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod courier;
 pub(crate) mod edits;
+pub(crate) mod links;
+pub(crate) mod locking;
 pub(crate) mod nameless;
+pub(crate) mod notices;
 pub(crate) mod sure;
 pub(crate) mod under_way;

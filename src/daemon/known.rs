@@ -2,12 +2,16 @@
 //! asks.
 
 pub(crate) mod answered;
+pub(crate) mod buttons;
 pub(crate) mod figures;
 pub(crate) mod freshness;
+pub(crate) mod gathered;
 pub(crate) mod journal;
 pub(crate) mod lock;
 pub(crate) mod machine;
 pub(crate) mod offers;
+pub(crate) mod people;
 pub(crate) mod proof;
+pub(crate) mod reach;
 pub(crate) mod refused;
 pub(crate) mod turns;

@@ -16,12 +16,11 @@ use crate::daemon::asking::codex;
 use crate::daemon::asking::flood;
 use crate::daemon::asking::hook_events;
 use crate::daemon::asking::intake;
-use crate::daemon::cards::courier;
 use crate::daemon::cards::edits;
 use crate::daemon::cards::edits::{Edits, Later};
+use crate::daemon::cards::locking;
 use crate::daemon::cards::nameless;
 use crate::daemon::known::journal;
-use crate::daemon::known::lock;
 #[cfg(feature = "team")]
 use crate::daemon::machines::member;
 use crate::daemon::machines::peers;
@@ -31,7 +30,7 @@ use crate::daemon::tapping::dispatch;
 use crate::daemon::telling::names;
 use crate::daemon::telling::rivals;
 use crate::daemon::telling::status;
-use crate::daemon::terminals::watching;
+use crate::daemon::terminals::{endings, watching};
 use crate::feishu::connection::{self, View, Wiring};
 use crate::feishu::endpoint::Dialer;
 use crate::feishu::link::Delivery;
@@ -66,34 +65,39 @@ impl Tasks {
         let mut tasks = Self::default();
         tasks.serve(parts, listeners);
         let rest = &tasks.rest;
+        tasks.others.spawn(edits::run(
+            Arc::clone(&parts.cards),
+            edits,
+            left,
+            rest.clone(),
+        ));
         tasks
             .others
-            .spawn(edits::run(Arc::clone(parts), edits, left, rest.clone()));
+            .spawn(nameless::run(Arc::clone(&parts.cards), rest.clone()));
         tasks
             .others
-            .spawn(nameless::run(Arc::clone(parts), rest.clone()));
-        tasks
-            .others
-            .spawn(courier::run_endings(Arc::clone(parts), rest.clone()));
+            .spawn(endings::run(Arc::clone(&parts.cards), rest.clone()));
         tasks
             .others
             .spawn(run_expiry(Arc::clone(&parts.desk), rest.clone()));
         tasks
             .others
-            .spawn(watching::run(Arc::clone(parts), rest.clone()));
+            .spawn(watching::run(Arc::clone(&parts.terminals), rest.clone()));
         tasks
             .others
-            .spawn(flood::run(Arc::clone(parts), rest.clone()));
+            .spawn(flood::run(Arc::clone(&parts.cards), rest.clone()));
         tasks
             .others
-            .spawn(codex::run(Arc::clone(parts), rest.clone()));
+            .spawn(codex::run(Arc::clone(&parts.followed), rest.clone()));
         tasks.others.spawn(prune(Arc::clone(parts), rest.clone()));
+        tasks.others.spawn(rivals::look(
+            Arc::clone(&parts.cards),
+            parts.team.place().is_some(),
+            rest.clone(),
+        ));
         tasks
             .others
-            .spawn(rivals::look(Arc::clone(parts), rest.clone()));
-        tasks
-            .others
-            .spawn(names::look(Arc::clone(parts), rest.clone()));
+            .spawn(names::look(Arc::clone(&parts.cards), rest.clone()));
         tasks
     }
 
@@ -136,13 +140,15 @@ impl Tasks {
 
     fn serve(&mut self, parts: &Arc<Parts>, listeners: Vec<Listening>) {
         for listening in listeners {
-            let (registers, notes, states) =
-                (Arc::clone(parts), Arc::clone(parts), Arc::clone(parts));
+            let (terminals, mailboxes) =
+                (Arc::clone(&parts.terminals), Arc::clone(&parts.mailboxes));
+            let (events, states) = (Arc::clone(&parts.events), Arc::clone(parts));
             let intake = Intake {
                 register: move |registration, peer| {
-                    intake::register(Arc::clone(&registers), registration, peer)
+                    let (terminals, mailboxes) = (Arc::clone(&terminals), Arc::clone(&mailboxes));
+                    intake::register(terminals, mailboxes, registration, peer)
                 },
-                notify: move |notice, peer| hook_events::take(Arc::clone(&notes), notice, peer),
+                notify: move |notice, peer| hook_events::take(Arc::clone(&events), notice, peer),
                 order: move |order| obey(Arc::clone(&states), order),
             };
             self.serving.spawn(serve(
@@ -199,8 +205,8 @@ impl Tasks {
         drain(&mut self.connected).await;
         self.rest.cancel();
         drain(&mut self.others).await;
-        journal::sum_up(parts, true).await;
-        parts.store.clone().close().await;
+        journal::sum_up(&parts.journal, true).await;
+        parts.journal.store.clone().close().await;
     }
 }
 
@@ -209,10 +215,10 @@ impl Tasks {
 async fn obey(parts: Arc<Parts>, order: Order) -> serde_json::Value {
     match order {
         Order::Status => {}
-        Order::Lock => lock::set(&parts, true, None).await,
-        Order::Unlock => lock::set(&parts, false, None).await,
+        Order::Lock => locking::set(&parts.cards, true, None).await,
+        Order::Unlock => locking::set(&parts.cards, false, None).await,
     }
-    status::report(&parts)
+    status::report(&parts.standing)
 }
 
 async fn drain(tasks: &mut JoinSet<()>) {
@@ -229,11 +235,11 @@ async fn prune(parts: Arc<Parts>, stop: CancellationToken) {
             () = tokio::time::sleep(PRUNE_EVERY) => {}
         }
         let now = parts.now();
-        if let Err(why) = parts.store.run(move |db| db.prune(now)).await {
+        if let Err(why) = parts.journal.store.run(move |db| db.prune(now)).await {
             warn!("old records were not removed: {why}");
         }
-        sessions::files::remove_old(&parts).await;
-        journal::sum_up(&parts, false).await;
+        sessions::files::remove_old(&parts.sessions).await;
+        journal::sum_up(&parts.journal, false).await;
     }
 }
 

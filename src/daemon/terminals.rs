@@ -1,5 +1,6 @@
 //! The terminals beside nod: what they settled meanwhile, and the sessions there that
 //! take words.
 
+pub(crate) mod endings;
 pub(crate) mod mailboxes;
 pub(crate) mod watching;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 use crate::approvals::request::Digest;
+use crate::ids::SessionId;
 use crate::rules::Leaves;
 use crate::sessions::questions::{self, call, form as filled};
 
@@ -21,6 +22,16 @@ pub const PERMISSION_WISH: &str = "CodexPermissions";
 
 /// What the name of each of its requests begins with.
 pub const NAMES: &str = "codex-";
+
+/// The name of a thread among all agents' sessions.
+pub fn named(thread: &str) -> Option<SessionId> {
+    SessionId::parse(&format!("{NAMES}{thread}")).ok()
+}
+
+/// The thread of such a name.
+pub fn thread(session: &SessionId) -> Option<SessionId> {
+    SessionId::parse(session.as_str().strip_prefix(NAMES)?).ok()
+}
 
 /// What an approval holds besides what it asks for.
 const AROUND: &[&str] = &[

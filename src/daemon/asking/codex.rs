@@ -23,11 +23,12 @@ use crate::agents::codex::act::{Act, Doing};
 use crate::agents::codex::ask::NAMES;
 use crate::agents::codex::follow::Follower;
 use crate::agents::codex::link::{self, DialError, Socket};
-use crate::daemon::parts::Parts;
+use crate::daemon::asking::dialogs::Dialogs;
+use crate::daemon::terminals::watching::Terminals;
 use crate::ids::MessageId;
+use crate::store::Store;
 pub(crate) use asks::decision;
 pub(crate) use links::{Hosted, Links, Seen};
-pub(crate) use notices::thread;
 pub(crate) use register::name_real_places;
 
 use asks::Asks;
@@ -42,6 +43,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// So long Codex may take to take us for a client.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 const MAX_ORDERS: usize = 256;
+
+/// Codex's daemons, and what its requests and notices go through.
+pub(crate) struct Codex {
+    pub(crate) terminals: Arc<Terminals>,
+    pub(crate) dialogs: Arc<Dialogs>,
+    pub(crate) links: Arc<Links>,
+}
 
 /// What others of the daemon want of a home's task.
 #[derive(Debug)]
@@ -58,9 +66,9 @@ enum Order {
 }
 
 /// The thread that a card or a notice in Feishu is about.
-pub(crate) async fn thread_of(parts: &Parts, message: &MessageId) -> Option<String> {
+pub(crate) async fn thread_of(store: &Store, message: &MessageId) -> Option<String> {
     let message = message.clone();
-    let found = parts.store.run(move |db| {
+    let found = store.run(move |db| {
         if let Some(row) = db.settled_by_message(&message)? {
             let codex = row.id.as_str().starts_with(NAMES);
             let session = row.subject.session.filter(|_| codex);
@@ -76,10 +84,10 @@ pub(crate) async fn thread_of(parts: &Parts, message: &MessageId) -> Option<Stri
     found.await.ok().flatten()
 }
 
-pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+pub(crate) async fn run(codex: Arc<Codex>, stop: CancellationToken) {
     let mut homes = JoinSet::new();
-    for home in parts.config.codex_homes.clone() {
-        homes.spawn(follow(Arc::clone(&parts), home, stop.clone()));
+    for home in codex.terminals.cards.config.codex_homes.clone() {
+        homes.spawn(follow(Arc::clone(&codex), home, stop.clone()));
     }
     while let Some(ended) = homes.join_next().await {
         if let Err(fault) = ended
@@ -90,14 +98,14 @@ pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
     }
 }
 
-async fn follow(parts: Arc<Parts>, home: PathBuf, stop: CancellationToken) {
+async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
     let (orders, mut inbox) = mpsc::channel(MAX_ORDERS);
-    let mut asks = Asks::new(Arc::clone(&parts), orders.clone());
+    let mut asks = Asks::new(Arc::clone(&codex), orders.clone());
     loop {
         let why = match link::dial(&home).await {
             Ok(socket) => {
                 let mut served = Served {
-                    parts: &parts,
+                    codex: &codex,
                     home: &home,
                     orders: &orders,
                     socket,
@@ -119,7 +127,7 @@ async fn follow(parts: Arc<Parts>, home: PathBuf, stop: CancellationToken) {
             DialError::Strange(_) => LOOK_AGAIN,
             _ => LOOK_EVERY,
         };
-        away(&parts, &home, &orders, &why);
+        away(&codex, &home, &orders, &why);
         let pause = tokio::time::sleep(pause);
         tokio::pin!(pause);
         loop {
@@ -138,20 +146,20 @@ async fn follow(parts: Arc<Parts>, home: PathBuf, stop: CancellationToken) {
     }
 }
 
-fn away(parts: &Parts, home: &Path, orders: &mpsc::Sender<Order>, why: &DialError) {
+fn away(codex: &Codex, home: &Path, orders: &mpsc::Sender<Order>, why: &DialError) {
     let there = !matches!(why, DialError::None);
     let state = State::Away {
         why: why.text(),
         there,
     };
-    if parts.codex.is(home, orders, state) && there {
+    if codex.links.is(home, orders, state) && there {
         warn!(home = %home.display(), "Codex is not followed: {why}");
     }
 }
 
 /// One connection while it stands.
 struct Served<'a> {
-    parts: &'a Arc<Parts>,
+    codex: &'a Arc<Codex>,
     home: &'a Path,
     orders: &'a mpsc::Sender<Order>,
     socket: Socket,
@@ -210,7 +218,7 @@ impl Served<'_> {
     async fn perform(&mut self, asks: &mut Asks, acts: Vec<Act>) -> Result<(), DialError> {
         let mut acts = std::collections::VecDeque::from(acts);
         while let Some(act) = acts.pop_front() {
-            if thread_told_of(&act).is_some_and(|thread| self.parts.codex.is_hosted(thread)) {
+            if thread_told_of(&act).is_some_and(|thread| self.codex.links.is_hosted(thread)) {
                 continue;
             }
             match act {
@@ -224,21 +232,21 @@ impl Served<'_> {
                     self.ready_by = None;
                     let asks = links::Asks::default();
                     let state = State::Attached { agent, asks };
-                    if self.parts.codex.is(self.home, self.orders, state) {
+                    if self.codex.links.is(self.home, self.orders, state) {
                         info!(home = %self.home.display(), "Codex is followed");
                     }
                 }
                 Act::Strange(why) => return Err(DialError::Strange(why)),
                 Act::Asks { reviewer, policy } => {
                     let asks = links::Asks { reviewer, policy };
-                    self.parts.codex.asks(self.home, asks);
+                    self.codex.links.asks(self.home, asks);
                 }
                 Act::Thread(thread) => {
                     if thread.doing != Doing::Idle {
-                        notices::went_on(self.parts, &thread.id);
+                        notices::went_on(self.codex, &thread.id);
                     }
-                    let number = || self.parts.mailboxes.number();
-                    self.parts.codex.tells(self.home, thread, number);
+                    let number = || self.codex.dialogs.mailboxes.number();
+                    self.codex.links.tells(self.home, thread, number);
                 }
                 Act::Asked(ask) => {
                     acts.extend(asks.asked(&mut self.follower, *ask).await);
@@ -251,9 +259,9 @@ impl Served<'_> {
                     took,
                 } => asks.became(&name, declined, took).await,
                 Act::TerminalOnly { thread, cwd, known } => {
-                    notices::terminal_only(self.parts, &thread, cwd, known);
+                    notices::terminal_only(self.codex, &thread, cwd, known);
                 }
-                Act::TurnOver(over) => notices::turn_over(self.parts, over),
+                Act::TurnOver(over) => notices::turn_over(self.codex, over),
                 Act::Said { tag, refused } => {
                     if let Some(done) = self.words.remove(&tag) {
                         // Whoever spoke may have stopped waiting.

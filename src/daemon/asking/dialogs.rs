@@ -11,16 +11,14 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
+use crate::agents::codex::ask;
 use crate::approvals::request::Agent;
 use crate::cards::notice::{self, Why};
 use crate::claude::status::State;
 use crate::clock::Millis;
-use crate::daemon::asking::codex;
-use crate::daemon::asking::hook_events;
-use crate::daemon::cards::courier;
-use crate::daemon::cards::courier::Drawn;
-use crate::daemon::parts::Parts;
-use crate::daemon::terminals::mailboxes;
+use crate::daemon::cards::courier::{self, Cards, Drawn};
+use crate::daemon::cards::notices;
+use crate::daemon::terminals::mailboxes::{self, Mailboxes};
 use crate::ids::{MessageId, SessionId};
 use crate::rules::Leaves;
 use crate::store::{About, Db, StoreError};
@@ -32,12 +30,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Nobody comes back to a dialog that stood open for so long.
 const KEPT: Duration = Duration::from_secs(12 * 60 * 60);
 
-#[derive(Default)]
 pub(crate) struct Dialogs {
+    pub(crate) cards: Arc<Cards>,
+    pub(crate) mailboxes: Arc<Mailboxes>,
     open: Mutex<HashMap<SessionId, Arc<Notify>>>,
 }
 
 impl Dialogs {
+    pub(crate) fn new(cards: Arc<Cards>, mailboxes: Arc<Mailboxes>) -> Self {
+        Self {
+            cards,
+            mailboxes,
+            open: Mutex::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Notify>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,115 +92,127 @@ impl Dialogs {
 }
 
 /// Claude Code says that a dialog waits. Most have a card of their own.
-pub(crate) fn told(parts: &Arc<Parts>, about: About, message: Option<String>) {
-    let pending = parts.desk.all_pending();
+pub(crate) fn told(dialogs: &Arc<Dialogs>, about: About, message: Option<String>) {
+    let pending = dialogs.cards.desk.all_pending();
     let has_card = pending.iter().any(|request| {
         request.origin.session.as_ref() == Some(&about.session)
-            && parts.desk.running_since(&request.id).is_none()
+            && dialogs.cards.desk.running_since(&request.id).is_none()
     });
     if has_card {
         return;
     }
-    if let Some(over) = parts.dialogs.opens(&about.session) {
-        tokio::spawn(show(Arc::clone(parts), about, message, over));
+    if let Some(over) = dialogs.opens(&about.session) {
+        tokio::spawn(show(Arc::clone(dialogs), about, message, over));
     }
 }
 
-async fn show(parts: Arc<Parts>, about: About, message: Option<String>, over: Arc<Notify>) {
+async fn show(dialogs: Arc<Dialogs>, about: About, message: Option<String>, over: Arc<Notify>) {
     let session = about.session.clone();
-    let known = waits(&parts, &session).await;
+    let known = waits(&dialogs, &session).await;
     if known != Some(false) {
-        let card = drawn(&parts, &about, Why::Dialog, message.as_deref(), None);
-        let uuid = format!("dialog-{session}-{}", parts.now());
-        let after = drawn(&parts, &about, Why::DialogOver, message.as_deref(), None);
-        if let Some(sent) = hook_events::send(&parts, card, uuid, about).await {
-            keep(&parts, &sent, |db, sent| db.dialog_opened(sent, "")).await;
-            wait(&parts, &session, &over, known.is_some()).await;
-            say(&parts, sent, &after).await;
+        let card = drawn(&dialogs, &about, Why::Dialog, message.as_deref(), None);
+        let uuid = format!("dialog-{session}-{}", dialogs.cards.now());
+        let after = drawn(&dialogs, &about, Why::DialogOver, message.as_deref(), None);
+        if let Some(sent) = notices::send(&dialogs.cards, card, uuid, about).await {
+            keep(&dialogs, &sent, |db, sent| db.dialog_opened(sent, "")).await;
+            wait(&dialogs, &session, &over, known.is_some()).await;
+            say(&dialogs, sent, &after).await;
         }
     }
-    parts.dialogs.forget(&session, &over);
+    dialogs.forget(&session, &over);
 }
 
 /// Codex's terminal asks whether to carry a plan out, and tells nobody what was
 /// chosen there: the session's next step does. `went_on`: it has taken that.
-pub(crate) fn planned(parts: &Arc<Parts>, about: About, plan: String, took: Millis, went_on: bool) {
-    let over = parts.dialogs.plans(&about.session);
+pub(crate) fn planned(
+    dialogs: &Arc<Dialogs>,
+    about: About,
+    plan: String,
+    took: Millis,
+    went_on: bool,
+) {
+    let over = dialogs.plans(&about.session);
     if let (Some(over), true) = (&over, went_on) {
         over.notify_one();
     }
-    tokio::spawn(show_plan(Arc::clone(parts), about, plan, took, over));
+    tokio::spawn(show_plan(Arc::clone(dialogs), about, plan, took, over));
 }
 
 async fn show_plan(
-    parts: Arc<Parts>,
+    dialogs: Arc<Dialogs>,
     about: About,
     plan: String,
     took: Millis,
     over: Option<Arc<Notify>>,
 ) {
-    let face = |why| drawn(&parts, &about, why, Some(&plan), Some(took));
+    let face = |why| drawn(&dialogs, &about, why, Some(&plan), Some(took));
     let (card, after, unwatched) = (
         face(Why::Planned),
         face(Why::PlanOver),
         face(Why::PlanUnwatched),
     );
     let session = about.session.clone();
-    let uuid = format!("{session}-{}", parts.now());
-    let sent = hook_events::send(&parts, card, uuid, about).await;
+    let uuid = format!("{session}-{}", dialogs.cards.now());
+    let sent = notices::send(&dialogs.cards, card, uuid, about).await;
     let Some(over) = over else { return };
     if let Some(sent) = sent {
         let shows: String = plan.chars().take(MAX_SHOWN).collect();
-        keep(&parts, &sent, move |db, sent| {
+        keep(&dialogs, &sent, move |db, sent| {
             db.dialog_opened(sent, &shows)
         })
         .await;
         let went_on = timeout(KEPT, over.notified()).await.is_ok();
-        say(&parts, sent, if went_on { &after } else { &unwatched }).await;
+        say(&dialogs, sent, if went_on { &after } else { &unwatched }).await;
     }
-    parts.dialogs.forget(&session, &over);
+    dialogs.forget(&session, &over);
 }
 
 /// Notices of the last daemon that say a dialog or a plan waits: nobody watched it since,
 /// so they say just that.
-pub(crate) async fn restore(parts: &Parts) {
-    let open = parts.store.run(Db::open_dialogs).await;
+pub(crate) async fn restore(dialogs: &Dialogs) {
+    let open = dialogs.cards.journal.store.run(Db::open_dialogs).await;
     for (message, about, shows) in open.unwrap_or_default() {
         let shows = Some(shows.as_str()).filter(|shows| !shows.is_empty());
         let why = match shows {
             Some(_) => Why::PlanUnwatched,
             None => Why::DialogUnwatched,
         };
-        let card = drawn(parts, &about, why, shows, None);
-        say(parts, message, &card).await;
+        let card = drawn(dialogs, &about, why, shows, None);
+        say(dialogs, message, &card).await;
     }
 }
 
-async fn say(parts: &Parts, message: MessageId, card: &Value) {
+async fn say(dialogs: &Dialogs, message: MessageId, card: &Value) {
     let face: Drawn = card.to_string().into();
-    courier::queue_edit(parts, message.clone(), face.into(), Duration::ZERO).await;
-    keep(parts, &message, Db::dialog_over).await;
+    courier::queue_edit(&dialogs.cards, message.clone(), face.into(), Duration::ZERO).await;
+    keep(dialogs, &message, Db::dialog_over).await;
 }
 
 async fn keep(
-    parts: &Parts,
+    dialogs: &Dialogs,
     message: &MessageId,
     change: impl FnOnce(&Db, &MessageId) -> Result<(), StoreError> + Send + 'static,
 ) {
     let message = message.clone();
-    if let Err(why) = parts.store.run(move |db| change(db, &message)).await {
+    if let Err(why) = dialogs
+        .cards
+        .journal
+        .store
+        .run(move |db| change(db, &message))
+        .await
+    {
         warn!("whether a notice is still true was not kept: {why}");
     }
 }
 
 /// Waits until the dialog is gone: by the session's own word where there is
 /// one, else by whatever happens next in it.
-async fn wait(parts: &Parts, session: &SessionId, over: &Notify, is_told: bool) {
+async fn wait(dialogs: &Dialogs, session: &SessionId, over: &Notify, is_told: bool) {
     let give_up = Instant::now() + KEPT;
     while Instant::now() < give_up {
         let stirred = timeout(LOOK_EVERY, over.notified()).await.is_ok();
         let waits = if is_told {
-            waits(parts, session).await == Some(true)
+            waits(dialogs, session).await == Some(true)
         } else {
             !stirred
         };
@@ -204,21 +223,21 @@ async fn wait(parts: &Parts, session: &SessionId, over: &Notify, is_told: bool) 
 }
 
 /// Whether a dialog is open in this session; unknown where it does not tell.
-async fn waits(parts: &Parts, session: &SessionId) -> Option<bool> {
-    let terminal = parts.mailboxes.find(session)?;
+async fn waits(dialogs: &Dialogs, session: &SessionId) -> Option<bool> {
+    let terminal = dialogs.mailboxes.find(session)?;
     let state = mailboxes::open_one(terminal).await?.state;
     Some(state == State::Waiting)
 }
 
 fn drawn(
-    parts: &Parts,
+    dialogs: &Dialogs,
     about: &About,
     why: Why,
     message: Option<&str>,
     took: Option<Millis>,
 ) -> Value {
     let project = PathBuf::from(&about.project);
-    let thread = codex::thread(&about.session);
+    let thread = ask::thread(&about.session);
     let agent = match thread {
         Some(_) => Agent::Codex(Leaves::default()),
         None => Agent::ClaudeCode,
@@ -226,22 +245,28 @@ fn drawn(
     let card = notice::Notice {
         why,
         agent: &agent,
-        machine: &parts.machine.name,
+        machine: &dialogs.cards.buttons.machine.name,
         project: &project,
         session: Some(thread.as_ref().unwrap_or(&about.session)),
         took,
         message,
     };
-    notice::notice(&card, parts.config.lang)
+    notice::notice(&card, dialogs.cards.config.lang)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::cards::bench::Bench;
 
-    #[test]
-    fn a_session_has_one_dialog_and_there_is_an_end_to_sessions() {
-        let dialogs = Dialogs::default();
+    async fn none() -> Dialogs {
+        let cards = Bench::new().await.cards;
+        Dialogs::new(cards, Arc::default())
+    }
+
+    #[tokio::test]
+    async fn a_session_has_one_dialog_and_there_is_an_end_to_sessions() {
+        let dialogs = none().await;
         let session = |n: usize| SessionId::parse(&format!("s{n}")).unwrap();
         assert!(dialogs.opens(&session(0)).is_some());
         assert!(dialogs.opens(&session(0)).is_none());
@@ -252,9 +277,9 @@ mod tests {
         assert!(dialogs.plans(&session(MAX)).is_none());
     }
 
-    #[test]
-    fn a_plan_takes_the_place_of_the_one_before() {
-        let dialogs = Dialogs::default();
+    #[tokio::test]
+    async fn a_plan_takes_the_place_of_the_one_before() {
+        let dialogs = none().await;
         let session = SessionId::parse("codex-t").unwrap();
         let before = dialogs.plans(&session).unwrap();
         let now = dialogs.plans(&session).unwrap();

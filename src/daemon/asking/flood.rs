@@ -6,209 +6,71 @@ mod show;
 mod taps;
 
 pub(crate) use self::show::{restore, run};
-pub(crate) use self::taps::{DENY_ALL, OPEN, Tap, tapped};
+pub(crate) use self::taps::{Tap, tapped};
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::approvals::request::Request;
+use crate::approvals::request::{Agent, Request};
 use crate::cards::gathered;
+use crate::cards::notice::{self, Why};
 use crate::clock::Millis;
-use crate::daemon::asking::hook_events;
-use crate::daemon::cards::courier;
-use crate::daemon::parts::Parts;
-use crate::ids::{MessageId, RequestId, SessionId};
-
-/// Gathered requests of one session; the terminal answers what is beyond.
-const MAX_GATHERED: usize = 100;
-/// Sessions that flood at the same time.
-const MAX_GROUPS: usize = 64;
-const MAX_TOLD: usize = 1_024;
-/// How often a session's owner is told that the terminal answers the rest.
-const TOLD_EVERY: Millis = 60 * 1_000;
-
-/// Requests that name no session count as one session's.
-type Key = Option<SessionId>;
-
-#[derive(Default)]
-pub(crate) struct Flood {
-    book: Mutex<Book>,
-    stirred: Notify,
-}
-
-#[derive(Default)]
-struct Book {
-    groups: Vec<Group>,
-    told: HashMap<Key, Millis>,
-}
-
-/// What one card gathers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Group {
-    /// What its buttons and its message are known by.
-    id: RequestId,
-    session: Key,
-    /// Where it comes from, as the card says it.
-    place: String,
-    message: Option<MessageId>,
-    waiting: Vec<RequestId>,
-    tally: gathered::Tally,
-    /// Its card does not say all of this yet.
-    changed: bool,
-    /// The terminal's head start lasts until then.
-    not_before: Millis,
-}
+use crate::daemon::cards::courier::{self, Cards};
+use crate::daemon::known::gathered::Key;
+use crate::feishu::messages::Content;
+use crate::ids::SessionId;
 
 /// Whether a new request must be left to the terminal: as many wait as a person
 /// can be asked, and there is no place to gather more.
-pub(crate) fn refuses(parts: &Arc<Parts>, session: &Key, project: &Path) -> bool {
-    if parts.desk.waiting_of(session.as_ref()) < most(parts) {
+pub(crate) fn refuses(cards: &Arc<Cards>, session: &Key, project: &Path) -> bool {
+    if cards.desk.waiting_of(session.as_ref()) < most(cards) {
         return false;
     }
-    if parts.courier.webhook().is_none() && parts.flood.has_room(session) {
+    if cards.courier.webhook().is_none() && cards.flood.has_room(session) {
         return false;
     }
-    if parts.flood.is_news(session, parts.now()) {
+    if cards.flood.is_news(session, cards.now()) {
         let (session, project) = (session.clone(), project.to_path_buf());
-        tokio::spawn(hook_events::flood(Arc::clone(parts), session, project));
+        tokio::spawn(tell(Arc::clone(cards), session, project));
     }
     true
 }
 
 /// Sends a registered request's card, or puts it with the others.
-pub(crate) fn deliver(parts: &Arc<Parts>, request: Arc<Request>) {
+pub(crate) fn deliver(cards: &Arc<Cards>, request: Arc<Request>) {
     let session = request.origin.session.as_ref();
-    let crowded = parts.desk.waiting_of(session) > most(parts);
-    if crowded && parts.courier.webhook().is_none() && gather(parts, &request) {
+    let crowded = cards.desk.waiting_of(session) > most(cards);
+    if crowded && cards.courier.webhook().is_none() && gather(cards, &request) {
         return;
     }
-    tokio::spawn(courier::send_card(Arc::clone(parts), request));
+    tokio::spawn(courier::send_card(Arc::clone(cards), request));
 }
 
-fn gather(parts: &Parts, request: &Request) -> bool {
-    let delay = Millis::try_from(parts.config.notify_delay.as_millis()).unwrap_or(Millis::MAX);
-    let place = gathered::place_of(request, parts.config.lang);
-    let not_before = parts.now().saturating_add(delay);
-    parts.flood.gather(request, place, not_before)
+fn gather(cards: &Cards, request: &Request) -> bool {
+    let delay = Millis::try_from(cards.config.notify_delay.as_millis()).unwrap_or(Millis::MAX);
+    let place = gathered::place_of(request, cards.config.lang);
+    let not_before = cards.now().saturating_add(delay);
+    cards.flood.gather(request, place, not_before)
 }
 
-fn most(parts: &Parts) -> usize {
-    usize::try_from(parts.config.cards_at_once).unwrap_or(usize::MAX)
+fn most(cards: &Cards) -> usize {
+    usize::try_from(cards.config.cards_at_once).unwrap_or(usize::MAX)
 }
 
-impl Flood {
-    fn has_room(&self, session: &Key) -> bool {
-        let book = self.lock();
-        match book.groups.iter().find(|group| group.session == *session) {
-            Some(group) => group.waiting.len() < MAX_GATHERED,
-            None => book.groups.len() < MAX_GROUPS,
-        }
-    }
-
-    fn is_news(&self, session: &Key, now: Millis) -> bool {
-        let mut book = self.lock();
-        book.told.retain(|_, at| now - *at < TOLD_EVERY);
-        if book.told.len() >= MAX_TOLD || book.told.contains_key(session) {
-            return false;
-        }
-        book.told.insert(session.clone(), now);
-        true
-    }
-
-    fn gather(&self, request: &Request, place: String, not_before: Millis) -> bool {
-        let session = &request.origin.session;
-        if !self.has_room(session) {
-            return false;
-        }
-        let mut book = self.lock();
-        let known = book.groups.iter().position(|g| g.session == *session);
-        let at = known.unwrap_or_else(|| {
-            let Ok(id) = RequestId::parse(&format!("more-{:032x}", rand::random::<u128>())) else {
-                unreachable!("hex digits are an id");
-            };
-            book.groups.push(Group {
-                id,
-                session: session.clone(),
-                place,
-                message: None,
-                waiting: Vec::new(),
-                tally: gathered::Tally::default(),
-                changed: true,
-                not_before,
-            });
-            book.groups.len() - 1
-        });
-        let group = &mut book.groups[at];
-        group.waiting.push(request.id.clone());
-        group.tally.gathered += 1;
-        group.changed = true;
-        drop(book);
-        self.stirred.notify_one();
-        true
-    }
-
-    /// A request has ended, in whatever way.
-    pub(crate) fn ended(&self, id: &RequestId) {
-        self.leaves(id, |_| {});
-    }
-
-    /// Takes a request off its list; the group as it is then.
-    fn leaves(&self, id: &RequestId, how: impl FnOnce(&mut gathered::Tally)) -> Option<Group> {
-        let mut book = self.lock();
-        let mut groups = book.groups.iter_mut();
-        let group = groups.find(|group| group.waiting.contains(id))?;
-        group.waiting.retain(|waiting| waiting != id);
-        how(&mut group.tally);
-        group.changed = true;
-        let group = group.clone();
-        drop(book);
-        self.stirred.notify_one();
-        Some(group)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cards::sample;
-
-    fn asked(flood: &Flood, session: usize, n: usize) -> bool {
-        let mut request = sample::bash("ls");
-        request.id = RequestId::parse(&format!("r{session}-{n}")).unwrap();
-        request.origin.session = SessionId::parse(&format!("s{session}")).ok();
-        flood.gather(&request, String::new(), 0)
-    }
-
-    #[test]
-    fn lists_and_sessions_are_bounded() {
-        let flood = Flood::default();
-        for n in 0..MAX_GATHERED {
-            assert!(asked(&flood, 0, n));
-        }
-        assert!(!asked(&flood, 0, MAX_GATHERED));
-        for session in 1..MAX_GROUPS {
-            assert!(asked(&flood, session, 0));
-        }
-        assert!(!asked(&flood, MAX_GROUPS, 0));
-        flood.ended(&RequestId::parse("r0-7").unwrap());
-        assert!(asked(&flood, 0, MAX_GATHERED), "a place is free again");
-    }
-
-    #[test]
-    fn that_the_terminal_answers_is_told_once_a_minute() {
-        let flood = Flood::default();
-        assert!(flood.is_news(&None, 0));
-        assert!(!flood.is_news(&None, TOLD_EVERY - 1));
-        assert!(flood.is_news(&None, TOLD_EVERY));
-        for n in 0..2 * MAX_TOLD {
-            flood.is_news(&SessionId::parse(&format!("s{n}")).ok(), TOLD_EVERY);
-        }
-        assert_eq!(flood.lock().told.len(), MAX_TOLD);
-    }
+/// Tells the owner that a session's further requests go to the terminal.
+async fn tell(cards: Arc<Cards>, session: Option<SessionId>, project: PathBuf) {
+    let card = notice::notice(
+        &notice::Notice {
+            why: Why::Flood,
+            agent: &Agent::ClaudeCode,
+            machine: &cards.buttons.machine.name,
+            project: &project,
+            session: session.as_ref(),
+            took: None,
+            message: None,
+        },
+        cards.config.lang,
+    );
+    let uuid = format!("flood-{}", cards.now());
+    courier::tell(&cards, Content::Card(card), &uuid).await;
 }

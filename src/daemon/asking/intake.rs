@@ -14,11 +14,13 @@ use crate::claude::permission::{Ask, Event, HookInput};
 use crate::claude::status;
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::flood;
+use crate::daemon::cards::courier::Cards;
 use crate::daemon::deciding::verdict;
 use crate::daemon::known::journal;
 use crate::daemon::known::machine;
-use crate::daemon::parts::Parts;
-use crate::daemon::terminals::watching;
+use crate::daemon::known::reach;
+use crate::daemon::terminals::mailboxes::Mailboxes;
+use crate::daemon::terminals::watching::{self, Terminals};
 use crate::hook::server::{Peer, Refused};
 use crate::hook::wire::Registration;
 use crate::hook::wire::error_word::ErrorWord;
@@ -27,13 +29,14 @@ use crate::sessions::questions::script::{self, Wishes};
 use crate::text::Text;
 
 pub(crate) async fn register(
-    parts: Arc<Parts>,
+    terminals: Arc<Terminals>,
+    mailboxes: Arc<Mailboxes>,
     registration: Registration,
     peer: Peer,
 ) -> Result<Waiting, Refused> {
     let resume = registration.nod.as_ref().and_then(|nod| nod.resume.clone());
     if let Some(token) = resume {
-        match parts.desk.resume(&registration.id, token.clone()) {
+        match terminals.cards.desk.resume(&registration.id, token.clone()) {
             Ok(Return::Waiting(waiting)) => {
                 info!(request = %registration.id, "a hook came back");
                 return Ok(waiting);
@@ -47,7 +50,7 @@ pub(crate) async fn register(
             }
             Err(ResumeRefusal::Unknown) => {}
         }
-        let remembered = journal::remembered(&parts, &registration.id).await;
+        let remembered = journal::remembered(&terminals.cards.journal, &registration.id).await;
         if let Some(it) = remembered.filter(|it| it.token == Some(token.hash())) {
             let past = Past {
                 ending: it.ending,
@@ -62,11 +65,12 @@ pub(crate) async fn register(
             ResumeRefusal::Unknown.to_string(),
         ));
     }
-    ask(parts, registration, peer).await
+    ask(terminals, mailboxes, registration, peer).await
 }
 
 async fn ask(
-    parts: Arc<Parts>,
+    terminals: Arc<Terminals>,
+    mailboxes: Arc<Mailboxes>,
     registration: Registration,
     peer: Peer,
 ) -> Result<Waiting, Refused> {
@@ -81,19 +85,25 @@ async fn ask(
     let seen = machine::look(registration.project.clone())
         .await
         .map_err(|why| refused(ErrorWord::BadProject, why.to_string()))?;
-    if let Some(refused) = untold(&parts, &ask) {
+    if let Some(refused) = untold(&terminals.cards, &ask) {
         return Err(refused);
     }
     let wishes = Wishes::of(&ask.tool, &ask.input);
-    let timeout = wishes.timeout.unwrap_or(parts.config.request_timeout);
-    let now = parts.now();
-    if flood::refuses(&parts, &input.common.session, &registration.project) {
+    let timeout = wishes
+        .timeout
+        .unwrap_or(terminals.cards.config.request_timeout);
+    let now = terminals.cards.now();
+    if flood::refuses(
+        &terminals.cards,
+        &input.common.session,
+        &registration.project,
+    ) {
         let message = "too many requests of this session wait for an answer";
         return Err(refused(ErrorWord::Flood, message.to_owned()));
     }
     let nod = registration.nod.unwrap_or_default();
     let (project, mailbox) = (&registration.project, nod.mailbox.as_ref());
-    parts.mailboxes.told(project, &input.common, mailbox, now);
+    mailboxes.told(project, &input.common, mailbox, now);
     let cwd = nod.cwd.or(input.common.cwd);
     let project = registration.project;
     let cwd = cwd.unwrap_or_else(|| project.clone());
@@ -104,8 +114,8 @@ async fn ask(
         tool: ask.tool,
         input: ask.input,
         origin: Origin {
-            machine: parts.machine.name.clone(),
-            user: parts.machine.user.clone(),
+            machine: terminals.cards.buttons.machine.name.clone(),
+            user: terminals.cards.buttons.machine.user.clone(),
             branch: nod.branch.or(seen.branch),
             cwd,
             project,
@@ -125,7 +135,7 @@ async fn ask(
         deadline: now + millis(timeout),
     };
     let id = request.id.clone();
-    let waiting = parts.desk.register(request).map_err(|why| {
+    let waiting = terminals.cards.desk.register(request).map_err(|why| {
         let word = match why {
             RegisterRefusal::Full => ErrorWord::Full,
             RegisterRefusal::Taken => ErrorWord::Duplicate,
@@ -133,37 +143,41 @@ async fn ask(
         };
         refused(word, why.to_string())
     })?;
-    let Some(request) = parts.desk.find(&id) else {
+    let Some(request) = terminals.cards.desk.find(&id) else {
         return Err(refused(
             ErrorWord::Gone,
             "the request ended at once".to_owned(),
         ));
     };
     if let Some(token) = waiting.token() {
-        journal::keep(&parts, &request, token.hash()).await;
+        journal::keep(&terminals.cards.journal, &request, token.hash()).await;
     }
     info!(request = %id, tool = %request.tool, "a request waits");
-    watching::watch(&parts, &request);
-    flood::deliver(&parts, request);
+    watching::watch(&terminals, &request);
+    flood::deliver(&terminals.cards, request);
     Ok(waiting)
 }
 
 /// Why this can't be put to anybody.
-fn untold(parts: &Parts, ask: &Ask) -> Option<Refused> {
-    let said = |zh, en| Text::new(zh, en).get(parts.config.lang).to_owned();
-    if !parts.courier.has_receiver() {
+fn untold(cards: &Cards, ask: &Ask) -> Option<Refused> {
+    let said = |zh, en| Text::new(zh, en).get(cards.config.lang).to_owned();
+    if !cards.courier.has_receiver() {
         return Some(refused(
             ErrorWord::NoOwner,
-            NO_OWNER.get(parts.config.lang).to_owned(),
+            NO_OWNER.get(cards.config.lang).to_owned(),
         ));
     }
-    if let Some(why) = parts.shut_out() {
+    let by_app = cards.courier.webhook().is_none();
+    if let Some(why) = by_app
+        .then(|| reach::shut_out(&cards.link.borrow().phase))
+        .flatten()
+    {
         return Some(refused(
             ErrorWord::Offline,
-            why.get(parts.config.lang).to_owned(),
+            why.get(cards.config.lang).to_owned(),
         ));
     }
-    if parts.courier.webhook().is_some() && questions::of(&ask.tool, &ask.input).is_some() {
+    if cards.courier.webhook().is_some() && questions::of(&ask.tool, &ask.input).is_some() {
         return Some(refused(
             ErrorWord::Unsupported,
             said(

@@ -7,37 +7,48 @@ mod endings;
 mod line;
 mod needs;
 mod post;
+mod running;
 mod sending;
 
 use self::book::{Book, Place};
 pub(crate) use self::endings::{
-    Decided, Face, close, decided_card, ended_face, retold, run_endings, take_down,
+    CardEdit, Decided, Face, close, decided_card, ended_face, retold, take_down,
 };
 use self::needs::Needs;
 pub(crate) use self::needs::{
     is_a_hiccup, is_layout, laid_out, laid_out_text, needed, plain, report as needs,
 };
 pub(crate) use self::post::{recall, resend, send_card, send_now, send_to};
+pub(crate) use self::running::show_running;
 #[cfg(feature = "team")]
 pub(crate) use self::sending::closed_waiting;
 pub(crate) use self::sending::{To, redraw_waiting, redrawn, say};
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tracing::{debug, warn};
 
-use crate::approvals::{Settled, desk};
+use crate::approvals::Settled;
+use crate::approvals::desk::{self, Desk};
 use crate::cards::whole::Before;
+use crate::clock::Millis;
+use crate::config::Config;
 use crate::daemon::cards::edits::{Edit, Edits, OneByOne};
+use crate::daemon::cards::links::Links;
 use crate::daemon::cards::nameless;
 use crate::daemon::cards::under_way::{OVER_AFTER, UnderWay};
-use crate::daemon::parts::Parts;
-use crate::feishu::messages::{Content, Messages, Receiver, Sent};
+use crate::daemon::known::buttons::Buttons;
+use crate::daemon::known::gathered::Flood;
+use crate::daemon::known::journal::Journal;
+use crate::daemon::known::lock::Lock;
+use crate::daemon::known::proof::Proof;
+use crate::feishu::connection::View;
+use crate::feishu::messages::{Content, Messages, Receiver};
 use crate::feishu::webhook::Webhook;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::route;
-use crate::store::{Card, CardEdit};
+use crate::store::{Card, CardEdit as KeptEdit};
 
 /// When an edit may follow a tap.
 pub(crate) const AFTER_REPLY: Duration = OVER_AFTER;
@@ -54,6 +65,25 @@ const MAX_QUEUED: usize = 16_384;
 /// Ended requests whose cards can be drawn again, for an undo or a late tap.
 const MAX_DECIDED: usize = 256;
 pub(crate) const MAX_FACES: u16 = 256;
+
+/// What cards are drawn from, and what sends and keeps them.
+pub(crate) struct Cards {
+    pub(crate) config: Arc<Config>,
+    pub(crate) journal: Journal,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) lock: Lock,
+    pub(crate) buttons: Buttons,
+    pub(crate) courier: Courier,
+    pub(crate) proof: Proof,
+    pub(crate) flood: Flood,
+    pub(crate) link: watch::Receiver<View>,
+}
+
+impl Cards {
+    pub(crate) fn now(&self) -> Millis {
+        self.journal.now()
+    }
+}
 
 pub(crate) struct Courier {
     way: Way,
@@ -73,8 +103,8 @@ pub(crate) enum Way {
         messages: Messages,
         receiver: Option<Receiver>,
     },
-    /// As a group's custom bot, which can only speak.
-    Webhook(Webhook),
+    /// As a group's custom bot, which can only speak; its buttons are links.
+    Webhook(Box<Webhook>, Option<Links>),
 }
 
 /// Where a card is to stand.
@@ -111,21 +141,29 @@ impl Courier {
     pub(crate) fn messages(&self) -> Option<&Messages> {
         match &self.way {
             Way::App { messages, .. } => Some(messages),
-            Way::Webhook(_) => None,
+            Way::Webhook(..) => None,
         }
     }
 
     pub(crate) fn receiver(&self) -> Option<&Receiver> {
         match &self.way {
             Way::App { receiver, .. } => receiver.as_ref(),
-            Way::Webhook(_) => None,
+            Way::Webhook(..) => None,
         }
     }
 
     pub(crate) fn webhook(&self) -> Option<&Webhook> {
         match &self.way {
             Way::App { .. } => None,
-            Way::Webhook(webhook) => Some(webhook),
+            Way::Webhook(webhook, _) => Some(webhook),
+        }
+    }
+
+    /// The links on the cards of a custom bot.
+    pub(crate) fn links(&self) -> Option<&Links> {
+        match &self.way {
+            Way::App { .. } | Way::Webhook(_, None) => None,
+            Way::Webhook(_, Some(links)) => Some(links),
         }
     }
 
@@ -310,7 +348,7 @@ impl Courier {
     }
 
     /// Goes on with what the last daemon left, the first of which counts most.
-    pub(crate) fn restore_faces(&self, first: Vec<CardEdit>) {
+    pub(crate) fn restore_faces(&self, first: Vec<KeptEdit>) {
         let mut book = self.lock();
         for edit in first.into_iter().rev() {
             book.remember(edit.message, None, edit.card.into());
@@ -393,84 +431,30 @@ impl Courier {
     }
 }
 
-async fn arrived(parts: &Parts, id: &RequestId, sent: Sent) {
-    let place = Place::Sent(sent.message_id.clone());
-    let ended = {
-        let mut book = parts.courier.lock();
-        let whole = book.whole.get(id).cloned();
-        let before = book.remove(id);
-        if let (Some(whole), Some(_)) = (whole, &before) {
-            book.whole.insert(id.clone(), whole);
-        }
-        match before {
-            // Stays until its edit is queued: it may be put right until then.
-            Some(ended @ Place::Ended(_)) => {
-                book.put(id, ended);
-                true
-            }
-            Some(Place::Held | Place::Unsent | Place::Sent(_)) => {
-                book.put(id, place);
-                if let Some(chat) = sent.chat_id.clone() {
-                    let thread = sent.thread.clone();
-                    book.stands
-                        .insert(id.clone(), route::Place { chat, thread });
-                }
-                false
-            }
-            // Ended and fully dealt with by a click that named its message.
-            None => false,
-        }
-    };
-    parts.courier.named.notify_waiters();
-    if let Some(chat) = sent.chat_id {
-        let (id, card) = (
-            id.clone(),
-            Card {
-                message: sent.message_id.clone(),
-                chat,
-            },
-        );
-        if let Err(why) = parts.store.run(move |db| db.card_sent(&id, &card)).await {
-            debug!("where a card is was not kept: {why}");
-        }
-    }
-    crate::daemon::terminals::watching::show_running(parts, id).await;
-    if ended {
-        let mut queued = None;
-        loop {
-            let face = parts.courier.lock().last_face(id, queued.as_ref());
-            let Some(face) = face else { break };
-            let message = sent.message_id.clone();
-            queue_edit(parts, message, face.clone(), Duration::ZERO).await;
-            queued = Some(face);
-        }
-        nameless::named(parts, id).await;
-    }
-}
-
 /// Keeps the edit on disk, then queues it: a restart loses no correction.
-pub(crate) async fn queue_edit(parts: &Parts, message: MessageId, face: Face, wait: Duration) {
-    let (id, text, now) = (message.clone(), face.kept, parts.now());
-    let kept = parts
+pub(crate) async fn queue_edit(cards: &Cards, message: MessageId, face: Face, wait: Duration) {
+    let (id, text, now) = (message.clone(), face.kept, cards.now());
+    let kept = cards
+        .journal
         .store
         .run(move |db| db.put_edit(&id, &text, now))
         .await;
-    parts.courier.edit(message, face.shown, kept.ok(), wait);
+    cards.courier.edit(message, face.shown, kept.ok(), wait);
 }
 
 /// A plain card or text for the owner that nobody answers; the message it is.
-pub(crate) async fn tell(parts: &Parts, content: Content, uuid: &str) -> Option<MessageId> {
-    if let Some(webhook) = parts.courier.webhook() {
-        if let Err(why) = webhook.say(&content, || parts.now() / 1_000).await {
+pub(crate) async fn tell(cards: &Cards, content: Content, uuid: &str) -> Option<MessageId> {
+    if let Some(webhook) = cards.courier.webhook() {
+        if let Err(why) = webhook.say(&content, || cards.now() / 1_000).await {
             warn!("a notice could not be sent: {why}");
         }
         return None;
     }
-    let (messages, receiver) = (parts.courier.messages()?, parts.courier.receiver()?);
+    let (messages, receiver) = (cards.courier.messages()?, cards.courier.receiver()?);
     let sent = match &content {
         Content::Card(card) => {
             let to = To::Receiver(receiver);
-            Box::pin(say(parts, messages, to, card, uuid)).await
+            Box::pin(say(cards, messages, to, card, uuid)).await
         }
         Content::Text(_) | Content::File(_) => messages.send(receiver, &content, uuid).await,
     };

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::daemon::cards::courier::Cards;
 use crate::daemon::cards::courier::{self, Drawn};
 use crate::daemon::cards::nameless;
 use crate::daemon::cards::under_way::OVER_AFTER;
-use crate::daemon::parts::Parts;
 use crate::feishu::connection::View;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
@@ -114,17 +114,17 @@ impl Shown {
 /// while Feishu is away, and once more when a connection was lost meanwhile.
 /// What is left at the end is on disk, for the next daemon.
 pub(crate) async fn run(
-    parts: Arc<Parts>,
+    cards: Arc<Cards>,
     mut queue: Edits,
     mut later: Later,
     stop: CancellationToken,
 ) {
-    let mut link = parts.link.clone();
+    let mut link = cards.link.clone();
     let mut last = Line::of(&link.borrow_and_update());
     let (mut new, mut repeats) = (JoinSet::new(), JoinSet::new());
     let mut shown = VecDeque::<Shown>::new();
     let slots = Arc::new(Semaphore::new(EDITS_AT_ONCE));
-    let over_at = || parts.courier.under_way.losses_over_at();
+    let over_at = || cards.courier.under_way.losses_over_at();
     loop {
         let stays = shown.front().map(|shown| shown.at + STAYS_AFTER);
         let due = later.due(Instant::now());
@@ -134,24 +134,24 @@ pub(crate) async fn run(
             Some(done) = repeats.join_next(), if !repeats.is_empty() => done.ok().flatten(),
             edit = queue.0.recv(), if new.len() < MAX_WAITING_EDITS => {
                 let Some(edit) = edit else { break };
-                new.spawn(carry_out(Arc::clone(&parts), edit, Arc::clone(&slots)));
+                new.spawn(carry_out(Arc::clone(&cards), edit, Arc::clone(&slots)));
                 None
             }
             () = at(due), if repeats.len() < REPEATS_AT_ONCE => {
                 if let Some(edit) = later.next(Instant::now()) {
-                    repeats.spawn(repeat(Arc::clone(&parts), edit, Arc::clone(&slots)));
+                    repeats.spawn(repeat(Arc::clone(&cards), edit, Arc::clone(&slots)));
                 }
                 None
             }
             () = at(stays) => {
                 if let Some(oldest) = shown.pop_front() {
-                    strike_off(&parts.store, &oldest.edit);
+                    strike_off(&cards.journal.store, &oldest.edit);
                 }
                 None
             }
             Ok(()) = link.changed() => {
                 if let Some(since) = last.lost(&link.borrow_and_update()) {
-                    parts.courier.under_way.line_lost();
+                    cards.courier.under_way.line_lost();
                     let sure = shown.partition_point(|shown| shown.at + OVER_AFTER < since);
                     for unsure in shown.split_off(sure) {
                         later.put(unsure.edit, over_at());
@@ -161,31 +161,31 @@ pub(crate) async fn run(
             }
         };
         let Some(done) = done else { continue };
-        note_made(&parts.store, &done.edit);
+        note_made(&cards.journal.store, &done.edit);
         match done.next(over_at()) {
             Next::Again => later.put(done.edit, over_at().max(done.at + OVER_AFTER)),
-            Next::StrikeOff => strike_off(&parts.store, &done.edit),
+            Next::StrikeOff => strike_off(&cards.journal.store, &done.edit),
             Next::Keep => shown.push_back(done),
         }
         if shown.len() > MAX_SHOWN
             && let Some(oldest) = shown.pop_front()
         {
-            strike_off(&parts.store, &oldest.edit);
+            strike_off(&cards.journal.store, &oldest.edit);
         }
     }
 }
 
 /// What the last daemon left to do, and the faces its cards should have.
-pub(crate) async fn left_by_the_last(parts: &Parts) -> Later {
+pub(crate) async fn left_by_the_last(cards: &Cards) -> Later {
     let mut later = Later::default();
-    let kept = parts.store.run(|db| {
+    let kept = cards.journal.store.run(|db| {
         let faces = db.first_edits(courier::MAX_FACES)?;
         Ok((db.edits()?, faces))
     });
     match kept.await {
         Ok((left, faces)) => {
-            parts.courier.restore_faces(faces);
-            let over_at = parts.courier.under_way.losses_over_at();
+            cards.courier.restore_faces(faces);
+            let over_at = cards.courier.under_way.losses_over_at();
             let left = left.into_iter();
             left.filter(|edit| !nameless::is_stand_in(&edit.message))
                 .for_each(|edit| later.put(edit, over_at));
@@ -233,19 +233,24 @@ impl Line {
 }
 
 /// Makes an edit that was put off, unless a newer one has taken its place.
-async fn repeat(parts: Arc<Parts>, left: LeftEdit, slots: Arc<Semaphore>) -> Option<Shown> {
+async fn repeat(cards: Arc<Cards>, left: LeftEdit, slots: Arc<Semaphore>) -> Option<Shown> {
     let card = loop {
         let (message, version) = (left.message.clone(), left.version);
-        match parts.store.run(move |db| db.edit(&message, version)).await {
+        match cards
+            .journal
+            .store
+            .run(move |db| db.edit(&message, version))
+            .await
+        {
             Ok(card) => break card?,
             Err(StoreError::Closed) => return None,
             Err(why) => debug!("a card is corrected later: {why}"),
         }
         tokio::time::sleep(RETRY_FIRST).await;
     };
-    let tapped = parts.courier.under_way.over_at(&left.message);
+    let tapped = cards.courier.under_way.over_at(&left.message);
     // What people saw of it, while that is known; the disk has less.
-    let shown = parts.courier.face(&left.message);
+    let shown = cards.courier.face(&left.message);
     let edit = Edit {
         card: shown.unwrap_or_else(|| card.into()),
         not_before: tapped.unwrap_or_else(Instant::now),
@@ -257,28 +262,28 @@ async fn repeat(parts: Arc<Parts>, left: LeftEdit, slots: Arc<Semaphore>) -> Opt
         bare: false,
         soon: false,
     };
-    carry_out(parts, edit, slots).await
+    carry_out(cards, edit, slots).await
 }
 
 /// Makes an edit, however long that takes.
-async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> Option<Shown> {
+async fn carry_out(cards: Arc<Cards>, mut edit: Edit, slots: Arc<Semaphore>) -> Option<Shown> {
     loop {
-        wait_for_turn(&parts, &edit).await;
-        let messages = parts.courier.messages()?;
+        wait_for_turn(&cards, &edit).await;
+        let messages = cards.courier.messages()?;
         let slot = slots.acquire().await;
-        let turn = parts.courier.patching.turn(&edit.message).await;
+        let turn = cards.courier.patching.turn(&edit.message).await;
         let is_late = edit.soon && edit.not_before.elapsed() > SOON;
-        if is_late || is_outdated(&parts.store, &edit).await {
+        if is_late || is_outdated(&cards.journal.store, &edit).await {
             return None;
         }
         let began = Instant::now();
         // Thousands may wait up to here.
-        let card = courier::laid_out_text(&parts, &edit.card);
+        let card = courier::laid_out_text(&cards, &edit.card);
         let patched = Box::pin(messages.patch(&edit.message, Arc::clone(&card))).await;
         drop((turn, slot));
         match patched {
             Ok(()) => {
-                parts.proof.took(&parts.store, &card);
+                cards.proof.took(&cards.journal.store, &card);
                 return Some(Shown {
                     edit: edit.left(1)?,
                     began,
@@ -301,15 +306,15 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
                 edit.hiccups += 1;
                 edit.not_before = Instant::now() + RETRY_FIRST;
             }
-            Err(why) if courier::is_layout(&why) && is_plainer(&parts, &mut edit) => {
-                Box::pin(courier::needed(&parts, Need::Plain, &why)).await;
+            Err(why) if courier::is_layout(&why) && is_plainer(&cards, &mut edit) => {
+                Box::pin(courier::needed(&cards, Need::Plain, &why)).await;
             }
-            Err(why @ ApiError::Content { .. }) if is_barer(&parts, &mut edit).await => {
+            Err(why @ ApiError::Content { .. }) if is_barer(&cards, &mut edit).await => {
                 debug!("a card is corrected without its content: {why}");
             }
             Err(why) => {
                 warn!("a card could not be corrected: {why}");
-                strike_off(&parts.store, &edit.left(0)?);
+                strike_off(&cards.journal.store, &edit.left(0)?);
                 return None;
             }
         }
@@ -317,11 +322,11 @@ async fn carry_out(parts: Arc<Parts>, mut edit: Edit, slots: Arc<Semaphore>) -> 
 }
 
 /// Lays the card out in the plainest way; false if it is already.
-fn is_plainer(parts: &Parts, edit: &mut Edit) -> bool {
+fn is_plainer(cards: &Cards, edit: &mut Edit) -> bool {
     let Ok(card) = serde_json::from_str(&edit.card) else {
         return false;
     };
-    let plain: Drawn = courier::plain(parts, &card).to_string().into();
+    let plain: Drawn = courier::plain(cards, &card).to_string().into();
     let is_new = plain != edit.card;
     edit.card = plain;
     is_new
@@ -329,12 +334,16 @@ fn is_plainer(parts: &Parts, edit: &mut Edit) -> bool {
 
 /// Shows what the disk has of the card, where nothing of the input stands;
 /// false if that was tried.
-async fn is_barer(parts: &Parts, edit: &mut Edit) -> bool {
+async fn is_barer(cards: &Cards, edit: &mut Edit) -> bool {
     let Some(version) = edit.version.filter(|_| !edit.bare) else {
         return false;
     };
     let message = edit.message.clone();
-    let kept = parts.store.run(move |db| db.edit(&message, version)).await;
+    let kept = cards
+        .journal
+        .store
+        .run(move |db| db.edit(&message, version))
+        .await;
     let Ok(Some(kept)) = kept else {
         return false;
     };
@@ -345,8 +354,8 @@ async fn is_barer(parts: &Parts, edit: &mut Edit) -> bool {
 }
 
 /// Until it is time, or, for one that failed, until Feishu is back.
-async fn wait_for_turn(parts: &Parts, edit: &Edit) {
-    let mut link = parts.link.clone();
+async fn wait_for_turn(cards: &Cards, edit: &Edit) {
+    let mut link = cards.link.clone();
     let connects = link.borrow().counts.connects;
     let back = async {
         let up = link.wait_for(|view| view.counts.connects > connects);

@@ -12,9 +12,9 @@ use tracing::{debug, warn};
 use crate::approvals::request::Request;
 use crate::clock::Millis;
 use crate::daemon::cards::courier;
+use crate::daemon::cards::courier::Cards;
 use crate::daemon::cards::courier::{Drawn, Face};
 use crate::daemon::cards::edits;
-use crate::daemon::parts::Parts;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::questions::script::Wishes;
@@ -46,29 +46,29 @@ pub(crate) fn is_stand_in(message: &MessageId) -> bool {
 }
 
 /// Feishu has named the message, and its edit is kept under that name.
-pub(crate) async fn named(parts: &Parts, id: &RequestId) {
+pub(crate) async fn named(cards: &Cards, id: &RequestId) {
     if let Ok(message) = MessageId::parse(&uuid(id)) {
-        strike_off(parts, message).await;
+        strike_off(cards, message).await;
     }
 }
 
 /// Asks for missing names until stopped, one card after the other.
-pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+pub(crate) async fn run(cards: Arc<Cards>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(EVERY) => {}
         }
-        let kept = parts.store.run(|db| db.edits_of(PREFIX)).await;
+        let kept = cards.journal.store.run(|db| db.edits_of(PREFIX)).await;
         for edit in kept.unwrap_or_default() {
-            let age = parts.now() - edit.at;
+            let age = cards.now() - edit.at;
             // The sending itself may be under way and bring the name.
             if (0..FRESH).contains(&age) {
                 continue;
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                found = find(&parts, edit, age) => if found.is_break() { break },
+                found = find(&cards, edit, age) => if found.is_break() { break },
             }
         }
     }
@@ -76,11 +76,11 @@ pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
 
 /// Learns the name and edits. Where the first sending never arrived, this one
 /// does, with the ending on it. Breaks while Feishu is away.
-async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
+async fn find(cards: &Cards, edit: CardEdit, age: Millis) -> ControlFlow<()> {
     let id = edit.message.as_str().strip_prefix(PREFIX);
     let id = id.and_then(|id| RequestId::parse(id).ok());
     let kept: Drawn = edit.card.as_str().into();
-    let shown = id.as_ref().and_then(|id| parts.courier.face_to_come(id));
+    let shown = id.as_ref().and_then(|id| cards.courier.face_to_come(id));
     let face = Face {
         shown: shown.unwrap_or_else(|| Arc::clone(&kept)),
         kept,
@@ -89,8 +89,8 @@ async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
     if let Some(id) = id
         && let Some(card) = card
         && age < KNOWN_FOR
-        && let Some(receiver) = parts.courier.receiver()
-        && let Some(messages) = parts.courier.messages()
+        && let Some(receiver) = cards.courier.receiver()
+        && let Some(messages) = cards.courier.messages()
     {
         let content = Content::Card(card);
         match messages.send(receiver, &content, &uuid(&id)).await {
@@ -98,12 +98,12 @@ async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
                 let message = sent.message_id.clone();
                 if let Some(chat) = sent.chat_id {
                     let card = Card { message, chat };
-                    let noted = parts.store.run(move |db| db.card_sent(&id, &card));
+                    let noted = cards.journal.store.run(move |db| db.card_sent(&id, &card));
                     if let Err(why) = noted.await {
                         debug!("where a card is was not kept: {why}");
                     }
                 }
-                courier::queue_edit(parts, sent.message_id, face, courier::AFTER_REPLY).await;
+                courier::queue_edit(cards, sent.message_id, face, courier::AFTER_REPLY).await;
             }
             Err(why) if edits::may_pass(&why) => {
                 debug!("a card is looked for again later: {why}");
@@ -112,12 +112,17 @@ async fn find(parts: &Parts, edit: CardEdit, age: Millis) -> ControlFlow<()> {
             Err(why) => warn!("a card stays as it is: {why}"),
         }
     }
-    strike_off(parts, edit.message).await;
+    strike_off(cards, edit.message).await;
     ControlFlow::Continue(())
 }
 
-async fn strike_off(parts: &Parts, message: MessageId) {
-    if let Err(why) = parts.store.run(move |db| db.drop_edit(&message)).await {
+async fn strike_off(cards: &Cards, message: MessageId) {
+    if let Err(why) = cards
+        .journal
+        .store
+        .run(move |db| db.drop_edit(&message))
+        .await
+    {
         debug!("an edit under a stand-in was not struck off: {why}");
     }
 }

@@ -9,8 +9,7 @@ use tracing::warn;
 use crate::approvals::outcome::{Deed, Outcome, Refusal};
 use crate::approvals::request::Request;
 use crate::cards::sure::once_more;
-use crate::daemon::cards::courier::{self, Face};
-use crate::daemon::parts::Parts;
+use crate::daemon::cards::courier::{self, Cards, Face};
 use crate::feishu::event::Click;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
@@ -22,10 +21,10 @@ const ASK: &str = "ask";
 const SURE: &str = "sure";
 
 /// A button's value, changed so that its tap only asks.
-pub(crate) fn asking(parts: &Parts, value: &Value) -> Value {
+pub(crate) fn asking(cards: &Cards, value: &Value) -> Value {
     let mut value = value.clone();
     value[ASK] = json!(true);
-    parts.sealer.seal(value)
+    cards.buttons.seal(value)
 }
 
 /// Whether a sealed value only asks.
@@ -39,27 +38,27 @@ pub(crate) fn is_sure(value: &Value) -> bool {
 }
 
 /// Sends the card that asks, as a reply to the one that was tapped.
-pub(crate) fn ask(parts: &Arc<Parts>, click: &Click, request: Arc<Request>, sent: bool) -> Outcome {
+pub(crate) fn ask(cards: &Arc<Cards>, click: &Click, request: Arc<Request>, sent: bool) -> Outcome {
     let Some(message) = click.message.clone() else {
         return Refusal::Invalid.into();
     };
-    let (parts, value) = (Arc::clone(parts), click.value.clone());
-    parts.courier.asking();
+    let (cards, value) = (Arc::clone(cards), click.value.clone());
+    cards.courier.asking();
     tokio::spawn(async move {
-        let asked = send(&parts, &message, &request, &value, sent).await;
-        parts.courier.asked();
+        let asked = send(&cards, &message, &request, &value, sent).await;
+        cards.courier.asked();
         if let Err(why) = asked {
             warn!(request = %request.id, "the question about a button could not be sent: {why}");
-            let content = Content::Text(need::NOT_ASKED.get(parts.config.lang).to_owned());
+            let content = Content::Text(need::NOT_ASKED.get(cards.config.lang).to_owned());
             let uuid = format!("unasked-{}", request.id);
-            courier::tell(&parts, content, &uuid).await;
+            courier::tell(&cards, content, &uuid).await;
         }
     });
     Deed::AskedOnceMore.into()
 }
 
 async fn send(
-    parts: &Parts,
+    cards: &Cards,
     tapped: &MessageId,
     request: &Request,
     value: &Value,
@@ -70,12 +69,12 @@ async fn send(
         map.shift_remove(ASK);
     }
     sure[SURE] = json!(true);
-    let sure = parts.sealer.seal(sure);
-    let first = courier::redrawn(parts, request, sent).await;
-    let card = once_more(&first, value, sure, parts.config.lang);
+    let sure = cards.buttons.seal(sure);
+    let first = courier::redrawn(cards, request, sent).await;
+    let card = once_more(&first, value, sure, cards.config.lang);
     let card = card.ok_or("nothing on its card asks that")?;
-    let messages = parts.courier.messages().ok_or("there is no app")?;
-    let place = parts.courier.place_of(&request.id);
+    let messages = cards.courier.messages().ok_or("there is no app")?;
+    let place = cards.courier.place_of(&request.id);
     let in_thread = place.as_ref().is_some_and(|place| place.thread.is_some());
     let chat = place.as_ref().map(|place| &place.chat);
     let wanted = [&value["action"], &value["tap"]].map(|part| part.as_str().unwrap_or_default());
@@ -85,19 +84,19 @@ async fn send(
         .await
         .map_err(|why| why.to_string())?;
     let message = sent.message_id;
-    if parts.courier.asked_by(&request.id, &message) && parts.desk.find(&request.id).is_some() {
+    if cards.courier.asked_by(&request.id, &message) && cards.desk.find(&request.id).is_some() {
         return Ok(());
     }
     // It ended while the question was on its way.
-    if let Some(card) = courier::decided_card(parts, &request.id) {
-        courier::queue_edit(parts, message, card.into(), courier::AFTER_REPLY).await;
+    if let Some(card) = courier::decided_card(cards, &request.id) {
+        courier::queue_edit(cards, message, card.into(), courier::AFTER_REPLY).await;
     }
     Ok(())
 }
 
 /// Makes the cards that asked about a request true, now that it has ended.
-pub(crate) async fn close(parts: &Parts, request: &RequestId, face: &Face) {
-    for message in parts.courier.take_asking(request) {
-        courier::queue_edit(parts, message, face.clone(), courier::AFTER_REPLY).await;
+pub(crate) async fn close(cards: &Cards, request: &RequestId, face: &Face) {
+    for message in cards.courier.take_asking(request) {
+        courier::queue_edit(cards, message, face.clone(), courier::AFTER_REPLY).await;
     }
 }

@@ -10,11 +10,11 @@ use crate::approvals::desk::{Claim, Delivery};
 use crate::approvals::outcome::{Carried, Outcome, Refusal};
 use crate::approvals::request::{Agent, Ending, Operator, Reach};
 use crate::approvals::{Settled, Unclaimed, record};
-use crate::daemon::cards::courier::{self, AFTER_REPLY, Face};
+use crate::daemon::cards::courier::{self, AFTER_REPLY, CardEdit, Face};
 use crate::daemon::cards::sure;
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::verdict;
-use crate::daemon::known::journal::{self, CardEdit};
+use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::terminals::watching;
 use crate::feishu::event::Click;
@@ -38,7 +38,7 @@ pub(crate) async fn claim(
     {
         return Err(locked);
     }
-    if let Some(since) = watching::left(parts, id).await {
+    if let Some(since) = watching::left(&parts.terminals, id).await {
         let stops = matches!(
             action,
             Choice::Deny {
@@ -136,7 +136,14 @@ pub(crate) async fn settle(
         message,
         face: face.clone(),
     });
-    let version = match journal::settle(parts, &settled, event, edit.as_ref()).await {
+    let version = match journal::settle(
+        &parts.journal,
+        &settled,
+        event,
+        edit.as_ref().map(CardEdit::kept),
+    )
+    .await
+    {
         Ok(version) => version,
         Err(why) => {
             warn!("a decision was recorded before: {why}");

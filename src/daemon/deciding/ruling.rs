@@ -107,7 +107,7 @@ fn taken(parts: &Parts, click: &Click, outcome: &Outcome, face: &Face) -> Option
         let previews = parts.config.previews;
         let kept = shown.as_ref().map(|_| previews.of_json(&face.kept));
         let kept = reply_json(&Toast::of(outcome), kept.as_deref(), parts.config.lang);
-        journal::answered(parts, click.head.event_id.as_ref(), kept);
+        journal::answered(&parts.journal, click.head.event_id.as_ref(), kept);
     }
     shown
 }

@@ -24,7 +24,11 @@ pub(crate) async fn undo(
         return Refusal::Invalid.into();
     }
     let request = id.clone();
-    let listed = parts.store.run(move |db| db.rules_left_by(&request)).await;
+    let listed = parts
+        .journal
+        .store
+        .run(move |db| db.rules_left_by(&request))
+        .await;
     let rules: Vec<_> = match listed {
         Ok(rules) => rules
             .into_iter()
@@ -42,6 +46,7 @@ pub(crate) async fn undo(
     }
     let (request, at) = (id.clone(), parts.now());
     if let Err(why) = parts
+        .journal
         .store
         .run(move |db| db.mark_undone(&request, at))
         .await
@@ -49,7 +54,7 @@ pub(crate) async fn undo(
         warn!("an undo was not written down: {why}");
     }
     let outcome = Outcome::Undone;
-    crate::daemon::known::journal::happened(parts, &outcome, id, by.id.as_str()).await;
+    crate::daemon::known::journal::happened(&parts.journal, &outcome, id, by.id.as_str()).await;
     let face = redraw(parts, id);
     // The decision's own edit may still be on its way; this one comes after it.
     if let (Some(message), Some(face)) = (message, &face) {
@@ -68,7 +73,12 @@ pub(crate) async fn remove(parts: &Parts, rules: Vec<ListedRule>) -> Result<(), 
             .map_err(|_| verdict::UNREACHABLE)?
             .map_err(|why| why.text())?;
         let number = rule.number;
-        if let Err(why) = parts.store.run(move |db| db.rule_undone(number, at)).await {
+        if let Err(why) = parts
+            .journal
+            .store
+            .run(move |db| db.rule_undone(number, at))
+            .await
+        {
             warn!("an undone rule is still listed: {why}");
         }
     }

@@ -87,7 +87,7 @@ pub(crate) async fn leave_rules(
             at: parts.now(),
         })
         .collect();
-    let kept = parts.store.run(move |db| {
+    let kept = parts.journal.store.run(move |db| {
         for rule in &left {
             db.rule_left(rule)?;
         }

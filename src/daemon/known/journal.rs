@@ -12,22 +12,40 @@ use crate::approvals::request::{Agent, Digest, Ending, Reach, Request};
 use crate::approvals::token::TokenHash;
 use crate::approvals::{Correction, Settled, record};
 use crate::cards::gist;
-use crate::clock::Millis;
-use crate::daemon::cards::courier::Face;
+use crate::clock::{Clock, Millis};
 use crate::daemon::known::refused::Strangers;
-use crate::daemon::parts::Parts;
-use crate::daemon::terminals::mailboxes::speak::Spoken;
-use crate::daemon::terminals::watching;
 use crate::ids::{EventId, MessageId, RequestId};
 use crate::rules::Rule;
 use crate::sessions::questions::script;
-use crate::store::{About, Entry, Pending, Settlement, StoreError, Subject};
+use crate::store::{About, Entry, Pending, Settlement, Store, StoreError, Subject};
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::secrets;
 
+/// The store and the time it writes by.
+#[derive(Clone)]
+pub(crate) struct Journal {
+    pub(crate) store: Store,
+    clock: Clock,
+    pub(crate) refused: Arc<Strangers>,
+}
+
+impl Journal {
+    pub(crate) fn new(store: Store, clock: Clock) -> Self {
+        Self {
+            store,
+            clock,
+            refused: Arc::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.clock.now()
+    }
+}
+
 /// Keeps a new request. A store that cannot write does not stop a decision;
 /// only a restart would lose the request.
-pub(crate) async fn keep(parts: &Parts, request: &Request, token: TokenHash) {
+pub(crate) async fn keep(journal: &Journal, request: &Request, token: TokenHash) {
     let pending = Pending {
         id: request.id.clone(),
         token_hash: Some(token.to_bytes()),
@@ -37,29 +55,22 @@ pub(crate) async fn keep(parts: &Parts, request: &Request, token: TokenHash) {
         deadline: request.deadline,
         request: record::request_text(request),
     };
-    if let Err(why) = parts.store.run(move |db| db.save_pending(&pending)).await {
+    if let Err(why) = journal.store.run(move |db| db.save_pending(&pending)).await {
         warn!("a request was not kept, a restart would lose it: {why}");
     }
-}
-
-/// The edit that makes a card true, kept together with the ending it shows.
-pub(crate) struct CardEdit {
-    pub(crate) message: MessageId,
-    pub(crate) face: Face,
 }
 
 /// Writes an ending down, and the edit of its card with it, in one go. Returns
 /// the edit's version; `Err` when the store knows that the request had ended.
 pub(crate) async fn settle(
-    parts: &Parts,
+    journal: &Journal,
     settled: &Settled,
     event: Option<EventId>,
-    edit: Option<&CardEdit>,
+    edit: Option<(MessageId, Arc<str>)>,
 ) -> Result<Option<i64>, StoreError> {
     let settlement = settlement(settled, event);
-    let edit = edit.map(|edit| (edit.message.clone(), Arc::clone(&edit.face.kept)));
     let at = settled.at;
-    let written = parts.store.run(move |db| {
+    let written = journal.store.run(move |db| {
         db.atomically(|db| {
             db.settle(&settlement)?;
             edit.map(|(message, card)| db.put_edit(&message, &card, at))
@@ -157,9 +168,9 @@ pub(crate) struct Remembered {
     pub(crate) token: Option<TokenHash>,
 }
 
-pub(crate) async fn remembered(parts: &Parts, id: &RequestId) -> Option<Remembered> {
+pub(crate) async fn remembered(journal: &Journal, id: &RequestId) -> Option<Remembered> {
     let id = id.clone();
-    let row = parts.store.run(move |db| db.settled(&id)).await.ok()??;
+    let row = journal.store.run(move |db| db.settled(&id)).await.ok()??;
     let value: Value = serde_json::from_str(&row.ending).ok()?;
     Some(Remembered {
         ending: record::read_ending(&value)?,
@@ -171,8 +182,8 @@ pub(crate) async fn remembered(parts: &Parts, id: &RequestId) -> Option<Remember
 }
 
 /// What was pending when the last daemon stopped.
-pub(crate) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
-    let rows = match parts.store.run(crate::store::Db::pending_all).await {
+pub(crate) async fn pending(journal: &Journal) -> Vec<(Pending, Request)> {
+    let rows = match journal.store.run(crate::store::Db::pending_all).await {
         Ok(rows) => rows,
         Err(why) => {
             warn!("what was pending before cannot be read: {why}");
@@ -185,20 +196,20 @@ pub(crate) async fn pending(parts: &Parts) -> Vec<(Pending, Request)> {
         let Some(mut request) = value.as_ref().and_then(record::read_request) else {
             continue;
         };
-        if request.pull_back_to(parts.now()) {
+        if request.pull_back_to(journal.now()) {
             moved.push(request.clone());
         }
         pending.push((row, request));
     }
     if !moved.is_empty() {
-        keep_new_times(parts, moved).await;
+        keep_new_times(journal, moved).await;
     }
     pending
 }
 
 /// Without this, each start would wait for them again.
-async fn keep_new_times(parts: &Parts, moved: Vec<Request>) {
-    let kept = parts.store.run(move |db| {
+async fn keep_new_times(journal: &Journal, moved: Vec<Request>) {
+    let kept = journal.store.run(move |db| {
         moved.iter().try_for_each(|request| {
             let text = record::request_text(request);
             db.move_pending(&request.id, request.asked_at, request.deadline, &text)
@@ -212,18 +223,18 @@ async fn keep_new_times(parts: &Parts, moved: Vec<Request>) {
 /// Keeps what was answered to a tap that had an effect, without the input of
 /// the tool. The effect itself was written down before, so the person need not
 /// wait for this.
-pub(crate) fn answered(parts: &Parts, event: Option<&EventId>, answer: Vec<u8>) {
+pub(crate) fn answered(journal: &Journal, event: Option<&EventId>, answer: Vec<u8>) {
     let Some(event) = event.cloned() else { return };
-    let now = parts.now();
-    parts.store.later("an answer", move |db| {
+    let now = journal.now();
+    journal.store.later("an answer", move |db| {
         db.remember_answer(&event, &answer, now)
     });
 }
 
 /// What was answered to this event before, also before a restart.
-pub(crate) async fn answer(parts: &Parts, event: Option<&EventId>) -> Option<Vec<u8>> {
+pub(crate) async fn answer(journal: &Journal, event: Option<&EventId>) -> Option<Vec<u8>> {
     let event = event?.clone();
-    let kept = parts.store.run(move |db| db.answer(&event)).await;
+    let kept = journal.store.run(move |db| db.answer(&event)).await;
     kept.ok().flatten()
 }
 
@@ -233,9 +244,9 @@ const WRITTEN_LOOKS: u32 = 25;
 
 /// Puts an ending right that was written down before; where its card is. One
 /// that was not untrue, only unfinished, is completed.
-pub(crate) async fn correct(parts: &Parts, correction: &Correction) -> Option<MessageId> {
+pub(crate) async fn correct(journal: &Journal, correction: &Correction) -> Option<MessageId> {
     let (id, ending) = (correction.id.clone(), &correction.ending);
-    let word = if watching::is_untrue(ending) {
+    let word = if is_untrue(ending) {
         "corrected"
     } else {
         "completed"
@@ -244,12 +255,12 @@ pub(crate) async fn correct(parts: &Parts, correction: &Correction) -> Option<Me
     let entry = Entry {
         request: Some(id.to_string()),
         detail: Some(ending["ran"].clone()),
-        ..bare(parts.now(), word, "terminal")
+        ..bare(journal.now(), word, "terminal")
     };
     let text = ending.to_string();
     for _ in 0..WRITTEN_LOOKS {
         let (id, text, entry) = (id.clone(), text.clone(), entry.clone());
-        let kept = parts
+        let kept = journal
             .store
             .run(move |db| db.correct(&id, (kind, &text), &entry));
         match kept.await {
@@ -265,38 +276,47 @@ pub(crate) async fn correct(parts: &Parts, correction: &Correction) -> Option<Me
     None
 }
 
+/// Whether an ending says what did not happen, and not only less than all.
+fn is_untrue(ending: &Ending) -> bool {
+    let Ending::Ran(ran) = ending else {
+        return false;
+    };
+    let told_before = ran.since.is_some() && ran.took.is_some();
+    ran.corrects.is_some() && !told_before
+}
+
 /// Something of Feishu's worth the audit that ended no request.
-pub(crate) async fn happened(parts: &Parts, outcome: &Outcome, request: &RequestId, by: &str) {
+pub(crate) async fn happened(journal: &Journal, outcome: &Outcome, request: &RequestId, by: &str) {
     let Some(kind) = outcome.word() else { return };
     let entry = Entry {
         operator: Some(by.to_owned()),
         request: Some(request.to_string()),
-        ..bare(parts.now(), kind, "feishu")
+        ..bare(journal.now(), kind, "feishu")
     };
-    append(parts, entry).await;
+    append(journal, entry).await;
 }
 
 /// Something that was told and did not come about.
-pub(crate) async fn missed(parts: &Parts, kind: &str, request: &RequestId) {
+pub(crate) async fn missed(journal: &Journal, kind: &str, request: &RequestId) {
     let entry = Entry {
         request: Some(request.to_string()),
-        ..bare(parts.now(), kind, "terminal")
+        ..bare(journal.now(), kind, "terminal")
     };
-    append(parts, entry).await;
+    append(journal, entry).await;
 }
 
 /// A tap or a message of somebody who may not: the first has a line of its own,
 /// the rest are summed up, or whoever is refused could fill the audit.
 pub(crate) async fn turned_away(
-    parts: &Parts,
+    journal: &Journal,
     why: &Refusal,
     request: Option<&RequestId>,
     by: Option<&str>,
     event: Option<&EventId>,
 ) {
     let Some(kind) = why.word() else { return };
-    for line in lines(&parts.strangers, kind, request, by, event, parts.now()) {
-        append(parts, line).await;
+    for line in lines(&journal.refused, kind, request, by, event, journal.now()) {
+        append(journal, line).await;
     }
 }
 
@@ -319,9 +339,9 @@ fn lines(
 }
 
 /// Writes down what was only counted; all of it before a stop.
-pub(crate) async fn sum_up(parts: &Parts, stopping: bool) {
-    for line in sums(&parts.strangers, parts.now(), stopping) {
-        append(parts, line).await;
+pub(crate) async fn sum_up(journal: &Journal, stopping: bool) {
+    for line in sums(&journal.refused, journal.now(), stopping) {
+        append(journal, line).await;
     }
 }
 
@@ -338,43 +358,43 @@ fn sums(strangers: &Strangers, now: Millis, stopping: bool) -> Vec<Entry> {
 /// Words that a person put into a session in a terminal, and what became of
 /// them. Credentials in them are masked as on a card.
 pub(crate) async fn spoken(
-    parts: &Parts,
+    journal: &Journal,
     by: Option<&str>,
     about: &About,
     words: &str,
-    became: Spoken,
+    became: &str,
 ) {
     let shown = escape::excerpt(words, 0..words.len(), &secrets::find(words));
     let entry = Entry {
         operator: by.map(str::to_owned),
         session: Some(about.session.to_string()),
-        decision: Some(became.as_str().to_owned()),
+        decision: Some(became.to_owned()),
         detail: Some(json!({"words": shown, "project": about.project})),
-        ..bare(parts.now(), "spoken", "feishu")
+        ..bare(journal.now(), "spoken", "feishu")
     };
-    append(parts, entry).await;
+    append(journal, entry).await;
 }
 
 /// Something a person did to nod itself: an id of Feishu's, or `None` for a
 /// command on this machine.
-pub(crate) async fn noted(parts: &Parts, kind: &str, by: Option<&str>) {
+pub(crate) async fn noted(journal: &Journal, kind: &str, by: Option<&str>) {
     let source = by.map_or("terminal", |_| "feishu");
     let entry = Entry {
         operator: by.map(str::to_owned),
-        ..bare(parts.now(), kind, source)
+        ..bare(journal.now(), kind, source)
     };
-    append(parts, entry).await;
+    append(journal, entry).await;
 }
 
 /// A session that a person began: where, and with which words.
-pub(crate) async fn began(parts: &Parts, by: Option<&str>, project: &Path, words: &str) {
+pub(crate) async fn began(journal: &Journal, by: Option<&str>, project: &Path, words: &str) {
     let source = by.map_or("terminal", |_| "feishu");
     let entry = Entry {
         operator: by.map(str::to_owned),
         detail: Some(json!({"project": project, "what": one_line(words)})),
-        ..bare(parts.now(), "session_started", source)
+        ..bare(journal.now(), "session_started", source)
     };
-    append(parts, entry).await;
+    append(journal, entry).await;
 }
 
 /// Enough to know the words again.
@@ -409,16 +429,16 @@ fn bare(at: Millis, kind: &str, source: &str) -> Entry {
     }
 }
 
-async fn append(parts: &Parts, entry: Entry) {
-    if let Err(why) = parts.store.run(move |db| db.append_audit(&entry)).await {
+async fn append(journal: &Journal, entry: Entry) {
+    if let Err(why) = journal.store.run(move |db| db.append_audit(&entry)).await {
         debug!("an audit line was not written: {why}");
     }
 }
 
 /// How often this very call was denied before.
-pub(crate) async fn denied_before(parts: &Parts, request: &Request) -> u32 {
+pub(crate) async fn denied_before(journal: &Journal, request: &Request) -> u32 {
     let digest = request.digest.hex();
-    let denied = parts
+    let denied = journal
         .store
         .run(move |db| db.times_ended(&digest, "deny"))
         .await

@@ -2,13 +2,11 @@
 //! `/lock` in the chat, opened only by a command here; survives a restart.
 //! Locked when nobody knows.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::{info, warn};
 
 use crate::approvals::outcome::Refusal;
-use crate::daemon::cards::courier;
-use crate::daemon::known::journal;
-use crate::daemon::parts::Parts;
+use crate::daemon::known::journal::{self, Journal};
 use crate::store::{LOCKED as KEY, NOBODY_KNOWS, Store};
 use crate::text::Text;
 use crate::wording::{LOCKED, LOCKED_UNSURE};
@@ -97,24 +95,24 @@ impl Lock {
 }
 
 /// Locks or unlocks, and writes down who did: an id of Feishu's, or `None` for
-/// a command on this machine.
-pub(crate) async fn set(parts: &Arc<Parts>, closed: bool, by: Option<&str>) {
+/// a command on this machine. Whether it changed anything.
+pub(crate) async fn set(lock: &Lock, journal: &Journal, closed: bool, by: Option<&str>) -> bool {
     let (is, value, word) = if closed {
         (Is::Closed, "yes", "locked")
     } else {
         (Is::Open, "no", "unlocked")
     };
-    let before = parts.lock.set(is);
-    let kept = parts.store.run(move |db| db.set_meta(KEY, value)).await;
+    let before = lock.set(is);
+    let kept = journal.store.run(move |db| db.set_meta(KEY, value)).await;
     if let Err(why) = &kept {
         warn!("a restart would forget that nod is {word}: {why}");
     }
-    parts.lock.lock().kept = kept.is_ok();
+    lock.lock().kept = kept.is_ok();
     if before != is {
         info!("remote approval is {word}");
-        journal::noted(parts, word, by).await;
-        tokio::spawn(courier::redraw_waiting(Arc::clone(parts)));
+        journal::noted(journal, word, by).await;
     }
+    before != is
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::approvals::request::RealPath;
 use crate::claude::settings_file;
 use crate::config::Config;
 use crate::files;
+use crate::ids::MachineId;
 use crate::rules::path;
 
 /// More levels than any project has between its start directory and its root.
@@ -27,6 +28,14 @@ const LOOK_WITHIN: Duration = Duration::from_secs(1);
 /// As many as the kernel follows.
 const MAX_LINKS: usize = 40;
 const MAX_PARTS: usize = 512;
+
+/// This machine, as cards and buttons name it.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) id: MachineId,
+    pub(crate) name: String,
+    pub(crate) user: String,
+}
 
 /// Where the file a call names really is. Opens nothing.
 pub(crate) async fn real_path(

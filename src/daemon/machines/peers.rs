@@ -16,7 +16,7 @@ use crate::daemon::cards::courier::{self, AFTER_REPLY};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::parts::Parts;
 use crate::daemon::tapping::clicks;
-use crate::daemon::tapping::pages::{self, Links};
+use crate::daemon::tapping::pages;
 use crate::daemon::telling::metrics;
 use crate::daemon::telling::status;
 use crate::feishu::event::{Click, Head};
@@ -42,7 +42,6 @@ const ASK_AGAIN: [Duration; 6] = [
 /// What this machine needs to be one of many.
 pub(crate) struct Gate {
     pub(crate) terms: Terms,
-    pub(crate) links: Option<Links>,
     forwarder: Forwarder,
 }
 
@@ -51,20 +50,11 @@ impl Gate {
         config: &Config,
         outbound: &Outbound,
         terms: Terms,
-        own_secret: &Secret,
     ) -> Result<Self, OutboundError> {
         let peers = &config.callback.peers;
-        let links = match (&config.webhook, &config.callback.url) {
-            (Some(_), Some(url)) => {
-                let secret = config.callback.secret.as_ref().unwrap_or(own_secret);
-                Some(Links::new(url.clone(), secret))
-            }
-            _ => None,
-        };
         Ok(Self {
             forwarder: Forwarder::new(outbound, peers, terms.sealer.clone())?,
             terms,
-            links,
         })
     }
 }
@@ -87,7 +77,7 @@ pub(crate) fn inside(parts: &Arc<Parts>) -> Inside {
         parts.their_clock.clone(),
         Arc::clone(parts),
     );
-    let pages = parts.gate.links.is_some().then(|| {
+    let pages = parts.courier.links().is_some().then(|| {
         let (shows, presses) = (Arc::clone(parts), Arc::clone(parts));
         Pages {
             show: Box::new(move |visit| Box::pin(pages::show(Arc::clone(&shows), visit))),
@@ -95,13 +85,13 @@ pub(crate) fn inside(parts: &Arc<Parts>) -> Inside {
         }
     });
     Inside {
-        machine: parts.machine.id.clone(),
+        machine: parts.buttons.machine.id.clone(),
         decide: Box::new(move |call, sealed| {
             let parts = Arc::clone(&calls);
             Box::pin(async move { receive(&parts, call, sealed).await })
         }),
         pages,
-        metrics: Box::new(move || metrics::text(&status::report(&figures))),
+        metrics: Box::new(move || metrics::text(&status::report(&figures.standing))),
         now: Box::new(move || clock.now()),
     }
 }

@@ -18,10 +18,11 @@ use crate::approvals::request::Operator;
 use crate::clock::Millis;
 use crate::daemon::RETURN_AFTER_RESTART;
 use crate::daemon::asking::codex;
+use crate::daemon::cards::locking;
 use crate::daemon::deciding::answers;
 use crate::daemon::deciding::decision;
 use crate::daemon::known::journal;
-use crate::daemon::known::lock;
+use crate::daemon::known::people;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::inbox;
 use crate::daemon::talking::sessions::files;
@@ -54,7 +55,7 @@ pub(crate) async fn take(parts: &Arc<Parts>, message: &Message) {
             reply_to_card(parts, message, &request).await;
             return;
         }
-        if let Some(thread) = codex::thread_of(parts, parent).await {
+        if let Some(thread) = codex::thread_of(&parts.journal.store, parent).await {
             reply_for_codex(parts, message, &thread).await;
             return;
         }
@@ -66,13 +67,20 @@ pub(crate) async fn take(parts: &Arc<Parts>, message: &Message) {
     if !is_for_the_bot(parts, message).await {
         return;
     }
-    let Some(owner) = parts.owner(&message.by) else {
+    let Some(owner) = parts.people.owner(&message.by) else {
         if answer_in_topic(parts, message).await {
             return;
         }
         let who = message.by.id().map(|id| id.to_string());
         let event = message.head.event_id.as_ref();
-        journal::turned_away(parts, &Refusal::NotTheOwner, None, who.as_deref(), event).await;
+        journal::turned_away(
+            &parts.journal,
+            &Refusal::NotTheOwner,
+            None,
+            who.as_deref(),
+            event,
+        )
+        .await;
         say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     };
@@ -167,7 +175,7 @@ pub(crate) async fn tapped(parts: &Arc<Parts>, message: &Message, written: &Writ
     if asks_to_lock(message) {
         return lock_up(parts, message).await;
     }
-    let (Some(owner), Body::Text(text)) = (parts.owner(&message.by), &message.body) else {
+    let (Some(owner), Body::Text(text)) = (parts.people.owner(&message.by), &message.body) else {
         return;
     };
     hear(parts, message, written, owner, text).await;
@@ -204,8 +212,10 @@ fn written(message: &Message) -> Option<Written> {
 }
 
 async fn reply_to_card(parts: &Arc<Parts>, message: &Message, request: &RequestId) {
-    let operator = parts.approver(&message.by);
-    let Some(operator) = operator.or_else(|| parts.addressee(request, &message.by)) else {
+    let operator = parts.people.approver(&message.by);
+    let Some(operator) =
+        operator.or_else(|| people::addressee(&*parts.desk.find(request)?, &message.by))
+    else {
         say(parts, message, &in_chat(&Refusal::NotAnApprover.into())).await;
         return;
     };
@@ -221,7 +231,8 @@ async fn reply_to_card(parts: &Arc<Parts>, message: &Message, request: &RequestI
 /// An approver who is not the owner steers no session, but may answer what
 /// waits in its topic, as by a reply to its card elsewhere.
 async fn answer_in_topic(parts: &Arc<Parts>, message: &Message) -> bool {
-    let (Some(operator), Some(written)) = (parts.approver(&message.by), written(message)) else {
+    let (Some(operator), Some(written)) = (parts.people.approver(&message.by), written(message))
+    else {
         return false;
     };
     let Body::Text(text) = &message.body else {
@@ -292,10 +303,17 @@ async fn answer(
 /// A reply to what Codex asked before, or to the end of its turn, goes into
 /// the session on its screen.
 async fn reply_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str) {
-    if parts.owner(&message.by).is_none() {
+    if parts.people.owner(&message.by).is_none() {
         let who = message.by.id().map(|id| id.to_string());
         let event = message.head.event_id.as_ref();
-        journal::turned_away(parts, &Refusal::NotTheOwner, None, who.as_deref(), event).await;
+        journal::turned_away(
+            &parts.journal,
+            &Refusal::NotTheOwner,
+            None,
+            who.as_deref(),
+            event,
+        )
+        .await;
         say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     }
@@ -335,17 +353,17 @@ pub(crate) fn asks_to_lock(message: &Message) -> bool {
 
 /// Whoever may allow may also see to it that nobody does.
 async fn lock_up(parts: &Arc<Parts>, message: &Message) {
-    let Some(operator) = parts.approver(&message.by) else {
+    let Some(operator) = parts.people.approver(&message.by) else {
         say(parts, message, &in_chat(&Refusal::NotAnApprover.into())).await;
         return;
     };
-    lock::set(parts, true, Some(operator.id.as_str())).await;
+    locking::set(&parts.cards, true, Some(operator.id.as_str())).await;
     say(parts, message, &LOCKED).await;
 }
 
 /// Whether it is polite to answer: they speak to the bot, and may.
 pub(crate) async fn may_be_told(parts: &Parts, message: &Message) -> bool {
-    parts.approver(&message.by).is_some() && is_for_the_bot(parts, message).await
+    parts.people.approver(&message.by).is_some() && is_for_the_bot(parts, message).await
 }
 
 /// In private, or in the configured group when the bot is mentioned.

@@ -2,7 +2,7 @@
 //! session that shall go on in the chat, or which command. Words that wait for
 //! such a tap are kept here. Only the owner's tap counts.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
@@ -16,7 +16,6 @@ use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::chat;
 use crate::daemon::talking::sessions;
-use crate::daemon::tapping::clicks::PICK;
 use crate::feishu::event::{Body, Click, Message};
 use crate::ids::{MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
@@ -114,7 +113,7 @@ fn card_of<'a>(parts: &'a Parts, draft: &'a Draft) -> Choice<'a> {
     Choice {
         title: &draft.title,
         text: draft.text.as_ref(),
-        machine: &parts.machine.name,
+        machine: &parts.buttons.machine.name,
         wrote: draft.words.as_deref(),
         ask: draft.words.is_none() && draft.choices.iter().any(|(_, it)| it.wants_words()),
     }
@@ -131,7 +130,7 @@ pub(crate) async fn ask(parts: &Parts, mut draft: Draft) {
     let buttons: Vec<choice::Button> = choices
         .map(|(n, (label, picked))| choice::Button {
             label: label.clone(),
-            value: parts.pick_button(&key, n),
+            value: parts.buttons.pick(&key, n),
             takes_words: picked.wants_words(),
         })
         .collect();
@@ -244,10 +243,10 @@ async fn carry_out(parts: Arc<Parts>, draft: Draft, picked: Picked) {
                 words: &said,
                 files: &files,
             };
-            let begun = sessions::begin(&parts, &project, birthplace, opening).await;
+            let begun = sessions::begin(&parts.sessions, &project, birthplace, opening).await;
             if begun.is_ok() {
                 let who = draft.message.by.id().map(|id| id.to_string());
-                journal::began(&parts, who.as_deref(), &project.path, &said).await;
+                journal::began(&parts.journal, who.as_deref(), &project.path, &said).await;
             }
             begun
         }
@@ -260,15 +259,6 @@ async fn carry_out(parts: Arc<Parts>, draft: Draft, picked: Picked) {
 impl Picked {
     fn wants_words(&self) -> bool {
         !matches!(self, Self::Command(_))
-    }
-}
-
-impl Parts {
-    /// The value of a button that says what is meant.
-    fn pick_button(&self, key: &str, number: usize) -> Value {
-        let mut value = json!({"action": PICK, "request_id": key, "pick": number});
-        self.sign(&mut value);
-        self.sealer.seal(value)
     }
 }
 

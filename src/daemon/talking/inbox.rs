@@ -34,6 +34,7 @@ async fn keep(parts: &Parts, message: &Message, push: &[u8]) -> bool {
     };
     let (event, push, now) = (message.head.event_id.clone(), push.to_vec(), parts.now());
     let kept = parts
+        .journal
         .store
         .run(move |db| db.receive(&id, event.as_ref(), &push, now));
     kept.await.unwrap_or_else(|why| {
@@ -46,7 +47,7 @@ async fn keep(parts: &Parts, message: &Message, push: &[u8]) -> bool {
 /// person is told.
 pub(crate) async fn begin(parts: &Parts, message: &Message) {
     if let Some(id) = message.id.clone()
-        && let Err(why) = parts.store.run(move |db| db.begin(&id)).await
+        && let Err(why) = parts.journal.store.run(move |db| db.begin(&id)).await
     {
         warn!("a message could be carried out again after a crash: {why}");
     }
@@ -54,7 +55,7 @@ pub(crate) async fn begin(parts: &Parts, message: &Message) {
 
 /// Takes up what the last run acknowledged and did not finish.
 pub(crate) async fn restore(parts: &Arc<Parts>) {
-    match parts.store.run(Db::inbox).await {
+    match parts.journal.store.run(Db::inbox).await {
         Ok(left) => {
             for one in left {
                 tokio::spawn(take_up(Arc::clone(parts), one));
@@ -91,7 +92,7 @@ async fn carry_out(parts: Arc<Parts>, message: Message) {
 }
 
 async fn cross_out(parts: &Parts, id: MessageId) {
-    if let Err(why) = parts.store.run(move |db| db.dealt_with(&id)).await {
+    if let Err(why) = parts.journal.store.run(move |db| db.dealt_with(&id)).await {
         warn!("a message that was dealt with is kept: {why}");
     }
 }

@@ -26,8 +26,8 @@ use self::voice::Voice;
 use crate::approvals::request::Request;
 use crate::cards::progress;
 use crate::clock::{Millis, millis};
-use crate::daemon::cards::courier;
-use crate::daemon::parts::Parts;
+use crate::daemon::asking::codex::Links;
+use crate::daemon::cards::courier::{self, Cards};
 use crate::feishu::messages::Sent;
 use crate::ids::{MessageId, SessionId};
 use crate::sessions::command::Project;
@@ -53,8 +53,10 @@ pub(crate) enum Order {
     Command(state::Order),
 }
 
-#[derive(Default)]
 pub(crate) struct Sessions {
+    pub(crate) cards: Arc<Cards>,
+    codex: Arc<Links>,
+    app_id: String,
     book: Mutex<HashMap<i64, Entry>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -87,6 +89,17 @@ pub(crate) struct Listed {
 }
 
 impl Sessions {
+    pub(crate) fn new(cards: Arc<Cards>, codex: Arc<Links>, app_id: String) -> Self {
+        Self {
+            cards,
+            codex,
+            app_id,
+            book: Mutex::default(),
+            tasks: TaskTracker::default(),
+            stop: CancellationToken::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<i64, Entry>> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -263,9 +276,15 @@ impl Sessions {
 }
 
 /// Takes up the sessions of the last run. Those that ran then get their ending.
-pub(crate) async fn restore(parts: &Arc<Parts>) {
-    files::remove_all(parts).await;
-    let kept = match parts.store.run(crate::store::Db::sessions).await {
+pub(crate) async fn restore(sessions: &Arc<Sessions>) {
+    files::remove_all(sessions).await;
+    let kept = match sessions
+        .cards
+        .journal
+        .store
+        .run(crate::store::Db::sessions)
+        .await
+    {
         Ok(kept) => kept,
         Err(why) => {
             warn!("the sessions of the last run cannot be read: {why}");
@@ -278,23 +297,23 @@ pub(crate) async fn restore(parts: &Arc<Parts>) {
         let (ran, agent) = (kept.saved.running || card.is_some(), kept.agent);
         kept.saved.running = false;
         kept.saved.asks.clear();
-        parts.sessions.add(kept.clone());
+        sessions.add(kept.clone());
         if !ran {
             continue;
         }
-        keep(parts, kept).await;
-        let voice = Voice::start(parts, number, card);
+        keep(sessions, kept).await;
+        let voice = Voice::start(sessions, number, card);
         voice.ended(progress::End::Restarted, None);
         let text = crate::wording::session::notice(&state::Notice::Restarted, agent);
-        voice.text(text.get(parts.config.lang).to_owned());
+        voice.text(text.get(sessions.cards.config.lang).to_owned());
         info!(session = number, "a task was cut off by the last stop");
     }
 }
 
 /// Makes the card of an ask true that the last run may have sent without
 /// learning where it is.
-pub(crate) async fn recall(parts: Arc<Parts>, request: Arc<Request>) {
-    let all = parts.sessions.list();
+pub(crate) async fn recall(sessions: Arc<Sessions>, request: Arc<Request>) {
+    let all = sessions.list();
     let mut of_session = all
         .into_iter()
         .filter(|one| request.origin.session.as_ref() == Some(&one.kept.saved.conversation));
@@ -303,12 +322,12 @@ pub(crate) async fn recall(parts: Arc<Parts>, request: Arc<Request>) {
             anchor: kept.anchor,
             place: kept.place,
         };
-        courier::recall(&parts, &request, &target).await;
+        courier::recall(&sessions.cards, &request, &target).await;
     }
 }
 
-fn limits(parts: &Parts) -> Limits {
-    let settings = &parts.config.sessions;
+fn limits(sessions: &Sessions) -> Limits {
+    let settings = &sessions.cards.config.sessions;
     Limits {
         question: millis(settings.question_timeout),
         approval: millis(settings.tool_timeout),
@@ -319,20 +338,20 @@ fn limits(parts: &Parts) -> Limits {
 }
 
 /// The project of a session, as the settings name it now.
-fn project(parts: &Parts, number: i64) -> Option<Project> {
-    let name = parts.sessions.find(number)?.kept.project;
-    parts.config.sessions.projects.find(&name).cloned()
+fn project(sessions: &Sessions, number: i64) -> Option<Project> {
+    let name = sessions.find(number)?.kept.project;
+    sessions.cards.config.sessions.projects.find(&name).cloned()
 }
 
 /// Hands an order to a session's owner, waking it if it sleeps.
-pub(crate) fn order(parts: &Arc<Parts>, number: i64, order: Order) -> Result<(), Text> {
-    let Some(project) = project(parts, number) else {
+pub(crate) fn order(sessions: &Arc<Sessions>, number: i64, order: Order) -> Result<(), Text> {
+    let Some(project) = project(sessions, number) else {
         return Err(words::PROJECT_UNKNOWN);
     };
-    let mut book = parts.sessions.lock();
+    let mut book = sessions.lock();
     let awake = book.values().filter(|entry| entry.owner.is_some()).count();
     let entry = book.get_mut(&number).ok_or(words::NO_SUCH_SESSION)?;
-    entry.kept.used_at = parts.now();
+    entry.kept.used_at = sessions.cards.now();
     if let Some(owner) = &entry.owner {
         return owner.try_send(order).map_err(|_| words::BUSY);
     }
@@ -342,39 +361,45 @@ pub(crate) fn order(parts: &Arc<Parts>, number: i64, order: Order) -> Result<(),
     let (orders, inbox) = mpsc::channel(MAX_ORDERS);
     orders.try_send(order).map_err(|_| words::BUSY)?;
     entry.owner = Some(orders);
-    let (session, _) = Session::restored(entry.kept.saved.clone(), limits(parts));
+    let (session, _) = Session::restored(entry.kept.saved.clone(), limits(sessions));
     let (card, agent) = (entry.kept.card.clone(), entry.kept.agent);
     drop(book);
-    let voice = Voice::start(parts, number, card);
+    let voice = Voice::start(sessions, number, card);
     let owner = Owner::new(
-        Arc::clone(parts),
+        Arc::clone(sessions),
         number,
         (project, agent),
         session,
         inbox,
         voice,
     );
-    let stop = parts.sessions.stop.clone();
-    parts.sessions.tasks.spawn(owner.run(stop));
+    let stop = sessions.stop.clone();
+    sessions.tasks.spawn(owner.run(stop));
     Ok(())
 }
 
 /// Gives a session a new place: the thread of the message that asked for it.
-pub(crate) async fn move_to(parts: &Parts, number: i64, place: Place, sent: Sent) {
-    let now = parts.now();
-    let moved = parts.sessions.change(number, |entry| {
+pub(crate) async fn move_to(sessions: &Sessions, number: i64, place: Place, sent: Sent) {
+    let now = sessions.cards.now();
+    let moved = sessions.change(number, |entry| {
         entry.kept.place = place;
         entry.kept.anchor = sent.message_id;
         entry.root = sent.root;
         entry.kept.used_at = now;
     });
     if let Some(kept) = moved {
-        keep(parts, kept).await;
+        keep(sessions, kept).await;
     }
 }
 
-async fn keep(parts: &Parts, kept: KeptSession) {
-    if let Err(why) = parts.store.run(move |db| db.save_session(&kept)).await {
+async fn keep(sessions: &Sessions, kept: KeptSession) {
+    if let Err(why) = sessions
+        .cards
+        .journal
+        .store
+        .run(move |db| db.save_session(&kept))
+        .await
+    {
         warn!("a session was not kept, a restart would lose it: {why}");
     }
 }
@@ -384,19 +409,20 @@ fn uuid() -> String {
     let bits: u128 = rand::random();
     let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let hex = format!("{bits:032x}");
-    let parts = [
+    let sessions = [
         &hex[..8],
         &hex[8..12],
         &hex[12..16],
         &hex[16..20],
         &hex[20..],
     ];
-    parts.join("-")
+    sessions.join("-")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::cards::bench::Bench;
     use crate::ids::ChatId;
     use crate::sessions::agent::Agent;
     use crate::sessions::state::Saved;
@@ -415,6 +441,11 @@ mod tests {
             parent: None,
             root: None,
         }
+    }
+
+    async fn none() -> Sessions {
+        let cards = Bench::new().await.cards;
+        Sessions::new(cards, Arc::default(), String::new())
     }
 
     fn kept(number: i64, thread: Option<&str>) -> KeptSession {
@@ -439,9 +470,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn words_find_the_session_of_their_thread_or_the_one_that_matters_in_the_chat() {
-        let sessions = Sessions::default();
+    #[tokio::test]
+    async fn words_find_the_session_of_their_thread_or_the_one_that_matters_in_the_chat() {
+        let sessions = none().await;
         assert_eq!(sessions.here(&written(None)), Here::None);
         sessions.add(kept(1, Some("a")));
         sessions.add(kept(2, Some("b")));
@@ -471,9 +502,9 @@ mod tests {
         assert_eq!(sessions.here(&reply), Here::Nobodys);
     }
 
-    #[test]
-    fn memory_is_bounded_and_the_oldest_sleeper_goes() {
-        let sessions = Sessions::default();
+    #[tokio::test]
+    async fn memory_is_bounded_and_the_oldest_sleeper_goes() {
+        let sessions = none().await;
         for number in 0..300 {
             sessions.add(kept(number, None));
         }

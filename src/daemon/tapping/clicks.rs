@@ -22,8 +22,10 @@ use crate::daemon::deciding::answers::{answered, readable};
 use crate::daemon::deciding::decision::{carry_out, claim};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::undo;
+use crate::daemon::known::buttons::{ANSWER, DENY_ALL, OPEN, PICK, STOP, WHOLE};
 use crate::daemon::known::journal;
 use crate::daemon::known::offers;
+use crate::daemon::known::people;
 use crate::daemon::machines::peers;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::{Click, Head, Person};
@@ -32,18 +34,6 @@ use crate::gateway::call::Answer;
 use crate::gateway::route::{Route, route};
 use crate::ids::RequestId;
 use crate::sessions::questions;
-
-/// The action of every button on a question's card.
-pub(crate) const ANSWER: &str = "answer";
-
-/// The action of the button that stops a session's task.
-pub(crate) const STOP: &str = "stop";
-
-/// The action of a button that says what words are for.
-pub(crate) const PICK: &str = "pick";
-
-/// The field of a button whose request went out whole before its card.
-pub(crate) const WHOLE: &str = "whole";
 
 pub(crate) async fn answer(parts: &Arc<Parts>, click: Click) -> Vec<u8> {
     if let Some(message) = &click.message {
@@ -124,8 +114,9 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
     if matches!(tap.wanted, Wanted::Stop(_) | Wanted::Pick(_)) {
         return Box::pin(steered(parts, click, &tap)).await;
     }
-    let operator = parts.approver(&click.by);
-    let operator = operator.or_else(|| parts.addressee(&tap.request, &click.by));
+    let operator = parts.people.approver(&click.by);
+    let operator =
+        operator.or_else(|| people::addressee(&*parts.desk.find(&tap.request)?, &click.by));
     let Some(operator) = operator else {
         return Box::pin(stranger(parts, click, &tap)).await;
     };
@@ -179,7 +170,7 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
         Err(why) => return why.into(),
     };
     if sure::asks(&click.value) {
-        return sure::ask(parts, click, request, whole == Some(true)).into();
+        return sure::ask(&parts.cards, click, request, whole == Some(true)).into();
     }
     Box::pin(decided(parts, click, &tap.request, action, operator)).await
 }
@@ -229,14 +220,14 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         } else if action == PICK {
             let number = click.value.get("pick")?.as_u64()?;
             Wanted::Pick(usize::try_from(number).ok()?)
-        } else if action == flood::OPEN {
+        } else if action == OPEN {
             Wanted::Gathered(flood::Tap::Open)
-        } else if action == flood::DENY_ALL {
+        } else if action == DENY_ALL {
             Wanted::Gathered(flood::Tap::DenyAll)
         } else {
             Wanted::Permission(Action::parse(action)?)
         };
-        let sealed = parts.sealer.holds(&click.value);
+        let sealed = parts.buttons.hold(&click.value);
         return Some(Tap {
             request: RequestId::parse(request).ok()?,
             wanted,
@@ -283,7 +274,7 @@ async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Ruling {
     let who = id.as_deref().unwrap_or("unknown");
     warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
     let ruling = turned_away(parts, click, Some(&tap.request), Refusal::NotAnApprover).await;
-    if parts.strangers.refused(who, parts.now()) {
+    if parts.journal.refused.refused(who, parts.now()) {
         let text = crate::wording::repeated_stranger(who);
         let content = Content::Text(text.get(parts.config.lang).to_owned());
         let uuid = format!("stranger-{}", parts.now());
@@ -301,7 +292,7 @@ async fn turned_away(
 ) -> Ruling {
     let who = click.by.id().map(|id| id.to_string());
     let event = click.head.event_id.as_ref();
-    journal::turned_away(parts, &why, request, who.as_deref(), event).await;
+    journal::turned_away(&parts.journal, &why, request, who.as_deref(), event).await;
     why.into()
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::daemon::parts::Parts;
+use crate::daemon::cards::courier::Cards;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
 use crate::ids::UserId;
@@ -15,21 +15,21 @@ use crate::text::escape::{Shape, visible};
 const MAX_PEOPLE: usize = 50;
 const MAX_NAME: usize = 120;
 
-pub(crate) async fn look(parts: Arc<Parts>, stop: CancellationToken) {
+pub(crate) async fn look(cards: Arc<Cards>, stop: CancellationToken) {
     let asked = async {
-        let mut link = parts.link.clone();
+        let mut link = cards.link.clone();
         let up = link.wait_for(|view| matches!(view.phase, Phase::Up { .. }));
         if up.await.is_err() {
             return;
         }
-        let config = &parts.config;
+        let config = &cards.config;
         for person in config
             .owner
             .iter()
             .chain(&config.approvers)
             .take(MAX_PEOPLE)
         {
-            if !learn(&parts, person).await {
+            if !learn(&cards, person).await {
                 return;
             }
         }
@@ -41,8 +41,8 @@ pub(crate) async fn look(parts: Arc<Parts>, stop: CancellationToken) {
 }
 
 /// Whether it makes sense to ask after the next one.
-async fn learn(parts: &Parts, person: &UserId) -> bool {
-    let Some(messages) = parts.courier.messages() else {
+async fn learn(cards: &Cards, person: &UserId) -> bool {
+    let Some(messages) = cards.courier.messages() else {
         return false;
     };
     match messages.name(person).await {
@@ -50,7 +50,11 @@ async fn learn(parts: &Parts, person: &UserId) -> bool {
             let id = person.as_str().to_owned();
             let mut name = visible(name.trim(), Shape::Name);
             name.truncate(name.floor_char_boundary(MAX_NAME));
-            let kept = parts.store.run(move |db| db.set_name(&id, &name)).await;
+            let kept = cards
+                .journal
+                .store
+                .run(move |db| db.set_name(&id, &name))
+                .await;
             kept.is_ok()
         }
         Ok(None) => true,

@@ -2,15 +2,18 @@
 //! title says: never the tool's input.
 
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::approvals::request::Request;
 use crate::clock::Millis;
-use crate::daemon::cards::courier;
-use crate::daemon::known::figures::Summary;
+use crate::daemon::asking::codex::Links;
+use crate::daemon::cards::courier::{self, Cards};
+use crate::daemon::known::figures::{Figures, Summary};
 use crate::daemon::known::lock;
-use crate::daemon::parts::Parts;
+use crate::daemon::machines::team::Team;
 use crate::daemon::process::instance;
+use crate::daemon::talking::sessions::Sessions;
 use crate::feishu::link::Phase;
 use crate::sessions::state::Status;
 use crate::store::Health;
@@ -18,8 +21,19 @@ use crate::text::Lang;
 
 const MAX_LISTED: usize = 20;
 
-pub(crate) fn report(parts: &Parts) -> Value {
-    let view = parts.link.borrow().clone();
+/// How the daemon stands, for whoever asks.
+pub(crate) struct Standing {
+    pub(crate) cards: Arc<Cards>,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) codex: Arc<Links>,
+    pub(crate) team: Team,
+    pub(crate) app_id: String,
+    pub(crate) started: Millis,
+}
+
+pub(crate) fn report(standing: &Standing) -> Value {
+    let view = standing.cards.link.borrow().clone();
     let now = Instant::now();
     let (state, since, cause, retry) = match &view.phase {
         Phase::Up { since } => (
@@ -42,7 +56,7 @@ pub(crate) fn report(parts: &Parts) -> Value {
             Some(until_ms(*until, now)),
         ),
     };
-    let state = if parts.courier.webhook().is_some() {
+    let state = if standing.cards.courier.webhook().is_some() {
         "webhook"
     } else {
         state
@@ -51,18 +65,18 @@ pub(crate) fn report(parts: &Parts) -> Value {
         .counts
         .last_push
         .map(|at| ms(now.saturating_duration_since(at)));
-    let store = match parts.store.health() {
+    let store = match standing.cards.journal.store.health() {
         Health::Good => json!({"ok": true}),
         Health::Failing(why) => json!({"ok": false, "cause": why.en, "cause_zh": why.zh}),
     };
     json!({
         "version": crate::version::BUILD,
         "pid": std::process::id(),
-        "background": instance::is_in_background(&parts.config.state_dir),
-        "up_ms": parts.now() - parts.started,
-        "machine": {"id": parts.machine.id.as_str(), "name": parts.machine.name},
-        "platform": parts.config.domain.name(),
-        "app_id": parts.app_id,
+        "background": instance::is_in_background(&standing.cards.config.state_dir),
+        "up_ms": standing.cards.now() - standing.started,
+        "machine": {"id": standing.cards.buttons.machine.id.as_str(), "name": standing.cards.buttons.machine.name},
+        "platform": standing.cards.config.domain.name(),
+        "app_id": standing.app_id,
         "connection": {
             "state": state,
             "up_ms": since.map(ms),
@@ -74,32 +88,32 @@ pub(crate) fn report(parts: &Parts) -> Value {
             "dropped": view.counts.dropped,
             "last_event_ms_ago": last_event,
         },
-        "pending": parts.desk.pending(),
-        "waiting": waiting(parts),
+        "pending": standing.cards.desk.pending(),
+        "waiting": waiting(&standing.cards),
         "latency": {
-            "tap_to_reply": latency(parts.figures.reply.summary()),
-            "tap_to_hook": latency(parts.figures.hook.summary()),
+            "tap_to_reply": latency(standing.figures.reply.summary()),
+            "tap_to_hook": latency(standing.figures.hook.summary()),
         },
-        "locked": parts.lock.is_closed(),
-        "lock_unsure": parts.lock.is() == lock::Is::Unsure,
-        "lock_kept": parts.lock.is_kept(),
-        "sessions": sessions(parts),
-        "codex": parts.codex.report(),
-        "owner_set": parts.courier.has_receiver(),
-        "needs": courier::needs(parts),
+        "locked": standing.cards.lock.is_closed(),
+        "lock_unsure": standing.cards.lock.is() == lock::Is::Unsure,
+        "lock_kept": standing.cards.lock.is_kept(),
+        "sessions": sessions(&standing.sessions),
+        "codex": standing.codex.report(),
+        "owner_set": standing.cards.courier.has_receiver(),
+        "needs": courier::needs(&standing.cards),
         "callback": {
-            "url": parts.config.callback.url.as_ref().map(ToString::to_string),
-            "listening": parts.config.callback.listen.map(|at| at.to_string()),
+            "url": standing.cards.config.callback.url.as_ref().map(ToString::to_string),
+            "listening": standing.cards.config.callback.listen.map(|at| at.to_string()),
         },
-        "bus": parts.team.report(),
+        "bus": standing.team.report(),
         "store": store,
     })
 }
 
 /// Those with the least time left, and no more than a person reads.
-fn waiting(parts: &Parts) -> Vec<Value> {
-    let now = parts.now();
-    let first = parts.desk.soonest(MAX_LISTED);
+fn waiting(cards: &Cards) -> Vec<Value> {
+    let now = cards.now();
+    let first = cards.desk.soonest(MAX_LISTED);
     first.iter().map(|request| listed(request, now)).collect()
 }
 
@@ -125,9 +139,9 @@ fn latency(summary: Summary) -> Value {
     })
 }
 
-fn sessions(parts: &Parts) -> Vec<Value> {
-    let now = parts.now();
-    let all = parts.sessions.list().into_iter();
+fn sessions(sessions: &Sessions) -> Vec<Value> {
+    let now = sessions.cards.now();
+    let all = sessions.list().into_iter();
     all.map(|one| {
         json!({
             "number": one.kept.number,

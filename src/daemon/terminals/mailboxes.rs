@@ -13,7 +13,6 @@ use crate::claude::mailbox::Mailbox;
 use crate::claude::permission::Common;
 use crate::claude::status::{self, State};
 use crate::clock::Millis;
-use crate::daemon::parts::Parts;
 use crate::daemon::terminals::watching;
 use crate::ids::SessionId;
 
@@ -180,8 +179,8 @@ impl Mailboxes {
 }
 
 /// The terminals that are open, the one used last first.
-pub(crate) async fn open(parts: &Parts) -> Vec<Open> {
-    let all = parts.mailboxes.all();
+pub(crate) async fn open(mailboxes: &Mailboxes) -> Vec<Open> {
+    let all = mailboxes.all();
     let looked =
         tokio::task::spawn_blocking(move || all.into_iter().filter_map(look).collect::<Vec<_>>());
     looked.await.unwrap_or_default()

@@ -23,13 +23,11 @@ use self::claims::Claims;
 pub(crate) use self::gone::explained;
 use crate::approvals::request::{Digest, Ending, Request};
 use crate::approvals::{Correction, Settled};
-use crate::cards::{Action, ending};
 use crate::claude::status::{First, Judge, Reading, runs_command};
 use crate::clock;
 use crate::clock::Millis;
-use crate::daemon::cards::courier;
+use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::journal;
-use crate::daemon::parts::Parts;
 use crate::hook::connect::own_uid;
 use crate::ids::{RequestId, SessionId};
 use crate::sessions::questions;
@@ -47,8 +45,9 @@ const MAX_FILES: usize = 1_024;
 /// Further apart than this, the two clocks tell different times.
 const CLOCKS_AGREE: Millis = 1_500;
 
-#[derive(Default)]
 pub(crate) struct Terminals {
+    /// What is made true by what is seen.
+    pub(crate) cards: Arc<Cards>,
     watched: Mutex<HashMap<RequestId, Watched>>,
     claims: Claims,
     /// Denied a moment ago, perhaps after the terminal's yes.
@@ -70,6 +69,16 @@ struct Watched {
 }
 
 impl Terminals {
+    pub(crate) fn new(cards: Arc<Cards>) -> Self {
+        Self {
+            cards,
+            watched: Mutex::default(),
+            claims: Claims::default(),
+            doubts: Mutex::default(),
+            more: Notify::default(),
+        }
+    }
+
     /// Has a rule that was claimed looked for in its file.
     pub(crate) fn claimed(&self, settled: &Settled) {
         if self.claims.note(settled) {
@@ -113,12 +122,12 @@ impl Terminals {
 }
 
 /// Finds the status file of the agent that asked, and watches it.
-pub(crate) fn watch(parts: &Arc<Parts>, request: &Arc<Request>) {
+pub(crate) fn watch(terminals: &Arc<Terminals>, request: &Arc<Request>) {
     let origin = &request.origin;
     let (Some(dir), Some(session)) = (&origin.caller.status_dir, &origin.session) else {
         return;
     };
-    let (parts, request) = (Arc::clone(parts), Arc::clone(request));
+    let (terminals, request) = (Arc::clone(terminals), Arc::clone(request));
     let (dir, session) = (dir.clone(), session.as_str().to_owned());
     tokio::spawn(async move {
         let found = tokio::task::spawn_blocking(move || locate(&dir, &session)).await;
@@ -126,27 +135,27 @@ pub(crate) fn watch(parts: &Arc<Parts>, request: &Arc<Request>) {
             return;
         };
         let mut judge = Judge::new(request.asked_at);
-        judge.see(&reading, parts.now(), clocks_agree(&parts));
+        judge.see(&reading, terminals.cards.now(), clocks_agree(&terminals));
         let watched = Watched {
             file,
             pid: reading.pid,
             judge,
             request,
         };
-        let mut all = parts.terminals.lock();
+        let mut all = terminals.lock();
         if all.len() < MAX_WATCHED {
             all.insert(watched.request.id.clone(), watched);
-            parts.terminals.more.notify_one();
+            terminals.more.notify_one();
         }
     });
 }
 
 /// Looks while anybody waits.
-pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+pub(crate) async fn run(terminals: Arc<Terminals>, stop: CancellationToken) {
     loop {
         let pause = async {
-            if parts.terminals.is_idle() {
-                parts.terminals.more.notified().await;
+            if terminals.is_idle() {
+                terminals.more.notified().await;
             } else {
                 tokio::time::sleep(EVERY).await;
             }
@@ -154,29 +163,32 @@ pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = pause => {
-                look_at_all(&parts).await;
-                settle_doubts(&parts).await;
-                claims::check(&parts).await;
+                look_at_all(&terminals).await;
+                settle_doubts(&terminals).await;
+                claims::check(&terminals).await;
             }
         }
     }
 }
 
-async fn look_at_all(parts: &Arc<Parts>) {
+async fn look_at_all(terminals: &Arc<Terminals>) {
     let all: Vec<Watched> = {
-        let mut all = parts.terminals.lock();
-        all.retain(|id, _| parts.desk.find(id).is_some() && parts.desk.running_since(id).is_none());
+        let mut all = terminals.lock();
+        all.retain(|id, _| {
+            terminals.cards.desk.find(id).is_some()
+                && terminals.cards.desk.running_since(id).is_none()
+        });
         all.values().cloned().collect()
     };
     let alone: Vec<bool> = all
         .iter()
-        .map(|one| parts.desk.is_alone(&one.request))
+        .map(|one| terminals.cards.desk.is_alone(&one.request))
         .collect();
     let looked = tokio::task::spawn_blocking(move || look(all, &alone)).await;
-    let (now, agree) = (parts.now(), clocks_agree(parts));
+    let (now, agree) = (terminals.cards.now(), clocks_agree(terminals));
     for (id, reading, runs) in looked.unwrap_or_default() {
         let since = {
-            let mut all = parts.terminals.lock();
+            let mut all = terminals.lock();
             let Some(watched) = all.get_mut(&id) else {
                 continue;
             };
@@ -186,19 +198,19 @@ async fn look_at_all(parts: &Arc<Parts>) {
             watched.judge.runs(now).or(runs.then_some(now))
         };
         if let Some(since) = since {
-            allowed_there(parts, &id, since).await;
+            allowed_there(terminals, &id, since).await;
         }
     }
 }
 
 /// Looks who was first, the terminal or a denial: the file says when the
 /// dialog went, and the answer of a hook cannot have made it go earlier.
-async fn settle_doubts(parts: &Parts) {
-    let doubts = std::mem::take(&mut *parts.terminals.doubts());
-    if doubts.is_empty() || !clocks_agree(parts) {
+async fn settle_doubts(terminals: &Terminals) {
+    let doubts = std::mem::take(&mut *terminals.doubts());
+    if doubts.is_empty() || !clocks_agree(terminals) {
         return;
     }
-    let now = parts.now();
+    let now = terminals.cards.now();
     let looked = tokio::task::spawn_blocking(move || {
         let look = |doubt: Doubt| {
             let reading = read(&doubt.watched.file)?;
@@ -212,16 +224,16 @@ async fn settle_doubts(parts: &Parts) {
         match first {
             First::Terminal(since) => {
                 let id = &doubt.watched.request.id;
-                parts.desk.terminal_was_first(id, since);
+                terminals.cards.desk.terminal_was_first(id, since);
             }
             First::NotYetTold if now < doubt.at + IN_DOUBT => {
-                parts.terminals.doubts().push(doubt);
+                terminals.doubts().push(doubt);
             }
             First::NotYetTold | First::NotTheTerminal => {}
         }
     }
-    for correction in parts.desk.take_corrections() {
-        correct(parts, correction).await;
+    for correction in terminals.cards.desk.take_corrections() {
+        correct(terminals, correction).await;
     }
 }
 
@@ -271,12 +283,12 @@ fn its_command_runs(one: &Watched) -> bool {
 }
 
 /// One more look before a tap claims: since when the dialog is gone.
-pub(crate) async fn left(parts: &Parts, id: &RequestId) -> Option<Millis> {
-    let file = parts.terminals.lock().get(id)?.file.clone();
+pub(crate) async fn left(terminals: &Terminals, id: &RequestId) -> Option<Millis> {
+    let file = terminals.lock().get(id)?.file.clone();
     let look = tokio::task::spawn_blocking(move || read(&file));
     let reading = tokio::time::timeout(LOOK_WITHIN, look).await;
-    let (now, agree) = (parts.now(), clocks_agree(parts));
-    let mut all = parts.terminals.lock();
+    let (now, agree) = (terminals.cards.now(), clocks_agree(terminals));
+    let mut all = terminals.lock();
     let watched = all.get_mut(id)?;
     if let Ok(Ok(Some(reading))) = reading
         && reading.pid == watched.pid
@@ -287,64 +299,38 @@ pub(crate) async fn left(parts: &Parts, id: &RequestId) -> Option<Millis> {
 }
 
 /// The terminal said yes, and the hook is still there.
-async fn allowed_there(parts: &Arc<Parts>, id: &RequestId, since: Millis) {
-    let Some(request) = parts.desk.find(id) else {
+async fn allowed_there(terminals: &Arc<Terminals>, id: &RequestId, since: Millis) {
+    let Some(request) = terminals.cards.desk.find(id) else {
         return;
     };
     let is_question = questions::of(&request.tool, &request.input).is_some();
-    if is_question || parts.courier.is_held(id) {
-        parts.desk.answered_there(id);
+    if is_question || terminals.cards.courier.is_held(id) {
+        terminals.cards.desk.answered_there(id);
         return;
     }
-    if parts.desk.runs(id, since).is_some() {
+    if terminals.cards.desk.runs(id, since).is_some() {
         info!(request = %id, "allowed in the terminal, and it runs");
-        show_running(parts, id).await;
+        courier::show_running(&terminals.cards, id).await;
     }
-}
-
-/// Makes the card of a call that runs say so, once it is known which it is.
-pub(crate) async fn show_running(parts: &Parts, id: &RequestId) {
-    let (Some(request), Some(since)) = (parts.desk.find(id), parts.desk.running_since(id)) else {
-        return;
-    };
-    let Some(message) = parts.courier.message_of(id) else {
-        return;
-    };
-    let stop = parts.button(id, Action::Interrupt);
-    let card = ending::running(&request, since, Some(&stop), parts.config.lang);
-    courier::queue_edit(
-        parts,
-        message,
-        courier::Drawn::from(card.to_string()).into(),
-        Duration::ZERO,
-    )
-    .await;
 }
 
 /// Puts right what a card and the record said of a call that ran.
-pub(crate) async fn correct(parts: &Parts, correction: Correction) {
+pub(crate) async fn correct(terminals: &Terminals, correction: Correction) {
     let id = &correction.id;
     info!(request = %id, "an ending is put right: the call ran");
     // Once the ending is written down, the courier knows it too.
-    let written = journal::correct(parts, &correction).await;
-    let message = written.or_else(|| parts.courier.decided(id)?.message);
-    let face = courier::retold(parts, id, |ending| *ending = correction.ending.clone());
+    let written = journal::correct(&terminals.cards.journal, &correction).await;
+    let message = written.or_else(|| terminals.cards.courier.decided(id)?.message);
+    let face = courier::retold(&terminals.cards, id, |ending| {
+        *ending = correction.ending.clone();
+    });
     if let (Some(face), Some(message)) = (face, message) {
-        courier::queue_edit(parts, message, face, Duration::ZERO).await;
+        courier::queue_edit(&terminals.cards, message, face, Duration::ZERO).await;
     }
 }
 
-/// Whether an ending says what did not happen, and not only less than all.
-pub(crate) fn is_untrue(ending: &Ending) -> bool {
-    let Ending::Ran(ran) = ending else {
-        return false;
-    };
-    let told_before = ran.since.is_some() && ran.took.is_some();
-    ran.corrects.is_some() && !told_before
-}
-
-fn clocks_agree(parts: &Parts) -> bool {
-    (clock::wall_ms() - parts.now()).abs() < CLOCKS_AGREE
+fn clocks_agree(terminals: &Terminals) -> bool {
+    (clock::wall_ms() - terminals.cards.now()).abs() < CLOCKS_AGREE
 }
 
 /// The newest status file of this session whose process lives.

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::Order;
 use super::register::{named, put_to_a_person};
+use super::{Codex, Order};
 use crate::agents::codex::act::Act;
 use crate::agents::codex::ask::{Ask, Decision};
 use crate::agents::codex::follow::Follower;
@@ -19,7 +19,6 @@ use crate::approvals::desk::{Delivery, Handover};
 use crate::approvals::request::{Digest, Dropped, Ending, Reach};
 use crate::approvals::{Correction, Withdrawal};
 use crate::clock::Millis;
-use crate::daemon::parts::Parts;
 use crate::daemon::terminals::watching;
 use crate::ids::{RequestId, SessionId};
 
@@ -79,15 +78,15 @@ enum Stage {
 }
 
 pub(super) struct Asks {
-    parts: Arc<Parts>,
+    codex: Arc<Codex>,
     orders: mpsc::Sender<Order>,
     known: HashMap<String, Known>,
 }
 
 impl Asks {
-    pub(super) fn new(parts: Arc<Parts>, orders: mpsc::Sender<Order>) -> Self {
+    pub(super) fn new(codex: Arc<Codex>, orders: mpsc::Sender<Order>) -> Self {
         Self {
-            parts,
+            codex,
             orders,
             known: HashMap::new(),
         }
@@ -120,9 +119,9 @@ impl Asks {
             missed_since: None,
         };
         self.known.insert(name.clone(), known);
-        let (parts, orders) = (Arc::clone(&self.parts), self.orders.clone());
+        let (codex, orders) = (Arc::clone(&self.codex), self.orders.clone());
         tokio::spawn(async move {
-            let what = put_to_a_person(&parts, id, session, ask, &gone).await;
+            let what = put_to_a_person(&codex, id, session, ask, &gone).await;
             // The home's task ends only with the daemon.
             let _ = orders.send(Order::Answered(Answered { name, what })).await;
         });
@@ -201,8 +200,8 @@ impl Asks {
     async fn undone(&self, name: &str, mut handover: Box<Handover>, ending: Ending) {
         if let (Some(_), Ok(id)) = (decision(&handover.answer.ending), RequestId::parse(name)) {
             info!(request = %id, "a tap did not reach Codex");
-            let at = self.parts.now();
-            watching::correct(&self.parts, Correction { id, ending, at }).await;
+            let at = self.codex.terminals.cards.now();
+            watching::correct(&self.codex.terminals, Correction { id, ending, at }).await;
         }
         handover.report(Delivery::Lost);
     }
@@ -229,7 +228,7 @@ impl Asks {
         };
         known.gone.cancel();
         if let Ok(id) = RequestId::parse(name)
-            && self.parts.desk.answered_there(&id)
+            && self.codex.terminals.cards.desk.answered_there(&id)
         {
             info!(request = %id, "answered in the terminal");
         }
@@ -243,14 +242,14 @@ impl Asks {
 
     /// A session of a chat asks a person what this thread asked.
     pub(super) fn leave(&mut self, thread: &str) {
-        let parts = &self.parts;
+        let codex = &self.codex;
         self.known.retain(|name, known| {
             if known.ask.thread != thread || !matches!(known.stage, Stage::Asking) {
                 return true;
             }
             known.gone.cancel();
             if let Ok(id) = RequestId::parse(name) {
-                parts.desk.drop_one(&id, Dropped::Over);
+                codex.terminals.cards.desk.drop_one(&id, Dropped::Over);
             }
             false
         });
@@ -326,8 +325,8 @@ impl Asks {
             let ending = Ending::Terminal {
                 allowed: Some(false),
             };
-            let at = self.parts.now();
-            watching::correct(&self.parts, Correction { id, ending, at }).await;
+            let at = self.codex.terminals.cards.now();
+            watching::correct(&self.codex.terminals, Correction { id, ending, at }).await;
         } else if !declined {
             let ran = Withdrawal::Tool {
                 tool: known.ask.tool.clone(),
@@ -335,11 +334,13 @@ impl Asks {
                 agent: None,
                 took,
             };
-            self.parts
+            self.codex
+                .terminals
+                .cards
                 .desk
                 .withdraw(&known.session, &ran, Duration::ZERO);
-            for correction in self.parts.desk.take_corrections() {
-                watching::correct(&self.parts, correction).await;
+            for correction in self.codex.terminals.cards.desk.take_corrections() {
+                watching::correct(&self.codex.terminals, correction).await;
             }
         }
         if let Some(handover) = &mut handover {
@@ -362,7 +363,7 @@ impl Asks {
 
     /// Ends what did not come again.
     pub(super) fn give_up(&mut self, after: Duration) {
-        let parts = &self.parts;
+        let codex = &self.codex;
         self.known.retain(|name, known| {
             let over = known
                 .missed_since
@@ -370,7 +371,7 @@ impl Asks {
             if over {
                 known.gone.cancel();
                 if let Ok(id) = RequestId::parse(name) {
-                    parts.desk.answered_there(&id);
+                    codex.terminals.cards.desk.answered_there(&id);
                 }
                 if let Stage::Held(handover) = &mut known.stage {
                     handover.report(Delivery::Lost);

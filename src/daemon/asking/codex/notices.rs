@@ -5,31 +5,31 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Codex;
 use crate::agents::codex::act::TurnOver;
-use crate::agents::codex::ask::NAMES;
+use crate::agents::codex::ask::named;
 use crate::approvals::request::Agent;
 use crate::cards::notice::{self, Why};
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::dialogs;
-use crate::daemon::asking::hook_events;
-use crate::daemon::parts::Parts;
+use crate::daemon::cards::notices;
 use crate::ids::SessionId;
 use crate::rules::Leaves;
 use crate::sessions::questions::Ask;
 use crate::store::About;
 
 /// A plan waits for a person, however short the turn was.
-pub(super) fn turn_over(parts: &Arc<Parts>, over: TurnOver) {
-    let long = parts.config.stop_notice_after.map(millis);
+pub(super) fn turn_over(codex: &Arc<Codex>, over: TurnOver) {
+    let long = codex.terminals.cards.config.stop_notice_after.map(millis);
     if let Some(plan) = over.plan {
         let Some(session) = named(&over.thread) else {
             return;
         };
         // The terminal may have decided before its plan was read.
-        let went_on = parts.codex.is_busy(&over.thread);
+        let went_on = codex.links.is_busy(&over.thread);
         let project = over.cwd;
         let about = About { session, project };
-        return dialogs::planned(parts, about, plan, over.took, went_on);
+        return dialogs::planned(&codex.dialogs, about, plan, over.took, went_on);
     }
     if long.is_none_or(|long| over.took < long) {
         return;
@@ -40,31 +40,21 @@ pub(super) fn turn_over(parts: &Arc<Parts>, over: TurnOver) {
         Why::Finished
     };
     let took = Some(over.took);
-    tell(parts, why, &over.thread, over.cwd.into(), took, over.last);
+    tell(codex, why, &over.thread, over.cwd.into(), took, over.last);
 }
 
 /// The thread does something else now, or nobody has it open: what its
 /// terminal asked about a plan is over.
-pub(super) fn went_on(parts: &Parts, thread: &str) {
+pub(super) fn went_on(codex: &Codex, thread: &str) {
     if let Some(session) = named(thread) {
-        parts.dialogs.over(&session);
+        codex.dialogs.over(&session);
     }
 }
 
-/// The name of a thread among all agents' sessions.
-fn named(thread: &str) -> Option<SessionId> {
-    SessionId::parse(&format!("{NAMES}{thread}")).ok()
-}
-
-/// The thread of such a name.
-pub(crate) fn thread(session: &SessionId) -> Option<SessionId> {
-    SessionId::parse(session.as_str().strip_prefix(NAMES)?).ok()
-}
-
-pub(super) fn terminal_only(parts: &Arc<Parts>, thread: &str, cwd: Option<String>, known: bool) {
+pub(super) fn terminal_only(codex: &Arc<Codex>, thread: &str, cwd: Option<String>, known: bool) {
     let why = if known { Why::Terminal } else { Why::Unknown };
     tell(
-        parts,
+        codex,
         why,
         thread,
         cwd.unwrap_or_default().into(),
@@ -74,17 +64,17 @@ pub(super) fn terminal_only(parts: &Arc<Parts>, thread: &str, cwd: Option<String
 }
 
 /// Where only a custom bot speaks, a question can't be answered from Feishu.
-pub(super) fn no_answers(parts: &Arc<Parts>, thread: &str, project: PathBuf, asked: &Ask) {
+pub(super) fn no_answers(codex: &Arc<Codex>, thread: &str, project: PathBuf, asked: &Ask) {
     let texts = asked
         .questions
         .iter()
         .map(|question| question.text.as_str());
     let texts = texts.collect::<Vec<_>>().join("\n");
-    tell(parts, Why::NoAnswers, thread, project, None, Some(texts));
+    tell(codex, Why::NoAnswers, thread, project, None, Some(texts));
 }
 
 fn tell(
-    parts: &Arc<Parts>,
+    codex: &Arc<Codex>,
     why: Why,
     thread: &str,
     project: PathBuf,
@@ -94,24 +84,30 @@ fn tell(
     let Ok(session) = SessionId::parse(thread) else {
         return;
     };
-    let parts = Arc::clone(parts);
+    let codex = Arc::clone(codex);
     tokio::spawn(async move {
         let card = notice::notice(
             &notice::Notice {
                 why,
                 agent: &Agent::Codex(Leaves::default()),
-                machine: &parts.machine.name,
+                machine: &codex.terminals.cards.buttons.machine.name,
                 project: &project,
                 session: Some(&session),
                 took,
                 message: message.as_deref(),
             },
-            parts.config.lang,
+            codex.terminals.cards.config.lang,
         );
-        let uuid = format!("codex-{session}-{}", parts.now());
+        let uuid = format!("codex-{session}-{}", codex.terminals.cards.now());
         if let Some(session) = named(session.as_str()) {
             let project = project.to_string_lossy().into_owned();
-            hook_events::send(&parts, card, uuid, About { session, project }).await;
+            notices::send(
+                &codex.terminals.cards,
+                card,
+                uuid,
+                About { session, project },
+            )
+            .await;
         }
     });
 }

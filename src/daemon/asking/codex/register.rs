@@ -7,15 +7,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::asks::What;
-use super::notices;
+use super::{Codex, notices};
 use crate::agents::codex::ask::{Ask, PATCH};
 use crate::approvals::desk::Waiting;
 use crate::approvals::request::{Agent, Caller, Digest, Origin, RealPath, Request};
 use crate::clock::millis;
 use crate::daemon::asking::flood;
+use crate::daemon::cards::courier::Cards;
 use crate::daemon::known::journal;
 use crate::daemon::known::machine;
-use crate::daemon::parts::Parts;
 use crate::feishu::link::Phase;
 use crate::ids::{RequestId, SessionId};
 use crate::sessions::questions;
@@ -23,16 +23,16 @@ use crate::sessions::questions;
 /// Finds the request again, or registers it and sends its card; then waits for
 /// the desk.
 pub(super) async fn put_to_a_person(
-    parts: &Arc<Parts>,
+    codex: &Arc<Codex>,
     id: RequestId,
     session: SessionId,
     ask: Ask,
     gone: &CancellationToken,
 ) -> What {
-    let waiting = if let Some(waiting) = parts.desk.take_back(&id) {
+    let waiting = if let Some(waiting) = codex.terminals.cards.desk.take_back(&id) {
         Some(waiting)
     } else {
-        if let Some(before) = journal::remembered(parts, &id).await {
+        if let Some(before) = journal::remembered(&codex.terminals.cards.journal, &id).await {
             return What::Before {
                 ending: before.ending,
                 digest: before.digest,
@@ -40,14 +40,14 @@ pub(super) async fn put_to_a_person(
         }
         tokio::select! {
             () = gone.cancelled() => None,
-            waiting = register(parts, id.clone(), session, ask) => waiting,
+            waiting = register(codex, id.clone(), session, ask) => waiting,
         }
     };
     let Some(mut waiting) = waiting else {
         return What::Nothing;
     };
     if gone.is_cancelled() {
-        parts.desk.answered_there(&id);
+        codex.terminals.cards.desk.answered_there(&id);
     }
     waiting
         .answered()
@@ -56,32 +56,32 @@ pub(super) async fn put_to_a_person(
 }
 
 async fn register(
-    parts: &Arc<Parts>,
+    codex: &Arc<Codex>,
     id: RequestId,
     session: SessionId,
     ask: Ask,
 ) -> Option<Waiting> {
-    if !parts.courier.has_receiver() {
+    if !codex.terminals.cards.courier.has_receiver() {
         return None;
     }
     let project = ask.cwd.clone()?;
     let branch = machine::look(project.clone()).await.ok()?.branch;
-    connected(parts).await;
+    connected(&codex.terminals.cards).await;
     match questions::of(&ask.tool, &ask.input) {
-        Some((asked, _)) if parts.courier.webhook().is_some() => {
-            notices::no_answers(parts, &ask.thread, project, &asked);
+        Some((asked, _)) if codex.terminals.cards.courier.webhook().is_some() => {
+            notices::no_answers(codex, &ask.thread, project, &asked);
             return None;
         }
         None if ask.is_question() => return None,
         Some(_) | None => {}
     }
-    let now = parts.now();
+    let now = codex.terminals.cards.now();
     let of_session = Some(session.clone());
-    if flood::refuses(parts, &of_session, &project) {
+    if flood::refuses(&codex.terminals.cards, &of_session, &project) {
         return None;
     }
     let ask = named(ask).await;
-    let timeout = millis(parts.config.request_timeout);
+    let timeout = millis(codex.terminals.cards.config.request_timeout);
     let request = Request {
         id: id.clone(),
         digest: Digest::of(&ask.input),
@@ -89,8 +89,8 @@ async fn register(
         input: ask.input,
         real: RealPath::Unasked,
         origin: Origin {
-            machine: parts.machine.name.clone(),
-            user: parts.machine.user.clone(),
+            machine: codex.terminals.cards.buttons.machine.name.clone(),
+            user: codex.terminals.cards.buttons.machine.user.clone(),
             branch,
             cwd: project.clone(),
             project,
@@ -106,26 +106,26 @@ async fn register(
         asked_at: now,
         deadline: now.saturating_add(timeout),
     };
-    let waiting = match parts.desk.register(request) {
+    let waiting = match codex.terminals.cards.desk.register(request) {
         Ok(waiting) => waiting,
         Err(why) => {
             warn!(request = %id, "Codex' request was not taken: {why}");
             return None;
         }
     };
-    let request = parts.desk.find(&id)?;
+    let request = codex.terminals.cards.desk.find(&id)?;
     if let Some(token) = waiting.token() {
-        journal::keep(parts, &request, token.hash()).await;
+        journal::keep(&codex.terminals.cards.journal, &request, token.hash()).await;
     }
     info!(request = %id, tool = %request.tool, agent = "codex", "a request waits");
-    flood::deliver(parts, request);
+    flood::deliver(&codex.terminals.cards, request);
     Some(waiting)
 }
 
 /// The terminal can answer meanwhile, so there is no hurry.
-async fn connected(parts: &Parts) {
-    if parts.courier.webhook().is_none() {
-        let mut link = parts.link.clone();
+async fn connected(cards: &Cards) {
+    if cards.courier.webhook().is_none() {
+        let mut link = cards.link.clone();
         // Its sender ends with the daemon.
         let _ = link
             .wait_for(|view| matches!(view.phase, Phase::Up { .. }))

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::taps::{DENY_ALL, OPEN};
-use super::{Group, MAX_GROUPS};
 use crate::approvals::request::Request;
 use crate::cards::gathered::{self, Gathered, Tally};
+use crate::daemon::cards::courier::Cards;
 use crate::daemon::cards::courier::{self, Drawn};
-use crate::daemon::parts::Parts;
+use crate::daemon::known::buttons::{DENY_ALL, OPEN};
+use crate::daemon::known::gathered::{Group, MAX_GROUPS};
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId, SessionId};
 
@@ -23,28 +23,28 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// The row of `meta` that says what is gathered.
 const KEY: &str = "gathered";
 
-pub(crate) async fn run(parts: Arc<Parts>, stop: CancellationToken) {
+pub(crate) async fn run(cards: Arc<Cards>, stop: CancellationToken) {
     let mut all_shown = true;
     loop {
         let pause = if all_shown { TOGETHER } else { AGAIN };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = parts.flood.stirred.notified() => {}
+            () = cards.flood.stirred.notified() => {}
             () = tokio::time::sleep(AGAIN), if !all_shown => {}
         }
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause.min(TOGETHER)) => {}
         }
-        all_shown = show_all(&parts).await;
+        all_shown = show_all(&cards).await;
     }
 }
 
 /// Whether nothing is left to be shown.
-async fn show_all(parts: &Parts) -> bool {
-    let (now, mut all_shown) = (parts.now(), true);
+async fn show_all(cards: &Cards) -> bool {
+    let (now, mut all_shown) = (cards.now(), true);
     let changed: Vec<Group> = {
-        let mut book = parts.flood.lock();
+        let mut book = cards.flood.lock();
         // Nobody saw it, so there is nothing to tell.
         let unseen = |group: &Group| group.message.is_none() && group.waiting.is_empty();
         book.groups.retain(|group| !unseen(group));
@@ -62,21 +62,21 @@ async fn show_all(parts: &Parts) -> bool {
     if changed.is_empty() {
         return all_shown;
     }
-    keep(parts).await;
+    keep(cards).await;
     for group in changed {
-        if !show(parts, &group).await {
+        if !show(cards, &group).await {
             all_shown = false;
         }
     }
-    keep(parts).await;
+    keep(cards).await;
     all_shown
 }
 
-async fn show(parts: &Parts, group: &Group) -> bool {
-    let card = draw(parts, group);
+async fn show(cards: &Cards, group: &Group) -> bool {
+    let card = draw(cards, group);
     let Some(message) = group.message.clone() else {
-        let sent = courier::tell(parts, Content::Card(card), group.id.as_str()).await;
-        let mut book = parts.flood.lock();
+        let sent = courier::tell(cards, Content::Card(card), group.id.as_str()).await;
+        let mut book = cards.flood.lock();
         if let Some(known) = book.groups.iter_mut().find(|known| known.id == group.id) {
             known.changed |= sent.is_none();
             known.message.clone_from(&sent);
@@ -84,38 +84,43 @@ async fn show(parts: &Parts, group: &Group) -> bool {
         return sent.is_some();
     };
     let card: Drawn = card.to_string().into();
-    courier::queue_edit(parts, message, card.into(), Duration::ZERO).await;
+    courier::queue_edit(cards, message, card.into(), Duration::ZERO).await;
     // Over, unless something was added while this was drawn.
-    let mut book = parts.flood.lock();
+    let mut book = cards.flood.lock();
     let is_over = |known: &Group| known.id == group.id && known.waiting.is_empty();
     book.groups.retain(|known| !is_over(known) || known.changed);
     true
 }
 
 /// The card as it should be.
-pub(super) fn draw(parts: &Parts, group: &Group) -> Value {
+pub(super) fn draw(cards: &Cards, group: &Group) -> Value {
     let requests: Vec<Arc<Request>> = group
         .waiting
         .iter()
-        .filter_map(|id| parts.desk.find(id))
+        .filter_map(|id| cards.desk.find(id))
         .collect();
-    let open = |id: &RequestId| parts.gathered_button(OPEN, id);
-    let deny_all = parts.gathered_button(DENY_ALL, &group.id);
+    let open = |id: &RequestId| cards.buttons.gathered(OPEN, id);
+    let deny_all = cards.buttons.gathered(DENY_ALL, &group.id);
     let gathered = Gathered {
         requests: &requests,
-        most: parts.config.cards_at_once,
+        most: cards.config.cards_at_once,
         place: &group.place,
         tally: group.tally,
         open: &open,
         deny_all: &deny_all,
     };
-    gathered::gathered(&gathered, parts.config.lang)
+    gathered::gathered(&gathered, cards.config.lang)
 }
 
-async fn keep(parts: &Parts) {
-    let all: Vec<Value> = parts.flood.lock().groups.iter().map(written).collect();
+async fn keep(cards: &Cards) {
+    let all: Vec<Value> = cards.flood.lock().groups.iter().map(written).collect();
     let text = Value::Array(all).to_string();
-    if let Err(why) = parts.store.run(move |db| db.set_meta(KEY, &text)).await {
+    if let Err(why) = cards
+        .journal
+        .store
+        .run(move |db| db.set_meta(KEY, &text))
+        .await
+    {
         debug!("what is gathered on a card was not kept: {why}");
     }
 }
@@ -157,8 +162,8 @@ fn read(kept: &Value) -> Option<Group> {
 
 /// Takes over what the last run had gathered; returns those of `unsent` that
 /// need a card of their own.
-pub(crate) async fn restore(parts: &Parts, mut unsent: Vec<Arc<Request>>) -> Vec<Arc<Request>> {
-    let kept = match parts.store.run(|db| db.meta(KEY)).await {
+pub(crate) async fn restore(cards: &Cards, mut unsent: Vec<Arc<Request>>) -> Vec<Arc<Request>> {
+    let kept = match cards.journal.store.run(|db| db.meta(KEY)).await {
         Ok(kept) => kept.unwrap_or_default(),
         Err(why) => {
             warn!("what was gathered on a card is not known: {why}");
@@ -174,14 +179,14 @@ pub(crate) async fn restore(parts: &Parts, mut unsent: Vec<Arc<Request>>) -> Vec
         unsent.retain(|request| {
             let is_gathered = group.waiting.contains(&request.id);
             if is_gathered {
-                parts.courier.forget(&request.id);
+                cards.courier.forget(&request.id);
             }
             !is_gathered
         });
     }
     if !groups.is_empty() {
-        parts.flood.lock().groups = groups;
-        parts.flood.stirred.notify_one();
+        cards.flood.lock().groups = groups;
+        cards.flood.stirred.notify_one();
     }
     unsent
 }

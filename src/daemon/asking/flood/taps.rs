@@ -1,12 +1,10 @@
 //! A tap on a gathering card: one request gets its card, or all are denied.
 //! Allows nothing.
 
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::warn;
 
-use super::Group;
 use super::show::draw;
 use crate::approvals::action::Action;
 use crate::approvals::outcome::{Deed, Refusal};
@@ -14,14 +12,11 @@ use crate::approvals::request::Operator;
 use crate::daemon::cards::courier::{self, Drawn};
 use crate::daemon::deciding::decision;
 use crate::daemon::deciding::ruling::Ruling;
+use crate::daemon::known::gathered::Group;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::Click;
 use crate::ids::RequestId;
 use crate::wording::Toast;
-
-/// The actions of the card's buttons.
-pub(crate) const OPEN: &str = "open";
-pub(crate) const DENY_ALL: &str = "deny_all";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tap {
@@ -89,7 +84,7 @@ fn open(parts: &Arc<Parts>, id: &RequestId) -> Ruling {
     let Some(request) = parts.desk.find(id) else {
         return Refusal::Expired.into();
     };
-    tokio::spawn(courier::send_now(Arc::clone(parts), request));
+    tokio::spawn(courier::send_now(Arc::clone(&parts.cards), request));
     let card: Option<Drawn> = left.map(|group| draw(parts, &group).to_string().into());
     Ruling::with(Deed::Opened.into(), card.map(Into::into))
 }
@@ -111,13 +106,5 @@ async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator) {
                 warn!(request = %id, "one of many was not denied: {why}");
             }
         }
-    }
-}
-
-impl Parts {
-    pub(super) fn gathered_button(&self, action: &str, id: &RequestId) -> Value {
-        let mut value = json!({"action": action, "request_id": id.as_str()});
-        self.sign(&mut value);
-        self.sealer.seal(value)
     }
 }

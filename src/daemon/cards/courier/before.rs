@@ -5,11 +5,11 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tracing::{info, warn};
 
+use super::Cards;
 use super::Target;
 use super::sending::send;
 use crate::approvals::request::Request;
 use crate::cards::whole::{self, Before};
-use crate::daemon::parts::Parts;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Turn};
 use crate::hex;
@@ -17,19 +17,19 @@ use crate::hex;
 /// Sends it, or says that nothing may be allowed because nothing whole is
 /// there. Ends early with the request.
 pub(super) async fn send_whole(
-    parts: &Parts,
+    cards: &Cards,
     messages: &Messages,
     target: &Target,
     turn: &mut Option<Turn<'_>>,
     request: &Request,
 ) -> Before {
-    let lang = parts.config.lang;
+    let lang = cards.config.lang;
     let Some(text) = whole::text(request, lang) else {
         info!(request = %request.id, "an input is too long to be sent whole");
         return Before::Nothing;
     };
     let mut way = Way {
-        parts,
+        cards,
         messages,
         target,
         turn,
@@ -39,7 +39,7 @@ pub(super) async fn send_whole(
     let sent = match whole::cards(request, &text, whole::FEW, lang) {
         Some(cards) => way.as_messages(cards).await,
         None => match way.as_file(&text).await {
-            Err(why) if parts.desk.find(&request.id).is_some() => {
+            Err(why) if cards.desk.find(&request.id).is_some() => {
                 warn!("a file could not be sent: {why}");
                 match whole::cards(request, &text, whole::MANY, lang) {
                     Some(cards) => way.as_messages(cards).await,
@@ -59,7 +59,7 @@ pub(super) async fn send_whole(
 }
 
 struct Way<'a, 'b> {
-    parts: &'a Parts,
+    cards: &'a Cards,
     messages: &'a Messages,
     target: &'a Target,
     turn: &'a mut Option<Turn<'b>>,
@@ -74,7 +74,7 @@ impl Way<'_, '_> {
         let count = cards.len();
         for (i, card) in cards.into_iter().enumerate() {
             // Nobody needs the rest of what has ended.
-            if self.parts.desk.find(&self.request.id).is_none() {
+            if self.cards.desk.find(&self.request.id).is_none() {
                 return Ok(Before::Nothing);
             }
             self.say(Content::Card(card), &format!("{i}")).await?;
@@ -86,7 +86,7 @@ impl Way<'_, '_> {
         let name = format!("nod-{}.txt", &self.digest[..8]);
         let bytes: Arc<[u8]> = text.as_bytes().into();
         let key = self.messages.upload(&name, bytes).await?;
-        if self.parts.desk.find(&self.request.id).is_none() {
+        if self.cards.desk.find(&self.request.id).is_none() {
             return Ok(Before::Nothing);
         }
         self.say(Content::File(key), "file").await?;

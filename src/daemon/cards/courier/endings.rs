@@ -4,19 +4,16 @@
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
-use tracing::{debug, info};
+use tracing::debug;
 
-use super::{Drawn, Place};
+use super::{Cards, Drawn, Place};
 use crate::approvals::request::{Ending, Request, weight};
-use crate::approvals::{Settled, desk, record};
+use crate::approvals::{Settled, desk};
 use crate::cards::{Action, ending};
 use crate::clock::Millis;
 use crate::daemon::cards::nameless;
 use crate::daemon::cards::sure;
-use crate::daemon::known::journal::{self, CardEdit};
-use crate::daemon::parts::Parts;
-use crate::daemon::terminals::watching::explained;
+use crate::daemon::known::journal;
 use crate::ids::{MessageId, RequestId};
 use crate::text::Lang;
 
@@ -38,6 +35,19 @@ impl From<Drawn> for Face {
             shown: Arc::clone(&card),
             kept: card,
         }
+    }
+}
+
+/// The edit that makes a card true, kept together with the ending it shows.
+pub(crate) struct CardEdit {
+    pub(crate) message: MessageId,
+    pub(crate) face: Face,
+}
+
+impl CardEdit {
+    /// As it is written down.
+    pub(crate) fn kept(&self) -> (MessageId, Drawn) {
+        (self.message.clone(), Arc::clone(&self.face.kept))
     }
 }
 
@@ -70,14 +80,14 @@ impl Decided {
 
 /// The card of a request that has ended.
 pub(crate) fn ended_face(
-    parts: &Parts,
+    cards: &Cards,
     settled: &Settled,
     delivery: desk::Delivery,
     whole: bool,
 ) -> Face {
-    let kept = drawn(parts, settled, delivery, ending::without_input);
+    let kept = drawn(cards, settled, delivery, ending::without_input);
     let shown = if whole {
-        drawn(parts, settled, delivery, ending::ended)
+        drawn(cards, settled, delivery, ending::ended)
     } else {
         Arc::clone(&kept)
     };
@@ -86,19 +96,21 @@ pub(crate) fn ended_face(
 
 type Draw = fn(&Request, &Ending, Millis, ending::Delivery, Option<&Value>, Lang) -> Value;
 
-fn drawn(parts: &Parts, settled: &Settled, delivery: desk::Delivery, draw: Draw) -> Drawn {
+fn drawn(cards: &Cards, settled: &Settled, delivery: desk::Delivery, draw: Draw) -> Drawn {
     let shown = match delivery {
         desk::Delivery::Confirmed | desk::Delivery::Written => ending::Delivery::Confirmed,
         desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Delivery::Unconfirmed,
     };
-    let undo = parts.button(&settled.request.id, Action::Undo);
+    let undo = cards
+        .buttons
+        .choice(&settled.request.id, Action::Undo, false);
     let card = draw(
         &settled.request,
         &settled.ending,
         settled.at,
         shown,
         Some(&undo),
-        parts.config.lang,
+        cards.config.lang,
     );
     card.to_string().into()
 }
@@ -106,7 +118,7 @@ fn drawn(parts: &Parts, settled: &Settled, delivery: desk::Delivery, draw: Draw)
 /// The card of a request that ended otherwise than was told; `None` when it
 /// ended too long ago. Remembered, unless its input was too large to be held.
 pub(crate) fn retold(
-    parts: &Parts,
+    cards: &Cards,
     id: &RequestId,
     change: impl FnOnce(&mut Ending),
 ) -> Option<Face> {
@@ -115,40 +127,40 @@ pub(crate) fn retold(
         delivery,
         whole,
         ..
-    } = parts.courier.decided(id)?;
+    } = cards.courier.decided(id)?;
     change(&mut settled.ending);
-    let face = ended_face(parts, &settled, delivery, whole);
+    let face = ended_face(cards, &settled, delivery, whole);
     if whole {
-        parts.courier.remember_ending(settled, delivery);
+        cards.courier.remember_ending(settled, delivery);
     }
-    parts.courier.redraw(id, &face);
+    cards.courier.redraw(id, &face);
     Some(face)
 }
 
 /// The card of a request that ended lately, while its input is known.
-pub(crate) fn decided_card(parts: &Parts, id: &RequestId) -> Option<Drawn> {
+pub(crate) fn decided_card(cards: &Cards, id: &RequestId) -> Option<Drawn> {
     let Decided {
         settled,
         delivery,
         whole,
         ..
-    } = parts.courier.decided(id)?;
+    } = cards.courier.decided(id)?;
     if !whole {
         return None;
     }
-    Some(drawn(parts, &settled, delivery, ending::ended))
+    Some(drawn(cards, &settled, delivery, ending::ended))
 }
 
 /// Takes a request's card off the book: the message to edit, or a stand-in
 /// while it is still on its way; such a card is edited when it arrives.
-pub(crate) fn take_down(parts: &Parts, settled: &Settled, face: &Face) -> Option<MessageId> {
+pub(crate) fn take_down(cards: &Cards, settled: &Settled, face: &Face) -> Option<MessageId> {
     let id = &settled.request.id;
-    parts.flood.ended(id);
+    cards.flood.ended(id);
     let known = settled.clone();
-    parts
+    cards
         .courier
         .remember_ending(known, desk::Delivery::Confirmed);
-    let mut book = parts.courier.lock();
+    let mut book = cards.courier.lock();
     match book.remove(id)? {
         Place::Sent(message) => {
             let mut newest_first = book.decided.iter_mut().rev();
@@ -159,7 +171,7 @@ pub(crate) fn take_down(parts: &Parts, settled: &Settled, face: &Face) -> Option
             Some(message)
         }
         Place::Held => None,
-        Place::Unsent | Place::Ended(_) if parts.courier.webhook().is_some() => None,
+        Place::Unsent | Place::Ended(_) if cards.courier.webhook().is_some() => None,
         Place::Unsent | Place::Ended(_) => {
             book.put(id, Place::Ended(face.clone()));
             nameless::stand_in(&settled.request)
@@ -168,47 +180,28 @@ pub(crate) fn take_down(parts: &Parts, settled: &Settled, face: &Face) -> Option
 }
 
 /// Makes the card of a request that ended without a click true.
-pub(crate) async fn close(parts: &Parts, settled: &Settled) {
-    let face = ended_face(parts, settled, desk::Delivery::Confirmed, true);
-    let edit = take_down(parts, settled, &face).map(|message| CardEdit {
+pub(crate) async fn close(cards: &Cards, settled: &Settled) {
+    let face = ended_face(cards, settled, desk::Delivery::Confirmed, true);
+    let edit = take_down(cards, settled, &face).map(|message| CardEdit {
         message,
         face: face.clone(),
     });
-    match journal::settle(parts, settled, None, edit.as_ref()).await {
+    match journal::settle(
+        &cards.journal,
+        settled,
+        None,
+        edit.as_ref().map(CardEdit::kept),
+    )
+    .await
+    {
         Ok(version) => {
             if let Some(edit) = edit {
-                parts
+                cards
                     .courier
                     .edit(edit.message, edit.face.shown, version, Duration::ZERO);
             }
         }
         Err(why) => debug!("an ending came twice: {why}"),
     }
-    sure::close(parts, &settled.request.id, &face).await;
-}
-
-/// Closes what ends by time, by the terminal or by a hook's death.
-pub(crate) async fn run_endings(parts: Arc<Parts>, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            settled = parts.desk.next_settled() => {
-                if matches!(settled.ending, Ending::HookGone | Ending::TimedOut) {
-                    let parts = Arc::clone(&parts);
-                    tokio::spawn(async move { tell(&parts, &explained(settled).await).await });
-                } else {
-                    tell(&parts, &settled).await;
-                }
-            }
-        }
-    }
-}
-
-async fn tell(parts: &Parts, settled: &Settled) {
-    info!(
-        request = %settled.request.id,
-        ending = record::kind(&settled.ending),
-        "a request ended without a tap"
-    );
-    close(parts, settled).await;
+    sure::close(cards, &settled.request.id, &face).await;
 }

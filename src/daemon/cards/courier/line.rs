@@ -4,9 +4,10 @@
 use std::time::Duration;
 use tokio::sync::watch;
 
+use super::Cards;
 use crate::approvals::request::Request;
 use crate::clock::Millis;
-use crate::daemon::parts::{Parts, not_connected};
+use crate::daemon::known::reach::not_connected;
 use crate::feishu::connection::View;
 use crate::feishu::link::Phase;
 use crate::text::Text;
@@ -16,17 +17,17 @@ const BEFORE_END: Millis = 500;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Line<'a> {
-    parts: &'a Parts,
+    cards: &'a Cards,
     link: watch::Receiver<View>,
     latest: Millis,
     connects: u64,
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(parts: &'a Parts, request: &Request) -> Self {
+    pub(super) fn of(cards: &'a Cards, request: &Request) -> Self {
         Self {
-            link: parts.link.clone(),
-            parts,
+            link: cards.link.clone(),
+            cards,
             latest: request.deadline - BEFORE_END,
             connects: 0,
         }
@@ -68,7 +69,7 @@ impl<'a> Line<'a> {
     }
 
     fn left(&self) -> Duration {
-        let left = self.latest.saturating_sub(self.parts.now()).max(0);
+        let left = self.latest.saturating_sub(self.cards.now()).max(0);
         Duration::from_millis(left.unsigned_abs())
     }
 }

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
-use super::{Drawn, tell};
+use super::{Cards, Drawn, tell};
 use crate::cards::MAX_CARD;
 use crate::cards::plainest::plainest;
 use crate::daemon::cards::sure;
-use crate::daemon::parts::Parts;
 use crate::feishu::error::{Answer, ApiError, ContentProblem};
 use crate::feishu::messages::Content;
 use crate::wording::need::{Need, refused};
@@ -69,41 +68,41 @@ impl Needs {
 }
 
 /// What was needed in this run, for `nod status`.
-pub(crate) fn report(parts: &Parts) -> Vec<Value> {
-    parts.courier.needs.report()
+pub(crate) fn report(cards: &Cards) -> Vec<Value> {
+    cards.courier.needs.report()
 }
 
 /// The card in a layout that this Feishu takes.
-pub(crate) fn laid_out(parts: &Parts, card: &Value) -> Value {
-    if parts.courier.needs.is_plain() {
-        plain(parts, card)
+pub(crate) fn laid_out(cards: &Cards, card: &Value) -> Value {
+    if cards.courier.needs.is_plain() {
+        plain(cards, card)
     } else {
         card.clone()
     }
 }
 
 /// As [`laid_out`], of a card as Feishu takes it.
-pub(crate) fn laid_out_text(parts: &Parts, card: &Drawn) -> Drawn {
-    if !parts.courier.needs.is_plain() {
+pub(crate) fn laid_out_text(cards: &Cards, card: &Drawn) -> Drawn {
+    if !cards.courier.needs.is_plain() {
         return Arc::clone(card);
     }
     match serde_json::from_str(card) {
-        Ok(card) => plain(parts, &card).to_string().into(),
+        Ok(card) => plain(cards, &card).to_string().into(),
         Err(_) => Arc::clone(card),
     }
 }
 
-pub(crate) fn plain(parts: &Parts, card: &Value) -> Value {
-    let asking = |value: &Value| sure::asking(parts, value);
-    plainest(card, &asking, parts.config.lang)
+pub(crate) fn plain(cards: &Cards, card: &Value) -> Value {
+    let asking = |value: &Value| sure::asking(cards, value);
+    plainest(card, &asking, cards.config.lang)
 }
 
 /// Remembers what a card needed, and tells the owner so, once.
-pub(crate) async fn needed(parts: &Parts, need: Need, why: &ApiError) {
+pub(crate) async fn needed(cards: &Cards, need: Need, why: &ApiError) {
     let ApiError::Content { answer, .. } = why else {
         return;
     };
-    if !parts.courier.needs.note(need, answer) {
+    if !cards.courier.needs.note(need, answer) {
         return;
     }
     warn!(
@@ -113,9 +112,9 @@ pub(crate) async fn needed(parts: &Parts, need: Need, why: &ApiError) {
     );
     let log_id = answer.log_id.as_deref().unwrap_or("–");
     let text = refused(need, answer.code, log_id);
-    let content = Content::Text(text.get(parts.config.lang).to_owned());
-    let uuid = format!("{}-{}", need.as_str(), parts.now());
-    Box::pin(tell(parts, content, &uuid)).await;
+    let content = Content::Text(text.get(cards.config.lang).to_owned());
+    let uuid = format!("{}-{}", need.as_str(), cards.now());
+    Box::pin(tell(cards, content, &uuid)).await;
 }
 
 /// Feishu's own trouble in the words of a refused card.

@@ -2,120 +2,122 @@
 //! there is a connection, and over and over while Feishu is away.
 
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::{debug, warn};
 
 use super::line::Line;
 use super::sending::send_any;
-use super::{Place, Target, arrived};
+use super::{Cards, Place, Target, queue_edit, show_running};
 use crate::approvals::request::Request;
-use crate::daemon::parts::Parts;
-use crate::daemon::tapping::pages;
-use crate::feishu::messages::Receiver;
+use crate::daemon::cards::{links, nameless};
+use crate::feishu::messages::{Receiver, Sent};
 use crate::ids::RequestId;
 use crate::sessions::questions::script::{self, Wishes};
+use crate::sessions::route;
+use crate::store::Card;
 use crate::text::Lang;
 
 /// Sends a request's card after the terminal's head start, unless the request
 /// has ended by then.
-pub(crate) async fn send_card(parts: Arc<Parts>, request: Arc<Request>) {
-    let delay = parts.config.notify_delay;
+pub(crate) async fn send_card(cards: Arc<Cards>, request: Arc<Request>) {
+    let delay = cards.config.notify_delay;
     if !delay.is_zero() {
-        if !hold(&parts, &request.id) {
+        if !hold(&cards, &request.id) {
             return;
         }
         // The input is not held for a request that ends meanwhile.
         let id = request.id.clone();
         drop(request);
         tokio::time::sleep(delay).await;
-        if parts.courier.is_held(&id)
-            && let Some(request) = parts.desk.find(&id)
+        if cards.courier.is_held(&id)
+            && let Some(request) = cards.desk.find(&id)
         {
-            send_now(parts, request).await;
+            send_now(cards, request).await;
         }
         return;
     }
-    send_now(parts, request).await;
+    send_now(cards, request).await;
 }
 
 /// Notes that a card is not on its way yet; false when its request has ended.
-fn hold(parts: &Parts, id: &RequestId) -> bool {
-    parts.courier.lock().put(id, Place::Held);
-    let waits = parts.desk.find(id).is_some();
+fn hold(cards: &Cards, id: &RequestId) -> bool {
+    cards.courier.lock().put(id, Place::Held);
+    let waits = cards.desk.find(id).is_some();
     if !waits {
-        parts.courier.lock().remove(id);
+        cards.courier.lock().remove(id);
     }
     waits
 }
 
 /// Sends a request's card. What Feishu will not carry goes back to the
 /// terminal.
-pub(crate) async fn send_now(parts: Arc<Parts>, request: Arc<Request>) {
-    if let Some(webhook) = parts.courier.webhook() {
-        parts.courier.lock().put(&request.id, Place::Unsent);
-        if parts.desk.find(&request.id).is_none() {
-            parts.courier.lock().remove(&request.id);
+pub(crate) async fn send_now(cards: Arc<Cards>, request: Arc<Request>) {
+    if let Some(webhook) = cards.courier.webhook() {
+        cards.courier.lock().put(&request.id, Place::Unsent);
+        if cards.desk.find(&request.id).is_none() {
+            cards.courier.lock().remove(&request.id);
             return;
         }
-        pages::send(&parts, webhook, &request).await;
+        links::send(&cards, webhook, &request).await;
         return;
     }
-    let Some(receiver) = receiver_for(&parts, &request) else {
-        parts.desk.undeliverable(&request.id, None);
+    let Some(receiver) = receiver_for(&cards, &request) else {
+        cards.desk.undeliverable(&request.id, None);
         return;
     };
-    send_to(parts, request, Target::Receiver(receiver)).await;
+    send_to(cards, request, Target::Receiver(receiver)).await;
 }
 
-fn receiver_for(parts: &Parts, request: &Request) -> Option<Receiver> {
+fn receiver_for(cards: &Cards, request: &Request) -> Option<Receiver> {
     match Wishes::of(&request.tool, &request.input).to {
         Some(script::Receiver::Chat(chat)) => Some(Receiver::Chat(chat)),
         Some(script::Receiver::User(user)) => Some(Receiver::User(user)),
-        None => parts.courier.receiver().cloned(),
+        None => cards.courier.receiver().cloned(),
     }
 }
 
 /// Sends the card of a request that the last run may have sent already. The
 /// card of one that has ended by now is left to [`crate::daemon::cards::nameless::run`].
-pub(crate) async fn resend(parts: Arc<Parts>, request: Arc<Request>) {
-    let receiver = receiver_for(&parts, &request);
-    let (Some(receiver), Some(_)) = (receiver, parts.courier.messages()) else {
-        return send_now(parts, request).await;
+pub(crate) async fn resend(cards: Arc<Cards>, request: Arc<Request>) {
+    let receiver = receiver_for(&cards, &request);
+    let (Some(receiver), Some(_)) = (receiver, cards.courier.messages()) else {
+        return send_now(cards, request).await;
     };
-    if parts.desk.find(&request.id).is_some() {
-        post(&parts, &request, &Target::Receiver(receiver), true).await;
+    if cards.desk.find(&request.id).is_some() {
+        post(&cards, &request, &Target::Receiver(receiver), true).await;
     }
 }
 
 /// Sends a request's card as soon as there is a connection.
-pub(crate) async fn send_to(parts: Arc<Parts>, request: Arc<Request>, target: Target) {
-    if !hold(&parts, &request.id) {
+pub(crate) async fn send_to(cards: Arc<Cards>, request: Arc<Request>, target: Target) {
+    if !hold(&cards, &request.id) {
         return;
     }
     if let Target::Thread { place, .. } = &target {
-        let mut book = parts.courier.lock();
+        let mut book = cards.courier.lock();
         book.stands.insert(request.id.clone(), place.clone());
     }
-    post(&parts, &request, &target, false).await;
+    post(&cards, &request, &target, false).await;
 }
 
 /// Sends a card, over and over while Feishu is away: the same key never makes a
 /// second one. One that may be there without our knowing how it is called keeps
 /// its place, so that its ending is shown when it is found.
-async fn post(parts: &Parts, request: &Request, target: &Target, sent_before: bool) {
-    let Some(messages) = parts.courier.messages() else {
+async fn post(cards: &Cards, request: &Request, target: &Target, sent_before: bool) {
+    let Some(messages) = cards.courier.messages() else {
         return;
     };
-    let mut line = Line::of(parts, request);
+    let mut line = Line::of(cards, request);
     let mut in_doubt = sent_before;
     let why = loop {
         if let Err(why) = line.up().await {
             break why;
         }
-        if !parts.courier.lock().set_out(&request.id) {
+        if !cards.courier.lock().set_out(&request.id) {
             return;
         }
         let sent = tokio::select! {
-            sent = send_any(parts, messages, target, request) => sent,
+            sent = send_any(cards, messages, target, request) => sent,
             // What was under way may hang for long in a line that is gone.
             () = line.renewed() => {
                 in_doubt = true;
@@ -123,7 +125,7 @@ async fn post(parts: &Parts, request: &Request, target: &Target, sent_before: bo
             }
         };
         match sent {
-            Ok(sent) => return arrived(parts, &request.id, sent).await,
+            Ok(sent) => return arrived(cards, &request.id, sent).await,
             Err(why) => {
                 in_doubt |= why.is_in_doubt();
                 if !why.is_retryable() || !line.rest(why.retry_after()).await {
@@ -131,7 +133,7 @@ async fn post(parts: &Parts, request: &Request, target: &Target, sent_before: bo
                 }
                 debug!("a card is sent again: {why}");
                 if !in_doubt {
-                    parts.courier.lock().call_back(&request.id);
+                    cards.courier.lock().call_back(&request.id);
                 }
             }
         }
@@ -141,23 +143,84 @@ async fn post(parts: &Parts, request: &Request, target: &Target, sent_before: bo
         why.get(Lang::En)
     );
     if !in_doubt {
-        parts.courier.lock().remove(&request.id);
+        cards.courier.lock().remove(&request.id);
     }
-    let why = why.get(parts.config.lang).to_owned();
-    parts.desk.undeliverable(&request.id, Some(why));
+    let why = why.get(cards.config.lang).to_owned();
+    cards.desk.undeliverable(&request.id, Some(why));
 }
 
 /// Finds out which message carries the card of a request that has ended: the
 /// same key never makes a second one. The edit that waits for it goes out.
-pub(crate) async fn recall(parts: &Parts, request: &Request, target: &Target) {
-    let Some(messages) = parts.courier.messages() else {
+pub(crate) async fn recall(cards: &Cards, request: &Request, target: &Target) {
+    let Some(messages) = cards.courier.messages() else {
         return;
     };
-    match send_any(parts, messages, target, request).await {
-        Ok(sent) => arrived(parts, &request.id, sent).await,
+    match send_any(cards, messages, target, request).await {
+        Ok(sent) => arrived(cards, &request.id, sent).await,
         Err(why) => {
             warn!("a card of the last run cannot be found: {why}");
-            parts.courier.lock().remove(&request.id);
+            cards.courier.lock().remove(&request.id);
         }
+    }
+}
+
+/// Feishu has named the message that carries this request's card.
+async fn arrived(cards: &Cards, id: &RequestId, sent: Sent) {
+    let place = Place::Sent(sent.message_id.clone());
+    let ended = {
+        let mut book = cards.courier.lock();
+        let whole = book.whole.get(id).cloned();
+        let before = book.remove(id);
+        if let (Some(whole), Some(_)) = (whole, &before) {
+            book.whole.insert(id.clone(), whole);
+        }
+        match before {
+            // Stays until its edit is queued: it may be put right until then.
+            Some(ended @ Place::Ended(_)) => {
+                book.put(id, ended);
+                true
+            }
+            Some(Place::Held | Place::Unsent | Place::Sent(_)) => {
+                book.put(id, place);
+                if let Some(chat) = sent.chat_id.clone() {
+                    let thread = sent.thread.clone();
+                    book.stands
+                        .insert(id.clone(), route::Place { chat, thread });
+                }
+                false
+            }
+            // Ended and fully dealt with by a click that named its message.
+            None => false,
+        }
+    };
+    cards.courier.named.notify_waiters();
+    if let Some(chat) = sent.chat_id {
+        let (id, card) = (
+            id.clone(),
+            Card {
+                message: sent.message_id.clone(),
+                chat,
+            },
+        );
+        if let Err(why) = cards
+            .journal
+            .store
+            .run(move |db| db.card_sent(&id, &card))
+            .await
+        {
+            debug!("where a card is was not kept: {why}");
+        }
+    }
+    show_running(cards, id).await;
+    if ended {
+        let mut queued = None;
+        loop {
+            let face = cards.courier.lock().last_face(id, queued.as_ref());
+            let Some(face) = face else { break };
+            let message = sent.message_id.clone();
+            queue_edit(cards, message, face.clone(), Duration::ZERO).await;
+            queued = Some(face);
+        }
+        nameless::named(cards, id).await;
     }
 }

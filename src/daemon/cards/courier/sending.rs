@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::warn;
 
+use super::Cards;
 use super::Target;
 use super::before::send_whole;
 use super::needs::{SMALL, is_a_hiccup, is_layout, is_too_long, laid_out, needed, plain};
@@ -15,7 +16,6 @@ use crate::cards::{Drawn, locked, permission, plainest, question, size};
 use crate::daemon::cards::nameless;
 use crate::daemon::known::journal;
 use crate::daemon::known::offers;
-use crate::daemon::parts::Parts;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, Sent, Turn};
 use crate::ids::{ChatId, MessageId};
@@ -31,7 +31,7 @@ const MOST_REDRAWN: usize = 256;
 /// Sends a request's card, or one that Feishu takes no offence at. Thousands may wait for their turn: a card is drawn, and the call
 /// made, when it has come.
 pub(super) async fn send_any(
-    parts: &Parts,
+    cards: &Cards,
     messages: &Messages,
     target: &Target,
     request: &Request,
@@ -40,28 +40,28 @@ pub(super) async fn send_any(
         Target::Receiver(receiver) => Some(messages.turn(receiver).await?),
         Target::Thread { .. } => None,
     };
-    let _place = parts.courier.sends.acquire().await;
-    Box::pin(draw_and_send(parts, messages, target, turn, request)).await
+    let _place = cards.courier.sends.acquire().await;
+    Box::pin(draw_and_send(cards, messages, target, turn, request)).await
 }
 
 async fn draw_and_send(
-    parts: &Parts,
+    cards: &Cards,
     messages: &Messages,
     target: &Target,
     mut turn: Option<Turn<'_>>,
     request: &Request,
 ) -> Result<Sent, ApiError> {
     let ladder = Ladder {
-        parts,
+        cards,
         messages,
         target,
         request,
-        denied: journal::denied_before(parts, request).await,
+        denied: journal::denied_before(&cards.journal, request).await,
         offer: offers::of(request).await,
     };
-    let card = ladder.drawn(parts.courier.needs.room(), &mut turn).await;
+    let card = ladder.drawn(cards.courier.needs.room(), &mut turn).await;
     let uuid = nameless::uuid(&request.id);
-    let content = Content::Card(laid_out(parts, &card));
+    let content = Content::Card(laid_out(cards, &card));
     let sent = match turn {
         Some(turn) => messages.send_in_turn(turn, &content, &uuid).await,
         None => send(messages, target, content.clone(), &uuid).await,
@@ -74,7 +74,7 @@ async fn draw_and_send(
 
 /// What is tried, by the cause of a refusal, before the terminal decides.
 struct Ladder<'a> {
-    parts: &'a Parts,
+    cards: &'a Cards,
     messages: &'a Messages,
     target: &'a Target,
     request: &'a Request,
@@ -86,21 +86,21 @@ impl Ladder<'_> {
     /// The request's card in so many bytes. What it does not hold goes out
     /// before it.
     async fn drawn(&self, room: usize, turn: &mut Option<Turn<'_>>) -> Value {
-        let (parts, request) = (self.parts, self.request);
-        let draw = |before: &Before| draw(parts, request, &self.offer, self.denied, before, room);
+        let (cards, request) = (self.cards, self.request);
+        let draw = |before: &Before| draw(cards, request, &self.offer, self.denied, before, room);
         let mut drawn = draw(&Before::Nothing);
-        if drawn.elided && parts.desk.find(&request.id).is_some() {
-            let before = send_whole(parts, self.messages, self.target, turn, request).await;
+        if drawn.elided && cards.desk.find(&request.id).is_some() {
+            let before = send_whole(cards, self.messages, self.target, turn, request).await;
             if before.is_sent() {
                 drawn = draw(&before);
             }
             let known = (request.id.clone(), before);
-            parts.courier.lock().whole.extend([known]);
+            cards.courier.lock().whole.extend([known]);
         }
         // What ended meanwhile is never shown as waiting.
-        let ended = parts.courier.ended_meanwhile(&request.id);
+        let ended = cards.courier.ended_meanwhile(&request.id);
         let ended = ended.and_then(|face| serde_json::from_str(&face).ok());
-        ended.unwrap_or_else(|| waiting_face(parts, drawn.card))
+        ended.unwrap_or_else(|| waiting_face(cards, drawn.card))
     }
 
     /// A layout Feishu refuses is given up for the plainest, with the same
@@ -112,14 +112,14 @@ impl Ladder<'_> {
         mut card: Value,
         sent: Content,
     ) -> Result<Sent, ApiError> {
-        let parts = self.parts;
+        let cards = self.cards;
         if is_a_hiccup(&why) {
             match self.send(sent).await {
                 Err(once_more) => why = once_more,
                 sent => return sent,
             }
         }
-        let (mut is_plain, mut room) = (parts.courier.needs.is_plain(), None);
+        let (mut is_plain, mut room) = (cards.courier.needs.is_plain(), None);
         let mut needs = Vec::new();
         loop {
             if is_layout(&why) && !is_plain {
@@ -135,7 +135,7 @@ impl Ladder<'_> {
                 break;
             }
             let shown = if is_plain {
-                plain(parts, &card)
+                plain(cards, &card)
             } else {
                 card.clone()
             };
@@ -143,10 +143,10 @@ impl Ladder<'_> {
                 Err(refused) => why = refused,
                 sent => {
                     if let Some(room) = room {
-                        parts.courier.needs.takes_only(room);
+                        cards.courier.needs.takes_only(room);
                     }
                     for (need, why) in &needs {
-                        needed(parts, *need, why).await;
+                        needed(cards, *need, why).await;
                     }
                     return sent;
                 }
@@ -157,7 +157,7 @@ impl Ladder<'_> {
         };
         let sent = self.bare().await;
         if sent.is_ok() {
-            needed(parts, Need::Withheld, &why).await;
+            needed(cards, Need::Withheld, &why).await;
         }
         sent
     }
@@ -172,11 +172,11 @@ impl Ladder<'_> {
 
     /// A card that holds nothing of the request.
     async fn bare(&self) -> Result<Sent, ApiError> {
-        let (parts, lang) = (self.parts, self.parts.config.lang);
-        let values = |action| parts.button(&self.request.id, action);
-        let bare = laid_out(parts, &permission::minimal(self.request, &values, lang));
+        let (cards, lang) = (self.cards, self.cards.config.lang);
+        let values = |action| cards.buttons.choice(&self.request.id, action, false);
+        let bare = laid_out(cards, &permission::minimal(self.request, &values, lang));
         match self.send(Content::Card(bare.clone())).await {
-            Err(why) if is_layout(&why) => self.send(Content::Card(plain(parts, &bare))).await,
+            Err(why) if is_layout(&why) => self.send(Content::Card(plain(cards, &bare))).await,
             sent => sent,
         }
     }
@@ -227,85 +227,85 @@ impl To<'_> {
 
 /// Sends a card that waits for no decision, or at last its words.
 pub(crate) async fn say(
-    parts: &Parts,
+    cards: &Cards,
     messages: &Messages,
     to: To<'_>,
     card: &Value,
     uuid: &str,
 ) -> Result<Sent, ApiError> {
     let go = |content, rung| to.send(messages, content, (uuid, rung));
-    let content = Content::Card(laid_out(parts, card));
+    let content = Content::Card(laid_out(cards, card));
     let mut sent = go(content.clone(), "").await;
     if sent.as_ref().is_err_and(is_a_hiccup) {
         sent = go(content, "again").await;
     }
     if let Err(why) = &sent
         && is_layout(why)
-        && !parts.courier.needs.is_plain()
+        && !cards.courier.needs.is_plain()
     {
-        let plainly = go(Content::Card(plain(parts, card)), "plain").await;
+        let plainly = go(Content::Card(plain(cards, card)), "plain").await;
         if plainly.is_ok() {
-            needed(parts, Need::Plain, why).await;
+            needed(cards, Need::Plain, why).await;
         }
         sent = plainly;
     }
     if let Err(why @ ApiError::Content { .. }) = &sent {
         warn!("a card is said as text: {why}");
-        let text = plainest::text(card, parts.config.lang);
+        let text = plainest::text(card, cards.config.lang);
         return go(Content::Text(text), "text").await;
     }
     sent
 }
 
 /// What a request's own card holds, for the question about one of its buttons.
-pub(crate) async fn redrawn(parts: &Parts, request: &Request, sent: bool) -> Value {
+pub(crate) async fn redrawn(cards: &Cards, request: &Request, sent: bool) -> Value {
     let offer = offers::of(request).await;
     let before = if sent {
         Before::Messages(1)
     } else {
         Before::Nothing
     };
-    let room = parts.courier.needs.room();
-    draw(parts, request, &offer, 0, &before, room).card
+    let room = cards.courier.needs.room();
+    draw(cards, request, &offer, 0, &before, room).card
 }
 
 fn draw(
-    parts: &Parts,
+    cards: &Cards,
     request: &Request,
     offer: &Offer,
     denied: u32,
     before: &Before,
     room: usize,
 ) -> Drawn {
-    let (id, lang, sent) = (&request.id, parts.config.lang, before.is_sent());
+    let (id, lang, sent) = (&request.id, cards.config.lang, before.is_sent());
     if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
-        let values = |tap| parts.answer_button(id, Some(tap), sent);
-        let submit = parts.answer_button(id, None, sent);
+        let values = |tap| cards.buttons.answer(id, Some(tap), sent);
+        let submit = cards.buttons.answer(id, None, sent);
         return question::pending_after(request, &ask, before, &values, &submit, room, lang);
     }
-    let values = |action| parts.button_after(id, action, sent);
+    let values = |action| cards.buttons.choice(id, action, sent);
     permission::pending_after(request, offer, denied, before, &values, room, lang)
 }
 
 /// While nod is locked no card shows a way to allow.
-fn waiting_face(parts: &Parts, card: Value) -> Value {
-    if parts.lock.is_closed() {
-        locked::locked(card, parts.config.lang)
+fn waiting_face(cards: &Cards, card: Value) -> Value {
+    if cards.lock.is_closed() {
+        locked::locked(card, cards.config.lang)
     } else {
         card
     }
 }
 
 /// Makes the cards that wait true after a lock, or the end of one.
-pub(crate) async fn redraw_waiting(parts: Arc<Parts>) {
-    for request in parts.desk.soonest(MOST_REDRAWN) {
-        let Some((message, card)) = drawn_anew(&parts, &request).await else {
+pub(crate) async fn redraw_waiting(cards: Arc<Cards>) {
+    for request in cards.desk.soonest(MOST_REDRAWN) {
+        let Some((message, card)) = drawn_anew(&cards, &request).await else {
             continue;
         };
-        let card = laid_out(&parts, &waiting_face(&parts, card));
-        if parts.desk.find(&request.id).is_some() {
+        let card = laid_out(&cards, &waiting_face(&cards, card));
+        if cards.desk.find(&request.id).is_some() {
             let card: super::Drawn = card.to_string().into();
-            queue_edit(&parts, message, card.into(), Duration::ZERO).await;
+            queue_edit(&cards, message, card.into(), Duration::ZERO).await;
         }
     }
 }
@@ -313,33 +313,33 @@ pub(crate) async fn redraw_waiting(parts: Arc<Parts>) {
 /// The cards that wait, soonest first, as they look once no tap counts.
 #[cfg(feature = "team")]
 pub(crate) async fn closed_waiting(
-    parts: &Parts,
+    cards: &Cards,
     most: usize,
     why: &crate::text::Text,
 ) -> Vec<(MessageId, Value)> {
     let mut all = Vec::new();
-    for request in parts.desk.soonest(most) {
-        if let Some((message, card)) = drawn_anew(parts, &request).await {
-            let card = locked::closed(card, why, parts.config.lang);
-            all.push((message, laid_out(parts, &card)));
+    for request in cards.desk.soonest(most) {
+        if let Some((message, card)) = drawn_anew(cards, &request).await {
+            let card = locked::closed(card, why, cards.config.lang);
+            all.push((message, laid_out(cards, &card)));
         }
     }
     all
 }
 
 /// A waiting request's card, where it is and as it would be drawn now.
-async fn drawn_anew(parts: &Parts, request: &Request) -> Option<(MessageId, Value)> {
+async fn drawn_anew(cards: &Cards, request: &Request) -> Option<(MessageId, Value)> {
     let id = &request.id;
-    let message = parts.courier.message_of(id)?;
-    if parts.desk.running_since(id).is_some() {
+    let message = cards.courier.message_of(id)?;
+    if cards.desk.running_since(id).is_some() {
         return None;
     }
-    let before = parts.courier.lock().whole.get(id).cloned();
-    let denied = journal::denied_before(parts, request).await;
+    let before = cards.courier.lock().whole.get(id).cloned();
+    let denied = journal::denied_before(&cards.journal, request).await;
     let offer = offers::of(request).await;
     let told = before.clone().unwrap_or(Before::Nothing);
-    let room = parts.courier.needs.room();
-    let drawn = draw(parts, request, &offer, denied, &told, room);
+    let room = cards.courier.needs.room();
+    let drawn = draw(cards, request, &offer, denied, &told, room);
     // What an earlier run sent before the card is known by its seal alone.
     let is_whole = !drawn.elided || before.is_some();
     is_whole.then_some((message, drawn.card))

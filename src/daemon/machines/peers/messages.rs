@@ -119,7 +119,7 @@ impl Letter {
         let told = join_all(told).await;
         let open = peers.iter().zip(told).filter(|(_, told)| told.is_err());
         let open: Vec<_> = open.map(|(peer, _)| peer.as_str()).collect();
-        if open.is_empty() || parts.approver(&message.by).is_none() {
+        if open.is_empty() || parts.people.approver(&message.by).is_none() {
             return;
         }
         let text = words::not_locked(&open.join(", "));
@@ -180,7 +180,7 @@ pub(super) async fn whose(parts: &Parts, call: &Call) -> Answer {
         None => Claim::None,
     };
     Answer {
-        machine: Some(parts.machine.id.clone()),
+        machine: Some(parts.buttons.machine.id.clone()),
         ..Answer::bare(claim != Claim::None, claim.as_str())
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Card {
 /// The card this message is, if nod remembers it.
 pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<Card> {
     let message = message.clone();
-    let found = parts.store.run(move |db| {
+    let found = parts.journal.store.run(move |db| {
         if let Some(settled) = db.settled_by_message(&message)? {
             let (subject, asked) = (settled.subject, true);
             let about = subject.session.map(|session| About {
@@ -51,13 +51,20 @@ pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<Card> {
 }
 
 pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: Card) {
-    let Some(owner) = parts.owner(&message.by) else {
-        if card.asked && parts.approver(&message.by).is_some() {
+    let Some(owner) = parts.people.owner(&message.by) else {
+        if card.asked && parts.people.approver(&message.by).is_some() {
             say(parts, message, &in_chat(&Refusal::Handled.into())).await;
         } else {
             let who = message.by.id().map(|id| id.to_string());
             let event = message.head.event_id.as_ref();
-            journal::turned_away(parts, &Refusal::NotTheOwner, None, who.as_deref(), event).await;
+            journal::turned_away(
+                &parts.journal,
+                &Refusal::NotTheOwner,
+                None,
+                who.as_deref(),
+                event,
+            )
+            .await;
         }
         return;
     };
@@ -110,9 +117,9 @@ pub(super) async fn to_terminal(
         return say(parts, message, &parts.lock.text()).await;
     }
     inbox::begin(parts, message).await;
-    let spoken = speak::to(parts, &about.session, text).await;
+    let spoken = speak::to(&parts.mailboxes, &about.session, text, parts.now()).await;
     let who = message.by.id().map(|id| id.to_string());
-    journal::spoken(parts, who.as_deref(), about, text, spoken).await;
+    journal::spoken(&parts.journal, who.as_deref(), about, text, spoken.as_str()).await;
     let project = Path::new(&about.project);
     let place = project.file_name().unwrap_or(project.as_os_str());
     let place = place.to_string_lossy();

@@ -127,8 +127,8 @@ async fn carry_on(
         return Err(words::PROJECT_UNKNOWN);
     }
     let sent = parts.files.take(&written.place, parts.now());
-    let attached = files::attach(parts, number, &sent, text).await;
-    sessions::order(parts, number, Order::Text(attached.words))?;
+    let attached = files::attach(&parts.sessions, number, &sent, text).await;
+    sessions::order(&parts.sessions, number, Order::Text(attached.words))?;
     Ok(attached.told)
 }
 
@@ -147,14 +147,18 @@ fn steer(parts: &Arc<Parts>, written: &Written, order: state::Order) -> Option<T
         Ok(found) => found,
         Err(why) => return Some(why),
     };
-    sessions::order(parts, found.kept.number, Order::Command(order)).err()
+    sessions::order(&parts.sessions, found.kept.number, Order::Command(order)).err()
 }
 
 /// A command that is carried out elsewhere cancels what a session waits for in
 /// the very place it was given.
 fn cancel_waits(parts: &Arc<Parts>, place: &Place) {
     if let Some(number) = parts.sessions.awake_at(place)
-        && let Err(why) = sessions::order(parts, number, Order::Command(state::Order::Elsewhere))
+        && let Err(why) = sessions::order(
+            &parts.sessions,
+            number,
+            Order::Command(state::Order::Elsewhere),
+        )
     {
         warn!(session = number, "its wait was not cancelled: {}", why.en);
     }
@@ -193,11 +197,11 @@ async fn begin(
         words: prompt,
         files: &sent,
     };
-    let begun = sessions::begin(parts, &project, birthplace, opening).await;
+    let begun = sessions::begin(&parts.sessions, &project, birthplace, opening).await;
     let who = message.by.id().map(|id| id.to_string());
     match begun {
         Ok(told) => {
-            journal::began(parts, who.as_deref(), &project.path, prompt).await;
+            journal::began(&parts.journal, who.as_deref(), &project.path, prompt).await;
             told
         }
         Err(why) => Some(why),
@@ -331,7 +335,7 @@ async fn adopt(
         words: &place,
         files: &[],
     };
-    sessions::adopt(parts, project, birthplace, opening).await
+    sessions::adopt(&parts.sessions, project, birthplace, opening).await
 }
 
 /// Moves a session to the thread of this message, where it says so.
@@ -373,7 +377,7 @@ async fn move_here(
         chat: written.place.chat.clone(),
         thread: sent.thread.clone().or_else(|| written.place.thread.clone()),
     };
-    sessions::move_to(parts, kept.number, place, sent).await;
+    sessions::move_to(&parts.sessions, kept.number, place, sent).await;
     None
 }
 

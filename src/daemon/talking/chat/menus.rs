@@ -93,7 +93,10 @@ pub(super) async fn start(
 
 pub(super) async fn sessions(parts: &Arc<Parts>, message: &Message, written: &Written) {
     let lang = parts.config.lang;
-    let (chat, mut open) = (parts.sessions.list(), mailboxes::open(parts).await);
+    let (chat, mut open) = (
+        parts.sessions.list(),
+        mailboxes::open(&parts.mailboxes).await,
+    );
     open.truncate(MAX_LISTED);
     let mut threads = parts.codex.open();
     threads.truncate(MAX_LISTED);

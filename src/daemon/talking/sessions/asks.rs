@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+use super::Sessions;
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::Waiting;
 use crate::approvals::request::{Agent, Caller, Digest, Dropped, Ending, Origin, Request};
@@ -11,7 +12,6 @@ use crate::clock::Millis;
 use crate::daemon::cards::courier;
 use crate::daemon::known::journal;
 use crate::daemon::known::machine;
-use crate::daemon::parts::Parts;
 use crate::ids::{BadId, RequestId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::questions;
@@ -53,13 +53,13 @@ pub(super) fn desk_id(number: i64, ask: &RequestId) -> Result<RequestId, BadId> 
 /// Registers an ask, writes it down and sends its card. `None` when it cannot
 /// be put to anybody.
 pub(super) async fn put_up(
-    parts: &Arc<Parts>,
+    sessions: &Arc<Sessions>,
     number: i64,
     project: &Project,
     conversation: &SessionId,
     ask: Ask,
 ) -> Option<Waiting> {
-    let kept = parts.sessions.find(number)?.kept;
+    let kept = sessions.find(number)?.kept;
     let seen = machine::look(project.path.clone()).await;
     let seen = seen.unwrap_or_default();
     let real = machine::real_path(&ask.tool, &ask.input, &project.path, &project.path).await;
@@ -70,8 +70,8 @@ pub(super) async fn put_up(
         input: ask.input,
         real,
         origin: Origin {
-            machine: parts.machine.name.clone(),
-            user: parts.machine.user.clone(),
+            machine: sessions.cards.buttons.machine.name.clone(),
+            user: sessions.cards.buttons.machine.user.clone(),
             branch: seen.branch,
             cwd: project.path.clone(),
             project: project.path.clone(),
@@ -85,20 +85,24 @@ pub(super) async fn put_up(
                 ..Caller::default()
             },
         },
-        asked_at: parts.now(),
+        asked_at: sessions.cards.now(),
         deadline: ask.deadline,
     };
     let id = request.id.clone();
-    let waiting = parts.desk.register(request).ok()?;
-    let request = parts.desk.find(&id)?;
+    let waiting = sessions.cards.desk.register(request).ok()?;
+    let request = sessions.cards.desk.find(&id)?;
     if let Some(token) = waiting.token() {
-        journal::keep(parts, &request, token.hash()).await;
+        journal::keep(&sessions.cards.journal, &request, token.hash()).await;
     }
     let target = courier::Target::Thread {
         anchor: kept.anchor,
         place: kept.place,
     };
-    tokio::spawn(courier::send_to(Arc::clone(parts), request, target));
+    tokio::spawn(courier::send_to(
+        Arc::clone(&sessions.cards),
+        request,
+        target,
+    ));
     Some(waiting)
 }
 

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tracing::{debug, info, warn};
 
-use super::{Order, files, keep, order, uuid, voice};
+use super::{Order, Sessions, files, keep, order, uuid, voice};
 use crate::daemon::cards::courier::{self, To};
-use crate::daemon::parts::Parts;
 use crate::feishu::messages::Sent;
 use crate::ids::{ChatId, MessageId, SessionId};
 use crate::sessions::agent::Agent;
@@ -43,54 +42,52 @@ pub(crate) struct Opening<'a> {
 /// Starts a session: keeps it, shows its card, and gives it its first words.
 /// Says what of them is missing.
 pub(crate) async fn begin(
-    parts: &Arc<Parts>,
+    sessions: &Arc<Sessions>,
     project: &Project,
     birthplace: Birthplace,
     opening: Opening<'_>,
 ) -> Result<Option<Text>, Text> {
     let prompt = opening.words;
-    let mut kept = new(parts, project, birthplace, &opening).await?;
+    let mut kept = new(sessions, project, birthplace, &opening).await?;
     let files::Attached {
         words: prompt,
         told,
-    } = files::attach(parts, kept.number, opening.files, prompt).await;
-    let sent = first_card(parts, &kept)
+    } = files::attach(sessions, kept.number, opening.files, prompt).await;
+    let sent = first_card(sessions, &kept)
         .await
         .map_err(|()| words::FEISHU_FAILED)?;
     kept.place.thread = sent.thread.or(kept.place.thread);
     kept.anchor = sent.message_id.clone();
     kept.card = Some(sent.message_id);
     let number = kept.number;
-    parts.sessions.add(kept.clone());
-    parts
-        .sessions
-        .change(number, |entry| entry.root = sent.root);
-    voice::remember(parts, &kept, &kept.anchor).await;
-    keep(parts, kept).await;
+    sessions.add(kept.clone());
+    sessions.change(number, |entry| entry.root = sent.root);
+    voice::remember(sessions, &kept, &kept.anchor).await;
+    keep(sessions, kept).await;
     info!(session = number, project = %project.name, "a session begins");
-    order(parts, number, Order::Text(prompt))?;
+    order(sessions, number, Order::Text(prompt))?;
     Ok(told)
 }
 
 /// Keeps a session that has not begun yet, under a number of its own.
 async fn new(
-    parts: &Parts,
+    sessions: &Sessions,
     project: &Project,
     birthplace: Birthplace,
     opening: &Opening<'_>,
 ) -> Result<KeptSession, Text> {
-    if opening.agent == Agent::Codex && parts.config.codex_homes.is_empty() {
+    if opening.agent == Agent::Codex && sessions.cards.config.codex_homes.is_empty() {
         return Err(words::CODEX_OFF);
     }
     let begun = opening.conversation.is_some();
     let conversation = match opening.conversation.clone() {
-        Some(known) if parts.sessions.of_conversation(&known).is_some() => {
+        Some(known) if sessions.of_conversation(&known).is_some() => {
             return Err(words::ALREADY_HERE);
         }
         Some(known) => known,
         None => SessionId::parse(&uuid()).expect("a uuid is an id"),
     };
-    let now = parts.now();
+    let now = sessions.cards.now();
     let mut kept = KeptSession {
         number: 0,
         saved: Saved {
@@ -114,7 +111,13 @@ async fn new(
         used_at: now,
     };
     let row = kept.clone();
-    kept.number = match parts.store.run(move |db| db.add_session(&row)).await {
+    kept.number = match sessions
+        .cards
+        .journal
+        .store
+        .run(move |db| db.add_session(&row))
+        .await
+    {
         Ok(number) => number,
         Err(why) => {
             warn!("a session could not be kept: {why}");
@@ -127,22 +130,22 @@ async fn new(
 /// Takes a session of a terminal into the chat; its next words come from there.
 /// Its number.
 pub(crate) async fn adopt(
-    parts: &Parts,
+    sessions: &Sessions,
     project: &Project,
     birthplace: Birthplace,
     opening: Opening<'_>,
 ) -> Result<i64, Text> {
-    let kept = new(parts, project, birthplace, &opening).await?;
+    let kept = new(sessions, project, birthplace, &opening).await?;
     let number = kept.number;
-    parts.sessions.add(kept);
+    sessions.add(kept);
     info!(session = number, project = %project.name, "a terminal's session is taken over");
     Ok(number)
 }
 
 /// In a thread of its own where the chat has threads.
-async fn first_card(parts: &Parts, kept: &KeptSession) -> Result<Sent, ()> {
-    let card = voice::running_card(parts, kept, None);
-    let messages = parts.courier.messages().ok_or(())?;
+async fn first_card(sessions: &Sessions, kept: &KeptSession) -> Result<Sent, ()> {
+    let card = voice::running_card(sessions, kept, None);
+    let messages = sessions.cards.courier.messages().ok_or(())?;
     let (anchor, chat) = (&kept.anchor, &kept.place.chat);
     let reply = |in_thread| To::Reply {
         anchor,
@@ -150,11 +153,11 @@ async fn first_card(parts: &Parts, kept: &KeptSession) -> Result<Sent, ()> {
         in_thread,
     };
     let uuid = format!("new-{anchor}");
-    match courier::say(parts, messages, reply(true), &card, &uuid).await {
+    match courier::say(&sessions.cards, messages, reply(true), &card, &uuid).await {
         Ok(sent) => return Ok(sent),
         Err(why) => debug!("no thread for a session: {why}"),
     }
     let uuid = format!("bare-{anchor}");
-    let sent = courier::say(parts, messages, reply(false), &card, &uuid).await;
+    let sent = courier::say(&sessions.cards, messages, reply(false), &card, &uuid).await;
     sent.map_err(|why| warn!("a session's card could not be sent: {why}"))
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tracing::{debug, warn};
 
+use super::Sessions;
 use super::folder::{Folder, Node};
 use crate::bounded::Bounded;
 use crate::clock::Millis;
-use crate::daemon::parts::Parts;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::Attachment;
 use crate::feishu::registration::ATTACHMENTS;
@@ -80,13 +80,18 @@ pub(crate) struct Attached {
 
 /// Fetches files and names them at the end of the words. What can't be had is
 /// told, and keeps no task from starting.
-pub(crate) async fn attach(parts: &Parts, number: i64, sent: &[Sent], words: &str) -> Attached {
+pub(crate) async fn attach(
+    sessions: &Sessions,
+    number: i64,
+    sent: &[Sent],
+    words: &str,
+) -> Attached {
     let mut lines = Vec::new();
     let mut missing = Vec::new();
     let mut refused = false;
     for (n, file) in sent.iter().enumerate() {
         let safe = safe_name(&file.name);
-        match fetch(parts, number, file, format!("{}-{safe}", n + 1)).await {
+        match fetch(sessions, number, file, format!("{}-{safe}", n + 1)).await {
             Ok(path) => lines.push(path.display().to_string()),
             Err(why) => {
                 refused |= matches!(why, Unfetched::Scope);
@@ -97,8 +102,8 @@ pub(crate) async fn attach(parts: &Parts, number: i64, sent: &[Sent], words: &st
     let told = (!missing.is_empty()).then(|| {
         let names = missing.join(", ");
         if refused {
-            let base = parts.config.domain.base();
-            let link = format!("{base}app/{}/auth?q={ATTACHMENTS}", parts.app_id);
+            let base = sessions.cards.config.domain.base();
+            let link = format!("{base}app/{}/auth?q={ATTACHMENTS}", sessions.app_id);
             words::file_scope_missing(&names, ATTACHMENTS, &link)
         } else {
             words::file_failed(&names)
@@ -129,12 +134,12 @@ enum Unfetched {
 }
 
 async fn fetch(
-    parts: &Parts,
+    sessions: &Sessions,
     number: i64,
     file: &Sent,
     name: String,
 ) -> Result<PathBuf, Unfetched> {
-    let messages = parts.courier.messages().ok_or(Unfetched::Other)?;
+    let messages = sessions.cards.courier.messages().ok_or(Unfetched::Other)?;
     let fetched = messages
         .download_resource(&file.message, &file.key, file.kind, MAX_BYTES)
         .await;
@@ -145,7 +150,7 @@ async fn fetch(
             _ => Unfetched::Other,
         }
     })?;
-    keep(parts, number, name, bytes).await.map_err(|why| {
+    keep(sessions, number, name, bytes).await.map_err(|why| {
         match why {
             Unkept::TooMany => warn!("a file was not kept: there is no room"),
             Unkept::Failed(why) => warn!("a file could not be kept: {why}"),
@@ -160,14 +165,23 @@ enum Unkept {
 }
 
 /// Written down as nod's own, so that it, and nothing else, is taken away.
-async fn keep(parts: &Parts, number: i64, name: String, bytes: Vec<u8>) -> Result<PathBuf, Unkept> {
+async fn keep(
+    sessions: &Sessions,
+    number: i64,
+    name: String,
+    bytes: Vec<u8>,
+) -> Result<PathBuf, Unkept> {
     let fail = |why: &dyn std::fmt::Display| Unkept::Failed(why.to_string());
     let weight = bytes.len() as u64;
-    let room = parts.store.run(move |db| db.room_for_file(number, weight));
+    let room = sessions
+        .cards
+        .journal
+        .store
+        .run(move |db| db.room_for_file(number, weight));
     if !room.await.map_err(|why| fail(&why))? {
         return Err(Unkept::TooMany);
     }
-    let state = parts.config.state_dir.clone();
+    let state = sessions.cards.config.state_dir.clone();
     let put = tokio::task::spawn_blocking(move || {
         let folder = Folder::make(&state, number)?;
         let (name, node) = folder.put(&name, &bytes)?;
@@ -181,46 +195,56 @@ async fn keep(parts: &Parts, number: i64, name: String, bytes: Vec<u8>) -> Resul
         device: node.device,
         inode: node.inode,
         bytes: weight,
-        at: parts.now(),
+        at: sessions.cards.now(),
     };
-    if let Err(why) = parts.store.run(move |db| db.file_kept(&kept)).await {
+    if let Err(why) = sessions
+        .cards
+        .journal
+        .store
+        .run(move |db| db.file_kept(&kept))
+        .await
+    {
         warn!("a file will not be taken away by itself: {why}");
     }
     Ok(path)
 }
 
 /// Takes away what a session was sent.
-pub(super) async fn remove(parts: &Parts, number: i64) {
-    take_away(parts, move |db| db.files_of(number)).await;
+pub(super) async fn remove(sessions: &Sessions, number: i64) {
+    take_away(sessions, move |db| db.files_of(number)).await;
 }
 
 /// Takes away what the last run left: none of its sessions is awake.
-pub(super) async fn remove_all(parts: &Parts) {
-    take_away(parts, |db| db.files_before(Millis::MAX)).await;
+pub(super) async fn remove_all(sessions: &Sessions) {
+    take_away(sessions, |db| db.files_before(Millis::MAX)).await;
 }
 
 /// Takes away what has lain there for longer than anybody works on it.
-pub(crate) async fn remove_old(parts: &Parts) {
-    let before = parts.now() - KEPT;
-    take_away(parts, move |db| db.files_before(before)).await;
+pub(crate) async fn remove_old(sessions: &Sessions) {
+    let before = sessions.cards.now() - KEPT;
+    take_away(sessions, move |db| db.files_before(before)).await;
 }
 
 async fn take_away(
-    parts: &Parts,
+    sessions: &Sessions,
     find: impl FnOnce(&Db) -> Result<Vec<KeptFile>, StoreError> + Send + 'static,
 ) {
-    let found = match parts.store.run(find).await {
+    let found = match sessions.cards.journal.store.run(find).await {
         Ok(found) if found.is_empty() => return,
         Ok(found) => found,
         Err(why) => return debug!("the files of sessions cannot be listed: {why}"),
     };
-    let state = parts.config.state_dir.clone();
+    let state = sessions.cards.config.state_dir.clone();
     let gone = tokio::task::spawn_blocking(move || {
         let gone = found.into_iter().filter(|file| is_gone(&state, file));
         gone.collect::<Vec<_>>()
     });
     let Ok(gone) = gone.await else { return };
-    let struck = parts.store.run(move |db| db.files_gone(&gone));
+    let struck = sessions
+        .cards
+        .journal
+        .store
+        .run(move |db| db.files_gone(&gone));
     if let Err(why) = struck.await {
         debug!("files that are gone are still listed: {why}");
     }

@@ -16,7 +16,7 @@ use super::asks::{self, Ask};
 use super::codex::{self, Driver};
 use super::hand::Hand;
 use super::voice::{self, Voice};
-use super::{Order, files, keep, limits, uuid};
+use super::{Order, Sessions, files, keep, limits, uuid};
 use crate::agents::codex::ask::PATCH;
 use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
@@ -28,7 +28,6 @@ use crate::claude::launch::{Launch, Permissions};
 use crate::claude::process;
 use crate::claude::transcript::{self, Left};
 use crate::daemon::asking::codex as followed;
-use crate::daemon::parts::Parts;
 use crate::ids::RequestId;
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Project;
@@ -42,7 +41,7 @@ use crate::wording::session as words;
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 pub(super) struct Owner {
-    parts: Arc<Parts>,
+    sessions: Arc<Sessions>,
     number: i64,
     project: Project,
     agent: Agent,
@@ -66,7 +65,7 @@ enum Woken {
 
 impl Owner {
     pub(super) fn new(
-        parts: Arc<Parts>,
+        sessions: Arc<Sessions>,
         number: i64,
         (project, agent): (Project, Agent),
         session: Session,
@@ -75,7 +74,7 @@ impl Owner {
     ) -> Self {
         Self {
             saved: session.saved(),
-            parts,
+            sessions,
             number,
             project,
             agent,
@@ -94,7 +93,7 @@ impl Owner {
             let rests = self.child.is_none()
                 && self.asks.is_empty()
                 && self.session.status() == Status::Idle;
-            if rests && self.parts.sessions.retire(self.number, &self.orders) {
+            if rests && self.sessions.retire(self.number, &self.orders) {
                 break;
             }
             match self.wait(&stop).await {
@@ -120,7 +119,7 @@ impl Owner {
                 }
             }
         }
-        files::remove(&self.parts, self.number).await;
+        files::remove(&self.sessions, self.number).await;
         debug!(session = self.number, "a session sleeps");
     }
 
@@ -129,7 +128,7 @@ impl Owner {
     async fn went_on(&mut self) -> bool {
         if let (true, Some((_, Hand::Codex(driver)))) = (self.session.rests(), &self.child) {
             let opened = self
-                .parts
+                .sessions
                 .codex
                 .open_in(self.session.conversation().as_str());
             if opened.is_some() != driver.is_beside() {
@@ -154,7 +153,7 @@ impl Owner {
                     driver.path().map(|path| Left::of(path.to_owned()))
                 }
                 _ => {
-                    let home = transcript::home(&self.parts.config.sessions.environment);
+                    let home = transcript::home(&self.sessions.cards.config.sessions.environment);
                     let session = self.session.conversation().clone();
                     home.map(|home| Left::by(home, session))
                 }
@@ -164,7 +163,11 @@ impl Owner {
 
     async fn wait(&mut self, stop: &CancellationToken) -> Woken {
         let wake = self.session.wake_at();
-        let left = wake.map(|at| at.saturating_sub(self.parts.now()).max(0).unsigned_abs());
+        let left = wake.map(|at| {
+            at.saturating_sub(self.sessions.cards.now())
+                .max(0)
+                .unsigned_abs()
+        });
         let sleep = async {
             match left {
                 Some(left) => {
@@ -191,7 +194,7 @@ impl Owner {
         let mut inputs = VecDeque::from([input]);
         let mut wrote = false;
         while let Some(input) = inputs.pop_front() {
-            let effects = self.session.on(input, self.parts.now());
+            let effects = self.session.on(input, self.sessions.cards.now());
             for effect in effects {
                 wrote |= matches!(effect, Effect::Write { .. });
                 if let Some(ask) = self.carry_out(effect).await {
@@ -219,7 +222,7 @@ impl Owner {
             &ask,
             (&tool, &input),
             &handed.answer,
-            self.parts.config.lang,
+            self.sessions.cards.config.lang,
         ) {
             Some(input) => self.feed(input).await,
             None => false,
@@ -275,7 +278,7 @@ impl Owner {
                 if let Some(why) = asks::dropped(&ending)
                     && let Ok(id) = asks::desk_id(self.number, &ask)
                 {
-                    self.parts.desk.drop_one(&id, why);
+                    self.sessions.cards.desk.drop_one(&id, why);
                 }
             }
             Effect::Progress(view) => self.voice.progress(view),
@@ -306,7 +309,7 @@ impl Owner {
     }
 
     fn start_claude(&self, opening: Opening, mode: Mode) -> Hand {
-        let settings = &self.parts.config.sessions;
+        let settings = &self.sessions.cards.config.sessions;
         Hand::claude(process::start(Launch {
             program: settings.claude.clone(),
             project: self.project.path.clone(),
@@ -325,7 +328,7 @@ impl Owner {
     /// A thread that a terminal has open is joined there; any other gets a
     /// child of its own.
     async fn start_codex(&self, opening: Opening, mode: Mode) -> Hand {
-        let links = &self.parts.codex;
+        let links = &self.sessions.codex;
         let thread = match opening {
             Opening::Resume(id) => Some(id.as_str().to_owned()),
             Opening::Fresh(_) => None,
@@ -336,7 +339,7 @@ impl Owner {
             let hosted = links.host(thread).await;
             return Hand::Codex(Box::new(Driver::beside(&home, thread.clone(), hosted)));
         }
-        let settings = &self.parts.config.sessions;
+        let settings = &self.sessions.cards.config.sessions;
         let manner = if settings.bypass {
             chat::Manner::Free
         } else {
@@ -362,8 +365,8 @@ impl Owner {
 
     /// The home that holds the thread; the first, where nobody knows better.
     fn codex_home(&self) -> Option<PathBuf> {
-        let homes = &self.parts.config.codex_homes;
-        let kept = self.parts.sessions.find(self.number)?.kept.home;
+        let homes = &self.sessions.cards.config.codex_homes;
+        let kept = self.sessions.find(self.number)?.kept.home;
         let kept = kept.filter(|home| homes.contains(home));
         kept.or_else(|| homes.first().cloned())
     }
@@ -381,7 +384,14 @@ impl Owner {
         }
         let call = (ask.tool.clone(), ask.input.clone());
         let conversation = self.session.conversation();
-        let put_up = asks::put_up(&self.parts, self.number, &self.project, conversation, ask).await;
+        let put_up = asks::put_up(
+            &self.sessions,
+            self.number,
+            &self.project,
+            conversation,
+            ask,
+        )
+        .await;
         let Some(mut waiting) = put_up else {
             return Some(id);
         };
@@ -426,7 +436,8 @@ impl Owner {
             self.voice.ended(end, None);
         }
         let text = words::notice(&quoted(notice), self.agent);
-        self.voice.text(text.get(self.parts.config.lang).to_owned());
+        self.voice
+            .text(text.get(self.sessions.cards.config.lang).to_owned());
     }
 
     /// Writes down what a restart needs, when it has changed.
@@ -434,26 +445,26 @@ impl Owner {
         let (saved, status) = (self.session.saved(), self.session.status());
         let changed = saved != self.saved;
         let renamed = saved.conversation != self.saved.conversation;
-        let kept = self.parts.sessions.change(self.number, |entry| {
+        let kept = self.sessions.change(self.number, |entry| {
             entry.status = status;
             entry.kept.saved = saved.clone();
         });
         if changed && let Some(kept) = kept {
             if renamed {
                 // What it said so far is found under its new name.
-                voice::remember(&self.parts, &kept, &kept.anchor).await;
+                voice::remember(&self.sessions, &kept, &kept.anchor).await;
                 if let Some(card) = &kept.card {
-                    voice::remember(&self.parts, &kept, card).await;
+                    voice::remember(&self.sessions, &kept, card).await;
                 }
             }
-            keep(&self.parts, kept).await;
+            keep(&self.sessions, kept).await;
         }
         self.saved = saved;
     }
 
     /// The daemon stops: what a restart would say is said now.
     async fn shut_down(&mut self) {
-        let (session, effects) = Session::restored(self.session.saved(), limits(&self.parts));
+        let (session, effects) = Session::restored(self.session.saved(), limits(&self.sessions));
         self.session = session;
         for effect in effects {
             self.carry_out(effect).await;

@@ -7,11 +7,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::keep;
+use super::{Sessions, keep};
 use crate::cards::markdown;
 use crate::cards::progress::{self, End, Task};
 use crate::daemon::cards::courier::{self, Drawn};
-use crate::daemon::parts::Parts;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Sent};
 use crate::ids::MessageId;
@@ -41,15 +40,15 @@ enum Said {
 
 impl Voice {
     /// `card` shows the task that is about to run, or ran last.
-    pub(super) fn start(parts: &Arc<Parts>, number: i64, card: Option<MessageId>) -> Self {
+    pub(super) fn start(sessions: &Arc<Sessions>, number: i64, card: Option<MessageId>) -> Self {
         let (voice, said) = mpsc::channel(MAX_WAITING);
         let speaker = Speaker {
-            parts: Arc::clone(parts),
+            sessions: Arc::clone(sessions),
             number,
             card,
             view: None,
         };
-        parts.sessions.tasks.spawn(speaker.run(said));
+        sessions.tasks.spawn(speaker.run(said));
         Self(voice)
     }
 
@@ -88,7 +87,7 @@ enum Unsaid {
 }
 
 struct Speaker {
-    parts: Arc<Parts>,
+    sessions: Arc<Sessions>,
     number: i64,
     card: Option<MessageId>,
     view: Option<View>,
@@ -113,16 +112,16 @@ impl Speaker {
     }
 
     fn kept(&self) -> Option<KeptSession> {
-        Some(self.parts.sessions.find(self.number)?.kept)
+        Some(self.sessions.find(self.number)?.kept)
     }
 
     async fn show(&mut self, view: View) {
         let Some(kept) = self.kept() else { return };
-        let card = running_card(&self.parts, &kept, Some(&view));
+        let card = running_card(&self.sessions, &kept, Some(&view));
         self.view = Some(view);
         if let Some(message) = self.card.clone() {
-            let card = courier::laid_out(&self.parts, &card);
-            if let Some(messages) = self.parts.courier.messages()
+            let card = courier::laid_out(&self.sessions.cards, &card);
+            if let Some(messages) = self.sessions.cards.courier.messages()
                 && let Err(why) = messages.patch(&message, card.to_string().into()).await
             {
                 debug!("progress was not shown: {why}");
@@ -139,20 +138,20 @@ impl Speaker {
         let (Some(message), Some(kept)) = (self.card.take(), self.kept()) else {
             return;
         };
-        let lang = self.parts.config.lang;
-        let card = with_task(&self.parts, &kept, view.as_ref(), |task| {
+        let lang = self.sessions.cards.config.lang;
+        let card = with_task(&self.sessions, &kept, view.as_ref(), |task| {
             progress::ended(task, end, lang)
         });
         let card: Drawn = card.to_string().into();
-        if self.parts.sessions.stop.is_cancelled() {
+        if self.sessions.stop.is_cancelled() {
             // The daemon stops; what is only queued waits for the next one.
-            if let Some(messages) = self.parts.courier.messages()
+            if let Some(messages) = self.sessions.cards.courier.messages()
                 && let Err(why) = messages.patch(&message, Arc::clone(&card)).await
             {
                 debug!("a task's ending is shown at the next start: {why}");
             }
         }
-        courier::queue_edit(&self.parts, message, card.into(), Duration::ZERO).await;
+        courier::queue_edit(&self.sessions.cards, message, card.into(), Duration::ZERO).await;
         self.adopt(None).await;
     }
 
@@ -160,23 +159,22 @@ impl Speaker {
     async fn adopt(&mut self, card: Option<MessageId>) {
         self.card.clone_from(&card);
         let changed = self
-            .parts
             .sessions
             .change(self.number, |entry| entry.kept.card = card);
         if let Some(kept) = changed {
-            keep(&self.parts, kept).await;
+            keep(&self.sessions, kept).await;
         }
     }
 
     async fn answer(&mut self, text: &str) {
         let Some(kept) = self.kept() else { return };
-        let lang = self.parts.config.lang;
+        let lang = self.sessions.cards.config.lang;
         let markdown::Answer { pieces, left_out } =
             markdown::answer(text, markdown::Limits::default());
         let last = pieces.len().saturating_sub(1);
         for (n, piece) in pieces.iter().enumerate() {
             let left_out = if n == last { left_out } else { 0 };
-            let card = with_task(&self.parts, &kept, None, |task| {
+            let card = with_task(&self.sessions, &kept, None, |task| {
                 progress::answer(task, piece, left_out, lang)
             });
             self.answer_piece(card, piece).await;
@@ -196,11 +194,11 @@ impl Speaker {
             Err(Unsaid::Refused(_)) => words::ANSWER_REFUSED,
             Err(Unsaid::Lost) => words::answer_lost(self.number),
         };
-        let told = told.get(self.parts.config.lang).to_owned();
+        let told = told.get(self.sessions.cards.config.lang).to_owned();
         if self.send(Content::Text(told.clone())).await.is_none() {
             // Nothing can be said where the session is.
-            let uuid = format!("s{}-lost-{}", self.number, self.parts.now());
-            courier::tell(&self.parts, Content::Text(told), &uuid).await;
+            let uuid = format!("s{}-lost-{}", self.number, self.sessions.cards.now());
+            courier::tell(&self.sessions.cards, Content::Text(told), &uuid).await;
         }
     }
 
@@ -211,13 +209,13 @@ impl Speaker {
 
     /// A card that Feishu refuses comes in the plainest layout.
     async fn send_card(&self, card: &Value) -> Option<Sent> {
-        let parts = &self.parts;
-        let laid_out = Content::Card(courier::laid_out(parts, card));
+        let sessions = &self.sessions;
+        let laid_out = Content::Card(courier::laid_out(&sessions.cards, card));
         match self.try_send(laid_out, TRIES).await {
             Err(Unsaid::Refused(why)) if courier::is_layout(&why) => {
-                let plain = Content::Card(courier::plain(parts, card));
+                let plain = Content::Card(courier::plain(&sessions.cards, card));
                 let sent = self.send(plain).await?;
-                courier::needed(parts, Need::Plain, &why).await;
+                courier::needed(&sessions.cards, Need::Plain, &why).await;
                 Some(sent)
             }
             sent => sent.ok(),
@@ -228,7 +226,7 @@ impl Speaker {
         let kept = self.kept().ok_or(Unsaid::Lost)?;
         let uuid = format!("s{}-{:016x}", self.number, rand::random::<u64>());
         let in_thread = kept.place.thread.is_some();
-        let messages = self.parts.courier.messages().ok_or(Unsaid::Lost)?;
+        let messages = self.sessions.cards.courier.messages().ok_or(Unsaid::Lost)?;
         for attempt in 0..tries {
             let sent = messages
                 .reply(
@@ -241,7 +239,7 @@ impl Speaker {
                 .await;
             match sent {
                 Ok(sent) => {
-                    remember(&self.parts, &kept, &sent.message_id).await;
+                    remember(&self.sessions, &kept, &sent.message_id).await;
                     return Ok(sent);
                 }
                 Err(why) if why.is_retryable() || courier::is_a_hiccup(&why) && attempt == 0 => {
@@ -250,7 +248,7 @@ impl Speaker {
                     debug!("a session speaks later: {why}");
                     tokio::select! {
                         () = tokio::time::sleep(wait) => {}
-                        () = self.parts.sessions.stop.cancelled() => return Err(Unsaid::Stopped),
+                        () = self.sessions.stop.cancelled() => return Err(Unsaid::Stopped),
                     }
                 }
                 Err(why) => {
@@ -270,13 +268,15 @@ impl Speaker {
 }
 
 /// A reply to what a session said is for that session.
-pub(super) async fn remember(parts: &Parts, kept: &KeptSession, message: &MessageId) {
+pub(super) async fn remember(sessions: &Sessions, kept: &KeptSession, message: &MessageId) {
     let about = About {
         session: kept.saved.conversation.clone(),
         project: kept.project.clone(),
     };
-    let (message, now) = (message.clone(), parts.now());
-    let noted = parts
+    let (message, now) = (message.clone(), sessions.cards.now());
+    let noted = sessions
+        .cards
+        .journal
         .store
         .run(move |db| db.notice_sent(&message, &about, now));
     if let Err(why) = noted.await {
@@ -284,15 +284,15 @@ pub(super) async fn remember(parts: &Parts, kept: &KeptSession, message: &Messag
     }
 }
 
-pub(super) fn running_card(parts: &Parts, kept: &KeptSession, view: Option<&View>) -> Value {
-    let stop = parts.stop_button(kept.number);
-    with_task(parts, kept, view, |task| {
-        progress::running(task, &stop, parts.config.lang)
+pub(super) fn running_card(sessions: &Sessions, kept: &KeptSession, view: Option<&View>) -> Value {
+    let stop = sessions.cards.buttons.stop(kept.number);
+    with_task(sessions, kept, view, |task| {
+        progress::running(task, &stop, sessions.cards.config.lang)
     })
 }
 
 fn with_task(
-    parts: &Parts,
+    sessions: &Sessions,
     kept: &KeptSession,
     view: Option<&View>,
     show: impl FnOnce(&Task<'_>) -> Value,
@@ -302,10 +302,10 @@ fn with_task(
         title: &kept.title,
         project: &kept.project,
         agent: kept.agent,
-        machine: &parts.machine.name,
+        machine: &sessions.cards.buttons.machine.name,
         conversation: &kept.saved.conversation,
         mode: kept.saved.mode.as_str(),
-        unguarded: parts.config.sessions.bypass,
+        unguarded: sessions.cards.config.sessions.bypass,
         view,
     })
 }

@@ -31,19 +31,19 @@ async fn led_to(parts: &Parts, id: &RequestId) -> Upshot {
     if let Some(known) = parts.courier.decided(id) {
         return Upshot::of(&known.settled.ending, known.delivery);
     }
-    let kept = journal::remembered(parts, id).await;
+    let kept = journal::remembered(&parts.journal, id).await;
     kept.map_or(Upshot::Nothing, |it| Upshot::recorded(&it.ending))
 }
 
 async fn remembered(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Ruling {
-    if let Some(answer) = journal::answer(parts, click.head.event_id.as_ref()).await {
+    if let Some(answer) = journal::answer(&parts.journal, click.head.event_id.as_ref()).await {
         return Ruling::kept(led_to(parts, &tap.request).await, answer);
     }
     if let Some(past) = parts.desk.past(&tap.request) {
         let why = over(past.ending, now - past.at);
         return true_face(parts, click, &tap.request, why);
     }
-    match journal::remembered(parts, &tap.request).await {
+    match journal::remembered(&parts.journal, &tap.request).await {
         Some(it) => {
             let why = over(it.ending, now - it.at);
             true_face(parts, click, &tap.request, why)

@@ -10,7 +10,7 @@ use crate::feishu::event::Click;
 
 /// A button that steers sessions, which is the owner's alone.
 pub(super) async fn steered(parts: &Arc<Parts>, click: &Click, tap: &Tap) -> Ruling {
-    if parts.owner(&click.by).is_none() {
+    if parts.people.owner(&click.by).is_none() {
         return turned_away(parts, click, None, Refusal::NotTheOwner).await;
     }
     if !tap.sealed {

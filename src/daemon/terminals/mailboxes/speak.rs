@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::{Terminal, open_one};
+use super::{Mailboxes, Terminal, open_one};
 use crate::claude::mailbox::{Mailbox, Sign, sign};
 use crate::claude::status::{self, State};
-use crate::daemon::parts::Parts;
+use crate::clock::Millis;
 use crate::daemon::terminals::watching::open_own;
 use crate::hook::connect;
 use crate::ids::SessionId;
@@ -61,11 +61,16 @@ impl Spoken {
 }
 
 /// Speaks into the session of this terminal.
-pub(crate) async fn to(parts: &Parts, session: &SessionId, words: &str) -> Spoken {
+pub(crate) async fn to(
+    mailboxes: &Mailboxes,
+    session: &SessionId,
+    words: &str,
+    now: Millis,
+) -> Spoken {
     if words.len() > MAX_WORDS {
         return Spoken::TooLong;
     }
-    let Some(terminal) = parts.mailboxes.find(session) else {
+    let Some(terminal) = mailboxes.find(session) else {
         return Spoken::Unknown;
     };
     let transcript = terminal.transcript.clone();
@@ -80,12 +85,12 @@ pub(crate) async fn to(parts: &Parts, session: &SessionId, words: &str) -> Spoke
         return Spoken::NoMailbox;
     };
     let mut tail = Tail::of(transcript).await;
-    let read = parts.mailboxes.expect(session, words, parts.now());
+    let read = mailboxes.expect(session, words, now);
     let letter = mailbox.letter(words);
     let write = move || write(&mailbox, pid, &letter);
     let written = timeout(WRITE_WITHIN, tokio::task::spawn_blocking(write)).await;
     if !matches!(written, Ok(Ok(true))) {
-        parts.mailboxes.forget(&read);
+        mailboxes.forget(&read);
         return Spoken::NoMailbox;
     }
     let give_up = Instant::now() + TOLD_WITHIN;
@@ -111,7 +116,7 @@ pub(crate) async fn to(parts: &Parts, session: &SessionId, words: &str) -> Spoke
                 return Spoken::Queued;
             }
             None if Instant::now() > give_up => {
-                parts.mailboxes.forget(&read);
+                mailboxes.forget(&read);
                 return Spoken::Refused;
             }
             None => {}

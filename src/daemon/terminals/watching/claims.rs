@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracing::{info, warn};
 
+use super::Terminals;
 use crate::approvals::Settled;
 use crate::approvals::request::{Digest, Ending, Reach, Request};
 use crate::claude::settings_file;
 use crate::clock::Millis;
 use crate::daemon::cards::courier;
 use crate::daemon::known::journal;
-use crate::daemon::parts::Parts;
 use crate::ids::SessionId;
 use crate::rules::Rule;
 
@@ -82,12 +82,12 @@ impl Claims {
     }
 }
 
-pub(super) async fn check(parts: &Parts) {
-    for claim in parts.terminals.claims.due(parts.now()) {
+pub(super) async fn check(terminals: &Terminals) {
+    for claim in terminals.claims.due(terminals.cards.now()) {
         let (project, rules) = (claim.request.origin.project.clone(), claim.rules.clone());
         let looked = tokio::task::spawn_blocking(move || lacks(&project, &rules)).await;
         if let Ok(true) = looked {
-            take_back(parts, &claim.request).await;
+            take_back(terminals, &claim.request).await;
         }
     }
 }
@@ -120,11 +120,11 @@ fn lacks(project: &Path, rules: &[String]) -> bool {
     !rules.iter().all(holds)
 }
 
-async fn take_back(parts: &Parts, request: &Request) {
+async fn take_back(terminals: &Terminals, request: &Request) {
     let id = &request.id;
     info!(request = %id, "a rule was claimed and is not in the file");
-    let (of, at) = (id.clone(), parts.now());
-    let struck = parts.store.run(move |db| {
+    let (of, at) = (id.clone(), terminals.cards.now());
+    let struck = terminals.cards.journal.store.run(move |db| {
         for rule in db.rules_left_by(&of)? {
             db.rule_undone(rule.number, at)?;
         }
@@ -133,8 +133,8 @@ async fn take_back(parts: &Parts, request: &Request) {
     if let Err(why) = struck.await {
         warn!("a rule that is in no file is still listed: {why}");
     }
-    journal::missed(parts, "rule_not_left", id).await;
-    let told = courier::retold(parts, id, |ending| {
+    journal::missed(&terminals.cards.journal, "rule_not_left", id).await;
+    let told = courier::retold(&terminals.cards, id, |ending| {
         if let Ending::Allowed { reach, .. } = ending {
             *reach = Reach::Unwritten;
         }
@@ -143,11 +143,16 @@ async fn take_back(parts: &Parts, request: &Request) {
         return;
     };
     let id = id.clone();
-    let row = parts.store.run(move |db| db.settled(&id)).await;
+    let row = terminals
+        .cards
+        .journal
+        .store
+        .run(move |db| db.settled(&id))
+        .await;
     if let Ok(Some(row)) = row
         && let Some(place) = row.card
     {
-        courier::queue_edit(parts, place.message, face, Duration::ZERO).await;
+        courier::queue_edit(&terminals.cards, place.message, face, Duration::ZERO).await;
     }
 }
 

@@ -1,0 +1,129 @@
+//! Cards for tests: a store in memory, and a Feishu that takes every call, names
+//! every message and can be looked at afterwards.
+
+use futures::FutureExt as _;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+use crate::approvals::desk::{Desk, Waiting};
+use crate::approvals::request::Request;
+use crate::clock::Clock;
+use crate::config::{Config, Sources};
+use crate::daemon::cards::courier::{Cards, Courier, Way};
+use crate::daemon::cards::edits::Edits;
+use crate::daemon::known::buttons::Buttons;
+use crate::daemon::known::gathered::Flood;
+use crate::daemon::known::journal::Journal;
+use crate::daemon::known::lock::Lock;
+use crate::daemon::known::machine::Machine;
+use crate::daemon::known::proof::Proof;
+use crate::feishu::api::exchange::{Call, Reply};
+use crate::feishu::api::{Api, Errands};
+use crate::feishu::connection::{View, first_view};
+use crate::feishu::link::Phase;
+use crate::feishu::messages::{Messages, Receiver};
+use crate::feishu::secret::Secret;
+use crate::gateway::seal::{Purpose, Sealer};
+use crate::ids::{MachineId, UserId};
+use crate::store::Store;
+
+pub(crate) struct Bench {
+    pub(crate) cards: Arc<Cards>,
+    pub(crate) view: watch::Sender<View>,
+    /// Edits that were queued; nobody makes them here.
+    pub(crate) edits: Edits,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+/// Settings of a machine with an owner.
+pub(crate) fn config(more: &[(&str, &str)]) -> Config {
+    let mut all = vec![("FEISHU_OWNER_ID", "ou_owner"), ("NOD_LANG", "en")];
+    all.extend(more);
+    Config::read(&Sources::of(&all)).0
+}
+
+impl Bench {
+    pub(crate) async fn new() -> Self {
+        Self::with(config(&[])).await
+    }
+
+    pub(crate) async fn with(config: Config) -> Self {
+        let calls = Arc::<Mutex<Vec<Call>>>::default();
+        let asked = Arc::clone(&calls);
+        let errands: Errands = Arc::new(move |call, _, _| {
+            let mut calls = asked.lock().unwrap_or_else(PoisonError::into_inner);
+            calls.push(call);
+            let data = json!({"message_id": format!("om_{}", calls.len()), "chat_id": "oc_chat"});
+            let body = json!({"code": 0, "data": data}).to_string().into_bytes();
+            let reply = Reply {
+                status: 200,
+                after: None,
+                log_id: None,
+                file: false,
+                body,
+            };
+            async move { Ok(reply) }.boxed()
+        });
+        let messages = Messages::new(Api::by_errand("cli_1", errands), 100);
+        let receiver = Some(Receiver::User(UserId::parse("ou_owner").unwrap()));
+        let (courier, edits) = Courier::new(Way::App { messages, receiver });
+        let (view, link) = watch::channel(first_view());
+        let (clock, store) = (Clock::start(), Store::in_memory().unwrap());
+        store
+            .run(|db| db.set_meta(crate::store::LOCKED, "no"))
+            .await
+            .unwrap();
+        let machine = Machine {
+            id: MachineId::parse("0123456789abcdef").unwrap(),
+            name: "laptop".to_owned(),
+            user: "ann".to_owned(),
+        };
+        let sealer = Sealer::new(&Secret::new("a secret"), Purpose::Button);
+        let cards = Arc::new(Cards {
+            desk: Desk::new(Arc::new(move || clock.now())),
+            lock: Lock::restore(&store).await,
+            proof: Proof::restore(&store, "https://open.feishu.cn").await,
+            buttons: Buttons::new(sealer, machine, None),
+            flood: Flood::default(),
+            journal: Journal::new(store, clock),
+            config: Arc::new(config),
+            courier,
+            link,
+        });
+        let bench = Self {
+            cards,
+            view,
+            edits,
+            calls,
+        };
+        bench.connected();
+        bench
+    }
+
+    pub(crate) fn connected(&self) {
+        let since = std::time::Instant::now();
+        self.view
+            .send_modify(|view| view.phase = Phase::Up { since });
+    }
+
+    /// A request that waits at the desk from now on.
+    pub(crate) fn asks(&self, mut request: Request) -> (Waiting, Arc<Request>) {
+        request.asked_at = self.cards.now();
+        request.deadline = request.asked_at + 60_000;
+        let id = request.id.clone();
+        let waiting = self.cards.desk.register(request).unwrap();
+        let request = self.cards.desk.find(&id).unwrap();
+        (waiting, request)
+    }
+
+    /// What Feishu was asked so far: the path's end, and the body.
+    pub(crate) fn calls(&self) -> Vec<(String, Value)> {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = calls.iter().map(|call| {
+            let path = call.path.join("/");
+            (path, call.body.clone().unwrap_or_default())
+        });
+        told.collect()
+    }
+}

@@ -1,0 +1,78 @@
+//! The cards of a custom bot, whose buttons open pages of this machine.
+
+use serde_json::json;
+use tracing::warn;
+
+use crate::approvals::request::Request;
+use crate::cards::Action;
+use crate::cards::linked::{self, LINKED};
+use crate::daemon::cards::courier::Cards;
+use crate::daemon::known::journal;
+use crate::daemon::known::offers;
+use crate::feishu::messages::Content;
+use crate::feishu::secret::Secret;
+use crate::feishu::webhook::Webhook;
+use crate::gateway::route::CallbackUrl;
+use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::tickets::Tickets;
+use crate::ids::RequestId;
+
+/// Makes links and knows its own again.
+pub(crate) struct Links {
+    base: CallbackUrl,
+    sealer: Sealer,
+    pub(crate) tickets: Tickets,
+}
+
+impl Links {
+    pub(crate) fn new(base: CallbackUrl, secret: &Secret) -> Self {
+        Self {
+            base,
+            sealer: Sealer::new(secret, Purpose::Link),
+            tickets: Tickets::default(),
+        }
+    }
+
+    fn token(&self, request: &RequestId, action: Action) -> String {
+        self.sealer.tag(&claim(request, action))
+    }
+
+    fn link(&self, request: &RequestId, action: Action) -> String {
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("id", request.as_str())
+            .append_pair("t", &self.token(request, action))
+            .finish();
+        format!("{}/{}?{query}", self.base, action.as_str())
+    }
+
+    /// The request a link of ours is for.
+    pub(crate) fn open(&self, id: &str, action: Action, token: &str) -> Option<RequestId> {
+        let request = RequestId::parse(id).ok()?;
+        let ours = self.sealer.verifies(&claim(&request, action), token);
+        (ours && LINKED.contains(&action)).then_some(request)
+    }
+}
+
+fn claim(request: &RequestId, action: Action) -> serde_json::Value {
+    json!({"request_id": request.as_str(), "action": action.as_str()})
+}
+
+/// Sends a request's card by the custom bot, which can't edit it afterwards.
+pub(crate) async fn send(cards: &Cards, webhook: &Webhook, request: &Request) {
+    let sent = match cards.courier.links() {
+        Some(links) => {
+            let denied = journal::denied_before(&cards.journal, request).await;
+            let offer = offers::of(request).await;
+            let link = |action| links.link(&request.id, action);
+            let card = linked::waiting(request, &offer, denied, &link, cards.config.lang);
+            let now = || cards.now() / 1_000;
+            webhook.say(&Content::Card(card), now).await
+        }
+        None => Ok(()),
+    };
+    cards.courier.forget(&request.id);
+    if let Err(why) = sent {
+        warn!("a card could not be sent, the terminal decides: {why}");
+        cards.desk.undeliverable(&request.id, Some(why.to_string()));
+    }
+}
