@@ -57,14 +57,38 @@ impl Forwarder {
         })
     }
 
-    /// Posts a call. `prove`: one of ours is there, so both sides seal.
-    /// A busy machine is asked again while there is time, because it has done
-    /// nothing yet.
+    /// Posts a call to one of ours: both sides seal.
     pub async fn post(
         &self,
         to: &CallbackUrl,
         call: &Call,
-        prove: bool,
+        now: impl Fn() -> Millis,
+        within: Duration,
+    ) -> Posted {
+        match &self.sealer {
+            Some(sealer) => self.repeat(to, call, Some(sealer), now, within).await,
+            None => Posted::Refused(NotTaken::Secret),
+        }
+    }
+
+    /// Posts a call to a service that knows no seal.
+    pub async fn post_plain(
+        &self,
+        to: &CallbackUrl,
+        call: &Call,
+        now: impl Fn() -> Millis,
+        within: Duration,
+    ) -> Posted {
+        self.repeat(to, call, None, now, within).await
+    }
+
+    /// A busy machine is asked again while there is time, because it has done
+    /// nothing yet.
+    async fn repeat(
+        &self,
+        to: &CallbackUrl,
+        call: &Call,
+        sealer: Option<&Sealer>,
         now: impl Fn() -> Millis,
         within: Duration,
     ) -> Posted {
@@ -74,7 +98,7 @@ impl Forwarder {
                 sent_at: now(),
                 nonce: format!("{:032x}", rand::random::<u128>()),
             };
-            match self.once(to, call, prove, &stamp, until).await {
+            match self.once(to, call, sealer, &stamp, until).await {
                 Once::Busy if Instant::now() + BUSY_PAUSE < until => {
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
@@ -88,15 +112,10 @@ impl Forwarder {
         &self,
         to: &CallbackUrl,
         call: &Call,
-        prove: bool,
+        sealer: Option<&Sealer>,
         stamp: &Stamp,
         until: Instant,
     ) -> Once {
-        let sealer = match (&self.sealer, prove) {
-            (Some(sealer), true) => Some(sealer),
-            (None, true) => return Once::Done(Posted::Refused(NotTaken::Secret)),
-            (_, false) => None,
-        };
         let body = call.to_json(sealer.map(|sealer| (sealer, stamp)));
         let left = until.saturating_duration_since(Instant::now());
         let sent = self

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fmt;
 use url::{Host, Url};
 
+use super::seal::Sealed;
 use crate::ids::MachineId;
 
 /// Why a text is no address of a callback service.
@@ -135,8 +136,8 @@ pub enum Route {
     Ours,
     Forward {
         to: CallbackUrl,
-        /// Whether one of ours waits there, so that both sides can prove it.
-        sealed: bool,
+        /// One of ours waits there, so both sides can prove it.
+        proof: Option<Sealed>,
     },
     /// Sealed by a machine that can't be called from here.
     Elsewhere {
@@ -145,16 +146,16 @@ pub enum Route {
     Invalid,
 }
 
-/// Routes a button's value. `sealed` says whether its seal held.
-pub fn route(value: &Value, sealed: bool, here: Here<'_>) -> Route {
+/// Routes a button's value.
+pub fn route(value: &Value, proof: Option<Sealed>, here: Here<'_>) -> Route {
     let text = |field: &str| value.get(field).and_then(Value::as_str);
     let url = text("callback_url").map(CallbackUrl::parse);
     let is_own = matches!((&url, here.url), (Some(Ok(url)), Some(own)) if url == own);
-    if !sealed {
+    if proof.is_none() {
         return match url {
             _ if is_own => Route::Ours,
             Some(Ok(to)) if here.allow_unsealed && here.lists(&to) && is_reachable(&to, true) => {
-                Route::Forward { to, sealed }
+                Route::Forward { to, proof }
             }
             Some(Ok(_)) => Route::Invalid,
             // Nothing to call: what it claims is checked like any of our own.
@@ -166,7 +167,7 @@ pub fn route(value: &Value, sealed: bool, here: Here<'_>) -> Route {
         return Route::Ours;
     }
     match url {
-        Some(Ok(to)) if is_reachable(&to, here.lists(&to)) => Route::Forward { to, sealed },
+        Some(Ok(to)) if is_reachable(&to, here.lists(&to)) => Route::Forward { to, proof },
         _ => {
             let machine = text("machine_name").or(machine).unwrap_or_default();
             Route::Elsewhere {
@@ -185,14 +186,16 @@ fn is_reachable(url: &CallbackUrl, listed: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::seal::{Purpose, Sealer};
     use super::*;
+    use crate::feishu::secret::Secret;
     use serde_json::json;
 
     fn url(text: &str) -> CallbackUrl {
         CallbackUrl::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"))
     }
 
-    fn routed(value: &Value, sealed: bool, peers: &[&str], allow_unsealed: bool) -> Route {
+    fn routed(value: &Value, proof: Option<Sealed>, peers: &[&str], allow_unsealed: bool) -> Route {
         let peers: Vec<_> = peers.iter().map(|text| url(text)).collect();
         let own = url("http://10.0.0.1:8080");
         let here = Here {
@@ -201,7 +204,12 @@ mod tests {
             peers: &peers,
             allow_unsealed,
         };
-        route(value, sealed, here)
+        route(value, proof, here)
+    }
+
+    fn sealed() -> Option<Sealed> {
+        let sealer = Sealer::new(&Secret::new("s"), Purpose::Button);
+        sealer.proof(&sealer.seal(json!({})))
     }
 
     fn foreign(callback_url: &str) -> Value {
@@ -259,14 +267,14 @@ mod tests {
                 foreign("http://10.0.0.2:8080"),
                 Route::Forward {
                     to: url("http://10.0.0.2:8080"),
-                    sealed: true,
+                    proof: sealed(),
                 },
             ),
             (
                 foreign("https://desk.example"),
                 Route::Forward {
                     to: url("https://desk.example"),
-                    sealed: true,
+                    proof: sealed(),
                 },
             ),
             (
@@ -282,7 +290,7 @@ mod tests {
                 },
             ),
         ] {
-            assert_eq!(routed(&value, true, &[], false), expected, "{value}");
+            assert_eq!(routed(&value, sealed(), &[], false), expected, "{value}");
         }
     }
 
@@ -313,10 +321,10 @@ mod tests {
             "http://peer@evil/",
             "http://169.254.169.254#@peer/",
         ] {
-            for sealed in [true, false] {
-                let route = routed(&foreign(bad), sealed, &["http://10.0.0.9"], true);
+            for proof in [sealed(), None] {
+                let route = routed(&foreign(bad), proof, &["http://10.0.0.9"], true);
                 let dials = matches!(route, Route::Forward { .. });
-                assert!(!dials, "{bad} sealed {sealed}: {route:?}");
+                assert!(!dials, "{bad} {proof:?}: {route:?}");
             }
         }
         // Listing one does not open what may never be dialled.
@@ -325,8 +333,8 @@ mod tests {
             "http://0.0.0.0:80",
             "http://[fe80::1]",
         ] {
-            for sealed in [true, false] {
-                let route = routed(&foreign(bad), sealed, &[bad], true);
+            for proof in [sealed(), None] {
+                let route = routed(&foreign(bad), proof, &[bad], true);
                 assert!(!matches!(route, Route::Forward { .. }), "{bad}: {route:?}");
             }
         }
@@ -337,10 +345,10 @@ mod tests {
         let here = foreign("http://127.0.0.2:9000");
         let peer = "http://127.0.0.2:9000";
         assert!(matches!(
-            routed(&here, true, &[peer], false),
+            routed(&here, sealed(), &[peer], false),
             Route::Forward { .. }
         ));
-        let other_port = routed(&here, true, &["http://127.0.0.2:9001"], false);
+        let other_port = routed(&here, sealed(), &["http://127.0.0.2:9001"], false);
         assert!(matches!(other_port, Route::Elsewhere { .. }));
     }
 
@@ -350,14 +358,14 @@ mod tests {
         let value = json!({"action": "allow", "request_id": "r", "callback_url": peer});
         let forward = Route::Forward {
             to: url(peer),
-            sealed: false,
+            proof: None,
         };
-        assert_eq!(routed(&value, false, &[peer], true), forward);
-        assert_eq!(routed(&value, false, &[peer], false), Route::Invalid);
-        assert_eq!(routed(&value, false, &[], true), Route::Invalid);
+        assert_eq!(routed(&value, None, &[peer], true), forward);
+        assert_eq!(routed(&value, None, &[peer], false), Route::Invalid);
+        assert_eq!(routed(&value, None, &[], true), Route::Invalid);
         let own = json!({"callback_url": "http://10.0.0.1:8080"});
-        assert_eq!(routed(&own, false, &[], false), Route::Ours);
-        assert_eq!(routed(&json!({}), false, &[], false), Route::Ours);
+        assert_eq!(routed(&own, None, &[], false), Route::Ours);
+        assert_eq!(routed(&json!({}), None, &[], false), Route::Ours);
     }
 
     #[test]

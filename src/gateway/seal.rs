@@ -10,8 +10,9 @@ use sha2::Sha256;
 
 use crate::approvals::request::Digest;
 use crate::feishu::secret::Secret;
+use crate::ids::RequestId;
 
-const FIELD: &str = "seal";
+pub const FIELD: &str = "seal";
 /// 128 bits: a button is too short-lived to be worth more, and four of them
 /// share the card's 30 KB.
 const LENGTH: usize = 16;
@@ -45,6 +46,19 @@ impl Purpose {
 #[derive(Clone)]
 pub struct Sealer {
     key: Hmac<Sha256>,
+}
+
+/// One of ours made it: only a seal that holds gives this, or a card that this
+/// machine sent. What decides asks for it, so that nothing unsealed can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sealed(());
+
+impl Sealed {
+    /// For a button that came without its value: the card it stands on was
+    /// looked up, and is this request's.
+    pub const fn by_our_card(_: &RequestId) -> Self {
+        Self(())
+    }
 }
 
 impl Sealer {
@@ -82,6 +96,11 @@ impl Sealer {
             object.insert(FIELD.to_owned(), Value::String(tag));
         }
         value
+    }
+
+    /// The proof that one of ours made this object.
+    pub fn proof(&self, value: &Value) -> Option<Sealed> {
+        self.holds(value).then_some(Sealed(()))
     }
 
     /// Whether the object carries its own seal, unbroken.

@@ -49,11 +49,16 @@ pub enum DoorError {
     },
 }
 
+/// What a call is taken to.
+pub type Decide = Box<dyn Fn(Call) -> BoxFuture<'static, Answer> + Send + Sync>;
+
 /// What is behind the door. Pages are there in webhook mode only.
 pub struct Inside {
     /// A sealed call names the machine it is for.
     pub machine: MachineId,
-    pub decide: Box<dyn Fn(Call, bool) -> BoxFuture<'static, Answer> + Send + Sync>,
+    pub decide: Decide,
+    /// The same for a call that nobody vouches for.
+    pub decide_plain: Decide,
     pub pages: Option<Pages>,
     /// The figures a scraper on this machine reads.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
@@ -278,13 +283,13 @@ async fn decision(
     }
     Ok(match read {
         Ok((call, Proof::Sealed(stamp))) => {
-            let decided = (door.inside.decide)(call, true).await;
+            let decided = (door.inside.decide)(call).await;
             let sealer = door.terms.sealer.as_ref();
             let seal = sealer.map(|sealer| (sealer, &stamp));
             answer(StatusCode::OK, &decided.to_json(seal))
         }
         Ok((call, Proof::None)) => {
-            let decided = (door.inside.decide)(call, false).await;
+            let decided = (door.inside.decide_plain)(call).await;
             answer(StatusCode::OK, &decided.to_json(None))
         }
         Err(_) => {

@@ -13,7 +13,7 @@ use crate::feishu::messages::Content;
 use crate::feishu::secret::Secret;
 use crate::feishu::webhook::Webhook;
 use crate::gateway::route::CallbackUrl;
-use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::seal::{self, Purpose, Sealed, Sealer};
 use crate::gateway::tickets::Tickets;
 use crate::ids::RequestId;
 
@@ -46,10 +46,17 @@ impl Links {
     }
 
     /// The request a link of ours is for.
-    pub(crate) fn open(&self, id: &str, action: Action, token: &str) -> Option<RequestId> {
+    pub(crate) fn open(
+        &self,
+        id: &str,
+        action: Action,
+        token: &str,
+    ) -> Option<(RequestId, Sealed)> {
         let request = RequestId::parse(id).ok()?;
-        let ours = self.sealer.verifies(&claim(&request, action), token);
-        (ours && LINKED.contains(&action)).then_some(request)
+        let mut claim = claim(&request, action);
+        claim[seal::FIELD] = json!(token);
+        let proof = self.sealer.proof(&claim)?;
+        LINKED.contains(&action).then_some((request, proof))
     }
 }
 

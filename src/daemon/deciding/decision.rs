@@ -18,11 +18,24 @@ use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::terminals::watching;
 use crate::feishu::event::Click;
+use crate::gateway::seal::Sealed;
 use crate::ids::{EventId, RequestId};
 use crate::text::Text;
 
 /// A hook that lost the daemon is back within this, or the tap is refused.
 const RETURN_WITHIN_A_TAP: Duration = Duration::from_millis(1_800);
+
+/// What gives a choice the right to decide. There is none for a button that
+/// nobody sealed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Right {
+    /// A button or a link that one of ours made.
+    Sealed(Sealed),
+    /// A person's own words in the chat.
+    Words,
+    /// A service on this machine, which the owner let speak without a seal.
+    Service,
+}
 
 /// One compare-and-set decides who wins. The one door for taps and replies, so
 /// the lock is here: an answer to a question or a plan lets work go on as much
@@ -32,6 +45,7 @@ pub(crate) async fn claim(
     id: &RequestId,
     action: Choice,
     operator: Operator,
+    _: Right,
 ) -> Result<Claim, Refusal> {
     if let Some(locked) = parts.lock.refusal()
         && !matches!(action, Choice::Deny { .. })
@@ -107,7 +121,7 @@ pub(crate) async fn by_reply(
     operator: Operator,
     event: Option<EventId>,
 ) -> Outcome {
-    let claim = match claim(parts, id, action, operator).await {
+    let claim = match claim(parts, id, action, operator, Right::Words).await {
         Ok(claim) => claim,
         Err(why) => return why.into(),
     };

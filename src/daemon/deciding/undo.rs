@@ -9,6 +9,7 @@ use crate::daemon::cards::courier::{self, AFTER_REPLY, Face};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::verdict;
 use crate::daemon::parts::Parts;
+use crate::gateway::seal::Sealed;
 use crate::ids::{MessageId, RequestId};
 use crate::store::ListedRule;
 use crate::text::Text;
@@ -16,13 +17,10 @@ use crate::text::Text;
 pub(crate) async fn undo(
     parts: &Parts,
     id: &RequestId,
-    sealed: bool,
+    _: Sealed,
     by: &Operator,
     message: Option<&MessageId>,
 ) -> Ruling {
-    if !sealed {
-        return Refusal::Invalid.into();
-    }
     let request = id.clone();
     let listed = parts
         .journal

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cards::Action;
 use crate::daemon::known::machine::Machine;
-use crate::gateway::seal::Sealer;
+use crate::gateway::seal::{Sealed, Sealer};
 use crate::ids::RequestId;
 use crate::sessions::questions::Tap;
 
@@ -90,9 +90,9 @@ impl Buttons {
         self.sealer.seal(value)
     }
 
-    /// Whether this is a value as nod made it.
-    pub(crate) fn hold(&self, value: &Value) -> bool {
-        self.sealer.holds(value)
+    /// The proof that this is a value as nod made it.
+    pub(crate) fn proof(&self, value: &Value) -> Option<Sealed> {
+        self.sealer.proof(value)
     }
 
     fn value(&self, action: &str, request: &str) -> Value {

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::daemon::cards::courier::{self, AFTER_REPLY};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::parts::Parts;
-use crate::daemon::tapping::clicks;
+use crate::daemon::tapping::clicks::{self, Door};
 use crate::daemon::tapping::pages;
 use crate::daemon::telling::metrics;
 use crate::daemon::telling::status;
@@ -25,7 +25,7 @@ use crate::feishu::secret::Secret;
 use crate::gateway::call::{self, Answer, Call, QUERY, TAKE, WHOSE};
 use crate::gateway::forward::{ANSWER_WITHIN, Forwarder, Posted};
 use crate::gateway::route::CallbackUrl;
-use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::seal::{Purpose, Sealed, Sealer};
 use crate::gateway::server::{Inside, Pages, Terms};
 use crate::ids::{MachineId, RequestId};
 
@@ -72,7 +72,8 @@ pub(crate) fn terms(config: &Config, app_secret: Option<&Secret>) -> Terms {
 
 /// What the HTTP door leads to.
 pub(crate) fn inside(parts: &Arc<Parts>) -> Inside {
-    let (calls, clock, figures) = (
+    let (calls, plain, clock, figures) = (
+        Arc::clone(parts),
         Arc::clone(parts),
         parts.their_clock.clone(),
         Arc::clone(parts),
@@ -86,9 +87,13 @@ pub(crate) fn inside(parts: &Arc<Parts>) -> Inside {
     });
     Inside {
         machine: parts.buttons.machine.id.clone(),
-        decide: Box::new(move |call, sealed| {
+        decide: Box::new(move |call| {
             let parts = Arc::clone(&calls);
-            Box::pin(async move { receive(&parts, call, sealed).await })
+            Box::pin(async move { receive(&parts, call).await })
+        }),
+        decide_plain: Box::new(move |call| {
+            let parts = Arc::clone(&plain);
+            Box::pin(async move { plainly(&parts, &call).await })
         }),
         pages,
         metrics: Box::new(move || metrics::text(&status::report(&figures.standing))),
@@ -102,7 +107,7 @@ pub(crate) async fn forward(
     click: &Click,
     request: &RequestId,
     to: CallbackUrl,
-    sealed: bool,
+    proof: Option<Sealed>,
 ) -> Ruling {
     let text = |field: &str| click.value.get(field).and_then(|value| value.as_str());
     let call = Call {
@@ -120,18 +125,12 @@ pub(crate) async fn forward(
         }),
         push: None,
     };
-    let outcome = parts
-        .gate
-        .forwarder
-        .post(
-            &to,
-            &call,
-            sealed,
-            || parts.their_clock.now(),
-            ANSWER_WITHIN,
-        )
-        .await;
-    match outcome {
+    let (forwarder, now) = (&parts.gate.forwarder, || parts.their_clock.now());
+    let posted = match proof {
+        Some(_) => forwarder.post(&to, &call, now, ANSWER_WITHIN).await,
+        None => forwarder.post_plain(&to, &call, now, ANSWER_WITHIN).await,
+    };
+    match posted {
         Posted::Answered(answer) => {
             info!(%request, %to, "a click was taken to its machine");
             let (outcome, card) = answer.outcome();
@@ -148,7 +147,7 @@ pub(crate) async fn forward(
         }
         Posted::Unknown => {
             warn!(%request, %to, "a machine did not say what became of a click");
-            if sealed {
+            if proof.is_some() {
                 tokio::spawn(find_out(Arc::clone(parts), call, to));
             }
             Outcome::Unclear.into()
@@ -166,7 +165,7 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
         let asked = parts
             .gate
             .forwarder
-            .post(&to, &call, true, || parts.their_clock.now(), ANSWER_WITHIN)
+            .post(&to, &call, || parts.their_clock.now(), ANSWER_WITHIN)
             .await;
         if let Posted::Answered(answer) = asked {
             let (_, card) = answer.outcome();
@@ -180,11 +179,8 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
     warn!(request = %call.request, %to, "what became of a click is left to its machine");
 }
 
-/// Decides what another machine, or a foreign callback service, asks for.
-async fn receive(parts: &Arc<Parts>, call: Call, sealed: bool) -> Answer {
-    if !sealed {
-        return unsealed(parts, &call).await;
-    }
+/// Decides what another machine of ours asks for.
+async fn receive(parts: &Arc<Parts>, call: Call) -> Answer {
     match call.action.as_str() {
         QUERY => became(parts, &call.request).await,
         WHOSE => messages::whose(parts, &call).await,
@@ -212,7 +208,9 @@ fn brought(call: Call) -> Click {
     }
 }
 
-async fn unsealed(parts: &Parts, call: &Call) -> Answer {
+/// Decides what a callback service on this machine asks for, which the owner
+/// let speak without a seal.
+async fn plainly(parts: &Parts, call: &Call) -> Answer {
     let action = Action::parse(&call.action);
     let known = [
         Action::Allow,
@@ -224,7 +222,7 @@ async fn unsealed(parts: &Parts, call: &Call) -> Answer {
         return Answer::of(&Refusal::Invalid.into(), None);
     };
     let by = Operator::unnamed(Operator::CALLBACK);
-    clicks::decide(parts, &call.request, action, by, None, false)
+    clicks::decide(parts, &call.request, action, by, Door::Service)
         .await
         .told()
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::warn;
 
-use self::past::past;
+use self::past::{past, remembered};
 use self::steered::steered;
 use crate::approvals::action::Action as Choice;
 use crate::approvals::outcome::{Outcome, Refusal};
@@ -19,7 +19,7 @@ use crate::daemon::asking::flood;
 use crate::daemon::cards::courier;
 use crate::daemon::cards::sure;
 use crate::daemon::deciding::answers::{answered, readable};
-use crate::daemon::deciding::decision::{carry_out, claim};
+use crate::daemon::deciding::decision::{Right, carry_out, claim};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::undo;
 use crate::daemon::known::buttons::{ANSWER, DENY_ALL, OPEN, PICK, STOP, WHOLE};
@@ -32,6 +32,7 @@ use crate::feishu::event::{Click, Head, Person};
 use crate::feishu::messages::Content;
 use crate::gateway::call::Answer;
 use crate::gateway::route::{Route, route};
+use crate::gateway::seal::Sealed;
 use crate::ids::RequestId;
 use crate::sessions::questions;
 
@@ -57,7 +58,8 @@ async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
 struct Tap {
     request: RequestId,
     wanted: Wanted,
-    sealed: bool,
+    /// There where one of ours made the button.
+    proof: Option<Sealed>,
     /// Its card came after the whole input, by its seal.
     whole: bool,
 }
@@ -84,11 +86,11 @@ async fn judge(parts: &Arc<Parts>, click: &Click) -> Ruling {
     let Some(tap) = read(parts, click).await else {
         return Refusal::Invalid.into();
     };
-    match route(&click.value, tap.sealed, parts.here()) {
+    match route(&click.value, tap.proof, parts.here()) {
         Route::Ours => judge_here(parts, click, tap).await,
         Route::Forward { .. } if is_stale(parts, click) => Refusal::Stale.into(),
-        Route::Forward { to, sealed } => {
-            Box::pin(peers::forward(parts, click, &tap.request, to, sealed)).await
+        Route::Forward { to, proof } => {
+            Box::pin(peers::forward(parts, click, &tap.request, to, proof)).await
         }
         Route::Elsewhere { machine } => Outcome::Elsewhere { machine }.into(),
         Route::Invalid => Refusal::Invalid.into(),
@@ -120,36 +122,37 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
     let Some(operator) = operator else {
         return Box::pin(stranger(parts, click, &tap)).await;
     };
-    let now = parts.now();
     if is_stale(parts, click) {
         return Refusal::Stale.into();
     }
-    if let Wanted::Gathered(wanted) = tap.wanted {
-        if !tap.sealed {
+    match (tap.wanted, tap.proof) {
+        (Wanted::Gathered(wanted), Some(proof)) => {
+            return flood::tapped(parts, click, &tap.request, wanted, operator, proof);
+        }
+        (Wanted::Permission(Action::Undo), Some(proof)) => {
+            let (id, message) = (&tap.request, click.message.as_ref());
+            return Box::pin(undo::undo(parts, id, proof, &operator, message)).await;
+        }
+        (Wanted::Gathered(_) | Wanted::Permission(Action::Undo), None) => {
             return Refusal::Invalid.into();
         }
-        return flood::tapped(parts, click, &tap.request, wanted, operator);
-    }
-    if tap.wanted == Wanted::Permission(Action::Undo) {
-        return Box::pin(undo::undo(
-            parts,
-            &tap.request,
-            tap.sealed,
-            &operator,
-            click.message.as_ref(),
-        ))
-        .await;
+        _ => {}
     }
     let Some(request) = parts.desk.find(&tap.request) else {
-        return past(parts, click, &tap, now).await;
+        return past(parts, click, &tap).await;
     };
-    if tap.sealed && sure::is_sure(&click.value) && !asked_here(parts, click, &tap.request).await {
-        return Refusal::AskAnew.into();
-    }
-    if !tap.sealed || !names_its_card(parts, click, &tap.request).await {
+    let Some(proof) = tap.proof else {
         warn!(request = %tap.request, "refused a button that nod did not make");
         return Refusal::Invalid.into();
+    };
+    if sure::is_sure(&click.value) && !asked_here(parts, click, &tap.request).await {
+        return Refusal::AskAnew.into();
     }
+    if !names_its_card(parts, click, &tap.request).await {
+        warn!(request = %tap.request, "refused a button on a card it was not made for");
+        return Refusal::Invalid.into();
+    }
+    let right = Right::Sealed(proof);
     let known = parts.courier.sent_whole(&tap.request);
     let whole = if tap.whole { Some(true) } else { known };
     let chosen = match (questions::of(&request.tool, &request.input), tap.wanted) {
@@ -172,7 +175,7 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
     if sure::asks(&click.value) {
         return sure::ask(&parts.cards, click, request, whole == Some(true)).into();
     }
-    Box::pin(decided(parts, click, &tap.request, action, operator)).await
+    Box::pin(decided(parts, click, &tap.request, action, operator, right)).await
 }
 
 async fn decided(
@@ -181,8 +184,9 @@ async fn decided(
     id: &RequestId,
     action: Choice,
     by: Operator,
+    right: Right,
 ) -> Ruling {
-    match claim(parts, id, action, by).await {
+    match claim(parts, id, action, by, right).await {
         Ok(claim) => carry_out(parts, click, claim).await,
         Err(why) => true_face(parts, click, id, why),
     }
@@ -227,12 +231,12 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         } else {
             Wanted::Permission(Action::parse(action)?)
         };
-        let sealed = parts.buttons.hold(&click.value);
+        let proof = parts.buttons.proof(&click.value);
         return Some(Tap {
             request: RequestId::parse(request).ok()?,
             wanted,
-            sealed,
-            whole: sealed && click.value.get(WHOLE) == Some(&Value::Bool(true)),
+            proof,
+            whole: proof.is_some() && click.value.get(WHOLE) == Some(&Value::Bool(true)),
         });
     }
     let name = click.name.as_deref()?;
@@ -244,10 +248,11 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     if let (true, Some(number), Some(message)) =
         (is_empty, choice::number_of(name), click.message.as_ref())
     {
+        let request = parts.drafts.shown_by(message)?;
         return Some(Tap {
-            request: parts.drafts.shown_by(message)?,
+            proof: Some(Sealed::by_our_card(&request)),
+            request,
             wanted: Wanted::Pick(number),
-            sealed: true,
             whole: false,
         });
     }
@@ -261,10 +266,11 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         return None;
     }
     let soon = parts.courier.request_soon(click.message.as_ref()?);
+    let request = Box::pin(soon).await?;
     Some(Tap {
-        request: Box::pin(soon).await?,
+        proof: Some(Sealed::by_our_card(&request)),
+        request,
         wanted,
-        sealed: true,
         whole: false,
     })
 }
@@ -363,35 +369,42 @@ async fn wanted(
     })
 }
 
-/// Decides without a card's button: by a page of this machine, which shows the
-/// request whole, or for a callback service that knows only ids. Takes the same
-/// way as a click.
+/// Where a choice without a card's button comes in.
+pub(crate) enum Door {
+    /// A page of this machine, by its own link; it shows the request whole. A
+    /// denial may come with a reason.
+    Page(Sealed, Option<String>),
+    /// A service on this machine that knows only ids, where the owner let it.
+    Service,
+}
+
+/// Decides without a card's button, in the same way as a click.
 pub(crate) async fn decide(
     parts: &Parts,
     id: &RequestId,
     action: Action,
     by: Operator,
-    reason: Option<String>,
-    on_page: bool,
+    door: Door,
 ) -> Ruling {
-    let reason = reason.map(|text| (REASON_FIELD.to_owned(), Value::String(text)));
-    let click = Click {
-        form: reason.into_iter().collect(),
-        ..no_click()
-    };
+    let mut click = no_click();
     let Some(request) = parts.desk.find(id) else {
-        return past(parts, &click, &known(id, action), parts.now()).await;
+        return Box::pin(remembered(parts, &click, id)).await;
     };
     if questions::of(&request.tool, &request.input).is_some() {
         return Refusal::NotOffered.into();
     }
-    let known = parts.courier.sent_whole(id);
-    let whole = if on_page { Some(true) } else { known };
-    let choice = match wanted(&request, action, &click, whole).await {
-        Ok(choice) => choice,
-        Err(why) => return why.into(),
+    let (right, whole) = match door {
+        Door::Page(proof, reason) => {
+            let reason = reason.map(|text| (REASON_FIELD.to_owned(), Value::String(text)));
+            click.form.extend(reason);
+            (Right::Sealed(proof), Some(true))
+        }
+        Door::Service => (Right::Service, parts.courier.sent_whole(id)),
     };
-    decided(parts, &click, id, choice, by).await
+    match wanted(&request, action, &click, whole).await {
+        Ok(choice) => decided(parts, &click, id, choice, by, right).await,
+        Err(why) => why.into(),
+    }
 }
 
 /// What became of a request; changes nothing. `None` while it waits.
@@ -399,17 +412,7 @@ pub(crate) async fn became(parts: &Parts, id: &RequestId) -> Option<Ruling> {
     if parts.desk.find(id).is_some() {
         return None;
     }
-    let tap = known(id, Action::Deny);
-    Some(past(parts, &no_click(), &tap, parts.now()).await)
-}
-
-fn known(id: &RequestId, action: Action) -> Tap {
-    Tap {
-        request: id.clone(),
-        wanted: Wanted::Permission(action),
-        sealed: true,
-        whole: false,
-    }
+    Some(Box::pin(remembered(parts, &no_click(), id)).await)
 }
 
 fn no_click() -> Click {

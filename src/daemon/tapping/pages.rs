@@ -9,7 +9,7 @@ use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::Operator;
 use crate::daemon::known::offers;
 use crate::daemon::parts::Parts;
-use crate::daemon::tapping::clicks;
+use crate::daemon::tapping::clicks::{self, Door};
 use crate::gateway::pages::{self, Slip};
 use crate::gateway::server::{Page, Press, Visit};
 
@@ -18,7 +18,7 @@ pub(crate) async fn show(parts: Arc<Parts>, visit: Visit) -> Page {
     let lang = parts.config.lang;
     let links = parts.courier.links();
     let known = links.and_then(|links| {
-        let request = links.open(&visit.id, visit.action, &visit.token)?;
+        let (request, _) = links.open(&visit.id, visit.action, &visit.token)?;
         Some((links, request))
     });
     let Some((links, id)) = known else {
@@ -47,10 +47,10 @@ pub(crate) async fn show(parts: Arc<Parts>, visit: Visit) -> Page {
 pub(crate) async fn press(parts: Arc<Parts>, press: Press) -> Page {
     let links = parts.courier.links();
     let known = links.and_then(|links| {
-        let request = links.open(&press.id, press.action, &press.token)?;
-        Some((links, request))
+        let (request, proof) = links.open(&press.id, press.action, &press.token)?;
+        Some((links, request, proof))
     });
-    let Some((links, id)) = known else {
+    let Some((links, id, proof)) = known else {
         return ended(&parts, 404, &Refusal::Unknown.into());
     };
     let now = parts.now();
@@ -62,7 +62,8 @@ pub(crate) async fn press(parts: Arc<Parts>, press: Press) -> Page {
     }
     info!(request = %id, action = press.action.as_str(), "a page's button was pressed");
     let by = Operator::unnamed(Operator::LINK);
-    let ruling = clicks::decide(&parts, &id, press.action, by, press.reason, true).await;
+    let door = Door::Page(proof, press.reason);
+    let ruling = clicks::decide(&parts, &id, press.action, by, door).await;
     ended(&parts, 200, &ruling.outcome)
 }
 

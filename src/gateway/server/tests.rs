@@ -37,6 +37,15 @@ impl Drop for Running {
     }
 }
 
+/// Counts a call that came as it should, and says that it was denied.
+fn taken(sealed: bool, count: impl Fn() -> usize + Send + Sync + 'static) -> Decide {
+    Box::new(move |call| {
+        count();
+        assert_eq!(sealed, call.click.is_some());
+        Box::pin(async { Answer::of(&decided(denied(false), Delivery::Confirmed), None) })
+    })
+}
+
 async fn open(allow_unsealed: bool, pages: bool) -> Running {
     let terms = Terms {
         url: CallbackUrl::parse("https://desk.example").ok(),
@@ -61,11 +70,8 @@ async fn open(allow_unsealed: bool, pages: bool) -> Running {
     };
     let inside = Inside {
         machine: machine(HERE),
-        decide: Box::new(move |call, sealed| {
-            count();
-            assert_eq!(sealed, call.click.is_some());
-            Box::pin(async { Answer::of(&decided(denied(false), Delivery::Confirmed), None) })
-        }),
+        decide: taken(true, count.clone()),
+        decide_plain: taken(false, count),
         pages: pages.then(|| Pages {
             show: Box::new(move |visit| {
                 shows();

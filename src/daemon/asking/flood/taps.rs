@@ -10,11 +10,12 @@ use crate::approvals::action::Action;
 use crate::approvals::outcome::{Deed, Refusal};
 use crate::approvals::request::Operator;
 use crate::daemon::cards::courier::{self, Drawn};
-use crate::daemon::deciding::decision;
+use crate::daemon::deciding::decision::{self, Right};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::known::gathered::Group;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::Click;
+use crate::gateway::seal::Sealed;
 use crate::ids::RequestId;
 use crate::wording::Toast;
 
@@ -31,6 +32,7 @@ pub(crate) fn tapped(
     id: &RequestId,
     tap: Tap,
     by: Operator,
+    proof: Sealed,
 ) -> Ruling {
     let group = {
         let book = parts.flood.lock();
@@ -57,7 +59,7 @@ pub(crate) fn tapped(
         Tap::Open => open(parts, id),
         Tap::DenyAll => {
             let count = group.waiting.len();
-            tokio::spawn(deny_all(Arc::clone(parts), group.waiting, by));
+            tokio::spawn(deny_all(Arc::clone(parts), group.waiting, by, proof));
             Deed::DenyingAll(count).into()
         }
     }
@@ -89,13 +91,14 @@ fn open(parts: &Arc<Parts>, id: &RequestId) -> Ruling {
     Ruling::with(Deed::Opened.into(), card.map(Into::into))
 }
 
-async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator) {
+async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator, proof: Sealed) {
     for id in all {
         let deny = Action::Deny {
             reason: None,
             interrupt: false,
         };
-        match decision::claim(&parts, &id, deny, by.clone()).await {
+        let right = Right::Sealed(proof);
+        match decision::claim(&parts, &id, deny, by.clone(), right).await {
             Ok(claim) => {
                 parts.flood.leaves(&id, |tally| tally.denied += 1);
                 decision::settle(&parts, claim, None, Duration::ZERO).await;

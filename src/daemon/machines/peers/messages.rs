@@ -110,7 +110,7 @@ impl Letter {
     async fn post(&self, parts: &Parts, to: &CallbackUrl, call: Call) -> Posted {
         let now = || parts.their_clock.now();
         let forwarder = &parts.gate.forwarder;
-        forwarder.post(to, &call, true, now, ANSWER_WITHIN).await
+        forwarder.post(to, &call, now, ANSWER_WITHIN).await
     }
 
     /// Whoever may lock one machine means all; each judges that for itself.

@@ -12,14 +12,14 @@ use crate::ids::RequestId;
 /// A tap on a card whose request is over. One that nod made learns the truth,
 /// also after a restart, and gets the true card; a button nod did not make
 /// learns only how it ended, while the desk still knows.
-pub(super) async fn past(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Ruling {
-    if !tap.sealed {
-        return match parts.desk.past(&tap.request) {
-            Some(past) => over(past.ending, now - past.at).into(),
+pub(super) async fn past(parts: &Parts, click: &Click, tap: &Tap) -> Ruling {
+    match tap.proof {
+        Some(_) => Box::pin(remembered(parts, click, &tap.request)).await,
+        None => match parts.desk.past(&tap.request) {
+            Some(past) => over(past.ending, parts.now() - past.at).into(),
             None => Refusal::Unknown.into(),
-        };
+        },
     }
-    Box::pin(remembered(parts, click, tap, now)).await
 }
 
 fn over(ending: Ending, ago: Millis) -> Refusal {
@@ -35,18 +35,19 @@ async fn led_to(parts: &Parts, id: &RequestId) -> Upshot {
     kept.map_or(Upshot::Nothing, |it| Upshot::recorded(&it.ending))
 }
 
-async fn remembered(parts: &Parts, click: &Click, tap: &Tap, now: Millis) -> Ruling {
+/// The truth about a request that is over.
+pub(super) async fn remembered(parts: &Parts, click: &Click, id: &RequestId) -> Ruling {
     if let Some(answer) = journal::answer(&parts.journal, click.head.event_id.as_ref()).await {
-        return Ruling::kept(led_to(parts, &tap.request).await, answer);
+        return Ruling::kept(led_to(parts, id).await, answer);
     }
-    if let Some(past) = parts.desk.past(&tap.request) {
-        let why = over(past.ending, now - past.at);
-        return true_face(parts, click, &tap.request, why);
+    if let Some(past) = parts.desk.past(id) {
+        let why = over(past.ending, parts.now() - past.at);
+        return true_face(parts, click, id, why);
     }
-    match journal::remembered(&parts.journal, &tap.request).await {
+    match journal::remembered(&parts.journal, id).await {
         Some(it) => {
-            let why = over(it.ending, now - it.at);
-            true_face(parts, click, &tap.request, why)
+            let why = over(it.ending, parts.now() - it.at);
+            true_face(parts, click, id, why)
         }
         None => Refusal::Unknown.into(),
     }

@@ -13,7 +13,7 @@ pub(super) async fn steered(parts: &Arc<Parts>, click: &Click, tap: &Tap) -> Rul
     if parts.people.owner(&click.by).is_none() {
         return turned_away(parts, click, None, Refusal::NotTheOwner).await;
     }
-    if !tap.sealed {
+    if tap.proof.is_none() {
         return Refusal::Invalid.into();
     }
     if is_stale(parts, click) {
