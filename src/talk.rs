@@ -143,6 +143,8 @@ pub struct ToolRequest {
     pub input: Value,
     /// The subagent that asks.
     pub agent: Option<String>,
+    /// A plain yes is no answer to it: it wants a person's words.
+    pub wants_a_person: bool,
 }
 
 /// A form of an MCP server's, for a person to fill in.

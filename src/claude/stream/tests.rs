@@ -102,9 +102,22 @@ fn requests_of_the_child_are_typed() {
     };
     assert_eq!((id.as_str(), tool.tool.as_str()), ("8575", "Bash"));
     assert_eq!(
-        (&tool.input, tool.agent),
-        (&json!({"command":"touch x"}), None)
+        (&tool.input, tool.agent, tool.wants_a_person),
+        (&json!({"command":"touch x"}), None, false)
     );
+    for (said, wants) in [
+        (json!(true), true),
+        (json!(false), false),
+        (json!("yes"), false),
+    ] {
+        let line = read(
+            &json!({"type":"control_request","request_id":"9","request":{"subtype":"can_use_tool","tool_name":"PickColour","requires_user_interaction":said}}),
+        );
+        assert!(
+            matches!(&line, Said::Request(Request { what: Wanted::Tool(tool), .. }) if tool.wants_a_person == wants),
+            "{line:?}"
+        );
+    }
 
     let line = read(
         &json!({"type":"control_request","request_id":"9","request":{"subtype":"elicitation","mcp_server_name":"srv","message":"Name?","mode":"form","requested_schema":{"type":"object"}}}),

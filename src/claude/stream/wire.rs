@@ -237,6 +237,8 @@ struct WireTool {
     input: Value,
     #[serde(default)]
     agent_id: Option<String>,
+    #[serde(default)]
+    requires_user_interaction: Value,
 }
 
 impl From<WireTool> for Wanted {
@@ -245,6 +247,7 @@ impl From<WireTool> for Wanted {
             tool: wire.tool_name,
             input: wire.input,
             agent: wire.agent_id,
+            wants_a_person: wire.requires_user_interaction == true,
         }))
     }
 }

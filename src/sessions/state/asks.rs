@@ -336,7 +336,8 @@ impl Session {
     }
 }
 
-/// Both tools ignore a plain allow: they want a person's words.
+/// A plain allow would do nothing. The agent says so; of its two oldest such
+/// tools it need not.
 fn needs_words(tool: &ToolRequest) -> bool {
-    [call::QUESTIONS, call::PLAN].contains(&tool.tool.as_str())
+    tool.wants_a_person || [call::QUESTIONS, call::PLAN].contains(&tool.tool.as_str())
 }

@@ -349,6 +349,7 @@ fn call(tool: &str, input: Value, agent: Option<String>) -> ToolRequest {
         tool: tool.to_owned(),
         input,
         agent,
+        wants_a_person: false,
     }
 }
 

@@ -151,6 +151,22 @@ fn reading_passes_and_what_cannot_be_asked_is_refused() {
 }
 
 #[test]
+fn a_tool_that_wants_a_person_gets_no_allow_that_does_nothing() {
+    let mut session = running();
+    let mut asked = wants("r", "PickColour", &json!({"colours": ["red"]}));
+    let effects = session.on(line(1, &asked), 0);
+    assert!(denial(&effects).is_none(), "any other tool gets its card");
+    asked["request_id"] = json!("r2");
+    asked["request"]["requires_user_interaction"] = json!(true);
+    let effects = essential(session.on(line(1, &asked), 0));
+    assert!(denial(&effects).is_some());
+    assert!(matches!(
+        effects.last(),
+        Some(Effect::Tell(Notice::CannotAsk))
+    ));
+}
+
+#[test]
 fn a_request_over_the_line_cap_is_denied_and_told() {
     let mut session = running();
     let input = Input::Child {
