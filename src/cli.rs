@@ -57,55 +57,55 @@ struct Cli {
     #[arg(long, global = true, value_name = "FILE")]
     env_file: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: NodCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum NodCommand {
     /// Set everything up, from the Feishu app to the first tap
-    Setup(Box<setup::Arguments>),
+    Setup(Box<setup::SetupArguments>),
     /// Keep the daemon running: systemd user unit or launchd agent
-    Service(service::Arguments),
+    Service(service::ServiceArguments),
     /// See nod work: a local Feishu with a web page, no account needed
-    Demo(demo::Arguments),
+    Demo(demo::DemoArguments),
     /// Check every link up to a tap, and name what is missing
-    Doctor(doctor::Arguments),
+    Doctor(doctor::DoctorArguments),
     /// Run the daemon, in the foreground or with `--background`
-    Daemon(daemon::Arguments),
+    Daemon(daemon::DaemonArguments),
     /// Show whether the daemon runs, is connected, and what waits
-    Status(status::Arguments),
+    Status(status::StatusArguments),
     /// Answer one hook event of Claude Code on stdin
-    Hook(hook::Arguments),
+    Hook(hook::HookArguments),
     /// Ask a person in Feishu and print the answer
-    Ask(ask::Arguments),
+    Ask(ask::AskArguments),
     /// Show what was decided, when, by whom and after how long
-    Audit(audit::Arguments),
+    Audit(audit::AuditArguments),
     /// Follow what the daemon does: decisions, connection, warnings
-    Logs(logs::Arguments),
+    Logs(logs::LogsArguments),
     /// Show the always-allow rules taps have left, and undo them
-    Rules(rules::Arguments),
+    Rules(rules::RulesArguments),
     /// Let nobody allow from Feishu until `nod unlock`; denying works
     Lock,
     /// Let people allow from Feishu again
     Unlock,
     /// Run a team's gateway, the one place that knows the app's secret
-    Gateway(gateway::Arguments),
+    Gateway(gateway::GatewayArguments),
     /// Make this machine a member of a team, with the line a gateway gave
-    Join(join::Arguments),
+    Join(join::JoinArguments),
     /// Run a local Feishu for tests and demonstrations
-    Simulator(simulator::Arguments),
+    Simulator(simulator::SimulatorArguments),
     /// Print what a shell needs to complete nod's commands
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsArguments),
     /// Print the manual page, for `man -l -`
     Man,
     /// Tell the group of a request that found no daemon
     #[command(hide = true)]
-    Announce(announce::Arguments),
+    Announce(announce::AnnounceArguments),
     /// End a process group once the daemon that started it is gone
     #[command(hide = true)]
-    Guard(guard::Arguments),
+    Guard(guard::GuardArguments),
     /// Show every setting and where its value comes from, or set one
-    Settings(settings::Arguments),
+    Settings(settings::SettingsArguments),
     /// Say whether there is a newer nod, and the command that gets it
     Update,
 }
@@ -117,7 +117,7 @@ struct Failure {
     hint: Option<String>,
 }
 
-type Outcome = Result<(), Failure>;
+type CommandResult = Result<(), Failure>;
 
 impl Failure {
     fn new(why: impl std::fmt::Display) -> Self {
@@ -167,7 +167,7 @@ pub fn main() -> ExitCode {
     {
         // Whatever happens, Claude Code's own dialog decides.
         panics::guarded(|| {
-            hook::run(hook::Arguments::parse(arguments));
+            hook::run(hook::HookArguments::parse(arguments));
             ExitCode::SUCCESS
         });
         return ExitCode::SUCCESS;
@@ -210,7 +210,7 @@ fn tell_of_a_file_here(sources: &Sources, words: Words) {
     }
 }
 
-fn ended(outcome: Outcome, words: Words) -> ExitCode {
+fn ended(outcome: CommandResult, words: Words) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -240,7 +240,7 @@ fn not_run(nod: &clap::Command, error: &clap::Error, words: Words) -> ExitCode {
 }
 
 impl Cli {
-    fn run(self, nod: &clap::Command, sources: Sources, words: Words) -> Outcome {
+    fn run(self, nod: &clap::Command, sources: Sources, words: Words) -> CommandResult {
         if !self.command.is_for_nod() {
             return self.command.run(nod, &sources, words);
         }
@@ -261,7 +261,7 @@ impl Cli {
     }
 }
 
-impl Command {
+impl NodCommand {
     /// Whether it looks at nod's settings for more than the language.
     const fn is_for_nod(&self) -> bool {
         !matches!(
@@ -286,7 +286,7 @@ impl Command {
         }
     }
 
-    fn run(self, nod: &clap::Command, sources: &Sources, words: Words) -> Outcome {
+    fn run(self, nod: &clap::Command, sources: &Sources, words: Words) -> CommandResult {
         match self {
             Self::Setup(arguments) => setup::run(&arguments, sources),
             Self::Service(arguments) => service::run(&arguments, sources),

@@ -224,12 +224,12 @@ pub mod sessions {
 }
 pub mod simulator {
     pub use crate::simulator::{
-        APP_ID, APP_SECRET, App, Armed, Brand, Clicked, Connection, Decision, Fault, Flaw,
-        Fragments, GROUP, Message, OWNER, Options, Order, Outcome, Press, Pushed, SERVICE_ID,
-        STRANGER, Simulator, TENANT, Text, WEBHOOK_SECRET, check_card, popup,
+        APP_ID, APP_SECRET, App, Armed, ChatText, ClickOutcome, Clicked, Connection, Fault, Flaw,
+        FragmentOrder, Fragments, GROUP, HeldMessage, OWNER, Options, Press, Pushed, SERVICE_ID,
+        STRANGER, ScanDecision, ScannerBrand, Simulator, TENANT, WEBHOOK_SECRET, check_card, popup,
     };
     pub mod bus {
-        pub use crate::simulator::bus::{Bus, Fate};
+        pub use crate::simulator::bus::{Bus, MessageFate};
     }
 }
 pub mod store {

@@ -44,19 +44,19 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use answer::{Outcome, popup};
+pub use answer::{ClickOutcome, popup};
 pub use bench::BenchRun;
 pub use click::{Press, Unclickable};
-pub use event::Text;
-pub use faults::{Armed, Fault, Flaw, Fragments, Order};
-pub use history::{Entry, Violation};
+pub use event::ChatText;
+pub use faults::{Armed, Fault, Flaw, FragmentOrder, Fragments};
+pub use history::{HistoryEntry, Violation};
 pub use line::Connection;
 pub use options::{APP_ID, APP_SECRET, App, GROUP, OWNER, Options, SERVICE_ID, STRANGER, TENANT};
 pub use page::address as page_address;
 pub use person::{Clicked, Unwritable};
 pub use push::Pushed;
-pub use registration::{Brand, Decision, Offer};
-pub use state::messages::Message;
+pub use registration::{ScanDecision, ScanOffer, ScannerBrand};
+pub use state::messages::HeldMessage;
 pub use webhook::{WEBHOOK_ID, WEBHOOK_SECRET};
 
 /// Whether Feishu would take this card in a message, by its documents; the
@@ -155,12 +155,12 @@ impl Simulator {
     }
 
     /// Pushes any bytes once, as the first app's callback; touches no card.
-    pub async fn push_click_raw(&self, payload: impl Into<Bytes>) -> (Pushed, Outcome) {
+    pub async fn push_click_raw(&self, payload: impl Into<Bytes>) -> (Pushed, ClickOutcome) {
         self.core.push_raw(0, payload.into()).await
     }
 
     /// Writes as a person; re-pushed like every event until acknowledged.
-    pub async fn push_text(&self, text: &Text) -> Result<Pushed, Unwritable> {
+    pub async fn push_text(&self, text: &ChatText) -> Result<Pushed, Unwritable> {
         self.core.write(text).await
     }
 
@@ -198,7 +198,7 @@ impl Simulator {
     }
 
     /// All messages, oldest first.
-    pub fn messages(&self) -> Vec<Message> {
+    pub fn messages(&self) -> Vec<HeldMessage> {
         self.core.world().messages.all().cloned().collect()
     }
 
@@ -207,7 +207,7 @@ impl Simulator {
         self.core.world().messages.count()
     }
 
-    pub fn message(&self, id: &str) -> Option<Message> {
+    pub fn message(&self, id: &str) -> Option<HeldMessage> {
         self.core.world().messages.get(id).cloned()
     }
 
@@ -230,7 +230,7 @@ impl Simulator {
     }
 
     /// History entries after a number, oldest first.
-    pub fn history(&self, after: u64) -> Vec<Entry> {
+    pub fn history(&self, after: u64) -> Vec<HistoryEntry> {
         self.core.history.after(after, usize::MAX)
     }
 
@@ -252,13 +252,13 @@ impl Simulator {
     }
 
     /// The links the registration service handed out, oldest first.
-    pub fn registrations(&self) -> Vec<Offer> {
+    pub fn registrations(&self) -> Vec<ScanOffer> {
         let now = self.core.now();
         self.core.registrations().all(now)
     }
 
     /// Scans a link and agrees, or declines.
-    pub fn scan(&self, decision: &Decision) -> Result<Offer, String> {
+    pub fn scan(&self, decision: &ScanDecision) -> Result<ScanOffer, String> {
         registration::decide(&self.core, decision)
     }
 
@@ -277,7 +277,7 @@ impl Simulator {
     }
 
     /// The messages, once there are at least this many.
-    pub async fn wait_messages(&self, count: usize, limit: Duration) -> Option<Vec<Message>> {
+    pub async fn wait_messages(&self, count: usize, limit: Duration) -> Option<Vec<HeldMessage>> {
         let ready = |sim: &Self| (sim.message_count() >= count).then(|| sim.messages());
         self.wait_for(limit, ready).await
     }

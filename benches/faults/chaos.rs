@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nod::for_tests::simulator::{Armed, Fault, Fragments, Order};
+use nod::for_tests::simulator::{Armed, Fault, FragmentOrder, Fragments};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rustix::process::Signal;
@@ -111,7 +111,11 @@ fn feishu(crowd: &Crowd, chance: &mut StdRng, times: u32) -> &'static str {
     let (name, fault) = match chance.random_range(0..12) {
         0..3 => ("an event twice", Fault::Duplicate),
         3..5 => {
-            let order = [Order::InOrder, Order::Reversed, Order::Shuffled];
+            let order = [
+                FragmentOrder::InOrder,
+                FragmentOrder::Reversed,
+                FragmentOrder::Shuffled,
+            ];
             let fragments = Fragments {
                 count: chance.random_range(2..6),
                 order: order[chance.random_range(0..3)],

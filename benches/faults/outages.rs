@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use nod::for_tests::simulator::{Message, Options, Press, Simulator};
+use nod::for_tests::simulator::{HeldMessage, Options, Press, Simulator};
 use rustix::process::Signal;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -153,7 +153,7 @@ impl Scene {
     }
 
     async fn card(&self, number: u64) -> anyhow::Result<String> {
-        let is_its = |message: &Message| {
+        let is_its = |message: &HeldMessage| {
             let card = message.card.as_ref();
             card.and_then(number_on) == Some(number)
         };

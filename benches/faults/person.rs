@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nod::for_tests::hook::wire::{Message, Notice};
-use nod::for_tests::simulator::{APP_ID, Clicked, OWNER, Outcome, Press, STRANGER, TENANT, Text};
+use nod::for_tests::simulator::{
+    APP_ID, ChatText, ClickOutcome, Clicked, OWNER, Press, STRANGER, TENANT,
+};
 use rand::rngs::StdRng;
 use rand::{Rng as _, RngExt as _};
 use serde_json::json;
@@ -139,7 +141,7 @@ impl<'a> Person<'a> {
                 connection: None, ..
             }) => false,
             Ok(clicked) => {
-                let outcome = Outcome {
+                let outcome = ClickOutcome {
                     popup: clicked.popup,
                     problem: clicked.problem,
                     toast: clicked.toast,
@@ -198,10 +200,10 @@ impl<'a> Person<'a> {
     /// A reason written below the card, which refuses the request.
     async fn write(&self, card: &Card) {
         let started = Instant::now();
-        let text = Text {
+        let text = ChatText {
             user: OWNER.to_owned(),
             parent_id: Some(card.message.clone()),
-            ..Text::new("not like this")
+            ..ChatText::new("not like this")
         };
         if let Ok(pushed) = self.crowd.sim.push_text(&text).await {
             let tap = self.a_tap(card, pushed.event_id, "deny", OWNER, started);
@@ -238,7 +240,7 @@ impl<'a> Person<'a> {
     }
 }
 
-fn seen(outcome: &Outcome) -> Seen {
+fn seen(outcome: &ClickOutcome) -> Seen {
     match (outcome.popup, &outcome.toast) {
         (None, Some(toast)) => Seen::Toast {
             kind: toast.kind.clone(),

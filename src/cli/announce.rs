@@ -4,19 +4,19 @@
 use std::path::PathBuf;
 
 use super::wording::Words;
-use super::{Failure, Outcome, output};
+use super::{CommandResult, Failure, output};
 use crate::config::{Config, Sources};
 use crate::daemon::no_daemon;
 use crate::hook::wire::MAX_REQUEST;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct AnnounceArguments {
     /// nod's own settings file, as the hook knows it
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &AnnounceArguments) -> CommandResult {
     // A hook's child: a repository must not choose where its requests are
     // posted.
     let sources = Sources::for_hook(&arguments.config);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::wording::Words;
-use super::{Failure, Outcome, Quit, hook, output, status};
+use super::{CommandResult, Failure, Quit, hook, output, status};
 use crate::approvals::request::Digest;
 use crate::config::{HookConfig, Paths, Sources};
 use crate::hook::client::{self, Patience, Unanswered};
@@ -19,7 +19,7 @@ use crate::sessions::questions::{Choice, Format, Kind, Question, Tap};
     after_help = "Exit codes: 0 answered (or confirmed), 1 declined (or not confirmed), \
                         3 nobody answered in time, 4 nobody can be asked."
 )]
-pub(super) struct Arguments {
+pub(super) struct AskArguments {
     /// How many seconds to wait, 1 to 604800; `PERMISSION_REQUEST_TIMEOUT` unless given
     #[arg(long, global = true, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
@@ -34,11 +34,11 @@ pub(super) struct Arguments {
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    kind: Asked,
+    kind: ScriptAsk,
 }
 
 #[derive(clap::Subcommand)]
-enum Asked {
+enum ScriptAsk {
     /// Yes or no
     Confirm {
         /// What to ask
@@ -65,7 +65,7 @@ enum Asked {
     },
 }
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &AskArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let config =
         HookConfig::load(sources, None).map_err(|why| Failure::settings(words, sources, &why))?;
@@ -109,17 +109,17 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     report(arguments, decision, hint, words)
 }
 
-fn question(asked: &Asked) -> Question {
+fn question(asked: &ScriptAsk) -> Question {
     let (text, kind) = match asked {
-        Asked::Confirm { question } => (question, Kind::Confirm),
-        Asked::Text { question } => (
+        ScriptAsk::Confirm { question } => (question, Kind::Confirm),
+        ScriptAsk::Text { question } => (
             question,
             Kind::Text {
                 format: Format::Any,
                 optional: false,
             },
         ),
-        Asked::Choice {
+        ScriptAsk::Choice {
             question,
             options,
             multi,
@@ -148,11 +148,11 @@ fn question(asked: &Asked) -> Question {
 }
 
 fn report(
-    arguments: &Arguments,
+    arguments: &AskArguments,
     decision: Result<Decision, Unanswered>,
     hint: impl FnOnce(&Unanswered) -> Option<String>,
     words: Words,
-) -> Outcome {
+) -> CommandResult {
     let ended = match decision {
         Ok(Decision::Allow(extras)) => {
             let answers = extras.updated_input.unwrap_or_default();
@@ -189,9 +189,9 @@ fn report(
     Err(ended)
 }
 
-fn answered(arguments: &Arguments, answers: &Value) -> Outcome {
+fn answered(arguments: &AskArguments, answers: &Value) -> CommandResult {
     let answer = answers[0].as_str().unwrap_or_default();
-    let no = matches!(arguments.kind, Asked::Confirm { .. }) && answer == Tap::No.as_name();
+    let no = matches!(arguments.kind, ScriptAsk::Confirm { .. }) && answer == Tap::No.as_name();
     if arguments.json {
         let status = if no { "declined" } else { "answered" };
         output::line(&json!({"status": status, "answer": answer}).to_string());

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::wording::Words;
-use super::{Failure, Outcome, output};
+use super::{CommandResult, Failure, output};
 use crate::config::{Config, Paths, Sources};
 use crate::sessions::questions::script;
 use crate::store::{self, Chain, Db, Entry, Recorded, StoreError};
@@ -15,7 +15,7 @@ use crate::text::escape::{Shape, visible};
 use crate::wording::span;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct AuditArguments {
     /// One JSON object a line
     #[arg(long, global = true)]
     json: bool,
@@ -23,16 +23,16 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     last: u32,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<AuditCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum AuditCommand {
     /// Check that no line was changed or taken out
     Verify,
 }
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &AuditArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let failed = |why: StoreError| Failure::new(words.no_audit(&why));
@@ -42,14 +42,14 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     }
     let db = Db::open_read_only(&paths.state_dir).map_err(failed)?;
     match arguments.command {
-        Some(Command::Verify) => verify(&db, arguments.json, words).map_err(failed)?,
+        Some(AuditCommand::Verify) => verify(&db, arguments.json, words).map_err(failed)?,
         None => {
             let mut rows = db.audit(None, arguments.last).map_err(failed)?;
             rows.reverse();
             if rows.is_empty() {
                 nothing(arguments.json, words);
             }
-            let mut reader = Reader::new(words, sources);
+            let mut reader = RecordReader::new(words, sources);
             reader.names = db.names().map_err(failed)?;
             for row in &rows {
                 output::line(&if arguments.json {
@@ -70,7 +70,7 @@ fn nothing(json: bool, words: Words) {
     }
 }
 
-fn verify(db: &Db, json: bool, words: Words) -> Result<Outcome, StoreError> {
+fn verify(db: &Db, json: bool, words: Words) -> Result<CommandResult, StoreError> {
     let chain = db.verify_audit()?;
     Ok(match chain {
         Chain::Whole { rows } => {
@@ -85,7 +85,7 @@ fn verify(db: &Db, json: bool, words: Words) -> Result<Outcome, StoreError> {
     })
 }
 
-fn as_json(row: &Recorded, reader: &Reader) -> String {
+fn as_json(row: &Recorded, reader: &RecordReader) -> String {
     let entry = &row.entry;
     let name = entry.operator.as_ref().and_then(|id| reader.names.get(id));
     json!({
@@ -113,7 +113,7 @@ const MAX_PROJECT: usize = 20;
 /// Columns of the widest word for what happened.
 const WHAT: usize = 22;
 
-fn as_line(row: &Recorded, reader: &Reader) -> String {
+fn as_line(row: &Recorded, reader: &RecordReader) -> String {
     let entry = &row.entry;
     let word = reader.words.decided(word(entry));
     let room = " ".repeat(WHAT.saturating_sub(columns(word)));
@@ -158,14 +158,14 @@ fn spoken(became: &str) -> &'static str {
 const PLAN: &str = "ExitPlanMode";
 
 /// Who looks at the record: that person's own taps are theirs.
-pub(super) struct Reader {
+pub(super) struct RecordReader {
     pub(super) words: Words,
     pub(super) owner: Option<String>,
     /// What people are called, by their ids.
     pub(super) names: HashMap<String, String>,
 }
 
-impl Reader {
+impl RecordReader {
     pub(super) fn new(words: Words, sources: &Sources) -> Self {
         let (config, _) = Config::read(sources);
         let owner = config.owner.map(|owner| owner.as_str().to_owned());
@@ -306,7 +306,7 @@ mod tests {
     }
 
     fn told(entry: &Entry, lang: Lang) -> String {
-        let reader = Reader {
+        let reader = RecordReader {
             words: Words(lang),
             owner: Some("ou_me".to_owned()),
             names: [("ou_li".to_owned(), "李\u{202e}雷".to_owned())].into(),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::wording::Words;
-use super::{Failure, Outcome, Quit, daemon, output, service};
+use super::{CommandResult, Failure, Quit, daemon, output, service};
 use crate::config::{Config, Sources};
 use crate::daemon::DaemonError;
 use crate::daemon::instance::Instance;
@@ -37,7 +37,7 @@ pub(super) struct Started {
     pub(super) log: PathBuf,
 }
 
-pub(super) fn run(sources: &Sources) -> Outcome {
+pub(super) fn run(sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let Started { pid, log } = start(sources, words)?;
     output::say(&words.in_background(pid, &log));

@@ -4,10 +4,10 @@
 use clap::Command;
 use std::fmt::Write as _;
 
-use super::{Outcome, output};
+use super::{CommandResult, output};
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct CompletionsArguments {
     /// Which shell it is for
     shell: Shell,
 }
@@ -23,7 +23,7 @@ enum Shell {
     clippy::unnecessary_wraps,
     reason = "every command has one outcome type"
 )]
-pub(super) fn run(arguments: &Arguments, nod: &Command) -> Outcome {
+pub(super) fn run(arguments: &CompletionsArguments, nod: &Command) -> CommandResult {
     let places = places(nod);
     output::text(&match arguments.shell {
         Shell::Bash => bash(&places),
@@ -35,12 +35,12 @@ pub(super) fn run(arguments: &Arguments, nod: &Command) -> Outcome {
 
 /// A command by its whole name, such as `nod service install`, and what can
 /// follow it: words or `--flags`, each with its description.
-struct Place {
+struct CompletedCommand {
     name: String,
     offers: Vec<(String, String)>,
 }
 
-fn places(nod: &Command) -> Vec<Place> {
+fn places(nod: &Command) -> Vec<CompletedCommand> {
     let mut places = Vec::new();
     let mut open = vec![("nod".to_owned(), nod)];
     while let Some((name, command)) = open.pop() {
@@ -66,7 +66,7 @@ fn places(nod: &Command) -> Vec<Place> {
         for sub in shown().filter(|sub| sub.get_name() != "help") {
             open.push((format!("{name} {}", sub.get_name()), sub));
         }
-        places.push(Place { name, offers });
+        places.push(CompletedCommand { name, offers });
     }
     places.reverse();
     places
@@ -77,13 +77,13 @@ fn quoted(text: &str) -> String {
 }
 
 /// The commands below `nod`, as alternatives of a `case`.
-fn deeper(places: &[Place], between: &str) -> String {
+fn deeper(places: &[CompletedCommand], between: &str) -> String {
     let names = places.iter().map(|place| place.name.as_str());
     let names: Vec<String> = names.filter(|name| *name != "nod").map(quoted).collect();
     names.join(between)
 }
 
-fn bash(places: &[Place]) -> String {
+fn bash(places: &[CompletedCommand]) -> String {
     let mut out = format!(
         "_nod() {{\n    local cur=${{COMP_WORDS[COMP_CWORD]}} at=nod offers= word\n    \
          for word in \"${{COMP_WORDS[@]:1:COMP_CWORD-1}}\"; do\n        \
@@ -104,7 +104,7 @@ fn bash(places: &[Place]) -> String {
            complete -o default -F _nod nod\n"
 }
 
-fn zsh(places: &[Place]) -> String {
+fn zsh(places: &[CompletedCommand]) -> String {
     let mut out = format!(
         "#compdef nod\n\n_nod() {{\n    local at=nod word\n    local -a offers\n    \
          for word in \"${{(@)words[2,CURRENT-1]}}\"; do\n        \
@@ -127,7 +127,7 @@ fn zsh(places: &[Place]) -> String {
     out + "    esac\n    _describe nod offers\n    _files\n}\n\ncompdef _nod nod\n"
 }
 
-fn fish(places: &[Place]) -> String {
+fn fish(places: &[CompletedCommand]) -> String {
     let mut out = format!(
         "function __nod_at\n    set -l at nod\n    for word in (commandline -opc)[2..]\n        \
          switch \"$at $word\"\n            case {}\n                set at \"$at $word\"\n        \

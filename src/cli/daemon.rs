@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
 use super::wording::{Words, place, whole};
-use super::{Failure, Outcome, Quit, background, output};
+use super::{CommandResult, Failure, Quit, background, output};
 use crate::config::{self, Config, Problem, SendMode, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::service_manager::{self, Manager};
@@ -25,13 +25,13 @@ use crate::hook::listen::ListenError;
 const LAST_WORK: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct DaemonArguments {
     /// Start it apart from this terminal, with its log in a file
     #[arg(long)]
     background: bool,
 }
 
-pub(super) fn started(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn started(arguments: &DaemonArguments, sources: &Sources) -> CommandResult {
     if arguments.background {
         background::run(sources)
     } else {
@@ -39,7 +39,7 @@ pub(super) fn started(arguments: &Arguments, sources: &Sources) -> Outcome {
     }
 }
 
-pub(super) fn run(sources: &Sources) -> Outcome {
+pub(super) fn run(sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let log = log_to_stderr(config.log);
@@ -56,9 +56,9 @@ pub(super) fn in_foreground<F>(
     sources: &Sources,
     log: &output::LogWriter,
     run: impl FnOnce(CancellationToken, Box<dyn FnOnce() + Send>) -> F,
-) -> Outcome
+) -> CommandResult
 where
-    F: Future<Output = Outcome>,
+    F: Future<Output = CommandResult>,
 {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
@@ -182,7 +182,7 @@ pub(super) fn failure(words: Words, why: &DaemonError) -> Failure {
         DaemonError::NoTeam => (Quit::BadSettings, None),
         DaemonError::Api(_) | DaemonError::Store(_) => (Quit::Failed, None),
         DaemonError::Fault => {
-            let can_serve = super::service::Manager::find().is_ok();
+            let can_serve = super::service::ServiceManager::find().is_ok();
             (Quit::OwnFault, Some(words.start_daemon_hint(can_serve)))
         }
     };

@@ -22,17 +22,17 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, Outcome, output};
+use super::{CommandResult, Failure, output};
 use crate::config::Sources;
 use crate::text::{Lang, Text};
-use stage::{Stage, Staging, word};
+use stage::{DemoStage, Staging, word};
 use tour::Tour;
 
 /// How soon a reader that went away is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct DemoArguments {
     /// Take the tour without a person and print what happened
     #[arg(long)]
     auto: bool,
@@ -72,7 +72,7 @@ enum Broken {
     },
 }
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &DemoArguments, sources: &Sources) -> CommandResult {
     let lang = arguments.lang.unwrap_or_else(|| sources.lang());
     #[cfg(not(feature = "team"))]
     if arguments.team {
@@ -97,11 +97,15 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     })
 }
 
-async fn set(arguments: &Arguments, lang: Lang, sources: &Sources) -> Result<Stage, Broken> {
+async fn set(
+    arguments: &DemoArguments,
+    lang: Lang,
+    sources: &Sources,
+) -> Result<DemoStage, Broken> {
     if arguments.team {
-        Stage::set_team(lang, on_path(sources, "nats-server")).await
+        DemoStage::set_team(lang, on_path(sources, "nats-server")).await
     } else {
-        Stage::set(lang).await
+        DemoStage::set(lang).await
     }
 }
 
@@ -140,7 +144,11 @@ fn say(text: &Text, lang: Lang) -> &str {
     text.get(lang)
 }
 
-async fn show(stage: &mut Stage, arguments: &Arguments, sources: &Sources) -> Result<(), Broken> {
+async fn show(
+    stage: &mut DemoStage,
+    arguments: &DemoArguments,
+    sources: &Sources,
+) -> Result<(), Broken> {
     let lang = stage.lang;
     match &stage.team {
         Some(team) => transcript::team::opening(lang, team.server()),

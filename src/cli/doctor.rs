@@ -18,12 +18,12 @@ use std::time::Duration;
 use self::finding::{Finding, Level};
 use self::gather::Gathered;
 use super::wording::Words;
-use super::{Failure, Outcome, output};
+use super::{CommandResult, Failure, output};
 use crate::config::{self, Origin, Shown, Sources};
 use crate::text::Lang;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct DoctorArguments {
     /// Send a test card, wait for your tap and measure it
     #[arg(long)]
     click: bool,
@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &DoctorArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let gathered = Gathered::from(sources);
     let runtime = super::runtime(2)?;
@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     verdict(&findings, words.0, arguments.json)
 }
 
-fn verdict(findings: &[Finding], lang: Lang, quiet: bool) -> Outcome {
+fn verdict(findings: &[Finding], lang: Lang, quiet: bool) -> CommandResult {
     let count = |level| findings.iter().filter(|one| one.level == level).count();
     let (problems, warnings) = (count(Level::Problem), count(Level::Warning));
     if problems == 0 {

@@ -4,11 +4,11 @@
 /// A value that no line can hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the value of `{0}` can't stand in a settings file")]
-pub(super) struct Unfit(pub(super) String);
+pub(super) struct UnfitValue(pub(super) String);
 
 /// The text with each value in place: in the line that counts, or in a new one
 /// at the end.
-pub(super) fn with(text: &str, values: &[(&str, &str)]) -> Result<String, Unfit> {
+pub(super) fn with(text: &str, values: &[(&str, &str)]) -> Result<String, UnfitValue> {
     let ending = ending(text);
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     for (name, value) in values {
@@ -91,7 +91,7 @@ fn ending(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-fn quoted(name: &str, value: &str) -> Result<String, Unfit> {
+fn quoted(name: &str, value: &str) -> Result<String, UnfitValue> {
     let plain = value
         .bytes()
         .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'#'));
@@ -101,7 +101,7 @@ fn quoted(name: &str, value: &str) -> Result<String, Unfit> {
     let mark = ['"', '\''].into_iter().find(|mark| !value.contains(*mark));
     match mark {
         Some(mark) if !value.chars().any(char::is_control) => Ok(format!("{mark}{value}{mark}")),
-        _ => Err(Unfit(name.to_owned())),
+        _ => Err(UnfitValue(name.to_owned())),
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[cfg(feature = "team")]
 use self::grant::{forget, grant};
 use super::wording::Words;
-use super::{Failure, Outcome, Quit, output};
+use super::{CommandResult, Failure, Quit, output};
 use crate::bus::conf::{self, Encryption};
 use crate::bus::keys::Keys;
 use crate::bus::url::BusUrl;
@@ -20,13 +20,13 @@ use crate::config::Sources;
 use crate::files;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct GatewayArguments {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<GatewayCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum GatewayCommand {
     /// Write the bus' configuration, and the gateway's keys and settings
     Init {
         /// Where machines reach the bus: `wss://`, `tls://`, or here `nats://`
@@ -83,11 +83,11 @@ enum Command {
     },
 }
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &GatewayArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     match &arguments.command {
         None => serve(sources, words),
-        Some(Command::Init {
+        Some(GatewayCommand::Init {
             bus,
             dir,
             cert,
@@ -96,17 +96,19 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
             let files = cert.as_deref().zip(key.as_deref());
             init(bus, dir, files, sources, words)
         }
-        Some(Command::Pass { owner, key, days }) => grant(owner, key, *days, sources, words),
-        Some(Command::Forget { machine, owner }) => {
+        Some(GatewayCommand::Pass { owner, key, days }) => grant(owner, key, *days, sources, words),
+        Some(GatewayCommand::Forget { machine, owner }) => {
             forget(machine, owner.as_deref(), sources, words)
         }
-        Some(Command::Status { json, metrics }) => told::status(*json, *metrics, sources, words),
-        Some(Command::Audit { last, json }) => told::audit(*last, *json, sources, words),
+        Some(GatewayCommand::Status { json, metrics }) => {
+            told::status(*json, *metrics, sources, words)
+        }
+        Some(GatewayCommand::Audit { last, json }) => told::audit(*last, *json, sources, words),
     }
 }
 
 #[cfg(feature = "team")]
-fn serve(sources: &Sources, words: Words) -> Outcome {
+fn serve(sources: &Sources, words: Words) -> CommandResult {
     use crate::config::Config;
     use crate::team::{self, TeamError};
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
@@ -123,7 +125,7 @@ fn serve(sources: &Sources, words: Words) -> Outcome {
 }
 
 #[cfg(not(feature = "team"))]
-fn serve(_: &Sources, words: Words) -> Outcome {
+fn serve(_: &Sources, words: Words) -> CommandResult {
     Err(Failure::new(words.no_team()))
 }
 
@@ -134,7 +136,7 @@ fn init(
     files: Option<(&Path, &Path)>,
     sources: &Sources,
     words: Words,
-) -> Outcome {
+) -> CommandResult {
     let url = BusUrl::parse(bus)
         .map_err(|why| Failure::quits(Quit::BadSettings, words.no_bus_url(bus, why)))?;
     let unwritten = |file: &Path, why: &std::io::Error| Failure::new(words.not_written(file, why));
@@ -173,24 +175,24 @@ fn settings(url: &BusUrl, keys: &Path, sources: &Sources) -> String {
 }
 
 #[cfg(not(feature = "team"))]
-fn grant(_: &str, _: &str, _: u16, _: &Sources, words: Words) -> Outcome {
+fn grant(_: &str, _: &str, _: u16, _: &Sources, words: Words) -> CommandResult {
     Err(Failure::new(words.no_team()))
 }
 
 #[cfg(not(feature = "team"))]
-fn forget(_: &str, _: Option<&str>, _: &Sources, words: Words) -> Outcome {
+fn forget(_: &str, _: Option<&str>, _: &Sources, words: Words) -> CommandResult {
     Err(Failure::new(words.no_team()))
 }
 
 #[cfg(not(feature = "team"))]
 mod told {
-    use super::{Failure, Outcome, Sources, Words};
+    use super::{CommandResult, Failure, Sources, Words};
 
-    pub(super) fn status(_: bool, _: bool, _: &Sources, words: Words) -> Outcome {
+    pub(super) fn status(_: bool, _: bool, _: &Sources, words: Words) -> CommandResult {
         Err(Failure::new(words.no_team()))
     }
 
-    pub(super) fn audit(_: usize, _: bool, _: &Sources, words: Words) -> Outcome {
+    pub(super) fn audit(_: usize, _: bool, _: &Sources, words: Words) -> CommandResult {
         Err(Failure::new(words.no_team()))
     }
 }

@@ -33,7 +33,7 @@ use crate::version::BUILD;
 const NOTIFY_WITHIN: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct HookArguments {
     /// nod's own settings file, an absolute path; `nod setup` writes it here
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(super) struct Arguments {
     socket: Option<PathBuf>,
 }
 
-impl Arguments {
+impl HookArguments {
     /// What stands behind `hook`, read by hand because Claude Code waits.
     pub(super) fn parse(line: impl Iterator<Item = OsString>) -> Option<Self> {
         let mut read = Self {
@@ -69,9 +69,9 @@ impl Arguments {
 }
 
 /// `None` are arguments that nod did not write: nobody is asked by them.
-pub(super) fn run(arguments: Option<Arguments>) {
+pub(super) fn run(arguments: Option<HookArguments>) {
     let unknown = Words(config::of_terminal());
-    let Some(arguments) = arguments.filter(Arguments::is_absolute) else {
+    let Some(arguments) = arguments.filter(HookArguments::is_absolute) else {
         output::problem(unknown.bad_hook_line());
         return;
     };
@@ -130,7 +130,7 @@ fn serve(sources: &Sources, file: &Path, recorded: Option<&Path>) -> Result<(), 
     panics::tell_in(words);
     let config =
         HookConfig::load(sources, recorded).map_err(|why| words.problems(&why, Some(sources)))?;
-    let way = Way {
+    let way = DaemonWay {
         socket: living(&config.sockets),
         file,
         config,
@@ -153,7 +153,7 @@ fn serve(sources: &Sources, file: &Path, recorded: Option<&Path>) -> Result<(), 
 }
 
 /// The way to the user's own daemon.
-struct Way<'a> {
+struct DaemonWay<'a> {
     config: HookConfig,
     socket: PathBuf,
     file: &'a Path,
@@ -176,7 +176,7 @@ fn living(sockets: &[PathBuf]) -> PathBuf {
 }
 
 fn permission(
-    way: &Way<'_>,
+    way: &DaemonWay<'_>,
     raw_input: Vec<u8>,
     project: PathBuf,
     mailbox: Option<Mailbox>,

@@ -5,14 +5,14 @@
 use std::path::Path;
 
 use super::wording::Words;
-use super::{Failure, Outcome, Quit, output};
+use super::{CommandResult, Failure, Quit, output};
 use crate::bus::membership::{Grant, Membership};
 use crate::bus::nkey::{KeyPair, Kind};
 use crate::config::{Config, Sources};
 use crate::files;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct JoinArguments {
     /// The bot's answer to `/join`, or an administrator's line; without it, this
     /// machine's key is shown
     #[arg(value_name = "LINE")]
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
 /// Where the key waits for its pass.
 const KEY: &str = "bus.key";
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &JoinArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let (config, _) = Config::read(sources);
     if config.state_dir.as_os_str().is_empty() {

@@ -1,12 +1,12 @@
 //! `nod lock` and `nod unlock`: whether a tap in Feishu may allow anything.
 
 use super::wording::Words;
-use super::{Failure, Outcome, output, status};
+use super::{CommandResult, Failure, output, status};
 use crate::config::{Paths, Sources};
 use crate::hook::wire::Order;
 use crate::wording::{LOCKED, UNLOCKED};
 
-pub(super) fn run(order: Order, sources: &Sources) -> Outcome {
+pub(super) fn run(order: Order, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let locked = order == Order::Lock;

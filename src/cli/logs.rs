@@ -9,15 +9,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::audit::{self, Reader};
+use super::audit::{self, RecordReader};
 use super::wording::Words;
-use super::{Failure, Outcome, output, service};
+use super::{CommandResult, Failure, output, service};
 use crate::clock::Millis;
 use crate::config::{Paths, Sources};
 use crate::store::{self, Db, Recorded};
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct LogsArguments {
     /// Show what there is and end, instead of waiting for more
     #[arg(long)]
     once: bool,
@@ -34,7 +34,7 @@ const MAX_LINE: u64 = 16 << 10;
 const MAX_ROWS: u32 = 200;
 const LINES_WAITING: usize = 256;
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &LogsArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let places = service::places(sources, &paths.state_dir);
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
         dir: paths.state_dir,
         last: None,
     };
-    let mut reader = Reader::new(words, sources);
+    let mut reader = RecordReader::new(words, sources);
     let mut shown = record.since(&mut reader, arguments.lines);
     shown.extend(log.first());
     shown.sort_by_key(|line| line.at);
@@ -67,13 +67,13 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
     Ok(())
 }
 
-fn show(lines: &[Line]) {
+fn show(lines: &[LogLine]) {
     for line in lines {
         output::say(&line.text);
     }
 }
 
-struct Line {
+struct LogLine {
     at: Millis,
     text: String,
 }
@@ -86,7 +86,7 @@ struct Rows {
 
 impl Rows {
     /// A record that can't be read just now is read at the next look.
-    fn since(&mut self, reader: &mut Reader, most: u32) -> Vec<Line> {
+    fn since(&mut self, reader: &mut RecordReader, most: u32) -> Vec<LogLine> {
         if !self.dir.join(store::FILE).exists() {
             return Vec::new();
         }
@@ -98,7 +98,7 @@ impl Rows {
         rows.retain(|row: &Recorded| row.seq > seen);
         self.last = rows.first().map(|row| row.seq).or(self.last);
         rows.reverse();
-        let line = |row: &Recorded| Line {
+        let line = |row: &Recorded| LogLine {
             at: row.entry.at,
             text: reader.line(&row.entry),
         };
@@ -130,7 +130,7 @@ impl Log {
         }
     }
 
-    fn journal(mut command: Command, arguments: &Arguments) -> std::io::Result<Self> {
+    fn journal(mut command: Command, arguments: &LogsArguments) -> std::io::Result<Self> {
         command.args(["--lines", &arguments.lines.to_string()]);
         if !arguments.once {
             command.arg("--follow");
@@ -156,7 +156,7 @@ impl Log {
     }
 
     /// What is there when the command begins.
-    fn first(&mut self) -> Vec<Line> {
+    fn first(&mut self) -> Vec<LogLine> {
         match self {
             Self::File { .. } => self.next(),
             Self::Journal { lines, once, .. } => {
@@ -176,7 +176,7 @@ impl Log {
         }
     }
 
-    fn next(&mut self) -> Vec<Line> {
+    fn next(&mut self) -> Vec<LogLine> {
         match self {
             Self::Journal { lines, .. } => {
                 lines.try_iter().filter_map(|line| told(&line)).collect()
@@ -237,7 +237,7 @@ fn grown(path: &Path, from: u64) -> (String, u64, u64) {
 
 /// A line of the log as a person reads it. What the record tells better is
 /// left to it.
-fn told(line: &str) -> Option<Line> {
+fn told(line: &str) -> Option<LogLine> {
     let (time, rest) = line.trim().split_once(char::is_whitespace)?;
     let at: jiff::Timestamp = time.parse().ok()?;
     let (level, text) = rest.trim_start().split_once(' ')?;
@@ -251,7 +251,7 @@ fn told(line: &str) -> Option<Line> {
     };
     let at = at.as_millisecond();
     let clock = audit::local(at, "%H:%M");
-    Some(Line {
+    Some(LogLine {
         at,
         text: format!("{clock} {mark}{}", text.trim()),
     })

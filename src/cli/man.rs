@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 use std::fmt::Write as _;
 
 use super::wording::Words;
-use super::{Outcome, help, output};
+use super::{CommandResult, help, output};
 use crate::config::SETTINGS;
 use crate::text::Text;
 
@@ -14,7 +14,7 @@ use crate::text::Text;
     clippy::unnecessary_wraps,
     reason = "every command has one outcome type"
 )]
-pub(super) fn run(nod: &Command, words: Words) -> Outcome {
+pub(super) fn run(nod: &Command, words: Words) -> CommandResult {
     output::text(&page(nod, words));
     Ok(())
 }

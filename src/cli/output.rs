@@ -174,10 +174,10 @@ pub(super) fn stop_now(code: i32) -> ! {
 /// are dropped when it cannot keep up: a blocked log never delays a decision.
 #[derive(Clone)]
 pub(super) struct LogWriter {
-    lines: mpsc::SyncSender<Line>,
+    lines: mpsc::SyncSender<OutputLine>,
 }
 
-enum Line {
+enum OutputLine {
     Text(Vec<u8>),
     Flush(mpsc::SyncSender<()>),
 }
@@ -197,10 +197,10 @@ impl LogWriter {
             .spawn(move || {
                 for line in waiting {
                     match line {
-                        Line::Text(text) => {
+                        OutputLine::Text(text) => {
                             let _ = io::stderr().lock().write_all(&text);
                         }
-                        Line::Flush(done) => {
+                        OutputLine::Flush(done) => {
                             let _ = done.try_send(());
                         }
                     }
@@ -212,7 +212,7 @@ impl LogWriter {
     /// Waits a moment for what was logged so far, before the process ends.
     pub(super) fn flush(&self) {
         let (done, flushed) = mpsc::sync_channel(1);
-        if self.lines.try_send(Line::Flush(done)).is_ok() {
+        if self.lines.try_send(OutputLine::Flush(done)).is_ok() {
             let _ = flushed.recv_timeout(FLUSH_WITHIN);
         }
     }
@@ -245,7 +245,7 @@ const fn is_unseen(c: char) -> bool {
 impl io::Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = one_line(&String::from_utf8_lossy(bytes));
-        let _ = self.lines.try_send(Line::Text(line.into_bytes()));
+        let _ = self.lines.try_send(OutputLine::Text(line.into_bytes()));
         Ok(bytes.len())
     }
 

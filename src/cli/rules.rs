@@ -3,23 +3,23 @@
 use serde_json::json;
 
 use super::wording::Words;
-use super::{Failure, Outcome, audit, output};
+use super::{CommandResult, Failure, audit, output};
 use crate::claude::settings_file;
 use crate::clock;
 use crate::config::{Paths, Sources};
 use crate::store::{self, Db, Entry, ListedRule, StoreError};
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct RulesArguments {
     /// One JSON object a line
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<RulesCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum RulesCommand {
     /// Take the rule with this number out of its project's settings
     Undo {
         /// The number that `nod rules` shows
@@ -27,7 +27,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &RulesArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let now = clock::wall_ms();
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
             }
             Ok(())
         }
-        Some(Command::Undo { number }) => {
+        Some(RulesCommand::Undo { number }) => {
             let unknown = || Failure {
                 hint: Some(words.rules_hint().to_owned()),
                 ..Failure::new(words.no_such_rule(*number))

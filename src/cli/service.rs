@@ -8,10 +8,10 @@ mod unit;
 use std::path::{Path, PathBuf};
 
 use super::wording::Words;
-use super::{Failure, Outcome, Quit, output};
+use super::{CommandResult, Failure, Quit, output};
 use crate::config::{Config, Origin, Paths, Problems, SETTINGS, Sources};
 
-pub(super) use manager::{Kind as ManagerKind, Manager, Places, ServiceError};
+pub(super) use manager::{ManagerKind, ServiceError, ServiceManager, ServicePlaces};
 pub(super) use unit::{Sandbox, Start};
 
 /// Where the daemon must look for the same things as the person's shell.
@@ -31,13 +31,13 @@ const CARRIED: [&str; 7] = [
 const VITAL: [&str; 3] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET", "FEISHU_WEBHOOK_URL"];
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct ServiceArguments {
     #[command(subcommand)]
-    what: What,
+    what: ServiceCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum ServiceCommand {
     /// Write the definition, start the daemon, and start it at every login
     Install {
         /// Show the definition and write nothing
@@ -64,14 +64,14 @@ enum What {
     },
 }
 
-impl Arguments {
+impl ServiceArguments {
     /// Whether every setting is looked at.
     pub(super) const fn reads_settings(&self) -> bool {
-        matches!(self.what, What::Install { print: false, .. })
+        matches!(self.what, ServiceCommand::Install { print: false, .. })
     }
 }
 
-pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
+pub(super) fn run(arguments: &ServiceArguments, all: &Sources) -> CommandResult {
     // What a file says that was named for this run is nothing to keep.
     let sources = all.lasting();
     let words = Words(sources.lang());
@@ -79,25 +79,29 @@ pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
     let paths = Paths::load(&sources).map_err(unusable)?;
     let say = |error: ServiceError| failure(words, &error);
     let places = places(&sources, &paths.state_dir).ok_or_else(|| say(ServiceError::NoHome))?;
-    if let What::Install {
+    if let ServiceCommand::Install {
         print: true,
         sandbox,
     } = arguments.what
     {
         let start = start(&sources, &paths, sandbox).map_err(say)?;
-        output::text(&Manager::kind_here().definition(&start).map_err(say)?);
+        output::text(
+            &ServiceManager::kind_here()
+                .definition(&start)
+                .map_err(say)?,
+        );
         return Ok(());
     }
-    let manager = match Manager::find() {
+    let manager = match ServiceManager::find() {
         Ok(manager) => manager,
         Err(why @ ServiceError::NoManager { .. }) => {
-            let installed = Manager::kind_here().is_installed(&places);
+            let installed = ServiceManager::kind_here().is_installed(&places);
             return unmanaged(&arguments.what, installed, &why, words);
         }
         Err(why) => return Err(say(why)),
     };
     match arguments.what {
-        What::Install { sandbox, .. } => {
+        ServiceCommand::Install { sandbox, .. } => {
             let config = Config::load(&sources).map_err(unusable)?;
             config.way().map_err(|why| Failure {
                 hint: Some(words.credentials_hint().to_owned()),
@@ -124,20 +128,20 @@ pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
             }
             Ok(())
         }
-        What::Uninstall => {
+        ServiceCommand::Uninstall => {
             let was_there = manager.uninstall(&places).map_err(say)?;
             output::say(words.service_removed(was_there));
             Ok(())
         }
-        What::Restart | What::Logs { .. } if !manager.is_installed(&places) => {
+        ServiceCommand::Restart | ServiceCommand::Logs { .. } if !manager.is_installed(&places) => {
             Err(absent(words, Quit::Failed))
         }
-        What::Restart => {
+        ServiceCommand::Restart => {
             manager.restart().map_err(say)?;
             output::say(words.service_restarted());
             Ok(())
         }
-        What::Status => {
+        ServiceCommand::Status => {
             if !manager.is_installed(&places) {
                 return Err(absent(words, Quit::NotRunning));
             }
@@ -151,22 +155,27 @@ pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
             output::say(&words.service_runs(status.pid, status.says.as_deref()));
             Ok(())
         }
-        What::Logs { follow, lines } => manager.logs(&places, follow, lines).map_err(say),
+        ServiceCommand::Logs { follow, lines } => manager.logs(&places, follow, lines).map_err(say),
     }
 }
 
 /// What is true of each command where no manager can be reached.
-fn unmanaged(what: &What, installed: bool, why: &ServiceError, words: Words) -> Outcome {
+fn unmanaged(
+    what: &ServiceCommand,
+    installed: bool,
+    why: &ServiceError,
+    words: Words,
+) -> CommandResult {
     let (quit, hint) = match what {
-        What::Install { .. } => (Quit::Failed, words.service_instead()),
-        What::Status => (Quit::NotRunning, words.service_ask_daemon()),
-        What::Uninstall if !installed => {
+        ServiceCommand::Install { .. } => (Quit::Failed, words.service_instead()),
+        ServiceCommand::Status => (Quit::NotRunning, words.service_ask_daemon()),
+        ServiceCommand::Uninstall if !installed => {
             output::say(words.service_removed(false));
             return Ok(());
         }
-        What::Restart if !installed => (Quit::Failed, words.service_own_restart()),
-        What::Logs { .. } if !installed => (Quit::Failed, words.service_own_log()),
-        What::Uninstall | What::Restart | What::Logs { .. } => {
+        ServiceCommand::Restart if !installed => (Quit::Failed, words.service_own_restart()),
+        ServiceCommand::Logs { .. } if !installed => (Quit::Failed, words.service_own_log()),
+        ServiceCommand::Uninstall | ServiceCommand::Restart | ServiceCommand::Logs { .. } => {
             (Quit::Failed, words.service_elsewhere())
         }
     };
@@ -201,9 +210,9 @@ pub(super) fn unseen(sources: &Sources, start: &Start) -> Vec<&'static str> {
 }
 
 /// Where the definition goes and the log lies.
-pub(super) fn places(sources: &Sources, state_dir: &Path) -> Option<Places> {
+pub(super) fn places(sources: &Sources, state_dir: &Path) -> Option<ServicePlaces> {
     let own_file = sources.own_file()?;
-    Some(Places {
+    Some(ServicePlaces {
         config_home: own_file.parent()?.parent()?.to_owned(),
         home: sources.home.clone()?,
         state_dir: state_dir.to_owned(),
@@ -216,8 +225,8 @@ pub(super) fn log_file(state_dir: &Path) -> PathBuf {
 }
 
 /// What prints the daemon's log, if an installed service keeps one elsewhere.
-pub(super) fn journal(places: &Places) -> Option<std::process::Command> {
-    let manager = Manager::find().ok()?;
+pub(super) fn journal(places: &ServicePlaces) -> Option<std::process::Command> {
+    let manager = ServiceManager::find().ok()?;
     let is_ours = manager.is_installed(places) && manager.kind() == ManagerKind::Systemd;
     is_ours.then(manager::journal)
 }

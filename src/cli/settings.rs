@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::setup::Terminal;
 use super::wording::Words;
 use super::wording::trouble::bad_line;
-use super::{Failure, Outcome, Quit, env_file, output, wording};
+use super::{CommandResult, Failure, Quit, env_file, output, wording};
 use crate::config::{self, Config, Origin, Paths, Problem, Problems, SETTINGS, Setting, Sources};
 use crate::feishu::outbound::Outbound;
 use crate::files::{self, NotOwn};
@@ -30,7 +30,7 @@ const OUTBOUND: [&str; 2] = ["HTTPS_PROXY", "NOD_CA_FILE"];
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct SettingsArguments {
     /// The README's table: every setting, its default and what it accepts
     #[arg(long)]
     markdown: bool,
@@ -41,11 +41,11 @@ pub(super) struct Arguments {
     #[arg(long, conflicts_with = "markdown")]
     env_example: bool,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<SettingsCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum SettingsCommand {
     /// Set a value in nod's own file; its other lines and comments stay
     Set {
         /// The setting, as `nod settings` shows it
@@ -60,17 +60,17 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(SETTINGS.iter().map(|setting| setting.name))
 }
 
-impl Arguments {
+impl SettingsArguments {
     /// Whether it speaks of this machine's settings.
     pub(super) const fn is_for_nod(&self) -> bool {
         !self.markdown && !self.env_example
     }
 }
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &SettingsArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     match &arguments.command {
-        Some(Command::Set { name, value }) => set(name, value.as_deref(), sources, words),
+        Some(SettingsCommand::Set { name, value }) => set(name, value.as_deref(), sources, words),
         None if arguments.env_example => {
             output::text(&config::env_example());
             Ok(())
@@ -140,7 +140,7 @@ fn page(sources: &Sources, words: Words) -> String {
     out
 }
 
-fn set(name: &str, value: Option<&str>, all: &Sources, words: Words) -> Outcome {
+fn set(name: &str, value: Option<&str>, all: &Sources, words: Words) -> CommandResult {
     let setting = SETTINGS.iter().find(|setting| setting.name == name);
     let setting = setting.expect("the command line takes no other name");
     // What was named for this run is not for keeps.
@@ -191,7 +191,7 @@ fn asked(setting: &Setting, words: Words) -> Result<String, Failure> {
 }
 
 /// Nothing is written that nod could not run with.
-fn judged(name: &str, value: &str, sources: &Sources, words: Words) -> Outcome {
+fn judged(name: &str, value: &str, sources: &Sources, words: Words) -> CommandResult {
     let refused = |why: &str| Failure {
         hint: Some(words.nothing_changed().to_owned()),
         ..Failure::quits(Quit::BadSettings, why)
@@ -205,7 +205,7 @@ fn judged(name: &str, value: &str, sources: &Sources, words: Words) -> Outcome {
     Ok(())
 }
 
-fn write(file: &Path, name: &str, value: &str, words: Words) -> Outcome {
+fn write(file: &Path, name: &str, value: &str, words: Words) -> CommandResult {
     let fail = |why: NotOwn| Failure::quits(Quit::BadSettings, words.not_own_file(file, &why));
     let dir = file.parent().unwrap_or(Path::new("/"));
     files::make_dirs(dir, 0o700).map_err(|why| fail(why.into()))?;

@@ -26,11 +26,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::manifest::Manifest;
-use self::plan::{Facts, Wishes};
-use self::steps::{App, Network};
+use self::plan::{Facts, SetupWishes};
+use self::steps::{Network, SetupApp};
 use super::wording::Words;
 use super::wording::trouble::{NO_SUCH_FILE, NOT_A_SECRET, NOT_TEXT};
-use super::{Failure, Outcome, Quit, hook, output, service};
+use super::{CommandResult, Failure, Quit, hook, output, service};
 use crate::claude::hooks_file::{Draft, Hooks};
 use crate::config::{Config, Origin, Paths, Problem, Problems, Sources};
 use crate::feishu::domain::Domain;
@@ -39,7 +39,7 @@ use crate::files;
 use crate::ids::UserId;
 use crate::text::{Text, system};
 
-pub(super) use self::plan::Step;
+pub(super) use self::plan::SetupStep;
 pub(super) use self::tap::TapError;
 pub(super) use self::terminal::Terminal;
 
@@ -52,7 +52,7 @@ const MAX_SECRET: usize = 4096;
     clippy::struct_excessive_bools,
     reason = "each is one flag of the command line"
 )]
-pub(super) struct Arguments {
+pub(super) struct SetupArguments {
     /// The platform: `feishu`, `lark`, or a base URL
     #[arg(long)]
     domain: Option<String>,
@@ -102,21 +102,21 @@ pub(super) struct Arguments {
     uninstall: bool,
 }
 
-impl Arguments {
+impl SetupArguments {
     /// Whether every setting is looked at.
     pub(super) const fn reads_settings(&self) -> bool {
         !self.uninstall
     }
 }
 
-pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
+pub(super) fn run(arguments: &SetupArguments, all: &Sources) -> CommandResult {
     // Of a file that was named for this run only the way to Feishu is taken:
     // nothing of it may be saved.
     let sources = all.lasting();
     let words = Words(all.lang());
     let (reached, problems) = Config::read(all);
     let (config, _) = Config::read(&sources);
-    let found = Found {
+    let found = FoundSettings {
         words,
         sources: &sources,
         config: &config,
@@ -144,11 +144,11 @@ pub(super) fn run(arguments: &Arguments, all: &Sources) -> Outcome {
 /// Names the values that can't be used and that this run brings anew; any other
 /// one is for the person to correct.
 fn tell_replaced(
-    arguments: &Arguments,
+    arguments: &SetupArguments,
     sources: &Sources,
     problems: Problems,
     words: Words,
-) -> Outcome {
+) -> CommandResult {
     let is_brought = |problem: &Problem| match problem {
         Problem::Wrong { name, .. } => {
             BROUGHT.contains(name) || (*name == "FEISHU_DOMAIN" && arguments.domain.is_some())
@@ -177,7 +177,7 @@ fn tell_replaced(
 }
 
 /// What the settings say.
-struct Found<'a> {
+struct FoundSettings<'a> {
     /// In the terminal's language; what Feishu shows is in the settings'.
     words: Words,
     sources: &'a Sources,
@@ -195,7 +195,7 @@ struct Setup<'a> {
     terminal: Option<Terminal>,
     yes: bool,
     set_mode: bool,
-    wishes: Wishes,
+    wishes: SetupWishes,
     /// The code is wanted on a page.
     browser: bool,
     manifest: Manifest,
@@ -205,20 +205,20 @@ struct Setup<'a> {
     hooks: Hooks,
     /// The platform, where it is known.
     domain: Option<Domain>,
-    app: Option<App>,
+    app: Option<SetupApp>,
     owner: Option<UserId>,
     /// Settings taken over from elsewhere.
     extra: Vec<(&'static str, String)>,
     /// What only this run knows.
-    seen: Seen,
+    seen: SetupProgress,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SetupProgress {
     /// The name of the bot that answered.
     bot: Option<String>,
     /// The steps that have their line.
-    ticked: Vec<Step>,
+    ticked: Vec<SetupStep>,
     tapped: bool,
     unproven: bool,
     /// Claude Code asked, and a tap let it go on.
@@ -236,7 +236,7 @@ struct Files {
 }
 
 impl<'a> Setup<'a> {
-    fn new(arguments: &Arguments, found: &Found<'a>) -> Result<Self, Failure> {
+    fn new(arguments: &SetupArguments, found: &FoundSettings<'a>) -> Result<Self, Failure> {
         let (words, sources, config) = (found.words, found.sources, found.config);
         let home = sources.home.clone();
         let no_home = || Failure::quits(Quit::BadSettings, words.problem(&Problem::NoHome));
@@ -256,7 +256,7 @@ impl<'a> Setup<'a> {
             },
             yes: arguments.yes,
             set_mode: arguments.set_mode,
-            wishes: Wishes {
+            wishes: SetupWishes {
                 test_card: !arguments.no_test_card,
                 hooks: true,
                 mode: !arguments.keep_mode,
@@ -276,7 +276,7 @@ impl<'a> Setup<'a> {
             },
             domain: sources.get("FEISHU_DOMAIN").map(|_| config.domain.clone()),
             app: match (&config.app_id, &config.app_secret) {
-                (Some(id), Some(secret)) => Some(App {
+                (Some(id), Some(secret)) => Some(SetupApp {
                     domain: config.domain.clone(),
                     id: id.clone(),
                     secret: secret.clone(),
@@ -285,7 +285,7 @@ impl<'a> Setup<'a> {
             },
             owner: config.owner.clone(),
             extra: Vec::new(),
-            seen: Seen::default(),
+            seen: SetupProgress::default(),
         })
     }
 
@@ -297,7 +297,7 @@ impl<'a> Setup<'a> {
         Ok(self.network.get_or_init(|| network))
     }
 
-    fn take_flags(&mut self, arguments: &Arguments) -> Result<(), Failure> {
+    fn take_flags(&mut self, arguments: &SetupArguments) -> Result<(), Failure> {
         let words = self.words;
         let bad = |name: &str, why: &dyn std::fmt::Display| {
             Failure::quits(Quit::WrongLine, words.bad_flag(name, why))
@@ -326,7 +326,7 @@ impl<'a> Setup<'a> {
                 // An open id is another one for every app.
                 self.owner = None;
             }
-            self.app = Some(App {
+            self.app = Some(SetupApp {
                 domain,
                 id: id.clone(),
                 secret,
@@ -335,7 +335,7 @@ impl<'a> Setup<'a> {
         self.take_over(arguments.migrate.as_deref())
     }
 
-    fn given_secret(&mut self, arguments: &Arguments) -> Result<Secret, Failure> {
+    fn given_secret(&mut self, arguments: &SetupArguments) -> Result<Secret, Failure> {
         let words = self.words;
         let file = arguments.app_secret_file.as_deref();
         let fail = |why: &Text| Failure::quits(Quit::WrongLine, words.no_secret(file, why));
@@ -364,7 +364,7 @@ impl<'a> Setup<'a> {
             let mut wanted = draft.clone();
             wanted.install(&self.hooks).is_ok() && !wanted.is_changed()
         });
-        let manager = service::Manager::find().ok();
+        let manager = service::ServiceManager::find().ok();
         let places = service::places(self.sources, &self.config.state_dir);
         Facts {
             has_app: self.app.is_some(),
@@ -478,7 +478,7 @@ pub(super) async fn prove_tap(
     let (Some(id), Some(secret)) = (&config.app_id, &config.app_secret) else {
         return Err(TapError::Silence);
     };
-    let app = App {
+    let app = SetupApp {
         domain: config.domain.clone(),
         id: id.clone(),
         secret: secret.clone(),

@@ -6,13 +6,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::wording::Words;
-use super::{Failure, Outcome, output};
+use super::{CommandResult, Failure, output};
 use crate::config::Sources;
 use crate::simulator::{self, APP_ID, APP_SECRET, App, OWNER, Options};
 use crate::text::system;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct SimulatorArguments {
     /// Where discovery and the Open API listen; 0 picks a free port
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -29,7 +29,7 @@ pub(super) fn token() -> String {
     URL_SAFE_NO_PAD.encode(rand::random::<[u8; 24]>())
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &SimulatorArguments) -> CommandResult {
     let words = Words(Sources::for_person().lang());
     let token = (!arguments.open).then(token);
     let options = Options {

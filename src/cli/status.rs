@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::wording::Words;
-use super::{Failure, Outcome, Quit, StopSignals, output, service};
+use super::{CommandResult, Failure, Quit, StopSignals, output, service};
 use crate::claude::hooks_file::{Asking, Draft};
 use crate::config::{Config, Paths, Problem, Sources};
 use crate::daemon::metrics;
@@ -17,7 +17,7 @@ use crate::hook::wire::Order;
 use crate::version::BUILD;
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct StatusArguments {
     /// The whole report as JSON
     #[arg(long)]
     json: bool,
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
-pub(super) fn run(arguments: &Arguments, sources: &Sources) -> Outcome {
+pub(super) fn run(arguments: &StatusArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     if arguments.watch {
@@ -104,13 +104,13 @@ fn no_daemon_hint(sources: &Sources, words: Words) -> String {
         _ if !problems.0.is_empty() => words.unusable_setting_hint(),
         Err(why) if why.0.iter().all(is_missing) => words.set_up_hint(),
         Err(_) => words.unusable_setting_hint(),
-        Ok(()) => words.start_daemon_hint(service::Manager::find().is_ok()),
+        Ok(()) => words.start_daemon_hint(service::ServiceManager::find().is_ok()),
     };
     hint.to_owned()
 }
 
 /// Goes on over a restart of the daemon; the person ends it.
-async fn watch(socket: PathBuf, words: Words) -> Outcome {
+async fn watch(socket: PathBuf, words: Words) -> CommandResult {
     let mut signals = StopSignals::listen()?;
     let mut turn = tokio::time::interval(WATCH_EVERY);
     loop {

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::wording::Words;
-use super::{Failure, Outcome, output, runtime};
+use super::{CommandResult, Failure, output, runtime};
 use crate::config::Sources;
 use crate::version;
 
@@ -114,7 +114,7 @@ impl std::fmt::Display for Number {
     }
 }
 
-pub(super) fn run() -> Outcome {
+pub(super) fn run() -> CommandResult {
     let sources = Sources::for_person();
     let words = Words(sources.lang());
     let program = std::env::current_exe().map_err(|why| Failure::new(words.nod_not_found(&why)))?;

@@ -9,12 +9,12 @@ use super::wording::Words;
 use crate::config;
 
 /// What is wrong, and what would be right.
-pub(super) struct Wrong {
+pub(super) struct WrongUsage {
     pub(super) why: String,
     pub(super) hint: String,
 }
 
-pub(super) fn wrong(nod: &Command, error: &Error, words: Words) -> Wrong {
+pub(super) fn wrong(nod: &Command, error: &Error, words: Words) -> WrongUsage {
     let named = text(error, ContextKind::InvalidArg);
     let arg = find(nod, &named).map_or_else(|| named.clone(), shown);
     let value = text(error, ContextKind::InvalidValue);
@@ -54,7 +54,7 @@ pub(super) fn wrong(nod: &Command, error: &Error, words: Words) -> Wrong {
             Some(usage) => words.used_so(&usage),
             None => words.help_hint().to_owned(),
         });
-    Wrong { why, hint }
+    WrongUsage { why, hint }
 }
 
 /// What the error says about one thing, without what could move the cursor.

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::card::{self, Version, schema::LOCALES};
+use super::card::{self, CardVersion, schema::LOCALES};
 use crate::feishu::frame::Frame;
 use popup::{BAD_CARD, MALFORMED, NOT_OK};
 
@@ -26,7 +26,7 @@ pub mod popup {
 
 /// A reply frame's payload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reply {
+pub struct ReplyFrame {
     pub code: i64,
     /// The decoded `data`, or why it can't be decoded.
     #[serde(skip)]
@@ -36,17 +36,17 @@ pub struct Reply {
 
 /// What the click's callback answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct ClickOutcome {
     /// The error code the person's client pops up.
     pub popup: Option<i64>,
     /// What was wrong, in words.
     pub problem: Option<String>,
-    pub toast: Option<Toast>,
+    pub toast: Option<ShownToast>,
     pub card: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Toast {
+pub struct ShownToast {
     #[serde(rename = "type")]
     pub kind: String,
     pub content: String,
@@ -54,7 +54,7 @@ pub struct Toast {
 }
 
 /// Reads the payload of a reply frame.
-pub(super) fn reply(frame: &Frame) -> Result<Reply, String> {
+pub(super) fn reply(frame: &Frame) -> Result<ReplyFrame, String> {
     let payload = frame.payload.as_deref().unwrap_or_default();
     let value: Value =
         serde_json::from_slice(payload).map_err(|e| format!("the payload is not JSON: {e}"))?;
@@ -67,7 +67,7 @@ pub(super) fn reply(frame: &Frame) -> Result<Reply, String> {
         Some(Value::String(text)) => Some(decode(text)),
         Some(_) => Some(Err("`data` is not a string".to_owned())),
     };
-    Ok(Reply {
+    Ok(ReplyFrame {
         code,
         data,
         biz_rt: frame.header("biz_rt").map(str::to_owned),
@@ -142,17 +142,17 @@ pub(super) fn echo_violations(sent: &[Frame], reply: &Frame) -> Vec<(&'static st
 }
 
 /// What the person sees; `current` is the generation of the clicked card.
-pub(super) fn outcome(reply: &Reply, current: Version) -> Outcome {
-    let refuse = |popup, problem: &str| Outcome {
+pub(super) fn outcome(reply: &ReplyFrame, current: CardVersion) -> ClickOutcome {
+    let refuse = |popup, problem: &str| ClickOutcome {
         popup: Some(popup),
         problem: Some(problem.to_owned()),
-        ..Outcome::default()
+        ..ClickOutcome::default()
     };
     if reply.code != 200 {
         return refuse(NOT_OK, &format!("the callback answered {}", reply.code));
     }
     let map = match &reply.data {
-        None => return Outcome::default(),
+        None => return ClickOutcome::default(),
         Some(Err(problem)) => return refuse(MALFORMED, problem),
         Some(Ok(Value::Object(map))) => map,
         Some(Ok(_)) => return refuse(MALFORMED, "`data` is not an object"),
@@ -172,21 +172,21 @@ pub(super) fn outcome(reply: &Reply, current: Version) -> Outcome {
         Some(wrapped) => match unwrap_card(wrapped, current) {
             Ok(card) => Some(card.clone()),
             Err((popup, problem)) => {
-                return Outcome {
+                return ClickOutcome {
                     toast,
                     ..refuse(popup, &problem)
                 };
             }
         },
     };
-    Outcome {
+    ClickOutcome {
         toast,
         card,
-        ..Outcome::default()
+        ..ClickOutcome::default()
     }
 }
 
-fn toast(value: &Value) -> Result<Toast, String> {
+fn toast(value: &Value) -> Result<ShownToast, String> {
     let map = value.as_object().ok_or("`toast` is not an object")?;
     if let Some(key) = map
         .keys()
@@ -211,14 +211,14 @@ fn toast(value: &Value) -> Result<Toast, String> {
         }
         Some(_) => return Err("`toast.i18n` is not texts by locale".to_owned()),
     };
-    Ok(Toast {
+    Ok(ShownToast {
         kind: kind.to_owned(),
         content: content.to_owned(),
         i18n,
     })
 }
 
-fn unwrap_card(wrapped: &Value, current: Version) -> Result<&Value, (i64, String)> {
+fn unwrap_card(wrapped: &Value, current: CardVersion) -> Result<&Value, (i64, String)> {
     let malformed = |problem: &str| (MALFORMED, problem.to_owned());
     let map = wrapped
         .as_object()
@@ -236,11 +236,11 @@ fn unwrap_card(wrapped: &Value, current: Version) -> Result<&Value, (i64, String
         return Err((BAD_CARD, "the card is larger than 30 KB".to_owned()));
     }
     match (current, card::check(data)) {
-        (Version::Two, Ok(Version::One)) => Err((
+        (CardVersion::Two, Ok(CardVersion::One)) => Err((
             card::DOWNGRADE,
             "a 2.0 card cannot become a 1.0 card".to_owned(),
         )),
-        (Version::One, Ok(Version::Two)) => Err((
+        (CardVersion::One, Ok(CardVersion::Two)) => Err((
             BAD_CARD,
             "the card's schema differs from the message's".to_owned(),
         )),
@@ -269,10 +269,10 @@ mod tests {
         frame
     }
 
-    fn with_data(value: &Value) -> Outcome {
+    fn with_data(value: &Value) -> ClickOutcome {
         let data = STANDARD.encode(value.to_string());
         let frame = answered(&json!({"code": 200, "data": data}).to_string());
-        outcome(&reply(&frame).unwrap(), Version::Two)
+        outcome(&reply(&frame).unwrap(), CardVersion::Two)
     }
 
     fn two(text: &str) -> Value {
@@ -342,7 +342,7 @@ mod tests {
             ("success", "已批准运行")
         );
         assert_eq!(seen.card, Some(two("done")));
-        assert_eq!(with_data(&json!({})), Outcome::default());
+        assert_eq!(with_data(&json!({})), ClickOutcome::default());
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
             (r#"{"code":200,"data":"%%%"}"#, MALFORMED),
             (r#"{"code":200,"data":"eA=="}"#, MALFORMED),
         ] {
-            let seen = outcome(&reply(&answered(payload)).unwrap(), Version::Two);
+            let seen = outcome(&reply(&answered(payload)).unwrap(), CardVersion::Two);
             assert_eq!(seen.popup, Some(popup), "{payload}");
         }
     }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::core::Core;
-use super::line::Order;
+use super::line::LineOrder;
 use super::push::Sink;
 
 const REPLY_LIMIT: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ impl Core {
                 let sink = Sink::Many(sender.clone());
                 let (number, frames) = self.prepare(app, connection, payload, sink, None);
                 waiting.insert(number, Instant::now());
-                orders.send(Order::Write(frames, None)).await.ok()?;
+                orders.send(LineOrder::Write(frames, None)).await.ok()?;
             }
             if waiting.is_empty() {
                 break;

@@ -18,13 +18,13 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::keys::Account;
-pub use self::rights::Refusal;
-use self::rights::Rights;
+use self::keys::SignedAccount;
+pub use self::rights::BusRefusal;
+use self::rights::ClientRights;
 
 /// What a hostile bus does with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum MessageFate {
     Pass,
     /// Nobody gets it, and nobody is told.
     Withhold,
@@ -33,7 +33,7 @@ pub enum Fate {
 }
 
 /// Judges each message by its subject and its bytes.
-pub type Meddle = Box<dyn FnMut(&str, &[u8]) -> Fate + Send>;
+pub type Meddle = Box<dyn FnMut(&str, &[u8]) -> MessageFate + Send>;
 
 /// A message that went through.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub struct Passed {
 /// A running bus; stops when dropped.
 pub struct Bus {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedBus>,
     stop: CancellationToken,
 }
 
@@ -54,24 +54,24 @@ const MAX_PASSED: usize = 10_000;
 /// What a client that does not read may leave lying.
 const MAX_UNSENT: usize = 8_192;
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedBus {
+    state: Mutex<BusState>,
 }
 
-struct State {
-    account: Account,
+struct BusState {
+    account: SignedAccount,
     clients: HashMap<u64, Client>,
     next: u64,
     turn: usize,
     passed: Vec<Passed>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<BusRefusal>,
     meddle: Option<Meddle>,
 }
 
 struct Client {
     out: mpsc::Sender<Bytes>,
     end: CancellationToken,
-    rights: Rights,
+    rights: ClientRights,
     subscriptions: HashMap<String, Subscription>,
 }
 
@@ -89,12 +89,12 @@ impl Bus {
         system: &str,
         account: &str,
     ) -> io::Result<Self> {
-        let account = Account::read(account, operator, system).map_err(io::Error::other)?;
+        let account = SignedAccount::read(account, operator, system).map_err(io::Error::other)?;
         let listener = TcpListener::bind(address).await?;
         let bus = Self {
             address: listener.local_addr()?,
-            shared: Arc::new(Shared {
-                state: Mutex::new(State {
+            shared: Arc::new(SharedBus {
+                state: Mutex::new(BusState {
                     account,
                     clients: HashMap::new(),
                     next: 0,
@@ -142,7 +142,7 @@ impl Bus {
     }
 
     /// Who was not let in, or not allowed to speak or listen.
-    pub fn refusals(&self) -> Vec<Refusal> {
+    pub fn refusals(&self) -> Vec<BusRefusal> {
         self.shared.lock().refusals.clone()
     }
 
@@ -167,8 +167,8 @@ impl Drop for Bus {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedBus {
+    fn lock(&self) -> MutexGuard<'_, BusState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -187,12 +187,12 @@ impl Shared {
         let fate = state
             .meddle
             .as_mut()
-            .map_or(Fate::Pass, |meddle| meddle(subject, body));
+            .map_or(MessageFate::Pass, |meddle| meddle(subject, body));
         let (body, times) = match &fate {
-            Fate::Withhold => return true,
-            Fate::Pass => (body, 1),
-            Fate::Twice => (body, 2),
-            Fate::Alter(other) => (other.as_slice(), 1),
+            MessageFate::Withhold => return true,
+            MessageFate::Pass => (body, 1),
+            MessageFate::Twice => (body, 2),
+            MessageFate::Alter(other) => (other.as_slice(), 1),
         };
         (0..times).fold(false, |heard, _| {
             state.deliver(subject, reply, head, body) || heard
@@ -200,7 +200,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl BusState {
     /// Takes the operator's newer word for the account; whose pass no longer
     /// counts is cut off.
     fn update(&mut self, word: &str) -> Result<(), String> {

@@ -11,7 +11,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use components::{COMMON, COMPONENTS, FIELD};
-use schema::{Attributes, CALLBACK, CARD, Component, Kind, LOCALES, OPEN_URL, Role};
+use schema::{
+    AttributeKind, Attributes, CALLBACK, CARD, Component, ComponentRole, LOCALES, OPEN_URL,
+};
 
 /// Feishu's limit on the body of the request that carries a card: 30 KB.
 pub(super) const MAX_BYTES: usize = 30_000;
@@ -27,7 +29,7 @@ pub(super) const DUPLICATE_ID: i64 = 300_301;
 pub(super) const DOWNGRADE: i64 = 200_830;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum CardVersion {
     One,
     Two,
 }
@@ -50,7 +52,7 @@ impl BadCard {
 }
 
 /// Checks a whole card. 1.0 cards ignore unknown attributes and pass lightly.
-pub(super) fn check(card: &Value) -> Result<Version, BadCard> {
+pub(super) fn check(card: &Value) -> Result<CardVersion, BadCard> {
     let map = card
         .as_object()
         .ok_or_else(|| BadCard::new(NOT_PARSABLE, "the card is not an object"))?;
@@ -83,12 +85,12 @@ pub(super) fn check(card: &Value) -> Result<Version, BadCard> {
     if map.get("body").and_then(|b| b.get("elements")).is_none() {
         return Err(BadCard::new(NOT_PARSABLE, "`body.elements` is missing"));
     }
-    Ok(Version::Two)
+    Ok(CardVersion::Two)
 }
 
-fn one(map: &Map<String, Value>) -> Result<Version, BadCard> {
+fn one(map: &Map<String, Value>) -> Result<CardVersion, BadCard> {
     match map.get("elements").or_else(|| map.get("i18n_elements")) {
-        None | Some(Value::Array(_) | Value::Object(_)) => Ok(Version::One),
+        None | Some(Value::Array(_) | Value::Object(_)) => Ok(CardVersion::One),
         Some(_) => Err(BadCard::new(NOT_PARSABLE, "`elements` is not a list")),
     }
 }
@@ -99,11 +101,11 @@ struct Check {
     depth: usize,
     ids: HashSet<String>,
     names: HashSet<String>,
-    form: Option<Form>,
+    form: Option<CardForm>,
 }
 
 #[derive(Default)]
-struct Form {
+struct CardForm {
     submits: usize,
 }
 
@@ -121,34 +123,36 @@ impl Check {
         Ok(())
     }
 
-    fn value(&mut self, kind: Kind, value: &Value, path: &str) -> Result<(), BadCard> {
+    fn value(&mut self, kind: AttributeKind, value: &Value, path: &str) -> Result<(), BadCard> {
         let fits = match kind {
-            Kind::Bool => value.is_boolean(),
-            Kind::Int => value.is_i64(),
-            Kind::Str => value.is_string(),
-            Kind::Short(max) => value.as_str().is_some_and(|s| s.chars().count() <= max),
-            Kind::OneOf(words) => value.as_str().is_some_and(|s| words.contains(&s)),
-            Kind::Count(least, most) => value.as_i64().is_some_and(|n| (least..=most).contains(&n)),
-            Kind::TextSize => value.as_str().is_some_and(words::is_text_size),
-            Kind::Colour => value.as_str().is_some_and(words::is_colour),
-            Kind::Measure(names) => value
+            AttributeKind::Bool => value.is_boolean(),
+            AttributeKind::Int => value.is_i64(),
+            AttributeKind::Str => value.is_string(),
+            AttributeKind::Short(max) => value.as_str().is_some_and(|s| s.chars().count() <= max),
+            AttributeKind::OneOf(words) => value.as_str().is_some_and(|s| words.contains(&s)),
+            AttributeKind::Count(least, most) => {
+                value.as_i64().is_some_and(|n| (least..=most).contains(&n))
+            }
+            AttributeKind::TextSize => value.as_str().is_some_and(words::is_text_size),
+            AttributeKind::Colour => value.as_str().is_some_and(words::is_colour),
+            AttributeKind::Measure(names) => value
                 .as_str()
                 .is_some_and(|text| names.contains(&text) || words::is_length(text)),
-            Kind::Strings => value
+            AttributeKind::Strings => value
                 .as_array()
                 .is_some_and(|list| list.iter().all(Value::is_string)),
-            Kind::Free => true,
-            Kind::Locales => value.as_object().is_some_and(|map| {
+            AttributeKind::Free => true,
+            AttributeKind::Locales => value.as_object().is_some_and(|map| {
                 map.iter()
                     .all(|(key, text)| LOCALES.contains(&key.as_str()) && text.is_string())
             }),
-            Kind::Spacing => value.as_str().is_some_and(|s| spacing(s, &[1, 2, 4])),
-            Kind::PanelPadding => value.as_str().is_some_and(|s| spacing(s, &[1, 4])),
-            Kind::Object(attributes) => match value.as_object() {
+            AttributeKind::Spacing => value.as_str().is_some_and(|s| spacing(s, &[1, 2, 4])),
+            AttributeKind::PanelPadding => value.as_str().is_some_and(|s| spacing(s, &[1, 4])),
+            AttributeKind::Object(attributes) => match value.as_object() {
                 Some(map) => return self.object(attributes, map, path),
                 None => false,
             },
-            Kind::List(kind) => match value.as_array() {
+            AttributeKind::List(kind) => match value.as_array() {
                 Some(list) => {
                     return (0..).zip(list).try_for_each(|(n, item): (usize, _)| {
                         self.value(*kind, item, &format!("{path}[{n}]"))
@@ -156,12 +160,12 @@ impl Check {
                 }
                 None => false,
             },
-            Kind::Tagged(tags) => return self.tagged(tags, value, path),
-            Kind::Elements => match value.as_array() {
+            AttributeKind::Tagged(tags) => return self.tagged(tags, value, path),
+            AttributeKind::Elements => match value.as_array() {
                 Some(list) => return self.children(list, path),
                 None => false,
             },
-            Kind::Behaviors => match value.as_array() {
+            AttributeKind::Behaviors => match value.as_array() {
                 Some(list) => return self.behaviors(list, path),
                 None => false,
             },
@@ -197,13 +201,13 @@ impl Check {
             let tag = child.get("tag").and_then(Value::as_str).unwrap_or_default();
             let known = COMPONENTS.iter().find(|c| c.tag == tag);
             match known.map(|c| c.role) {
-                None | Some(Role::Part) => {
+                None | Some(ComponentRole::Part) => {
                     return Err(BadCard::new(
                         TAG_NOT_ALLOWED,
                         format!("unsupported tag \"{tag}\" at `{path}`"),
                     ));
                 }
-                Some(Role::RootContainer) if self.depth > 0 => {
+                Some(ComponentRole::RootContainer) if self.depth > 0 => {
                     return Err(BadCard::new(
                         NOT_PARSABLE,
                         format!("\"{tag}\" at `{path}` is allowed only directly under the body"),
@@ -274,7 +278,10 @@ impl Check {
         map: &Map<String, Value>,
         path: &str,
     ) -> Result<(), BadCard> {
-        let contains = matches!(component.role, Role::Container | Role::RootContainer);
+        let contains = matches!(
+            component.role,
+            ComponentRole::Container | ComponentRole::RootContainer
+        );
         let is_form = component.tag == "form";
         self.depth += usize::from(contains);
         if self.depth > MAX_DEPTH {
@@ -284,12 +291,14 @@ impl Check {
             ));
         }
         if is_form {
-            self.form = Some(Form::default());
+            self.form = Some(CardForm::default());
         }
         for (key, value) in map.iter().filter(|(key, _)| *key != "tag") {
             let kind = find(component.attributes, key)
-                .or_else(|| find(COMMON, key).filter(|_| component.role != Role::Part))
-                .or_else(|| find(FIELD, key).filter(|_| component.role == Role::Interactive))
+                .or_else(|| find(COMMON, key).filter(|_| component.role != ComponentRole::Part))
+                .or_else(|| {
+                    find(FIELD, key).filter(|_| component.role == ComponentRole::Interactive)
+                })
                 .ok_or_else(|| unknown(path, key))?;
             self.value(kind, value, &format!("{path}.{key}"))?;
         }
@@ -336,7 +345,7 @@ impl Check {
         let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
         if name.is_empty() {
             let needed = component.tag == "form"
-                || component.role == Role::Interactive && self.form.is_some();
+                || component.role == ComponentRole::Interactive && self.form.is_some();
             return if needed {
                 Err(BadCard::new(
                     NAME_MISSING,
@@ -416,7 +425,7 @@ impl Check {
     }
 }
 
-fn find(attributes: Attributes, key: &str) -> Option<Kind> {
+fn find(attributes: Attributes, key: &str) -> Option<AttributeKind> {
     attributes
         .iter()
         .find(|(name, _)| *name == key)
@@ -547,7 +556,7 @@ mod tests {
                 submit()
             ])),
         ]);
-        assert_eq!(check(&card(&elements)), Ok(Version::Two));
+        assert_eq!(check(&card(&elements)), Ok(CardVersion::Two));
     }
 
     #[test]
@@ -746,7 +755,7 @@ mod tests {
         assert!(check(&card).is_err(), "a 1.0 key in a 2.0 card");
         assert_eq!(
             check(&json!({"elements": [{"tag": "action"}], "odd": 1})),
-            Ok(Version::One)
+            Ok(CardVersion::One)
         );
         assert!(check(&json!([])).is_err());
     }

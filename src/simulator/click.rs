@@ -101,7 +101,7 @@ pub enum Unclickable {
     Form(String),
 }
 
-struct Found<'a> {
+struct FoundComponent<'a> {
     component: &'a Map<String, Value>,
     form: Option<&'a Map<String, Value>>,
 }
@@ -163,13 +163,17 @@ pub(super) fn action(card: &Value, press: &Press) -> Result<Value, Unclickable> 
     Ok(Value::Object(action))
 }
 
-fn collect<'a>(value: &'a Value, form: Option<&'a Map<String, Value>>, out: &mut Vec<Found<'a>>) {
+fn collect<'a>(
+    value: &'a Value,
+    form: Option<&'a Map<String, Value>>,
+    out: &mut Vec<FoundComponent<'a>>,
+) {
     match value {
         Value::Array(list) => list.iter().for_each(|item| collect(item, form, out)),
         Value::Object(map) => {
             let tag = text(map, "tag");
             if INTERACTIVE.contains(&tag) {
-                out.push(Found {
+                out.push(FoundComponent {
                     component: map,
                     form,
                 });
@@ -200,7 +204,7 @@ fn callback(component: &Map<String, Value>) -> Option<&Value> {
     }
 }
 
-fn matches(found: &Found<'_>, press: &Press) -> bool {
+fn matches(found: &FoundComponent<'_>, press: &Press) -> bool {
     let is = |key: &str, wanted: &Option<String>| {
         wanted
             .as_deref()

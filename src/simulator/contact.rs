@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::state::{Refusal, World};
+use super::state::{Decline, World};
 
 const PEOPLE: &[&str] = &[
     "contact:contact.base:readonly",
@@ -23,7 +23,7 @@ pub(super) fn user(
     app: usize,
     id: &str,
     query: &HashMap<String, String>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, Decline> {
     world.need_scope(app, PEOPLE)?;
     let kind = query.get("user_id_type").map_or("open_id", String::as_str);
     let found = world.users.iter().find(|user| match kind {
@@ -33,7 +33,7 @@ pub(super) fn user(
         _ => false,
     });
     let Some(user) = found else {
-        return Err(Refusal::new(41_012, "user id invalid error"));
+        return Err(Decline::new(41_012, "user id invalid error"));
     };
     let mut told = json!({"user": {"open_id": user.open_id, "union_id": user.union_id}});
     if world.need_scope(app, NAMES).is_ok() {

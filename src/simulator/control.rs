@@ -20,10 +20,10 @@ use serde_json::{Map, Value, json};
 
 use super::click::Press;
 use super::core::Core;
-use super::event::Text;
+use super::event::ChatText;
 use super::faults::Armed;
 use super::options::App;
-use super::registration::{self, Decision};
+use super::registration::{self, ScanDecision};
 use super::rest::built;
 use super::state::p2p;
 use super::{Addresses, page, unhex};
@@ -53,8 +53,8 @@ pub(super) fn router(core: Arc<Core>, addresses: Addresses, token: Option<String
 }
 
 /// A control call that can't be done: status and why.
-type Failure = (u16, String);
-type Answer = Result<Value, Failure>;
+type ControlFailure = (u16, String);
+type ControlAnswer = Result<Value, ControlFailure>;
 type Parameters = HashMap<String, String>;
 
 async fn serve(
@@ -98,7 +98,7 @@ async fn serve(
     answered(answer)
 }
 
-fn answered(answer: Answer) -> Response<Body> {
+fn answered(answer: ControlAnswer) -> Response<Body> {
     let (status, value) = match answer {
         Ok(value) => (200, value),
         Err((status, error)) => (status, json!({"error": error})),
@@ -140,18 +140,18 @@ fn is_json(headers: &HeaderMap) -> bool {
         .is_some_and(|value| value.starts_with("application/json"))
 }
 
-fn nothing() -> Failure {
+fn nothing() -> ControlFailure {
     (
         404,
         "there is no such control, see docs/simulator.md".to_owned(),
     )
 }
 
-fn bad(error: impl Into<String>) -> Failure {
+fn bad(error: impl Into<String>) -> ControlFailure {
     (400, error.into())
 }
 
-async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
+async fn show(control: &Control, path: &[&str], query: &Parameters) -> ControlAnswer {
     let core = &control.core;
     Ok(match path {
         ["addresses"] => json!(control.addresses),
@@ -217,7 +217,7 @@ async fn show(control: &Control, path: &[&str], query: &Parameters) -> Answer {
     })
 }
 
-fn number(query: &Parameters, key: &str) -> Result<Option<u64>, Failure> {
+fn number(query: &Parameters, key: &str) -> Result<Option<u64>, ControlFailure> {
     query
         .get(key)
         .map(|text| text.parse())
@@ -225,13 +225,13 @@ fn number(query: &Parameters, key: &str) -> Result<Option<u64>, Failure> {
         .map_err(|_| bad(format!("`{key}` is not a number")))
 }
 
-fn limit(query: &Parameters) -> Result<Duration, Failure> {
+fn limit(query: &Parameters) -> Result<Duration, ControlFailure> {
     let ms = number(query, "timeout_ms")?.unwrap_or(DEFAULT_WAIT);
     Ok(Duration::from_millis(ms.min(MAX_WAIT)))
 }
 
 /// History after a number; with a wait, until there is something.
-async fn feed(core: &Core, query: &Parameters, wait: Duration) -> Answer {
+async fn feed(core: &Core, query: &Parameters, wait: Duration) -> ControlAnswer {
     let after = number(query, "after")?.unwrap_or(0);
     let kind = query.get("kind");
     let ready = || {
@@ -251,7 +251,7 @@ async fn feed(core: &Core, query: &Parameters, wait: Duration) -> Answer {
 }
 
 /// Waits until every given number is reached, or says where things stand.
-async fn wait(core: &Core, query: &Parameters) -> Answer {
+async fn wait(core: &Core, query: &Parameters) -> ControlAnswer {
     let chat = query.get("chat_id").map(String::as_str);
     let wanted: Vec<(&str, u64)> = [
         "messages",
@@ -313,7 +313,7 @@ fn counted(core: &Core, key: &str, chat: Option<&str>) -> u64 {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
+struct RawPush {
     app_id: Option<String>,
     /// A JSON body, or …
     payload: Option<Value>,
@@ -331,22 +331,22 @@ struct PlainEvent {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Clock {
+struct ClockStep {
     advance_ms: u64,
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlFailure> {
     serde_json::from_slice(body).map_err(|e| bad(e.to_string()))
 }
 
-async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {
+async fn act(core: &Core, path: &[&str], body: &Bytes) -> ControlAnswer {
     Ok(match path {
         ["click"] => {
             let press: Press = parse(body)?;
             json!(core.click(press).await.map_err(|e| (409, e.to_string()))?)
         }
         ["click", "raw"] => {
-            let raw: Raw = parse(body)?;
+            let raw: RawPush = parse(body)?;
             let app = core
                 .app(raw.app_id.as_deref())
                 .ok_or_else(|| bad("there is no such app"))?;
@@ -359,7 +359,7 @@ async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {
             json!({"pushed": pushed, "outcome": outcome})
         }
         ["text"] => {
-            let text: Text = parse(body)?;
+            let text: ChatText = parse(body)?;
             json!(core.write(&text).await.map_err(|e| (409, e.to_string()))?)
         }
         ["event"] => {
@@ -370,7 +370,7 @@ async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {
             json!(core.emit(app, &event.event_type, event.event, None).await)
         }
         ["registration"] => {
-            let decision: Decision = parse(body)?;
+            let decision: ScanDecision = parse(body)?;
             json!(registration::decide(core, &decision).map_err(|why| (409, why))?)
         }
         ["fault"] => {
@@ -396,7 +396,7 @@ async fn act(core: &Core, path: &[&str], body: &Bytes) -> Answer {
         }
         ["repush"] => json!({"pushed": core.advance_repush().await}),
         ["clock"] => {
-            let clock: Clock = parse(body)?;
+            let clock: ClockStep = parse(body)?;
             core.advance_clock(clock.advance_ms);
             json!({"now": core.now()})
         }

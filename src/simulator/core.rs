@@ -13,11 +13,11 @@ use tokio_util::task::TaskTracker;
 
 use super::faults::{Armed, At, Fault, Faults};
 use super::history::History;
-use super::line::{Lines, Order};
+use super::line::{LineOrder, OpenLines};
 use super::options::Options;
 use super::push::Pushes;
 use super::registration::Registrations;
-use super::repush::Ladder;
+use super::repush::RepushLadder;
 use super::state::World;
 
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(super) struct Core {
     pub(super) ladder_changed: Notify,
     pub(super) socket_port: u16,
     world: Mutex<World>,
-    lines: Mutex<Lines>,
+    lines: Mutex<OpenLines>,
     pushes: Mutex<Pushes>,
-    ladder: Mutex<Ladder>,
+    ladder: Mutex<RepushLadder>,
     registrations: Mutex<Registrations>,
     faults: Mutex<Faults>,
     any_fault: AtomicBool,
@@ -68,7 +68,7 @@ impl Core {
         lock(&self.world)
     }
 
-    pub(super) fn lines(&self) -> MutexGuard<'_, Lines> {
+    pub(super) fn lines(&self) -> MutexGuard<'_, OpenLines> {
         lock(&self.lines)
     }
 
@@ -81,7 +81,7 @@ impl Core {
         lock(&self.registrations)
     }
 
-    pub(super) fn ladder(&self) -> MutexGuard<'_, Ladder> {
+    pub(super) fn ladder(&self) -> MutexGuard<'_, RepushLadder> {
         lock(&self.ladder)
     }
 
@@ -167,9 +167,9 @@ impl Core {
         if at_once {
             let struck = self.lines().order_all(armed.connection, || {
                 if armed.fault.cuts() {
-                    Order::Cut(armed.fault.clone())
+                    LineOrder::Cut(armed.fault.clone())
                 } else {
-                    Order::Inject(armed.fault.clone())
+                    LineOrder::Inject(armed.fault.clone())
                 }
             });
             if armed.connection.is_some() && struck == 0 {

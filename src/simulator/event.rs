@@ -27,7 +27,7 @@ pub(super) fn plain(app: &App, event_id: &str, event_type: &str, now: u64, event
 }
 
 /// A person's tap, with everything its body names.
-pub(super) struct Tap<'a> {
+pub(super) struct PersonTap<'a> {
     pub(super) app: &'a App,
     pub(super) user: &'a User,
     pub(super) event_id: &'a str,
@@ -39,7 +39,7 @@ pub(super) struct Tap<'a> {
 }
 
 /// A card callback; its time is in microseconds.
-pub(super) fn click(tap: &Tap<'_>) -> Value {
+pub(super) fn click(tap: &PersonTap<'_>) -> Value {
     let mut operator = json!({
         "tenant_key": tap.app.tenant_key,
         "open_id": tap.user.open_id,
@@ -77,7 +77,7 @@ pub(super) fn ids(app: &App, user: &User) -> Value {
 /// What a person writes into a chat.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Text {
+pub struct ChatText {
     /// `None` is the first app.
     pub app_id: Option<String>,
     /// Any id of a user, or their name; empty is the first user.
@@ -101,7 +101,7 @@ pub struct Text {
     pub pictures: Vec<String>,
 }
 
-impl Text {
+impl ChatText {
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -143,7 +143,7 @@ mod tests {
     fn a_click_has_the_documented_body() {
         let user = User::new("owner", OWNER);
         let body = |app: &App| {
-            click(&Tap {
+            click(&PersonTap {
                 app,
                 user: &user,
                 event_id: "e1",

@@ -170,14 +170,14 @@ fn one_second() -> u64 {
 pub struct Fragments {
     pub count: usize,
     #[serde(default)]
-    pub order: Order,
+    pub order: FragmentOrder,
     #[serde(default)]
     pub flaw: Option<Flaw>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum FragmentOrder {
     #[default]
     InOrder,
     Reversed,
@@ -450,7 +450,7 @@ mod tests {
         }));
         let expected = Fault::Fragments(Fragments {
             count: 3,
-            order: Order::Reversed,
+            order: FragmentOrder::Reversed,
             flaw: Some(Flaw::EmptyPart),
         });
         assert_eq!(armed, Ok(Armed::always(expected)));

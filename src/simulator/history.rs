@@ -12,7 +12,7 @@ const MAX_VIOLATIONS: usize = 1000;
 
 /// One thing that happened. `kind` is one of the words docs/simulator.md lists.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Entry {
+pub struct HistoryEntry {
     pub seq: u64,
     pub at: u64,
     pub kind: &'static str,
@@ -32,7 +32,7 @@ pub struct Violation {
 
 #[derive(Debug, Default)]
 struct Records {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<HistoryEntry>,
     last: u64,
     violations: VecDeque<Violation>,
 }
@@ -78,7 +78,7 @@ impl History {
             if records.entries.len() == self.cap {
                 records.entries.pop_front();
             }
-            records.entries.push_back(Entry {
+            records.entries.push_back(HistoryEntry {
                 seq,
                 at,
                 kind,
@@ -125,7 +125,7 @@ impl History {
     }
 
     /// Entries after `seq`, oldest first, at most `limit`.
-    pub(super) fn after(&self, seq: u64, limit: usize) -> Vec<Entry> {
+    pub(super) fn after(&self, seq: u64, limit: usize) -> Vec<HistoryEntry> {
         let records = self.records();
         let first = records.entries.front().map_or(0, |entry| entry.seq);
         let skip = usize::try_from((seq + 1).saturating_sub(first)).unwrap_or(usize::MAX);

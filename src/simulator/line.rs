@@ -11,7 +11,7 @@ use super::mint::Mint;
 
 /// What a connection's task is told to do.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum LineOrder {
     /// Writes these binary messages; then a fault may strike.
     Write(Vec<Bytes>, Option<Fault>),
     Cut(Fault),
@@ -35,27 +35,27 @@ pub struct Connection {
 }
 
 #[derive(Debug)]
-struct Line {
+struct OpenLine {
     app: usize,
     shown: Connection,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<LineOrder>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    open: BTreeMap<u64, Line>,
+pub(super) struct OpenLines {
+    open: BTreeMap<u64, OpenLine>,
     last: u64,
     chosen: u64,
 }
 
-impl Lines {
+impl OpenLines {
     pub(super) fn add(
         &mut self,
         app: usize,
         app_id: &str,
         device_id: &str,
         since: u64,
-        orders: mpsc::Sender<Order>,
+        orders: mpsc::Sender<LineOrder>,
     ) -> u64 {
         self.last += 1;
         let id = self.last;
@@ -70,7 +70,7 @@ impl Lines {
             replies: 0,
             frozen: false,
         };
-        self.open.insert(id, Line { app, shown, orders });
+        self.open.insert(id, OpenLine { app, shown, orders });
         id
     }
 
@@ -102,7 +102,7 @@ impl Lines {
         app: usize,
         in_turn: bool,
         mint: &mut Mint,
-    ) -> Option<(u64, mpsc::Sender<Order>)> {
+    ) -> Option<(u64, mpsc::Sender<LineOrder>)> {
         let own = self.open.iter().filter(|(_, line)| line.app == app);
         let own: Vec<u64> = own.map(|(id, _)| *id).collect();
         let id = match own.len() {
@@ -117,7 +117,7 @@ impl Lines {
     }
 
     /// Sends an order to one connection or all; how many took it.
-    pub(super) fn order_all(&self, only: Option<u64>, order: impl Fn() -> Order) -> usize {
+    pub(super) fn order_all(&self, only: Option<u64>, order: impl Fn() -> LineOrder) -> usize {
         self.open
             .iter()
             .filter(|(id, _)| only.is_none() || only == Some(**id))
@@ -132,11 +132,11 @@ mod tests {
 
     #[test]
     fn connections_take_turns_where_they_are_told_to() {
-        let (mut lines, mut mint) = (Lines::default(), Mint::new(1));
+        let (mut lines, mut mint) = (OpenLines::default(), Mint::new(1));
         let (orders, _taken) = mpsc::channel(1);
-        let add = |lines: &mut Lines, app| lines.add(app, "a", "d", 0, orders.clone());
+        let add = |lines: &mut OpenLines, app| lines.add(app, "a", "d", 0, orders.clone());
         let [first, second, other] = [0, 0, 1].map(|app| add(&mut lines, app));
-        let mut chosen = |lines: &mut Lines, app| Some(lines.choose(app, true, &mut mint)?.0);
+        let mut chosen = |lines: &mut OpenLines, app| Some(lines.choose(app, true, &mut mint)?.0);
         for id in [first, second, first] {
             assert_eq!(chosen(&mut lines, 0), Some(id));
         }

@@ -27,7 +27,7 @@ pub struct Options {
     pub advertised_socket_port: Option<u16>,
     pub apps: Vec<App>,
     pub users: Vec<User>,
-    pub groups: Vec<Group>,
+    pub groups: Vec<ChatGroup>,
     pub client_config: ClientConfig,
     /// Seconds a tenant token lives.
     pub token_seconds: u64,
@@ -64,7 +64,7 @@ impl Default for Options {
             advertised_socket_port: None,
             apps: vec![App::default()],
             users: vec![User::new("owner", OWNER), User::new("stranger", STRANGER)],
-            groups: vec![Group {
+            groups: vec![ChatGroup {
                 chat_id: GROUP.to_owned(),
                 members: vec![OWNER.to_owned(), STRANGER.to_owned()],
                 has_bot: true,
@@ -188,7 +188,7 @@ impl User {
 }
 
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct ChatGroup {
     pub chat_id: String,
     pub members: Vec<String>,
     pub has_bot: bool,

@@ -5,11 +5,11 @@ use std::collections::{HashMap, VecDeque};
 const MAX_KEYS: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct CallPace {
     windows: HashMap<String, VecDeque<u64>>,
 }
 
-impl Pace {
+impl CallPace {
     /// Counts a call at `now` (ms), or says that it is one too many.
     pub(super) fn take(&mut self, key: &str, limit: Option<u32>, now: u64) -> bool {
         let Some(limit) = limit else {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_window_slides() {
-        let mut pace = Pace::default();
+        let mut pace = CallPace::default();
         for now in [0, 10, 20] {
             assert!(pace.take("chat", Some(3), now));
         }

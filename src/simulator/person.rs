@@ -7,17 +7,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::answer::popup::{NO_ANSWER, NOT_SUBSCRIBED};
-use super::answer::{Outcome, Toast};
+use super::answer::{ClickOutcome, ShownToast};
 use super::bend;
-use super::card::{self, Version};
+use super::card::{self, CardVersion};
 use super::click::{self, Press, Unclickable};
 use super::core::Core;
-use super::event::{self, Tap, Text};
+use super::event::{self, ChatText, PersonTap};
 use super::faults::At;
 use super::options::User;
 use super::push::{ClickOf, Pushed, micros};
-use super::repush::Delivery;
-use super::state::messages::{CARD_LIFE, Message};
+use super::repush::UnackedEvent;
+use super::state::messages::{CARD_LIFE, HeldMessage};
 use super::state::{World, p2p};
 
 const MAX_RESOURCE: usize = 16 << 20;
@@ -31,7 +31,7 @@ pub struct Clicked {
     /// The error code the client pops up, `None` if all went well.
     pub popup: Option<i64>,
     pub problem: Option<String>,
-    pub toast: Option<Toast>,
+    pub toast: Option<ShownToast>,
     /// The card in the answer; shown if `applied`.
     pub card: Option<Value>,
     pub applied: bool,
@@ -94,9 +94,9 @@ impl Core {
             } else {
                 NOT_SUBSCRIBED
             };
-            let outcome = Outcome {
+            let outcome = ClickOutcome {
                 popup: Some(popup),
-                ..Outcome::default()
+                ..ClickOutcome::default()
             };
             (outcome, self.end_click(&click, None))
         };
@@ -143,11 +143,11 @@ impl Core {
             return Err(Unclickable::NotInChat(user.open_id));
         }
         let card = message.card.as_ref().ok_or(Unclickable::NoCard)?;
-        let version = card::check(card).unwrap_or(Version::Two);
+        let version = card::check(card).unwrap_or(CardVersion::Two);
         let action = click::action(card, press)?;
         let event_id = world.mint.hex(32);
         let token = format!("c-{}", world.mint.hex(40));
-        let mut body = event::click(&Tap {
+        let mut body = event::click(&PersonTap {
             app: &world.apps[app],
             user: &user,
             event_id: &event_id,
@@ -177,18 +177,18 @@ impl Core {
     }
 
     /// Pushes any bytes as a callback: one try, no card is touched.
-    pub(super) async fn push_raw(&self, app: usize, payload: Bytes) -> (Pushed, Outcome) {
+    pub(super) async fn push_raw(&self, app: usize, payload: Bytes) -> (Pushed, ClickOutcome) {
         let event_id = serde_json::from_slice::<Value>(&payload)
             .ok()
             .and_then(|body| Some(body.pointer("/header/event_id")?.as_str()?.to_owned()))
             .unwrap_or_default();
         let (flight, answered) = self.push_and_wait(app, payload, None).await;
         let outcome = answered.as_ref().map_or_else(
-            || Outcome {
+            || ClickOutcome {
                 popup: Some(NO_ANSWER),
-                ..Outcome::default()
+                ..ClickOutcome::default()
             },
-            |answered| super::answer::outcome(&answered.reply, Version::Two),
+            |answered| super::answer::outcome(&answered.reply, CardVersion::Two),
         );
         let pushed = Pushed {
             event_id,
@@ -208,7 +208,7 @@ impl Core {
 
     /// Writes a message as a person and pushes it, with re-pushes if nobody
     /// acknowledges it.
-    pub(super) async fn write(&self, text: &Text) -> Result<Pushed, Unwritable> {
+    pub(super) async fn write(&self, text: &ChatText) -> Result<Pushed, Unwritable> {
         let app = self
             .app(text.app_id.as_deref())
             .ok_or_else(|| Unwritable::NoApp(text.app_id.clone().unwrap_or_default()))?;
@@ -240,7 +240,7 @@ impl Core {
             let body = event::plain(&world.apps[app], &event_id, event_type, self.now(), &event);
             (event_id, body)
         };
-        self.deliver(Delivery {
+        self.deliver(UnackedEvent {
             app,
             event_id,
             message_id,
@@ -253,7 +253,7 @@ impl Core {
     /// A chat message from the first user, as a whole event body.
     pub(super) fn small_talk(&self, app: usize) -> Value {
         let event = self
-            .compose(app, &Text::new("right behind the handshake"))
+            .compose(app, &ChatText::new("right behind the handshake"))
             .map(|(_, event)| event)
             .unwrap_or_default();
         let now = self.now();
@@ -269,7 +269,7 @@ impl Core {
     }
 
     /// Stores a person's message and describes it as an event.
-    fn compose(&self, app: usize, text: &Text) -> Result<(String, Value), Unwritable> {
+    fn compose(&self, app: usize, text: &ChatText) -> Result<(String, Value), Unwritable> {
         let created = self.now().saturating_sub(text.age_ms);
         let mut guard = self.world();
         let world = &mut *guard;
@@ -283,7 +283,7 @@ impl Core {
             return Err(Unwritable::NotInChat(user.open_id));
         }
         let id = format!("om_{}", world.mint.hex(32));
-        let mut message = Message::new(app, id.clone(), chat.clone(), created);
+        let mut message = HeldMessage::new(app, id.clone(), chat.clone(), created);
         message.sender_type = "user";
         message.sender.clone_from(&user.open_id);
         message.thread_id.clone_from(&text.thread_id);
@@ -337,7 +337,7 @@ fn root_of(world: &World, topic: &str) -> Option<String> {
 fn content(
     world: &mut World,
     message_id: &str,
-    text: &Text,
+    text: &ChatText,
 ) -> Result<(&'static str, Value), Unwritable> {
     let decode = |field, encoded: &str| {
         STANDARD
@@ -378,7 +378,7 @@ fn content(
     Ok(("post", json!({"title": "", "content": lines})))
 }
 
-fn described(world: &World, message: &Message, user: &User, group: bool) -> Value {
+fn described(world: &World, message: &HeldMessage, user: &User, group: bool) -> Value {
     let app = &world.apps[message.app];
     let mut shown = json!({
         "message_id": message.message_id,

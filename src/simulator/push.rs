@@ -9,15 +9,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::answer::{self, Outcome, Reply};
+use super::answer::{self, ClickOutcome, ReplyFrame};
 use super::bend;
-use super::card::Version;
+use super::card::CardVersion;
 use super::core::Core;
 use super::faults::{At, Fault};
-use super::line::Order;
+use super::line::LineOrder;
 use super::options::SERVICE_ID;
 use super::shape;
-use super::state::messages::Settled;
+use super::state::messages::SettledClick;
 use crate::feishu::frame::Frame;
 
 /// How many pushes are remembered for late and second replies.
@@ -34,7 +34,7 @@ const SHAPES: [fn(&Fault) -> bool; 3] = [
 #[derive(Debug)]
 pub(super) enum Sink {
     None,
-    One(oneshot::Sender<Answered>),
+    One(oneshot::Sender<AnsweredPush>),
     /// The push's number and when its reply arrived.
     Many(mpsc::UnboundedSender<(u64, Instant, i64)>),
 }
@@ -44,20 +44,20 @@ pub(super) enum Sink {
 pub(super) struct ClickOf {
     pub(super) message_id: String,
     pub(super) event_id: String,
-    pub(super) version: Version,
+    pub(super) version: CardVersion,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Answered {
-    pub(super) reply: Reply,
+pub(super) struct AnsweredPush {
+    pub(super) reply: ReplyFrame,
     pub(super) connection: u64,
     pub(super) at: Instant,
-    pub(super) outcome: Outcome,
-    pub(super) settled: Settled,
+    pub(super) outcome: ClickOutcome,
+    pub(super) settled: SettledClick,
 }
 
 #[derive(Debug)]
-struct Remembered {
+struct RememberedPush {
     /// Without payloads.
     frames: Vec<Frame>,
     app: usize,
@@ -70,13 +70,13 @@ struct Remembered {
 #[derive(Debug, Default)]
 pub(super) struct Pushes {
     last: u64,
-    remembered: HashMap<u64, Remembered>,
+    remembered: HashMap<u64, RememberedPush>,
     order: VecDeque<u64>,
     pub(super) answered: u64,
 }
 
 impl Pushes {
-    fn remember(&mut self, number: u64, push: Remembered) {
+    fn remember(&mut self, number: u64, push: RememberedPush) {
         if self.order.len() >= MAX_REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {
@@ -184,7 +184,7 @@ impl Core {
         }
         self.pushes().remember(
             number,
-            Remembered {
+            RememberedPush {
                 frames,
                 app,
                 sent_at: Instant::now(),
@@ -233,7 +233,7 @@ impl Core {
         if !swallowed {
             let mut all = bytes;
             all.extend(again.into_iter().flat_map(|(_, bytes)| bytes));
-            if orders.send(Order::Write(all, cut)).await.is_err() {
+            if orders.send(LineOrder::Write(all, cut)).await.is_err() {
                 self.record("event_lost", Some(connection), || json!({"push": number}));
             }
         }
@@ -250,7 +250,7 @@ impl Core {
         app: usize,
         payload: Bytes,
         click: Option<ClickOf>,
-    ) -> (Option<Flight>, Option<Answered>) {
+    ) -> (Option<Flight>, Option<AnsweredPush>) {
         let (sender, mut receiver) = oneshot::channel();
         let Some(flight) = self.push(app, payload, Sink::One(sender), click).await else {
             return (None, None);
@@ -299,7 +299,7 @@ impl Core {
         }
         let reply = read.unwrap_or_else(|problem| {
             found.push(("malformed_reply", problem.clone()));
-            Reply {
+            ReplyFrame {
                 code: 0,
                 data: Some(Err(problem)),
                 biz_rt: None,
@@ -329,7 +329,7 @@ impl Core {
             })
         });
         if let Sink::One(sender) = sink {
-            let _ = sender.send(Answered {
+            let _ = sender.send(AnsweredPush {
                 reply,
                 connection,
                 at,
@@ -341,7 +341,12 @@ impl Core {
 
     /// Ends a click in the world the moment its reply is read, so that an edit
     /// that follows the reply finds it ended.
-    fn settle(&self, click: &ClickOf, reply: &Reply, connection: u64) -> (Outcome, Settled) {
+    fn settle(
+        &self,
+        click: &ClickOf,
+        reply: &ReplyFrame,
+        connection: u64,
+    ) -> (ClickOutcome, SettledClick) {
         let mut outcome = answer::outcome(reply, click.version);
         if let Some(card) = outcome.card.clone() {
             let refuses = |fault: &Fault| match fault {
@@ -365,7 +370,7 @@ impl Core {
         (outcome, settled)
     }
 
-    pub(super) fn end_click(&self, click: &ClickOf, card: Option<Value>) -> Settled {
+    pub(super) fn end_click(&self, click: &ClickOf, card: Option<Value>) -> SettledClick {
         let now = self.now();
         // Nobody sees the card before it is told of.
         let mut world = self.world();
@@ -374,7 +379,7 @@ impl Core {
                 let settled = message.end_click(&click.event_id, card, now);
                 (settled, message.card.clone())
             }
-            None => (Settled::default(), None),
+            None => (SettledClick::default(), None),
         };
         let why = if settled.applied {
             "answered"

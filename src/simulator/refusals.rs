@@ -7,11 +7,11 @@ use super::bend;
 use super::card;
 use super::core::Core;
 use super::faults::{At, Fault};
-use super::state::Refusal;
+use super::state::Decline;
 use super::state::messages::too_long;
 
 /// What counts is the body as it was sent, with all its escapes.
-pub(super) fn card_fits(body: &[u8]) -> Result<(), Refusal> {
+pub(super) fn card_fits(body: &[u8]) -> Result<(), Decline> {
     if body.len() > card::MAX_BYTES {
         return Err(too_long());
     }
@@ -19,14 +19,14 @@ pub(super) fn card_fits(body: &[u8]) -> Result<(), Refusal> {
 }
 
 /// Refuses a card that holds the component of an armed fault.
-pub(super) fn layout(core: &Core, msg_type: &str, content: &str) -> Result<(), Refusal> {
+pub(super) fn layout(core: &Core, msg_type: &str, content: &str) -> Result<(), Decline> {
     if msg_type != "interactive" {
         return Ok(());
     }
     let card: Value = serde_json::from_str(content).unwrap_or_default();
     let refuses = |fault: &Fault| matches!(fault, Fault::LayoutRefused { component } if bend::holds(&card, component));
     match core.take_fault(None, At::Now, refuses) {
-        Some(Fault::LayoutRefused { component }) => Err(Refusal::new(
+        Some(Fault::LayoutRefused { component }) => Err(Decline::new(
             230_099,
             format!(
                 "Failed to create card content, ext=ErrCode: 200861; ErrMsg: unsupported tag; ErrPath: ROOT -> body -> elements -> [0](tag: {component}); ErrorValue: {component}; "

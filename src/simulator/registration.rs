@@ -24,7 +24,7 @@ const TOLERANCE_MS: u64 = 200;
 /// Where a scan stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scan {
+pub enum ScanState {
     Pending,
     Approved,
     Denied,
@@ -33,9 +33,9 @@ pub enum Scan {
 
 /// One link somebody can scan.
 #[derive(Debug, Clone, Serialize)]
-pub struct Offer {
+pub struct ScanOffer {
     pub user_code: String,
-    pub state: Scan,
+    pub state: ScanState,
     /// The app it made, once approved.
     pub app_id: Option<String>,
     #[serde(skip)]
@@ -45,27 +45,27 @@ pub struct Offer {
     #[serde(skip)]
     polled: Option<u64>,
     #[serde(skip)]
-    made: Option<Made>,
+    made: Option<MadeApp>,
 }
 
 #[derive(Debug, Clone)]
-struct Made {
+struct MadeApp {
     secret: String,
     open_id: String,
-    brand: Brand,
+    brand: ScannerBrand,
     /// The platform it was begun on told once that the secret lies elsewhere.
     redirected: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Brand {
+pub enum ScannerBrand {
     #[default]
     Feishu,
     Lark,
 }
 
-impl Brand {
+impl ScannerBrand {
     fn name(self) -> &'static str {
         match self {
             Self::Feishu => "feishu",
@@ -77,7 +77,7 @@ impl Brand {
 /// What the person who scanned does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Decision {
+pub struct ScanDecision {
     pub user_code: String,
     pub approve: bool,
     /// Any id or name of theirs; the first user otherwise.
@@ -85,31 +85,31 @@ pub struct Decision {
     pub user: Option<String>,
     /// The platform their tenant lives on.
     #[serde(default)]
-    pub brand: Brand,
+    pub brand: ScannerBrand,
 }
 
 /// The links handed out, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Registrations(VecDeque<Offer>);
+pub(super) struct Registrations(VecDeque<ScanOffer>);
 
 impl Registrations {
-    pub(super) fn all(&mut self, now: u64) -> Vec<Offer> {
+    pub(super) fn all(&mut self, now: u64) -> Vec<ScanOffer> {
         self.expire(now);
         self.0.iter().cloned().collect()
     }
 
     fn expire(&mut self, now: u64) {
-        let over = |offer: &&mut Offer| offer.state == Scan::Pending && offer.until <= now;
+        let over = |offer: &&mut ScanOffer| offer.state == ScanState::Pending && offer.until <= now;
         for offer in self.0.iter_mut().filter(over) {
-            offer.state = Scan::Expired;
+            offer.state = ScanState::Expired;
         }
     }
 
-    fn begin(&mut self, mint: &mut Mint, now: u64) -> Offer {
+    fn begin(&mut self, mint: &mut Mint, now: u64) -> ScanOffer {
         let code = mint.hex(8).to_uppercase();
-        let offer = Offer {
+        let offer = ScanOffer {
             user_code: format!("{}-{}", &code[..4], &code[4..]),
-            state: Scan::Pending,
+            state: ScanState::Pending,
             app_id: None,
             device_code: mint.hex(40),
             until: now + LIFE_MS,
@@ -136,15 +136,17 @@ impl Registrations {
         let last = offer.polled.replace(now);
         let early = last.is_some_and(|last| now + TOLERANCE_MS < last + interval_ms);
         match (offer.state, &mut offer.made) {
-            (Scan::Denied, _) => refused("access_denied", "the user declined"),
-            (Scan::Expired, _) => refused("expired_token", "the code has expired"),
-            (Scan::Approved, Some(made)) if made.brand == Brand::Lark && !made.redirected => {
+            (ScanState::Denied, _) => refused("access_denied", "the user declined"),
+            (ScanState::Expired, _) => refused("expired_token", "the code has expired"),
+            (ScanState::Approved, Some(made))
+                if made.brand == ScannerBrand::Lark && !made.redirected =>
+            {
                 made.redirected = true;
                 let (status, mut body) = refused("authorization_pending", "agreed elsewhere");
                 body["user_info"] = json!({"tenant_brand": made.brand.name()});
                 (status, body)
             }
-            (Scan::Approved, Some(made)) => (
+            (ScanState::Approved, Some(made)) => (
                 200,
                 json!({
                     "client_id": offer.app_id,
@@ -231,7 +233,7 @@ fn begin(core: &Core, host: &str) -> (u16, Value) {
 }
 
 /// The scan itself: makes the app, or declines.
-pub(super) fn decide(core: &Core, decision: &Decision) -> Result<Offer, String> {
+pub(super) fn decide(core: &Core, decision: &ScanDecision) -> Result<ScanOffer, String> {
     let now = core.now();
     let mut offers = core.registrations();
     offers.expire(now);
@@ -240,7 +242,7 @@ pub(super) fn decide(core: &Core, decision: &Decision) -> Result<Offer, String> 
         .iter_mut()
         .find(|offer| offer.user_code == decision.user_code)
         .ok_or("there is no such user code")?;
-    if offer.state != Scan::Pending {
+    if offer.state != ScanState::Pending {
         return Err("this code is used up".to_owned());
     }
     if decision.approve {
@@ -258,16 +260,16 @@ pub(super) fn decide(core: &Core, decision: &Decision) -> Result<Offer, String> 
             ..App::scanned()
         };
         offer.app_id = Some(app.id.clone());
-        offer.made = Some(Made {
+        offer.made = Some(MadeApp {
             secret: app.secret.clone(),
             open_id,
             brand: decision.brand,
             redirected: false,
         });
-        offer.state = Scan::Approved;
+        offer.state = ScanState::Approved;
         world.apps.push(app);
     } else {
-        offer.state = Scan::Denied;
+        offer.state = ScanState::Denied;
     }
     let offer = offer.clone();
     drop(offers);

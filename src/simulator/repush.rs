@@ -14,7 +14,7 @@ const IDLE: Duration = Duration::from_hours(1);
 
 /// An event on its way to being acknowledged.
 #[derive(Debug, Clone)]
-pub(super) struct Delivery {
+pub(super) struct UnackedEvent {
     pub(super) app: usize,
     pub(super) event_id: String,
     pub(super) message_id: Option<String>,
@@ -23,11 +23,11 @@ pub(super) struct Delivery {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Ladder {
-    waiting: Vec<(Instant, Delivery)>,
+pub(super) struct RepushLadder {
+    waiting: Vec<(Instant, UnackedEvent)>,
 }
 
-impl Ladder {
+impl RepushLadder {
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -37,7 +37,7 @@ impl Ladder {
     }
 
     /// Takes what is due, or everything.
-    fn take(&mut self, now: Option<Instant>) -> Vec<Delivery> {
+    fn take(&mut self, now: Option<Instant>) -> Vec<UnackedEvent> {
         let due = |at: &Instant| now.is_none_or(|now| *at <= now);
         self.waiting
             .extract_if(.., |(at, _)| due(at))
@@ -48,7 +48,7 @@ impl Ladder {
 
 impl Core {
     /// Pushes an event once; without a 200 in time it goes on the ladder.
-    pub(super) async fn deliver(&self, mut delivery: Delivery) -> Pushed {
+    pub(super) async fn deliver(&self, mut delivery: UnackedEvent) -> Pushed {
         let (flight, answered) = self
             .push_and_wait(delivery.app, delivery.payload.clone(), None)
             .await;

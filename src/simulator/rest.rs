@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use super::core::Core;
 use super::faults::{At, Fault};
 use super::refusals;
-use super::state::messages::{Draft, Message};
-use super::state::{Refusal, rate_limited, token_expired};
+use super::state::messages::{HeldMessage, NewMessage};
+use super::state::{Decline, rate_limited, token_expired};
 use super::upload;
 
 const MAX_BODY: usize = 1 << 20;
@@ -40,8 +40,10 @@ pub(super) fn router(core: Arc<Core>) -> Router {
         .with_state(core)
 }
 
+type RestAnswer = Result<Response<Body>, Decline>;
+
 /// One HTTP request, taken apart.
-struct Call {
+struct RestCall {
     method: Method,
     path: String,
     query: HashMap<String, String>,
@@ -49,12 +51,12 @@ struct Call {
     body: Bytes,
 }
 
-impl Call {
+impl RestCall {
     fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
-    fn json(&self) -> Result<Map<String, Value>, Refusal> {
+    fn json(&self) -> Result<Map<String, Value>, Decline> {
         // The official Python SDK names no type when it asks for a token.
         let content_type = self.headers.get("content-type");
         let is_json = content_type.is_none_or(|value| {
@@ -63,7 +65,7 @@ impl Call {
         });
         match serde_json::from_slice(&self.body) {
             Ok(Value::Object(map)) if is_json => Ok(map),
-            _ => Err(Refusal::new(
+            _ => Err(Decline::new(
                 9499,
                 "Bad Request: the body is no JSON object",
             )),
@@ -83,7 +85,7 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let call = Call {
+    let call = RestCall {
         method,
         path: uri.path().to_owned(),
         query,
@@ -105,7 +107,7 @@ async fn serve(
     answer
 }
 
-async fn open_api(core: &Core, call: &Call) -> Response<Body> {
+async fn open_api(core: &Core, call: &RestCall) -> Response<Body> {
     let name = call.name();
     let slow = |fault: &Fault| matches!(fault, Fault::SlowRest { .. }) && fault.meets_call(&name);
     if let Some(Fault::SlowRest { ms, .. }) = core.take_fault(None, At::Now, slow) {
@@ -123,9 +125,9 @@ async fn open_api(core: &Core, call: &Call) -> Response<Body> {
         Some(Fault::RestError {
             code, http, msg, ..
         }) => {
-            let refusal = Refusal {
+            let refusal = Decline {
                 http,
-                ..Refusal::new(code, msg)
+                ..Decline::new(code, msg)
             };
             return refused(core, &refusal);
         }
@@ -143,7 +145,7 @@ async fn open_api(core: &Core, call: &Call) -> Response<Body> {
     }
 }
 
-async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
+async fn route(core: &Core, call: &RestCall) -> RestAnswer {
     let segments: Vec<&str> = call.path.split('/').skip(1).collect();
     let ["open-apis", rest @ ..] = &segments[..] else {
         return Err(not_found());
@@ -176,9 +178,9 @@ async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
             let data = upload::post(&mut core.world(), app, kind, &call.body)?;
             Ok(ok(core, &data))
         }
-        _ if call.body.len() > MAX_BODY => Err(Refusal {
+        _ if call.body.len() > MAX_BODY => Err(Decline {
             http: 413,
-            ..Refusal::new(9499, "Bad Request: the body is too large")
+            ..Decline::new(9499, "Bad Request: the body is too large")
         }),
         (_, ["im", "v1", "messages", path @ ..]) => messages(core, call, app, path).await,
         ("GET", ["bot", "v3", "info"]) => Ok(bot(core, app)),
@@ -205,12 +207,7 @@ async fn route(core: &Core, call: &Call) -> Result<Response<Body>, Refusal> {
     }
 }
 
-async fn messages(
-    core: &Core,
-    call: &Call,
-    app: usize,
-    path: &[&str],
-) -> Result<Response<Body>, Refusal> {
+async fn messages(core: &Core, call: &RestCall, app: usize, path: &[&str]) -> RestAnswer {
     match (call.method.as_str(), path) {
         ("POST", []) => send(core, call, app, None),
         ("POST", [id, "reply"]) => send(core, call, app, Some(id)),
@@ -273,14 +270,14 @@ async fn messages(
     }
 }
 
-fn own_app(core: &Core, app: usize, id: &str) -> Result<(), Refusal> {
+fn own_app(core: &Core, app: usize, id: &str) -> Result<(), Decline> {
     if id == "me" || core.world().apps[app].id == id {
         return Ok(());
     }
-    Err(Refusal::new(210_001, "no permission to read another app"))
+    Err(Decline::new(210_001, "no permission to read another app"))
 }
 
-fn token(core: &Core, call: &Call) -> Response<Body> {
+fn token(core: &Core, call: &RestCall) -> Response<Body> {
     let body = match call.json() {
         Ok(body) => body,
         Err(refusal) => return refused(core, &refusal),
@@ -293,16 +290,16 @@ fn token(core: &Core, call: &Call) -> Response<Body> {
     respond(core, 200, None, &answer)
 }
 
-fn required<'a>(body: &'a Map<String, Value>, key: &str) -> Result<&'a str, Refusal> {
+fn required<'a>(body: &'a Map<String, Value>, key: &str) -> Result<&'a str, Decline> {
     body.get(key)
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
-        .ok_or_else(|| Refusal::new(99_992_402, format!("field validation failed: {key}")))
+        .ok_or_else(|| Decline::new(99_992_402, format!("field validation failed: {key}")))
 }
 
-fn only(body: &Map<String, Value>, known: &[&str]) -> Result<(), Refusal> {
+fn only(body: &Map<String, Value>, known: &[&str]) -> Result<(), Decline> {
     match body.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(Refusal::new(
+        Some(key) => Err(Decline::new(
             99_992_402,
             format!("field validation failed: unknown field {key}"),
         )),
@@ -310,19 +307,14 @@ fn only(body: &Map<String, Value>, known: &[&str]) -> Result<(), Refusal> {
     }
 }
 
-fn send(
-    core: &Core,
-    call: &Call,
-    app: usize,
-    parent: Option<&str>,
-) -> Result<Response<Body>, Refusal> {
+fn send(core: &Core, call: &RestCall, app: usize, parent: Option<&str>) -> RestAnswer {
     core.world().need_scope(app, SEND)?;
     let body = call.json()?;
     let now = core.now();
     if body.get("msg_type").and_then(Value::as_str) == Some("interactive") {
         refusals::card_fits(&call.body)?;
     }
-    let draft = Draft {
+    let draft = NewMessage {
         msg_type: required(&body, "msg_type")?.to_owned(),
         content: required(&body, "content")?.to_owned(),
         uuid: body.get("uuid").and_then(Value::as_str).map(str::to_owned),
@@ -371,7 +363,7 @@ fn send(
     Ok(ok(core, &shown))
 }
 
-async fn patch(core: &Core, call: &Call, app: usize, id: &str) -> Result<Response<Body>, Refusal> {
+async fn patch(core: &Core, call: &RestCall, app: usize, id: &str) -> RestAnswer {
     core.world().need_scope(app, UPDATE)?;
     let body = call.json()?;
     only(&body, &["content"])?;
@@ -382,7 +374,7 @@ async fn patch(core: &Core, call: &Call, app: usize, id: &str) -> Result<Respons
         core.world()
             .messages
             .get(id)
-            .is_some_and(Message::has_click)
+            .is_some_and(HeldMessage::has_click)
     };
     if in_click() {
         core.wait(RACE, || (!in_click()).then_some(())).await;
@@ -395,7 +387,7 @@ async fn patch(core: &Core, call: &Call, app: usize, id: &str) -> Result<Respons
         let message = world.messages.get(id);
         json!({
             "message_id": id,
-            "why": if message.is_some_and(Message::has_click) { "patched before the reply" } else { "patched" },
+            "why": if message.is_some_and(HeldMessage::has_click) { "patched before the reply" } else { "patched" },
             "card": message.and_then(|m| m.card.clone()),
         })
     });
@@ -420,10 +412,10 @@ fn bot(core: &Core, app: usize) -> Response<Body> {
     respond(core, 200, None, &answer)
 }
 
-fn not_found() -> Refusal {
-    Refusal {
+fn not_found() -> Decline {
+    Decline {
         http: 404,
-        ..Refusal::new(404, "404 page not found")
+        ..Decline::new(404, "404 page not found")
     }
 }
 
@@ -432,7 +424,7 @@ fn ok(core: &Core, data: &Value) -> Response<Body> {
     respond(core, 200, None, &answer)
 }
 
-fn refused(core: &Core, refusal: &Refusal) -> Response<Body> {
+fn refused(core: &Core, refusal: &Decline) -> Response<Body> {
     let log_id = core.log_id();
     let answer = json!({
         "code": refusal.code,

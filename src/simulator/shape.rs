@@ -3,7 +3,7 @@
 
 use prost::bytes::Bytes;
 
-use super::faults::{Fault, Flaw, Fragments, Order};
+use super::faults::{Fault, Flaw, FragmentOrder, Fragments};
 use super::mint::Mint;
 use crate::feishu::frame::{DATA, Frame, Header};
 
@@ -87,9 +87,9 @@ fn split(frame: &Frame, fragments: &Fragments, mint: &mut Mint) -> Vec<Frame> {
         })
         .collect();
     match fragments.order {
-        Order::InOrder => {}
-        Order::Reversed => frames.reverse(),
-        Order::Shuffled => mint.shuffle(&mut frames),
+        FragmentOrder::InOrder => {}
+        FragmentOrder::Reversed => frames.reverse(),
+        FragmentOrder::Shuffled => mint.shuffle(&mut frames),
     }
     if let Some(flaw) = fragments.flaw {
         spoil(&mut frames, flaw, sum);
@@ -125,7 +125,7 @@ fn spoil(frames: &mut Vec<Frame>, flaw: Flaw, sum: usize) {
 mod tests {
     use super::*;
 
-    fn parts(count: usize, order: Order, flaw: Option<Flaw>) -> Vec<Frame> {
+    fn parts(count: usize, order: FragmentOrder, flaw: Option<Flaw>) -> Vec<Frame> {
         let mut mint = Mint::new(3);
         let payload = Bytes::from_static("{\"k\":\"中文中文\"}".as_bytes());
         let frame = event(&mut mint, 5, 9, "m1", 1_700_000_000_000, payload);
@@ -150,21 +150,25 @@ mod tests {
 
     #[test]
     fn every_order_holds_every_byte_once() {
-        for order in [Order::InOrder, Order::Reversed, Order::Shuffled] {
+        for order in [
+            FragmentOrder::InOrder,
+            FragmentOrder::Reversed,
+            FragmentOrder::Shuffled,
+        ] {
             let frames = parts(7, order, None);
             assert_eq!(frames.len(), 7);
             assert_eq!(header(&frames, "sum"), ["7"; 7]);
             assert_eq!(join(frames), "{\"k\":\"中文中文\"}".as_bytes());
         }
         assert_eq!(
-            header(&parts(3, Order::Reversed, None), "seq"),
+            header(&parts(3, FragmentOrder::Reversed, None), "seq"),
             ["2", "1", "0"]
         );
     }
 
     #[test]
     fn each_flaw_is_the_one_it_is_named_after() {
-        let three = |flaw| parts(3, Order::InOrder, Some(flaw));
+        let three = |flaw| parts(3, FragmentOrder::InOrder, Some(flaw));
         assert_eq!(header(&three(Flaw::Missing), "seq"), ["0", "1"]);
         assert_eq!(
             header(&three(Flaw::DuplicateBefore), "seq"),

@@ -15,10 +15,10 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, create_response
 
 use super::core::Core;
 use super::faults::{At, Fault};
-use super::line::Order;
+use super::line::LineOrder;
 use super::options::SERVICE_ID;
 use super::push::Sink;
-use super::ws::{self, Decoder, Message, Opcode};
+use super::ws::{self, Decoder, Opcode, WsMessage};
 use crate::feishu::frame::{CONTROL, DATA, Frame, Header};
 
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ async fn meet(core: Arc<Core>, mut stream: TcpStream) {
         let mut out = BytesMut::from(&first[..]);
         behind_handshake(&core, app, id, &mut out);
         core.record("connection_up", Some(id), || json!({"device_id": device}));
-        let mut link = Link {
+        let mut link = SocketLink {
             core: core.clone(),
             id,
             stream,
@@ -184,7 +184,7 @@ async fn write_refusal(core: &Core, mut stream: TcpStream, http: u16, headers: &
 }
 
 /// One connection's socket and what is still to be read and written.
-struct Link {
+struct SocketLink {
     core: Arc<Core>,
     id: u64,
     stream: TcpStream,
@@ -193,19 +193,19 @@ struct Link {
 }
 
 /// Why a connection ends.
-type End = String;
+type WhyEnded = String;
 
-impl Link {
-    async fn serve(&mut self, mut orders: mpsc::Receiver<Order>) -> End {
+impl SocketLink {
+    async fn serve(&mut self, mut orders: mpsc::Receiver<LineOrder>) -> WhyEnded {
         let mut batch = Vec::with_capacity(BATCH);
         if let Some(fault) = self
             .core
             .take_fault(Some(self.id), At::Now, |f| f.cuts() || f.injects())
         {
             batch.push(if fault.cuts() {
-                Order::Cut(fault)
+                LineOrder::Cut(fault)
             } else {
-                Order::Inject(fault)
+                LineOrder::Inject(fault)
             });
         }
         loop {
@@ -243,16 +243,20 @@ impl Link {
         matches!(written, Ok(Ok(())))
     }
 
-    async fn close(&mut self, code: u16, reason: &str) -> End {
+    async fn close(&mut self, code: u16, reason: &str) -> WhyEnded {
         ws::encode_close(code, reason, &mut self.out);
         self.flush().await;
         let _ = self.stream.shutdown().await;
         format!("closed with {code}")
     }
 
-    async fn obey(&mut self, order: Order, orders: &mut mpsc::Receiver<Order>) -> Option<End> {
+    async fn obey(
+        &mut self,
+        order: LineOrder,
+        orders: &mut mpsc::Receiver<LineOrder>,
+    ) -> Option<WhyEnded> {
         match order {
-            Order::Write(frames, then) => {
+            LineOrder::Write(frames, then) => {
                 for frame in frames {
                     ws::encode(Opcode::Binary, &frame, &mut self.out);
                 }
@@ -264,18 +268,18 @@ impl Link {
                     }
                 }
             }
-            Order::Cut(fault) => {
+            LineOrder::Cut(fault) => {
                 self.flush().await;
                 Some(self.cut(fault, orders).await)
             }
-            Order::Inject(fault) => {
+            LineOrder::Inject(fault) => {
                 self.inject(&fault);
                 None
             }
         }
     }
 
-    async fn cut(&mut self, fault: Fault, orders: &mut mpsc::Receiver<Order>) -> End {
+    async fn cut(&mut self, fault: Fault, orders: &mut mpsc::Receiver<LineOrder>) -> WhyEnded {
         match fault {
             Fault::Close { code, reason } => self.close(code, &reason).await,
             Fault::Reset => {
@@ -292,7 +296,7 @@ impl Link {
 
     /// Answers nothing any more. Orders are thrown away, because a real peer
     /// behind a dead line would never see them.
-    async fn freeze(&mut self, ghost: bool, orders: &mut mpsc::Receiver<Order>) -> End {
+    async fn freeze(&mut self, ghost: bool, orders: &mut mpsc::Receiver<LineOrder>) -> WhyEnded {
         self.core.lines().update(self.id, |line| line.frozen = true);
         self.core.record(
             "connection_frozen",
@@ -306,7 +310,7 @@ impl Link {
             tokio::select! {
                 () = self.core.cancel.cancelled() => return "the simulator stops".to_owned(),
                 order = orders.recv() => match order {
-                    Some(Order::Cut(fault)) if !matches!(fault, Fault::HalfOpen { .. }) => {
+                    Some(LineOrder::Cut(fault)) if !matches!(fault, Fault::HalfOpen { .. }) => {
                         if matches!(fault, Fault::Reset) {
                             let _ = self.stream.set_zero_linger();
                         }
@@ -363,7 +367,7 @@ impl Link {
         ws::encode(Opcode::Binary, &frame.to_bytes(), &mut self.out);
     }
 
-    async fn take_messages(&mut self, orders: &mut mpsc::Receiver<Order>) -> Option<End> {
+    async fn take_messages(&mut self, orders: &mut mpsc::Receiver<LineOrder>) -> Option<WhyEnded> {
         loop {
             match self.decoder.next() {
                 Ok(None) => return None,
@@ -381,14 +385,18 @@ impl Link {
         }
     }
 
-    async fn take(&mut self, message: Message, orders: &mut mpsc::Receiver<Order>) -> Option<End> {
+    async fn take(
+        &mut self,
+        message: WsMessage,
+        orders: &mut mpsc::Receiver<LineOrder>,
+    ) -> Option<WhyEnded> {
         match message {
-            Message::Binary(bytes) => return self.frame(bytes, orders).await,
-            Message::Text(text) => {
+            WsMessage::Binary(bytes) => return self.frame(bytes, orders).await,
+            WsMessage::Text(text) => {
                 let shown = String::from_utf8_lossy(&text).chars().take(100).collect();
                 self.core.violation("text_message", Some(self.id), shown);
             }
-            Message::Ping(payload) => {
+            WsMessage::Ping(payload) => {
                 self.core
                     .lines()
                     .update(self.id, |line| line.websocket_pings += 1);
@@ -403,8 +411,8 @@ impl Link {
                     || json!({"swallowed": swallowed.is_some()}),
                 );
             }
-            Message::Pong(_) => {}
-            Message::Close { code, reason } => {
+            WsMessage::Pong(_) => {}
+            WsMessage::Close { code, reason } => {
                 ws::encode_close(code.unwrap_or(1000), "", &mut self.out);
                 self.flush().await;
                 let _ = self.stream.shutdown().await;
@@ -415,7 +423,11 @@ impl Link {
         None
     }
 
-    async fn frame(&mut self, bytes: Bytes, orders: &mut mpsc::Receiver<Order>) -> Option<End> {
+    async fn frame(
+        &mut self,
+        bytes: Bytes,
+        orders: &mut mpsc::Receiver<LineOrder>,
+    ) -> Option<WhyEnded> {
         let frame = match Frame::parse(bytes) {
             Ok(frame) => frame,
             Err(problem) => {

@@ -9,10 +9,10 @@ use prost::bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::mint::Mint;
-use super::options::{App, Group, Options, SERVICE_ID, User};
-use super::pace::Pace;
+use super::options::{App, ChatGroup, Options, SERVICE_ID, User};
+use super::pace::CallPace;
 use super::upload::Uploads;
-use messages::Messages;
+use messages::HeldMessages;
 
 const MAX_TICKETS: usize = 10_000;
 const MAX_CONNECTIONS: usize = 50;
@@ -22,7 +22,7 @@ const KEEP_TOKEN_ABOVE: u64 = 30 * 60 * 1000;
 
 /// A REST call that is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct Decline {
     pub(super) http: u16,
     pub(super) code: i64,
     pub(super) msg: String,
@@ -30,7 +30,7 @@ pub(super) struct Refusal {
     pub(super) reset: Option<u64>,
 }
 
-impl Refusal {
+impl Decline {
     pub(super) fn new(code: i64, msg: impl Into<String>) -> Self {
         Self {
             http: 400,
@@ -42,14 +42,14 @@ impl Refusal {
 }
 
 #[derive(Debug)]
-struct Token {
+struct TenantToken {
     text: String,
     app: usize,
     until: u64,
 }
 
 #[derive(Debug)]
-struct Ticket {
+struct DialTicket {
     app: usize,
     used: bool,
 }
@@ -75,15 +75,15 @@ pub(super) struct HandshakeRefusal {
 pub(super) struct World {
     pub(super) apps: Vec<App>,
     pub(super) users: Vec<User>,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<ChatGroup>,
     pub(super) mint: Mint,
-    pub(super) messages: Messages,
-    tokens: Vec<Token>,
-    tickets: HashMap<String, Ticket>,
+    pub(super) messages: HeldMessages,
+    tokens: Vec<TenantToken>,
+    tickets: HashMap<String, DialTicket>,
     ticket_order: VecDeque<String>,
     resources: VecDeque<Resource>,
     pub(super) uploads: Uploads,
-    pace: Pace,
+    pace: CallPace,
     token_seconds: u64,
     chat_per_second: Option<u32>,
     patch_per_second: Option<u32>,
@@ -97,13 +97,13 @@ impl World {
             users: options.users.clone(),
             groups: options.groups.clone(),
             mint: Mint::new(options.seed),
-            messages: Messages::default(),
+            messages: HeldMessages::default(),
             tokens: Vec::new(),
             tickets: HashMap::new(),
             ticket_order: VecDeque::new(),
             resources: VecDeque::new(),
             uploads: Uploads::default(),
-            pace: Pace::default(),
+            pace: CallPace::default(),
             token_seconds: options.token_seconds,
             chat_per_second: options.chat_per_second,
             patch_per_second: options.patch_per_second,
@@ -132,7 +132,7 @@ impl World {
         }
         self.ticket_order.push_back(ticket.clone());
         self.tickets
-            .insert(ticket.clone(), Ticket { app, used: false });
+            .insert(ticket.clone(), DialTicket { app, used: false });
         vec![
             ("fpid", "493".to_owned()),
             ("aid", "552564".to_owned()),
@@ -193,14 +193,14 @@ impl World {
         let (text, until) = if let Some(token) = kept {
             (token.text.clone(), token.until)
         } else {
-            let token = Token {
+            let token = TenantToken {
                 text: format!("t-{}", self.mint.hex(40)),
                 app,
                 until: now + self.token_seconds * 1000,
             };
             let answer = (token.text.clone(), token.until);
             self.tokens.push(token);
-            let own = |token: &Token| token.app == app;
+            let own = |token: &TenantToken| token.app == app;
             if self.tokens.iter().filter(|token| own(token)).count() > 100
                 && let Some(oldest) = self.tokens.iter().position(own)
             {
@@ -217,15 +217,15 @@ impl World {
     }
 
     /// The app a call comes from.
-    pub(super) fn authorize(&self, header: Option<&str>, now: u64) -> Result<usize, Refusal> {
+    pub(super) fn authorize(&self, header: Option<&str>, now: u64) -> Result<usize, Decline> {
         let Some(token) = header.and_then(|header| header.strip_prefix("Bearer ")) else {
-            return Err(Refusal::new(
+            return Err(Decline::new(
                 99_991_661,
                 "Missing access token for authorization",
             ));
         };
         if !token.starts_with("t-") && !token.starts_with("u-") {
-            return Err(Refusal::new(
+            return Err(Decline::new(
                 99_991_671,
                 "Invalid access token: it must start with t- or u-",
             ));
@@ -242,7 +242,7 @@ impl World {
         self.tokens.clear();
     }
 
-    pub(super) fn need_scope(&self, app: usize, any: &[&str]) -> Result<(), Refusal> {
+    pub(super) fn need_scope(&self, app: usize, any: &[&str]) -> Result<(), Decline> {
         let app = &self.apps[app];
         if any
             .iter()
@@ -251,7 +251,7 @@ impl World {
             return Ok(());
         }
         let wanted = any.join(",");
-        Err(Refusal::new(
+        Err(Decline::new(
             99_991_672,
             format!(
                 "Access denied. One of the following scopes is required: [{wanted}]. \
@@ -261,7 +261,7 @@ impl World {
         ))
     }
 
-    pub(super) fn pace_api(&mut self, app: usize, api: &str, now: u64) -> Result<(), Refusal> {
+    pub(super) fn pace_api(&mut self, app: usize, api: &str, now: u64) -> Result<(), Decline> {
         if self
             .pace
             .take(&format!("api {app} {api}"), self.api_per_second, now)
@@ -271,27 +271,27 @@ impl World {
         Err(rate_limited(1))
     }
 
-    fn pace_chat(&mut self, chat: &str, now: u64) -> Result<(), Refusal> {
+    fn pace_chat(&mut self, chat: &str, now: u64) -> Result<(), Decline> {
         if self
             .pace
             .take(&format!("chat {chat}"), self.chat_per_second, now)
         {
             return Ok(());
         }
-        Err(Refusal::new(
+        Err(Decline::new(
             230_020,
             "This operation triggers the frequency limit.",
         ))
     }
 
-    fn pace_patch(&mut self, message: &str, now: u64) -> Result<(), Refusal> {
+    fn pace_patch(&mut self, message: &str, now: u64) -> Result<(), Decline> {
         if self
             .pace
             .take(&format!("patch {message}"), self.patch_per_second, now)
         {
             return Ok(());
         }
-        Err(Refusal::new(
+        Err(Decline::new(
             230_020,
             "This operation triggers the frequency limit.",
         ))
@@ -302,7 +302,7 @@ impl World {
     }
 
     /// Where a message of `app` to `id` goes: the chat, or why not.
-    pub(super) fn destination(&self, app: usize, kind: &str, id: &str) -> Result<String, Refusal> {
+    pub(super) fn destination(&self, app: usize, kind: &str, id: &str) -> Result<String, Decline> {
         let found = match kind {
             "chat_id" => return self.chat(app, id).map(str::to_owned),
             "open_id" => self.users.iter().find(|user| user.open_id == id),
@@ -310,7 +310,7 @@ impl World {
             "user_id" => self.users.iter().find(|user| user.user_id == id),
             "email" => self.users.iter().find(|user| user.email == id),
             _ => {
-                return Err(Refusal::new(
+                return Err(Decline::new(
                     99_992_402,
                     "field validation failed: receive_id_type",
                 ));
@@ -318,24 +318,24 @@ impl World {
         };
         match found {
             Some(user) if user.available => Ok(p2p(&self.apps[app], user)),
-            Some(_) => Err(Refusal::new(
+            Some(_) => Err(Decline::new(
                 230_013,
                 "Bot has NO availability to this user.",
             )),
-            None if kind == "open_id" => Err(Refusal::new(
+            None if kind == "open_id" => Err(Decline::new(
                 99_992_351,
                 "The request you send is not a valid open_id or not exists",
             )),
-            None => Err(Refusal::new(230_034, "The receive_id is invalid.")),
+            None => Err(Decline::new(230_034, "The receive_id is invalid.")),
         }
     }
 
-    fn chat<'a>(&'a self, app: usize, id: &'a str) -> Result<&'a str, Refusal> {
+    fn chat<'a>(&'a self, app: usize, id: &'a str) -> Result<&'a str, Decline> {
         if let Some(group) = self.groups.iter().find(|group| group.chat_id == id) {
             return if group.has_bot {
                 Ok(id)
             } else {
-                Err(Refusal::new(
+                Err(Decline::new(
                     230_002,
                     "The bot can not be outside the group.",
                 ))
@@ -345,7 +345,7 @@ impl World {
             .iter()
             .any(|user| p2p(&self.apps[app], user) == id)
             .then_some(id)
-            .ok_or_else(|| Refusal::new(230_034, "The receive_id is invalid."))
+            .ok_or_else(|| Decline::new(230_034, "The receive_id is invalid."))
     }
 
     pub(super) fn keep_resource(
@@ -372,13 +372,13 @@ impl World {
         message_id: &str,
         key: &str,
         kind: &str,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<Bytes, Decline> {
         self.existing(message_id)?;
         self.resources
             .iter()
             .find(|known| known.message_id == message_id && known.key == key && known.kind == kind)
             .map(|known| known.bytes.clone())
-            .ok_or_else(|| Refusal::new(234_003, "File not in message."))
+            .ok_or_else(|| Decline::new(234_003, "File not in message."))
     }
 
     /// The file a message carries.
@@ -403,19 +403,19 @@ impl World {
     }
 }
 
-fn expired() -> Refusal {
-    Refusal::new(
+fn expired() -> Decline {
+    Decline::new(
         99_991_663,
         "Invalid access token for authorization. Please make a test attempt with a valid one",
     )
 }
 
-pub(super) fn token_expired() -> Refusal {
+pub(super) fn token_expired() -> Decline {
     expired()
 }
 
-pub(super) fn rate_limited(reset: u64) -> Refusal {
-    Refusal {
+pub(super) fn rate_limited(reset: u64) -> Decline {
+    Decline {
         http: 429,
         code: 99_991_400,
         msg: "request trigger frequency limit".to_owned(),

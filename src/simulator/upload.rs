@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use prost::bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::state::{Refusal, World};
+use super::state::{Decline, World};
 
 /// What Feishu takes as one file, and what a form adds to it.
 pub(super) const MAX_FILE: usize = 30 << 20;
@@ -17,7 +17,7 @@ const KINDS: [&str; 7] = ["opus", "mp4", "pdf", "doc", "xls", "ppt", "stream"];
 const MAX_PARTS: usize = 8;
 
 #[derive(Debug)]
-struct File {
+struct UploadedFile {
     app: usize,
     key: String,
     name: String,
@@ -26,12 +26,13 @@ struct File {
 
 /// What apps uploaded lately.
 #[derive(Debug, Default)]
-pub(super) struct Uploads(VecDeque<File>);
+pub(super) struct Uploads(VecDeque<UploadedFile>);
 
 impl Uploads {
-    fn keep(&mut self, file: File) {
+    fn keep(&mut self, file: UploadedFile) {
         self.0.push_back(file);
-        let bytes = |files: &VecDeque<File>| files.iter().map(|f| f.bytes.len()).sum::<usize>();
+        let bytes =
+            |files: &VecDeque<UploadedFile>| files.iter().map(|f| f.bytes.len()).sum::<usize>();
         while self.0.len() > MAX_KEPT || bytes(&self.0) > MAX_KEPT_BYTES {
             self.0.pop_front();
         }
@@ -44,8 +45,8 @@ impl Uploads {
     }
 }
 
-fn bad(problem: &str) -> Refusal {
-    Refusal::new(234_001, format!("Invalid request param. {problem}"))
+fn bad(problem: &str) -> Decline {
+    Decline::new(234_001, format!("Invalid request param. {problem}"))
 }
 
 /// Takes an upload and answers with its key.
@@ -54,7 +55,7 @@ pub(super) fn post(
     app: usize,
     content_type: &str,
     body: &Bytes,
-) -> Result<Value, Refusal> {
+) -> Result<Value, Decline> {
     let parts = parts(content_type, body).ok_or_else(|| bad("the body is no form"))?;
     let text = |name: &str| {
         let part = parts.iter().find(|part| part.name == name)?;
@@ -69,13 +70,13 @@ pub(super) fn post(
     let file = parts.iter().find(|part| part.name == "file");
     let file = file.ok_or_else(|| bad("file is missing"))?;
     if file.bytes.is_empty() {
-        return Err(Refusal::new(234_010, "File's size can't be 0."));
+        return Err(Decline::new(234_010, "File's size can't be 0."));
     }
     if file.bytes.len() > MAX_FILE {
-        return Err(Refusal::new(234_006, "The file size exceed the max value."));
+        return Err(Decline::new(234_006, "The file size exceed the max value."));
     }
     let key = format!("file_v3_{}", world.mint.hex(32));
-    world.uploads.keep(File {
+    world.uploads.keep(UploadedFile {
         app,
         key: key.clone(),
         name,
@@ -84,13 +85,13 @@ pub(super) fn post(
     Ok(json!({"file_key": key}))
 }
 
-struct Part {
+struct FormPart {
     name: String,
     bytes: Bytes,
 }
 
 /// The parts of a `multipart/form-data` body.
-fn parts(content_type: &str, body: &Bytes) -> Option<Vec<Part>> {
+fn parts(content_type: &str, body: &Bytes) -> Option<Vec<FormPart>> {
     let boundary = content_type
         .strip_prefix("multipart/form-data")?
         .split(';')
@@ -108,7 +109,7 @@ fn parts(content_type: &str, body: &Bytes) -> Option<Vec<Part>> {
         let head = std::str::from_utf8(&body[at..head_end]).ok()?;
         let start = head_end + 4;
         let end = start + position(&body[start..], between.as_bytes())?;
-        parts.push(Part {
+        parts.push(FormPart {
             name: field_name(head)?,
             bytes: body.slice(start..end),
         });

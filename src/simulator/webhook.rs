@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use super::card;
 use super::core::Core;
-use super::state::Refusal;
+use super::state::Decline;
 
 /// The custom bot every simulator has, and the secret it wants signatures by.
 pub const WEBHOOK_ID: &str = "5b1d0c9e-simulated-custom-bot";
@@ -20,18 +20,18 @@ const MAX_BODY: usize = 20 * 1024;
 const HOUR: u64 = 60 * 60;
 
 /// Takes a message for the bot of this id.
-pub(super) fn post(core: &Core, id: &str, body: &[u8]) -> Result<Value, Refusal> {
+pub(super) fn post(core: &Core, id: &str, body: &[u8]) -> Result<Value, Decline> {
     if id != WEBHOOK_ID {
-        return Err(Refusal::new(
+        return Err(Decline::new(
             19_001,
             "param invalid: incoming webhook access token invalid",
         ));
     }
     if body.len() > MAX_BODY {
-        return Err(Refusal::new(19_036, "the message is too large"));
+        return Err(Decline::new(19_036, "the message is too large"));
     }
     let message: Value =
-        serde_json::from_slice(body).map_err(|_| Refusal::new(9499, "Bad Request"))?;
+        serde_json::from_slice(body).map_err(|_| Decline::new(9499, "Bad Request"))?;
     let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
     check_signature(text("timestamp"), text("sign"), core.now() / 1000)?;
     let said = match text("msg_type") {
@@ -39,13 +39,13 @@ pub(super) fn post(core: &Core, id: &str, body: &[u8]) -> Result<Value, Refusal>
             .pointer("/content/text")
             .filter(|text| text.is_string()),
         "interactive" => message.get("card"),
-        _ => return Err(Refusal::new(19_002, "params error, msg_type need")),
+        _ => return Err(Decline::new(19_002, "params error, msg_type need")),
     };
-    let said = said.ok_or_else(|| Refusal::new(9499, "Bad Request: nothing is said"))?;
+    let said = said.ok_or_else(|| Decline::new(9499, "Bad Request: nothing is said"))?;
     if said.is_object() {
-        card::check(said).map_err(|bad| Refusal::new(9499, bad.to_string()))?;
+        card::check(said).map_err(|bad| Decline::new(9499, bad.to_string()))?;
         if has_callback(said) {
-            return Err(Refusal::new(9499, "a custom bot's card has no callback"));
+            return Err(Decline::new(9499, "a custom bot's card has no callback"));
         }
     }
     core.record(
@@ -59,9 +59,9 @@ pub(super) fn post(core: &Core, id: &str, body: &[u8]) -> Result<Value, Refusal>
 }
 
 /// Feishu keys the MAC with time and secret, and signs the empty text.
-fn check_signature(timestamp: &str, sign: &str, now: u64) -> Result<(), Refusal> {
+fn check_signature(timestamp: &str, sign: &str, now: u64) -> Result<(), Decline> {
     let refused = || {
-        Refusal::new(
+        Decline::new(
             19_021,
             "sign match fail or timestamp is not within one hour from current time",
         )

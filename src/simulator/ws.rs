@@ -8,7 +8,7 @@ use prost::bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 const MAX_MESSAGE: usize = 16 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Message {
+pub(super) enum WsMessage {
     Text(Bytes),
     Binary(Bytes),
     Ping(Bytes),
@@ -50,7 +50,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// The next whole message, or `None` until more bytes have come.
-    pub(super) fn next(&mut self) -> Result<Option<Message>, Malformed> {
+    pub(super) fn next(&mut self) -> Result<Option<WsMessage>, Malformed> {
         loop {
             let Some((fin, opcode, payload)) = self.frame()? else {
                 return Ok(None);
@@ -129,19 +129,19 @@ impl Decoder {
     }
 }
 
-fn data(opcode: u8, payload: Bytes) -> Message {
+fn data(opcode: u8, payload: Bytes) -> WsMessage {
     if opcode == 1 {
-        Message::Text(payload)
+        WsMessage::Text(payload)
     } else {
-        Message::Binary(payload)
+        WsMessage::Binary(payload)
     }
 }
 
-fn control(opcode: u8, payload: Bytes) -> Message {
+fn control(opcode: u8, payload: Bytes) -> WsMessage {
     match opcode {
-        9 => Message::Ping(payload),
-        10 => Message::Pong(payload),
-        _ => Message::Close {
+        9 => WsMessage::Ping(payload),
+        10 => WsMessage::Pong(payload),
+        _ => WsMessage::Close {
             code: payload
                 .first_chunk::<2>()
                 .map(|bytes| u16::from_be_bytes(*bytes)),
@@ -202,7 +202,7 @@ mod tests {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Result<Vec<Message>, Malformed> {
+    fn decode(bytes: &[u8]) -> Result<Vec<WsMessage>, Malformed> {
         let mut decoder = Decoder::default();
         let mut messages = Vec::new();
         for byte in bytes {
@@ -218,7 +218,7 @@ mod tests {
     fn messages_of_every_length_form_come_back() {
         for length in [0, 1, 125, 126, 0xffff, 0x1_0000] {
             let payload = vec![7_u8; length];
-            let expected = vec![Message::Binary(payload.clone().into())];
+            let expected = vec![WsMessage::Binary(payload.clone().into())];
             assert_eq!(decode(&masked(0x82, &payload)), Ok(expected), "{length}");
         }
     }
@@ -229,8 +229,8 @@ mod tests {
         bytes.extend(masked(0x89, b"p"));
         bytes.extend(masked(0x80, b"llo"));
         let expected = vec![
-            Message::Ping(Bytes::from_static(b"p")),
-            Message::Text(Bytes::from_static(b"hello")),
+            WsMessage::Ping(Bytes::from_static(b"p")),
+            WsMessage::Text(Bytes::from_static(b"hello")),
         ];
         assert_eq!(decode(&bytes), Ok(expected));
     }
@@ -256,7 +256,7 @@ mod tests {
     fn a_close_carries_its_code_and_reason() {
         let mut payload = 1001_u16.to_be_bytes().to_vec();
         payload.extend(b"bye");
-        let expected = vec![Message::Close {
+        let expected = vec![WsMessage::Close {
             code: Some(1001),
             reason: "bye".to_owned(),
         }];

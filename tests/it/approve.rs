@@ -1,7 +1,7 @@
 //! Approvals from end to end: a hook asks, a card comes, a person taps, the
 //! hook prints. Toasts are the reference protocol's, to the letter.
 
-use nod::for_tests::simulator::{Armed, Fault, OWNER, Press, STRANGER, Text};
+use nod::for_tests::simulator::{Armed, ChatText, Fault, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -297,11 +297,11 @@ pub(crate) async fn reasons(mut stage: Stage) {
 
     let (hook, card) = stage.ask_bash("rm build").await;
     assert!(stage.face(&card).contains("此前已被拒绝 1 次"));
-    let reply = |text: &str, user: &str, parent: &str| Text {
+    let reply = |text: &str, user: &str, parent: &str| ChatText {
         text: text.to_owned(),
         user: user.to_owned(),
         parent_id: Some(parent.to_owned()),
-        ..Text::default()
+        ..ChatText::default()
     };
     stage
         .sim

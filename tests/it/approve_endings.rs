@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use nod::for_tests::simulator::{App, Armed, Fault, GROUP, Press, STRANGER, Simulator, Text};
+use nod::for_tests::simulator::{App, Armed, ChatText, Fault, GROUP, Press, STRANGER, Simulator};
 use serde_json::{Value, json};
 
 use crate::hooks::{Hook, LIMIT, Stage, bash, event, offered, permission, toast, values, within};
@@ -272,13 +272,13 @@ async fn a_lock_leaves_only_refusals() {
     assert_eq!(stage.home.run(&["unlock"]).await.code, Some(0));
     let (hook, card) = stage.ask_bash("npm run x").await;
     let held = Held::of(&stage, &card);
-    let text = Text {
+    let text = ChatText {
         parent_id: Some(card.clone()),
-        ..Text::new("/lock")
+        ..ChatText::new("/lock")
     };
     stage
         .sim
-        .push_text(&Text::new("/lock").by(STRANGER))
+        .push_text(&ChatText::new("/lock").by(STRANGER))
         .await
         .unwrap();
     let turned_away = stage.sent().await.content;

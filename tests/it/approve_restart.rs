@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use nod::for_tests::simulator::{Armed, Fault, Options, Press, Simulator, Text};
+use nod::for_tests::simulator::{Armed, ChatText, Fault, Options, Press, Simulator};
 use serde_json::Value;
 
 use crate::hooks::{Home, Stage, bash, report, toast, values, within};
@@ -206,10 +206,10 @@ async fn an_acknowledged_reply_takes_effect_after_a_crash() {
     assert_eq!(stage.home.audit().await.len(), 1);
 }
 
-fn reply(card: &str, text: &str) -> Text {
-    Text {
+fn reply(card: &str, text: &str) -> ChatText {
+    ChatText {
         parent_id: Some(card.to_owned()),
-        ..Text::new(text)
+        ..ChatText::new(text)
     }
 }
 

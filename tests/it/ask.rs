@@ -1,7 +1,7 @@
 //! Questions and plans from end to end: asked by Claude Code through its hook
 //! or by a script through `nod ask`, answered by tap, by form and by text.
 
-use nod::for_tests::simulator::{Armed, Fault, GROUP, Press, STRANGER, Text};
+use nod::for_tests::simulator::{Armed, ChatText, Fault, GROUP, Press, STRANGER};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::io::AsyncReadExt as _;
@@ -70,7 +70,7 @@ pub(crate) async fn claude_asks(mut stage: Stage) {
     assert_eq!(hook.ended().await.decision(), expected);
 
     let (hook, card) = stage.ask(&asks(&one_question())).await;
-    let other = Text::new("neither, use a file").replying_to(&card);
+    let other = ChatText::new("neither, use a file").replying_to(&card);
     within(stage.sim.push_text(&other)).await.unwrap();
     let expected = decision(
         &one_question(),
@@ -87,7 +87,7 @@ async fn a_question_can_be_declined_and_a_stranger_cannot_answer() {
     let (hook, card) = stage.ask(&input).await;
     let refused = stage.press(Press::text(&card, "Redis").by(STRANGER)).await;
     assert_eq!(toast(&refused).0, "error");
-    let words = Text::new("Redis").by(STRANGER).replying_to(&card);
+    let words = ChatText::new("Redis").by(STRANGER).replying_to(&card);
     within(stage.sim.push_text(&words)).await.unwrap();
     let reply = stage.sent().await;
     assert_eq!(reply.msg_type, "text", "the stranger is told");

@@ -4,7 +4,7 @@
 mod chat;
 pub(crate) mod fake;
 
-use nod::for_tests::simulator::{Armed, Fault, OWNER, STRANGER, Text};
+use nod::for_tests::simulator::{Armed, ChatText, Fault, OWNER, STRANGER};
 use serde_json::{Value, json};
 
 use crate::approve_endings::Held;
@@ -41,10 +41,10 @@ impl Desk {
     }
 
     async fn reply(&self, user: &str, card: &str, text: &str) {
-        let text = Text {
+        let text = ChatText {
             user: user.to_owned(),
             parent_id: Some(card.to_owned()),
-            ..Text::new(text)
+            ..ChatText::new(text)
         };
         within(self.stage.sim.push_text(&text)).await.unwrap();
     }
@@ -444,7 +444,7 @@ async fn the_threads_of_terminals_are_listed_and_spoken_to() {
     desk.codex.called("thread/read").await;
     let mut listed = String::new();
     while !listed.contains("T1 ") {
-        within(desk.stage.sim.push_text(&Text::new("/sessions")))
+        within(desk.stage.sim.push_text(&ChatText::new("/sessions")))
             .await
             .unwrap();
         listed = desk.stage.sent().await.content;
@@ -453,7 +453,7 @@ async fn the_threads_of_terminals_are_listed_and_spoken_to() {
     within(
         desk.stage
             .sim
-            .push_text(&Text::new("/say T1 run the tests")),
+            .push_text(&ChatText::new("/say T1 run the tests")),
     )
     .await
     .unwrap();

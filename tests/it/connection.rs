@@ -3,7 +3,7 @@
 
 use futures::future::join_all;
 use nod::for_tests::feishu::link::{Answer, Phase};
-use nod::for_tests::simulator::{Armed, Fault, Flaw, Fragments, Options, Order, Simulator};
+use nod::for_tests::simulator::{Armed, Fault, Flaw, FragmentOrder, Fragments, Options, Simulator};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -247,7 +247,7 @@ async fn a_panicking_handler_is_answered_for_once() {
     no_violations(&simulator);
 }
 
-fn split(count: usize, order: Order, flaw: Option<Flaw>) -> Fault {
+fn split(count: usize, order: FragmentOrder, flaw: Option<Flaw>) -> Fault {
     Fault::Fragments(Fragments { count, order, flaw })
 }
 
@@ -267,12 +267,12 @@ async fn split_pushes_arrive_once_whole_or_not_at_all() {
     next_connection(&patient, 0).await;
     let mut replies = 0;
     for fault in [
-        split(3, Order::InOrder, None),
-        split(3, Order::Reversed, None),
-        split(40, Order::Shuffled, None),
-        split(3, Order::Reversed, Some(Flaw::DuplicateBefore)),
-        split(3, Order::InOrder, Some(Flaw::DuplicateAfter)),
-        split(3, Order::Reversed, Some(Flaw::EmptyPart)),
+        split(3, FragmentOrder::InOrder, None),
+        split(3, FragmentOrder::Reversed, None),
+        split(40, FragmentOrder::Shuffled, None),
+        split(3, FragmentOrder::Reversed, Some(Flaw::DuplicateBefore)),
+        split(3, FragmentOrder::InOrder, Some(Flaw::DuplicateAfter)),
+        split(3, FragmentOrder::Reversed, Some(Flaw::EmptyPart)),
     ] {
         patient.set_fault(Armed::once(fault.clone())).unwrap();
         let body = foreign_click("中文，表情🙂，正好切在字里");
@@ -297,7 +297,7 @@ async fn split_pushes_arrive_once_whole_or_not_at_all() {
         Flaw::ChangingSum,
     ] {
         hasty
-            .set_fault(Armed::once(split(3, Order::InOrder, Some(flaw))))
+            .set_fault(Armed::once(split(3, FragmentOrder::InOrder, Some(flaw))))
             .unwrap();
         let (pushed, _) = hasty.push_click_raw(foreign_click("flawed")).await;
         assert_eq!(pushed.code, None, "{flaw:?}");

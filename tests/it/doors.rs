@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use nod::for_tests::simulator::{APP_ID, GROUP, OWNER, TENANT, Text};
+use nod::for_tests::simulator::{APP_ID, ChatText, GROUP, OWNER, TENANT};
 use serde_json::{Value, json};
 
 use crate::hooks::{LIMIT, Stage, permission, toast, values, within};
@@ -114,7 +114,7 @@ async fn what_is_written_to_another_app_is_not_obeyed_here() {
     };
     pushed(&stage, &lock("foreign", "cli_another")).await;
     // A later message is dealt with, so the earlier one would have been.
-    within(stage.sim.push_text(&Text::new("/help")))
+    within(stage.sim.push_text(&ChatText::new("/help")))
         .await
         .unwrap();
     let help = |sim: &nod::for_tests::simulator::Simulator| {

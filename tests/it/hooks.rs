@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nod::for_tests::simulator::{
-    APP_ID, APP_SECRET, Clicked, Message, OWNER, Options, Press, Simulator,
+    APP_ID, APP_SECRET, Clicked, HeldMessage, OWNER, Options, Press, Simulator,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -384,7 +384,7 @@ impl Stage {
     }
 
     /// The next card or text nod sends.
-    pub(crate) async fn sent(&mut self) -> Message {
+    pub(crate) async fn sent(&mut self) -> HeldMessage {
         let seen = self.seen;
         let next = |sim: &Simulator| {
             let own: Vec<_> = own_messages(sim);
@@ -464,7 +464,7 @@ impl Stage {
     }
 }
 
-fn own_messages(sim: &Simulator) -> Vec<Message> {
+fn own_messages(sim: &Simulator) -> Vec<HeldMessage> {
     let all = sim.messages();
     all.into_iter()
         .filter(|message| message.sender_type == "app")

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nod::for_tests::hook::wire::{Additions, Message, Registration};
 use nod::for_tests::ids::RequestId;
-use nod::for_tests::simulator::{STRANGER, Text};
+use nod::for_tests::simulator::{ChatText, STRANGER};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -200,7 +200,7 @@ async fn a_stranger_who_writes_again_and_again_leaves_two_lines_in_the_audit() {
     stage.tap(&card, "allow").await;
     assert_eq!(hook.ended().await.decision()["behavior"], "allow");
     for n in 0..TIMES {
-        let text = Text::new(&format!("hello {n}")).by(STRANGER);
+        let text = ChatText::new(&format!("hello {n}")).by(STRANGER);
         within(stage.sim.push_text(&text)).await.unwrap();
     }
     let refused = |sim: &nod::for_tests::simulator::Simulator| {

@@ -8,7 +8,7 @@ use nod::for_tests::feishu::outbound::{Outbound, Proxies};
 use nod::for_tests::feishu::registration::{
     self, Purpose, Registered, Registration, RegistrationError,
 };
-use nod::for_tests::simulator::{Brand, Decision, OWNER, Options, STRANGER, Simulator};
+use nod::for_tests::simulator::{OWNER, Options, STRANGER, ScanDecision, ScannerBrand, Simulator};
 
 use super::support::{LIMIT, no_violations, within};
 
@@ -16,7 +16,7 @@ use super::support::{LIMIT, no_violations, within};
 async fn scan(
     feishu: &Simulator,
     client: &Registration,
-    decide: impl FnOnce(String) -> Decision,
+    decide: impl FnOnce(String) -> ScanDecision,
 ) -> Result<Registered, RegistrationError> {
     let offer = client.begin(Purpose::Create { name: "nod" }).await.unwrap();
     let query = |name: &str| {
@@ -40,20 +40,20 @@ async fn a_scan_makes_an_app_that_works_or_says_no() {
     let outbound = Outbound::new(&Proxies::default(), None).unwrap();
     let domain = Domain::parse(&feishu.base_url()).unwrap();
     let client = Registration::new(&outbound, &domain);
-    let decision = |user_code: String, approve, user: &str, brand| Decision {
+    let decision = |user_code: String, approve, user: &str, brand| ScanDecision {
         user_code,
         approve,
         user: Some(user.to_owned()),
         brand,
     };
     let made = scan(&feishu, &client, |code| {
-        decision(code, true, "owner", Brand::Feishu)
+        decision(code, true, "owner", ScannerBrand::Feishu)
     });
     let denied = scan(&feishu, &client, |code| {
-        decision(code, false, "owner", Brand::Feishu)
+        decision(code, false, "owner", ScannerBrand::Feishu)
     });
     let lark = scan(&feishu, &client, |code| {
-        decision(code, true, STRANGER, Brand::Lark)
+        decision(code, true, STRANGER, ScannerBrand::Lark)
     });
     let (made, denied, lark) = tokio::join!(made, denied, lark);
     assert_eq!(denied, Err(RegistrationError::Denied));
@@ -64,7 +64,7 @@ async fn a_scan_makes_an_app_that_works_or_says_no() {
     assert_eq!(made.owner.unwrap().as_str(), OWNER);
     assert_ne!(made.app_id, lark.app_id);
     let again = feishu.registrations().remove(0).user_code;
-    let used = feishu.scan(&decision(again, true, OWNER, Brand::Feishu));
+    let used = feishu.scan(&decision(again, true, OWNER, ScannerBrand::Feishu));
     assert!(used.is_err(), "{used:?}");
 
     let mut dialer = super::support::dialer(&feishu);

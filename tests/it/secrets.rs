@@ -1,7 +1,7 @@
 //! Nothing secret is ever written: a busy daemon at the most talkative level,
 //! with faults that invite it to say too much.
 
-use nod::for_tests::simulator::{APP_ID, Armed, Fault, OWNER, Options, Press, Simulator, Text};
+use nod::for_tests::simulator::{APP_ID, Armed, ChatText, Fault, OWNER, Options, Press, Simulator};
 use rustix::process::Signal;
 use serde_json::json;
 use std::path::Path;
@@ -103,9 +103,9 @@ async fn no_secret_is_logged_at_any_level_or_left_on_disk() {
     ] {
         arm(fault);
     }
-    let text = Text {
+    let text = ChatText {
         text: CHAT.to_owned(),
-        ..Text::default()
+        ..ChatText::default()
     };
     assert!(simulator.push_text(&text).await.unwrap().acknowledged());
     let broken = format!("{{{EVENT_TOKEN}{TOOL_INPUT}");

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use nod::for_tests::simulator::{
-    Armed, Fault, GROUP, Message, OWNER, Press, STRANGER, Simulator, Text,
+    Armed, ChatText, Fault, GROUP, HeldMessage, OWNER, Press, STRANGER, Simulator,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -129,24 +129,24 @@ fn log(stage: &Stage, project: &str) -> String {
     fs::read_to_string(stage.home.path().join(format!("{project}.log"))).unwrap_or_default()
 }
 
-pub(crate) async fn write(stage: &Stage, text: Text) {
+pub(crate) async fn write(stage: &Stage, text: ChatText) {
     within(stage.sim.push_text(&text)).await.unwrap();
 }
 
 pub(crate) async fn says_owner(stage: &Stage, text: &str) {
-    write(stage, Text::new(text)).await;
+    write(stage, ChatText::new(text)).await;
 }
 
-pub(crate) fn in_thread(text: &str, of: &Message) -> Text {
-    Text {
+pub(crate) fn in_thread(text: &str, of: &HeldMessage) -> ChatText {
+    ChatText {
         thread_id: of.thread_id.clone(),
         parent_id: of.root_id.clone(),
-        ..Text::new(text)
+        ..ChatText::new(text)
     }
 }
 
 /// The text of a message that is no card.
-pub(crate) fn words(message: &Message) -> String {
+pub(crate) fn words(message: &HeldMessage) -> String {
     let content: Value = serde_json::from_str(&message.content).unwrap();
     content["text"].as_str().unwrap_or_default().to_owned()
 }
@@ -180,7 +180,11 @@ impl Play {
         }
     }
 
-    pub(crate) async fn next(&mut self, what: &str, is_it: impl Fn(&Message) -> bool) -> Message {
+    pub(crate) async fn next(
+        &mut self,
+        what: &str,
+        is_it: impl Fn(&HeldMessage) -> bool,
+    ) -> HeldMessage {
         let used = &self.used;
         let find = |sim: &Simulator| {
             let mut all = sim.messages().into_iter();
@@ -202,14 +206,14 @@ impl Play {
     }
 
     /// A text of nod's that says this.
-    pub(crate) async fn told(&mut self, expected: &str) -> Message {
-        let is_it = |m: &Message| m.msg_type == "text" && words(m).contains(expected);
+    pub(crate) async fn told(&mut self, expected: &str) -> HeldMessage {
+        let is_it = |m: &HeldMessage| m.msg_type == "text" && words(m).contains(expected);
         self.next(expected, is_it).await
     }
 
     /// A card of nod's that says this.
-    pub(crate) async fn card(&mut self, expected: &str) -> Message {
-        let is_it = |m: &Message| m.card.as_ref().is_some_and(|c| face(c).contains(expected));
+    pub(crate) async fn card(&mut self, expected: &str) -> HeldMessage {
+        let is_it = |m: &HeldMessage| m.card.as_ref().is_some_and(|c| face(c).contains(expected));
         self.next(expected, is_it).await
     }
 }
@@ -265,7 +269,11 @@ pub(crate) async fn a_whole_task(on: impl AsyncFnOnce(Home) -> Stage) {
     assert_eq!(toast(&tapped), ("success", "已批准运行"));
     stage.shows(&asked.message_id, "已批准").await;
     let refused = stage.card("rm -r build").await;
-    write(&stage, Text::new("先别删").replying_to(&refused.message_id)).await;
+    write(
+        &stage,
+        ChatText::new("先别删").replying_to(&refused.message_id),
+    )
+    .await;
     stage.shows(&refused.message_id, "已拒绝").await;
 
     let by_tap = stage.card("Which store?").await;
@@ -280,7 +288,7 @@ pub(crate) async fn a_whole_task(on: impl AsyncFnOnce(Home) -> Stage) {
     let by_reply = stage.card("And for tests?").await;
     write(
         &stage,
-        Text::new("a file").replying_to(&by_reply.message_id),
+        ChatText::new("a file").replying_to(&by_reply.message_id),
     )
     .await;
     stage.told(RECEIVED).await;
@@ -330,7 +338,11 @@ async fn words_in_a_topic_answer_what_waits_there_though_no_reply_names_a_card()
     let asked = stage.card("rm -r build").await;
     assert_eq!(asked.parent_id, asked.root_id, "as in every topic");
     assert!(stage.face(&asked.message_id).contains("也可在这里写字"));
-    write(&stage, Text::new("keep it").replying_to(&asked.message_id)).await;
+    write(
+        &stage,
+        ChatText::new("keep it").replying_to(&asked.message_id),
+    )
+    .await;
     stage.shows(&asked.message_id, "已拒绝").await;
 
     let published = stage.card("npm publish").await;
@@ -347,9 +359,9 @@ async fn words_in_a_topic_answer_what_waits_there_though_no_reply_names_a_card()
     write(&stage, in_thread("2 not today", &task)).await;
     stage.shows(&versioned.message_id, "已拒绝").await;
     // A client may leave the topic out and name only its root.
-    let rooted = Text {
+    let rooted = ChatText {
         parent_id: task.root_id.clone(),
-        ..Text::new("later")
+        ..ChatText::new("later")
     };
     write(&stage, rooted).await;
     stage.shows(&published.message_id, "已拒绝").await;
@@ -704,16 +716,20 @@ async fn two_sessions_in_two_threads_do_not_mix() {
 async fn a_message_counts_once_and_an_old_one_never() {
     let steps = [r#"> "content":"do it""#, "eof"];
     let mut stage = stage(&shop(&steps), |_| {}).await;
-    let old = Text {
+    let old = ChatText {
         age_ms: 6 * 60_000,
-        ..Text::new("/new do it")
+        ..ChatText::new("/new do it")
     };
     write(&stage, old).await;
     stage.told("没有执行，请重新发送").await;
 
     // Nobody is connected, so the push waits on the ladder.
     stage.stop().await;
-    let pushed = stage.sim.push_text(&Text::new("/new do it")).await.unwrap();
+    let pushed = stage
+        .sim
+        .push_text(&ChatText::new("/new do it"))
+        .await
+        .unwrap();
     assert_eq!(stage.sim.unacknowledged(), 1);
     stage.start().await;
     assert_eq!(within(stage.sim.advance_repush()).await.len(), 1);
@@ -749,9 +765,9 @@ async fn a_wrong_clock_here_makes_no_message_old_or_young() {
             stage: stage.await,
             used: HashSet::new(),
         };
-        let old = Text {
+        let old = ChatText {
             age_ms: 6 * 60_000,
-            ..Text::new("/projects")
+            ..ChatText::new("/projects")
         };
         write(&stage, old).await;
         stage.told("没有执行，请重新发送").await;
@@ -788,11 +804,11 @@ async fn nobody_but_the_owner_has_any_effect() {
     ];
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
     let mut stage = stage(&shop(&steps), |home| home.set("FEISHU_CHAT_ID", GROUP)).await;
-    let group = |text: &str| Text {
+    let group = |text: &str| ChatText {
         mention_bot: true,
-        ..Text::new(text).in_chat(GROUP)
+        ..ChatText::new(text).in_chat(GROUP)
     };
-    write(&stage, Text::new("/new do it").in_chat(GROUP)).await;
+    write(&stage, ChatText::new("/new do it").in_chat(GROUP)).await;
     write(&stage, group("/new do it")).await;
     let task = stage.card("任务").await;
     assert_eq!(task.chat_id, GROUP, "only the mention counted");
@@ -815,7 +831,7 @@ async fn nobody_but_the_owner_has_any_effect() {
         } else {
             "只有所有者"
         };
-        write(&stage, Text::new(said).by(STRANGER)).await;
+        write(&stage, ChatText::new(said).by(STRANGER)).await;
         stage.told(refusal).await;
         write(&stage, group(said).by(STRANGER)).await;
         stage.told(refusal).await;
@@ -857,9 +873,9 @@ async fn a_task_whose_file_cannot_be_had_starts_without_it_and_names_the_scope()
     let steps = ["> could not be fetched: image.png", "> \"content\"", "eof"];
     let mut stage = stage(&shop(&steps), |_| {}).await;
     let picture = base64::engine::general_purpose::STANDARD.encode("pixels");
-    let pasted = |text: &str| Text {
+    let pasted = |text: &str| ChatText {
         pictures: vec![picture.clone()],
-        ..Text::new(text)
+        ..ChatText::new(text)
     };
     write(&stage, pasted("/new look at this")).await;
     let task = stage.card("任务").await;
@@ -867,7 +883,7 @@ async fn a_task_whose_file_cannot_be_had_starts_without_it_and_names_the_scope()
     assert!(told.contains("/auth?q=im:message:readonly"), "{told}");
 
     may_read_files(&stage);
-    let again = Text {
+    let again = ChatText {
         thread_id: task.thread_id.clone(),
         ..pasted("and again")
     };
@@ -891,10 +907,10 @@ pub(crate) async fn a_file(on: impl AsyncFnOnce(Home) -> Stage, content: &[u8]) 
     let project = stage.home.path().join("projects/shop");
     let before = entries(&project);
     let encoded = base64::engine::general_purpose::STANDARD.encode(content);
-    let file = Text {
+    let file = ChatText {
         file: Some(encoded),
         file_name: Some("../../report.csv".to_owned()),
-        ..Text::default()
+        ..ChatText::default()
     };
     write(&stage, file).await;
     stage.told("已收到文件").await;
@@ -966,10 +982,10 @@ async fn a_sent_file_overwrites_and_deletes_nothing_a_repository_points_at() {
         })
         .await;
         may_read_files(&stage);
-        let file = Text {
+        let file = ChatText {
             file: Some(base64::engine::general_purpose::STANDARD.encode("figures")),
             file_name: Some("report.csv".to_owned()),
-            ..Text::default()
+            ..ChatText::default()
         };
         write(&stage, file).await;
         stage.told("已收到文件").await;
@@ -1021,7 +1037,7 @@ async fn the_buttons_of_a_menu_do_what_the_words_would() {
     let help = stage.card("nod 能做什么").await;
     let face = help.card.as_ref().unwrap().to_string();
     assert!(!face.contains("/join"), "it is in no team: {face}");
-    let press = |menu: &Message, label: &str| Press {
+    let press = |menu: &HeldMessage, label: &str| Press {
         message_id: menu.message_id.clone(),
         value: Some(button(menu.card.as_ref().unwrap(), label)),
         ..Press::default()

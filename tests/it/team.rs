@@ -14,7 +14,7 @@ mod shares;
 use std::time::Duration;
 
 use nod::for_tests::bus::nkey::{KeyPair, Kind};
-use nod::for_tests::simulator::{APP_SECRET, Clicked, GROUP, OWNER, Press, STRANGER, Text};
+use nod::for_tests::simulator::{APP_SECRET, ChatText, Clicked, GROUP, OWNER, Press, STRANGER};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::gateway::rig::{Cards, Hook, LIMIT, Machine};
@@ -263,7 +263,7 @@ async fn what_is_written_reaches_the_writers_own_machine_or_is_told_to_reach_non
     for machine in &machines {
         connected(machine).await;
     }
-    let text = Text::new("hello").by(STRANGER);
+    let text = ChatText::new("hello").by(STRANGER);
     team.feishu.push_text(&text).await.unwrap();
     let told = until("nobody is told", || async {
         let all = team.feishu.messages();
@@ -272,7 +272,10 @@ async fn what_is_written_reaches_the_writers_own_machine_or_is_told_to_reach_non
     });
     told.await;
     // One of them answers, and names what the gateway hears, too.
-    team.feishu.push_text(&Text::new("/help")).await.unwrap();
+    team.feishu
+        .push_text(&ChatText::new("/help"))
+        .await
+        .unwrap();
     let helped = until("the team's commands are named", || async {
         let all = team.feishu.messages();
         let named = |text: &str| {
@@ -282,7 +285,10 @@ async fn what_is_written_reaches_the_writers_own_machine_or_is_told_to_reach_non
         all.iter().any(|one| named(&one.content)).then_some(())
     });
     helped.await;
-    team.feishu.push_text(&Text::new("/lock")).await.unwrap();
+    team.feishu
+        .push_text(&ChatText::new("/lock"))
+        .await
+        .unwrap();
     for machine in &machines {
         let locked = until("each machine is locked", || async {
             let _hook = Hook::ask(machine, &format!("{:x}", rand::random::<u64>()), "ls").await;

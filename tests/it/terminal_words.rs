@@ -5,7 +5,7 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
-use nod::for_tests::simulator::{Message, STRANGER, Text};
+use nod::for_tests::simulator::{ChatText, HeldMessage, STRANGER};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -110,10 +110,10 @@ impl Agent {
     }
 }
 
-fn reply_to(card: &str, text: &str) -> Text {
-    Text {
+fn reply_to(card: &str, text: &str) -> ChatText {
+    ChatText {
         parent_id: Some(card.to_owned()),
-        ..Text::new(text)
+        ..ChatText::new(text)
     }
 }
 
@@ -122,7 +122,7 @@ async fn reply(stage: &Stage, card: &str, text: &str) {
     within(stage.sim.push_text(&text)).await.unwrap();
 }
 
-fn words(message: &Message) -> String {
+fn words(message: &HeldMessage) -> String {
     let content: Value = serde_json::from_str(&message.content).unwrap_or_default();
     content["text"].as_str().unwrap_or_default().to_owned()
 }
@@ -183,7 +183,7 @@ async fn what_became_of_the_words_is_said() {
     agent.says("busy");
     let card = agent.decided_card(&mut stage).await;
 
-    let stranger = Text {
+    let stranger = ChatText {
         user: STRANGER.to_owned(),
         ..reply_to(&card, "rm everything")
     };
@@ -204,14 +204,14 @@ async fn what_became_of_the_words_is_said() {
     assert_eq!(agent.hears().await, "refuse this");
     told(&mut stage, "没有接收").await;
 
-    within(stage.sim.push_text(&Text::new("/sessions")))
+    within(stage.sim.push_text(&ChatText::new("/sessions")))
         .await
         .unwrap();
     let menu = stage.sent().await.message_id;
     let listed = stage.face(&menu);
     assert!(listed.contains("T1 project · 执行中"), "{listed}");
     assert!(listed.contains("发给终端 T1 · project"), "{listed}");
-    within(stage.sim.push_text(&Text::new("／say 1 next")))
+    within(stage.sim.push_text(&ChatText::new("／say 1 next")))
         .await
         .unwrap();
     assert_eq!(agent.hears().await, "next");

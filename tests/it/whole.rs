@@ -2,7 +2,7 @@
 //! allowed; where that fails, it can be denied. And files are shown where they
 //! really are.
 
-use nod::for_tests::simulator::{APP_ID, Armed, Fault, Message, Press, Text};
+use nod::for_tests::simulator::{APP_ID, Armed, ChatText, Fault, HeldMessage, Press};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ const INVALID: &str = "无效的回调请求";
 const SEND: &str = "POST /open-apis/im/v1/messages";
 
 /// The messages up to the card that has buttons, and that card.
-async fn until_the_card(stage: &mut Stage) -> (Vec<Message>, Message) {
+async fn until_the_card(stage: &mut Stage) -> (Vec<HeldMessage>, HeldMessage) {
     let mut before = Vec::new();
     loop {
         let message = stage.sent().await;
@@ -32,7 +32,7 @@ async fn until_the_card(stage: &mut Stage) -> (Vec<Message>, Message) {
     }
 }
 
-fn seen(messages: &[Message]) -> String {
+fn seen(messages: &[HeldMessage]) -> String {
     let cards = messages.iter().filter_map(|message| message.card.as_ref());
     cards.map(face).collect()
 }
@@ -44,7 +44,7 @@ fn lines(count: usize) -> String {
     })
 }
 
-fn card(message: &Message) -> &Value {
+fn card(message: &HeldMessage) -> &Value {
     message.card.as_ref().expect("a card")
 }
 
@@ -109,10 +109,10 @@ async fn a_plan_of_fifty_kilobytes_is_read_before_it_is_approved() {
     assert!(before.is_empty());
     assert!(face(card(&last)).contains("全文无法送达"));
     assert!(!face(card(&last)).contains("批准计划"));
-    let reply = Text {
+    let reply = ChatText {
         text: "批准".to_owned(),
         parent_id: Some(last.message_id.clone()),
-        ..Text::default()
+        ..ChatText::default()
     };
     stage.sim.push_text(&reply).await.unwrap();
     let answer = stage.sent().await;

@@ -14,16 +14,16 @@ use tokio::process::Child;
 use tokio::task::JoinHandle;
 
 use super::process::terminate;
-use super::stage::Stage;
+use super::stage::DemoStage;
 
 /// One tool call the agent wants to make.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct DemoCall {
     pub(super) tool: &'static str,
     pub(super) input: Value,
 }
 
-impl Call {
+impl DemoCall {
     /// The call on one line, as a person would say it.
     pub(super) fn brief(&self) -> String {
         let text = |key: &str| self.input[key].as_str();
@@ -52,13 +52,13 @@ impl Call {
     }
 }
 
-pub(super) struct Agent {
+pub(super) struct DemoAgent {
     session: String,
     project: PathBuf,
 }
 
 /// A hook that waits for somebody's decision.
-pub(super) struct Asked {
+pub(super) struct WaitingHook {
     pid: Option<u32>,
     ended: JoinHandle<io::Result<Printed>>,
     /// What it got on stdin.
@@ -82,8 +82,8 @@ impl Printed {
     }
 }
 
-impl Agent {
-    pub(super) fn new(stage: &Stage) -> Self {
+impl DemoAgent {
+    pub(super) fn new(stage: &DemoStage) -> Self {
         let random = rand::random::<u128>();
         Self {
             session: format!("{:08x}-demo", random & 0xffff_ffff),
@@ -93,13 +93,13 @@ impl Agent {
 
     /// Sits down before the laptop of the scene; on another one it is another
     /// session.
-    pub(super) fn sit_down(&mut self, stage: &Stage) {
+    pub(super) fn sit_down(&mut self, stage: &DemoStage) {
         if self.project != stage.project() {
             *self = Self::new(stage);
         }
     }
 
-    fn event(&self, name: &str, call: &Call) -> Value {
+    fn event(&self, name: &str, call: &DemoCall) -> Value {
         json!({
             "session_id": self.session,
             "transcript_path": self.project.join("transcript.jsonl"),
@@ -112,7 +112,7 @@ impl Agent {
     }
 
     /// Starts the hook; a person decides.
-    pub(super) async fn ask(&self, stage: &Stage, call: &Call) -> io::Result<Asked> {
+    pub(super) async fn ask(&self, stage: &DemoStage, call: &DemoCall) -> io::Result<WaitingHook> {
         let mut stdin = self.event("PermissionRequest", call);
         if let Some(command) = call.input["command"].as_str() {
             stdin["permission_suggestions"] = json!([{
@@ -124,7 +124,7 @@ impl Agent {
         }
         let since = Instant::now();
         let child = self.hook(stage, &stdin).await?;
-        Ok(Asked {
+        Ok(WaitingHook {
             pid: child.id(),
             ended: tokio::spawn(printed(child, since)),
             stdin,
@@ -132,14 +132,14 @@ impl Agent {
     }
 
     /// The call was allowed in Claude Code's own dialog and has run.
-    pub(super) async fn ran(&self, stage: &Stage, call: &Call) -> io::Result<()> {
+    pub(super) async fn ran(&self, stage: &DemoStage, call: &DemoCall) -> io::Result<()> {
         let mut event = self.event("PostToolUse", call);
         event["tool_response"] = json!({"stdout": "", "stderr": ""});
         let mut child = self.hook(stage, &event).await?;
         child.wait().await.map(drop)
     }
 
-    async fn hook(&self, stage: &Stage, input: &Value) -> io::Result<Child> {
+    async fn hook(&self, stage: &DemoStage, input: &Value) -> io::Result<Child> {
         let mut child = stage
             .command("hook")
             .arg("--config")
@@ -171,7 +171,7 @@ impl Agent {
     }
 
     /// The rule in the project's settings that lets the call pass unasked.
-    pub(super) fn passes(&self, call: &Call) -> Option<String> {
+    pub(super) fn passes(&self, call: &DemoCall) -> Option<String> {
         let rule = call.rule()?;
         self.allowed().contains(&rule).then_some(rule)
     }
@@ -205,7 +205,7 @@ impl Agent {
     }
 }
 
-impl Asked {
+impl WaitingHook {
     /// Waits for the hook's end and takes what it printed. May be dropped and
     /// called again; the hook goes on meanwhile.
     pub(super) async fn end(&mut self) -> io::Result<Printed> {
@@ -243,7 +243,7 @@ mod tests {
                 "A? · B?",
             ),
         ] {
-            assert_eq!(Call { tool, input }.brief(), told);
+            assert_eq!(DemoCall { tool, input }.brief(), told);
         }
     }
 }

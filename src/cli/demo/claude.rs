@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::Broken;
-use super::stage::Stage;
+use super::stage::DemoStage;
 use crate::text::Text;
 
 pub(super) static HINT: Text = Text::new(
@@ -37,7 +37,7 @@ const EVENTS: [&str; 8] = [
 const HOOK_SECONDS: u32 = 360;
 
 /// Writes the settings and gives the command that uses them.
-pub(super) fn point_here(stage: &Stage, program: &Path) -> Result<String, Broken> {
+pub(super) fn point_here(stage: &DemoStage, program: &Path) -> Result<String, Broken> {
     let file = stage.beside("claude-settings.json");
     fs::write(
         &file,

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::agent::{Asked, Call, Printed};
+use super::agent::{DemoCall, Printed, WaitingHook};
 use super::laptop::Laptop;
-use super::scenes::{Opening, Prints, Scene};
+use super::scenes::{Prints, Scene, SceneOpening};
 use super::stage::Mishap;
-use crate::simulator::{Entry, Simulator};
+use crate::simulator::{HistoryEntry, Simulator};
 use crate::text::{Lang, Text};
 use crate::wording::LOCKED;
 
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// What a visitor asks for in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum VisitorWish {
     Next,
     /// The scene with this number.
     Play(usize),
@@ -32,7 +32,7 @@ pub(super) enum Wish {
     Speak(Lang),
 }
 
-impl Wish {
+impl VisitorWish {
     /// Whether it ends the scene that plays.
     pub(super) fn leaves(self) -> bool {
         matches!(self, Self::Next | Self::Play(_))
@@ -48,27 +48,27 @@ impl Wish {
 }
 
 /// The wish a note holds, if it holds one.
-pub(super) fn wish(entry: &Entry) -> Option<Wish> {
+pub(super) fn wish(entry: &HistoryEntry) -> Option<VisitorWish> {
     if entry.kind != "note" {
         return None;
     }
     let of = |key: &str| entry.detail.get(key);
     match of("ask")?.as_str()? {
-        "next" => Some(Wish::Next),
-        "kill" => Some(Wish::Kill),
-        "unlock" => Some(Wish::Unlock),
+        "next" => Some(VisitorWish::Next),
+        "kill" => Some(VisitorWish::Kill),
+        "unlock" => Some(VisitorWish::Unlock),
         "play" => {
             let number = of("scene")?.as_u64()?;
-            usize::try_from(number).ok().map(Wish::Play)
+            usize::try_from(number).ok().map(VisitorWish::Play)
         }
         "speak" => match of("lang")?.as_str()? {
-            "zh" => Some(Wish::Speak(Lang::Zh)),
-            "en" => Some(Wish::Speak(Lang::En)),
+            "zh" => Some(VisitorWish::Speak(Lang::Zh)),
+            "en" => Some(VisitorWish::Speak(Lang::En)),
             _ => None,
         },
         "terminal" => match of("answer")?.as_str()? {
-            "yes" => Some(Wish::TerminalYes),
-            "esc" => Some(Wish::TerminalEsc),
+            "yes" => Some(VisitorWish::TerminalYes),
+            "esc" => Some(VisitorWish::TerminalEsc),
             _ => None,
         },
         _ => None,
@@ -77,12 +77,12 @@ pub(super) fn wish(entry: &Entry) -> Option<Wish> {
 
 /// Reads the history from where it stopped.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct HistoryReader {
     seen: u64,
 }
 
-impl Reader {
-    pub(super) fn read(&mut self, simulator: &Simulator) -> Vec<Entry> {
+impl HistoryReader {
+    pub(super) fn read(&mut self, simulator: &Simulator) -> Vec<HistoryEntry> {
         let entries = simulator.history(self.seen);
         if let Some(last) = entries.last() {
             self.seen = last.seq;
@@ -91,7 +91,7 @@ impl Reader {
     }
 
     /// As [`Self::read`], once there is something.
-    pub(super) async fn wait(&mut self, simulator: &Simulator) -> Vec<Entry> {
+    pub(super) async fn wait(&mut self, simulator: &Simulator) -> Vec<HistoryEntry> {
         let seen = self.seen;
         let ready = |simulator: &Simulator| {
             Some(simulator.history(seen)).filter(|entries| !entries.is_empty())
@@ -116,8 +116,8 @@ pub(super) fn programme(scenes: &[Scene], is_team: bool) -> Value {
 /// `laptop` is the one whose scene it is.
 pub(super) fn scene(number: usize, scene: &Scene, laptop: &Laptop, chat: &str) -> Value {
     let write = match &scene.opening {
-        Opening::Call(_) => None,
-        Opening::Words(words) => Some(both(words)),
+        SceneOpening::Call(_) => None,
+        SceneOpening::Words(words) => Some(both(words)),
     };
     json!({
         "note": "scene",
@@ -135,13 +135,13 @@ pub(super) fn scene(number: usize, scene: &Scene, laptop: &Laptop, chat: &str) -
             Mishap::Gateway => "gateway",
             Mishap::Sleep => "sleep",
         },
-        "dialog": scene.call().is_some_and(Call::has_dialog),
+        "dialog": scene.call().is_some_and(DemoCall::has_dialog),
         "run": scene.run,
     })
 }
 
 /// `within` is how long the daemon lets the request wait.
-pub(super) fn hook_in(number: usize, asked: &Asked, within: Duration) -> Value {
+pub(super) fn hook_in(number: usize, asked: &WaitingHook, within: Duration) -> Value {
     let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
     json!({"note": "hook_in", "scene": number, "stdin": asked.stdin, "within_ms": within})
 }
@@ -167,7 +167,7 @@ pub(super) fn scene_end(number: usize, ending: Option<&Text>) -> Value {
 }
 
 /// Whether a message says that nod is locked.
-pub(super) fn says_locked(entry: &Entry) -> bool {
+pub(super) fn says_locked(entry: &HistoryEntry) -> bool {
     let content = entry.detail.get("content").and_then(Value::as_str);
     let said = |content: &str| {
         let content: Value = serde_json::from_str(content).unwrap_or_default();
@@ -222,8 +222,8 @@ pub(super) fn fits(prints: &Prints, printed: &Printed) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn note(detail: &Value) -> Entry {
-        Entry {
+    fn note(detail: &Value) -> HistoryEntry {
+        HistoryEntry {
             seq: 1,
             at: 0,
             kind: "note",
@@ -235,21 +235,24 @@ mod tests {
     #[test]
     fn only_whole_wishes_count() {
         for (detail, expected) in [
-            (json!({"ask": "next"}), Some(Wish::Next)),
-            (json!({"ask": "kill"}), Some(Wish::Kill)),
-            (json!({"ask": "unlock"}), Some(Wish::Unlock)),
-            (json!({"ask": "play", "scene": 3}), Some(Wish::Play(3))),
+            (json!({"ask": "next"}), Some(VisitorWish::Next)),
+            (json!({"ask": "kill"}), Some(VisitorWish::Kill)),
+            (json!({"ask": "unlock"}), Some(VisitorWish::Unlock)),
+            (
+                json!({"ask": "play", "scene": 3}),
+                Some(VisitorWish::Play(3)),
+            ),
             (
                 json!({"ask": "terminal", "answer": "yes"}),
-                Some(Wish::TerminalYes),
+                Some(VisitorWish::TerminalYes),
             ),
             (
                 json!({"ask": "terminal", "answer": "esc"}),
-                Some(Wish::TerminalEsc),
+                Some(VisitorWish::TerminalEsc),
             ),
             (
                 json!({"ask": "speak", "lang": "en"}),
-                Some(Wish::Speak(Lang::En)),
+                Some(VisitorWish::Speak(Lang::En)),
             ),
             (json!({"ask": "speak", "lang": "fr"}), None),
             (json!({"ask": "play", "scene": -1}), None),

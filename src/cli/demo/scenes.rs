@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::agent::Call;
+use super::agent::DemoCall;
 use super::stage::{DESK, LOFT, Mishap, Staging, TRAVEL};
 use crate::cards::Action;
 use crate::simulator::{OWNER, STRANGER};
@@ -18,12 +18,12 @@ use crate::text::{Lang, Text};
 use crate::wording::Toast;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Person {
+pub(super) enum Actor {
     Owner,
     Stranger,
 }
 
-impl Person {
+impl Actor {
     /// Their id in the local Feishu.
     pub(super) fn id(self) -> &'static str {
         match self {
@@ -35,9 +35,9 @@ impl Person {
 
 /// One thing that happens in a scene, or has to be true in it.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum SceneStep {
     /// Somebody taps a button and sees a toast.
-    Tap(Person, Action, Toast),
+    Tap(Actor, Action, Toast),
     /// The owner types a reason into the card and denies.
     DenyWith(Text),
     /// The owner answers the card's message with a text.
@@ -65,7 +65,7 @@ pub(super) enum Step {
     /// nod says this in the chat.
     Says(&'static Text),
     /// The same tap once more, until the laptop is back to hear it.
-    TapAgain(Person, Action, Toast),
+    TapAgain(Actor, Action, Toast),
     /// Each gateway has brought a tap by now.
     ByBothGateways,
     /// Nobody does anything.
@@ -105,28 +105,28 @@ pub(super) struct Scene {
     pub(super) story: Text,
     /// What a visitor may do about it.
     pub(super) hint: Text,
-    pub(super) opening: Opening,
+    pub(super) opening: SceneOpening,
     pub(super) staging: Staging,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<SceneStep>,
     /// What the terminal shows once the call runs.
     pub(super) run: &'static str,
 }
 
 /// How a scene begins.
 #[derive(Debug, Clone)]
-pub(super) enum Opening {
+pub(super) enum SceneOpening {
     /// The agent wants to make this call, and its hook asks.
-    Call(Call),
+    Call(DemoCall),
     /// The owner writes this in the chat, and a session begins.
     Words(Text),
 }
 
 impl Scene {
     /// The call whose hook asks, in a scene that has one.
-    pub(super) fn call(&self) -> Option<&Call> {
+    pub(super) fn call(&self) -> Option<&DemoCall> {
         match &self.opening {
-            Opening::Call(call) => Some(call),
-            Opening::Words(_) => None,
+            SceneOpening::Call(call) => Some(call),
+            SceneOpening::Words(_) => None,
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::Broken;
 use super::laptop::{Laptop, Standing};
 use super::process::{DOWN_WITHIN, UP_WITHIN};
-use super::team::Team;
+use super::team::DemoTeam;
 use crate::simulator::{APP_ID, App, OWNER, Options, STRANGER, Simulator};
 use crate::text::Lang;
 
@@ -75,7 +75,7 @@ impl Staging {
     }
 }
 
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     pub(super) simulator: Simulator,
     /// The language of the next cards.
     pub(super) lang: Lang,
@@ -85,12 +85,12 @@ pub(super) struct Stage {
     /// another user could speak to the local Feishu as the app.
     secret: String,
     laptops: Vec<Laptop>,
-    pub(super) team: Option<Team>,
+    pub(super) team: Option<DemoTeam>,
     playing: Staging,
     dir: TempDir,
 }
 
-impl Stage {
+impl DemoStage {
     /// One laptop that knows the app.
     pub(super) async fn set(lang: Lang) -> Result<Self, Broken> {
         let mut stage = Self::empty(lang, false).await?;
@@ -102,7 +102,7 @@ impl Stage {
     /// A team, on the NATS server at `program` if there is one.
     pub(super) async fn set_team(lang: Lang, program: Option<PathBuf>) -> Result<Self, Broken> {
         let mut stage = Self::empty(lang, true).await?;
-        let team = Team::set(&stage.nod, &stage.beside("team"), &stage.secret, program).await?;
+        let team = DemoTeam::set(&stage.nod, &stage.beside("team"), &stage.secret, program).await?;
         for (name, owner) in LAPTOPS {
             let laptop = Laptop::set(&stage.nod, stage.beside(name), Some(name), owner)?;
             team.admit(&laptop).await?;
@@ -299,7 +299,7 @@ impl Stage {
 
     /// The last lines that the processes of this scene wrote.
     pub(super) fn log_tail(&self) -> String {
-        let team = self.team.as_ref().map(Team::log_tail);
+        let team = self.team.as_ref().map(DemoTeam::log_tail);
         self.laptop().log_tail() + &team.unwrap_or_default()
     }
 

@@ -75,35 +75,35 @@ pub(in crate::cli) fn run() {
 
 /// What nod writes, as far as it concerns a stand-in.
 #[derive(Debug, PartialEq)]
-enum Heard {
-    Text(Spoken),
+enum StandInInput {
+    Text(SpokenText),
     Answer { request: String, answer: Value },
     Interrupt { request: String },
     Mode { request: String, mode: String },
 }
 
 #[derive(Debug, PartialEq)]
-struct Spoken {
+struct SpokenText {
     uuid: String,
     text: String,
 }
 
-fn hear(line: &str) -> Option<Heard> {
+fn hear(line: &str) -> Option<StandInInput> {
     let line: Value = serde_json::from_str(line).ok()?;
     let own = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let request = own(&line["request_id"]);
     match line["type"].as_str()? {
-        "user" => Some(Heard::Text(Spoken {
+        "user" => Some(StandInInput::Text(SpokenText {
             uuid: own(&line["uuid"]),
             text: own(&line["message"]["content"]),
         })),
-        "control_response" => Some(Heard::Answer {
+        "control_response" => Some(StandInInput::Answer {
             request: own(&line["response"]["request_id"]),
             answer: line["response"]["response"].clone(),
         }),
         "control_request" => match line["request"]["subtype"].as_str()? {
-            "interrupt" => Some(Heard::Interrupt { request }),
-            "set_permission_mode" => Some(Heard::Mode {
+            "interrupt" => Some(StandInInput::Interrupt { request }),
+            "set_permission_mode" => Some(StandInInput::Mode {
                 request,
                 mode: own(&line["request"]["mode"]),
             }),
@@ -122,10 +122,10 @@ enum Halt {
 }
 
 struct StandIn<S> {
-    heard: Receiver<Heard>,
+    heard: Receiver<StandInInput>,
     say: S,
     pace: Duration,
-    texts: VecDeque<Spoken>,
+    texts: VecDeque<SpokenText>,
     mode: String,
     /// Tool calls and questions so far, for their ids.
     calls: u32,
@@ -133,7 +133,7 @@ struct StandIn<S> {
 }
 
 impl<S: FnMut(Value)> StandIn<S> {
-    fn new(heard: Receiver<Heard>, say: S, pace: Duration) -> Self {
+    fn new(heard: Receiver<StandInInput>, say: S, pace: Duration) -> Self {
         Self {
             heard,
             say,
@@ -159,7 +159,7 @@ impl<S: FnMut(Value)> StandIn<S> {
         }
     }
 
-    fn next_text(&mut self) -> Result<Spoken, Halt> {
+    fn next_text(&mut self) -> Result<SpokenText, Halt> {
         loop {
             if let Some(spoken) = self.texts.pop_front() {
                 return Ok(spoken);
@@ -172,7 +172,7 @@ impl<S: FnMut(Value)> StandIn<S> {
         }
     }
 
-    fn turn(&mut self, spoken: &Spoken) -> Result<(), Halt> {
+    fn turn(&mut self, spoken: &SpokenText) -> Result<(), Halt> {
         self.turns += 1;
         let mode = self.mode.clone();
         self.reached(&spoken.uuid, "started");
@@ -331,20 +331,20 @@ impl<S: FnMut(Value)> StandIn<S> {
             None => self.heard.recv().map_err(|_| Halt::Alone)?,
         };
         match heard {
-            Heard::Answer { request, answer } => return Ok(Some((request, answer))),
-            Heard::Interrupt { request } => {
+            StandInInput::Answer { request, answer } => return Ok(Some((request, answer))),
+            StandInInput::Interrupt { request } => {
                 self.reply(&request, &json!({"still_queued": []}));
                 return Err(Halt::Interrupted);
             }
-            Heard::Mode { request, mode } => {
+            StandInInput::Mode { request, mode } => {
                 self.reply(&request, &json!({"mode": mode}));
                 self.mode = mode;
             }
-            Heard::Text(spoken) if self.texts.len() < MAX_WAITING => {
+            StandInInput::Text(spoken) if self.texts.len() < MAX_WAITING => {
                 self.reached(&spoken.uuid, "queued");
                 self.texts.push_back(spoken);
             }
-            Heard::Text(spoken) => self.reached(&spoken.uuid, "cancelled"),
+            StandInInput::Text(spoken) => self.reached(&spoken.uuid, "cancelled"),
         }
         Ok(None)
     }

@@ -21,11 +21,11 @@ use crate::simulator::bus::Bus;
 use crate::simulator::{APP_ID, GROUP, Simulator};
 use crate::text::Lang;
 
-pub(super) struct Team {
+pub(super) struct DemoTeam {
     nod: PathBuf,
     dir: PathBuf,
     broker: Broker,
-    gateways: Vec<Gateway>,
+    gateways: Vec<DemoGateway>,
 }
 
 /// The server that everybody meets at.
@@ -34,13 +34,13 @@ enum Broker {
     Server { child: Child, program: PathBuf },
 }
 
-struct Gateway {
+struct DemoGateway {
     name: &'static str,
     child: Option<Child>,
     lang: Lang,
 }
 
-impl Team {
+impl DemoTeam {
     /// Makes keys and configuration, and starts the bus: the NATS server at
     /// `program`, or nod's own where that is not there or does not start.
     pub(super) async fn set(
@@ -67,7 +67,7 @@ impl Team {
                 _bus: own_bus(&made, at).await?,
             },
         };
-        let gateway = |name| Gateway {
+        let gateway = |name| DemoGateway {
             name,
             child: None,
             lang: Lang::Zh,
@@ -107,11 +107,11 @@ impl Team {
         command
     }
 
-    fn state(&self, gateway: &Gateway) -> PathBuf {
+    fn state(&self, gateway: &DemoGateway) -> PathBuf {
         self.dir.join(format!("state-{}", gateway.name))
     }
 
-    fn log(&self, gateway: &Gateway) -> PathBuf {
+    fn log(&self, gateway: &DemoGateway) -> PathBuf {
         self.dir.join(format!("gateway-{}.log", gateway.name))
     }
 

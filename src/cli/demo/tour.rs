@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Call, Printed};
-use super::guide::{self, Reader, Wish, wish};
-use super::scenes::{self, Opening, Scene};
-use super::stage::Stage;
+use super::agent::{DemoAgent, DemoCall, Printed};
+use super::guide::{self, HistoryReader, VisitorWish, wish};
+use super::scenes::{self, Scene, SceneOpening};
+use super::stage::DemoStage;
 use super::transcript::Transcript;
 use super::{Broken, output};
-use crate::simulator::{Entry, GROUP, Text as Chat};
+use crate::simulator::{ChatText, GROUP, HistoryEntry};
 use crate::text::Text;
-use act::Act;
+use act::PlayedScene;
 
 /// Nothing in a scene takes this long on a machine that works.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -28,20 +28,20 @@ const WATCHED: Duration = Duration::from_secs(10);
 const MAX_WISHES: usize = 16;
 
 pub(super) struct Tour<'a> {
-    stage: &'a mut Stage,
-    agent: Agent,
+    stage: &'a mut DemoStage,
+    agent: DemoAgent,
     transcript: Transcript,
-    reader: Reader,
+    reader: HistoryReader,
     /// What the visitor asked for and nobody has looked at yet.
-    wishes: Vec<Wish>,
+    wishes: Vec<VisitorWish>,
 }
 
 impl<'a> Tour<'a> {
-    pub(super) fn new(stage: &'a mut Stage) -> Self {
+    pub(super) fn new(stage: &'a mut DemoStage) -> Self {
         Self {
-            agent: Agent::new(stage),
+            agent: DemoAgent::new(stage),
             transcript: Transcript::new(stage.lang),
-            reader: Reader::default(),
+            reader: HistoryReader::default(),
             wishes: Vec::new(),
             stage,
         }
@@ -53,8 +53,8 @@ impl<'a> Tour<'a> {
         let scenes = self.scenes(SHORT);
         for (number, scene) in (1..).zip(&scenes) {
             let known = self.set(number, scene).await?;
-            if let Opening::Words(words) = &scene.opening {
-                let words = Chat::new(words.get(self.stage.lang));
+            if let SceneOpening::Words(words) = &scene.opening {
+                let words = ChatText::new(words.get(self.stage.lang));
                 let pushed = self.stage.simulator.push_text(&words).await;
                 pushed.map_err(|why| self.broken(number, why.to_string()))?;
             }
@@ -92,7 +92,7 @@ impl<'a> Tour<'a> {
                 continue;
             };
             number = match self.host(number, scene).await? {
-                Wish::Play(wanted) if (1..=scenes.len()).contains(&wanted) => wanted,
+                VisitorWish::Play(wanted) if (1..=scenes.len()).contains(&wanted) => wanted,
                 _ => number + 1,
             };
         }
@@ -110,15 +110,15 @@ impl<'a> Tour<'a> {
     async fn chosen(&mut self, scenes: usize) -> Result<usize, Broken> {
         loop {
             match self.leaving().await? {
-                Wish::Play(number) if (1..=scenes).contains(&number) => return Ok(number),
-                Wish::Next => return Ok(1),
+                VisitorWish::Play(number) if (1..=scenes).contains(&number) => return Ok(number),
+                VisitorWish::Next => return Ok(1),
                 _ => {}
             }
         }
     }
 
     /// Waits until the visitor wants to see something else.
-    async fn leaving(&mut self) -> Result<Wish, Broken> {
+    async fn leaving(&mut self) -> Result<VisitorWish, Broken> {
         loop {
             for wanted in std::mem::take(&mut self.wishes) {
                 if wanted.leaves() {
@@ -131,12 +131,15 @@ impl<'a> Tour<'a> {
     }
 
     /// Does what can be wished for at any time.
-    async fn attend(&mut self, wanted: Wish) -> Result<(), Broken> {
+    async fn attend(&mut self, wanted: VisitorWish) -> Result<(), Broken> {
         match wanted {
-            Wish::Kill => self.befall().await?,
-            Wish::Unlock => self.stage.unlock().await,
-            Wish::Next | Wish::Play(_) | Wish::TerminalYes | Wish::TerminalEsc | Wish::Speak(_) => {
-            }
+            VisitorWish::Kill => self.befall().await?,
+            VisitorWish::Unlock => self.stage.unlock().await,
+            VisitorWish::Next
+            | VisitorWish::Play(_)
+            | VisitorWish::TerminalYes
+            | VisitorWish::TerminalEsc
+            | VisitorWish::Speak(_) => {}
         }
         Ok(())
     }
@@ -149,15 +152,15 @@ impl<'a> Tour<'a> {
     }
 
     /// Plays one scene with the visitor deciding; what they want next.
-    async fn host(&mut self, number: usize, scene: &Scene) -> Result<Wish, Broken> {
+    async fn host(&mut self, number: usize, scene: &Scene) -> Result<VisitorWish, Broken> {
         let known = self.set(number, scene).await?;
         let ended = match &scene.opening {
-            Opening::Call(call) => self.host_call(number, scene, call, known).await?,
-            Opening::Words(_) => self.host_session(number, scene, known).await?,
+            SceneOpening::Call(call) => self.host_call(number, scene, call, known).await?,
+            SceneOpening::Words(_) => self.host_session(number, scene, known).await?,
         };
         let ending = match ended {
-            Ended::Over(ending) => ending,
-            Ended::Left(wanted) => return Ok(wanted),
+            SceneEnd::Over(ending) => ending,
+            SceneEnd::Left(wanted) => return Ok(wanted),
         };
         self.stage.simulator.note(guide::scene_end(number, ending));
         self.transcript.go_on();
@@ -168,26 +171,27 @@ impl<'a> Tour<'a> {
         &mut self,
         number: usize,
         scene: &Scene,
-        call: &Call,
+        call: &DemoCall,
         known: usize,
-    ) -> Result<Ended, Broken> {
+    ) -> Result<SceneEnd, Broken> {
         let mut act = self.begin(number, scene, known).await?;
         let Some(asked) = act.asked.as_mut() else {
-            return Ok(Ended::Over(None));
+            return Ok(SceneEnd::Over(None));
         };
         self.transcript.hint(&scene.hint);
         let printed = loop {
             for wanted in std::mem::take(&mut self.wishes) {
                 match wanted {
                     // Nobody sits before a closed lid.
-                    Wish::TerminalYes | Wish::TerminalEsc if self.stage.laptop().is_asleep() => {}
-                    Wish::TerminalYes => self.agent.ran(self.stage, call).await?,
-                    Wish::TerminalEsc => asked.give_up(),
-                    Wish::Kill | Wish::Unlock => self.attend(wanted).await?,
-                    Wish::Next | Wish::Play(_) | Wish::Speak(_) => {
+                    VisitorWish::TerminalYes | VisitorWish::TerminalEsc
+                        if self.stage.laptop().is_asleep() => {}
+                    VisitorWish::TerminalYes => self.agent.ran(self.stage, call).await?,
+                    VisitorWish::TerminalEsc => asked.give_up(),
+                    VisitorWish::Kill | VisitorWish::Unlock => self.attend(wanted).await?,
+                    VisitorWish::Next | VisitorWish::Play(_) | VisitorWish::Speak(_) => {
                         asked.give_up();
                         asked.end().await?;
-                        return Ok(Ended::Left(wanted.or_again(number)));
+                        return Ok(SceneEnd::Left(wanted.or_again(number)));
                     }
                 }
             }
@@ -201,7 +205,7 @@ impl<'a> Tour<'a> {
         if let Some(rule) = self.agent.passes(call) {
             self.passed(number, &rule);
         }
-        Ok(Ended::Over(None))
+        Ok(SceneEnd::Over(None))
     }
 
     /// The visitor writes, and a session runs until its card says it is over.
@@ -210,16 +214,16 @@ impl<'a> Tour<'a> {
         number: usize,
         scene: &Scene,
         known: usize,
-    ) -> Result<Ended, Broken> {
+    ) -> Result<SceneEnd, Broken> {
         self.transcript.hint(&scene.hint);
         loop {
             if let Some(ending) = act::task_ending(&self.stage.simulator, known) {
-                return Ok(Ended::Over(Some(ending)));
+                return Ok(SceneEnd::Over(Some(ending)));
             }
             for wanted in std::mem::take(&mut self.wishes) {
-                if wanted.leaves() || matches!(wanted, Wish::Speak(_)) {
+                if wanted.leaves() || matches!(wanted, VisitorWish::Speak(_)) {
                     self.stop_tasks(known).await;
-                    return Ok(Ended::Left(wanted.or_again(number)));
+                    return Ok(SceneEnd::Left(wanted.or_again(number)));
                 }
                 self.attend(wanted).await?;
             }
@@ -246,7 +250,7 @@ impl<'a> Tour<'a> {
         number: usize,
         scene: &'s Scene,
         known: usize,
-    ) -> Result<Act<'s>, Broken> {
+    ) -> Result<PlayedScene<'s>, Broken> {
         let asked = match scene.call() {
             Some(call) => {
                 let asked = self.agent.ask(self.stage, call).await?;
@@ -256,7 +260,7 @@ impl<'a> Tour<'a> {
             }
             None => None,
         };
-        let mut act = Act::new(number, scene, asked, known);
+        let mut act = PlayedScene::new(number, scene, asked, known);
         let shown = act.next_card(&self.stage.simulator).await;
         self.tell();
         shown.map_err(|what| self.broken(number, what))?;
@@ -288,13 +292,13 @@ impl<'a> Tour<'a> {
 
     /// Tells what happened, takes up a change of language, and keeps what
     /// else the visitor wants until somebody looks.
-    fn hear(&mut self, entries: &[Entry]) {
+    fn hear(&mut self, entries: &[HistoryEntry]) {
         self.transcript.tell(entries);
         if entries.iter().any(guide::says_locked) {
             self.stage.simulator.note(json!({"note": "locked"}));
         }
         for wanted in entries.iter().filter_map(wish) {
-            if let Wish::Speak(lang) = wanted {
+            if let VisitorWish::Speak(lang) = wanted {
                 if lang == self.stage.lang {
                     continue;
                 }
@@ -317,11 +321,11 @@ impl<'a> Tour<'a> {
 }
 
 /// How a hosted scene came to its end.
-enum Ended {
+enum SceneEnd {
     /// It was played out; what a task's card says of its end.
     Over(Option<&'static Text>),
     /// The visitor wants something else.
-    Left(Wish),
+    Left(VisitorWish),
 }
 
 /// What a card says of its state; a title of its own where it has none.

@@ -14,7 +14,7 @@ use super::agent::Printed;
 use super::output;
 use super::scenes::Scene;
 use super::tour::headline;
-use crate::simulator::{Entry, OWNER};
+use crate::simulator::{HistoryEntry, OWNER};
 use crate::text::{Lang, Text};
 
 /// Columns the labels take.
@@ -97,12 +97,12 @@ pub(super) struct Transcript {
     /// The text of each option seen, by its field's name and its value.
     options: HashMap<(String, String), String>,
     /// What was told last of each card.
-    told: HashMap<(String, Part), String>,
+    told: HashMap<(String, ToldPart), String>,
 }
 
 /// What is told of a card each time it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Part {
+enum ToldPart {
     Title,
     Step,
 }
@@ -209,7 +209,7 @@ impl Transcript {
     }
 
     /// Tells what the local Feishu recorded.
-    pub(super) fn tell(&mut self, entries: &[Entry]) {
+    pub(super) fn tell(&mut self, entries: &[HistoryEntry]) {
         for entry in entries {
             let detail = &entry.detail;
             match entry.kind {
@@ -276,18 +276,18 @@ impl Transcript {
             say("", &shown.join(" "));
         }
         let id = text(detail, "message_id");
-        self.is_news(&id, Part::Title, headline(card));
+        self.is_news(&id, ToldPart::Title, headline(card));
     }
 
     fn card(&mut self, detail: &Map<String, Value>) {
         let card = &detail["card"];
         self.learn(card);
         let (id, title) = (text(detail, "message_id"), headline(card));
-        if self.is_news(&id, Part::Title, title) {
+        if self.is_news(&id, ToldPart::Title, title) {
             say(self.word(&CARD_ENDS), title);
         }
         if let Some(step) = look::step(card)
-            && self.is_news(&id, Part::Step, &step)
+            && self.is_news(&id, ToldPart::Step, &step)
         {
             say(self.word(&PROGRESS), &step);
         }
@@ -306,7 +306,7 @@ impl Transcript {
     }
 
     /// Whether this part of the card reads differently from when it was told.
-    fn is_news(&mut self, card: &str, part: Part, now: &str) -> bool {
+    fn is_news(&mut self, card: &str, part: ToldPart, now: &str) -> bool {
         if self.told.len() >= MAX_KEPT {
             self.told.clear();
         }

@@ -6,7 +6,7 @@ use super::finding::{Finding, ok, problem, warning};
 use crate::bus::conf::has_holes;
 
 /// What is known of a machine that has a pass.
-pub(super) struct Member {
+pub(super) struct MemberReport {
     pub(super) owner: String,
     pub(super) url: String,
     /// Seconds until the pass is over.
@@ -19,7 +19,7 @@ const DAY: i64 = 24 * 3_600;
 /// A pass that gateways did not renew by now may not be renewed.
 const WORRY: i64 = 7 * DAY;
 
-pub(super) fn check(member: &Member) -> Vec<Finding> {
+pub(super) fn check(member: &MemberReport) -> Vec<Finding> {
     let mut findings = vec![pass(member)];
     findings.push(ok(
         "app_secret",
@@ -34,7 +34,7 @@ pub(super) fn check(member: &Member) -> Vec<Finding> {
     findings
 }
 
-fn pass(member: &Member) -> Finding {
+fn pass(member: &MemberReport) -> Finding {
     let (owner, days) = (&member.owner, member.left / DAY);
     if member.left <= 0 {
         return problem(
@@ -62,7 +62,7 @@ fn pass(member: &Member) -> Finding {
     }
 }
 
-fn bus(member: &Member, report: &Value) -> Finding {
+fn bus(member: &MemberReport, report: &Value) -> Finding {
     let url = &member.url;
     let connection = &report["connection"];
     if connection["state"] == "connected" {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_pass_that_is_over_and_a_bus_that_is_gone_are_problems() {
-        let member = |left, state: &str| Member {
+        let member = |left, state: &str| MemberReport {
             owner: "ou_a".to_owned(),
             url: "wss://bus.example".to_owned(),
             left,
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_pass_that_the_bus_refuses_is_not_praised() {
-        let found = pass(&Member {
+        let found = pass(&MemberReport {
             owner: "ou_a".to_owned(),
             url: "wss://bus.example".to_owned(),
             left: 20 * DAY,

@@ -12,7 +12,7 @@ use super::super::setup::{self, TapError};
 use super::super::wording::Words;
 use super::finding::{Finding, Level, Took, ok, problem};
 use super::gather::Gathered;
-use super::machine::Socket;
+use super::machine::SocketState;
 use crate::approvals::request::Digest;
 use crate::hook::client::{self, Patience, Unanswered};
 use crate::hook::wire::Order;
@@ -27,7 +27,7 @@ const CHECK: &str = "click";
 const NOTED_WITHIN: Duration = Duration::from_secs(2);
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
 
-enum Tap {
+enum ProbeTap {
     Came(Took),
     /// Nobody tapped, or the tap did not get here.
     Silence,
@@ -44,19 +44,19 @@ pub(super) async fn prove(
     sent: impl FnOnce(),
 ) -> Finding {
     let tap = match (&gathered.machine.socket, &gathered.socket) {
-        (Socket::Answers(_), Some(socket)) => {
+        (SocketState::Answers(_), Some(socket)) => {
             sent();
             let (socket, here) = (socket.clone(), gathered.here.clone());
             let asked =
                 tokio::task::spawn_blocking(move || by_daemon(&socket, &here, words, limit));
-            asked.await.unwrap_or(Tap::Silence)
+            asked.await.unwrap_or(ProbeTap::Silence)
         }
         _ => alone(gathered, words, limit, sent).await,
     };
     match tap {
-        Tap::Came(took) => came(took),
-        Tap::Silence => silence(findings),
-        Tap::Failed(why) => problem(
+        ProbeTap::Came(took) => came(took),
+        ProbeTap::Silence => silence(findings),
+        ProbeTap::Failed(why) => problem(
             CHECK,
             format!("没能发出测试卡片：{}", why.zh),
             format!("no test card could be sent: {}", why.en),
@@ -64,7 +64,7 @@ pub(super) async fn prove(
     }
 }
 
-fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Tap {
+fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> ProbeTap {
     let question = Question {
         header: None,
         text: words.doctor_question().to_owned(),
@@ -99,16 +99,16 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Tap {
             error: ErrorWord::ServerTimeout,
             ..
         })
-        | Err(Unanswered::OutOfTime) => Tap::Silence,
+        | Err(Unanswered::OutOfTime) => ProbeTap::Silence,
         Ok(Decision::Terminal {
             error,
             message,
             why,
         }) => {
             let said = |lang| Words(lang).terminal(error, &message, why.as_deref());
-            Tap::Failed(Text::made(said(Lang::Zh), said(Lang::En)))
+            ProbeTap::Failed(Text::made(said(Lang::Zh), said(Lang::En)))
         }
-        Err(why) => Tap::Failed(Text::made(
+        Err(why) => ProbeTap::Failed(Text::made(
             Words(Lang::Zh).unanswered(&why),
             Words(Lang::En).unanswered(&why),
         )),
@@ -121,7 +121,7 @@ fn taps(socket: &Path) -> Option<Value> {
     Some(report["latency"].clone())
 }
 
-fn measured(socket: &Path, before: Option<&Value>) -> Tap {
+fn measured(socket: &Path, before: Option<&Value>) -> ProbeTap {
     let count = |of: &Value, kind: &str| of[kind]["count"].as_u64();
     let until = Instant::now() + NOTED_WITHIN;
     let mut took = Took {
@@ -142,27 +142,32 @@ fn measured(socket: &Path, before: Option<&Value>) -> Tap {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    Tap::Came(took)
+    ProbeTap::Came(took)
 }
 
-async fn alone(gathered: &Gathered, words: Words, limit: Duration, sent: impl FnOnce()) -> Tap {
+async fn alone(
+    gathered: &Gathered,
+    words: Words,
+    limit: Duration,
+    sent: impl FnOnce(),
+) -> ProbeTap {
     let app = gathered.config.as_ref().and_then(|config| {
         let (_, owner) = (config.app().ok()?, config.owner.as_ref()?);
         Some((config, owner))
     });
     let Some((config, owner)) = app else {
-        return Tap::Failed(Text::new(
+        return ProbeTap::Failed(Text::new(
             "没有应用凭证或所有者，请先运行 `nod setup`",
             "there are no credentials or there is no owner; run `nod setup` first",
         ));
     };
     match setup::prove_tap(config, owner, words, limit, sent).await {
-        Ok(took) => Tap::Came(Took {
+        Ok(took) => ProbeTap::Came(Took {
             reply_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             hook_us: None,
         }),
-        Err(TapError::Silence) => Tap::Silence,
-        Err(error) => Tap::Failed(error.text()),
+        Err(TapError::Silence) => ProbeTap::Silence,
+        Err(error) => ProbeTap::Failed(error.text()),
     }
 }
 

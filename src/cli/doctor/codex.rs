@@ -11,13 +11,13 @@ const HAS_A_DAEMON: [u32; 3] = [0, 166, 0];
 
 pub(super) struct Codex {
     pub(super) program: Program,
-    pub(super) homes: Vec<Home>,
+    pub(super) homes: Vec<CodexHome>,
     /// Processes of this user's that were started with `--no-daemon`.
     pub(super) without_daemon: Vec<u32>,
 }
 
 /// One home that is followed by the settings.
-pub(super) struct Home {
+pub(super) struct CodexHome {
     pub(super) path: String,
     /// As it may be shown.
     pub(super) shown: String,
@@ -77,7 +77,7 @@ pub(super) fn check(codex: &Codex, report: Option<&Value>) -> Vec<Finding> {
     findings
 }
 
-fn followed(home: &Home, told: Option<&Value>) -> Vec<Finding> {
+fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
     let shown = &home.shown;
     let Some(told) = told else {
         // Without nod's daemon nobody follows; that is told already.
@@ -169,7 +169,7 @@ mod tests {
     fn codex(program: Program) -> Codex {
         Codex {
             program,
-            homes: vec![Home {
+            homes: vec![CodexHome {
                 path: "/h/.codex".to_owned(),
                 shown: "~/.codex".to_owned(),
                 exists: true,

@@ -24,7 +24,7 @@ pub(super) struct Remote {
     pub(super) ahead: Option<i64>,
     pub(super) token: Result<(), ApiError>,
     /// What the app is, where the token was given.
-    pub(super) app: Option<App>,
+    pub(super) app: Option<AppReport>,
     /// Whether the daemon here says that it is connected.
     pub(super) daemon_connected: bool,
     pub(super) sharing: Sharing,
@@ -41,7 +41,7 @@ pub(super) enum Sharing {
     OneWay,
 }
 
-pub(super) struct App {
+pub(super) struct AppReport {
     pub(super) bot: Result<Bot, ApiError>,
     pub(super) application: Result<Application, ApiError>,
     pub(super) versions: Result<Vec<Version>, ApiError>,

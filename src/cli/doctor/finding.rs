@@ -52,22 +52,39 @@ pub(super) struct Took {
     pub(super) hook_us: Option<u64>,
 }
 
-type Words = Cow<'static, str>;
+type FindingText = Cow<'static, str>;
 
-pub(super) fn ok(check: &'static str, zh: impl Into<Words>, en: impl Into<Words>) -> Finding {
+pub(super) fn ok(
+    check: &'static str,
+    zh: impl Into<FindingText>,
+    en: impl Into<FindingText>,
+) -> Finding {
     Finding::new(check, Level::Ok, zh, en)
 }
 
-pub(super) fn warning(check: &'static str, zh: impl Into<Words>, en: impl Into<Words>) -> Finding {
+pub(super) fn warning(
+    check: &'static str,
+    zh: impl Into<FindingText>,
+    en: impl Into<FindingText>,
+) -> Finding {
     Finding::new(check, Level::Warning, zh, en)
 }
 
-pub(super) fn problem(check: &'static str, zh: impl Into<Words>, en: impl Into<Words>) -> Finding {
+pub(super) fn problem(
+    check: &'static str,
+    zh: impl Into<FindingText>,
+    en: impl Into<FindingText>,
+) -> Finding {
     Finding::new(check, Level::Problem, zh, en)
 }
 
 impl Finding {
-    fn new(check: &'static str, level: Level, zh: impl Into<Words>, en: impl Into<Words>) -> Self {
+    fn new(
+        check: &'static str,
+        level: Level,
+        zh: impl Into<FindingText>,
+        en: impl Into<FindingText>,
+    ) -> Self {
         Self {
             check,
             level,
@@ -81,7 +98,7 @@ impl Finding {
     }
 
     /// Adds one thing to do.
-    pub(super) fn fix(mut self, zh: impl Into<Words>, en: impl Into<Words>) -> Self {
+    pub(super) fn fix(mut self, zh: impl Into<FindingText>, en: impl Into<FindingText>) -> Self {
         self.fix.push(Text {
             zh: zh.into(),
             en: en.into(),

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::super::wording::{Words, place};
 use super::super::{hook, service};
-use super::bus::Member;
+use super::bus::MemberReport;
 use super::codex::{self, Codex};
-use super::feishu::{App, Remote, Sharing};
-use super::machine::{Hooks, Machine, Place, PlaceKind, Program, Service, Socket};
-use super::settings::{Settings, Unknown, Wrong};
+use super::feishu::{AppReport, Remote, Sharing};
+use super::machine::{
+    HooksState, MachineReport, PlaceKind, PrivatePlace, Program, Service, SocketState,
+};
+use super::settings::{Settings, UnknownSetting, WrongSetting};
 use crate::bus::membership::Membership;
 use crate::claude::hooks_file::Draft;
 use crate::clock;
@@ -36,7 +38,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(3);
 const MAX_NAMED: usize = 8;
 
 pub(super) struct Gathered {
-    pub(super) machine: Machine,
+    pub(super) machine: MachineReport,
     /// Where the settings that lead to Feishu can be used.
     pub(super) config: Option<Config>,
     /// Where the daemon listens, unless the settings leave that open.
@@ -69,15 +71,15 @@ impl Gathered {
         let claude_file = sources.claude_settings();
         let draft = claude_file.as_deref().map(Draft::open);
         let claude = version("claude");
-        let machine = Machine {
+        let machine = MachineReport {
             settings: settings(sources, &config, problems.0, &shown),
             places: places(sources, &config, &shown),
-            socket: socket.as_deref().map_or(Socket::Unknown, ask_daemon),
+            socket: socket.as_deref().map_or(SocketState::Unknown, ask_daemon),
             socket_path: socket.as_deref().map(shown).unwrap_or_default(),
             hooks: match &draft {
                 Some(Ok(draft)) => hooks(draft, sources, timeout, words),
-                Some(Err(why)) => Hooks::Unreadable(words.hooks_error(why)),
-                None => Hooks::Missing,
+                Some(Err(why)) => HooksState::Unreadable(words.hooks_error(why)),
+                None => HooksState::Missing,
             },
             hooks_file: claude_file.as_deref().map(shown).unwrap_or_default(),
             asking: draft
@@ -99,14 +101,14 @@ impl Gathered {
     }
 
     /// What is known of this machine as a member of a team.
-    pub(super) fn member(&self) -> Option<Member> {
+    pub(super) fn member(&self) -> Option<MemberReport> {
         let membership = self.membership.as_ref()?;
-        Some(Member {
+        Some(MemberReport {
             owner: membership.place().owner.to_string(),
             url: membership.url.to_string(),
             left: membership.pass.until - clock::wall_ms() / 1_000,
             report: match &self.machine.socket {
-                Socket::Answers(report) => Some((**report).clone()),
+                SocketState::Answers(report) => Some((**report).clone()),
                 _ => None,
             },
         })
@@ -119,10 +121,12 @@ impl Gathered {
 
     pub(super) fn daemon_connected(&self) -> bool {
         match &self.machine.socket {
-            Socket::Answers(report) => report["connection"]["state"] == "connected",
-            Socket::Unknown | Socket::Absent | Socket::Stale | Socket::Foreign | Socket::Silent => {
-                false
-            }
+            SocketState::Answers(report) => report["connection"]["state"] == "connected",
+            SocketState::Unknown
+            | SocketState::Absent
+            | SocketState::Stale
+            | SocketState::Foreign
+            | SocketState::Silent => false,
         }
     }
 
@@ -170,14 +174,14 @@ impl Gathered {
     }
 }
 
-async fn app(messages: &Messages) -> App {
+async fn app(messages: &Messages) -> AppReport {
     let (bot, application, versions, connections) = tokio::join!(
         messages.bot(),
         messages.application(),
         messages.app_versions(),
         messages.online_connections()
     );
-    App {
+    AppReport {
         bot,
         application,
         versions,
@@ -256,13 +260,13 @@ fn settings(
     Settings {
         wrong: problems
             .into_iter()
-            .map(|problem| Wrong {
+            .map(|problem| WrongSetting {
                 place: stands(&problem),
                 problem,
             })
             .collect(),
         unknown: unknown
-            .map(|one| Unknown {
+            .map(|one| UnknownSetting {
                 place: origin(&one.origin),
                 name: one.name,
                 nearest: one.nearest,
@@ -276,7 +280,11 @@ fn settings(
     }
 }
 
-fn places(sources: &Sources, config: &Config, shown: &impl Fn(&Path) -> String) -> Vec<Place> {
+fn places(
+    sources: &Sources,
+    config: &Config,
+    shown: &impl Fn(&Path) -> String,
+) -> Vec<PrivatePlace> {
     let refused = config.app().is_err_and(|all| {
         let is_open = |problem: &Problem| matches!(problem, Problem::Exposed(_));
         all.0.iter().any(is_open)
@@ -297,7 +305,7 @@ fn places(sources: &Sources, config: &Config, shown: &impl Fn(&Path) -> String) 
     .filter_map(|(kind, path)| {
         let path = path?;
         let is = std::fs::metadata(&path).ok()?;
-        Some(Place {
+        Some(PrivatePlace {
             kind,
             path: shown(&path),
             mode: is.mode() & 0o7777,
@@ -307,27 +315,29 @@ fn places(sources: &Sources, config: &Config, shown: &impl Fn(&Path) -> String) 
     .collect()
 }
 
-fn ask_daemon(socket: &Path) -> Socket {
+fn ask_daemon(socket: &Path) -> SocketState {
     match client::order(socket, Order::Status, ANSWER_WITHIN) {
-        Ok(report) => Socket::Answers(Box::new(report)),
-        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) if socket.exists() => Socket::Stale,
-        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) => Socket::Absent,
-        Err(Unanswered::Unreachable(Unreachable::Foreign(_))) => Socket::Foreign,
-        Err(_) => Socket::Silent,
+        Ok(report) => SocketState::Answers(Box::new(report)),
+        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) if socket.exists() => {
+            SocketState::Stale
+        }
+        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) => SocketState::Absent,
+        Err(Unanswered::Unreachable(Unreachable::Foreign(_))) => SocketState::Foreign,
+        Err(_) => SocketState::Silent,
     }
 }
 
-fn hooks(draft: &Draft, sources: &Sources, timeout: Option<Duration>, words: Words) -> Hooks {
-    let unreadable = |why| Hooks::Unreadable(words.hooks_error(&why));
+fn hooks(draft: &Draft, sources: &Sources, timeout: Option<Duration>, words: Words) -> HooksState {
+    let unreadable = |why| HooksState::Unreadable(words.hooks_error(&why));
     let commands = match draft.own_commands() {
         Ok(commands) => commands,
         Err(why) => return unreadable(why),
     };
     if commands.is_empty() {
-        return Hooks::Missing;
+        return HooksState::Missing;
     }
     let (Ok(program), Some(own)) = (std::env::current_exe(), sources.own_file()) else {
-        return Hooks::Outdated;
+        return HooksState::Outdated;
     };
     let (config, _) = Config::read(&sources.lasting());
     let wanted = match hook::wanted(&program, &own, &config, timeout.unwrap_or_default()) {
@@ -336,24 +346,24 @@ fn hooks(draft: &Draft, sources: &Sources, timeout: Option<Duration>, words: Wor
     };
     if let Some(other) = commands.iter().find(|command| *command != wanted.command()) {
         return if wanted.starts_as(other) {
-            Hooks::OtherFile(other.clone())
+            HooksState::OtherFile(other.clone())
         } else {
-            Hooks::Elsewhere(other.clone())
+            HooksState::Elsewhere(other.clone())
         };
     }
     if timeout.is_none() {
-        return Hooks::NotCompared;
+        return HooksState::NotCompared;
     }
     let mut ideal = draft.clone();
     match ideal.install(&wanted) {
-        Ok(()) if !ideal.is_changed() => Hooks::Installed,
-        Ok(()) => Hooks::Outdated,
+        Ok(()) if !ideal.is_changed() => HooksState::Installed,
+        Ok(()) => HooksState::Outdated,
         Err(why) => unreadable(why),
     }
 }
 
 fn manager(sources: &Sources, config: &Config) -> Service {
-    let Ok(manager) = service::Manager::find() else {
+    let Ok(manager) = service::ServiceManager::find() else {
         return Service::NoManager;
     };
     match service::places(sources, &config.state_dir) {
@@ -366,7 +376,7 @@ fn manager(sources: &Sources, config: &Config) -> Service {
 
 fn codex(config: &Config, shown: &impl Fn(&Path) -> String) -> Codex {
     let temporary = std::env::temp_dir();
-    let home = |path: &PathBuf| codex::Home {
+    let home = |path: &PathBuf| codex::CodexHome {
         path: path.to_string_lossy().into_owned(),
         shown: shown(path),
         exists: path.is_dir(),

@@ -17,13 +17,13 @@ use crate::version::BUILD;
 const ASKS_IN_PRINT_MODE: [u32; 3] = [2, 1, 268];
 const OTHERS: u32 = 0o077;
 
-pub(super) struct Machine {
+pub(super) struct MachineReport {
     pub(super) settings: Settings,
-    pub(super) places: Vec<Place>,
-    pub(super) socket: Socket,
+    pub(super) places: Vec<PrivatePlace>,
+    pub(super) socket: SocketState,
     /// The socket's path, as it may be shown.
     pub(super) socket_path: String,
-    pub(super) hooks: Hooks,
+    pub(super) hooks: HooksState,
     /// Claude Code's user settings, as they may be shown.
     pub(super) hooks_file: String,
     /// `None` where nothing of Claude Code is to be seen.
@@ -34,7 +34,7 @@ pub(super) struct Machine {
 }
 
 /// A file or directory that must be closed to others.
-pub(super) struct Place {
+pub(super) struct PrivatePlace {
     pub(super) kind: PlaceKind,
     pub(super) path: String,
     pub(super) mode: u32,
@@ -48,7 +48,7 @@ pub(super) enum PlaceKind {
     Store,
 }
 
-pub(super) enum Socket {
+pub(super) enum SocketState {
     /// The settings leave open where it is.
     Unknown,
     Absent,
@@ -62,7 +62,7 @@ pub(super) enum Socket {
     Answers(Box<Value>),
 }
 
-pub(super) enum Hooks {
+pub(super) enum HooksState {
     Installed,
     Missing,
     /// Another program is started.
@@ -89,7 +89,7 @@ pub(super) enum Service {
     Installed { runs: bool },
 }
 
-pub(super) fn check(machine: &Machine) -> Vec<Finding> {
+pub(super) fn check(machine: &MachineReport) -> Vec<Finding> {
     let mut findings = settings::check(&machine.settings);
     let is_new = machine.settings.lacks_only_the_app();
     if is_new {
@@ -99,16 +99,17 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
         findings.insert(0, not_set_up(machine));
     }
     findings.extend(machine.places.iter().map(place));
-    let waits = is_new && matches!(machine.socket, Socket::Absent | Socket::Stale);
+    let waits = is_new && matches!(machine.socket, SocketState::Absent | SocketState::Stale);
     if !waits {
         findings.extend(socket(machine));
     }
-    let is_told =
-        |one: &Finding| is_new && one.check == "hooks" && matches!(machine.hooks, Hooks::Missing);
+    let is_told = |one: &Finding| {
+        is_new && one.check == "hooks" && matches!(machine.hooks, HooksState::Missing)
+    };
     findings.extend(hooks(machine).into_iter().filter(|one| !is_told(one)));
     findings.push(claude(&machine.claude));
     let report = match &machine.socket {
-        Socket::Answers(report) => Some(&**report),
+        SocketState::Answers(report) => Some(&**report),
         _ => None,
     };
     findings.extend(codex::check(&machine.codex, report));
@@ -116,7 +117,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-fn not_set_up(machine: &Machine) -> Finding {
+fn not_set_up(machine: &MachineReport) -> Finding {
     let settings = &machine.settings;
     let mut missing: Vec<Text> = settings
         .missing()
@@ -125,10 +126,10 @@ fn not_set_up(machine: &Machine) -> Finding {
     if !settings.has_owner && !settings.has_chat {
         missing.push(Text::new("谁来决定", "who decides"));
     }
-    if matches!(machine.hooks, Hooks::Missing) {
+    if matches!(machine.hooks, HooksState::Missing) {
         missing.push(Text::new("Claude Code 的 hook", "Claude Code's hooks"));
     }
-    if matches!(machine.socket, Socket::Absent | Socket::Stale) {
+    if matches!(machine.socket, SocketState::Absent | SocketState::Stale) {
         missing.push(Text::new("守护进程", "the daemon"));
     }
     let listed = |lang, comma: &str| {
@@ -144,8 +145,8 @@ fn not_set_up(machine: &Machine) -> Finding {
     .fix("运行 `nod setup`", "run `nod setup`")
 }
 
-fn place(place: &Place) -> Finding {
-    let Place {
+fn place(place: &PrivatePlace) -> Finding {
+    let PrivatePlace {
         kind,
         path,
         mode,
@@ -185,7 +186,7 @@ fn place(place: &Place) -> Finding {
     )
 }
 
-fn socket(machine: &Machine) -> Vec<Finding> {
+fn socket(machine: &MachineReport) -> Vec<Finding> {
     let path = &machine.socket_path;
     let start = |finding: Finding| {
         if !machine.settings.wrong.is_empty() {
@@ -199,22 +200,22 @@ fn socket(machine: &Machine) -> Vec<Finding> {
         finding.fix(hint(Lang::Zh), hint(Lang::En))
     };
     let report = match &machine.socket {
-        Socket::Answers(report) => report,
-        Socket::Unknown => {
+        SocketState::Answers(report) => report,
+        SocketState::Unknown => {
             return vec![warning(
                 "daemon",
                 "没有检查守护进程：从设置中无法得知它的 socket 在哪里",
                 "the daemon is not checked: the settings do not say where its socket is",
             )];
         }
-        Socket::Absent => {
+        SocketState::Absent => {
             return vec![start(problem(
                 "daemon",
                 "守护进程没有运行",
                 "no daemon is running",
             ))];
         }
-        Socket::Stale => {
+        SocketState::Stale => {
             return vec![start(problem(
                 "daemon",
                 format!("守护进程没有运行；`{path}` 是被强行结束的那个留下的，启动时会自动替换"),
@@ -223,7 +224,7 @@ fn socket(machine: &Machine) -> Vec<Finding> {
                 ),
             ))];
         }
-        Socket::Foreign => {
+        SocketState::Foreign => {
             return vec![
                 problem(
                     "daemon",
@@ -236,7 +237,7 @@ fn socket(machine: &Machine) -> Vec<Finding> {
                 ),
             ];
         }
-        Socket::Silent => {
+        SocketState::Silent => {
             return vec![
                 problem(
                     "daemon",
@@ -326,26 +327,26 @@ fn connection(report: &Value) -> Finding {
     )
 }
 
-fn hooks(machine: &Machine) -> Vec<Finding> {
+fn hooks(machine: &MachineReport) -> Vec<Finding> {
     let file = &machine.hooks_file;
     let set_up = |finding: Finding| finding.fix("运行 `nod setup`", "run `nod setup`");
     let mut findings = vec![match &machine.hooks {
-        Hooks::Installed => ok(
+        HooksState::Installed => ok(
             "hooks",
             "Claude Code 的 hook 已安装，指向这个 nod",
             "Claude Code's hooks are installed and start this very nod",
         ),
-        Hooks::Missing => set_up(problem(
+        HooksState::Missing => set_up(problem(
             "hooks",
             format!("`{file}` 里没有 nod 的 hook：Claude Code 不会询问 nod"),
             format!("`{file}` has no hook of nod's: Claude Code never asks nod"),
         )),
-        Hooks::Elsewhere(command) => set_up(problem(
+        HooksState::Elsewhere(command) => set_up(problem(
             "hooks",
             format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
             format!("Claude Code's hooks start another program: `{command}`"),
         )),
-        Hooks::OtherFile(command) => set_up(problem(
+        HooksState::OtherFile(command) => set_up(problem(
             "hooks",
             format!(
                 "Claude Code 的 hook 没有写明这个 nod 的设置文件，可能找不到守护进程：`{command}`"
@@ -354,17 +355,17 @@ fn hooks(machine: &Machine) -> Vec<Finding> {
                 "Claude Code's hooks do not name this nod's settings file, and may not find its daemon: `{command}`"
             ),
         )),
-        Hooks::Outdated => set_up(warning(
+        HooksState::Outdated => set_up(warning(
             "hooks",
             "Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
             "Claude Code's hooks start this nod, but their events or limits differ from today's settings",
         )),
-        Hooks::NotCompared => ok(
+        HooksState::NotCompared => ok(
             "hooks",
             "Claude Code 的 hook 指向这个 nod；`PERMISSION_REQUEST_TIMEOUT` 无法使用，没有比较它们的时限",
             "Claude Code's hooks start this very nod; their limits are not checked, as `PERMISSION_REQUEST_TIMEOUT` can't be used",
         ),
-        Hooks::Unreadable(why) => problem("hooks", why.clone(), why.clone()),
+        HooksState::Unreadable(why) => problem("hooks", why.clone(), why.clone()),
     }];
     let mode = match &machine.asking {
         None => return findings,
@@ -461,7 +462,7 @@ fn service(service: &Service) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::finding::Level;
-    use super::super::settings::{Unknown, Wrong};
+    use super::super::settings::{UnknownSetting, WrongSetting};
     use super::*;
     use crate::config::{Problem, SendMode};
     use crate::text::Text;
@@ -490,13 +491,13 @@ mod tests {
             "connection": {"state": "waiting", "cause": "no route", "cause_zh": "不通"},
             "store": {"ok": false, "cause": "the disk is full"},
         });
-        let machine = Machine {
+        let machine = MachineReport {
             settings: Settings {
-                wrong: vec![Wrong {
+                wrong: vec![WrongSetting {
                     problem: Problem::NoHome,
                     place: None,
                 }],
-                unknown: vec![Unknown {
+                unknown: vec![UnknownSetting {
                     name: "NOD_APPROVER".to_owned(),
                     nearest: Some("FEISHU_APPROVERS"),
                     place: Text::new("环境变量中", "the environment"),
@@ -507,9 +508,9 @@ mod tests {
                 has_chat: false,
             },
             places: Vec::new(),
-            socket: Socket::Answers(Box::new(report)),
+            socket: SocketState::Answers(Box::new(report)),
             socket_path: "~/s".to_owned(),
-            hooks: Hooks::Outdated,
+            hooks: HooksState::Outdated,
             hooks_file: "~/c".to_owned(),
             asking: Some(Asking::HooksOff),
             claude: Program::Silent,

@@ -10,8 +10,8 @@ const APP: [&str; 2] = ["FEISHU_APP_ID", "FEISHU_APP_SECRET"];
 
 /// What the settings give.
 pub(super) struct Settings {
-    pub(super) wrong: Vec<Wrong>,
-    pub(super) unknown: Vec<Unknown>,
+    pub(super) wrong: Vec<WrongSetting>,
+    pub(super) unknown: Vec<UnknownSetting>,
     /// Where the app's id and its secret stand, if apart.
     pub(super) apart: Option<(Text, Text)>,
     pub(super) mode: SendMode,
@@ -22,7 +22,7 @@ pub(super) struct Settings {
 impl Settings {
     /// Whether nothing is wrong but that the app is not set.
     pub(super) fn lacks_only_the_app(&self) -> bool {
-        let is_missing = |one: &Wrong| matches!(&one.problem, Problem::Missing { name, .. } if APP.contains(name));
+        let is_missing = |one: &WrongSetting| matches!(&one.problem, Problem::Missing { name, .. } if APP.contains(name));
         !self.wrong.is_empty() && self.wrong.iter().all(is_missing)
     }
 
@@ -36,19 +36,19 @@ impl Settings {
 
     /// Whether every settings file could be read.
     fn is_whole(&self) -> bool {
-        let is_broken = |one: &Wrong| matches!(one.problem, Problem::BrokenFile(_));
+        let is_broken = |one: &WrongSetting| matches!(one.problem, Problem::BrokenFile(_));
         !self.wrong.iter().any(is_broken)
     }
 }
 
-pub(super) struct Wrong {
+pub(super) struct WrongSetting {
     pub(super) problem: Problem,
     /// Where it is set, as it may be shown.
     pub(super) place: Option<Text>,
 }
 
 /// A name that is set and is no setting.
-pub(super) struct Unknown {
+pub(super) struct UnknownSetting {
     pub(super) name: String,
     pub(super) nearest: Option<&'static str>,
     pub(super) place: Text,
@@ -86,7 +86,7 @@ pub(super) fn check(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-fn setting(wrong: &Wrong) -> Finding {
+fn setting(wrong: &WrongSetting) -> Finding {
     let said = |words: Words| words.problem(&wrong.problem);
     let finding = problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En)));
     match (&wrong.problem, &wrong.place) {
@@ -109,7 +109,7 @@ fn setting(wrong: &Wrong) -> Finding {
     }
 }
 
-fn unknown(unknown: &Unknown) -> Finding {
+fn unknown(unknown: &UnknownSetting) -> Finding {
     let (name, Text { zh, en }) = (&unknown.name, &unknown.place);
     let finding = warning(
         "unknown-setting",

@@ -6,7 +6,7 @@ use crate::bus::nkey::{Kind, PublicKey};
 use crate::bus::pass::{self, Span};
 use crate::bus::subjects::{Owner, Place};
 use crate::cli::wording::Words;
-use crate::cli::{Failure, Outcome, Quit, output};
+use crate::cli::{CommandResult, Failure, Quit, output};
 use crate::clock;
 use crate::config::{Config, Sources};
 use crate::team;
@@ -14,7 +14,13 @@ use crate::team::audit::{self, Entry, What};
 
 const DAY: i64 = 24 * 3_600;
 
-pub(super) fn grant(owner: &str, key: &str, days: u16, sources: &Sources, words: Words) -> Outcome {
+pub(super) fn grant(
+    owner: &str,
+    key: &str,
+    days: u16,
+    sources: &Sources,
+    words: Words,
+) -> CommandResult {
     let owner = Owner::parse(owner)
         .ok_or_else(|| Failure::quits(Quit::WrongLine, words.no_owner(owner)))?;
     let key = PublicKey::parse(key, Kind::User)
@@ -54,7 +60,12 @@ pub(super) fn grant(owner: &str, key: &str, days: u16, sources: &Sources, words:
     Ok(())
 }
 
-pub(super) fn forget(name: &str, owner: Option<&str>, sources: &Sources, words: Words) -> Outcome {
+pub(super) fn forget(
+    name: &str,
+    owner: Option<&str>,
+    sources: &Sources,
+    words: Words,
+) -> CommandResult {
     let owner = owner
         .map(|text| {
             let owner = Owner::parse(text);

@@ -3,11 +3,11 @@
 
 use crate::cli::audit::local;
 use crate::cli::wording::Words;
-use crate::cli::{Failure, Outcome, output};
+use crate::cli::{CommandResult, Failure, output};
 use crate::config::{Config, Sources};
 use crate::team::{audit as record, status as state};
 
-pub(super) fn status(json: bool, metrics: bool, sources: &Sources, words: Words) -> Outcome {
+pub(super) fn status(json: bool, metrics: bool, sources: &Sources, words: Words) -> CommandResult {
     let (config, _) = Config::read(sources);
     let report = state::last(&config.state_dir);
     let report = report.ok_or_else(|| Failure::new(words.no_gateway_here()))?;
@@ -21,7 +21,7 @@ pub(super) fn status(json: bool, metrics: bool, sources: &Sources, words: Words)
     Ok(())
 }
 
-pub(super) fn audit(most: usize, json: bool, sources: &Sources, words: Words) -> Outcome {
+pub(super) fn audit(most: usize, json: bool, sources: &Sources, words: Words) -> CommandResult {
     let (config, _) = Config::read(sources);
     let file = config.state_dir.join(record::FILE);
     let all = record::last(&config.state_dir, most);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use super::unit::{self, LABEL, Start, UNIT, Unfit};
+use super::unit::{self, LABEL, Start, UNIT, UnfitForUnit};
 use crate::files;
 use crate::text::{Text, system};
 
@@ -17,7 +17,7 @@ pub(crate) enum ServiceError {
     #[error("no home directory: set `HOME`")]
     NoHome,
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Unfit(#[from] UnfitForUnit),
     /// The manager did not do what it was told.
     #[error("`{command}` failed: {words}")]
     Refused { command: String, words: String },
@@ -29,14 +29,14 @@ pub(crate) enum ServiceError {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ManagerKind {
     Systemd,
     Launchd,
 }
 
 /// Where definitions go and logs lie.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct ServicePlaces {
     pub(crate) config_home: PathBuf,
     pub(crate) home: PathBuf,
     pub(crate) state_dir: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Installed {
     pub(crate) made: Vec<PathBuf>,
 }
 
-pub(crate) struct Status {
+pub(crate) struct ServiceStatus {
     pub(crate) runs: bool,
     /// In the manager's own words: `activating/auto-restart`, `exited`.
     pub(crate) state: String,
@@ -59,13 +59,13 @@ pub(crate) struct Status {
 
 /// This user's service manager.
 #[derive(Debug)]
-pub(crate) struct Manager {
-    kind: Kind,
+pub(crate) struct ServiceManager {
+    kind: ManagerKind,
     /// The command and what always comes first.
     command: Vec<OsString>,
 }
 
-impl Kind {
+impl ManagerKind {
     pub(crate) fn definition(self, start: &Start) -> Result<String, ServiceError> {
         Ok(match self {
             Self::Systemd => unit::systemd(start)?,
@@ -73,11 +73,11 @@ impl Kind {
         })
     }
 
-    pub(crate) fn is_installed(self, places: &Places) -> bool {
+    pub(crate) fn is_installed(self, places: &ServicePlaces) -> bool {
         self.file(places).exists()
     }
 
-    pub(crate) fn file(self, places: &Places) -> PathBuf {
+    pub(crate) fn file(self, places: &ServicePlaces) -> PathBuf {
         match self {
             Self::Systemd => places.config_home.join("systemd/user").join(UNIT),
             Self::Launchd => places
@@ -88,39 +88,39 @@ impl Kind {
     }
 }
 
-impl Manager {
-    pub(crate) fn kind_here() -> Kind {
+impl ServiceManager {
+    pub(crate) fn kind_here() -> ManagerKind {
         if cfg!(target_os = "macos") {
-            Kind::Launchd
+            ManagerKind::Launchd
         } else {
-            Kind::Systemd
+            ManagerKind::Systemd
         }
     }
 
     /// The manager of this session, if it answers.
     pub(crate) fn find() -> Result<Self, ServiceError> {
         let manager = match Self::kind_here() {
-            Kind::Systemd => Self {
-                kind: Kind::Systemd,
+            ManagerKind::Systemd => Self {
+                kind: ManagerKind::Systemd,
                 command: vec!["systemctl".into(), "--user".into()],
             },
-            Kind::Launchd => Self {
-                kind: Kind::Launchd,
+            ManagerKind::Launchd => Self {
+                kind: ManagerKind::Launchd,
                 command: vec!["launchctl".into()],
             },
         };
         manager.answers().map(|()| manager)
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ManagerKind {
         self.kind
     }
 
     fn answers(&self) -> Result<(), ServiceError> {
         let domain = domain();
         let probe: &[&str] = match self.kind {
-            Kind::Systemd => &["show-environment"],
-            Kind::Launchd => &["print", &domain],
+            ManagerKind::Systemd => &["show-environment"],
+            ManagerKind::Launchd => &["print", &domain],
         };
         match self.call(probe) {
             Ok(_) => Ok(()),
@@ -139,7 +139,7 @@ impl Manager {
     pub(crate) fn install(
         &self,
         start: &Start,
-        places: &Places,
+        places: &ServicePlaces,
     ) -> Result<Installed, ServiceError> {
         let text = self.kind.definition(start)?;
         let file = self.kind.file(places);
@@ -157,15 +157,15 @@ impl Manager {
         }
         let running = self.status().is_ok_and(|status| status.runs);
         match self.kind {
-            Kind::Systemd => {
+            ManagerKind::Systemd => {
                 self.call(&["daemon-reload"])?;
                 self.call(&["enable", UNIT])?;
                 if !same || !running {
                     self.call(&["restart", UNIT])?;
                 }
             }
-            Kind::Launchd if same && running => {}
-            Kind::Launchd => {
+            ManagerKind::Launchd if same && running => {}
+            ManagerKind::Launchd => {
                 let path = file.to_string_lossy();
                 // Not loaded is as good as unloaded.
                 let _ = self.call(&["bootout", &target()]);
@@ -176,15 +176,15 @@ impl Manager {
     }
 
     /// Stops the daemon and removes the definition; says whether there was one.
-    pub(crate) fn uninstall(&self, places: &Places) -> Result<bool, ServiceError> {
+    pub(crate) fn uninstall(&self, places: &ServicePlaces) -> Result<bool, ServiceError> {
         let file = self.kind.file(places);
         let was_there = file.exists();
         let stopped = match self.kind {
-            Kind::Systemd if was_there => self.call(&["disable", "--now", UNIT]),
-            Kind::Systemd => self.call(&["stop", UNIT]),
-            Kind::Launchd => self.call(&["bootout", &target()]),
+            ManagerKind::Systemd if was_there => self.call(&["disable", "--now", UNIT]),
+            ManagerKind::Systemd => self.call(&["stop", UNIT]),
+            ManagerKind::Launchd => self.call(&["bootout", &target()]),
         };
-        if was_there && self.kind == Kind::Systemd {
+        if was_there && self.kind == ManagerKind::Systemd {
             stopped?;
         }
         files::remove(&file)
@@ -196,7 +196,7 @@ impl Manager {
                 doing: "remove the service definition",
                 source,
             })?;
-        if self.kind == Kind::Systemd && was_there {
+        if self.kind == ManagerKind::Systemd && was_there {
             self.call(&["daemon-reload"])?;
         }
         Ok(was_there)
@@ -205,24 +205,24 @@ impl Manager {
     /// Starts the daemon anew from the program that is on disk now.
     pub(crate) fn restart(&self) -> Result<(), ServiceError> {
         match self.kind {
-            Kind::Systemd => self.call(&["restart", UNIT])?,
-            Kind::Launchd => self.call(&["kickstart", "-k", &target()])?,
+            ManagerKind::Systemd => self.call(&["restart", UNIT])?,
+            ManagerKind::Launchd => self.call(&["kickstart", "-k", &target()])?,
         };
         Ok(())
     }
 
-    pub(crate) fn is_installed(&self, places: &Places) -> bool {
+    pub(crate) fn is_installed(&self, places: &ServicePlaces) -> bool {
         self.kind.is_installed(places)
     }
 
-    pub(crate) fn status(&self) -> Result<Status, ServiceError> {
+    pub(crate) fn status(&self) -> Result<ServiceStatus, ServiceError> {
         match self.kind {
-            Kind::Systemd => {
+            ManagerKind::Systemd => {
                 let shown = "--property=ActiveState,SubState,MainPID,StatusText";
                 let told = lines(&self.call(&["show", UNIT, shown])?);
                 let value = |name| value(&told, name);
                 let active = value("ActiveState=").unwrap_or("unknown");
-                Ok(Status {
+                Ok(ServiceStatus {
                     runs: active == "active",
                     state: match value("SubState=") {
                         Some(sub) => format!("{active}/{sub}"),
@@ -232,14 +232,14 @@ impl Manager {
                     says: value("StatusText=").map(str::to_owned),
                 })
             }
-            Kind::Launchd => {
+            ManagerKind::Launchd => {
                 let told = match self.call(&["print", &target()]) {
                     Ok(output) => lines(&output),
                     Err(ServiceError::Refused { .. }) => Vec::new(),
                     Err(other) => return Err(other),
                 };
                 let state = value(&told, "state = ").unwrap_or("not loaded");
-                Ok(Status {
+                Ok(ServiceStatus {
                     runs: state == "running",
                     state: match value(&told, "last exit code = ") {
                         Some(code) if state != "running" => {
@@ -257,18 +257,18 @@ impl Manager {
     /// Hands the terminal to whoever shows logs.
     pub(crate) fn logs(
         &self,
-        places: &Places,
+        places: &ServicePlaces,
         follow: bool,
         lines: u32,
     ) -> Result<(), ServiceError> {
         let lines = lines.to_string();
         let mut command = match self.kind {
-            Kind::Systemd => {
+            ManagerKind::Systemd => {
                 let mut command = Command::new("journalctl");
                 command.args(["--user", "--unit", UNIT, "--lines", &lines]);
                 command
             }
-            Kind::Launchd => {
+            ManagerKind::Launchd => {
                 let mut command = Command::new("tail");
                 command.args(["-n", &lines]);
                 command
@@ -277,7 +277,7 @@ impl Manager {
         if follow {
             command.arg("-f");
         }
-        if self.kind == Kind::Launchd {
+        if self.kind == ManagerKind::Launchd {
             command.arg(unit::log_file(&places.state_dir));
         }
         let name = command.get_program().to_string_lossy().into_owned();
@@ -368,11 +368,11 @@ mod tests {
     /// and answers from files.
     struct Fake {
         dir: tempfile::TempDir,
-        manager: Manager,
+        manager: ServiceManager,
     }
 
     impl Fake {
-        fn new(kind: Kind) -> Self {
+        fn new(kind: ManagerKind) -> Self {
             let dir = tempfile::tempdir().unwrap();
             let script = dir.path().join("manager");
             let at = dir.path().display();
@@ -383,7 +383,7 @@ mod tests {
             );
             fs::write(&script, text).unwrap();
             Self {
-                manager: Manager {
+                manager: ServiceManager {
                     kind,
                     command: vec!["/bin/sh".into(), script.into()],
                 },
@@ -402,9 +402,9 @@ mod tests {
             told.lines().map(str::to_owned).collect()
         }
 
-        fn places(&self) -> Places {
+        fn places(&self) -> ServicePlaces {
             let home = self.dir.path().join("home");
-            Places {
+            ServicePlaces {
                 config_home: home.join(".config"),
                 state_dir: home.join("state"),
                 home,
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn systemd_is_told_to_start_the_daemon_now_and_always() {
-        let fake = Fake::new(Kind::Systemd);
+        let fake = Fake::new(ManagerKind::Systemd);
         let installed = fake.manager.install(&fake.start(), &fake.places()).unwrap();
         let text = fs::read_to_string(&installed.file).unwrap();
         assert_eq!(text, unit::systemd(&fake.start()).unwrap());
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn launchd_is_told_to_load_the_agent() {
-        let fake = Fake::new(Kind::Launchd);
+        let fake = Fake::new(ManagerKind::Launchd);
         let installed = fake.manager.install(&fake.start(), &fake.places()).unwrap();
         let told = fake.told();
         assert_eq!(told[1], format!("bootout {}", target()));
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_manager_says_so() {
-        let fake = Fake::new(Kind::Systemd);
+        let fake = Fake::new(ManagerKind::Systemd);
         assert!(fake.manager.answers().is_ok());
         fake.put("broken", "");
         let why = fake.manager.answers().unwrap_err();
@@ -494,8 +494,8 @@ mod tests {
             matches!(&why, ServiceError::NoManager { why } if why.en == "Failed to connect to bus"),
             "{why}"
         );
-        let missing = Manager {
-            kind: Kind::Systemd,
+        let missing = ServiceManager {
+            kind: ManagerKind::Systemd,
             command: vec!["/nonexistent/systemctl".into()],
         };
         assert!(matches!(
@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_in_the_managers_words() {
-        let fake = Fake::new(Kind::Systemd);
+        let fake = Fake::new(ManagerKind::Systemd);
         fake.put("broken", "");
         let why = fake
             .manager

@@ -32,12 +32,12 @@ pub(crate) struct Start {
 /// A path or value that can't stand in a unit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` holds a character that can't stand in a service definition")]
-pub(crate) struct Unfit(String);
+pub(crate) struct UnfitForUnit(String);
 
 pub(super) const UNIT: &str = "nod.service";
 pub(super) const LABEL: &str = "nod.daemon";
 
-pub(super) fn systemd(start: &Start) -> Result<String, Unfit> {
+pub(super) fn systemd(start: &Start) -> Result<String, UnfitForUnit> {
     let program = fit(&start.program)?.replace('$', "$$");
     let mut unit = format!(
         "[Unit]\n\
@@ -94,7 +94,7 @@ pub(super) fn systemd(start: &Start) -> Result<String, Unfit> {
     Ok(unit)
 }
 
-pub(super) fn launchd(start: &Start) -> Result<String, Unfit> {
+pub(super) fn launchd(start: &Start) -> Result<String, UnfitForUnit> {
     let program = xml(&fit_plain(&start.program)?);
     let log = xml(&fit_plain(&log_file(&start.state_dir))?);
     let mut variables = String::new();
@@ -157,15 +157,17 @@ pub(super) fn log_file(state_dir: &Path) -> PathBuf {
     state_dir.join(crate::daemon::instance::LOG)
 }
 
-fn fit_plain(path: &Path) -> Result<String, Unfit> {
+fn fit_plain(path: &Path) -> Result<String, UnfitForUnit> {
     match path.to_str() {
         Some(text) if !text.chars().any(char::is_control) => Ok(text.to_owned()),
-        _ => Err(Unfit(path.to_string_lossy().escape_debug().to_string())),
+        _ => Err(UnfitForUnit(
+            path.to_string_lossy().escape_debug().to_string(),
+        )),
     }
 }
 
 /// Text in which systemd sees no specifier.
-fn fit(path: &Path) -> Result<String, Unfit> {
+fn fit(path: &Path) -> Result<String, UnfitForUnit> {
     Ok(fit_plain(path)?.replace('%', "%%"))
 }
 

@@ -2,9 +2,9 @@
 
 use super::super::{Failure, demo, output, qr};
 use super::Setup;
-use super::page::Page;
-use super::plan::Step;
-use super::steps::App;
+use super::page::SetupPage;
+use super::plan::SetupStep;
+use super::steps::SetupApp;
 use super::waiting::watched;
 use crate::feishu::domain::Domain;
 use crate::feishu::registration::{Offer, Purpose, RegistrationError};
@@ -49,7 +49,7 @@ impl Setup<'_> {
                 output::say(&words.bad_value("App Secret"));
                 continue;
             }
-            self.app = Some(App {
+            self.app = Some(SetupApp {
                 domain,
                 id,
                 secret: Secret::new(secret),
@@ -93,8 +93,8 @@ impl Setup<'_> {
             drop(shown);
             match scanned {
                 Ok(made) => {
-                    self.ticked(Step::App, &words.app_made(&made.app_id));
-                    self.app = Some(App {
+                    self.ticked(SetupStep::App, &words.app_made(&made.app_id));
+                    self.app = Some(SetupApp {
                         domain: made.domain(domain),
                         id: made.app_id,
                         secret: made.app_secret,
@@ -114,7 +114,7 @@ impl Setup<'_> {
 
     /// Draws the code where all of it can be seen at once, and serves a page
     /// with it elsewhere.
-    async fn show_code(&self, offer: &Offer) -> Option<(Page, tempfile::TempDir)> {
+    async fn show_code(&self, offer: &Offer) -> Option<(SetupPage, tempfile::TempDir)> {
         let words = self.words;
         let link = offer.link.as_str();
         let colour = output::is_terminal() && self.sources.get("NO_COLOR").is_none();
@@ -131,7 +131,7 @@ impl Setup<'_> {
             output::line(link);
             return None;
         }
-        let page = Page::open(link, words).await;
+        let page = SetupPage::open(link, words).await;
         let dir = tempfile::Builder::new().prefix("nod-scan-").tempdir();
         let (Ok(page), Ok(dir)) = (page, dir) else {
             output::say(&words.scan_this(minutes));

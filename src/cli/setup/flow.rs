@@ -3,9 +3,9 @@
 use std::cell::Cell;
 
 use super::super::wording::Words;
-use super::super::{Failure, Outcome, Quit, background, env_file, output, service};
-use super::manifest::{Change, Kind};
-use super::plan::{self, Step};
+use super::super::{CommandResult, Failure, Quit, background, env_file, output, service};
+use super::manifest::{Change, FileKind};
+use super::plan::{self, SetupStep};
 use super::tap::{self, TapError};
 use super::waiting::watched;
 use super::{Setup, owner};
@@ -23,7 +23,7 @@ pub(super) const ALWAYS_SAVED: [&str; 4] = [
 ];
 
 impl Setup<'_> {
-    pub(super) async fn go(&mut self) -> Outcome {
+    pub(super) async fn go(&mut self) -> CommandResult {
         // Settings that lead nowhere are told before anybody is asked anything.
         self.network()?;
         if self.terminal.is_some() && !self.facts().saved {
@@ -37,7 +37,7 @@ impl Setup<'_> {
             }
             last = Some(step);
             // Feishu says whether it is an app at all.
-            if step != Step::Check {
+            if step != SetupStep::Check {
                 self.tick_before(Some(step));
             }
             self.take_step(step).await?;
@@ -46,33 +46,33 @@ impl Setup<'_> {
         self.finish()
     }
 
-    async fn take_step(&mut self, step: Step) -> Outcome {
+    async fn take_step(&mut self, step: SetupStep) -> CommandResult {
         match step {
-            Step::App => {
+            SetupStep::App => {
                 if self.obtain_app().await? {
                     self.write_settings()?;
                 }
                 Ok(())
             }
-            Step::Check => self.check().await,
-            Step::Owner => self.find_owner().await,
-            Step::Save => self.save(),
-            Step::TestCard => self.prove_tap().await,
-            Step::Hooks => self.install_hooks(),
-            Step::Mode => self.set_mode(),
-            Step::Service => self.keep_running(),
-            Step::Trial => self.try_claude().await,
+            SetupStep::Check => self.check().await,
+            SetupStep::Owner => self.find_owner().await,
+            SetupStep::Save => self.save(),
+            SetupStep::TestCard => self.prove_tap().await,
+            SetupStep::Hooks => self.install_hooks(),
+            SetupStep::Mode => self.set_mode(),
+            SetupStep::Service => self.keep_running(),
+            SetupStep::Trial => self.try_claude().await,
         }
     }
 
     /// One line of what is done.
-    pub(super) fn ticked(&mut self, step: Step, what: &str) {
+    pub(super) fn ticked(&mut self, step: SetupStep, what: &str) {
         output::say(&self.words.ticked(step, what));
         self.seen.ticked.push(step);
     }
 
     /// Each step that needed no taking gets its line in its turn.
-    fn tick_before(&mut self, next: Option<Step>) {
+    fn tick_before(&mut self, next: Option<SetupStep>) {
         let (facts, wishes) = (self.facts(), self.wishes);
         for step in plan::done(&facts, wishes) {
             let is_before = next.is_none_or(|next| step < next);
@@ -84,15 +84,15 @@ impl Setup<'_> {
     }
 
     /// What is known of a step that was done before.
-    fn found(&self, step: Step) -> String {
+    fn found(&self, step: SetupStep) -> String {
         let words = self.words;
         match (step, &self.app, &self.owner) {
-            (Step::App, Some(app), _) => words.app_named(&app.id),
-            (Step::Owner, _, Some(owner)) => words.paired(owner.as_str()),
-            (Step::Save, ..) => words.saved_before(&self.paths.own.display().to_string()),
-            (Step::Hooks, ..) => words.hooks_found(&self.paths.claude),
-            (Step::Mode, ..) => words.mode_found().to_owned(),
-            (Step::Service, ..) => self.found_daemon(),
+            (SetupStep::App, Some(app), _) => words.app_named(&app.id),
+            (SetupStep::Owner, _, Some(owner)) => words.paired(owner.as_str()),
+            (SetupStep::Save, ..) => words.saved_before(&self.paths.own.display().to_string()),
+            (SetupStep::Hooks, ..) => words.hooks_found(&self.paths.claude),
+            (SetupStep::Mode, ..) => words.mode_found().to_owned(),
+            (SetupStep::Service, ..) => self.found_daemon(),
             _ => String::new(),
         }
     }
@@ -102,17 +102,19 @@ impl Setup<'_> {
         let words = self.words;
         let places = service::places(self.sources, &self.config.state_dir);
         match places.filter(|_| self.facts().service_installed) {
-            Some(places) => words.service_found(&service::Manager::kind_here().file(&places)),
+            Some(places) => {
+                words.service_found(&service::ServiceManager::kind_here().file(&places))
+            }
             None => words.daemon_found(self.daemon_pid()),
         }
     }
 
     /// One line of what is not, and what would do it.
-    pub(super) fn left(&self, step: Step, how: &str) {
+    pub(super) fn left(&self, step: SetupStep, how: &str) {
         output::say(&self.words.left(step, how));
     }
 
-    async fn check(&mut self) -> Outcome {
+    async fn check(&mut self) -> CommandResult {
         let words = self.words;
         let (app, bot) = loop {
             let Some(app) = self.app.clone() else {
@@ -135,8 +137,8 @@ impl Setup<'_> {
             self.type_app(app.domain)?;
         };
         let name = bot.name.unwrap_or_else(|| app.id.clone());
-        self.tick_before(Some(Step::Check));
-        self.ticked(Step::Check, &words.app_works(&name));
+        self.tick_before(Some(SetupStep::Check));
+        self.ticked(SetupStep::Check, &words.app_works(&name));
         if !bot.enabled {
             output::say(words.bot_disabled());
             for line in words.console_steps(app.domain.base().as_str()) {
@@ -147,7 +149,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    async fn find_owner(&mut self) -> Outcome {
+    async fn find_owner(&mut self) -> CommandResult {
         let words = self.words;
         if self.facts().daemon_runs {
             return Err(Failure {
@@ -160,20 +162,20 @@ impl Setup<'_> {
             return Ok(());
         };
         let owner = owner::pair(self.network()?, app, bot, words).await?;
-        self.ticked(Step::Owner, &words.paired(owner.as_str()));
+        self.ticked(SetupStep::Owner, &words.paired(owner.as_str()));
         self.owner = Some(owner);
         Ok(())
     }
 
-    pub(super) fn save(&mut self) -> Outcome {
+    pub(super) fn save(&mut self) -> CommandResult {
         self.write_settings()?;
         let path = self.paths.own.display().to_string();
-        self.ticked(Step::Save, &self.words.saved(&path));
+        self.ticked(SetupStep::Save, &self.words.saved(&path));
         self.tell_overruled();
         Ok(())
     }
 
-    fn write_settings(&mut self) -> Outcome {
+    fn write_settings(&mut self) -> CommandResult {
         let path = self.paths.own.clone();
         let words = self.words;
         let fail = |why: &std::io::Error| Failure::new(words.not_written(&path, why));
@@ -188,7 +190,7 @@ impl Setup<'_> {
         let after = env_file::with(&text, &pairs)
             .map_err(|unfit| Failure::new(words.unfit_value(&unfit.0)))?;
         let change = Change {
-            kind: Kind::Settings,
+            kind: FileKind::Settings,
             path: &path,
             before: before.as_deref(),
             after: after.as_bytes(),
@@ -222,7 +224,7 @@ impl Setup<'_> {
         }
     }
 
-    async fn prove_tap(&mut self) -> Outcome {
+    async fn prove_tap(&mut self) -> CommandResult {
         let words = self.words;
         let (Some(app), Some(owner)) = (&self.app, &self.owner) else {
             return Ok(());
@@ -249,7 +251,7 @@ impl Setup<'_> {
         };
         match watched(proof, tap::TAP_WITHIN, left).await {
             Ok(took) => {
-                self.ticked(Step::TestCard, &words.tapped(took.as_micros()));
+                self.ticked(SetupStep::TestCard, &words.tapped(took.as_micros()));
                 self.seen.tapped = true;
             }
             Err(error) => {
@@ -273,7 +275,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn keep_running(&mut self) -> Outcome {
+    fn keep_running(&mut self) -> CommandResult {
         if self.facts().can_serve {
             self.install_service()
         } else {
@@ -282,7 +284,7 @@ impl Setup<'_> {
     }
 
     /// Where no manager is, so that nobody must keep a terminal open.
-    fn start_in_background(&mut self) -> Outcome {
+    fn start_in_background(&mut self) -> CommandResult {
         let words = self.words;
         if !self.agrees(words.want_background())? {
             self.wishes.service = false;
@@ -291,17 +293,17 @@ impl Setup<'_> {
         // What was saved a moment ago counts for it.
         let started = background::start(&Sources::for_person(), words)?;
         let said = words.in_background(started.pid, &started.log);
-        self.ticked(Step::Service, &said);
+        self.ticked(SetupStep::Service, &said);
         Ok(())
     }
 
-    fn install_service(&mut self) -> Outcome {
+    fn install_service(&mut self) -> CommandResult {
         let words = self.words;
         if !self.agrees(words.want_service())? {
             self.wishes.service = false;
             return Ok(());
         }
-        let installed = service::Manager::find().and_then(|manager| {
+        let installed = service::ServiceManager::find().and_then(|manager| {
             let places = service::places(self.sources, &self.config.state_dir)
                 .ok_or(service::ServiceError::NoHome)?;
             let paths = config::Paths {
@@ -331,23 +333,23 @@ impl Setup<'_> {
             .note_service(installed.made)
             .map_err(|why| Failure::new(words.no_record(&why)))?;
         let file = installed.file.display().to_string();
-        self.ticked(Step::Service, &words.service_installed(&file));
+        self.ticked(SetupStep::Service, &words.service_installed(&file));
         Ok(())
     }
 
-    fn finish(&mut self) -> Outcome {
+    fn finish(&mut self) -> CommandResult {
         // What an earlier run saved is overruled as well.
         self.tell_overruled();
         let facts = self.facts();
         let runs = facts.service_installed || facts.daemon_runs;
         if !facts.hooks_installed {
-            self.left(Step::Hooks, self.words.hooks_left());
+            self.left(SetupStep::Hooks, self.words.hooks_left());
         }
         if !facts.claude_asks && facts.hooks_installed {
-            self.left(Step::Mode, self.words.mode_left());
+            self.left(SetupStep::Mode, self.words.mode_left());
         }
         if !runs {
-            self.left(Step::Service, self.words.daemon_left(facts.can_serve));
+            self.left(SetupStep::Service, self.words.daemon_left(facts.can_serve));
         }
         if self.seen.unproven {
             return Err(Failure {

@@ -1,14 +1,14 @@
 //! What the set-up changes in Claude Code's own settings: its hooks, and that
 //! it asks.
 
-use super::super::{Failure, Outcome, output};
-use super::manifest::{Change, Kind};
-use super::plan::Step;
+use super::super::{CommandResult, Failure, output};
+use super::manifest::{Change, FileKind};
+use super::plan::SetupStep;
 use super::{Setup, migrate};
 use crate::claude::hooks_file::{Asking, Draft};
 
 impl Setup<'_> {
-    pub(super) fn install_hooks(&mut self) -> Outcome {
+    pub(super) fn install_hooks(&mut self) -> CommandResult {
         let words = self.words;
         let mut draft = self.claude_settings()?;
         draft
@@ -27,11 +27,11 @@ impl Setup<'_> {
         }
         self.write_claude_settings(&draft)?;
         let had_file = draft.before().is_some();
-        self.ticked(Step::Hooks, words.hooks_installed(had_file));
+        self.ticked(SetupStep::Hooks, words.hooks_installed(had_file));
         Ok(())
     }
 
-    pub(super) fn set_mode(&mut self) -> Outcome {
+    pub(super) fn set_mode(&mut self) -> CommandResult {
         let words = self.words;
         let mut draft = self.claude_settings()?;
         let asking = draft
@@ -62,7 +62,7 @@ impl Setup<'_> {
             .note_mode(before)
             .map_err(|why| Failure::new(words.no_record(&why)))?;
         self.write_claude_settings(&draft)?;
-        self.ticked(Step::Mode, words.mode_set());
+        self.ticked(SetupStep::Mode, words.mode_set());
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl Setup<'_> {
             .map_err(|error| Failure::new(self.words.hooks_error(&error)))
     }
 
-    pub(super) fn write_claude_settings(&mut self, draft: &Draft) -> Outcome {
+    pub(super) fn write_claude_settings(&mut self, draft: &Draft) -> CommandResult {
         let Some(after) = draft.after().filter(|_| draft.is_changed()) else {
             return Ok(());
         };
@@ -94,7 +94,7 @@ impl Setup<'_> {
             .check_unchanged()
             .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
         let change = Change {
-            kind: Kind::ClaudeSettings,
+            kind: FileKind::ClaudeSettings,
             path: draft.file(),
             before: draft.before(),
             after,

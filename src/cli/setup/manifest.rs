@@ -20,7 +20,7 @@ const NEW_MODE: u32 = 0o644;
 /// changed it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     /// Claude Code's user settings.
     ClaudeSettings,
     /// nod's own settings.
@@ -28,8 +28,8 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    pub(super) kind: Kind,
+pub(super) struct ManifestEntry {
+    pub(super) kind: FileKind,
     pub(super) path: PathBuf,
     /// The copy beside the manifest of what stood there; none where there was
     /// no file.
@@ -44,8 +44,8 @@ pub(super) struct Entry {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Written {
-    entries: Vec<Entry>,
+struct WrittenManifest {
+    entries: Vec<ManifestEntry>,
     /// Directories the set-up made, in the order it made them.
     #[serde(default)]
     dirs: Vec<PathBuf>,
@@ -62,12 +62,12 @@ pub(super) struct ModeBefore(pub(super) Option<String>);
 #[derive(Debug)]
 pub(super) struct Manifest {
     dir: PathBuf,
-    written: Written,
+    written: WrittenManifest,
 }
 
 /// A change to one file.
 pub(super) struct Change<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
     pub(super) path: &'a Path,
     pub(super) before: Option<&'a [u8]>,
     pub(super) after: &'a [u8],
@@ -86,9 +86,9 @@ pub(super) enum Undone {
     Nothing,
 }
 
-impl Entry {
+impl ManifestEntry {
     #[cfg(test)]
-    pub(super) fn of(kind: Kind, path: &Path, names: &[&str]) -> Self {
+    pub(super) fn of(kind: FileKind, path: &Path, names: &[&str]) -> Self {
         Self {
             kind,
             path: path.to_owned(),
@@ -104,7 +104,7 @@ impl Manifest {
     pub(super) fn open(state_dir: &Path) -> io::Result<Self> {
         let dir = state_dir.join(DIR);
         let written = match files::read(&dir.join(FILE))? {
-            None => Written::default(),
+            None => WrittenManifest::default(),
             Some(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other)?,
         };
         Ok(Self { dir, written })
@@ -146,7 +146,7 @@ impl Manifest {
         self.written.mode_before.as_ref()
     }
 
-    pub(super) fn entries(&self) -> Vec<Entry> {
+    pub(super) fn entries(&self) -> Vec<ManifestEntry> {
         self.written.entries.clone()
     }
 
@@ -155,7 +155,7 @@ impl Manifest {
     pub(super) fn write(
         &mut self,
         change: Change<'_>,
-        undo: impl FnOnce(&Entry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
+        undo: impl FnOnce(&ManifestEntry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> io::Result<()> {
         self.make_own_dir()?;
         if let Some(parent) = files::resolve(change.path)?.parent() {
@@ -168,7 +168,7 @@ impl Manifest {
             .position(|entry| entry.path == change.path);
         let mut entry = match at {
             Some(at) => self.written.entries.remove(at),
-            None => Entry {
+            None => ManifestEntry {
                 kind: change.kind,
                 path: change.path.to_owned(),
                 before: None,
@@ -202,16 +202,16 @@ impl Manifest {
         self.written.entries.push(entry);
         self.save()?;
         match change.kind {
-            Kind::Settings => files::replace_private(change.path, change.after),
-            Kind::ClaudeSettings => files::replace(change.path, change.after, NEW_MODE),
+            FileKind::Settings => files::replace_private(change.path, change.after),
+            FileKind::ClaudeSettings => files::replace(change.path, change.after, NEW_MODE),
         }
     }
 
     /// Takes one file back.
     pub(super) fn undo(
         &mut self,
-        entry: &Entry,
-        undo: impl FnOnce(&Entry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
+        entry: &ManifestEntry,
+        undo: impl FnOnce(&ManifestEntry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> io::Result<Undone> {
         let Some(now) = files::read(&entry.path)? else {
             return Ok(Undone::Nothing);
@@ -257,7 +257,7 @@ impl Manifest {
         Ok(())
     }
 
-    fn original(&self, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
+    fn original(&self, entry: &ManifestEntry) -> io::Result<Option<Vec<u8>>> {
         match &entry.before {
             None => Ok(None),
             Some(name) => files::read(&self.dir.join(name)),
@@ -305,7 +305,7 @@ mod tests {
     use std::fs;
 
     /// Our part of a file is the line `ours`.
-    fn without_ours(_: &Entry, now: &[u8], _: Option<&[u8]>) -> Option<Vec<u8>> {
+    fn without_ours(_: &ManifestEntry, now: &[u8], _: Option<&[u8]>) -> Option<Vec<u8>> {
         let text = std::str::from_utf8(now).ok()?;
         Some(text.replace("ours\n", "").into_bytes())
     }
@@ -328,7 +328,7 @@ mod tests {
         fn write(&self, after: &str) {
             let before = files::read(&self.file()).unwrap();
             let change = Change {
-                kind: Kind::Settings,
+                kind: FileKind::Settings,
                 path: &self.file(),
                 before: before.as_deref(),
                 after: after.as_bytes(),

@@ -19,15 +19,15 @@ const NAMES: [&str; 2] = ["claude-notify", "claude-anywhere"];
 
 /// What was found in its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Taken {
+pub(super) struct TakenSettings {
     /// In nod's names.
     pub(super) values: Vec<(&'static str, String)>,
     /// Names that have no counterpart.
     pub(super) left: Vec<String>,
 }
 
-pub(super) fn taken(settings: &HashMap<String, String>) -> Taken {
-    let mut taken = Taken::default();
+pub(super) fn taken(settings: &HashMap<String, String>) -> TakenSettings {
+    let mut taken = TakenSettings::default();
     for name in SAME {
         let found = settings.get(name).map(|value| value.trim());
         if let Some(value) = found.filter(|value| is_meant(value)) {
@@ -135,7 +135,7 @@ mod tests {
             ("FEISHU_APP_SECRET", "your_app_secret"),
             ("FEISHU_OWNER_ID", &row),
         ]);
-        assert_eq!(taken(&sample), Taken::default());
+        assert_eq!(taken(&sample), TakenSettings::default());
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::super::wording::Words;
 use super::super::{Failure, output};
-use super::pairing::{Pairing, Refusal};
-use super::steps::{App, Listener, Network};
+use super::pairing::{CodeRefusal, Pairing};
+use super::steps::{Listener, Network, SetupApp};
 use super::terminal::Terminal;
 use super::waiting::watched;
 use crate::feishu::event::Push;
@@ -17,12 +17,12 @@ use crate::ids::UserId;
 
 const WRITE_WITHIN: Duration = Duration::from_mins(10);
 
-type Shared = Arc<Mutex<Pairing>>;
+type SharedPairing = Arc<Mutex<Pairing>>;
 
 /// Pairs the person at the terminal with somebody who writes to `bot`.
 pub(super) async fn pair(
     network: &Network,
-    app: &App,
+    app: &SetupApp,
     bot: &str,
     words: Words,
 ) -> Result<UserId, Failure> {
@@ -32,7 +32,7 @@ pub(super) async fn pair(
         .await
         .map_err(|why| Failure::new(why.get(words.0)))?;
     output::say(&words.pair_write(bot));
-    let pairing = Shared::default();
+    let pairing = SharedPairing::default();
     let first = first_code(network, app, words, &mut listener, &pairing);
     let first = tokio::time::timeout(WRITE_WITHIN, first);
     let left = |left| words.waiting_for_message(left);
@@ -66,10 +66,10 @@ pub(super) async fn pair(
 /// Waits until somebody has been shown a code.
 async fn first_code(
     network: &Network,
-    app: &App,
+    app: &SetupApp,
     words: Words,
     listener: &mut Listener,
-    pairing: &Shared,
+    pairing: &SharedPairing,
 ) -> Result<(), Failure> {
     while let Some(push) = listener.next().await {
         let Some((who, code)) = code_for(&push, pairing) else {
@@ -82,7 +82,13 @@ async fn first_code(
     Err(Failure::new(words.pair_silent()))
 }
 
-async fn show_code(network: &Network, app: &App, words: Words, push: &Push, pairing: &Shared) {
+async fn show_code(
+    network: &Network,
+    app: &SetupApp,
+    words: Words,
+    push: &Push,
+    pairing: &SharedPairing,
+) {
     if let Some((who, code)) = code_for(push, pairing)
         && let Err(error) = send_code(network, app, words, &who, &code).await
     {
@@ -92,7 +98,7 @@ async fn show_code(network: &Network, app: &App, words: Words, push: &Push, pair
 
 async fn send_code(
     network: &Network,
-    app: &App,
+    app: &SetupApp,
     words: Words,
     who: &UserId,
     code: &str,
@@ -103,7 +109,7 @@ async fn send_code(
 }
 
 /// Groups are left out: everybody there would read the code.
-fn code_for(push: &Push, pairing: &Shared) -> Option<(UserId, String)> {
+fn code_for(push: &Push, pairing: &SharedPairing) -> Option<(UserId, String)> {
     let Push::Message(message) = push else {
         return None;
     };
@@ -116,7 +122,7 @@ fn code_for(push: &Push, pairing: &Shared) -> Option<(UserId, String)> {
 }
 
 /// Asks on a thread of its own: the connection has to stay alive meanwhile.
-async fn typed(words: Words, pairing: Shared) -> Result<UserId, Failure> {
+async fn typed(words: Words, pairing: SharedPairing) -> Result<UserId, Failure> {
     let asked = tokio::task::spawn_blocking(move || {
         let Some(mut terminal) = Terminal::open() else {
             return Err(Failure::new(words.no_terminal()));
@@ -127,15 +133,15 @@ async fn typed(words: Words, pairing: Shared) -> Result<UserId, Failure> {
                 .map_err(|error| super::broken_off(words, &error))?;
             match lock(&pairing).typed(&text, Instant::now()) {
                 Ok(owner) => return Ok(owner),
-                Err(Refusal::Wrong) => output::say(words.pair_wrong()),
-                Err(Refusal::TooMany) => output::say(words.pair_too_many()),
+                Err(CodeRefusal::Wrong) => output::say(words.pair_wrong()),
+                Err(CodeRefusal::TooMany) => output::say(words.pair_too_many()),
             }
         }
     });
     asked.await.map_err(|_| Failure::new(words.no_terminal()))?
 }
 
-fn lock(pairing: &Shared) -> std::sync::MutexGuard<'_, Pairing> {
+fn lock(pairing: &SharedPairing) -> std::sync::MutexGuard<'_, Pairing> {
     pairing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -159,7 +165,7 @@ mod tests {
 
     #[test]
     fn only_a_person_in_a_private_chat_is_shown_a_code() {
-        let pairing = Shared::default();
+        let pairing = SharedPairing::default();
         let shown = |push: &Push| code_for(push, &pairing).map(|(who, _)| who.to_string());
         assert_eq!(
             shown(&message("ou_1", "user", "p2p")).as_deref(),

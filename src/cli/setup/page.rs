@@ -19,19 +19,19 @@ const MAX_HEAD: usize = 8 << 10;
 const SERVED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Served until dropped.
-pub(super) struct Page {
+pub(super) struct SetupPage {
     pub(super) address: String,
     _server: AbortOnDropHandle<()>,
 }
 
-impl Page {
+impl SetupPage {
     /// Shows this link as a code.
     pub(super) async fn open(link: &str, words: Words) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let host = listener.local_addr()?.to_string();
         let path = format!("/{:032x}", rand::random::<u128>());
         let address = format!("http://{host}{path}");
-        let door = Arc::new(Door {
+        let door = Arc::new(PageDoor {
             path,
             host,
             html: html(link, words),
@@ -56,13 +56,13 @@ impl Page {
     }
 }
 
-struct Door {
+struct PageDoor {
     path: String,
     host: String,
     html: String,
 }
 
-impl Door {
+impl PageDoor {
     async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
         let mut head = Vec::new();
         let mut chunk = [0; 1024];
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn only_the_person_with_the_address_sees_the_code() {
-        let door = Door {
+        let door = PageDoor {
             path: "/secret".to_owned(),
             host: "127.0.0.1:7".to_owned(),
             html: html("https://x.example/?a=1&b=\"2", Words(Lang::En)),
@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_page_is_there_until_the_scan_and_then_gone() {
-        let page = Page::open("https://x.example/", Words(Lang::Zh))
+        let page = SetupPage::open("https://x.example/", Words(Lang::Zh))
             .await
             .unwrap();
         let address = page.address.strip_prefix("http://").unwrap().to_owned();

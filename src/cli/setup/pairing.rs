@@ -14,12 +14,12 @@ pub(super) const CODE_LIFE: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
-    shown: Vec<Shown>,
+    shown: Vec<ShownCode>,
     wrong: u32,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ShownCode {
     code: String,
     who: UserId,
     at: Instant,
@@ -27,7 +27,7 @@ struct Shown {
 
 /// Why a typed code names nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum CodeRefusal {
     /// Another try is left.
     Wrong,
     /// All codes are void; whoever writes again gets a new one.
@@ -50,7 +50,7 @@ impl Pairing {
         let code = (0..1_000_000)
             .map(|step| format!("{:06}", chance.wrapping_add(step) % 1_000_000))
             .find(|code| !taken(code))?;
-        self.shown.push(Shown {
+        self.shown.push(ShownCode {
             code: code.clone(),
             who: who.clone(),
             at: now,
@@ -59,7 +59,7 @@ impl Pairing {
     }
 
     /// Whose code was typed.
-    pub(super) fn typed(&mut self, text: &str, now: Instant) -> Result<UserId, Refusal> {
+    pub(super) fn typed(&mut self, text: &str, now: Instant) -> Result<UserId, CodeRefusal> {
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
         let found = self
             .shown
@@ -70,11 +70,11 @@ impl Pairing {
         }
         self.wrong += 1;
         if self.wrong < MAX_TRIES {
-            return Err(Refusal::Wrong);
+            return Err(CodeRefusal::Wrong);
         }
         self.wrong = 0;
         self.shown.clear();
-        Err(Refusal::TooMany)
+        Err(CodeRefusal::TooMany)
     }
 }
 
@@ -102,10 +102,10 @@ mod tests {
         let (mut pairing, now) = (Pairing::default(), Instant::now());
         let code = pairing.code_for(&user("ou_me"), 500_000, now).unwrap();
         for _ in 1..MAX_TRIES {
-            assert_eq!(pairing.typed("111111", now), Err(Refusal::Wrong));
+            assert_eq!(pairing.typed("111111", now), Err(CodeRefusal::Wrong));
         }
-        assert_eq!(pairing.typed("", now), Err(Refusal::TooMany));
-        assert_eq!(pairing.typed(&code, now), Err(Refusal::Wrong));
+        assert_eq!(pairing.typed("", now), Err(CodeRefusal::TooMany));
+        assert_eq!(pairing.typed(&code, now), Err(CodeRefusal::Wrong));
         assert!(pairing.code_for(&user("ou_me"), 7, now).is_some());
     }
 
@@ -120,6 +120,9 @@ mod tests {
         let later = now + CODE_LIFE;
         let code = pairing.code_for(&user("ou_late"), 1, later).unwrap();
         assert_eq!(pairing.typed(&code, later), Ok(user("ou_late")));
-        assert_eq!(pairing.typed(&code, later + CODE_LIFE), Err(Refusal::Wrong));
+        assert_eq!(
+            pairing.typed(&code, later + CODE_LIFE),
+            Err(CodeRefusal::Wrong)
+        );
     }
 }

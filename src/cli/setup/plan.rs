@@ -3,7 +3,7 @@
 
 /// One part of the set-up, in the order they are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) enum Step {
+pub(in crate::cli) enum SetupStep {
     /// Make or name the app.
     App,
     /// Prove that its id and secret work.
@@ -24,7 +24,7 @@ pub(in crate::cli) enum Step {
     Trial,
 }
 
-impl Step {
+impl SetupStep {
     pub(super) const ALL: [Self; 9] = [
         Self::App,
         Self::Check,
@@ -46,7 +46,7 @@ impl Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum StepStatus {
     Done,
     Open,
     /// Not wanted, or not possible here.
@@ -80,7 +80,7 @@ pub(super) struct Facts {
 /// What the person wants beyond the necessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing to want")]
-pub(super) struct Wishes {
+pub(super) struct SetupWishes {
     pub(super) test_card: bool,
     pub(super) hooks: bool,
     pub(super) mode: bool,
@@ -88,51 +88,51 @@ pub(super) struct Wishes {
     pub(super) trial: bool,
 }
 
-pub(super) fn status(step: Step, facts: &Facts, wishes: Wishes) -> Status {
+pub(super) fn status(step: SetupStep, facts: &Facts, wishes: SetupWishes) -> StepStatus {
     let runs = facts.service_installed || facts.daemon_runs;
     let (done, possible) = match step {
-        Step::App => (facts.has_app, true),
-        Step::Check => (facts.app_works, true),
-        Step::Owner => (facts.has_owner, true),
-        Step::Save => (facts.saved, true),
-        Step::TestCard => (facts.tapped, wishes.test_card && !facts.daemon_runs),
-        Step::Hooks => (facts.hooks_installed, wishes.hooks),
-        Step::Mode => (facts.claude_asks, wishes.mode),
-        Step::Service => (
+        SetupStep::App => (facts.has_app, true),
+        SetupStep::Check => (facts.app_works, true),
+        SetupStep::Owner => (facts.has_owner, true),
+        SetupStep::Save => (facts.saved, true),
+        SetupStep::TestCard => (facts.tapped, wishes.test_card && !facts.daemon_runs),
+        SetupStep::Hooks => (facts.hooks_installed, wishes.hooks),
+        SetupStep::Mode => (facts.claude_asks, wishes.mode),
+        SetupStep::Service => (
             facts.service_installed || (!facts.can_serve && facts.daemon_runs),
             wishes.service && (facts.can_serve || facts.can_ask),
         ),
         // Tokens are spent only where somebody can be asked first.
-        Step::Trial => (
+        SetupStep::Trial => (
             facts.tried,
             wishes.trial && facts.can_ask && facts.has_claude && facts.hooks_installed && runs,
         ),
     };
     match (done, possible) {
-        (true, _) => Status::Done,
-        (false, true) => Status::Open,
-        (false, false) => Status::Left,
+        (true, _) => StepStatus::Done,
+        (false, true) => StepStatus::Open,
+        (false, false) => StepStatus::Left,
     }
 }
 
 /// The steps that need not be taken, in order.
-pub(super) fn done(facts: &Facts, wishes: Wishes) -> impl Iterator<Item = Step> {
-    let is_done = move |step: &Step| status(*step, facts, wishes) == Status::Done;
-    Step::ALL.into_iter().filter(is_done)
+pub(super) fn done(facts: &Facts, wishes: SetupWishes) -> impl Iterator<Item = SetupStep> {
+    let is_done = move |step: &SetupStep| status(*step, facts, wishes) == StepStatus::Done;
+    SetupStep::ALL.into_iter().filter(is_done)
 }
 
 /// The first step that is open.
-pub(super) fn next(facts: &Facts, wishes: Wishes) -> Option<Step> {
-    Step::ALL
+pub(super) fn next(facts: &Facts, wishes: SetupWishes) -> Option<SetupStep> {
+    SetupStep::ALL
         .into_iter()
-        .find(|step| status(*step, facts, wishes) == Status::Open)
+        .find(|step| status(*step, facts, wishes) == StepStatus::Open)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: Wishes = Wishes {
+    const ALL: SetupWishes = SetupWishes {
         test_card: true,
         hooks: true,
         mode: true,
@@ -140,21 +140,21 @@ mod tests {
         trial: true,
     };
 
-    fn do_step(facts: &mut Facts, step: Step) {
+    fn do_step(facts: &mut Facts, step: SetupStep) {
         match step {
-            Step::App => facts.has_app = true,
-            Step::Check => facts.app_works = true,
-            Step::Owner => facts.has_owner = true,
-            Step::Save => facts.saved = true,
-            Step::TestCard => facts.tapped = true,
-            Step::Hooks => facts.hooks_installed = true,
-            Step::Mode => facts.claude_asks = true,
-            Step::Service => facts.service_installed = true,
-            Step::Trial => facts.tried = true,
+            SetupStep::App => facts.has_app = true,
+            SetupStep::Check => facts.app_works = true,
+            SetupStep::Owner => facts.has_owner = true,
+            SetupStep::Save => facts.saved = true,
+            SetupStep::TestCard => facts.tapped = true,
+            SetupStep::Hooks => facts.hooks_installed = true,
+            SetupStep::Mode => facts.claude_asks = true,
+            SetupStep::Service => facts.service_installed = true,
+            SetupStep::Trial => facts.tried = true,
         }
     }
 
-    fn walk(mut facts: Facts, wishes: Wishes) -> Vec<Step> {
+    fn walk(mut facts: Facts, wishes: SetupWishes) -> Vec<SetupStep> {
         std::iter::from_fn(|| {
             let step = next(&facts, wishes)?;
             do_step(&mut facts, step);
@@ -172,7 +172,7 @@ mod tests {
             has_claude: true,
             ..Facts::default()
         };
-        assert_eq!(walk(fresh, ALL), Step::ALL);
+        assert_eq!(walk(fresh, ALL), SetupStep::ALL);
     }
 
     #[test]
@@ -183,8 +183,8 @@ mod tests {
             has_claude: true,
             ..Facts::default()
         };
-        for (at, step) in Step::ALL.into_iter().enumerate() {
-            assert_eq!(walk(facts, ALL), Step::ALL[at..]);
+        for (at, step) in SetupStep::ALL.into_iter().enumerate() {
+            assert_eq!(walk(facts, ALL), SetupStep::ALL[at..]);
             do_step(&mut facts, step);
         }
         assert_eq!(next(&facts, ALL), None);
@@ -192,29 +192,37 @@ mod tests {
 
     #[test]
     fn what_is_not_wanted_or_not_possible_is_left() {
-        let nothing = Wishes {
+        let nothing = SetupWishes {
             test_card: false,
             hooks: false,
             mode: false,
             service: false,
             trial: false,
         };
-        let needed = [Step::App, Step::Check, Step::Owner, Step::Save];
+        let needed = [
+            SetupStep::App,
+            SetupStep::Check,
+            SetupStep::Owner,
+            SetupStep::Save,
+        ];
         assert_eq!(walk(Facts::default(), nothing), needed);
         let container = Facts::default();
-        assert_eq!(status(Step::Service, &container, ALL), Status::Left);
+        assert_eq!(
+            status(SetupStep::Service, &container, ALL),
+            StepStatus::Left
+        );
         let running = Facts {
             daemon_runs: true,
             ..container
         };
-        assert_eq!(status(Step::TestCard, &running, ALL), Status::Left);
+        assert_eq!(status(SetupStep::TestCard, &running, ALL), StepStatus::Left);
         // Without a manager, a daemon in the background will do.
         let asked = Facts {
             can_ask: true,
             ..container
         };
-        assert_eq!(status(Step::Service, &asked, ALL), Status::Open);
-        assert_eq!(status(Step::Service, &running, ALL), Status::Done);
+        assert_eq!(status(SetupStep::Service, &asked, ALL), StepStatus::Open);
+        assert_eq!(status(SetupStep::Service, &running, ALL), StepStatus::Done);
     }
 
     #[test]
@@ -226,7 +234,7 @@ mod tests {
             daemon_runs: true,
             ..Facts::default()
         };
-        assert_eq!(status(Step::Trial, &ready, ALL), Status::Open);
+        assert_eq!(status(SetupStep::Trial, &ready, ALL), StepStatus::Open);
         let without: [fn(&mut Facts); 4] = [
             |facts| facts.can_ask = false,
             |facts| facts.has_claude = false,
@@ -236,7 +244,7 @@ mod tests {
         for without in without {
             let mut facts = ready;
             without(&mut facts);
-            assert_eq!(status(Step::Trial, &facts, ALL), Status::Left);
+            assert_eq!(status(SetupStep::Trial, &facts, ALL), StepStatus::Left);
         }
     }
 }

@@ -1,30 +1,30 @@
 //! `nod setup --dry-run`: what would be done, without the network and without
 //! writing.
 
-use super::super::{Failure, Outcome, output, service};
+use super::super::{CommandResult, Failure, output, service};
 use super::Setup;
 use super::flow::ALWAYS_SAVED;
-use super::plan::{self, Status, Step};
+use super::plan::{self, SetupStep, StepStatus};
 use crate::claude::hooks_file::Asking;
 
 impl Setup<'_> {
     /// Says what would happen, without the network and without writing.
-    pub(super) fn preview(&mut self) -> Outcome {
+    pub(super) fn preview(&mut self) -> CommandResult {
         let words = self.words;
         let facts = self.facts();
         self.tell_agents();
         output::say(words.dry_run());
-        for step in Step::ALL {
+        for step in SetupStep::ALL {
             let mark = match plan::status(step, &facts, self.wishes) {
-                Status::Done => "✓",
-                Status::Open => "·",
-                Status::Left => "-",
+                StepStatus::Done => "✓",
+                StepStatus::Open => "·",
+                StepStatus::Left => "-",
             };
             output::say(&format!("  {mark} {}", words.step(step)));
         }
         output::say(words.marks());
-        let is_open = |step| plan::status(step, &facts, self.wishes) == Status::Open;
-        if [Step::App, Step::Owner, Step::Save]
+        let is_open = |step| plan::status(step, &facts, self.wishes) == StepStatus::Open;
+        if [SetupStep::App, SetupStep::Owner, SetupStep::Save]
             .into_iter()
             .any(is_open)
         {
@@ -35,12 +35,12 @@ impl Setup<'_> {
             let file = self.paths.own.display().to_string();
             output::say(&words.would_write(&file, &names.join(", ")));
         }
-        if is_open(Step::TestCard) {
+        if is_open(SetupStep::TestCard) {
             output::say(words.would_send_card());
         }
         let places = service::places(self.sources, &self.config.state_dir);
-        if let Some(places) = places.filter(|_| is_open(Step::Service) && facts.can_serve) {
-            let file = service::Manager::kind_here().file(&places);
+        if let Some(places) = places.filter(|_| is_open(SetupStep::Service) && facts.can_serve) {
+            let file = service::ServiceManager::kind_here().file(&places);
             output::say(&words.would_serve(&file.display().to_string()));
         }
         let mut draft = self.claude_settings()?;

@@ -34,7 +34,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(20);
 
 /// The app being set up.
 #[derive(Debug, Clone)]
-pub(super) struct App {
+pub(super) struct SetupApp {
     pub(super) domain: Domain,
     pub(super) id: String,
     pub(super) secret: Secret,
@@ -52,19 +52,19 @@ impl Network {
         Registration::new(&self.0, domain)
     }
 
-    pub(super) async fn bot(&self, app: &App) -> Result<Bot, ApiError> {
+    pub(super) async fn bot(&self, app: &SetupApp) -> Result<Bot, ApiError> {
         self.messages(app)?.bot().await
     }
 
     /// How many connections the app has open, where Feishu tells.
-    pub(super) async fn connections(&self, app: &App) -> Option<u64> {
+    pub(super) async fn connections(&self, app: &SetupApp) -> Option<u64> {
         let messages = self.messages(app).ok()?;
         messages.online_connections().await.ok()?
     }
 
     pub(super) async fn send(
         &self,
-        app: &App,
+        app: &SetupApp,
         to: &UserId,
         content: &Content,
         once: &str,
@@ -75,7 +75,7 @@ impl Network {
 
     pub(super) async fn change(
         &self,
-        app: &App,
+        app: &SetupApp,
         message: &MessageId,
         card: Value,
     ) -> Result<(), ApiError> {
@@ -88,7 +88,7 @@ impl Network {
     /// is asked at once for each push.
     pub(super) fn listen(
         &self,
-        app: &App,
+        app: &SetupApp,
         answer: impl Fn(&Push) -> Answer + Send + Sync + 'static,
     ) -> Listener {
         let (sender, pushes) = mpsc::channel(MAX_PUSHES);
@@ -130,7 +130,7 @@ impl Network {
         }
     }
 
-    fn messages(&self, app: &App) -> Result<Messages, ApiError> {
+    fn messages(&self, app: &SetupApp) -> Result<Messages, ApiError> {
         Api::new(&self.0, app.domain.base(), &app.id, app.secret.clone())
             .map(|api| Messages::new(api, PER_SECOND))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::wording::Words;
 use super::super::wording::trouble::{NO_SUCH_FILE, bad_line};
-use super::super::{Failure, Outcome, output};
+use super::super::{CommandResult, Failure, output};
 use super::{Setup, migrate};
 use crate::config;
 use crate::feishu::secret::Secret;
@@ -15,7 +15,7 @@ use crate::text::{Text, system};
 
 impl Setup<'_> {
     /// Takes over claude-notify's settings where they say more than nod's own.
-    pub(super) fn take_over(&mut self, named: Option<&Path>) -> Outcome {
+    pub(super) fn take_over(&mut self, named: Option<&Path>) -> CommandResult {
         let words = self.words;
         if named.is_none() && self.app.is_some() {
             return Ok(());
@@ -72,7 +72,7 @@ impl Setup<'_> {
         let id = found("FEISHU_APP_ID");
         let secret = found("FEISHU_APP_SECRET");
         if let (None, Some(id), Some(secret)) = (&self.app, id, secret) {
-            self.app = Some(super::App {
+            self.app = Some(super::SetupApp {
                 domain: self.domain.clone().unwrap_or_default(),
                 id,
                 secret: Secret::new(secret),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::super::wording::Words;
-use super::steps::{App, Network, card};
+use super::steps::{Network, SetupApp, card};
 use crate::feishu::error::ApiError;
 use crate::feishu::event::{Click, Push};
 use crate::feishu::link::Answer;
@@ -46,7 +46,7 @@ pub(in crate::cli) enum TapError {
 /// between the click's arrival and our answer.
 pub(super) async fn prove(
     network: &Network,
-    app: &App,
+    app: &SetupApp,
     owner: &UserId,
     words: Words,
     limit: Duration,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::super::{Outcome, output};
+use super::super::{CommandResult, output};
 use super::Setup;
-use super::plan::Step;
+use super::plan::SetupStep;
 use super::waiting::watched;
 use crate::hook::client;
 use crate::hook::wire::Order;
@@ -48,7 +48,7 @@ impl Setup<'_> {
         dirs.find(|program| program.is_file())
     }
 
-    pub(super) async fn try_claude(&mut self) -> Outcome {
+    pub(super) async fn try_claude(&mut self) -> CommandResult {
         let words = self.words;
         self.wishes.trial = false;
         let Some(program) = self.claude() else {
@@ -73,7 +73,7 @@ impl Setup<'_> {
         let failed = match tried {
             Tried::Allowed => {
                 self.seen.tried = true;
-                self.ticked(Step::Trial, &words.trial_allowed(COMMAND));
+                self.ticked(SetupStep::Trial, &words.trial_allowed(COMMAND));
                 return Ok(());
             }
             Tried::Unasked => words.trial_unasked().to_owned(),
@@ -81,7 +81,7 @@ impl Setup<'_> {
             Tried::Failed(code) => words.trial_failed(code),
             Tried::Late => words.trial_late().to_owned(),
         };
-        self.left(Step::Trial, &failed);
+        self.left(SetupStep::Trial, &failed);
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::super::wording::undo::Stop;
-use super::super::{Failure, Outcome, background, env_file, output, service};
+use super::super::wording::undo::HowToStop;
+use super::super::{CommandResult, Failure, background, env_file, output, service};
 use super::Setup;
-use super::manifest::{Entry, Kind, ModeBefore, Undone};
+use super::manifest::{FileKind, ManifestEntry, ModeBefore, Undone};
 use crate::claude::hooks_file::{Asking, Draft};
 use crate::hook::client::{self, Unanswered};
 use crate::hook::wire::Order;
@@ -14,13 +14,13 @@ use crate::hook::wire::Order;
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// A daemon that answers.
-struct Running {
+struct RunningDaemon {
     pid: Option<u64>,
     served: bool,
     background: bool,
 }
 
-impl Running {
+impl RunningDaemon {
     /// Its number, if it is one that nod left in the background.
     fn ours(&self) -> Option<u64> {
         self.pid.filter(|_| self.background && !self.served)
@@ -28,7 +28,7 @@ impl Running {
 }
 
 impl Setup<'_> {
-    pub(super) fn undo(&mut self, dry_run: bool) -> Outcome {
+    pub(super) fn undo(&mut self, dry_run: bool) -> CommandResult {
         let words = self.words;
         let entries = self.manifest.entries();
         if entries.is_empty() && !self.manifest.has_service() && !self.has_hooks()? {
@@ -94,14 +94,14 @@ impl Setup<'_> {
         Ok(())
     }
 
-    fn running(&self) -> Option<Running> {
+    fn running(&self) -> Option<RunningDaemon> {
         let socket = &self.config.sockets.own;
         let (pid, background) = match client::order(socket, Order::Status, ANSWER_WITHIN) {
             Ok(report) => (report["pid"].as_u64(), report["background"] == true),
             Err(Unanswered::Unreachable(_)) => return None,
             Err(_) => (None, false),
         };
-        Some(Running {
+        Some(RunningDaemon {
             served: is_served(pid),
             pid,
             background,
@@ -110,7 +110,7 @@ impl Setup<'_> {
 
     /// One in the background has no terminal to be stopped at. Another one is
     /// somebody's who looks at it.
-    fn stop(&self, daemon: &Running) -> bool {
+    fn stop(&self, daemon: &RunningDaemon) -> bool {
         let Some(pid) = daemon.ours() else {
             return false;
         };
@@ -121,11 +121,11 @@ impl Setup<'_> {
         stopped
     }
 
-    fn tell_of(&self, daemon: &Running) {
+    fn tell_of(&self, daemon: &RunningDaemon) {
         let stop = match (daemon.served, daemon.pid) {
-            (true, _) => Stop::Service,
-            (false, Some(pid)) if daemon.background => Stop::Kill(pid),
-            (false, pid) => Stop::WhereItRuns(pid),
+            (true, _) => HowToStop::Service,
+            (false, Some(pid)) if daemon.background => HowToStop::Kill(pid),
+            (false, pid) => HowToStop::WhereItRuns(pid),
         };
         output::say(&self.words.daemon_stays(&stop, daemon.pid));
     }
@@ -137,18 +137,19 @@ impl Setup<'_> {
         Ok(!draft.own_commands().map_err(failed)?.is_empty())
     }
 
-    fn remove_service(&self) -> Outcome {
+    fn remove_service(&self) -> CommandResult {
         let Some(places) = service::places(self.sources, &self.config.state_dir) else {
             return Ok(());
         };
-        let removed = service::Manager::find().and_then(|manager| manager.uninstall(&places));
+        let removed =
+            service::ServiceManager::find().and_then(|manager| manager.uninstall(&places));
         let was_there = removed.map_err(|why| Failure::new(self.words.service_error(&why)))?;
         output::say(self.words.service_removed(was_there));
         Ok(())
     }
 
     /// Hooks that were put there by hand, or by a set-up whose record is lost.
-    fn remove_unrecorded_hooks(&self) -> Outcome {
+    fn remove_unrecorded_hooks(&self) -> CommandResult {
         let failed = |why| Failure::new(self.words.hooks_error(&why));
         let mut draft = Draft::open(&self.paths.claude).map_err(failed)?;
         draft.remove().map_err(failed)?;
@@ -164,24 +165,24 @@ impl Setup<'_> {
 /// Whether this very process is the one a service manager keeps; a definition
 /// that lies there says nothing about who runs.
 fn is_served(pid: Option<u64>) -> bool {
-    let status = service::Manager::find().and_then(|manager| manager.status());
+    let status = service::ServiceManager::find().and_then(|manager| manager.status());
     status.is_ok_and(|status| status.runs && pid.is_some() && status.pid.map(u64::from) == pid)
 }
 
 /// A file's text without what the set-up put there.
 pub(super) fn without_ours(
-    entry: &Entry,
+    entry: &ManifestEntry,
     now: &[u8],
     original: Option<&[u8]>,
     mode_before: Option<&ModeBefore>,
 ) -> Option<Vec<u8>> {
     match entry.kind {
-        Kind::Settings => {
+        FileKind::Settings => {
             let now = std::str::from_utf8(now).ok()?;
             let before = std::str::from_utf8(original.unwrap_or_default()).ok()?;
             Some(env_file::without(now, &entry.names, before).into_bytes())
         }
-        Kind::ClaudeSettings => {
+        FileKind::ClaudeSettings => {
             let mut draft = Draft::of(&entry.path, now);
             draft.remove().ok()?;
             if let Some(ModeBefore(before)) = mode_before
@@ -200,14 +201,14 @@ mod tests {
     use crate::claude::hooks_file::{Hooks, Line};
     use std::path::Path;
 
-    fn entry(kind: Kind) -> Entry {
-        Entry::of(kind, Path::new("/home/u/f"), &["A"])
+    fn entry(kind: FileKind) -> ManifestEntry {
+        ManifestEntry::of(kind, Path::new("/home/u/f"), &["A"])
     }
 
     #[test]
     fn an_edited_settings_file_loses_only_our_lines() {
         let now = b"X=1\nA=ours\nY=2\n";
-        let without = |original| without_ours(&entry(Kind::Settings), now, original, None);
+        let without = |original| without_ours(&entry(FileKind::Settings), now, original, None);
         assert_eq!(without(None).unwrap(), b"X=1\nY=2\n");
         let original: &[u8] = b"A=theirs\n";
         assert_eq!(without(Some(original)).unwrap(), b"X=1\nA=theirs\nY=2\n");
@@ -230,7 +231,7 @@ mod tests {
         let edited = now.replace("opus", "haiku");
         let before = ModeBefore(Some("auto".to_owned()));
         let undone = without_ours(
-            &entry(Kind::ClaudeSettings),
+            &entry(FileKind::ClaudeSettings),
             edited.as_bytes(),
             Some(start),
             Some(&before),

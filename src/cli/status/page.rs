@@ -15,7 +15,7 @@ const COLUMN: usize = 12;
 const DAY: i64 = 24 * 3_600;
 
 pub(super) fn of(report: &Value, lang: Lang) -> String {
-    let page = Page { report, lang };
+    let page = StatusPage { report, lang };
     let (up, pid) = (page.time(&report["up_ms"]), &report["pid"]);
     let version = text(&report["version"]);
     let mut out = page.made(
@@ -49,12 +49,12 @@ pub(super) fn of(report: &Value, lang: Lang) -> String {
     out
 }
 
-struct Page<'a> {
+struct StatusPage<'a> {
     report: &'a Value,
     lang: Lang,
 }
 
-impl Page<'_> {
+impl StatusPage<'_> {
     fn pick(&self, zh: &'static str, en: &'static str) -> &'static str {
         match self.lang {
             Lang::Zh => zh,

@@ -240,19 +240,19 @@ const ABOUT: &[(&str, &str)] = &[
 
 /// Commands that belong together, as the first page shows them: each row by the
 /// first of its names.
-pub(in crate::cli) struct Group {
+pub(in crate::cli) struct CommandGroup {
     pub(in crate::cli) zh: &'static str,
     pub(in crate::cli) en: &'static str,
     pub(in crate::cli) rows: &'static [&'static [&'static str]],
 }
 
-pub(in crate::cli) const GROUPS: &[Group] = &[
-    Group {
+pub(in crate::cli) const GROUPS: &[CommandGroup] = &[
+    CommandGroup {
         zh: "开始：",
         en: "To begin:",
         rows: &[&["demo"], &["setup"], &["doctor"]],
     },
-    Group {
+    CommandGroup {
         zh: "日常：",
         en: "Day by day:",
         rows: &[
@@ -264,7 +264,7 @@ pub(in crate::cli) const GROUPS: &[Group] = &[
             &["lock", "unlock"],
         ],
     },
-    Group {
+    CommandGroup {
         zh: "运行：",
         en: "To keep it running:",
         rows: &[&["service"], &["daemon"], &["settings"], &["update"]],

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::setup::Step;
+use super::super::setup::SetupStep;
 use super::Words;
 
 /// Minutes and seconds.
@@ -14,21 +14,21 @@ fn clock(left: Duration) -> String {
 }
 
 impl Words {
-    pub(in crate::cli) fn step(self, step: Step) -> &'static str {
+    pub(in crate::cli) fn step(self, step: SetupStep) -> &'static str {
         match step {
-            Step::App => self.pick("应用", "app"),
-            Step::Check => self.pick("验证凭证", "check the credentials"),
-            Step::Owner => self.pick("所有者", "owner"),
-            Step::Save => self.pick("保存设置", "save the settings"),
-            Step::TestCard => self.pick("测试点击", "prove a tap"),
-            Step::Hooks => self.pick("Claude Code 的 hook", "Claude Code's hooks"),
-            Step::Mode => self.pick("Claude Code 的权限模式", "Claude Code's permission mode"),
-            Step::Service => self.pick("守护进程", "daemon"),
-            Step::Trial => self.pick("Claude Code 试问一次", "Claude Code asks once"),
+            SetupStep::App => self.pick("应用", "app"),
+            SetupStep::Check => self.pick("验证凭证", "check the credentials"),
+            SetupStep::Owner => self.pick("所有者", "owner"),
+            SetupStep::Save => self.pick("保存设置", "save the settings"),
+            SetupStep::TestCard => self.pick("测试点击", "prove a tap"),
+            SetupStep::Hooks => self.pick("Claude Code 的 hook", "Claude Code's hooks"),
+            SetupStep::Mode => self.pick("Claude Code 的权限模式", "Claude Code's permission mode"),
+            SetupStep::Service => self.pick("守护进程", "daemon"),
+            SetupStep::Trial => self.pick("Claude Code 试问一次", "Claude Code asks once"),
         }
     }
     /// Of a step that is done, and what came of it.
-    pub(in crate::cli) fn ticked(self, step: Step, what: &str) -> String {
+    pub(in crate::cli) fn ticked(self, step: SetupStep, what: &str) -> String {
         let what = if what.is_empty() {
             self.step(step)
         } else {
@@ -38,7 +38,7 @@ impl Words {
     }
 
     /// Of a step that is not.
-    pub(in crate::cli) fn left(self, step: Step, how: &str) -> String {
+    pub(in crate::cli) fn left(self, step: SetupStep, how: &str) -> String {
         let (place, step) = (step.place(), self.step(step));
         self.made(
             format!("✗ {place} {step}：未完成。{how}"),

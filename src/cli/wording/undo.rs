@@ -3,7 +3,7 @@
 use super::Words;
 
 /// What stops a daemon.
-pub(in crate::cli) enum Stop {
+pub(in crate::cli) enum HowToStop {
     Service,
     /// It is in the background, under this number.
     Kill(u64),
@@ -63,24 +63,24 @@ impl Words {
         )
     }
 
-    pub(in crate::cli) fn daemon_stays(self, stop: &Stop, pid: Option<u64>) -> String {
+    pub(in crate::cli) fn daemon_stays(self, stop: &HowToStop, pid: Option<u64>) -> String {
         let who = pid.map_or_else(String::new, |pid| {
             self.made(format!("（进程 {pid}）"), format!(" (process {pid})"))
         });
         let stop = match stop {
-            Stop::Service => self.made(
+            HowToStop::Service => self.made(
                 "用 `nod service uninstall` 停止".to_owned(),
                 "`nod service uninstall` stops it".to_owned(),
             ),
-            Stop::Kill(pid) => self.made(
+            HowToStop::Kill(pid) => self.made(
                 format!("用 `kill {pid}` 停止"),
                 format!("`kill {pid}` stops it"),
             ),
-            Stop::WhereItRuns(Some(pid)) => self.made(
+            HowToStop::WhereItRuns(Some(pid)) => self.made(
                 format!("在启动它的终端按 Ctrl-C，或 `kill {pid}`"),
                 format!("press Ctrl-C where it was started, or `kill {pid}`"),
             ),
-            Stop::WhereItRuns(None) => self.made(
+            HowToStop::WhereItRuns(None) => self.made(
                 "在启动它的终端按 Ctrl-C".to_owned(),
                 "press Ctrl-C where it was started".to_owned(),
             ),

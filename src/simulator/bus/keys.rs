@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::Value;
 
-use super::rights::Rights;
+use super::rights::ClientRights;
 
 const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
@@ -53,14 +53,14 @@ fn claims(token: &str, issuer_kind: char) -> Result<Value, String> {
 }
 
 /// The operator's word for one account.
-pub(super) struct Account {
+pub(super) struct SignedAccount {
     operator: String,
     system: String,
     word: String,
     claims: Value,
 }
 
-impl Account {
+impl SignedAccount {
     pub(super) fn read(token: &str, operator: &str, system: &str) -> Result<Self, String> {
         let claims = claims(token, 'O')?;
         if claims["iss"] != operator {
@@ -100,7 +100,7 @@ impl Account {
         signature: &str,
         nonce: &str,
         now: i64,
-    ) -> Result<Rights, String> {
+    ) -> Result<ClientRights, String> {
         let user = claims(pass, 'A')?;
         if user["nats"]["type"] != "user" {
             return Err("it is no user".to_owned());
@@ -116,7 +116,7 @@ impl Account {
             return Err("its time is over".to_owned());
         }
         if user["iss"] == self.system.as_str() && user["nats"]["issuer_account"].is_null() {
-            return Ok(Rights::of_system(own, exp));
+            return Ok(ClientRights::of_system(own, exp));
         }
         if user["nats"]["issuer_account"] != self.claims["sub"] {
             return Err("it is of another account".to_owned());
@@ -133,14 +133,14 @@ impl Account {
                 return Err("a scoped pass claims rights of its own".to_owned());
             }
         }
-        let rights = Rights::of(own, &user, &scope["template"], exp)?;
+        let rights = ClientRights::of(own, &user, &scope["template"], exp)?;
         if self.revokes(&rights) {
             return Err("it was taken back".to_owned());
         }
         Ok(rights)
     }
 
-    pub(super) fn revokes(&self, rights: &Rights) -> bool {
+    pub(super) fn revokes(&self, rights: &ClientRights) -> bool {
         let revoked = &self.claims["nats"]["revocations"];
         let from = revoked[rights.key()].as_i64();
         from.is_some_and(|from| rights.made() <= from)

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 /// Somebody who was turned away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum BusRefusal {
     NotLetIn(String),
     Publish(String),
     Subscribe(String),
 }
 
-pub(super) struct Rights {
+pub(super) struct ClientRights {
     key: String,
     made: i64,
     until: i64,
@@ -26,7 +26,7 @@ pub(super) struct Rights {
     system: bool,
 }
 
-impl Rights {
+impl ClientRights {
     /// Of whoever speaks to the server itself, and to nobody else.
     pub(super) fn of_system(key: &str, until: i64) -> Self {
         Self {

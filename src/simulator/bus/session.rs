@@ -12,8 +12,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::rights::Refusal;
-use super::{Client, MAX_UNSENT, Shared, Subscription};
+use super::rights::BusRefusal;
+use super::{Client, MAX_UNSENT, SharedBus, Subscription};
 
 /// The version that the bus says it is.
 pub(super) const VERSION: &str = "2.12.6";
@@ -26,14 +26,14 @@ fn seconds() -> i64 {
     now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
 }
 
-pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, end: CancellationToken) {
+pub(super) async fn serve(shared: Arc<SharedBus>, stream: TcpStream, end: CancellationToken) {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     let greeting = greet(&shared, &mut read, &mut write, &end);
     let Ok(Some((id, out))) = tokio::time::timeout(CONNECT_WITHIN, greeting).await else {
         return;
     };
-    let mut session = Session {
+    let mut session = BusSession {
         shared: Arc::clone(&shared),
         id,
     };
@@ -79,7 +79,7 @@ async fn expiry(until: i64) {
 }
 
 async fn greet(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedBus>,
     read: &mut BufReader<OwnedReadHalf>,
     write: &mut OwnedWriteHalf,
     end: &CancellationToken,
@@ -106,7 +106,7 @@ async fn greet(
             .admit(text("jwt"), text("sig"), &nonce, seconds());
         match rights {
             Err(why) => {
-                state.refusals.push(Refusal::NotLetIn(why));
+                state.refusals.push(BusRefusal::NotLetIn(why));
                 None
             }
             Ok(rights) => {
@@ -138,12 +138,12 @@ async fn line(read: &mut BufReader<OwnedReadHalf>) -> Option<String> {
         .then(|| line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-struct Session {
-    shared: Arc<Shared>,
+struct BusSession {
+    shared: Arc<SharedBus>,
     id: u64,
 }
 
-impl Session {
+impl BusSession {
     fn until(&self) -> i64 {
         let state = self.shared.lock();
         let client = state.clients.get(&self.id);
@@ -198,7 +198,9 @@ impl Session {
         }
         let told = format!("-ERR 'Permissions Violation for Subscription to \"{pattern}\"'\r\n");
         let _ = client.out.try_send(told.into());
-        state.refusals.push(Refusal::Subscribe(pattern.to_owned()));
+        state
+            .refusals
+            .push(BusRefusal::Subscribe(pattern.to_owned()));
         true
     }
 
@@ -267,12 +269,12 @@ impl Session {
         }
         let told = format!("-ERR 'Permissions Violation for Publish to \"{subject}\"'\r\n");
         let _ = client.out.try_send(told.into());
-        state.refusals.push(Refusal::Publish(subject.to_owned()));
+        state.refusals.push(BusRefusal::Publish(subject.to_owned()));
         false
     }
 }
 
-impl Shared {
+impl SharedBus {
     /// Answers what the server itself was asked.
     fn answer(&self, subject: &str, reply: Option<&str>, body: &[u8]) {
         let mut state = self.lock();

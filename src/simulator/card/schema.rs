@@ -3,7 +3,7 @@
 
 /// What an attribute may hold.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum AttributeKind {
     Bool,
     Int,
     Str,
@@ -36,11 +36,11 @@ pub(super) enum Kind {
     Behaviors,
 }
 
-pub(super) type Attributes = &'static [(&'static str, Kind)];
+pub(super) type Attributes = &'static [(&'static str, AttributeKind)];
 
 /// How a component relates to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ComponentRole {
     /// A part of something: text, icon, tag.
     Part,
     Content,
@@ -52,58 +52,72 @@ pub(super) enum Role {
 
 pub(super) struct Component {
     pub(super) tag: &'static str,
-    pub(super) role: Role,
+    pub(super) role: ComponentRole,
     pub(super) required: &'static [&'static str],
     pub(super) attributes: Attributes,
 }
 
-pub(super) const PLAIN: Kind = Kind::Tagged(&["plain_text"]);
-pub(super) const TEXT: Kind = Kind::Tagged(&["plain_text", "lark_md"]);
-pub(super) const PANEL_TITLE: Kind = Kind::Tagged(&["plain_text", "markdown"]);
-pub(super) const ICON: Kind = Kind::Tagged(&["standard_icon", "custom_icon"]);
-pub(super) const ALIGN: Kind = Kind::OneOf(&["left", "center", "right"]);
-pub(super) const VERTICAL: Kind = Kind::OneOf(&["top", "center", "bottom"]);
-pub(super) const DIRECTION: Kind = Kind::OneOf(&["vertical", "horizontal"]);
-pub(super) const CONFIRM: Kind = Kind::Object(&[("title", PLAIN), ("text", PLAIN)]);
-const OPTION: Kind = Kind::Object(&[("text", PLAIN), ("value", Kind::Str), ("icon", ICON)]);
-pub(super) const OPTIONS: Kind = Kind::List(&OPTION);
+pub(super) const PLAIN: AttributeKind = AttributeKind::Tagged(&["plain_text"]);
+pub(super) const TEXT: AttributeKind = AttributeKind::Tagged(&["plain_text", "lark_md"]);
+pub(super) const PANEL_TITLE: AttributeKind = AttributeKind::Tagged(&["plain_text", "markdown"]);
+pub(super) const ICON: AttributeKind = AttributeKind::Tagged(&["standard_icon", "custom_icon"]);
+pub(super) const ALIGN: AttributeKind = AttributeKind::OneOf(&["left", "center", "right"]);
+pub(super) const VERTICAL: AttributeKind = AttributeKind::OneOf(&["top", "center", "bottom"]);
+pub(super) const DIRECTION: AttributeKind = AttributeKind::OneOf(&["vertical", "horizontal"]);
+pub(super) const CONFIRM: AttributeKind =
+    AttributeKind::Object(&[("title", PLAIN), ("text", PLAIN)]);
+const OPTION: AttributeKind = AttributeKind::Object(&[
+    ("text", PLAIN),
+    ("value", AttributeKind::Str),
+    ("icon", ICON),
+]);
+pub(super) const OPTIONS: AttributeKind = AttributeKind::List(&OPTION);
 const LINK: Attributes = &[
-    ("url", Kind::Str),
-    ("pc_url", Kind::Str),
-    ("ios_url", Kind::Str),
-    ("android_url", Kind::Str),
+    ("url", AttributeKind::Str),
+    ("pc_url", AttributeKind::Str),
+    ("ios_url", AttributeKind::Str),
+    ("android_url", AttributeKind::Str),
 ];
 
 pub(super) const CARD: Attributes = &[
-    ("schema", Kind::OneOf(&["2.0"])),
-    ("config", Kind::Object(CONFIG)),
-    ("card_link", Kind::Object(LINK)),
-    ("header", Kind::Object(HEADER)),
-    ("body", Kind::Object(BODY)),
+    ("schema", AttributeKind::OneOf(&["2.0"])),
+    ("config", AttributeKind::Object(CONFIG)),
+    ("card_link", AttributeKind::Object(LINK)),
+    ("header", AttributeKind::Object(HEADER)),
+    ("body", AttributeKind::Object(BODY)),
 ];
 
 const CONFIG: Attributes = &[
-    ("update_multi", Kind::Bool),
-    ("enable_forward", Kind::Bool),
-    ("enable_forward_interaction", Kind::Bool),
-    ("width_mode", Kind::OneOf(&["default", "compact", "fill"])),
+    ("update_multi", AttributeKind::Bool),
+    ("enable_forward", AttributeKind::Bool),
+    ("enable_forward_interaction", AttributeKind::Bool),
+    (
+        "width_mode",
+        AttributeKind::OneOf(&["default", "compact", "fill"]),
+    ),
     (
         "summary",
-        Kind::Object(&[("content", Kind::Str), ("i18n_content", Kind::Locales)]),
+        AttributeKind::Object(&[
+            ("content", AttributeKind::Str),
+            ("i18n_content", AttributeKind::Locales),
+        ]),
     ),
-    ("locales", Kind::Strings),
-    ("use_custom_translation", Kind::Bool),
+    ("locales", AttributeKind::Strings),
+    ("use_custom_translation", AttributeKind::Bool),
     (
         "style",
-        Kind::Object(&[("text_size", Kind::Free), ("color", Kind::Free)]),
+        AttributeKind::Object(&[
+            ("text_size", AttributeKind::Free),
+            ("color", AttributeKind::Free),
+        ]),
     ),
-    ("streaming_mode", Kind::Bool),
+    ("streaming_mode", AttributeKind::Bool),
     (
         "streaming_config",
-        Kind::Object(&[
-            ("print_frequency_ms", Kind::Free),
-            ("print_step", Kind::Free),
-            ("print_strategy", Kind::OneOf(&["fast", "delay"])),
+        AttributeKind::Object(&[
+            ("print_frequency_ms", AttributeKind::Free),
+            ("print_step", AttributeKind::Free),
+            ("print_strategy", AttributeKind::OneOf(&["fast", "delay"])),
         ]),
     ),
 ];
@@ -143,31 +157,36 @@ pub(super) const TAG_COLORS: &[&str] = &[
 const HEADER: Attributes = &[
     ("title", TEXT),
     ("subtitle", TEXT),
-    ("text_tag_list", Kind::List(&Kind::Tagged(&["text_tag"]))),
-    ("template", Kind::OneOf(TEMPLATES)),
+    (
+        "text_tag_list",
+        AttributeKind::List(&AttributeKind::Tagged(&["text_tag"])),
+    ),
+    ("template", AttributeKind::OneOf(TEMPLATES)),
     ("icon", ICON),
-    ("padding", Kind::Spacing),
+    ("padding", AttributeKind::Spacing),
 ];
 
 const BODY: Attributes = &[
     ("direction", DIRECTION),
-    ("padding", Kind::Spacing),
-    ("horizontal_spacing", Kind::Spacing),
-    ("vertical_spacing", Kind::Spacing),
+    ("padding", AttributeKind::Spacing),
+    ("horizontal_spacing", AttributeKind::Spacing),
+    ("vertical_spacing", AttributeKind::Spacing),
     ("horizontal_align", ALIGN),
     ("vertical_align", VERTICAL),
-    ("elements", Kind::Elements),
+    ("elements", AttributeKind::Elements),
 ];
 
-pub(super) const CALLBACK: Attributes =
-    &[("type", Kind::OneOf(&["callback"])), ("value", Kind::Free)];
+pub(super) const CALLBACK: Attributes = &[
+    ("type", AttributeKind::OneOf(&["callback"])),
+    ("value", AttributeKind::Free),
+];
 
 pub(super) const OPEN_URL: Attributes = &[
-    ("type", Kind::OneOf(&["open_url"])),
-    ("default_url", Kind::Str),
-    ("pc_url", Kind::Str),
-    ("ios_url", Kind::Str),
-    ("android_url", Kind::Str),
+    ("type", AttributeKind::OneOf(&["open_url"])),
+    ("default_url", AttributeKind::Str),
+    ("pc_url", AttributeKind::Str),
+    ("ios_url", AttributeKind::Str),
+    ("android_url", AttributeKind::Str),
 ];
 
 pub(in crate::simulator) const LOCALES: &[&str] = &[

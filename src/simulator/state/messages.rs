@@ -7,8 +7,8 @@ use prost::bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Refusal, World};
-use crate::simulator::card::{self, BadCard, Version};
+use super::{Decline, World};
+use crate::simulator::card::{self, BadCard, CardVersion};
 
 const MAX_MESSAGES: usize = 20_000;
 const MAX_STATES: usize = 32;
@@ -18,7 +18,7 @@ pub(in crate::simulator) const CARD_LIFE: u64 = 14 * 24 * HOUR;
 
 /// One message as this Feishu holds it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Message {
+pub struct HeldMessage {
     pub message_id: String,
     pub chat_id: String,
     #[serde(skip)]
@@ -43,12 +43,12 @@ pub struct Message {
     #[serde(skip)]
     pub(in crate::simulator) mentions: Value,
     #[serde(skip)]
-    clicks: Vec<Click>,
+    clicks: Vec<OpenClick>,
 }
 
 /// A click Feishu has pushed and has no reply for yet.
 #[derive(Debug, Clone)]
-struct Click {
+struct OpenClick {
     id: String,
     card_before: Value,
     patched: bool,
@@ -56,14 +56,14 @@ struct Click {
 
 /// What a finished click did to its card.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::simulator) struct Settled {
+pub(in crate::simulator) struct SettledClick {
     pub(in crate::simulator) applied: bool,
     pub(in crate::simulator) reverted: bool,
 }
 
 /// What a new message is made of.
 #[derive(Debug, Clone, Default)]
-pub(in crate::simulator) struct Draft {
+pub(in crate::simulator) struct NewMessage {
     pub(in crate::simulator) msg_type: String,
     pub(in crate::simulator) content: String,
     pub(in crate::simulator) uuid: Option<String>,
@@ -72,23 +72,23 @@ pub(in crate::simulator) struct Draft {
 }
 
 #[derive(Debug, Default)]
-pub(in crate::simulator) struct Messages {
-    by_id: HashMap<String, Message>,
+pub(in crate::simulator) struct HeldMessages {
+    by_id: HashMap<String, HeldMessage>,
     order: VecDeque<String>,
     uuids: HashMap<(usize, String), (String, u64)>,
 }
 
-impl Messages {
-    pub(in crate::simulator) fn get(&self, id: &str) -> Option<&Message> {
+impl HeldMessages {
+    pub(in crate::simulator) fn get(&self, id: &str) -> Option<&HeldMessage> {
         self.by_id.get(id)
     }
 
-    pub(in crate::simulator) fn get_mut(&mut self, id: &str) -> Option<&mut Message> {
+    pub(in crate::simulator) fn get_mut(&mut self, id: &str) -> Option<&mut HeldMessage> {
         self.by_id.get_mut(id)
     }
 
     /// Oldest first.
-    pub(in crate::simulator) fn all(&self) -> impl Iterator<Item = &Message> {
+    pub(in crate::simulator) fn all(&self) -> impl Iterator<Item = &HeldMessage> {
         self.order.iter().filter_map(|id| self.by_id.get(id))
     }
 
@@ -96,7 +96,7 @@ impl Messages {
         self.order.len()
     }
 
-    pub(in crate::simulator) fn insert(&mut self, message: Message) {
+    pub(in crate::simulator) fn insert(&mut self, message: HeldMessage) {
         if self.order.len() >= MAX_MESSAGES
             && let Some(oldest) = self.order.pop_front()
         {
@@ -107,7 +107,7 @@ impl Messages {
     }
 }
 
-impl Message {
+impl HeldMessage {
     pub(in crate::simulator) fn new(app: usize, id: String, chat: String, now: u64) -> Self {
         Self {
             message_id: id,
@@ -148,7 +148,7 @@ impl Message {
 
     pub(in crate::simulator) fn begin_click(&mut self, id: &str) {
         let card_before = self.card.clone().unwrap_or_default();
-        self.clicks.push(Click {
+        self.clicks.push(OpenClick {
             id: id.to_owned(),
             card_before,
             patched: false,
@@ -162,14 +162,14 @@ impl Message {
         id: &str,
         card: Option<Value>,
         now: u64,
-    ) -> Settled {
+    ) -> SettledClick {
         let Some(index) = self.clicks.iter().position(|click| click.id == id) else {
-            return Settled::default();
+            return SettledClick::default();
         };
         let click = self.clicks.remove(index);
         if let Some(card) = card {
             self.show(card, now);
-            return Settled {
+            return SettledClick {
                 applied: true,
                 reverted: click.patched,
             };
@@ -177,7 +177,7 @@ impl Message {
         if click.patched {
             self.show(click.card_before, now);
         }
-        Settled {
+        SettledClick {
             applied: false,
             reverted: click.patched,
         }
@@ -210,7 +210,7 @@ impl Message {
 }
 
 /// Checks the content of a message and reads its card.
-fn check_content(msg_type: &str, content: &str) -> Result<Option<(Value, Version)>, Refusal> {
+fn check_content(msg_type: &str, content: &str) -> Result<Option<(Value, CardVersion)>, Decline> {
     let value: Option<Value> = serde_json::from_str(content).ok();
     match msg_type {
         "interactive" => {
@@ -250,22 +250,22 @@ fn check_content(msg_type: &str, content: &str) -> Result<Option<(Value, Version
     }
 }
 
-fn invalid(problem: &str) -> Refusal {
-    Refusal::new(
+fn invalid(problem: &str) -> Decline {
+    Decline::new(
         230_001,
         format!("Your request contains an invalid request parameter. {problem}"),
     )
 }
 
-pub(in crate::simulator) fn too_long() -> Refusal {
-    Refusal::new(
+pub(in crate::simulator) fn too_long() -> Decline {
+    Decline::new(
         230_025,
         "The length of the message content reaches its limit.",
     )
 }
 
-fn bad_card(bad: &BadCard) -> Refusal {
-    Refusal::new(
+fn bad_card(bad: &BadCard) -> Decline {
+    Decline::new(
         230_099,
         format!("Failed to create card content, ext={bad}; "),
     )
@@ -277,11 +277,11 @@ impl World {
         &mut self,
         app: usize,
         chat: String,
-        draft: Draft,
+        draft: NewMessage,
         now: u64,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, Decline> {
         if !self.apps[app].published {
-            return Err(Refusal::new(
+            return Err(Decline::new(
                 230_006,
                 "Bot ability is not activated, or the version is not published.",
             ));
@@ -304,7 +304,7 @@ impl World {
         };
         self.pace_chat(&chat, now)?;
         let id = format!("om_{}", self.mint.hex(32));
-        let mut message = Message::new(app, id.clone(), chat, now);
+        let mut message = HeldMessage::new(app, id.clone(), chat, now);
         message.sender.clone_from(&self.apps[app].id);
         if let Some(parent) = draft.parent.as_deref().and_then(|p| self.messages.get(p)) {
             message.parent_id = Some(parent.message_id.clone());
@@ -339,7 +339,7 @@ impl World {
     }
 
     /// The file that a message's content names: key, name, bytes.
-    fn uploaded(&self, app: usize, content: &str) -> Result<(String, String, Bytes), Refusal> {
+    fn uploaded(&self, app: usize, content: &str) -> Result<(String, String, Bytes), Decline> {
         let content: Value = serde_json::from_str(content).unwrap_or_default();
         let key = content["file_key"].as_str().unwrap_or_default();
         let file = self.uploads.get(app, key);
@@ -348,17 +348,17 @@ impl World {
     }
 
     /// The message a call names, if it still exists.
-    pub(in crate::simulator) fn existing(&self, id: &str) -> Result<&Message, Refusal> {
+    pub(in crate::simulator) fn existing(&self, id: &str) -> Result<&HeldMessage, Decline> {
         match self.messages.get(id) {
             Some(message) if message.deleted => {
-                Err(Refusal::new(230_011, "The message was withdrawn."))
+                Err(Decline::new(230_011, "The message was withdrawn."))
             }
             Some(message) => Ok(message),
-            None if !id.starts_with("om_") => Err(Refusal::new(
+            None if !id.starts_with("om_") => Err(Decline::new(
                 99_992_354,
                 "The request you send is not a valid {message_id} or not exists",
             )),
-            None => Err(Refusal::new(230_110, "The message has been deleted.")),
+            None => Err(Decline::new(230_110, "The message has been deleted.")),
         }
     }
 
@@ -366,9 +366,9 @@ impl World {
         &mut self,
         app: usize,
         parent: &str,
-        mut draft: Draft,
+        mut draft: NewMessage,
         now: u64,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, Decline> {
         let chat = self.existing(parent)?.chat_id.clone();
         draft.parent = Some(parent.to_owned());
         self.send(app, chat, draft, now)
@@ -382,19 +382,19 @@ impl World {
         id: &str,
         content: &str,
         now: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Decline> {
         let message = self.existing(id)?;
         if message.msg_type != "interactive" {
             return Err(invalid("the message is not a card"));
         }
         if message.app != app || message.sender_type != "app" {
-            return Err(Refusal::new(
+            return Err(Decline::new(
                 230_012,
                 "The message was not sent by this app.",
             ));
         }
         if message.create_time + CARD_LIFE < now {
-            return Err(Refusal::new(
+            return Err(Decline::new(
                 230_031,
                 "The message is beyond the edit period of 14 days.",
             ));
@@ -408,13 +408,13 @@ impl World {
             return Err(invalid("content is no card"));
         };
         match (before, version) {
-            (Some(Version::Two), Version::One) => {
+            (Some(CardVersion::Two), CardVersion::One) => {
                 return Err(bad_card(&BadCard::new(
                     card::DOWNGRADE,
                     "a 2.0 card cannot become a 1.0 card",
                 )));
             }
-            (_, Version::One) if card.pointer("/config/update_multi") != Some(&json!(true)) => {
+            (_, CardVersion::One) if card.pointer("/config/update_multi") != Some(&json!(true)) => {
                 return Err(invalid("config.update_multi is not true"));
             }
             _ => {}
@@ -429,10 +429,10 @@ impl World {
         Ok(())
     }
 
-    pub(in crate::simulator) fn delete(&mut self, app: usize, id: &str) -> Result<(), Refusal> {
+    pub(in crate::simulator) fn delete(&mut self, app: usize, id: &str) -> Result<(), Decline> {
         let message = self.existing(id)?;
         if message.app != app || message.sender_type != "app" {
-            return Err(Refusal::new(
+            return Err(Decline::new(
                 230_012,
                 "The message was not sent by this app.",
             ));
@@ -443,15 +443,15 @@ impl World {
         Ok(())
     }
 
-    pub(in crate::simulator) fn react(&mut self, id: &str, emoji: &str) -> Result<String, Refusal> {
-        let gone = || Refusal::new(231_003, "The message does not exist.");
+    pub(in crate::simulator) fn react(&mut self, id: &str, emoji: &str) -> Result<String, Decline> {
+        let gone = || Decline::new(231_003, "The message does not exist.");
         self.existing(id).map_err(|_| gone())?;
         let well_formed = (1..=40).contains(&emoji.len())
             && emoji
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !well_formed {
-            return Err(Refusal::new(231_001, "reaction type is invalid."));
+            return Err(Decline::new(231_001, "reaction type is invalid."));
         }
         let reaction = self.mint.hex(48);
         let message = self.messages.get_mut(id).ok_or_else(gone)?;
@@ -465,20 +465,20 @@ impl World {
         &mut self,
         id: &str,
         reaction: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Decline> {
         let message = self.messages.get_mut(id);
         let reactions = message.map(|message| &mut message.reactions);
         let Some((reactions, index)) = reactions.and_then(|reactions| {
             let index = reactions.iter().position(|(known, _)| known == reaction)?;
             Some((reactions, index))
         }) else {
-            return Err(Refusal::new(231_007, "The reaction does not exist."));
+            return Err(Decline::new(231_007, "The reaction does not exist."));
         };
         reactions.remove(index);
         Ok(())
     }
 
-    pub(in crate::simulator) fn api_view(&self, message: &Message) -> Value {
+    pub(in crate::simulator) fn api_view(&self, message: &HeldMessage) -> Value {
         let tenant = &self.apps[message.app].tenant_key;
         let id_type = if message.sender_type == "app" {
             "app_id"
@@ -508,12 +508,12 @@ mod tests {
             .to_string()
     }
 
-    fn draft(content: String, uuid: Option<&str>) -> Draft {
-        Draft {
+    fn draft(content: String, uuid: Option<&str>) -> NewMessage {
+        NewMessage {
             msg_type: "interactive".to_owned(),
             content,
             uuid: uuid.map(str::to_owned),
-            ..Draft::default()
+            ..NewMessage::default()
         }
     }
 
@@ -656,7 +656,7 @@ mod tests {
             let id = format!("om_{n}");
             world
                 .messages
-                .insert(Message::new(0, id, GROUP.to_owned(), 0));
+                .insert(HeldMessage::new(0, id, GROUP.to_owned(), 0));
         }
         assert_eq!(world.messages.all().count(), MAX_MESSAGES);
         assert!(world.messages.get("om_0").is_none());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{Http, Link, call, discover, token};
 use super::{LIMIT, card, once, ready, start, start_with};
-use crate::simulator::{APP_ID, APP_SECRET, App, Armed, Fault, GROUP, OWNER, Options, Text};
+use crate::simulator::{APP_ID, APP_SECRET, App, Armed, ChatText, Fault, GROUP, OWNER, Options};
 use base64::Engine as _;
 use std::time::Duration;
 
@@ -421,9 +421,9 @@ async fn an_unpublished_app_and_a_foreign_group_refuse_messages() {
 async fn pictures_and_reactions_belong_to_their_message() {
     let simulator = start_with(|options| may_read(&mut options.apps[0])).await;
     let http = Http::signed_in(&simulator).await;
-    let image = Text {
+    let image = ChatText {
         image: Some(base64::engine::general_purpose::STANDARD.encode(b"\x89PNG")),
-        ..Text::default()
+        ..ChatText::default()
     };
     let pushed = simulator.push_text(&image).await.unwrap();
     let id = pushed.message_id.unwrap();

@@ -7,7 +7,7 @@ use super::client::{Link, answer_to};
 use super::{LIMIT, once, ready, start, start_with};
 use crate::feishu::frame::Frame;
 use crate::simulator::{
-    Armed, Fault, Flaw, Fragments, GROUP, OWNER, Options, Order, Simulator, Text,
+    Armed, ChatText, Fault, Flaw, FragmentOrder, Fragments, GROUP, OWNER, Options, Simulator,
 };
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn quick(options: &mut Options) {
 async fn a_text_arrives_with_the_documented_body() {
     let simulator = start().await;
     let (_, mut link, card_id) = ready(&simulator).await;
-    let text = Text::new("because").replying_to(&card_id);
+    let text = ChatText::new("because").replying_to(&card_id);
     let (pushed, body) = tokio::join!(simulator.push_text(&text), link.acknowledge());
     let pushed = pushed.unwrap();
     assert!(pushed.acknowledged());
@@ -41,11 +41,11 @@ async fn a_text_arrives_with_the_documented_body() {
 async fn a_group_text_mentions_the_bot_and_may_be_old() {
     let simulator = start().await;
     let mut link = Link::connect(&simulator).await;
-    let text = Text {
+    let text = ChatText {
         mention_bot: true,
         age_ms: 3_600_000,
         thread_id: Some("omt_1".to_owned()),
-        ..Text::new("run the tests").in_chat(GROUP).by("stranger")
+        ..ChatText::new("run the tests").in_chat(GROUP).by("stranger")
     };
     let (pushed, body) = tokio::join!(simulator.push_text(&text), link.acknowledge());
     assert!(pushed.unwrap().acknowledged());
@@ -57,7 +57,7 @@ async fn a_group_text_mentions_the_bot_and_may_be_old() {
     let time = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
     let age = time(&body["header"]["create_time"]) - time(&message["create_time"]);
     assert!(age >= 3_600_000, "{age}");
-    let outside = Text::new("x").in_chat("oc_nowhere");
+    let outside = ChatText::new("x").in_chat("oc_nowhere");
     assert!(simulator.push_text(&outside).await.is_err());
 }
 
@@ -65,7 +65,7 @@ async fn a_group_text_mentions_the_bot_and_may_be_old() {
 async fn an_unacknowledged_event_climbs_the_ladder() {
     let simulator = start().await;
     let mut link = Link::connect(&simulator).await;
-    let text = Text::new("hello");
+    let text = ChatText::new("hello");
     let refusing = async {
         let (frame, body) = link.event().await;
         link.answer(&frame, &json!({"code": 500})).await;
@@ -162,7 +162,11 @@ async fn push_shaped(fault: Fault, parts: usize) -> (Simulator, Vec<Frame>, bool
 
 #[tokio::test]
 async fn fragments_arrive_in_every_order_and_any_part_may_be_echoed() {
-    for order in [Order::InOrder, Order::Reversed, Order::Shuffled] {
+    for order in [
+        FragmentOrder::InOrder,
+        FragmentOrder::Reversed,
+        FragmentOrder::Shuffled,
+    ] {
         let fault = Fault::Fragments(Fragments {
             count: 4,
             order,
@@ -191,7 +195,7 @@ async fn flawed_fragments_are_really_written() {
     ] {
         let fragments = Fragments {
             count: 3,
-            order: Order::InOrder,
+            order: FragmentOrder::InOrder,
             flaw: Some(flaw),
         };
         let (_, frames, _) = push_shaped(Fault::Fragments(fragments), parts).await;

@@ -1,7 +1,7 @@
 //! Sessions of a chat with Codex, without the program: what it was recorded to
 //! say, the real `nod daemon`, and people who write and tap.
 
-use nod::for_tests::simulator::{Message, Press, STRANGER, Text};
+use nod::for_tests::simulator::{ChatText, HeldMessage, Press, STRANGER};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ impl Chat {
     }
 
     /// Starts a session; its card, its thread and its first turn.
-    async fn begins(&mut self, words: &str) -> (Message, String, String) {
+    async fn begins(&mut self, words: &str) -> (HeldMessage, String, String) {
         let n = self.codex.calls("thread/start").len();
         says_owner(&self.play, words).await;
         let task = self.play.card("任务").await;
@@ -124,7 +124,7 @@ async fn a_task_for_codex_from_chat_asks_shows_its_progress_and_answers() {
     let refused = chat.play.card("rm -r build").await;
     write(
         &chat.play,
-        Text::new("先别删").replying_to(&refused.message_id),
+        ChatText::new("先别删").replying_to(&refused.message_id),
     )
     .await;
     assert_eq!(
@@ -295,9 +295,9 @@ async fn nod_killed_in_the_middle_of_codexs_task_leaves_no_child_and_goes_on_by_
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_and_wrong_names_start_nothing_and_hear_why() {
     let mut chat = Chat::new().await;
-    let stranger = Text {
+    let stranger = ChatText {
         user: STRANGER.to_owned(),
-        ..Text::new("/new shop @codex rm -rf /")
+        ..ChatText::new("/new shop @codex rm -rf /")
     };
     write(&chat.play, stranger).await;
     chat.play.next("a refusal", |m| m.msg_type == "text").await;
@@ -328,7 +328,7 @@ async fn codex_missing_or_off_or_without_its_directory_is_told() {
 }
 
 /// The chat takes the terminal's thread over; what it says to that.
-async fn taken_over(chat: &mut Chat) -> Message {
+async fn taken_over(chat: &mut Chat) -> HeldMessage {
     loop {
         says_owner(&chat.play, "/resume T1").await;
         let said = chat.play.next("an answer", |m| m.msg_type == "text").await;
@@ -387,7 +387,7 @@ async fn a_terminal_and_two_sessions_of_the_chat_are_not_mixed() {
     chat.play.tap(&twos.message_id, "allow").await;
     write(
         &chat.play,
-        Text::new("not you").replying_to(&terminals.message_id),
+        ChatText::new("not you").replying_to(&terminals.message_id),
     )
     .await;
     write(&chat.play, in_thread("nor you", &first)).await;

@@ -6,7 +6,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use nod::for_tests::simulator::{APP_ID, APP_SECRET, Message, OWNER, Press, Simulator, Text};
+use nod::for_tests::simulator::{
+    APP_ID, APP_SECRET, ChatText, HeldMessage, OWNER, Press, Simulator,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -107,16 +109,16 @@ impl Pair {
         usize::from(by_first != (machine == 0))
     }
 
-    async fn write(&self, text: Text) -> Option<u64> {
+    async fn write(&self, text: ChatText) -> Option<u64> {
         let pushed = within(self.feishu.push_text(&text)).await.unwrap();
         assert!(pushed.acknowledged());
         pushed.connection
     }
 
     /// The next message of nod's with this in its text or its card.
-    async fn next(&mut self, expected: &str) -> Message {
+    async fn next(&mut self, expected: &str) -> HeldMessage {
         let used = &self.used;
-        let says = |message: &Message| match &message.card {
+        let says = |message: &HeldMessage| match &message.card {
             Some(card) => card.to_string().contains(expected),
             None => message.content.contains(expected),
         };
@@ -146,10 +148,10 @@ impl Pair {
     }
 }
 
-fn reply(card: &str, text: &str) -> Text {
-    Text {
+fn reply(card: &str, text: &str) -> ChatText {
+    ChatText {
         parent_id: Some(card.to_owned()),
-        ..Text::new(text)
+        ..ChatText::new(text)
     }
 }
 
@@ -161,14 +163,14 @@ async fn what_is_for_a_session_reaches_its_machine() {
         let machine = round % 2;
         let project = PROJECTS[machine];
         let prompt = format!("/new {project} do {round}");
-        let by = pair.write(Text::new(&prompt)).await;
+        let by = pair.write(ChatText::new(&prompt)).await;
         begun += pair.came_astray(by, machine);
         let task = pair.next(r#""action":"stop""#).await;
         pair.next(r#""action":"answer""#).await;
-        let answer = Text {
+        let answer = ChatText {
             thread_id: task.thread_id.clone(),
             parent_id: task.root_id.clone(),
-            ..Text::new("SQLite")
+            ..ChatText::new("SQLite")
         };
         let by = pair.write(answer).await;
         answered += pair.came_astray(by, machine);
@@ -219,7 +221,7 @@ async fn a_reply_answers_its_card_and_a_lock_locks_every_machine() {
     let waiting = Hook::ask(&pair.machines[0], "left-behind", "ls").await;
     cards.wait(&pair.feishu, ROUNDS + 1).await;
 
-    pair.write(Text::new("/lock")).await;
+    pair.write(ChatText::new("/lock")).await;
     for machine in &pair.machines {
         let state = machine.dir.path().join("state");
         until("the lock of each machine", || async {
@@ -234,7 +236,7 @@ async fn a_reply_answers_its_card_and_a_lock_locks_every_machine() {
     pair.write(reply(&cards.of["left-behind"], "no")).await;
     pair.next("无法联系，没有执行").await;
     assert_eq!(waiting.decision().await, None);
-    pair.write(Text::new("/lock")).await;
+    pair.write(ChatText::new("/lock")).await;
     let open = format!("没有锁定：http://{}", pair.addresses[0]);
     pair.next(&open).await;
     assert_eq!(json!(pair.feishu.violations()), json!([]));

@@ -2,7 +2,7 @@
 //! or by its owner's tap, and by nobody else's.
 
 use nod::for_tests::bus::membership::Membership;
-use nod::for_tests::simulator::{Clicked, OWNER, Press, STRANGER, Text};
+use nod::for_tests::simulator::{ChatText, Clicked, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
 use super::rig::{Team, connected};
@@ -47,7 +47,7 @@ fn newest(team: &Team, title: &str) -> Option<(String, Value)> {
 async fn listed(team: &Team, order: &str, title: &str, count: usize) -> (String, Value) {
     until("the machines are listed", || async {
         let before = team.feishu.message_count();
-        team.feishu.push_text(&Text::new(order)).await.unwrap();
+        team.feishu.push_text(&ChatText::new(order)).await.unwrap();
         until("the order is answered", || async {
             (team.feishu.message_count() > before + 1).then_some(())
         })

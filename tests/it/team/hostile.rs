@@ -10,7 +10,7 @@ use nod::for_tests::bus::line::Answered;
 use nod::for_tests::bus::nkey::{KeyPair, Kind};
 use nod::for_tests::bus::subjects::{FromMachine, ToMachine};
 use nod::for_tests::clock;
-use nod::for_tests::simulator::bus::Fate;
+use nod::for_tests::simulator::bus::MessageFate;
 use nod::for_tests::simulator::{OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
@@ -41,18 +41,18 @@ async fn a_bus_that_alters_repeats_or_withholds_taps_decides_nothing() {
     // Somebody at the bus turns a refusal into an approval.
     bus.meddle(Some(Box::new(|subject, body| {
         if !is_tap(subject) {
-            return Fate::Pass;
+            return MessageFate::Pass;
         }
         let text = String::from_utf8_lossy(body).replace("\"deny\"", "\"allow\"");
-        Fate::Alter(text.into_bytes())
+        MessageFate::Alter(text.into_bytes())
     })));
     let clicked = team.feishu.click(deny.clone()).await.unwrap();
     assert_eq!(said(&clicked), CHECKING);
     bus.meddle(Some(Box::new(|subject, _| {
         if is_tap(subject) {
-            Fate::Withhold
+            MessageFate::Withhold
         } else {
-            Fate::Pass
+            MessageFate::Pass
         }
     })));
     let clicked = team.feishu.click(deny.clone()).await.unwrap();
@@ -72,9 +72,9 @@ async fn a_bus_that_alters_repeats_or_withholds_taps_decides_nothing() {
     // Twice at once is one decision.
     bus.meddle(Some(Box::new(|subject, _| {
         if is_tap(subject) {
-            Fate::Twice
+            MessageFate::Twice
         } else {
-            Fate::Pass
+            MessageFate::Pass
         }
     })));
     assert_eq!(said(&team.feishu.click(deny).await.unwrap()), "已拒绝运行");
@@ -98,10 +98,10 @@ async fn a_bus_that_alters_an_answer_or_a_card_shows_nobody_a_lie() {
     bus.meddle(Some(Box::new(move |subject, body| {
         let text = String::from_utf8_lossy(body);
         if !subject.starts_with("nod1.g.") || !text.contains("rm -r") {
-            return Fate::Pass;
+            return MessageFate::Pass;
         }
         count.fetch_add(1, Ordering::SeqCst);
-        Fate::Alter(text.replace("rm -r", "ls -l").into_bytes())
+        MessageFate::Alter(text.replace("rm -r", "ls -l").into_bytes())
     })));
     let hook = Hook::ask(&machine, "mine", "rm -r build").await;
     until("the card was altered", || async {
@@ -125,9 +125,9 @@ async fn a_bus_that_alters_an_answer_or_a_card_shows_nobody_a_lie() {
     bus.meddle(Some(Box::new(|subject, body| {
         let text = String::from_utf8_lossy(body);
         if subject.starts_with("_IN.gw") {
-            Fate::Alter(text.replace("已拒绝运行", "已批准运行").into_bytes())
+            MessageFate::Alter(text.replace("已拒绝运行", "已批准运行").into_bytes())
         } else {
-            Fate::Pass
+            MessageFate::Pass
         }
     })));
     let press = Press::action(message, "deny");

@@ -14,7 +14,7 @@ use nod::for_tests::bus::pass::{self, Span};
 use nod::for_tests::bus::subjects::{Owner, lobby};
 use nod::for_tests::feishu::secret::Secret;
 use nod::for_tests::gateway::seal::{Purpose, Sealer};
-use nod::for_tests::simulator::{APP_SECRET, Message, OWNER, Press, STRANGER, Text};
+use nod::for_tests::simulator::{APP_SECRET, ChatText, HeldMessage, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
 use super::hostile::sending;
@@ -30,7 +30,10 @@ const KEEP_OUT: &str = "b_team_1";
 /// What the bot answers to `/join`.
 async fn line(team: &Team) -> String {
     let known = team.feishu.message_count();
-    team.feishu.push_text(&Text::new("/join")).await.unwrap();
+    team.feishu
+        .push_text(&ChatText::new("/join"))
+        .await
+        .unwrap();
     until("the line is there", || async {
         let all = team.feishu.messages();
         let new = all.iter().skip(known);
@@ -112,31 +115,32 @@ impl Drop for Joining {
     }
 }
 
-fn asking(team: &Team) -> Vec<Message> {
+fn asking(team: &Team) -> Vec<HeldMessage> {
     let all = team.feishu.messages().into_iter();
-    let titled = |one: &Message| {
+    let titled = |one: &HeldMessage| {
         let card = one.card.as_ref();
         card.is_some_and(|card| card["header"]["title"]["content"] == ASKS)
     };
     all.filter(titled).collect()
 }
 
-async fn card(team: &Team, fingerprint: &str) -> Message {
+async fn card(team: &Team, fingerprint: &str) -> HeldMessage {
     until("the owner has a card", || async {
-        let shows = |one: &Message| one.card.as_ref().unwrap().to_string().contains(fingerprint);
+        let shows =
+            |one: &HeldMessage| one.card.as_ref().unwrap().to_string().contains(fingerprint);
         asking(team).into_iter().find(shows)
     })
     .await
 }
 
-fn value(message: &Message, element: &str) -> Value {
+fn value(message: &HeldMessage, element: &str) -> Value {
     let elements = message.card.as_ref().unwrap()["body"]["elements"].clone();
     let mut elements = elements.as_array().unwrap().iter();
     let button = elements.find(|one| one["element_id"] == element).unwrap();
     button["behaviors"][0]["value"].clone()
 }
 
-async fn pressed(team: &Team, message: &Message, by: &str, value: &Value) -> String {
+async fn pressed(team: &Team, message: &HeldMessage, by: &str, value: &Value) -> String {
     let event = json!({
         "operator": {"open_id": by},
         "action": {"tag": "button", "value": value},
@@ -224,7 +228,7 @@ async fn a_machine_joins_by_a_line_a_fingerprint_and_its_owners_tap() {
     let hook = Hook::ask(&machine, "mine", "ls").await;
     let press = until("its card is there", || async {
         let all = team.feishu.messages();
-        let asks = |one: &&Message| {
+        let asks = |one: &&HeldMessage| {
             let card = one.card.as_ref().map(Value::to_string);
             card.is_some_and(|card| card.contains("\"action\":\"allow\""))
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nod::for_tests::simulator::OWNER;
-use nod::for_tests::simulator::bus::Fate;
+use nod::for_tests::simulator::bus::MessageFate;
 
 use super::rig::{self, Team};
 use crate::hooks::{Home, Stage};
@@ -95,17 +95,17 @@ async fn a_bus_that_meddles_with_a_files_pieces_delays_it_and_alters_nothing() {
     let count = Arc::clone(&seen);
     bus.meddle(Some(Box::new(move |_, body| {
         if body.len() < 200 * 1024 {
-            return Fate::Pass;
+            return MessageFate::Pass;
         }
         match count.fetch_add(1, Ordering::SeqCst) {
             0 => {
                 let mut body = body.to_vec();
                 *body.last_mut().unwrap() ^= 1;
-                Fate::Alter(body)
+                MessageFate::Alter(body)
             }
-            5 => Fate::Twice,
-            7 => Fate::Withhold,
-            _ => Fate::Pass,
+            5 => MessageFate::Twice,
+            7 => MessageFate::Withhold,
+            _ => MessageFate::Pass,
         }
     })));
     let content: Vec<u8> = (0..900_000_u32).map(|n| (n % 241) as u8).collect();

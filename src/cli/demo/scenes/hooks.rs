@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Opening, Person, Prints, Scene, Step};
+use super::{Actor, Prints, Scene, SceneOpening, SceneStep};
 use crate::cards::Action;
-use crate::cli::demo::agent::Call;
+use crate::cli::demo::agent::DemoCall;
 use crate::cli::demo::stage::Staging;
 use crate::text::{Lang, Text};
 use crate::wording::{Toast, ending};
@@ -17,8 +17,8 @@ static PLAN: Text = Text::new(
     "1. Move the prices to integer cents\n2. Add a column for the currency\n3. Migrate the orders, newest first\n4. Remove the old column in the next release",
 );
 
-pub(super) fn bash(command: &str, description: &Text, lang: Lang) -> Opening {
-    Opening::Call(Call {
+pub(super) fn bash(command: &str, description: &Text, lang: Lang) -> SceneOpening {
+    SceneOpening::Call(DemoCall {
         tool: "Bash",
         input: json!({"command": command, "description": description.get(lang)}),
     })
@@ -43,9 +43,9 @@ pub(super) fn allow(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Ends(&ending::ALLOWED),
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Ends(&ending::ALLOWED),
         ],
         run: "Test Files  3 passed (3)\nTests      42 passed (42)",
     }
@@ -70,14 +70,14 @@ pub(super) fn always(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Owner, Action::Always, Toast::AllowedAlways),
-            Step::Prints(Prints::AllowWithRule("npm run build")),
-            Step::Ends(&ending::ALLOWED_ALWAYS),
-            Step::PassesByRule,
-            Step::Edited(&ending::ALLOWED_ALWAYS),
-            Step::Tap(Person::Owner, Action::Undo, Toast::RuleUndone),
-            Step::Ends(&ending::UNDONE),
-            Step::AsksAgain,
+            SceneStep::Tap(Actor::Owner, Action::Always, Toast::AllowedAlways),
+            SceneStep::Prints(Prints::AllowWithRule("npm run build")),
+            SceneStep::Ends(&ending::ALLOWED_ALWAYS),
+            SceneStep::PassesByRule,
+            SceneStep::Edited(&ending::ALLOWED_ALWAYS),
+            SceneStep::Tap(Actor::Owner, Action::Undo, Toast::RuleUndone),
+            SceneStep::Ends(&ending::UNDONE),
+            SceneStep::AsksAgain,
         ],
         run: "dist/shop.js   48.2 kB\nbuilt in 1.31s",
     }
@@ -103,9 +103,9 @@ pub(super) fn deny(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::DenyWith(reason.clone()),
-            Step::Prints(Prints::Deny(Some(reason))),
-            Step::Ends(&ending::DENIED),
+            SceneStep::DenyWith(reason.clone()),
+            SceneStep::Prints(Prints::Deny(Some(reason))),
+            SceneStep::Ends(&ending::DENIED),
         ],
         run: "+ 9f2c1ab...4e1d0c7 main -> main (forced update)",
     }
@@ -124,7 +124,7 @@ pub(super) fn reply(staging: Staging, project: &Path) -> Scene {
             "点卡片上方的“回复”，写一句话发送：这就是带理由的拒绝。",
             "Press “Reply” above the card and send a sentence: that denies with your reason.",
         ),
-        opening: Opening::Call(Call {
+        opening: SceneOpening::Call(DemoCall {
             tool: "Edit",
             input: json!({
                 "file_path": project.join("src/price.ts"),
@@ -134,9 +134,9 @@ pub(super) fn reply(staging: Staging, project: &Path) -> Scene {
         }),
         staging,
         steps: vec![
-            Step::Reply(text.clone()),
-            Step::Prints(Prints::Deny(Some(text))),
-            Step::Ends(&ending::DENIED),
+            SceneStep::Reply(text.clone()),
+            SceneStep::Prints(Prints::Deny(Some(text))),
+            SceneStep::Ends(&ending::DENIED),
         ],
         run: "Updated src/price.ts with 1 addition and 1 removal",
     }
@@ -158,7 +158,7 @@ pub(super) fn question(staging: Staging, lang: Lang) -> Scene {
             "Claude needs your choice: one option, several, or words of your own.",
         ),
         hint: Text::new("选好答案，点“提交”。", "Choose your answers and submit."),
-        opening: Opening::Call(Call {
+        opening: SceneOpening::Call(DemoCall {
             tool: "AskUserQuestion",
             input: json!({"questions": [
                 {
@@ -184,15 +184,15 @@ pub(super) fn question(staging: Staging, lang: Lang) -> Scene {
         }),
         staging,
         steps: vec![
-            Step::Answer(
+            SceneStep::Answer(
                 "submit_answer",
                 vec![("q0", json!("o1")), ("q1", json!(["o0", "o2"]))],
             ),
-            Step::Prints(Prints::Answers(vec![
+            SceneStep::Prints(Prints::Answers(vec![
                 "SQLite".to_owned(),
                 format!("{metrics}, {tests}"),
             ])),
-            Step::Ends(&ending::ANSWERED),
+            SceneStep::Ends(&ending::ANSWERED),
         ],
         run: "",
     }
@@ -210,15 +210,15 @@ pub(super) fn plan(staging: Staging, lang: Lang) -> Scene {
             "点“批准计划”，或写下要改的再点“继续完善”。",
             "Tap “Approve the plan”, or say what to change and let it keep planning.",
         ),
-        opening: Opening::Call(Call {
+        opening: SceneOpening::Call(DemoCall {
             tool: "ExitPlanMode",
             input: json!({"plan": PLAN.get(lang)}),
         }),
         staging,
         steps: vec![
-            Step::Answer("submit_approve_plan", Vec::new()),
-            Step::Prints(Prints::Plan),
-            Step::Ends(&ending::ANSWERED),
+            SceneStep::Answer("submit_approve_plan", Vec::new()),
+            SceneStep::Prints(Prints::Plan),
+            SceneStep::Ends(&ending::ANSWERED),
         ],
         run: "",
     }
@@ -243,9 +243,9 @@ pub(super) fn interrupt(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Owner, Action::Interrupt, Toast::Interrupted),
-            Step::Prints(Prints::Interrupt),
-            Step::Ends(&ending::INTERRUPTED),
+            SceneStep::Tap(Actor::Owner, Action::Interrupt, Toast::Interrupted),
+            SceneStep::Prints(Prints::Interrupt),
+            SceneStep::Ends(&ending::INTERRUPTED),
         ],
         run: "(No output)",
     }
@@ -270,10 +270,10 @@ pub(super) fn stranger(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Stranger, Action::Allow, Toast::NotAnApprover),
-            Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Ends(&ending::ALLOWED),
+            SceneStep::Tap(Actor::Stranger, Action::Allow, Toast::NotAnApprover),
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Ends(&ending::ALLOWED),
         ],
         run: "Container shop-db-1   Started\nContainer shop-web-1  Started",
     }
@@ -298,10 +298,10 @@ pub(super) fn crash(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Befalls,
-            Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Ends(&ending::ALLOWED),
+            SceneStep::Befalls,
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Ends(&ending::ALLOWED),
         ],
         run: "0 problems",
     }
@@ -326,9 +326,9 @@ pub(super) fn terminal(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::TerminalYes,
-            Step::Prints(Prints::Nothing),
-            Step::Ends(&ending::TERMINAL_YES),
+            SceneStep::TerminalYes,
+            SceneStep::Prints(Prints::Nothing),
+            SceneStep::Ends(&ending::TERMINAL_YES),
         ],
         run: "added 312 packages in 4s",
     }
@@ -350,9 +350,9 @@ pub(super) fn gone(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::TerminalEsc,
-            Step::Prints(Prints::Nothing),
-            Step::Ends(&ending::HOOK_GONE),
+            SceneStep::TerminalEsc,
+            SceneStep::Prints(Prints::Nothing),
+            SceneStep::Ends(&ending::HOOK_GONE),
         ],
         run: "+ shop@1.4.0",
     }
@@ -374,9 +374,9 @@ pub(super) fn timeout(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Nobody,
-            Step::Prints(Prints::Nothing),
-            Step::Ends(&ending::TIMED_OUT),
+            SceneStep::Nobody,
+            SceneStep::Prints(Prints::Nothing),
+            SceneStep::Ends(&ending::TIMED_OUT),
         ],
         run: "Deployed to staging",
     }

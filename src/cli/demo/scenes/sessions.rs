@@ -1,6 +1,6 @@
 //! The scenes in which a person starts Claude Code from the chat.
 
-use super::{Opening, Person, Scene, Step};
+use super::{Actor, Scene, SceneOpening, SceneStep};
 use crate::cards::Action;
 use crate::cli::demo::stage::Staging;
 use crate::cli::demo::stand_in::{HALF_UP, REVIEW};
@@ -19,21 +19,21 @@ pub(super) fn task(staging: Staging) -> Scene {
             "发送下面的消息，回答它的问题，再批准测试。",
             "Send the message below, answer its question, then allow the tests.",
         ),
-        opening: Opening::Words(Text::new(
+        opening: SceneOpening::Words(Text::new(
             "/new 把价格改成按分计算",
             "/new Charge prices in cents",
         )),
         staging,
         steps: vec![
-            Step::NextCard,
-            Step::Choose(&HALF_UP),
-            Step::Ends(&ending::ANSWERED),
-            Step::NextCard,
-            Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Ends(&ending::ALLOWED),
-            Step::TaskEnds(&task::DONE),
-            Step::NextCard,
-            Step::Ends(&task::ANSWER),
+            SceneStep::NextCard,
+            SceneStep::Choose(&HALF_UP),
+            SceneStep::Ends(&ending::ANSWERED),
+            SceneStep::NextCard,
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Ends(&ending::ALLOWED),
+            SceneStep::TaskEnds(&task::DONE),
+            SceneStep::NextCard,
+            SceneStep::Ends(&task::ANSWER),
         ],
         run: "",
     }
@@ -51,15 +51,15 @@ pub(super) fn stop(staging: Staging) -> Scene {
             "发送下面的消息，看它动起来，再点卡片上的“停止”。",
             "Send the message below, watch it work, then press “Stop” on its card.",
         ),
-        opening: Opening::Words(Text::made(
+        opening: SceneOpening::Words(Text::made(
             format!("/new {}", REVIEW.zh),
             format!("/new {}", REVIEW.en),
         )),
         staging,
         steps: vec![
-            Step::TaskWorks,
-            Step::StopTask,
-            Step::TaskEnds(&task::STOPPED),
+            SceneStep::TaskWorks,
+            SceneStep::StopTask,
+            SceneStep::TaskEnds(&task::STOPPED),
         ],
         run: "",
     }

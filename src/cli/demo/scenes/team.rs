@@ -2,7 +2,7 @@
 //! what belongs to them, and what happens when one of them is gone.
 
 use super::hooks::bash;
-use super::{Person, Prints, Scene, Step};
+use super::{Actor, Prints, Scene, SceneStep};
 use crate::cards::Action;
 use crate::cli::demo::stage::Staging;
 use crate::text::{Lang, Text};
@@ -24,9 +24,9 @@ pub(super) fn desk(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Ends(&ending::ALLOWED),
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Ends(&ending::ALLOWED),
         ],
         run: "Test Files  3 passed (3)\nTests      42 passed (42)",
     }
@@ -51,10 +51,10 @@ pub(super) fn travel(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Owner, Action::Deny, Toast::Denied),
-            Step::Prints(Prints::Deny(None)),
-            Step::Ends(&ending::DENIED),
-            Step::ByBothGateways,
+            SceneStep::Tap(Actor::Owner, Action::Deny, Toast::Denied),
+            SceneStep::Prints(Prints::Deny(None)),
+            SceneStep::Ends(&ending::DENIED),
+            SceneStep::ByBothGateways,
         ],
         run: "Deployed to staging",
     }
@@ -79,9 +79,9 @@ pub(super) fn loft(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Stranger, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Ends(&ending::ALLOWED),
+            SceneStep::Tap(Actor::Stranger, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Ends(&ending::ALLOWED),
         ],
         run: "test result: ok. 42 passed; 0 failed",
     }
@@ -106,10 +106,10 @@ pub(super) fn colleague(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Tap(Person::Stranger, Action::Allow, Toast::NotAnApprover),
-            Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Ends(&ending::ALLOWED),
+            SceneStep::Tap(Actor::Stranger, Action::Allow, Toast::NotAnApprover),
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Ends(&ending::ALLOWED),
         ],
         run: "Container shop-db-1   Started\nContainer shop-web-1  Started",
     }
@@ -134,11 +134,11 @@ pub(super) fn gateway(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Befalls,
-            Step::Tap(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Edited(&ending::ALLOWED),
-            Step::Befalls,
+            SceneStep::Befalls,
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Edited(&ending::ALLOWED),
+            SceneStep::Befalls,
         ],
         run: "0 problems",
     }
@@ -163,14 +163,14 @@ pub(super) fn sleep(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            Step::Befalls,
-            Step::Tap(Person::Owner, Action::Allow, Toast::StillChecking),
-            Step::SleepsOn,
-            Step::Befalls,
-            Step::Says(&team::TAPPED_TOO_LATE),
-            Step::TapAgain(Person::Owner, Action::Allow, Toast::Allowed),
-            Step::Prints(Prints::Allow),
-            Step::Ends(&ending::ALLOWED),
+            SceneStep::Befalls,
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::StillChecking),
+            SceneStep::SleepsOn,
+            SceneStep::Befalls,
+            SceneStep::Says(&team::TAPPED_TOO_LATE),
+            SceneStep::TapAgain(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Prints(Prints::Allow),
+            SceneStep::Ends(&ending::ALLOWED),
         ],
         run: "dist/shop.js   48.2 kB\nbuilt in 1.31s",
     }

@@ -7,11 +7,11 @@ use tokio::time::timeout;
 
 use super::{LIMIT, Tour, headline};
 use crate::cards::{Action, REASON_FIELD};
-use crate::cli::demo::agent::Asked;
+use crate::cli::demo::agent::WaitingHook;
 use crate::cli::demo::guide;
-use crate::cli::demo::scenes::{Person, Scene, Step};
+use crate::cli::demo::scenes::{Actor, Scene, SceneStep};
 use crate::cli::demo::transcript::look;
-use crate::simulator::{Clicked, Message, OWNER, Press, Simulator, Text as Chat};
+use crate::simulator::{ChatText, Clicked, HeldMessage, OWNER, Press, Simulator};
 use crate::text::Text;
 use crate::wording::{Toast, task};
 
@@ -39,11 +39,11 @@ static ENDINGS: [&Text; 9] = [
 ];
 
 /// A scene that is being played.
-pub(super) struct Act<'s> {
+pub(super) struct PlayedScene<'s> {
     number: usize,
     scene: &'s Scene,
     /// The hook that waits, in a scene that has one.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<WaitingHook>,
     /// The message of the card it is about, and of the first one.
     pub(super) card: String,
     first: String,
@@ -54,8 +54,13 @@ pub(super) struct Act<'s> {
 /// What went other than planned.
 pub(super) type Done = Result<(), String>;
 
-impl<'s> Act<'s> {
-    pub(super) fn new(number: usize, scene: &'s Scene, asked: Option<Asked>, known: usize) -> Self {
+impl<'s> PlayedScene<'s> {
+    pub(super) fn new(
+        number: usize,
+        scene: &'s Scene,
+        asked: Option<WaitingHook>,
+        known: usize,
+    ) -> Self {
         Self {
             number,
             scene,
@@ -87,7 +92,7 @@ impl<'s> Act<'s> {
 
 /// How the first task that ended since then did, by its card's title.
 pub(super) fn task_ending(simulator: &Simulator, known: usize) -> Option<&'static Text> {
-    let ending = |message: &Message| {
+    let ending = |message: &HeldMessage| {
         let title = headline(message.card.as_ref()?);
         let is_it = |ending: &&Text| ending.zh == title || ending.en == title;
         ENDINGS.into_iter().find(is_it)
@@ -96,33 +101,35 @@ pub(super) fn task_ending(simulator: &Simulator, known: usize) -> Option<&'stati
 }
 
 impl Tour<'_> {
-    pub(super) async fn step(&mut self, act: &mut Act<'_>, step: &Step) -> Done {
+    pub(super) async fn step(&mut self, act: &mut PlayedScene<'_>, step: &SceneStep) -> Done {
         let lang = self.stage.lang;
         match step {
-            Step::Tap(person, action, toast) => self.tap(act, *person, *action, None, toast).await,
-            Step::DenyWith(reason) => {
+            SceneStep::Tap(person, action, toast) => {
+                self.tap(act, *person, *action, None, toast).await
+            }
+            SceneStep::DenyWith(reason) => {
                 let reason = Some(reason.get(lang));
-                self.tap(act, Person::Owner, Action::DenyWith, reason, &Toast::Denied)
+                self.tap(act, Actor::Owner, Action::DenyWith, reason, &Toast::Denied)
                     .await
             }
-            Step::Answer(button, fields) => {
+            SceneStep::Answer(button, fields) => {
                 let mut press = Press::named(&act.card, button).by(OWNER);
                 for (name, value) in fields {
                     press = press.fill(name, value.clone());
                 }
                 self.press(press, &Toast::Answered).await
             }
-            Step::Reply(text) => self.reply(&act.card, text.get(lang)).await,
-            Step::NextCard => act.next_card(&self.stage.simulator).await,
-            Step::Choose(label) => {
+            SceneStep::Reply(text) => self.reply(&act.card, text.get(lang)).await,
+            SceneStep::NextCard => act.next_card(&self.stage.simulator).await,
+            SceneStep::Choose(label) => {
                 let press = Press::text(&act.card, label.get(lang)).by(OWNER);
                 self.press(press, &Toast::Answered).await
             }
-            Step::StopTask => {
+            SceneStep::StopTask => {
                 let press = Press::action(&act.first, STOP).by(OWNER);
                 self.press(press, &Toast::Stopping).await
             }
-            Step::TaskWorks => {
+            SceneStep::TaskWorks => {
                 let first = &act.first;
                 let works =
                     |simulator: &Simulator| look::step(simulator.message(first)?.card.as_ref()?);
@@ -130,8 +137,8 @@ impl Tour<'_> {
                 step.map(drop)
                     .ok_or_else(|| "the task's card shows no step".to_owned())
             }
-            Step::TaskEnds(title) => self.ends(&act.first, title).await,
-            Step::TerminalYes => {
+            SceneStep::TaskEnds(title) => self.ends(&act.first, title).await,
+            SceneStep::TerminalYes => {
                 self.transcript.terminal("1. Yes");
                 let Some(call) = act.scene.call() else {
                     return Err("no dialog is open".to_owned());
@@ -139,28 +146,28 @@ impl Tour<'_> {
                 let ran = self.agent.ran(self.stage, call).await;
                 ran.map_err(|why| why.to_string())
             }
-            Step::TerminalEsc => {
+            SceneStep::TerminalEsc => {
                 self.transcript.terminal("Esc");
                 if let Some(asked) = &act.asked {
                     asked.give_up();
                 }
                 Ok(())
             }
-            Step::Befalls => self.befall().await.map_err(|why| why.to_string()),
-            Step::SleepsOn => {
+            SceneStep::Befalls => self.befall().await.map_err(|why| why.to_string()),
+            SceneStep::SleepsOn => {
                 tokio::time::sleep(SLEEPS).await;
                 Ok(())
             }
-            Step::Says(text) => self.says(act.known, text).await,
-            Step::TapAgain(person, action, toast) => {
+            SceneStep::Says(text) => self.says(act.known, text).await,
+            SceneStep::TapAgain(person, action, toast) => {
                 self.tap_again(act, *person, *action, toast).await
             }
-            Step::ByBothGateways => self.by_both_gateways(),
-            Step::Nobody => {
+            SceneStep::ByBothGateways => self.by_both_gateways(),
+            SceneStep::Nobody => {
                 self.transcript.nobody();
                 Ok(())
             }
-            Step::Prints(prints) => {
+            SceneStep::Prints(prints) => {
                 let asked = act.asked.as_mut().ok_or("no hook asked")?;
                 let ended = timeout(LIMIT, asked.end()).await;
                 let printed = ended
@@ -171,15 +178,16 @@ impl Tour<'_> {
                     .map_err(|why| why.to_string())?;
                 guide::fits(prints, &printed)
             }
-            Step::Edited(title) => self.edited(&act.card, title).await,
-            Step::Ends(title) => self.ends(&act.card, title).await,
-            Step::PassesByRule => {
+            SceneStep::Edited(title) => self.edited(&act.card, title).await,
+            SceneStep::Ends(title) => self.ends(&act.card, title).await,
+            SceneStep::PassesByRule => {
                 let rule = act.scene.call().and_then(|call| self.agent.passes(call));
                 let rule = rule.ok_or("no rule lets the same call pass")?;
                 self.passed(act.number, &rule);
                 Ok(())
             }
-            Step::AsksAgain => match act.scene.call().and_then(|call| self.agent.passes(call)) {
+            SceneStep::AsksAgain => match act.scene.call().and_then(|call| self.agent.passes(call))
+            {
                 None => {
                     self.transcript.asks_again();
                     Ok(())
@@ -191,8 +199,8 @@ impl Tour<'_> {
 
     async fn tap(
         &mut self,
-        act: &Act<'_>,
-        person: Person,
+        act: &PlayedScene<'_>,
+        person: Actor,
         action: Action,
         reason: Option<&str>,
         toast: &Toast,
@@ -220,7 +228,7 @@ impl Tour<'_> {
         let before = title(simulator);
         for _ in 0..REPLIES {
             tokio::time::sleep(READING).await;
-            let text = Chat::new(text).replying_to(card);
+            let text = ChatText::new(text).replying_to(card);
             let pushed = simulator.push_text(&text).await;
             pushed.map_err(|why| why.to_string())?;
             let heard = |simulator: &Simulator| (title(simulator) != before).then_some(());

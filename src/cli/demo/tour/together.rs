@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::act::{Act, Done};
+use super::act::{Done, PlayedScene};
 use super::{LIMIT, Tour, headline};
 use crate::cards::Action;
-use crate::cli::demo::scenes::Person;
+use crate::cli::demo::scenes::Actor;
 use crate::simulator::{Press, Simulator};
 use crate::text::Text;
 use crate::wording::Toast;
@@ -33,8 +33,8 @@ impl Tour<'_> {
     /// Taps until the laptop hears it: one that has just woken dials anew.
     pub(super) async fn tap_again(
         &mut self,
-        act: &Act<'_>,
-        person: Person,
+        act: &PlayedScene<'_>,
+        person: Actor,
         action: Action,
         toast: &Toast,
     ) -> Done {
