@@ -42,7 +42,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::quit::Quit;
 use self::wording::Words;
-use crate::config::{self, Problem, Problems, Sources};
+use crate::config::{self, Problems, SettingProblem, Sources};
 use crate::hook::wire::Order;
 use crate::text::{Text, system};
 
@@ -248,7 +248,7 @@ impl Cli {
             None => sources,
             Some(file) => {
                 let unread = |why| {
-                    let why = Problems(vec![Problem::BrokenFile(why)]);
+                    let why = Problems(vec![SettingProblem::BrokenFile(why)]);
                     Failure::quits(Quit::BadSettings, words.problems(&why, None))
                 };
                 let sources = sources.with_file(file).map_err(unread)?;

@@ -6,14 +6,12 @@ mod sessions;
 mod sources;
 mod table;
 
-pub use broken::{BadLine, BrokenFile, LineFault, Unread};
+pub use broken::{BadLine, BrokenFile, LineFault, UnreadFile};
 pub use paths::Paths;
 pub use sessions::SessionSettings;
 pub(crate) use sources::parse as parse_env;
-pub use sources::{Account, Origin, Sources, account, of_terminal};
-pub use table::{
-    Default as Fallback, SETTINGS, Setting, env_example, readme_table, readme_table_zh,
-};
+pub use sources::{AccountFile, SettingOrigin, Sources, account, of_terminal};
+pub use table::{Fallback, SETTINGS, Setting, env_example, readme_table, readme_table_zh};
 
 mod apart;
 mod broken;
@@ -27,12 +25,12 @@ mod unknown;
 
 pub use apart::apart;
 pub use bus::BusSettings;
-pub use callback::{Callback, SendMode, Webhook};
-pub use problem::{Problem, Problems};
-pub use shown::{Seen, Shown, shown};
+pub use callback::{Callback, CustomBotSettings, SendMode};
+pub use problem::{Problems, SettingProblem};
+pub use shown::{BadValue, ShownSetting, shown};
 pub(crate) use tried::{accepts, tried};
 pub(crate) use unknown::meant;
-pub use unknown::{Unknown, unknown};
+pub use unknown::{UnknownName, unknown};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,7 +53,7 @@ pub struct Config {
     pub chat: Option<ChatId>,
     pub send_mode: SendMode,
     /// Set in webhook mode only.
-    pub webhook: Option<Webhook>,
+    pub webhook: Option<CustomBotSettings>,
     pub callback: Callback,
     pub sockets: SocketPaths,
     pub request_timeout: Duration,
@@ -99,13 +97,13 @@ impl Config {
     /// and what is wrong with those. For commands that look, set up or take
     /// back, which judge the problems themselves; a daemon runs by `load` alone.
     pub fn read(sources: &Sources) -> (Self, Problems) {
-        let mut read = Reader {
+        let mut read = SettingsReader {
             sources,
             problems: sources
                 .broken
                 .iter()
                 .cloned()
-                .map(Problem::BrokenFile)
+                .map(SettingProblem::BrokenFile)
                 .collect(),
         };
         let (exposed_own_file, exposed_file) = match sources.exposed("FEISHU_APP_SECRET") {
@@ -153,7 +151,7 @@ impl Config {
     /// The app's credentials, which only some commands need.
     pub fn app(&self) -> Result<(&str, &Secret), Problems> {
         if let Some(file) = &self.exposed_own_file {
-            return Err(Problems(vec![Problem::Exposed(file.clone())]));
+            return Err(Problems(vec![SettingProblem::Exposed(file.clone())]));
         }
         match (&self.app_id, &self.app_secret) {
             (Some(id), Some(secret)) => Ok((id, secret)),
@@ -166,7 +164,7 @@ impl Config {
                     missing
                         .into_iter()
                         .filter(|(_, missing)| *missing)
-                        .map(|(name, _)| Problem::Missing {
+                        .map(|(name, _)| SettingProblem::Missing {
                             name,
                             accepts: setting(name).accepts,
                         })
@@ -190,7 +188,7 @@ pub struct HookConfig {
 impl HookConfig {
     /// `recorded` is the socket that the set-up wrote into the hook's line.
     pub fn load(sources: &Sources, recorded: Option<&Path>) -> Result<Self, Problems> {
-        let mut read = Reader {
+        let mut read = SettingsReader {
             sources,
             problems: Vec::new(),
         };
@@ -207,12 +205,12 @@ impl HookConfig {
     }
 }
 
-struct Reader<'a> {
+struct SettingsReader<'a> {
     sources: &'a Sources,
-    problems: Vec<Problem>,
+    problems: Vec<SettingProblem>,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn optional<T>(
         &mut self,
         name: &'static str,
@@ -229,9 +227,9 @@ impl Reader<'_> {
     }
 
     fn wrong(&mut self, name: &'static str, text: &str, because: &str) {
-        self.problems.push(Problem::Wrong {
+        self.problems.push(SettingProblem::Wrong {
             name,
-            seen: Seen::of(setting(name), text),
+            seen: BadValue::of(setting(name), text),
             because: if because.is_empty() {
                 String::new()
             } else {
@@ -242,7 +240,7 @@ impl Reader<'_> {
     }
 
     fn number(&mut self, name: &'static str, least: u32, most: u32) -> u32 {
-        let table::Default::Value(default) = setting(name).default else {
+        let Fallback::Value(default) = setting(name).default else {
             return least;
         };
         let fallback = default.parse().unwrap_or(least);
@@ -310,7 +308,7 @@ impl Reader<'_> {
         }
         let found = self.usual_state();
         if found.is_none() {
-            self.problems.push(Problem::NoHome);
+            self.problems.push(SettingProblem::NoHome);
         }
         found
     }

@@ -55,18 +55,18 @@ use crate::clock::Clock;
 use crate::config::{Config, Problems};
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
-use crate::feishu::connection::{self, View};
+use crate::feishu::connection::{self, LinkView};
 use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Messages, Receiver};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
-use crate::feishu::webhook::Webhook;
+use crate::feishu::webhook::CustomBot;
 use crate::gateway::seal::{Purpose, Sealer};
 use crate::gateway::server::{self, DoorError};
 use crate::hook::listen::{ListenError, Listening, listen};
 use crate::ids::MachineId;
-use crate::store::{Notice, Store, StoreError};
+use crate::store::{Store, StoreError, StoreNotice};
 use instance::{Instance, InstanceError};
 
 /// How long a hook may take to come back after a restart.
@@ -198,15 +198,15 @@ async fn build(
     membership: Option<Membership>,
     outbound: &Outbound,
     terms: server::Terms,
-    link: watch::Receiver<View>,
+    link: watch::Receiver<LinkView>,
 ) -> Result<(Arc<Parts>, Edits), DaemonError> {
     let clock = Clock::start();
     let (store, notice) = Store::open(&config.state_dir, clock.now())?;
     match notice {
-        Some(Notice::SetAside(aside)) => {
+        Some(StoreNotice::SetAside(aside)) => {
             warn!("the database was set aside as `{}`", aside.file.display());
         }
-        Some(Notice::MemoryOnly(why)) => {
+        Some(StoreNotice::MemoryOnly(why)) => {
             warn!("nothing is kept over a restart: {why}");
         }
         None => {}
@@ -305,7 +305,7 @@ fn way(
     own_secret: &Secret,
 ) -> Result<Way, DaemonError> {
     if let Some(bot) = &config.webhook {
-        let webhook = Webhook::new(outbound, &bot.url, bot.secret.clone(), config.previews)?;
+        let webhook = CustomBot::new(outbound, &bot.url, bot.secret.clone(), config.previews)?;
         let links = config.callback.url.as_ref().map(|url| {
             let secret = config.callback.secret.as_ref().unwrap_or(own_secret);
             Links::new(url.clone(), secret)

@@ -74,7 +74,7 @@ pub struct Hit {
 
 /// What the text is, and so how much of it is alarming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scan {
+pub enum ScanKind {
     /// A shell will read it.
     Command,
     /// A value nobody knows the meaning of: judged by its words alone.
@@ -91,10 +91,10 @@ const MAX_HITS: usize = 4_096;
 const MAX_COMMAND: usize = 512 * 1024;
 
 /// Every hit in the whole text, in order.
-pub fn scan(text: &str, what: Scan) -> Vec<Hit> {
+pub fn scan(text: &str, what: ScanKind) -> Vec<Hit> {
     match what {
-        Scan::Command if text.len() > MAX_COMMAND => {
-            let mut hits = text::scan(text, Scan::Value);
+        ScanKind::Command if text.len() > MAX_COMMAND => {
+            let mut hits = text::scan(text, ScanKind::Value);
             let head = 0..text.floor_char_boundary(64);
             hits.insert(
                 0,
@@ -106,9 +106,9 @@ pub fn scan(text: &str, what: Scan) -> Vec<Hit> {
             hits.truncate(MAX_HITS);
             hits
         }
-        Scan::Command => judge::command(text),
-        Scan::Name => lookalike::in_name(text),
-        Scan::Value | Scan::Content => text::scan(text, what),
+        ScanKind::Command => judge::command(text),
+        ScanKind::Name => lookalike::in_name(text),
+        ScanKind::Value | ScanKind::Content => text::scan(text, what),
     }
 }
 

@@ -140,7 +140,7 @@ pub mod feishu {
         pub use crate::feishu::clock::TheirClock;
     }
     pub mod connection {
-        pub use crate::feishu::connection::{View, Wiring, first_view, run};
+        pub use crate::feishu::connection::{LinkView, Wiring, first_view, run};
     }
     pub mod domain {
         pub use crate::feishu::domain::Domain;
@@ -149,14 +149,15 @@ pub mod feishu {
         pub use crate::feishu::endpoint::{DialError, DialLimits, Dialer};
     }
     pub mod event {
-        pub use crate::feishu::event::{Body, Click, Message, Person, Push, parse};
+        pub use crate::feishu::event::{Click, Message, MessageBody, Person, Push, parse};
     }
     pub mod frame {
         pub use crate::feishu::frame::{DATA, Frame, Header};
     }
     pub mod link {
         pub use crate::feishu::link::{
-            Answer, Delivery, Incoming, Link, Now, Phase, Retry, ServerSettings, Step, Ticket,
+            DialRetry, Incoming, Link, LinkStep, Now, Phase, PushAnswer, PushDelivery, PushTicket,
+            ServerSettings,
         };
     }
     pub mod outbound {
@@ -164,7 +165,7 @@ pub mod feishu {
     }
     pub mod registration {
         pub use crate::feishu::registration::{
-            Brand, Purpose, Registered, Registration, RegistrationError,
+            AppRegistration, Brand, LinkPurpose, Registered, RegistrationError,
         };
     }
     pub mod secret {
@@ -206,7 +207,7 @@ pub mod ids {
     pub use crate::ids::{CardKey, EventId, MachineId, MessageId, RequestId, SessionId, UserId};
 }
 pub mod rules {
-    pub use crate::rules::{Found, NoRule, Rule, offer, offer_here};
+    pub use crate::rules::{NoRule, PathKind, Rule, offer, offer_here};
 }
 pub mod sessions {
     pub mod agent {

@@ -67,7 +67,7 @@ pub enum NoRule {
 
 /// What the path a call names is on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Found {
+pub enum PathKind {
     #[default]
     Unknown,
     /// A regular file, and no symbolic link leads to it.
@@ -112,7 +112,7 @@ pub struct Offer {
 
 /// The call a rule is made for, and where it would run.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct RuleCall<'a> {
     pub tool: &'a str,
     pub input: &'a Value,
     pub cwd: &'a Path,
@@ -272,19 +272,19 @@ fn is_tool(name: &str) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum RuleReach {
     Session,
     Always,
 }
 
 /// The rules that may be offered for this call by whoever knows nothing of
 /// the machine: none for a file.
-pub fn offer<'a>(call: impl Into<Call<'a>>) -> Offer {
-    offer_here(call, Found::Unknown)
+pub fn offer<'a>(call: impl Into<RuleCall<'a>>) -> Offer {
+    offer_here(call, PathKind::Unknown)
 }
 
 /// The rules that may be offered for this call, whose file is `found` so.
-pub fn offer_here<'a>(call: impl Into<Call<'a>>, found: Found) -> Offer {
+pub fn offer_here<'a>(call: impl Into<RuleCall<'a>>, found: PathKind) -> Offer {
     let call = call.into();
     if let Some(leaves) = call.codex {
         return codex(call, leaves);
@@ -300,8 +300,8 @@ pub fn offer_here<'a>(call: impl Into<Call<'a>>, found: Found) -> Offer {
     };
     let wider = common.and_then(|()| wider(call)).and_then(sound);
     Offer {
-        always: exact(Reach::Always),
-        session: match exact(Reach::Session) {
+        always: exact(RuleReach::Always),
+        session: match exact(RuleReach::Session) {
             Err(NoRule::AnyInput) => wider.clone(),
             exact => exact,
         },
@@ -312,7 +312,7 @@ pub fn offer_here<'a>(call: impl Into<Call<'a>>, found: Found) -> Offer {
 /// Codex names itself what a yes would leave. Its rule is a prefix and holds in
 /// every project, so it is the wider choice, and there only where the same
 /// beginning would be harmless for Claude Code.
-fn codex(call: Call<'_>, leaves: &Leaves) -> Offer {
+fn codex(call: RuleCall<'_>, leaves: &Leaves) -> Offer {
     let shown = presentable(call.input);
     let session = match shown {
         Ok(()) if leaves.session => Ok(vec![Rule::bare(SAME_AGAIN)]),
@@ -345,7 +345,7 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// The path a call names, as a rule for it would.
-pub fn file_named<'a>(call: impl Into<Call<'a>>) -> Option<PathBuf> {
+pub fn file_named<'a>(call: impl Into<RuleCall<'a>>) -> Option<PathBuf> {
     let call = call.into();
     let named = match call.tool {
         "Edit" | "MultiEdit" | "Write" | "Read" => field(call, "file_path").ok()?,
@@ -354,7 +354,7 @@ pub fn file_named<'a>(call: impl Into<Call<'a>>) -> Option<PathBuf> {
     Some(path::resolve(call.cwd, named))
 }
 
-fn exact(call: Call<'_>, reach: Reach, found: Found) -> Result<Rule, NoRule> {
+fn exact(call: RuleCall<'_>, reach: RuleReach, found: PathKind) -> Result<Rule, NoRule> {
     match call.tool {
         "Bash" => command::rule(call, reach),
         "Edit" | "MultiEdit" | "Write" => file_rule(call, "Edit", reach, found),
@@ -365,7 +365,7 @@ fn exact(call: Call<'_>, reach: Reach, found: Found) -> Result<Rule, NoRule> {
     }
 }
 
-fn wider(call: Call<'_>) -> Result<Rule, NoRule> {
+fn wider(call: RuleCall<'_>) -> Result<Rule, NoRule> {
     match call.tool {
         "Bash" => command::wider(call).ok_or(NoRule::AnyInput),
         "WebFetch" => domain_rule(call),
@@ -402,7 +402,7 @@ fn presentable(input: &Value) -> Result<(), NoRule> {
     Ok(())
 }
 
-fn field<'a>(call: Call<'a>, name: &str) -> Result<&'a str, NoRule> {
+fn field<'a>(call: RuleCall<'a>, name: &str) -> Result<&'a str, NoRule> {
     match call.input.get(name).and_then(Value::as_str) {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(NoRule::Input),
@@ -424,7 +424,12 @@ fn writable(text: &str) -> Result<(), NoRule> {
 
 /// An edit rule covers `Write`, and only two slashes make a path absolute. A
 /// path that is a directory, or becomes one, covers everything below it.
-fn file_rule(call: Call<'_>, tool: &str, reach: Reach, found: Found) -> Result<Rule, NoRule> {
+fn file_rule(
+    call: RuleCall<'_>,
+    tool: &str,
+    reach: RuleReach,
+    found: PathKind,
+) -> Result<Rule, NoRule> {
     writable(field(call, "file_path")?)?;
     let path = file_named(call).ok_or(NoRule::Input)?;
     let text = path.to_str().ok_or(NoRule::Unseen)?;
@@ -438,10 +443,10 @@ fn file_rule(call: Call<'_>, tool: &str, reach: Reach, found: Found) -> Result<R
     if runs || path::is_sensitive(&path) || (!inside && path::is_sensitive_outside(&path)) {
         return Err(NoRule::Sensitive);
     }
-    if reach == Reach::Always && !inside {
+    if reach == RuleReach::Always && !inside {
         return Err(NoRule::OutsideProject);
     }
-    if found != Found::File || call.project.starts_with(&path) {
+    if found != PathKind::File || call.project.starts_with(&path) {
         return Err(NoRule::NotAFile);
     }
     Ok(Rule::new(tool, &format!("/{text}")))
@@ -449,7 +454,7 @@ fn file_rule(call: Call<'_>, tool: &str, reach: Reach, found: Found) -> Result<R
 
 /// Covers every address of the host, over any port. An address without a name,
 /// or with one that only this network knows, gets no rule.
-fn domain_rule(call: Call<'_>) -> Result<Rule, NoRule> {
+fn domain_rule(call: RuleCall<'_>) -> Result<Rule, NoRule> {
     let text = field(call, "url")?;
     writable(text)?;
     let url = Url::parse(text).map_err(|_| NoRule::Input)?;
@@ -524,7 +529,7 @@ mod tests {
     }
 
     fn here(tool: &str, input: Value) -> Offer {
-        offer_here(&request(tool, input), Found::File)
+        offer_here(&request(tool, input), PathKind::File)
     }
 
     fn texts(rules: &Result<Vec<Rule>, NoRule>) -> Result<Vec<String>, NoRule> {
@@ -885,7 +890,7 @@ mod tests {
                 "/opt/x",
             ] {
                 let asked = request(tool, json!({"file_path": path}));
-                for found in [Found::Unknown, Found::Other] {
+                for found in [PathKind::Unknown, PathKind::Other] {
                     let offer = offer_here(&asked, found);
                     assert!(
                         offer.always.is_err() && offer.session.is_err(),

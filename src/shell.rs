@@ -74,10 +74,10 @@ impl Word {
     }
 
     /// Where a script in this word stands.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> TextPlace {
         match self.verbatim {
-            Some(at) => Place::At(at),
-            None => Place::Within(self.range.clone()),
+            Some(at) => TextPlace::At(at),
+            None => TextPlace::Within(self.range.clone()),
         }
     }
 
@@ -94,13 +94,13 @@ impl Word {
 
 /// Where a text stands in the one that a person sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum TextPlace {
     At(usize),
     /// Somewhere in here: quotes or escapes were taken away.
     Within(Range<usize>),
 }
 
-impl Place {
+impl TextPlace {
     fn of(&self, range: Range<usize>) -> Range<usize> {
         match self {
             Self::At(at) => at + range.start..at + range.end,
@@ -128,7 +128,7 @@ pub struct Redirect {
 
 /// One command with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Command {
+pub struct ShellCommand {
     pub assigns: Vec<(String, Word)>,
     pub words: Vec<Word>,
     pub redirects: Vec<Redirect>,
@@ -142,8 +142,8 @@ pub struct Command {
 
 /// What a reading comes upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen<'a> {
-    Command(&'a Command),
+pub enum ShellSeen<'a> {
+    Command(&'a ShellCommand),
     /// A place that is not the shell's language, or deeper than anyone reads.
     Unreadable,
 }
@@ -151,28 +151,28 @@ pub enum Seen<'a> {
 /// Reads a whole text. Each thing found is told at once and kept nowhere.
 pub fn read(
     text: &str,
-    place: &Place,
+    place: &TextPlace,
     variables: &mut Variables,
-    see: &mut dyn FnMut(Seen<'_>, Range<usize>),
+    see: &mut dyn FnMut(ShellSeen<'_>, Range<usize>),
 ) {
-    let mut reader = Reader::new(text, place.clone(), variables, see, 0, false);
-    reader.list(End::Text);
+    let mut reader = ShellReader::new(text, place.clone(), variables, see, 0, false);
+    reader.list(ReadUntil::Text);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum ReadUntil {
     Text,
     Paren,
 }
 
-struct Reader<'a> {
+struct ShellReader<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    place: Place,
+    place: TextPlace,
     at: usize,
     depth: usize,
     variables: &'a mut Variables,
-    see: &'a mut dyn FnMut(Seen<'_>, Range<usize>),
+    see: &'a mut dyn FnMut(ShellSeen<'_>, Range<usize>),
     /// Whether the groups around have their input from a pipe.
     groups: Vec<bool>,
     after_pipe: bool,
@@ -186,12 +186,12 @@ struct Reader<'a> {
     failed: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ShellReader<'a> {
     fn new(
         text: &'a str,
-        place: Place,
+        place: TextPlace,
         variables: &'a mut Variables,
-        see: &'a mut dyn FnMut(Seen<'_>, Range<usize>),
+        see: &'a mut dyn FnMut(ShellSeen<'_>, Range<usize>),
         depth: usize,
         piped: bool,
     ) -> Self {
@@ -234,11 +234,11 @@ impl<'a> Reader<'a> {
                 .text
                 .ceil_char_boundary((from + 1).min(self.text.len()));
             let range = self.place.of(self.text.floor_char_boundary(from)..end);
-            (self.see)(Seen::Unreadable, range);
+            (self.see)(ShellSeen::Unreadable, range);
         }
     }
 
-    fn list(&mut self, end: End) {
+    fn list(&mut self, end: ReadUntil) {
         let opened = self.at;
         if self.depth > MAX_DEPTH {
             self.fail(self.at);
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
         loop {
             self.blanks();
             if self.is_over() {
-                if end == End::Paren {
+                if end == ReadUntil::Paren {
                     self.fail(opened.saturating_sub(1));
                 }
                 return;
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
                 }
                 b')' => {
                     self.at += 1;
-                    if end == End::Paren {
+                    if end == ReadUntil::Paren {
                         return;
                     }
                     self.fail(self.at - 1);
@@ -311,7 +311,7 @@ impl<'a> Reader<'a> {
         self.groups.push(piped);
         self.depth += 1;
         let cases = std::mem::take(&mut self.cases);
-        self.list(End::Paren);
+        self.list(ReadUntil::Paren);
         self.cases = cases;
         self.depth -= 1;
         self.groups.pop();
@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
 
     fn command(&mut self) {
         let from = self.at;
-        let mut command = Command::default();
+        let mut command = ShellCommand::default();
         let mut starting = true;
         loop {
             self.blanks();
@@ -416,7 +416,7 @@ impl<'a> Reader<'a> {
         matches!(self.peek(), b'\n' | b';' | b'|' | b')' | b'(') || self.is_over()
     }
 
-    fn finish(&mut self, mut command: Command, from: usize) {
+    fn finish(&mut self, mut command: ShellCommand, from: usize) {
         command.piped = self.takes_pipe();
         let pipe = self.peek() == b'|' && self.ahead(1) != b'|';
         command.pipes = pipe;
@@ -435,7 +435,7 @@ impl<'a> Reader<'a> {
         }
         self.variables.learn(&command);
         let range = self.place.of(from..self.at.max(from));
-        (self.see)(Seen::Command(&command), range);
+        (self.see)(ShellSeen::Command(&command), range);
     }
 }
 

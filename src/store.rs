@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-pub use audit::{Chain, Entry, Recorded};
+pub use audit::{AuditEntry, Chain, Recorded};
 pub use db::Db;
 pub use error::StoreError;
 pub use files::KeptFile;
@@ -35,7 +35,7 @@ pub use inbox::Received;
 pub use left_rules::{LeftRule, ListedRule};
 pub use notices::About;
 pub use outbox::{CardEdit, LeftEdit, MAX_EDITS};
-pub use requests::{Card, Pending, Settlement, Subject};
+pub use requests::{CardPlace, Pending, Settlement, Subject};
 pub use schema::{FILE, LOCKED, NOBODY_KNOWS, SetAside};
 pub use sessions::KeptSession;
 
@@ -62,48 +62,48 @@ pub enum Health {
 
 /// What opening had to do; each is worth telling the user.
 #[derive(Debug, Clone)]
-pub enum Notice {
+pub enum StoreNotice {
     /// The old file could not be used and nod started with an empty one.
     SetAside(SetAside),
     /// There is no file: everything is forgotten when the daemon ends.
     MemoryOnly(StoreError),
 }
 
-type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-type Call = Box<dyn FnOnce(&Db) -> (Option<StoreError>, Reply) + Send>;
+type StoreReply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+type StoreCall = Box<dyn FnOnce(&Db) -> (Option<StoreError>, StoreReply) + Send>;
 
-enum Order {
-    Run(Call),
+enum StoreOrder {
+    Run(StoreCall),
     Stop(oneshot::Sender<()>),
 }
 
 /// A cheap handle; clones share the one owner thread, which ends with the last.
 #[derive(Debug, Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStore>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    orders: Sender<Order>,
+struct SharedStore {
+    orders: Sender<StoreOrder>,
     room: Arc<Semaphore>,
     health: Arc<Mutex<Health>>,
 }
 
 impl Store {
     /// Opens the store in `dir`, or one in memory when that can't be used.
-    pub fn open(dir: &Path, now: Millis) -> Result<(Self, Option<Notice>), StoreError> {
+    pub fn open(dir: &Path, now: Millis) -> Result<(Self, Option<StoreNotice>), StoreError> {
         match Db::open(dir, now) {
             Ok((db, set_aside)) => Ok((
                 Self::over(db, Health::Good)?,
-                set_aside.map(Notice::SetAside),
+                set_aside.map(StoreNotice::SetAside),
             )),
             Err(error) => {
                 let health = Health::Failing(error.text());
                 let db = Db::in_memory()?;
                 db.set_meta(LOCKED, NOBODY_KNOWS)?;
                 let store = Self::over(db, health)?;
-                Ok((store, Some(Notice::MemoryOnly(error))))
+                Ok((store, Some(StoreNotice::MemoryOnly(error))))
             }
         }
     }
@@ -116,7 +116,7 @@ impl Store {
     fn over(db: Db, health: Health) -> Result<Self, StoreError> {
         let (orders, inbox) = channel();
         let health = Arc::new(Mutex::new(health));
-        let owner = Owner {
+        let owner = DbOwner {
             db,
             health: Arc::clone(&health),
         };
@@ -125,7 +125,7 @@ impl Store {
             .spawn(move || owner.serve(&inbox))
             .map_err(|_| StoreError::Closed)?;
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedStore {
                 orders,
                 room: Arc::new(Semaphore::new(QUEUE)),
                 health,
@@ -193,16 +193,16 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Db) -> Result<T, StoreError> + Send + 'static,
     {
-        let call: Call = Box::new(move |db| {
+        let call: StoreCall = Box::new(move |db| {
             let result = work(db);
             let failed = result.as_ref().err().cloned();
-            let reply: Reply = Box::new(move |committed| {
+            let reply: StoreReply = Box::new(move |committed| {
                 drop(room);
                 told(committed.and(result));
             });
             (failed, reply)
         });
-        let sent = self.shared.orders.send(Order::Run(call));
+        let sent = self.shared.orders.send(StoreOrder::Run(call));
         sent.map_err(|_| StoreError::Closed)
     }
 
@@ -215,20 +215,20 @@ impl Store {
     /// [`StoreError::Closed`] from then on.
     pub async fn close(self) {
         let (done, closed) = oneshot::channel();
-        if self.shared.orders.send(Order::Stop(done)).is_ok() {
+        if self.shared.orders.send(StoreOrder::Stop(done)).is_ok() {
             // An error means that the thread had ended by itself.
             let _ = closed.await;
         }
     }
 }
 
-struct Owner {
+struct DbOwner {
     db: Db,
     health: Arc<Mutex<Health>>,
 }
 
-impl Owner {
-    fn serve(self, inbox: &Receiver<Order>) {
+impl DbOwner {
+    fn serve(self, inbox: &Receiver<StoreOrder>) {
         let mut dirty = false;
         let mut wait = IDLE;
         loop {
@@ -254,8 +254,8 @@ impl Owner {
             let mut next = Some(first);
             while let Some(order) = next {
                 match order {
-                    Order::Run(call) => calls.push(call),
-                    Order::Stop(done) => stop = Some(done),
+                    StoreOrder::Run(call) => calls.push(call),
+                    StoreOrder::Stop(done) => stop = Some(done),
                 }
                 if stop.is_some() || calls.len() == BATCH {
                     break;
@@ -274,7 +274,7 @@ impl Owner {
         }
     }
 
-    fn serve_batch(&self, calls: Vec<Call>) {
+    fn serve_batch(&self, calls: Vec<StoreCall>) {
         if calls.len() < 2 || self.db.run("BEGIN IMMEDIATE").is_err() {
             // Also when the disk refuses a transaction: reading may still work.
             for call in calls {
@@ -307,7 +307,7 @@ impl Owner {
         }
     }
 
-    fn serve_one(&self, call: Call) {
+    fn serve_one(&self, call: StoreCall) {
         let before = self.db.changes();
         let (failed, reply) = call(&self.db);
         if failed.is_some() || self.db.changes() != before {
@@ -416,16 +416,16 @@ mod tests {
     fn a_batch_undoes_only_what_failed() {
         let (health, asked) = (Arc::new(Mutex::new(Health::Good)), Mutex::new(Vec::new()));
         let asked = Arc::new(asked);
-        let owner = Owner {
+        let owner = DbOwner {
             db: Db::in_memory().unwrap(),
             health,
         };
-        let call = |key: &'static str, fails: bool| -> Call {
+        let call = |key: &'static str, fails: bool| -> StoreCall {
             let asked = Arc::clone(&asked);
             Box::new(move |db| {
                 db.set_meta(key, "set").unwrap();
                 let failed = fails.then_some(StoreError::AlreadySettled);
-                let reply: Reply = Box::new(move |committed| {
+                let reply: StoreReply = Box::new(move |committed| {
                     asked.lock().unwrap().push((key, committed.is_ok()));
                 });
                 (failed, reply)
@@ -495,7 +495,10 @@ mod tests {
         let file = dir.path().join("not-a-directory");
         fs::write(&file, "").unwrap();
         let (store, notice) = Store::open(&file, 1).unwrap();
-        assert!(matches!(notice, Some(Notice::MemoryOnly(_))), "{notice:?}");
+        assert!(
+            matches!(notice, Some(StoreNotice::MemoryOnly(_))),
+            "{notice:?}"
+        );
         store
             .run(|db| db.save_pending(&pending("r1")))
             .await

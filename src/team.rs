@@ -40,10 +40,10 @@ use crate::clock::{Clock, Millis};
 use crate::config::{Config, Problems};
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
-use crate::feishu::connection::{self, View, Wiring};
+use crate::feishu::connection::{self, LinkView, Wiring};
 use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
-use crate::feishu::link::Delivery;
+use crate::feishu::link::PushDelivery;
 use crate::feishu::messages::Messages;
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::files;
@@ -119,7 +119,7 @@ struct Gateway {
     started: Millis,
     /// Who asks to join.
     asking: Mutex<join::Asking>,
-    link: watch::Receiver<View>,
+    link: watch::Receiver<LinkView>,
 }
 
 /// The keys of a gateway, from a file that is its own alone.
@@ -230,7 +230,9 @@ pub async fn run(
     tasks.spawn(connection::run(
         dialer,
         Wiring {
-            handler: move |delivery: Delivery| taps::answer(Arc::clone(&tapped), delivery.payload),
+            handler: move |delivery: PushDelivery| {
+                taps::answer(Arc::clone(&tapped), delivery.payload)
+            },
             hot: cold,
             view,
             overdue_answer: reply_json(&Toast::StillChecking, None, config.lang),
@@ -334,7 +336,7 @@ impl Gateway {
     fn new(
         config: &Config,
         clock: Clock,
-        link: watch::Receiver<View>,
+        link: watch::Receiver<LinkView>,
     ) -> Result<(Self, mpsc::Receiver<Entry>), TeamError> {
         let (audit, lines) = Audit::new();
         let (app_id, secret) = config.app()?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use nod::for_tests::feishu::event;
 use nod::for_tests::feishu::frame::{DATA, Frame, Header};
-use nod::for_tests::feishu::link::{Answer, Incoming, Link, Now, ServerSettings, Step};
+use nod::for_tests::feishu::link::{Incoming, Link, LinkStep, Now, PushAnswer, ServerSettings};
 use nod::for_tests::text::Lang;
 use nod::for_tests::wording::{Toast, reply_json};
 
@@ -70,9 +70,9 @@ pub(crate) fn click_path(count: u64) {
         };
         link.received(Incoming::Binary(frame.to_bytes()), now);
         while let Some(step) = link.step() {
-            if let Step::Deliver(push) = step {
+            if let LinkStep::Deliver(push) = step {
                 std::hint::black_box(event::parse(&push.payload));
-                let answer = Answer::Show(reply_json(&Toast::Unknown, None, Lang::Zh));
+                let answer = PushAnswer::Show(reply_json(&Toast::Unknown, None, Lang::Zh));
                 link.answer(push.ticket, &answer, now);
             } else {
                 std::hint::black_box(step);

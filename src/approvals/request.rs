@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::clock::Millis;
 use crate::hex;
 use crate::ids::{RequestId, SessionId, UserId};
-use crate::rules::{Call, Leaves, Rule};
+use crate::rules::{Leaves, Rule, RuleCall};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -53,7 +53,7 @@ impl Request {
     }
 }
 
-impl<'a> From<&'a Request> for Call<'a> {
+impl<'a> From<&'a Request> for RuleCall<'a> {
     fn from(request: &'a Request) -> Self {
         Self {
             tool: &request.tool,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::subjects::Place;
-use crate::feishu::api::exchange::{Call, Reply, Upload};
+use crate::feishu::api::exchange::{ApiCall, ApiReply, Upload};
 use crate::ids::MessageId;
 
 /// A call as a machine writes it.
@@ -83,7 +83,7 @@ pub enum Told {
 }
 
 impl Asked {
-    pub fn of(call: &Call, within: u64, most: u64, ticket: Option<String>) -> Self {
+    pub fn of(call: &ApiCall, within: u64, most: u64, ticket: Option<String>) -> Self {
         Self {
             method: call.method.to_string(),
             path: call.path.clone(),
@@ -105,7 +105,7 @@ impl Asked {
 }
 
 impl Told {
-    pub fn of(reply: Reply, ticket: Option<String>) -> Self {
+    pub fn of(reply: ApiReply, ticket: Option<String>) -> Self {
         let body = if reply.file {
             STANDARD.encode(&reply.body)
         } else {
@@ -190,7 +190,7 @@ impl Kind {
 #[derive(Debug)]
 pub struct Errand {
     pub kind: Kind,
-    pub call: Call,
+    pub call: ApiCall,
 }
 
 impl Errand {
@@ -237,13 +237,13 @@ pub fn judge(asked: &Asked, terms: &Terms<'_>) -> Result<Errand, Refused> {
             let id = touched(id, asked, terms)?;
             let body = reply_body(asked, terms.place)?;
             let path = ["open-apis", "im", "v1", "messages", id.as_str(), "reply"];
-            (Kind::Reply, Call::post(&path, body))
+            (Kind::Reply, ApiCall::post(&path, body))
         }
         ("PATCH", ["open-apis", "im", "v1", "messages", id]) => {
             let id = touched(id, asked, terms)?;
             let body = json!({"content": content(asked)?});
             let path = ["open-apis", "im", "v1", "messages", id.as_str()];
-            (Kind::Edit, Call::patch(&path, body))
+            (Kind::Edit, ApiCall::patch(&path, body))
         }
         ("GET", ["open-apis", "im", "v1", "messages", id, "resources", key]) => {
             let id = touched(id, asked, terms)?;
@@ -251,14 +251,14 @@ pub fn judge(asked: &Asked, terms: &Terms<'_>) -> Result<Errand, Refused> {
         }
         ("POST", ["open-apis", "im", "v1", "files"]) => (Kind::Upload, upload(asked)?),
         ("GET", ["open-apis", "bot", "v3", "info"]) => {
-            (Kind::Bot, Call::get(&["open-apis", "bot", "v3", "info"]))
+            (Kind::Bot, ApiCall::get(&["open-apis", "bot", "v3", "info"]))
         }
         ("GET", ["open-apis", "contact", "v3", "users", id]) => {
             if *id != terms.place.owner.as_str() {
                 return Err(Refused::NotTheOwner);
             }
             let path = ["open-apis", "contact", "v3", "users", id];
-            let call = Call::get(&path).query("user_id_type", "open_id");
+            let call = ApiCall::get(&path).query("user_id_type", "open_id");
             (Kind::Name, call)
         }
         _ => return Err(Refused::Unknown),
@@ -266,7 +266,7 @@ pub fn judge(asked: &Asked, terms: &Terms<'_>) -> Result<Errand, Refused> {
     Ok(Errand { kind, call })
 }
 
-fn send(asked: &Asked, terms: &Terms<'_>) -> Result<Call, Refused> {
+fn send(asked: &Asked, terms: &Terms<'_>) -> Result<ApiCall, Refused> {
     let to = text(asked, "receive_id")?;
     let [(name, kind)] = asked.query.as_slice() else {
         return Err(Refused::Unknown);
@@ -285,7 +285,7 @@ fn send(asked: &Asked, terms: &Terms<'_>) -> Result<Call, Refused> {
         "content": content(asked)?,
         "uuid": own_uuid(asked, terms.place)?,
     });
-    let call = Call::post(&["open-apis", "im", "v1", "messages"], body);
+    let call = ApiCall::post(&["open-apis", "im", "v1", "messages"], body);
     Ok(call.query("receive_id_type", kind))
 }
 
@@ -302,7 +302,7 @@ fn reply_body(asked: &Asked, place: &Place) -> Result<Value, Refused> {
     }))
 }
 
-fn download(id: &MessageId, key: &str, asked: &Asked) -> Result<Call, Refused> {
+fn download(id: &MessageId, key: &str, asked: &Asked) -> Result<ApiCall, Refused> {
     let path = [
         "open-apis",
         "im",
@@ -316,13 +316,13 @@ fn download(id: &MessageId, key: &str, asked: &Asked) -> Result<Call, Refused> {
     let fits = (1..=256).contains(&key.len()) && key.bytes().all(plain);
     match asked.query.as_slice() {
         [(name, kind)] if fits && name == "type" && (kind == "image" || kind == "file") => {
-            Ok(Call::get(&path).query("type", kind.clone()))
+            Ok(ApiCall::get(&path).query("type", kind.clone()))
         }
         _ => Err(Refused::Unknown),
     }
 }
 
-fn upload(asked: &Asked) -> Result<Call, Refused> {
+fn upload(asked: &Asked) -> Result<ApiCall, Refused> {
     let sent = asked.upload.as_ref().ok_or(Refused::Unknown)?;
     if sent.bytes.len() > MAX_UPLOAD.div_ceil(3) * 4 {
         return Err(Refused::TooLarge);
@@ -336,7 +336,7 @@ fn upload(asked: &Asked) -> Result<Call, Refused> {
         name: sent.name.clone(),
         bytes: bytes.into(),
     };
-    Ok(Call::upload(&["open-apis", "im", "v1", "files"], upload))
+    Ok(ApiCall::upload(&["open-apis", "im", "v1", "files"], upload))
 }
 
 /// The message a call is about, if the machine has a ticket for it.

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use super::{EVERYTHING, coloured, cut, div, framed, note};
 use crate::approvals::request::Request;
-use crate::danger::{self, Danger, Hit, Scan};
-use crate::text::escape::{self, Budget, Hidden, Shape, Shown};
+use crate::danger::{self, Danger, Hit, ScanKind};
+use crate::text::escape::{self, Budget, Hidden, Shape, ShownText};
 use crate::text::secrets;
 use crate::text::{Lang, Text};
 use crate::wording::card as words;
@@ -100,7 +100,7 @@ impl Sheet {
     }
 
     /// A name or a place on one line of the fold.
-    fn line(&mut self, label: &Text, value: &str, scan: Scan) -> String {
+    fn line(&mut self, label: &Text, value: &str, scan: ScanKind) -> String {
         let budget = Budget {
             bytes: self.share(1).bytes.max(400),
             lines: 1,
@@ -110,7 +110,7 @@ impl Sheet {
     }
 
     /// The title in the thing's own words, and whether they are all of them.
-    fn title(&mut self, text: &str, shape: Shape, masks: &[secrets::Secret]) -> bool {
+    fn title(&mut self, text: &str, shape: Shape, masks: &[secrets::FoundSecret]) -> bool {
         let shown = escape::fit(text, shape, masks, TITLE);
         let whole = shown.hidden.is_none() && !shown.head.contains('\n');
         self.body.title = match shown.hidden {
@@ -120,7 +120,7 @@ impl Sheet {
         whole
     }
 
-    fn block(&mut self, label: &Text, text: &str, shape: Shape, eighths: usize, scan: Scan) {
+    fn block(&mut self, label: &Text, text: &str, shape: Shape, eighths: usize, scan: ScanKind) {
         self.told(label, eighths, GLANCE, plainly, |sheet, budget| {
             sheet.show(text, shape, budget, scan)
         });
@@ -133,7 +133,7 @@ impl Sheet {
             note(said.get(sheet.lang))
         };
         self.told(&words::CLAIM, 1, CLAIM, quoted, |sheet, budget| {
-            sheet.show(claim, Shape::Line, budget, Scan::Content)
+            sheet.show(claim, Shape::Line, budget, ScanKind::Content)
         });
     }
 
@@ -214,10 +214,10 @@ impl Sheet {
     }
 
     /// The text as the card shows it, with everything else about it noted.
-    fn show(&mut self, text: &str, shape: Shape, budget: Budget, scan: Scan) -> String {
+    fn show(&mut self, text: &str, shape: Shape, budget: Budget, scan: ScanKind) -> String {
         let secrets = match scan {
-            Scan::Command => secrets::masks(text),
-            Scan::Content | Scan::Value | Scan::Name => secrets::find(text),
+            ScanKind::Command => secrets::masks(text),
+            ScanKind::Content | ScanKind::Value | ScanKind::Name => secrets::find(text),
         };
         self.show_masked(text, shape, budget, scan, &secrets)
     }
@@ -227,11 +227,11 @@ impl Sheet {
         text: &str,
         shape: Shape,
         budget: Budget,
-        scan: Scan,
-        secrets: &[secrets::Secret],
+        scan: ScanKind,
+        secrets: &[secrets::FoundSecret],
     ) -> String {
         self.body.secret |= !secrets.is_empty();
-        let Shown {
+        let ShownText {
             mut head,
             tail,
             hidden,
@@ -258,7 +258,7 @@ impl Sheet {
     }
 
     /// A text that isn't shown at all.
-    fn skip(&mut self, name: &str, text: &str, scan: Scan) {
+    fn skip(&mut self, name: &str, text: &str, scan: ScanKind) {
         self.body.elided = true;
         if self.judged {
             return;
@@ -275,9 +275,9 @@ impl Sheet {
     fn judge(
         &mut self,
         text: &str,
-        scan: Scan,
+        scan: ScanKind,
         hidden: Option<&Hidden>,
-        secrets: &[secrets::Secret],
+        secrets: &[secrets::FoundSecret],
     ) {
         if !self.judged {
             self.note_hits(text, &danger::scan(text, scan), hidden, secrets);
@@ -289,7 +289,7 @@ impl Sheet {
         text: &str,
         hits: &[Hit],
         hidden: Option<&Hidden>,
-        secrets: &[secrets::Secret],
+        secrets: &[secrets::FoundSecret],
     ) {
         for Hit { danger, range } in hits {
             self.beware(*danger);

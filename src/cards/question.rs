@@ -137,7 +137,7 @@ impl Asked {
     }
 
     /// The text with its credentials masked, and what about it is not shown.
-    fn show(&mut self, text: &str, shape: Shape, budget: Budget) -> escape::Shown {
+    fn show(&mut self, text: &str, shape: Shape, budget: Budget) -> escape::ShownText {
         let secrets = secrets::find(text);
         self.secret |= !secrets.is_empty();
         let shown = escape::fit(text, shape, &secrets, budget);
@@ -173,7 +173,7 @@ impl Asked {
     }
 }
 
-fn joined(shown: escape::Shown) -> String {
+fn joined(shown: escape::ShownText) -> String {
     match shown.hidden {
         None => shown.head,
         Some(_) => format!("{}…{}", shown.head, shown.tail),

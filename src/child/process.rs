@@ -1,6 +1,6 @@
 //! One child and the one task that owns it: writes its input, reads its
 //! output, ends it in bounded time and reports how it ended. What the lines
-//! mean, its [`Manner`] says.
+//! mean, its [`ChildManner`] says.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -63,20 +63,20 @@ impl Default for Grace {
 }
 
 /// What this kind of child says and is told, as far as its owner must know.
-pub struct Manner<E> {
+pub struct ChildManner<E> {
     /// `None` for output that says nothing.
     pub read: fn(Cut) -> Option<E>,
     /// What asks it to stop, where a line does.
-    pub stop: Option<Stop<E>>,
-    pub ended: fn(Ended) -> E,
+    pub stop: Option<StopLine<E>>,
+    pub ended: fn(ChildEnd) -> E,
 }
 
 /// A line, and whether an event says that it was heard.
-pub type Stop<E> = (String, fn(&E) -> bool);
+pub type StopLine<E> = (String, fn(&E) -> bool);
 
 /// How a child ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum ChildEnd {
     NotInstalled,
     ProjectGone,
     NotStarted {
@@ -103,7 +103,7 @@ pub struct Child<E> {
 }
 
 /// Starts a child. What goes wrong is its first and last event.
-pub fn start<E: Send + 'static>(launch: Launch, manner: Manner<E>) -> Child<E> {
+pub fn start<E: Send + 'static>(launch: Launch, manner: ChildManner<E>) -> Child<E> {
     let (say, orders) = mpsc::channel(MAX_WAITING);
     let (reports, events) = mpsc::channel(MAX_WAITING);
     let stop = CancellationToken::new();
@@ -113,27 +113,27 @@ pub fn start<E: Send + 'static>(launch: Launch, manner: Manner<E>) -> Child<E> {
 
 async fn own<E: Send + 'static>(
     launch: Launch,
-    manner: Manner<E>,
+    manner: ChildManner<E>,
     orders: mpsc::Receiver<String>,
     reports: mpsc::Sender<E>,
     stop: CancellationToken,
 ) {
     let tell_end = manner.ended;
-    let ended = match Owner::open(&launch, manner) {
+    let ended = match ChildOwner::open(&launch, manner) {
         Ok(owner) => owner.run(orders, &reports, &stop).await,
         Err(ended) => ended,
     };
-    if let Ended::Over { code, killed, .. } = &ended {
+    if let ChildEnd::Over { code, killed, .. } = &ended {
         tracing::debug!(?code, killed, "child ended");
     }
     // A reader that left does not need to know.
     let _ = reports.send(tell_end(ended)).await;
 }
 
-struct Owner<E> {
-    manner: Manner<E>,
+struct ChildOwner<E> {
+    manner: ChildManner<E>,
     child: tokio::process::Child,
-    group: Group,
+    group: ProcessGroup,
     guard: Option<Guard>,
     input: Option<ChildStdin>,
     unread: VecDeque<u8>,
@@ -143,14 +143,14 @@ struct Owner<E> {
     errors: Option<ChildStderr>,
     tail: Vec<u8>,
     grace: Grace,
-    step: Step,
+    step: EndStep,
     code: Option<i32>,
     signalled: bool,
 }
 
 /// How far the child came towards its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum EndStep {
     Running,
     Interrupted {
         until: Instant,
@@ -171,7 +171,7 @@ enum Step {
     Over,
 }
 
-impl Step {
+impl EndStep {
     fn until(self) -> Option<Instant> {
         match self {
             Self::Running | Self::Over => None,
@@ -184,10 +184,10 @@ impl Step {
     }
 }
 
-impl<E> Owner<E> {
-    fn open(launch: &Launch, manner: Manner<E>) -> Result<Self, Ended> {
+impl<E> ChildOwner<E> {
+    fn open(launch: &Launch, manner: ChildManner<E>) -> Result<Self, ChildEnd> {
         if !launch.project.is_dir() {
-            return Err(Ended::ProjectGone);
+            return Err(ChildEnd::ProjectGone);
         }
         let mut child = Command::new(&launch.program)
             .args(&launch.arguments)
@@ -202,8 +202,8 @@ impl<E> Owner<E> {
             .kill_on_drop(true)
             .spawn()
             .map_err(|e| match e.kind() {
-                io::ErrorKind::NotFound => Ended::NotInstalled,
-                _ => Ended::NotStarted {
+                io::ErrorKind::NotFound => ChildEnd::NotInstalled,
+                _ => ChildEnd::NotStarted {
                     problem: e.to_string(),
                 },
             })?;
@@ -225,13 +225,13 @@ impl<E> Owner<E> {
             output: child.stdout.take(),
             errors: child.stderr.take(),
             child,
-            group: Group { leader },
+            group: ProcessGroup { leader },
             unread: VecDeque::new(),
             lines: Lines::new(MAX_LINE),
             ready: VecDeque::new(),
             tail: Vec::new(),
             grace: launch.grace,
-            step: Step::Running,
+            step: EndStep::Running,
             code: None,
             signalled: false,
         })
@@ -242,13 +242,13 @@ impl<E> Owner<E> {
         mut orders: mpsc::Receiver<String>,
         reports: &mpsc::Sender<E>,
         stop: &CancellationToken,
-    ) -> Ended {
+    ) -> ChildEnd {
         let mut chunk = vec![0; 64 << 10];
         let mut words = vec![0; 4 << 10];
-        while self.step != Step::Over {
-            let running = self.step == Step::Running;
+        while self.step != EndStep::Over {
+            let running = self.step == EndStep::Running;
             let until = self.step.until();
-            let lives = !matches!(self.step, Step::Draining { .. });
+            let lives = !matches!(self.step, EndStep::Draining { .. });
             let idle = self.ready.is_empty();
             tokio::select! {
                 () = stop.cancelled(), if running => self.interrupt(),
@@ -273,11 +273,11 @@ impl<E> Owner<E> {
                 }
             }
             let told = self.output.is_none() && self.errors.is_none() && self.ready.is_empty();
-            if told && matches!(self.step, Step::Draining { .. }) {
-                self.step = Step::Over;
+            if told && matches!(self.step, EndStep::Draining { .. }) {
+                self.step = EndStep::Over;
             }
         }
-        Ended::Over {
+        ChildEnd::Over {
             code: self.code,
             killed: self.signalled,
             errors: String::from_utf8_lossy(&self.tail).into_owned(),
@@ -289,7 +289,7 @@ impl<E> Owner<E> {
             return self.close_input();
         };
         self.unread.extend(line.bytes());
-        self.step = Step::Interrupted {
+        self.step = EndStep::Interrupted {
             until: Instant::now() + self.grace.interrupt,
         };
     }
@@ -297,7 +297,7 @@ impl<E> Owner<E> {
     fn close_input(&mut self) {
         self.input = None;
         self.unread.clear();
-        self.step = Step::InputClosed {
+        self.step = EndStep::InputClosed {
             until: Instant::now() + self.grace.input_closed,
         };
     }
@@ -305,26 +305,26 @@ impl<E> Owner<E> {
     fn advance(&mut self) {
         let now = Instant::now();
         match self.step {
-            Step::Running | Step::Over => {}
-            Step::Interrupted { .. } => self.close_input(),
-            Step::InputClosed { .. } => {
+            EndStep::Running | EndStep::Over => {}
+            EndStep::Interrupted { .. } => self.close_input(),
+            EndStep::InputClosed { .. } => {
                 self.signal(Signal::TERM);
-                self.step = Step::Terminated {
+                self.step = EndStep::Terminated {
                     until: now + self.grace.terminate,
                 };
             }
-            Step::Terminated { .. } => {
+            EndStep::Terminated { .. } => {
                 self.signal(Signal::KILL);
-                self.step = Step::Killed {
+                self.step = EndStep::Killed {
                     until: now + self.grace.kill,
                 };
             }
             // Not even the kernel could end it; the session must not wait.
-            Step::Killed { .. } => self.step = Step::Over,
-            Step::Draining { .. } => {
+            EndStep::Killed { .. } => self.step = EndStep::Over,
+            EndStep::Draining { .. } => {
                 self.output = None;
                 self.errors = None;
-                self.step = Step::Draining { until: None };
+                self.step = EndStep::Draining { until: None };
             }
         }
     }
@@ -336,7 +336,7 @@ impl<E> Owner<E> {
 
     fn exited(&mut self, code: Option<i32>) {
         self.code = code;
-        if self.step != Step::Running {
+        if self.step != EndStep::Running {
             // It was told to end, so what it left running ends as well.
             self.group.signal(Signal::KILL);
         }
@@ -344,7 +344,7 @@ impl<E> Owner<E> {
         self.guard = None;
         self.input = None;
         self.unread.clear();
-        self.step = Step::Draining {
+        self.step = EndStep::Draining {
             until: Some(Instant::now() + DRAIN),
         };
     }
@@ -369,7 +369,7 @@ impl<E> Owner<E> {
         for event in cuts.into_iter().filter_map(self.manner.read) {
             let stop = self.manner.stop.as_ref();
             let heard = stop.is_some_and(|(_, heard)| heard(&event));
-            if heard && matches!(self.step, Step::Interrupted { .. }) {
+            if heard && matches!(self.step, EndStep::Interrupted { .. }) {
                 self.close_input();
             }
             self.ready.push_back(event);
@@ -387,12 +387,12 @@ impl<E> Owner<E> {
 }
 
 /// The child's process group, which must not outlive its owner.
-struct Group {
+struct ProcessGroup {
     /// `None` once the child was reaped: its number may belong to another.
     leader: Option<Pid>,
 }
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         if let Some(leader) = self.leader
             && let Err(e) = kill_process_group(leader, signal)
@@ -402,7 +402,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }

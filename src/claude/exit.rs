@@ -1,15 +1,15 @@
 //! How a Claude Code child ended: some of its last words say more than its exit
 //! code.
 
-use crate::child::process::Ended;
+use crate::child::process::ChildEnd;
 use crate::talk::Exit;
 
-pub fn judged(ended: Ended) -> Exit {
+pub fn judged(ended: ChildEnd) -> Exit {
     match &ended {
-        Ended::Over { errors, .. } if errors.contains("No conversation found") => {
+        ChildEnd::Over { errors, .. } if errors.contains("No conversation found") => {
             Exit::UnknownSession
         }
-        Ended::Over { errors, .. } if errors.contains("is already in use") => Exit::InUse,
+        ChildEnd::Over { errors, .. } if errors.contains("is already in use") => Exit::InUse,
         _ => ended.into(),
     }
 }
@@ -34,7 +34,7 @@ mod tests {
             (Some(0), "", Exit::Finished),
         ] {
             let errors = errors.to_owned();
-            let ended = Ended::Over {
+            let ended = ChildEnd::Over {
                 code,
                 killed: false,
                 errors,

@@ -4,7 +4,7 @@
 use super::exit::judged;
 use super::launch::Launch;
 use super::stream::event;
-use crate::child::process::{self, Manner};
+use crate::child::process::{self, ChildManner};
 use crate::talk::{Event, Said, Say};
 
 const STOP: &str = "nod-stop";
@@ -16,7 +16,7 @@ pub fn start(launch: Launch) -> Child {
     let interrupt = Say::Interrupt {
         request: STOP.to_owned(),
     };
-    let manner = Manner {
+    let manner = ChildManner {
         read: event,
         stop: Some((interrupt.to_line(), is_stopped)),
         ended: |ended| Event::Ended(judged(ended)),

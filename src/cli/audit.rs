@@ -9,7 +9,7 @@ use super::wording::Words;
 use super::{CommandResult, Failure, output};
 use crate::config::{Config, Paths, Sources};
 use crate::sessions::questions::script;
-use crate::store::{self, Chain, Db, Entry, Recorded, StoreError};
+use crate::store::{self, AuditEntry, Chain, Db, Recorded, StoreError};
 use crate::text::columns;
 use crate::text::escape::{Shape, visible};
 use crate::wording::span;
@@ -124,7 +124,7 @@ fn as_line(row: &Recorded, reader: &RecordReader) -> String {
 
 /// The record's own word for what happened. Where nobody asked for leave, a
 /// refusal is no denial.
-fn word(entry: &Entry) -> &str {
+fn word(entry: &AuditEntry) -> &str {
     let detail = entry.detail.as_ref();
     match detail.and_then(|detail| detail["answer"].as_str()) {
         Some("yes") => return "answer_yes",
@@ -177,7 +177,7 @@ impl RecordReader {
     }
 
     /// One line of the log: when, what happened, to what, where and by whom.
-    pub(super) fn line(&self, entry: &Entry) -> String {
+    pub(super) fn line(&self, entry: &AuditEntry) -> String {
         let word = self.words.decided(word(entry));
         let head = format!("{} {word} ", local(entry.at, "%H:%M"));
         let rest = self.told(entry, WIDTH.saturating_sub(columns(&head)));
@@ -185,7 +185,7 @@ impl RecordReader {
     }
 
     /// What it was about, where and by whom, in so many columns.
-    fn told(&self, entry: &Entry, width: usize) -> String {
+    fn told(&self, entry: &AuditEntry, width: usize) -> String {
         let nothing = Value::Null;
         let detail = entry.detail.as_ref().unwrap_or(&nothing);
         let project = detail["project"].as_str().map(Path::new);
@@ -218,7 +218,7 @@ impl RecordReader {
         }
     }
 
-    fn by(&self, entry: &Entry, detail: &Value) -> Option<String> {
+    fn by(&self, entry: &AuditEntry, detail: &Value) -> Option<String> {
         let waited = detail["waited_ms"].as_i64().map(span);
         let waited = waited.as_ref().map(|span| span.get(self.words.0));
         let source = entry.source.as_deref();
@@ -293,19 +293,19 @@ mod tests {
     use super::*;
     use crate::text::Lang;
 
-    fn entry(operator: &str, decision: &str, detail: Value) -> Entry {
-        Entry {
+    fn entry(operator: &str, decision: &str, detail: Value) -> AuditEntry {
+        AuditEntry {
             kind: "settled".to_owned(),
             operator: Some(operator.to_owned()),
             tool: Some("Bash".to_owned()),
             decision: Some(decision.to_owned()),
             source: Some("feishu".to_owned()),
             detail: Some(detail),
-            ..Entry::default()
+            ..AuditEntry::default()
         }
     }
 
-    fn told(entry: &Entry, lang: Lang) -> String {
+    fn told(entry: &AuditEntry, lang: Lang) -> String {
         let reader = RecordReader {
             words: Words(lang),
             owner: Some("ou_me".to_owned()),
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn plans_questions_and_words_are_told_by_their_own_names() {
-        let of = |kind: &str, tool: Option<&str>, decision: &str| Entry {
+        let of = |kind: &str, tool: Option<&str>, decision: &str| AuditEntry {
             kind: kind.to_owned(),
             tool: tool.map(str::to_owned),
             ..entry("ou_me", decision, json!({"project": "/p/shop"}))

@@ -15,7 +15,7 @@ use tracing_subscriber::{Layer as _, fmt};
 
 use super::wording::{Words, place, whole};
 use super::{CommandResult, Failure, Quit, background, output};
-use crate::config::{self, Config, Problem, SendMode, Sources};
+use crate::config::{self, Config, SendMode, SettingProblem, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::service_manager::{self, Manager};
 use crate::daemon::{self, DaemonError};
@@ -166,7 +166,8 @@ async fn stop_on_signal(mut signals: super::StopSignals, stop: CancellationToken
 pub(super) fn failure(words: Words, why: &DaemonError) -> Failure {
     let (quit, hint) = match why {
         DaemonError::Settings(problems) => {
-            let missing = |problem: &Problem| matches!(problem, Problem::Missing { .. });
+            let missing =
+                |problem: &SettingProblem| matches!(problem, SettingProblem::Missing { .. });
             let hint = problems.0.iter().any(missing);
             (Quit::BadSettings, hint.then(|| words.credentials_hint()))
         }

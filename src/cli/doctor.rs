@@ -19,7 +19,7 @@ use self::finding::{Finding, Level};
 use self::gather::Gathered;
 use super::wording::Words;
 use super::{CommandResult, Failure, output};
-use crate::config::{self, Origin, Shown, Sources};
+use crate::config::{self, SettingOrigin, ShownSetting, Sources};
 use crate::text::Lang;
 
 #[derive(clap::Args)]
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &DoctorArguments, sources: &Sources) -> CommandResu
     if let Some(remote) = &remote {
         findings.extend(feishu::check(remote));
     }
-    let settings: Vec<Shown> = config::shown(sources)
+    let settings: Vec<ShownSetting> = config::shown(sources)
         .into_iter()
         .filter(|shown| shown.value.is_some())
         .collect();
@@ -101,7 +101,7 @@ fn verdict(findings: &[Finding], lang: Lang, quiet: bool) -> CommandResult {
     }))
 }
 
-fn heading(settings: &[Shown], gathered: &Gathered, lang: Lang) -> String {
+fn heading(settings: &[ShownSetting], gathered: &Gathered, lang: Lang) -> String {
     let version = crate::version::BUILD;
     let mut out = format!(
         "nod {version}, {} {}\n",
@@ -122,15 +122,20 @@ fn heading(settings: &[Shown], gathered: &Gathered, lang: Lang) -> String {
     out
 }
 
-fn origin(one: &Shown, gathered: &Gathered, lang: Lang) -> String {
+fn origin(one: &ShownSetting, gathered: &Gathered, lang: Lang) -> String {
     match (&one.origin, lang) {
-        (Some(Origin::File(path)), _) => gathered.shown(path),
+        (Some(SettingOrigin::File(path)), _) => gathered.shown(path),
         (_, Lang::Zh) => "环境变量".to_owned(),
         (_, Lang::En) => "environment".to_owned(),
     }
 }
 
-fn as_json(settings: &[Shown], gathered: &Gathered, findings: &[Finding], lang: Lang) -> Value {
+fn as_json(
+    settings: &[ShownSetting],
+    gathered: &Gathered,
+    findings: &[Finding],
+    lang: Lang,
+) -> Value {
     let settings: Vec<Value> = settings
         .iter()
         .map(|one| {

@@ -20,7 +20,7 @@ use crate::approvals::request::Digest;
 use crate::claude::hooks_file::{Hooks, HooksError, Line};
 use crate::claude::mailbox::Mailbox;
 use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
-use crate::config::{self, Account, Config, HookConfig, SendMode, Sources};
+use crate::config::{self, AccountFile, Config, HookConfig, SendMode, Sources};
 use crate::hook::client::{self, Patience, Question, Unanswered};
 use crate::hook::connect;
 use crate::hook::wire::answer::Decision;
@@ -92,8 +92,8 @@ pub(super) fn run(arguments: Option<HookArguments>) {
 /// the account has. `HOME` hides it, so this program starts again without.
 fn of_account() -> Option<PathBuf> {
     match config::account() {
-        Account::File(file) => Some(file),
-        Account::Hidden => {
+        AccountFile::File(file) => Some(file),
+        AccountFile::Hidden => {
             let nod = std::env::current_exe().ok()?;
             // It comes back only if it could not.
             let _ = Command::new(nod)
@@ -102,7 +102,7 @@ fn of_account() -> Option<PathBuf> {
                 .exec();
             None
         }
-        Account::Unknown => None,
+        AccountFile::Unknown => None,
     }
 }
 

@@ -7,7 +7,7 @@ use super::{CommandResult, Failure, audit, output};
 use crate::claude::settings_file;
 use crate::clock;
 use crate::config::{Paths, Sources};
-use crate::store::{self, Db, Entry, ListedRule, StoreError};
+use crate::store::{self, AuditEntry, Db, ListedRule, StoreError};
 
 #[derive(clap::Args)]
 pub(super) struct RulesArguments {
@@ -71,13 +71,13 @@ pub(super) fn run(arguments: &RulesArguments, sources: &Sources) -> CommandResul
             }
             let removed = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
                 .map_err(|why| Failure::told(why.text()))?;
-            let entry = Entry {
+            let entry = AuditEntry {
                 at: now,
                 kind: "rule_undone".to_owned(),
                 request: Some(rule.left.request.to_string()),
                 rule: Some(rule.left.rule.clone()),
                 source: Some("terminal".to_owned()),
-                ..Entry::default()
+                ..AuditEntry::default()
             };
             db.atomically(|db| {
                 // The card's button may have been first.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::wording::Words;
 use super::{CommandResult, Failure, Quit, output};
-use crate::config::{Config, Origin, Paths, Problems, SETTINGS, Sources};
+use crate::config::{Config, Paths, Problems, SETTINGS, SettingOrigin, Sources};
 
 pub(super) use manager::{ManagerKind, ServiceError, ServiceManager, ServicePlaces};
 pub(super) use unit::{Sandbox, Start};
@@ -196,9 +196,9 @@ fn absent(words: Words, quit: Quit) -> Failure {
 /// neither this shell's environment nor a file named for this run.
 pub(super) fn unseen(sources: &Sources, start: &Start) -> Vec<&'static str> {
     let own = sources.own_file();
-    let counts = |origin: &Origin, name: &str| match origin {
-        Origin::Environment => start.environment.iter().any(|(carried, _)| carried == name),
-        Origin::File(path) => Some(path) == own.as_ref(),
+    let counts = |origin: &SettingOrigin, name: &str| match origin {
+        SettingOrigin::Environment => start.environment.iter().any(|(carried, _)| carried == name),
+        SettingOrigin::File(path) => Some(path) == own.as_ref(),
     };
     let names = SETTINGS.iter().map(|setting| setting.name);
     names
@@ -248,7 +248,7 @@ pub(super) fn start(
     let environment = names
         .into_iter()
         .filter_map(|name| match sources.get(name)? {
-            (value, Origin::Environment) => Some((name.to_owned(), value.to_owned())),
+            (value, SettingOrigin::Environment) => Some((name.to_owned(), value.to_owned())),
             _ => None,
         })
         .collect();

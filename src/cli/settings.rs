@@ -10,7 +10,9 @@ use super::setup::Terminal;
 use super::wording::Words;
 use super::wording::trouble::bad_line;
 use super::{CommandResult, Failure, Quit, env_file, output, wording};
-use crate::config::{self, Config, Origin, Paths, Problem, Problems, SETTINGS, Setting, Sources};
+use crate::config::{
+    self, Config, Paths, Problems, SETTINGS, Setting, SettingOrigin, SettingProblem, Sources,
+};
 use crate::feishu::outbound::Outbound;
 use crate::files::{self, NotOwn};
 use crate::text::columns;
@@ -146,8 +148,8 @@ fn set(name: &str, value: Option<&str>, all: &Sources, words: Words) -> CommandR
     // What was named for this run is not for keeps.
     let sources = all.lasting();
     let file = sources.own_file();
-    let file =
-        file.ok_or_else(|| Failure::quits(Quit::BadSettings, words.problem(&Problem::NoHome)))?;
+    let file = file
+        .ok_or_else(|| Failure::quits(Quit::BadSettings, words.problem(&SettingProblem::NoHome)))?;
     let typed = value.is_some();
     let value = match value {
         Some(value) => value.trim().to_owned(),
@@ -229,7 +231,7 @@ fn write(file: &Path, name: &str, value: &str, words: Words) -> CommandResult {
 /// What keeps the value from counting, or from counting at once.
 fn tell_after(setting: &Setting, value: &str, was: Option<&str>, sources: &Sources, words: Words) {
     let name = setting.name;
-    if let Some((theirs, origin @ Origin::Environment)) = sources.get(name)
+    if let Some((theirs, origin @ SettingOrigin::Environment)) = sources.get(name)
         && theirs != value
     {
         output::hint(words, &words.wins(name, origin));
@@ -240,7 +242,7 @@ fn tell_after(setting: &Setting, value: &str, was: Option<&str>, sources: &Sourc
     }
     let (_, problems) = Config::read(&Sources::for_person());
     if problems.0.iter().any(|one| one.setting().is_some()) {
-        let names = problems.0.iter().filter_map(Problem::setting);
+        let names = problems.0.iter().filter_map(SettingProblem::setting);
         let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
         output::hint(words, &words.still_wrong(&names));
     }

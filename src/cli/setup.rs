@@ -32,7 +32,7 @@ use super::wording::Words;
 use super::wording::trouble::{NO_SUCH_FILE, NOT_A_SECRET, NOT_TEXT};
 use super::{CommandResult, Failure, Quit, hook, output, service};
 use crate::claude::hooks_file::{Draft, Hooks};
-use crate::config::{Config, Origin, Paths, Problem, Problems, Sources};
+use crate::config::{Config, Paths, Problems, SettingOrigin, SettingProblem, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::secret::Secret;
 use crate::files;
@@ -149,8 +149,8 @@ fn tell_replaced(
     problems: Problems,
     words: Words,
 ) -> CommandResult {
-    let is_brought = |problem: &Problem| match problem {
-        Problem::Wrong { name, .. } => {
+    let is_brought = |problem: &SettingProblem| match problem {
+        SettingProblem::Wrong { name, .. } => {
             BROUGHT.contains(name) || (*name == "FEISHU_DOMAIN" && arguments.domain.is_some())
         }
         _ => false,
@@ -162,11 +162,11 @@ fn tell_replaced(
     let own = sources.own_file();
     for problem in brought {
         output::say(&words.problem(&problem));
-        let Problem::Wrong { name, .. } = problem else {
+        let SettingProblem::Wrong { name, .. } = problem else {
             continue;
         };
         match sources.get(name) {
-            Some((_, Origin::File(file))) if Some(file) == own.as_ref() => {
+            Some((_, SettingOrigin::File(file))) if Some(file) == own.as_ref() => {
                 output::say(&words.replaces(name));
             }
             Some((_, origin)) => output::hint(words, &words.wins(name, origin)),
@@ -239,7 +239,7 @@ impl<'a> Setup<'a> {
     fn new(arguments: &SetupArguments, found: &FoundSettings<'a>) -> Result<Self, Failure> {
         let (words, sources, config) = (found.words, found.sources, found.config);
         let home = sources.home.clone();
-        let no_home = || Failure::quits(Quit::BadSettings, words.problem(&Problem::NoHome));
+        let no_home = || Failure::quits(Quit::BadSettings, words.problem(&SettingProblem::NoHome));
         let home = home.ok_or_else(no_home)?;
         let program =
             std::env::current_exe().map_err(|why| Failure::new(words.nod_not_found(&why)))?;
@@ -405,7 +405,7 @@ impl<'a> Setup<'a> {
             values.push(("FEISHU_OWNER_ID", owner.to_string()));
         }
         // Cards and hooks shall speak the language this set-up speaks.
-        if let Some((lang, Origin::Environment)) = self.sources.get("NOD_LANG") {
+        if let Some((lang, SettingOrigin::Environment)) = self.sources.get("NOD_LANG") {
             values.push(("NOD_LANG", lang.to_owned()));
         }
         values

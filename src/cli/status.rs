@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::wording::Words;
 use super::{CommandResult, Failure, Quit, StopSignals, output, service};
 use crate::claude::hooks_file::{Asking, Draft};
-use crate::config::{Config, Paths, Problem, Sources};
+use crate::config::{Config, Paths, SettingProblem, Sources};
 use crate::daemon::metrics;
 use crate::hook::client::{self, Unanswered};
 use crate::hook::connect::Unreachable;
@@ -99,7 +99,7 @@ pub(super) fn hint(why: &Unanswered, sources: &Sources, words: Words) -> Option<
 /// What brings a daemon up, or what keeps one from starting.
 fn no_daemon_hint(sources: &Sources, words: Words) -> String {
     let (config, problems) = Config::read(sources);
-    let is_missing = |problem: &Problem| matches!(problem, Problem::Missing { .. });
+    let is_missing = |problem: &SettingProblem| matches!(problem, SettingProblem::Missing { .. });
     let hint = match config.way() {
         _ if !problems.0.is_empty() => words.unusable_setting_hint(),
         Err(why) if why.0.iter().all(is_missing) => words.set_up_hint(),

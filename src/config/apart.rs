@@ -1,9 +1,9 @@
 //! Credentials of two apps in one nod. Holds places only, never a value. Pure.
 
-use super::{Origin, SendMode, Sources};
+use super::{SendMode, SettingOrigin, Sources};
 
 /// Where the app's id and its secret stand, if apart and used.
-pub fn apart(sources: &Sources, mode: SendMode) -> Option<(Origin, Origin)> {
+pub fn apart(sources: &Sources, mode: SendMode) -> Option<(SettingOrigin, SettingOrigin)> {
     let place = |name| sources.get(name).map(|(_, origin)| origin.clone());
     let (id, secret) = place("FEISHU_APP_ID").zip(place("FEISHU_APP_SECRET"))?;
     (mode == SendMode::App && id != secret).then_some((id, secret))
@@ -23,7 +23,10 @@ mod tests {
             apart(&sources, mode)
         };
         let id = ("FEISHU_APP_ID", "c");
-        let places = (Origin::Environment, Origin::File(file.path().to_owned()));
+        let places = (
+            SettingOrigin::Environment,
+            SettingOrigin::File(file.path().to_owned()),
+        );
         assert_eq!(apart_with(&[id], SendMode::App), Some(places));
         assert_eq!(apart_with(&[id], SendMode::Webhook), None);
         assert_eq!(apart_with(&[], SendMode::App), None);

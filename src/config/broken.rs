@@ -10,13 +10,13 @@ use crate::text::Text;
 #[error("`{}`: {why}", path.display())]
 pub struct BrokenFile {
     pub path: PathBuf,
-    pub why: Unread,
+    pub why: UnreadFile,
     /// The settings its unreadable lines were meant to set.
     pub hidden: Vec<&'static str>,
 }
 
 impl BrokenFile {
-    pub(super) fn whole(path: &Path, why: Unread) -> Self {
+    pub(super) fn whole(path: &Path, why: UnreadFile) -> Self {
         Self {
             path: path.to_owned(),
             why,
@@ -26,7 +26,7 @@ impl BrokenFile {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unread {
+pub enum UnreadFile {
     #[error("it is larger than 1 MiB")]
     TooLarge,
     #[error("{}", .0.en)]

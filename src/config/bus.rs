@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Problem, Problems, Reader, SendMode, absolute, chat};
+use super::{Problems, SendMode, SettingProblem, SettingsReader, absolute, chat};
 use crate::bus::membership::Membership;
 use crate::bus::url::BusUrl;
 use crate::files;
@@ -24,7 +24,7 @@ pub struct BusSettings {
 
 const MAX_CHATS: usize = 64;
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     pub(super) fn bus(&mut self, state_dir: &Path) -> BusSettings {
         let url = self.optional("NOD_BUS_URL", |text| {
             BusUrl::parse(text).map_err(|why| why.to_string())
@@ -75,7 +75,7 @@ impl super::Config {
         let file = &self.bus.pass;
         let unusable = |why: String| {
             let file = file.clone();
-            Problems(vec![Problem::Pass { file, why }])
+            Problems(vec![SettingProblem::Pass { file, why }])
         };
         let bytes = match files::read(file) {
             Ok(None) if !self.bus.chosen => return Ok(None),
@@ -85,10 +85,12 @@ impl super::Config {
         };
         let mode = std::fs::metadata(file).map_err(|why| unusable(why.to_string()))?;
         if mode.permissions().mode() & 0o077 != 0 {
-            return Err(Problems(vec![Problem::ExposedPass(file.clone())]));
+            return Err(Problems(vec![SettingProblem::ExposedPass(file.clone())]));
         }
         if self.app_secret.is_some() || self.webhook.is_some() {
-            return Err(Problems(vec![Problem::SecretBesidePass(file.clone())]));
+            return Err(Problems(vec![SettingProblem::SecretBesidePass(
+                file.clone(),
+            )]));
         }
         let member = Membership::parse(&String::from_utf8_lossy(&bytes));
         let mut member = member.map_err(|why| unusable(why.to_string()))?;

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use url::Url;
 
-use super::{Problem, Reader, app_secret, setting};
+use super::{SettingProblem, SettingsReader, app_secret, setting};
 use crate::feishu::outbound::Outbound;
 use crate::feishu::secret::Secret;
 use crate::gateway::route::CallbackUrl;
@@ -21,7 +21,7 @@ pub enum SendMode {
 
 /// A group's custom bot.
 #[derive(Debug, Clone)]
-pub struct Webhook {
+pub struct CustomBotSettings {
     /// Whoever has it can write into the group.
     pub url: Secret,
     pub secret: Option<Secret>,
@@ -38,7 +38,7 @@ pub struct Callback {
 
 const MAX_PEERS: usize = 64;
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     pub(super) fn send_mode(&mut self) -> SendMode {
         self.optional("FEISHU_SEND_MODE", |text| match text {
             "app" => Ok(SendMode::App),
@@ -49,7 +49,7 @@ impl Reader<'_> {
     }
 
     /// Everything the webhook mode can't do without is missed at once.
-    pub(super) fn webhook(&mut self) -> Option<Webhook> {
+    pub(super) fn webhook(&mut self) -> Option<CustomBotSettings> {
         let url = self.optional("FEISHU_WEBHOOK_URL", webhook_url);
         let secret = self.optional("FEISHU_WEBHOOK_SECRET", app_secret);
         if !matches!(self.sources.get("FEISHU_SEND_MODE"), Some(("webhook", _))) {
@@ -61,13 +61,13 @@ impl Reader<'_> {
             "CALLBACK_SERVER_URL",
         ] {
             if self.sources.get(name).is_none() {
-                self.problems.push(Problem::Missing {
+                self.problems.push(SettingProblem::Missing {
                     name,
                     accepts: setting(name).accepts,
                 });
             }
         }
-        Some(Webhook { url: url?, secret })
+        Some(CustomBotSettings { url: url?, secret })
     }
 
     pub(super) fn callback(&mut self) -> Callback {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Origin, Problem, Problems, Reader, Sources, Unread};
+use super::{Problems, SettingOrigin, SettingProblem, SettingsReader, Sources, UnreadFile};
 use crate::hook::paths::SocketPaths;
 
 const READ: [&str; 2] = ["NOD_STATE_DIR", "PERMISSION_SOCKET_PATH"];
@@ -17,7 +17,7 @@ pub struct Paths {
 
 impl Paths {
     pub fn load(sources: &Sources) -> Result<Self, Problems> {
-        let mut read = Reader {
+        let mut read = SettingsReader {
             sources,
             problems: Vec::new(),
         };
@@ -25,15 +25,15 @@ impl Paths {
         let sockets = read.sockets(state_dir.as_ref());
         // A file of which nothing is known may say where they lie, but never
         // against the environment.
-        let open = |name: &str| !matches!(sources.get(name), Some((_, Origin::Environment)));
+        let open = |name: &str| !matches!(sources.get(name), Some((_, SettingOrigin::Environment)));
         let hiding = sources.broken.iter().filter(|file| {
             READ.iter().any(|name| match file.why {
-                Unread::Line(_) => file.hidden.contains(name) && open(name),
-                Unread::TooLarge | Unread::System(_) => open(name),
+                UnreadFile::Line(_) => file.hidden.contains(name) && open(name),
+                UnreadFile::TooLarge | UnreadFile::System(_) => open(name),
             })
         });
         read.problems
-            .extend(hiding.cloned().map(Problem::BrokenFile));
+            .extend(hiding.cloned().map(SettingProblem::BrokenFile));
         match state_dir {
             Some(state_dir) if read.problems.is_empty() => Ok(Self { state_dir, sockets }),
             _ => Err(Problems(read.problems)),

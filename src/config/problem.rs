@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::{BrokenFile, Seen};
+use super::{BadValue, BrokenFile};
 
 /// One setting that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum SettingProblem {
     #[error("`{name}` is {seen}{because}; accepted: {accepts}")]
     Wrong {
         name: &'static str,
-        seen: Seen,
+        seen: BadValue,
         because: String,
         accepts: &'static str,
     },
@@ -38,12 +38,12 @@ pub enum Problem {
 
 /// All that is wrong, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct Problems(pub Vec<SettingProblem>);
 
 impl Problems {
     /// Whether this setting has a value that can't be used.
     pub(crate) fn name(&self, wanted: &str) -> bool {
-        let is_it = |one: &Problem| matches!(one, Problem::Wrong { name, .. } if *name == wanted);
+        let is_it = |one: &SettingProblem| matches!(one, SettingProblem::Wrong { name, .. } if *name == wanted);
         self.0.iter().any(is_it)
     }
 }

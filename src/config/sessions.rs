@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Reader;
+use super::SettingsReader;
 use crate::agents::codex::pipe;
 use crate::claude::launch;
 use crate::sessions::command::Projects;
@@ -35,7 +35,7 @@ fn inherited(allowed: &[&str]) -> Vec<(OsString, OsString)> {
     launch::environment(std::env::vars_os(), allowed)
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     pub(super) fn sessions(&mut self) -> SessionSettings {
         let asks = self
             .optional("TOOL_APPROVAL_ENABLED", truth)
@@ -63,7 +63,7 @@ impl Reader<'_> {
     }
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     /// Codex's homes: those that are set, or the one it would take itself.
     pub(super) fn codex_homes(&mut self) -> Vec<PathBuf> {
         if let Some(homes) = self.optional("NOD_CODEX", homes) {

@@ -3,19 +3,19 @@
 
 use std::fmt;
 
-use super::{Origin, SETTINGS, Setting, Sources, accepts};
+use super::{SETTINGS, Setting, SettingOrigin, Sources, accepts};
 
 /// A wrong value longer than this may be a secret on the wrong line.
 const QUOTED: usize = 24;
 
 /// A value that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum BadValue {
     Quoted(String),
     Described(String),
 }
 
-impl Seen {
+impl BadValue {
     pub(super) fn of(setting: &Setting, text: &str) -> Self {
         if !may_be_seen(setting, text) || is_long(text) {
             return Self::Described(shape(text));
@@ -31,7 +31,7 @@ impl Seen {
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for BadValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Quoted(value) => write!(f, "`{value}`"),
@@ -56,15 +56,15 @@ fn is_long(text: &str) -> bool {
 /// One line of `nod doctor`: a setting, its value as it may be shown, and where
 /// it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownSetting {
     pub name: &'static str,
     pub value: Option<String>,
     /// How long a value is that is not shown.
     pub hidden: Option<usize>,
-    pub origin: Option<Origin>,
+    pub origin: Option<SettingOrigin>,
 }
 
-pub fn shown(sources: &Sources) -> Vec<Shown> {
+pub fn shown(sources: &Sources) -> Vec<ShownSetting> {
     SETTINGS
         .iter()
         .map(|setting| {
@@ -73,7 +73,7 @@ pub fn shown(sources: &Sources) -> Vec<Shown> {
                 let is_usual = !is_long(value) || accepts(setting.name, value);
                 may_be_seen(setting, value) && is_usual
             };
-            Shown {
+            ShownSetting {
                 name: setting.name,
                 value: found.map(|(value, _)| {
                     if may_be_seen(value) {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::SETTINGS;
-use super::broken::{BadLine, BrokenFile, Unread};
+use super::broken::{BadLine, BrokenFile, UnreadFile};
 use super::line::pair;
 use crate::child::process::MARK;
 use crate::claude::mailbox::Mailbox;
@@ -32,7 +32,7 @@ const TOKEN: &str = "CLAUDE_CODE_MESSAGING_TOKEN";
 
 /// Where a value was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     Environment,
     File(PathBuf),
 }
@@ -43,7 +43,7 @@ pub struct UnknownLang;
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    layers: Vec<(Origin, HashMap<String, String>)>,
+    layers: Vec<(SettingOrigin, HashMap<String, String>)>,
     /// Files that exist and could not be read, with the reason.
     pub broken: Vec<BrokenFile>,
     /// nod's own file, where its path was given.
@@ -63,7 +63,7 @@ impl Sources {
     pub(super) fn only(name: &str, value: &str) -> Self {
         let values = HashMap::from([(name.to_owned(), value.to_owned())]);
         Self {
-            layers: vec![(Origin::Environment, values)],
+            layers: vec![(SettingOrigin::Environment, values)],
             ..Self::default()
         }
     }
@@ -85,9 +85,10 @@ impl Sources {
             return Ok(self);
         }
         let file = File::open(path).and_then(|file| text_of(file, MAX_FILE + 1));
-        let text = file.map_err(|why| BrokenFile::whole(path, Unread::System(system::io(&why))))?;
+        let text =
+            file.map_err(|why| BrokenFile::whole(path, UnreadFile::System(system::io(&why))))?;
         if text.len() as u64 > MAX_FILE {
-            return Err(BrokenFile::whole(path, Unread::TooLarge));
+            return Err(BrokenFile::whole(path, UnreadFile::TooLarge));
         }
         let own_layers = self.layers.split_off(1.min(self.layers.len()));
         self.add_lines(path, lines(&text));
@@ -103,7 +104,7 @@ impl Sources {
         let mut lasting = self.clone();
         if let Some(named) = lasting.named.take() {
             lasting.broken.retain(|file| file.path != named);
-            let named = Origin::File(named);
+            let named = SettingOrigin::File(named);
             lasting.layers.retain(|(origin, _)| *origin != named);
         }
         lasting
@@ -112,7 +113,7 @@ impl Sources {
     /// What nod's own file alone would say with this value in it.
     #[must_use]
     pub(super) fn own_with(&self, name: &str, value: &str) -> Self {
-        let own = self.own_file().map(Origin::File);
+        let own = self.own_file().map(SettingOrigin::File);
         let mut alone = self.clone();
         alone.layers.retain(|(at, _)| Some(at) == own.as_ref());
         let mut values = alone
@@ -135,7 +136,7 @@ impl Sources {
         let home = own.ends_with(OWN_FILE).then(|| own.ancestors().nth(3));
         let home = home.flatten().map(Path::to_owned);
         let mut sources = Self {
-            layers: vec![(Origin::Environment, told.collect())],
+            layers: vec![(SettingOrigin::Environment, told.collect())],
             own: Some(own.to_owned()),
             state_home: match home {
                 Some(_) => None,
@@ -166,7 +167,7 @@ impl Sources {
         });
         let variables: HashMap<String, String> = variables.collect();
         sources.locale = Some(of_terminal());
-        sources.layers.push((Origin::Environment, variables));
+        sources.layers.push((SettingOrigin::Environment, variables));
         sources
     }
 
@@ -216,7 +217,7 @@ impl Sources {
             None => return,
             Some(Ok(bytes)) => String::from_utf8(bytes).map_err(|_| {
                 let not_text = io::ErrorKind::InvalidData.into();
-                Unread::System(system::io(&not_text))
+                UnreadFile::System(system::io(&not_text))
             }),
             Some(Err(why)) => Err(why),
         };
@@ -228,9 +229,9 @@ impl Sources {
 
     /// What could be read still counts where a broken file does not stop a
     /// command: else it would look for nod's things somewhere else.
-    fn add_lines(&mut self, path: &Path, read: Lines) {
+    fn add_lines(&mut self, path: &Path, read: EnvLines) {
         self.layers
-            .push((Origin::File(path.to_owned()), read.values));
+            .push((SettingOrigin::File(path.to_owned()), read.values));
         if let Some((first, _)) = read.bad.first() {
             let hidden = read.bad.iter().filter_map(|(_, setting)| *setting);
             self.broken.push(BrokenFile {
@@ -241,7 +242,7 @@ impl Sources {
     }
 
     /// The value that counts and where it stands; an empty one is no value.
-    pub fn get(&self, name: &str) -> Option<(&str, &Origin)> {
+    pub fn get(&self, name: &str) -> Option<(&str, &SettingOrigin)> {
         self.layers
             .iter()
             .filter_map(|(origin, values)| Some((values.get(name)?.trim(), origin)))
@@ -249,7 +250,7 @@ impl Sources {
     }
 
     /// Every name that has a value, and where.
-    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &Origin)> {
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, &SettingOrigin)> {
         self.layers.iter().flat_map(|(origin, values)| {
             let set = values.iter().filter(|(_, value)| !value.trim().is_empty());
             set.map(move |(name, _)| (name.as_str(), origin))
@@ -259,7 +260,7 @@ impl Sources {
     /// The file a value stands in, if others than its owner may read it or it
     /// is somebody else's.
     pub fn exposed(&self, name: &str) -> Option<PathBuf> {
-        let (_, Origin::File(path)) = self.get(name)? else {
+        let (_, SettingOrigin::File(path)) = self.get(name)? else {
             return None;
         };
         let is = std::fs::metadata(path).ok()?;
@@ -328,7 +329,7 @@ impl Sources {
     pub(crate) fn of(values: &[(&str, &str)]) -> Self {
         Self {
             layers: vec![(
-                Origin::Environment,
+                SettingOrigin::Environment,
                 values
                     .iter()
                     .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
@@ -351,7 +352,7 @@ pub fn of_terminal() -> Lang {
 
 /// Where the user's account has nod's own file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Account {
+pub enum AccountFile {
     File(PathBuf),
     /// `HOME` is set, and would be believed instead of the system's records.
     Hidden,
@@ -359,19 +360,19 @@ pub enum Account {
 }
 
 /// For a hook whose line names no file.
-pub fn account() -> Account {
+pub fn account() -> AccountFile {
     if std::env::var_os("HOME").is_some() {
-        return Account::Hidden;
+        return AccountFile::Hidden;
     }
     match std::env::home_dir().filter(|home| home.is_absolute()) {
-        Some(home) => Account::File(home.join(OWN_FILE)),
-        None => Account::Unknown,
+        Some(home) => AccountFile::File(home.join(OWN_FILE)),
+        None => AccountFile::Unknown,
     }
 }
 
 /// A settings file's text, line by line.
 #[derive(Default)]
-struct Lines {
+struct EnvLines {
     values: HashMap<String, String>,
     /// Lines that can't be read, and the setting each was meant to set.
     bad: Vec<(BadLine, Option<&'static str>)>,
@@ -380,7 +381,7 @@ struct Lines {
 /// `NAME=value` lines; `export`, quotes, comments and blank lines as people
 /// write them. The error names the line and never its content.
 pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, BadLine> {
-    let Lines { values, bad } = lines(text);
+    let EnvLines { values, bad } = lines(text);
     match bad.into_iter().next() {
         Some((first, _)) => Err(first),
         None => Ok(values),
@@ -388,17 +389,17 @@ pub(crate) fn parse(text: &str) -> Result<HashMap<String, String>, BadLine> {
 }
 
 /// The bytes of a file, if there is one.
-fn content(path: &Path) -> Option<Result<Vec<u8>, Unread>> {
+fn content(path: &Path) -> Option<Result<Vec<u8>, UnreadFile>> {
     match std::fs::metadata(path) {
         Err(_) => None,
         Ok(meta) if !meta.is_file() => None,
-        Ok(meta) if meta.len() > MAX_FILE => Some(Err(Unread::TooLarge)),
-        Ok(_) => Some(std::fs::read(path).map_err(|why| Unread::System(system::io(&why)))),
+        Ok(meta) if meta.len() > MAX_FILE => Some(Err(UnreadFile::TooLarge)),
+        Ok(_) => Some(std::fs::read(path).map_err(|why| UnreadFile::System(system::io(&why)))),
     }
 }
 
-fn lines(text: &str) -> Lines {
-    let mut read = Lines::default();
+fn lines(text: &str) -> EnvLines {
+    let mut read = EnvLines::default();
     let text = text.trim_start_matches('\u{feff}');
     for (at, line) in text.lines().enumerate() {
         read.take(at, line);
@@ -432,7 +433,7 @@ fn names_a_setting(text: &str) -> bool {
         .any(|name| SETTINGS.iter().any(|setting| setting.name == name))
 }
 
-impl Lines {
+impl EnvLines {
     fn take(&mut self, at: usize, line: &str) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -564,10 +565,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "A=file\nB=file\n").unwrap();
         sources.add_file(file.path());
-        assert_eq!(sources.get("B"), Some(("env", &Origin::Environment)));
+        assert_eq!(sources.get("B"), Some(("env", &SettingOrigin::Environment)));
         let (value, origin) = sources.get("A").unwrap();
         assert_eq!(value, "file");
-        assert_eq!(*origin, Origin::File(file.path().to_owned()));
+        assert_eq!(*origin, SettingOrigin::File(file.path().to_owned()));
         assert_eq!(sources.get("C"), None);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 pub struct Setting {
     pub name: &'static str,
-    pub default: Default,
+    pub default: Fallback,
     /// What a value may be, for the error and the table.
     pub accepts: &'static str,
     pub about: &'static str,
@@ -17,12 +17,12 @@ pub struct Setting {
 impl Setting {
     /// Whether the daemon can't run without a value.
     pub(crate) const fn is_needed(&self) -> bool {
-        matches!(self.default, Default::Needed)
+        matches!(self.default, Fallback::Needed)
     }
 }
 
 /// What holds when a setting is not given.
-pub enum Default {
+pub enum Fallback {
     /// Nothing: the setting is needed for the daemon to run.
     Needed,
     Nothing,
@@ -35,7 +35,7 @@ pub enum Default {
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "FEISHU_APP_ID",
-        default: Default::Needed,
+        default: Fallback::Needed,
         accepts: "`cli_` and 8 to 64 letters or digits",
         about: "The app's id, from its credentials page",
         about_zh: "应用的 App ID（凭证与基础信息）",
@@ -43,7 +43,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_APP_SECRET",
-        default: Default::Needed,
+        default: Fallback::Needed,
         accepts: "the secret as the console shows it, without blanks",
         about: "The app's secret; keep the file it stands in private",
         about_zh: "应用的 App Secret；所在文件请勿公开",
@@ -51,7 +51,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_DOMAIN",
-        default: Default::Value("feishu"),
+        default: Fallback::Value("feishu"),
         accepts: "`feishu`, `lark`, or a base URL (plain http only to this machine)",
         about: "The platform the app lives on",
         about_zh: "应用所在平台：feishu、lark 或自定义地址",
@@ -59,7 +59,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_OWNER_ID",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "an open id (`ou_…`), a union id (`on_…`) or a user id",
         about: "The person who gets the cards and may decide",
         about_zh: "接收卡片并有权决定的人",
@@ -67,7 +67,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_APPROVERS",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "user ids separated by commas",
         about: "Others who may decide, besides the owner",
         about_zh: "除所有者外，其他有权决定的人（逗号分隔）",
@@ -75,7 +75,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_CHAT_ID",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "a chat id (`oc_…`)",
         about: "Send cards to this group instead of the owner's private chat",
         about_zh: "将卡片发送到该群，而非所有者私聊",
@@ -83,7 +83,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_SEND_MODE",
-        default: Default::Value("app"),
+        default: Fallback::Value("app"),
         accepts: "`app` or `webhook`",
         about: "`webhook`: cards come from a group's custom bot and decisions from pages this machine serves; no app is needed, and whoever holds a link decides",
         about_zh: "webhook：由群自定义机器人发卡片，在本机页面上决定，无需应用；持有链接者即可决定",
@@ -91,7 +91,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_WEBHOOK_URL",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "the custom bot's address, ending in `/open-apis/bot/v2/hook/…`",
         about: "Where webhook mode posts its cards",
         about_zh: "webhook 模式下自定义机器人的地址",
@@ -99,7 +99,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FEISHU_WEBHOOK_SECRET",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "the signing secret as the bot's page shows it, without blanks",
         about: "Signs webhook messages, if the bot asks for signatures",
         about_zh: "自定义机器人的签名密钥（启用签名校验时）",
@@ -107,7 +107,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "CALLBACK_LISTEN",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "an IP address and a port, as `127.0.0.1:8080`",
         about: "Serve `/callback/decision`, `/status` and the webhook mode's pages here; nothing is served without it",
         about_zh: "HTTP 服务监听地址；不设置则不监听",
@@ -115,7 +115,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "CALLBACK_SERVER_URL",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "`http://` or `https://`, a host and perhaps a port, and no path",
         about: "This machine's address as the other machines, or the phones in webhook mode, reach it",
         about_zh: "其他机器（或 webhook 模式下的手机）访问本机的地址",
@@ -123,7 +123,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "CALLBACK_PEERS",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "addresses like `CALLBACK_SERVER_URL`, separated by commas",
         about: "The other machines of this app, which are asked whose a chat message is; also callback services on loopback and those that are not nod",
         about_zh: "同一应用的其他机器地址（逗号分隔），用于确认聊天消息属于哪台机器；回环地址上的服务和非 nod 服务也在此列出",
@@ -131,7 +131,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "CALLBACK_SECRET",
-        default: Default::Derived(
+        default: Fallback::Derived(
             "derived from `FEISHU_APP_SECRET`",
             "由 `FEISHU_APP_SECRET` 导出",
         ),
@@ -142,7 +142,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "CALLBACK_ALLOW_UNSEALED",
-        default: Default::Value("false"),
+        default: Fallback::Value("false"),
         accepts: "`true` or `false`",
         about: "Take decisions without a seal over loopback, and send them to `CALLBACK_PEERS`: for callback services that are not nod; any program on this machine could then decide",
         about_zh: "允许回环地址上的无签名决定（用于非 nod 的回调服务）；本机任意程序都可决定",
@@ -150,7 +150,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "PERMISSION_SOCKET_PATH",
-        default: Default::Derived(
+        default: Fallback::Derived(
             "`nod.sock` in a private directory, and `/tmp/claude-permission.sock` for old clients",
             "私有目录中的 `nod.sock`，旧客户端另用 `/tmp/claude-permission.sock`",
         ),
@@ -161,7 +161,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "PERMISSION_REQUEST_TIMEOUT",
-        default: Default::Value("300"),
+        default: Fallback::Value("300"),
         accepts: "seconds from 1 to 86400",
         about: "How long a request waits for a tap before the terminal decides",
         about_zh: "等待点击的秒数，超时后由终端决定",
@@ -169,7 +169,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "PERMISSION_NOTIFY_DELAY",
-        default: Default::Value("0"),
+        default: Fallback::Value("0"),
         accepts: "seconds from 0 to 3600",
         about: "Head start of the terminal: the card is sent this much later",
         about_zh: "先给终端的秒数，之后才发送卡片",
@@ -177,7 +177,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_CARDS_AT_ONCE",
-        default: Default::Value("10"),
+        default: Fallback::Value("10"),
         accepts: "a number from 1 to 100",
         about: "Requests of one session that may wait with a card each; further ones are gathered on one card",
         about_zh: "同一会话最多同时有多少个请求各发一张卡片；更多的汇集到一张卡片上",
@@ -185,7 +185,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_NOTIFY_STOP_AFTER",
-        default: Default::Value("60"),
+        default: Fallback::Value("60"),
         accepts: "seconds from 0 to 86400, or `off`",
         about: "Tell the owner when a turn that took longer than this ends",
         about_zh: "回合耗时超过该秒数时，结束后通知所有者；off 关闭",
@@ -193,7 +193,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_PREVIEWS",
-        default: Default::Value("full"),
+        default: Fallback::Value("full"),
         accepts: "`full` or `state`",
         about: "What lock screens and the list of chats say of a card: what it is about, or only its state",
         about_zh: "锁屏与会话列表的预览：full 含内容，state 只有状态",
@@ -201,7 +201,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_CHAT_RATE",
-        default: Default::Value("4"),
+        default: Fallback::Value("4"),
         accepts: "a number from 1 to 1000",
         about: "Messages a second to one chat; Feishu allows 5 for all bots together",
         about_zh: "每秒向同一会话发送的消息数上限（飞书限制为 5）",
@@ -209,7 +209,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_BUS_URL",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "`wss://`, `tls://`, or on this machine `nats://`, a host and a port",
         about: "Where a team's bus is; a machine knows it from its pass, a gateway needs it",
         about_zh: "团队总线的地址；机器可从通行证得知，网关必须设置",
@@ -217,7 +217,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_BUS_PASS",
-        default: Default::Derived(
+        default: Fallback::Derived(
             "`bus.pass` in `NOD_STATE_DIR`",
             "`NOD_STATE_DIR` 中的 `bus.pass`",
         ),
@@ -228,7 +228,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_BUS_KEYS",
-        default: Default::Derived(
+        default: Fallback::Derived(
             "`bus.keys` in `NOD_STATE_DIR`",
             "`NOD_STATE_DIR` 中的 `bus.keys`",
         ),
@@ -239,7 +239,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_GATEWAY_CHATS",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "chat ids (`oc_…`) separated by commas",
         about: "The group chats that every machine of a team may write to through the gateway",
         about_zh: "团队机器可经网关写入的群聊（逗号分隔）",
@@ -247,7 +247,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_APP_RATE",
-        default: Default::Value("900"),
+        default: Fallback::Value("900"),
         accepts: "a number from 20 to 1000000",
         about: "Calls of one kind a minute that all gateways of a team make together; Feishu allows an app 1000",
         about_zh: "团队所有网关每分钟合计的同类调用数上限（飞书限制每个应用 1000 次）",
@@ -255,7 +255,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_MACHINE_NAME",
-        default: Default::Derived("the host name", "主机名"),
+        default: Fallback::Derived("the host name", "主机名"),
         accepts: "1 to 64 characters on one line",
         about: "What cards and a team call this machine",
         about_zh: "卡片上和团队中对本机的称呼",
@@ -263,7 +263,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_PROJECTS",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "`name=/path` or `name@codex=/path` entries separated by commas, each path a directory that exists",
         about: "The projects in which the owner may start sessions from chat; `@codex` makes Codex the agent there",
         about_zh: "可以从聊天中启动会话的项目：名称=路径，逗号分隔；写成 名称@codex=路径 则默认使用 Codex",
@@ -271,7 +271,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_CLAUDE",
-        default: Default::Value("claude"),
+        default: Fallback::Value("claude"),
         accepts: "a program's name or an absolute path",
         about: "The Claude Code program that sessions from chat run",
         about_zh: "聊天会话所运行的 Claude Code 程序",
@@ -279,7 +279,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_CODEX_PROGRAM",
-        default: Default::Value("codex"),
+        default: Fallback::Value("codex"),
         accepts: "a program's name or an absolute path",
         about: "The Codex program that sessions from chat run",
         about_zh: "聊天会话所运行的 Codex 程序",
@@ -287,7 +287,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_CODEX",
-        default: Default::Derived("`CODEX_HOME`, or `~/.codex`", "`CODEX_HOME` 或 `~/.codex`"),
+        default: Fallback::Derived("`CODEX_HOME`, or `~/.codex`", "`CODEX_HOME` 或 `~/.codex`"),
         accepts: "`off`, or absolute paths separated by commas",
         about: "The homes of Codex whose sessions are followed beside their terminals; `off` follows none and starts none",
         about_zh: "并行跟随其终端会话的 Codex 主目录（逗号分隔）；off 表示不跟随也不启动",
@@ -295,7 +295,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "TOOL_APPROVAL_ENABLED",
-        default: Default::Value("true"),
+        default: Fallback::Value("true"),
         accepts: "`true`, or `false` together with `NOD_ALLOW_BYPASS=true`",
         about: "Whether tools in sessions from chat wait for an approval",
         about_zh: "聊天会话中的工具是否需要审批；关闭还须设置 NOD_ALLOW_BYPASS=true",
@@ -303,7 +303,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_ALLOW_BYPASS",
-        default: Default::Value("false"),
+        default: Fallback::Value("false"),
         accepts: "`true` or `false`",
         about: "The second word that is needed to run sessions from chat without approvals",
         about_zh: "确认允许聊天会话不经审批执行工具",
@@ -311,7 +311,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_TOOL_TIMEOUT",
-        default: Default::Value("120"),
+        default: Fallback::Value("120"),
         accepts: "seconds from 1 to 86400",
         about: "How long a tool in a session from chat waits for a tap before it is refused",
         about_zh: "聊天会话中等待审批的秒数，超时则不执行",
@@ -319,7 +319,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_QUESTION_TIMEOUT",
-        default: Default::Value("300"),
+        default: Fallback::Value("300"),
         accepts: "seconds from 1 to 86400",
         about: "How long a question in a session from chat waits before its task is cancelled",
         about_zh: "聊天会话中等待回答的秒数，超时则取消任务",
@@ -327,7 +327,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_TASK_TIMEOUT",
-        default: Default::Value("1800"),
+        default: Fallback::Value("1800"),
         accepts: "seconds from 1 to 86400",
         about: "How long a task from chat may show no progress before it is stopped",
         about_zh: "聊天任务多少秒没有进展即停止",
@@ -335,7 +335,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_STATE_DIR",
-        default: Default::Derived(
+        default: Fallback::Derived(
             "`$XDG_STATE_HOME/nod`, else `~/.local/state/nod`",
             "`$XDG_STATE_HOME/nod`，否则 `~/.local/state/nod`",
         ),
@@ -346,7 +346,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_LANG",
-        default: Default::Value("zh"),
+        default: Fallback::Value("zh"),
         accepts: "`zh` or `en`",
         about: "Language of cards and messages; the terminal follows its locale unless this is set",
         about_zh: "卡片与提示的语言；未设置时，终端跟随系统语言",
@@ -354,7 +354,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_LOG",
-        default: Default::Value("info"),
+        default: Fallback::Value("info"),
         accepts: "`off`, `error`, `warn`, `info`, `debug` or `trace`",
         about: "How much the daemon logs",
         about_zh: "日志级别",
@@ -362,7 +362,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "NOD_CA_FILE",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "the path of a PEM file",
         about: "A certificate authority to trust besides the system's",
         about_zh: "额外信任的 CA 证书（PEM 文件）",
@@ -370,7 +370,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "HTTPS_PROXY",
-        default: Default::Nothing,
+        default: Fallback::Nothing,
         accepts: "`http://`, `https://`, `socks5://` or `socks5h://`, a host and a port",
         about: "Proxy for both the REST calls and the long connection; `ALL_PROXY` and `NO_PROXY` work too",
         about_zh: "代理，同时用于接口与长连接；也支持 ALL_PROXY、NO_PROXY",
@@ -386,10 +386,10 @@ pub fn env_example() -> String {
     );
     for setting in SETTINGS {
         let shown = match setting.default {
-            Default::Value(value) => value,
-            Default::Needed | Default::Nothing | Default::Derived(..) => "",
+            Fallback::Value(value) => value,
+            Fallback::Needed | Fallback::Nothing | Fallback::Derived(..) => "",
         };
-        let mark = if matches!(setting.default, Default::Needed) {
+        let mark = if matches!(setting.default, Fallback::Needed) {
             ""
         } else {
             "# "
@@ -408,10 +408,10 @@ pub fn readme_table_zh(accepts: impl Fn(&str) -> &'static str) -> String {
     let mut out = String::from("| 设置 | 默认 | 可用的值 | 作用 |\n|---|---|---|---|\n");
     for setting in SETTINGS {
         let default = match setting.default {
-            Default::Needed => "必填".to_owned(),
-            Default::Nothing => String::new(),
-            Default::Value(value) => format!("`{value}`"),
-            Default::Derived(_, text) => text.to_owned(),
+            Fallback::Needed => "必填".to_owned(),
+            Fallback::Nothing => String::new(),
+            Fallback::Value(value) => format!("`{value}`"),
+            Fallback::Derived(_, text) => text.to_owned(),
         };
         let (name, accepts) = (setting.name, accepts(setting.name));
         let _ = writeln!(
@@ -429,10 +429,10 @@ pub fn readme_table() -> String {
         String::from("| setting | default | accepts | what it does |\n|---|---|---|---|\n");
     for setting in SETTINGS {
         let default = match setting.default {
-            Default::Needed => "needed".to_owned(),
-            Default::Nothing => String::new(),
-            Default::Value(value) => format!("`{value}`"),
-            Default::Derived(text, _) => text.to_owned(),
+            Fallback::Needed => "needed".to_owned(),
+            Fallback::Nothing => String::new(),
+            Fallback::Value(value) => format!("`{value}`"),
+            Fallback::Derived(text, _) => text.to_owned(),
         };
         let _ = writeln!(
             out,

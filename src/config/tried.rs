@@ -1,7 +1,7 @@
 //! A value that is not set yet, judged. Pure but for what a setting's own check
 //! looks at.
 
-use super::{Config, Problem, Problems, Sources};
+use super::{Config, Problems, SettingProblem, Sources};
 
 /// Whether nod could run with this value of a setting.
 pub(crate) fn accepts(name: &str, value: &str) -> bool {
@@ -11,13 +11,13 @@ pub(crate) fn accepts(name: &str, value: &str) -> bool {
 
 /// nod's own file as it would read with this value, beside what else stands
 /// there; or what is wrong with the value. What overrules the file is left out.
-pub(crate) fn tried(sources: &Sources, name: &str, value: &str) -> Result<Config, Problem> {
+pub(crate) fn tried(sources: &Sources, name: &str, value: &str) -> Result<Config, SettingProblem> {
     let (config, Problems(all)) = Config::read(&sources.own_with(name, value));
-    let is_it = |one: &Problem| matches!(one, Problem::Wrong { name: wrong, .. } if *wrong == name);
+    let is_it = |one: &SettingProblem| matches!(one, SettingProblem::Wrong { name: wrong, .. } if *wrong == name);
     all.into_iter().find(is_it).map_or(Ok(config), Err)
 }
 
-impl Problem {
+impl SettingProblem {
     /// The setting it is about.
     pub(crate) const fn setting(&self) -> Option<&'static str> {
         match self {

@@ -1,7 +1,7 @@
 //! Names that look like settings and are none: a misspelt one is otherwise
 //! silently ignored. Holds names only, never a value. Pure.
 
-use super::{Origin, SETTINGS, Sources};
+use super::{SETTINGS, SettingOrigin, Sources};
 
 /// Names that are read besides the settings.
 const ALSO_READ: &[&str] = &[
@@ -26,18 +26,18 @@ const MAX_SLIP: usize = 2;
 
 /// A name that nod does not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unknown {
+pub struct UnknownName {
     pub name: String,
     /// What was probably meant.
     pub nearest: Option<&'static str>,
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// What is set and counts for nothing. In nod's own file every name is meant
 /// for nod; elsewhere `NOD_…` is, and in a file what is nearly a setting.
-pub fn unknown(sources: &Sources) -> Vec<Unknown> {
+pub fn unknown(sources: &Sources) -> Vec<UnknownName> {
     let own = sources.own_file();
-    let mut found: Vec<Unknown> = sources
+    let mut found: Vec<UnknownName> = sources
         .names()
         .filter(|(name, _)| !is_known(name))
         .filter_map(|(name, origin)| {
@@ -45,15 +45,15 @@ pub fn unknown(sources: &Sources) -> Vec<Unknown> {
             if small.is_none() && !is_a_settings_name(name) {
                 return None;
             }
-            let is_own = matches!(origin, Origin::File(path) if Some(path) == own.as_ref());
+            let is_own = matches!(origin, SettingOrigin::File(path) if Some(path) == own.as_ref());
             let nearest = small
                 .or_else(|| nearest(name))
                 .or_else(|| beginning_left_out(name).filter(|_| is_own));
             let is_ours = match origin {
-                Origin::Environment => small.is_some(),
-                Origin::File(_) => is_own || nearest.is_some(),
+                SettingOrigin::Environment => small.is_some(),
+                SettingOrigin::File(_) => is_own || nearest.is_some(),
             };
-            (is_ours || name.starts_with("NOD_")).then(|| Unknown {
+            (is_ours || name.starts_with("NOD_")).then(|| UnknownName {
                 name: name.to_owned(),
                 nearest,
                 origin: origin.clone(),

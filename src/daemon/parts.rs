@@ -21,7 +21,7 @@ use crate::daemon::telling::status::Standing;
 use crate::daemon::terminals::mailboxes::Mailboxes;
 use crate::daemon::terminals::watching::Terminals;
 use crate::feishu::clock::TheirClock;
-use crate::feishu::event::Head;
+use crate::feishu::event::EventHead;
 use crate::gateway::route::Here;
 use crate::sessions::naming::Told;
 
@@ -67,7 +67,7 @@ impl Parts {
     /// Whether an event is of this app. One that names no app is: only Feishu
     /// speaks on a connection that this app's secret opened, and it sends each
     /// app its own events.
-    pub(super) fn is_of_our_app(&self, head: &Head) -> bool {
+    pub(super) fn is_of_our_app(&self, head: &EventHead) -> bool {
         head.app_id.as_ref().is_none_or(|app| *app == self.app_id)
     }
 

@@ -31,9 +31,9 @@ use crate::daemon::telling::names;
 use crate::daemon::telling::rivals;
 use crate::daemon::telling::status;
 use crate::daemon::terminals::{endings, watching};
-use crate::feishu::connection::{self, View, Wiring};
+use crate::feishu::connection::{self, LinkView, Wiring};
 use crate::feishu::endpoint::Dialer;
-use crate::feishu::link::Delivery;
+use crate::feishu::link::PushDelivery;
 #[cfg(feature = "team")]
 use crate::feishu::outbound::Outbound;
 use crate::gateway::server;
@@ -105,12 +105,12 @@ impl Tasks {
         &mut self,
         parts: &Arc<Parts>,
         dialer: Dialer,
-        view: watch::Sender<View>,
+        view: watch::Sender<LinkView>,
     ) {
         let lang = parts.config.lang;
         let shared = Arc::clone(parts);
         let wiring = Wiring {
-            handler: move |delivery: Delivery| {
+            handler: move |delivery: PushDelivery| {
                 dispatch::answer(Arc::clone(&shared), delivery.payload)
             },
             hot: parts.desk.hot(),
@@ -128,7 +128,7 @@ impl Tasks {
         &mut self,
         parts: &Arc<Parts>,
         outbound: Outbound,
-        view: watch::Sender<View>,
+        view: watch::Sender<LinkView>,
     ) {
         if let Some(member) = parts.team.member() {
             let (parts, member) = (Arc::clone(parts), Arc::clone(member));

@@ -2,7 +2,7 @@
 //! arguments that are paths.
 
 use super::Danger;
-use super::judge::Call;
+use super::judge::ProgramCall;
 use super::places::Use;
 use crate::shell::Word;
 
@@ -140,7 +140,7 @@ fn in_open_place(value: &str) -> bool {
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-pub(super) fn paths<'a>(call: &'a Call<'_>) -> Vec<(&'a Word, Use)> {
+pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
     let plain = call.plain();
     let all = |used| plain.iter().map(|word| (*word, used)).collect::<Vec<_>>();
     let valued = |options: &[&str], used| {
@@ -301,7 +301,7 @@ pub(super) fn paths<'a>(call: &'a Call<'_>) -> Vec<(&'a Word, Use)> {
 }
 
 /// Whether an edit of a manifest in place may touch what it runs.
-pub(super) fn edits_scripts(call: &Call<'_>) -> bool {
+pub(super) fn edits_scripts(call: &ProgramCall<'_>) -> bool {
     let words = [
         "script", "install", "prepare", "\"test", "\"build", "\"start", "hook", "\"bin", "publish",
         "\"pre", "\"post",

@@ -2,7 +2,7 @@
 //! thing; what starts programs, writes, deletes, connects or hides is not.
 
 use super::doors::{escapes, sed_runs};
-use super::judge::Call;
+use super::judge::ProgramCall;
 use super::text::is_interpreter;
 use super::tokens::{CHANGES, CONNECTS, RUNS};
 use super::{Danger, net};
@@ -12,7 +12,7 @@ use crate::shell::{Flow, Word};
 /// No more of the code than this is looked at closely.
 const MAX_CODE: usize = 1 << 20;
 
-pub(super) fn judge(call: &Call<'_>) -> Option<Danger> {
+pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
     let name = &*call.name;
     if SHELLS.contains(&name) {
         let script = call
@@ -89,7 +89,7 @@ pub(super) fn judge(call: &Call<'_>) -> Option<Danger> {
 
 /// The words that are code: behind `-c`, `-e` and their like, or a
 /// here-document that the interpreter reads.
-fn inline<'a>(call: &'a Call<'_>) -> Vec<&'a Word> {
+fn inline<'a>(call: &'a ProgramCall<'_>) -> Vec<&'a Word> {
     let mut found = Vec::new();
     let python = call.name.starts_with("py") || call.name == "ipython";
     for (at, word) in call.words.iter().enumerate().skip(1) {
@@ -138,7 +138,7 @@ fn inline<'a>(call: &'a Call<'_>) -> Vec<&'a Word> {
 }
 
 /// An interpreter without a script of its own takes what comes in for one.
-fn reads_program(call: &Call<'_>) -> Option<Danger> {
+fn reads_program(call: &ProgramCall<'_>) -> Option<Danger> {
     let module = call.has(&["-m"]);
     let plain = call.plain();
     let script = plain

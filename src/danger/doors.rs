@@ -2,7 +2,7 @@
 //! something else.
 
 use super::Danger;
-use super::judge::Call;
+use super::judge::ProgramCall;
 
 /// Programs with a door to a shell.
 #[allow(
@@ -14,7 +14,7 @@ use super::judge::Call;
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-pub(super) fn escapes(call: &Call<'_>) -> Option<Danger> {
+pub(super) fn escapes(call: &ProgramCall<'_>) -> Option<Danger> {
     let any = |test: &dyn Fn(&str) -> bool| call.arguments().any(|word| test(&word.text));
     let found = match &*call.name {
         "vi" | "vim" | "nvim" | "ex" | "view" | "emacs" | "ed" => any(&|text| {

@@ -2,7 +2,7 @@
 //! settings that make git run a program.
 
 use super::Danger;
-use super::judge::{Call, Judge};
+use super::judge::{Judge, ProgramCall};
 use crate::shell::Word;
 
 #[allow(
@@ -10,7 +10,7 @@ use crate::shell::Word;
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-pub(super) fn judge(judge: &mut Judge, call: &Call<'_>) -> Option<Danger> {
+pub(super) fn judge(judge: &mut Judge, call: &ProgramCall<'_>) -> Option<Danger> {
     if matches!(&*call.name, "gh" | "glab") {
         return forge(call);
     }
@@ -281,7 +281,7 @@ fn setting(text: &str) -> Option<Danger> {
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-fn forge(call: &Call<'_>) -> Option<Danger> {
+fn forge(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     let word = |at: usize| plain.get(at).map_or("", |word| &*word.text);
     match (word(0), word(1)) {

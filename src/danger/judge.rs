@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::places::{self, Use};
 use super::{Danger, Hit, MAX_HITS, arguments, code, git, lookalike, net, packages, programs};
 use crate::shell::run::{self, Runs};
-use crate::shell::{self, Command, Flow, Place, Seen, Variables, Word};
+use crate::shell::{self, Flow, ShellCommand, ShellSeen, TextPlace, Variables, Word};
 
 /// Scripts within scripts; deeper ones are hard to read.
 const MAX_DEPTH: usize = 8;
@@ -20,7 +20,7 @@ pub(super) fn command(text: &str) -> Vec<Hit> {
         remote_added: false,
         depth: 0,
     };
-    judge.script(text, &Place::At(0), &mut Variables::default());
+    judge.script(text, &TextPlace::At(0), &mut Variables::default());
     let mut hits = judge.hits;
     hits.sort_by_key(|hit| (hit.range.start, hit.range.end, hit.danger));
     hits.dedup();
@@ -37,16 +37,16 @@ pub(super) struct Judge {
 }
 
 /// One command with its programs in front taken off.
-pub(super) struct Call<'a> {
+pub(super) struct ProgramCall<'a> {
     pub(super) name: String,
     pub(super) words: &'a [Word],
-    pub(super) command: &'a Command,
+    pub(super) command: &'a ShellCommand,
     /// Its input is what another command says or a file holds.
     pub(super) fed: bool,
     pub(super) by_xargs: bool,
 }
 
-impl Call<'_> {
+impl ProgramCall<'_> {
     pub(super) fn text(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| &word.text)
     }
@@ -102,24 +102,24 @@ impl Judge {
         }
     }
 
-    fn script(&mut self, text: &str, place: &Place, variables: &mut Variables) {
+    fn script(&mut self, text: &str, place: &TextPlace, variables: &mut Variables) {
         if self.depth > MAX_DEPTH {
             let range = match place {
-                Place::At(at) => *at..*at + text.len(),
-                Place::Within(range) => range.clone(),
+                TextPlace::At(at) => *at..*at + text.len(),
+                TextPlace::Within(range) => range.clone(),
             };
             self.hit(Danger::HardToRead, range);
             return;
         }
         self.depth += 1;
         shell::read(text, place, variables, &mut |seen, range| match seen {
-            Seen::Command(command) => self.command(command, &range),
-            Seen::Unreadable => self.hit(Danger::HardToRead, range),
+            ShellSeen::Command(command) => self.command(command, &range),
+            ShellSeen::Unreadable => self.hit(Danger::HardToRead, range),
         });
         self.depth -= 1;
     }
 
-    fn command(&mut self, command: &Command, range: &Range<usize>) {
+    fn command(&mut self, command: &ShellCommand, range: &Range<usize>) {
         if self.hits.len() >= 2 * MAX_HITS {
             return;
         }
@@ -151,7 +151,14 @@ impl Judge {
         self.words(command, &command.words, fed, 0, false);
     }
 
-    fn words(&mut self, command: &Command, words: &[Word], fed: bool, depth: usize, xargs: bool) {
+    fn words(
+        &mut self,
+        command: &ShellCommand,
+        words: &[Word],
+        fed: bool,
+        depth: usize,
+        xargs: bool,
+    ) {
         let Some(program) = words.first() else {
             return;
         };
@@ -159,7 +166,7 @@ impl Judge {
             self.hit(Danger::HardToRead, program.range.clone());
             return;
         }
-        let call = Call {
+        let call = ProgramCall {
             name: run::name(program),
             words,
             command,
@@ -187,7 +194,7 @@ impl Judge {
         }
     }
 
-    fn run(&mut self, command: &Command, call: &Call<'_>, run: Runs, depth: usize) {
+    fn run(&mut self, command: &ShellCommand, call: &ProgramCall<'_>, run: Runs, depth: usize) {
         let words = call.words;
         match run {
             Runs::Words(from, to) => {
@@ -244,7 +251,7 @@ impl Judge {
     }
 
     /// A script in a word: read on, unless it is made up while it runs.
-    fn inner(&mut self, call: &Call<'_>, word: &Word) {
+    fn inner(&mut self, call: &ProgramCall<'_>, word: &Word) {
         let made = word.text.trim_start();
         let unknown = made.starts_with('$') || word.text.contains("$()");
         let harmless = call.name == "eval"
@@ -271,7 +278,7 @@ impl Judge {
         let place = if text.len() == word.text.len() {
             word.place()
         } else {
-            Place::Within(word.range.clone())
+            TextPlace::Within(word.range.clone())
         };
         self.script(&text, &place, &mut Variables::default());
     }
@@ -311,7 +318,7 @@ impl Judge {
     }
 
     /// Arguments that are paths to places that matter.
-    fn paths(&mut self, call: &Call<'_>) {
+    fn paths(&mut self, call: &ProgramCall<'_>) {
         let harmless_edit = matches!(&*call.name, "sed" | "gsed" | "perl" | "sd")
             && !arguments::edits_scripts(call);
         for (word, used) in arguments::paths(call) {
@@ -331,7 +338,7 @@ impl Judge {
     }
 
     /// What is fetched and then run, in one go.
-    fn fetch(&mut self, call: &Call<'_>) {
+    fn fetch(&mut self, call: &ProgramCall<'_>) {
         let runs = match &*call.name {
             name if run::SHELLS.contains(&name) || super::text::is_interpreter(name) => {
                 call.plain().first().map(|word| word.text.clone())
@@ -433,7 +440,7 @@ fn is_hook(ran: &str) -> bool {
     ) || first == "completion"
 }
 
-fn judged(judge: &mut Judge, call: &Call<'_>) -> Vec<Danger> {
+fn judged(judge: &mut Judge, call: &ProgramCall<'_>) -> Vec<Danger> {
     let mut found = Vec::new();
     found.extend(programs::judge(call));
     found.extend(match &*call.name {

@@ -1,7 +1,7 @@
 //! What leaves the machine, and doors that are opened to others.
 
 use super::Danger;
-use super::judge::Call;
+use super::judge::ProgramCall;
 use crate::shell::Word;
 
 /// An address on this machine, or one whose host the text does not say.
@@ -55,7 +55,7 @@ fn is_remote_path(text: &str) -> bool {
         || (host.contains(':') && host.find(':') != Some(1))
 }
 
-fn feeds_file(call: &Call<'_>) -> bool {
+fn feeds_file(call: &ProgramCall<'_>) -> bool {
     call.fed
 }
 
@@ -64,7 +64,7 @@ fn feeds_file(call: &Call<'_>) -> bool {
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-pub(super) fn judge(call: &Call<'_>) -> Option<Danger> {
+pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     let last = plain.last().map_or("", |word| &*word.text);
     match &*call.name {
@@ -135,7 +135,7 @@ pub(super) fn judge(call: &Call<'_>) -> Option<Danger> {
     }
 }
 
-fn curl(call: &Call<'_>) -> Option<Danger> {
+fn curl(call: &ProgramCall<'_>) -> Option<Danger> {
     let mut urls: Vec<&Word> = Vec::new();
     let mut data: Vec<&Word> = Vec::new();
     let mut file = false;
@@ -230,7 +230,7 @@ fn curl(call: &Call<'_>) -> Option<Danger> {
     matches!(&*method, "DELETE").then_some(Danger::Destroy)
 }
 
-fn wget(call: &Call<'_>) -> Option<Danger> {
+fn wget(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     if !plain.is_empty() && plain.iter().all(|word| is_local(&word.text)) {
         return None;
@@ -252,7 +252,7 @@ fn wget(call: &Call<'_>) -> Option<Danger> {
     (post || address).then_some(Danger::SendsOut)
 }
 
-fn socket(call: &Call<'_>) -> Option<Danger> {
+fn socket(call: &ProgramCall<'_>) -> Option<Danger> {
     if call.name == "openssl" {
         let connects = call.text(1) == "s_client"
             && (call.fed || call.command.pipes)
@@ -299,7 +299,7 @@ fn socket(call: &Call<'_>) -> Option<Danger> {
     (!local && !plain.is_empty()).then_some(Danger::SendsOut)
 }
 
-fn uploads(call: &Call<'_>) -> Option<Danger> {
+fn uploads(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     let verb = plain.iter().position(|word| {
         matches!(

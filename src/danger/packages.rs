@@ -2,14 +2,14 @@
 //! change, and what is published.
 
 use super::Danger;
-use super::judge::Call;
+use super::judge::ProgramCall;
 
 #[allow(
     clippy::too_many_lines,
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-pub(super) fn judge(call: &Call<'_>) -> Option<Danger> {
+pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     let first = plain.first().map_or("", |word| &*word.text);
     let second = plain.get(1).map_or("", |word| &*word.text);
@@ -330,7 +330,7 @@ fn is_known(package: &str) -> bool {
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-fn javascript(call: &Call<'_>, first: &str, second: &str) -> Option<Danger> {
+fn javascript(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Danger> {
     let odd_option = call.arguments().any(|word| {
         let text = &*word.text;
         let name = text.split('=').next().unwrap_or_default();
@@ -449,7 +449,7 @@ fn javascript(call: &Call<'_>, first: &str, second: &str) -> Option<Danger> {
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-fn python(call: &Call<'_>, first: &str, second: &str) -> Option<Danger> {
+fn python(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Danger> {
     let odd = call.arguments().any(|word| {
         let name = word.text.split('=').next().unwrap_or_default();
         matches!(

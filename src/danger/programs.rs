@@ -1,6 +1,6 @@
 //! Programs and what about their words deserves a second look.
 
-use super::judge::Call;
+use super::judge::ProgramCall;
 use super::{Danger, arguments, services};
 use crate::shell::Word;
 
@@ -9,7 +9,7 @@ use crate::shell::Word;
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-pub(super) fn judge(call: &Call<'_>) -> Option<Danger> {
+pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     let first = plain.first().map_or("", |word| &*word.text);
     let second = plain.get(1).map_or("", |word| &*word.text);
@@ -252,7 +252,7 @@ fn is_everywhere(path: &str) -> bool {
     )
 }
 
-fn writes(call: &Call<'_>) -> bool {
+fn writes(call: &ProgramCall<'_>) -> bool {
     use crate::shell::Flow;
     call.has(&["-o", "--output"])
         || call.command.redirects.iter().any(|redirect| {
@@ -261,7 +261,7 @@ fn writes(call: &Call<'_>) -> bool {
         })
 }
 
-fn removes(call: &Call<'_>, plain: &[&Word]) -> Option<Danger> {
+fn removes(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger> {
     let recursive = call.flag(&['r', 'R']) || call.has(&["--recursive", "--no-preserve-root"]);
     let wide = plain.iter().any(|word| {
         let text = &*word.text;
@@ -275,7 +275,7 @@ fn removes(call: &Call<'_>, plain: &[&Word]) -> Option<Danger> {
     (recursive || wide || call.by_xargs).then_some(Danger::RemoveTree)
 }
 
-fn opens(call: &Call<'_>) -> Option<Danger> {
+fn opens(call: &ProgramCall<'_>) -> Option<Danger> {
     let loose = call.arguments().any(|word| {
         let text = &*word.text;
         let digits = text.len() >= 3 && text.len() <= 5 && text.bytes().all(|b| b.is_ascii_digit());
@@ -297,7 +297,7 @@ fn opens(call: &Call<'_>) -> Option<Danger> {
     (loose || recursive).then_some(Danger::OpenMode)
 }
 
-fn kills(call: &Call<'_>, plain: &[&Word]) -> Option<Danger> {
+fn kills(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger> {
     let everything = call.arguments().skip(1).any(|word| word.text == "-1")
         || plain
             .iter()

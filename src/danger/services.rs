@@ -1,7 +1,7 @@
 //! Databases, clusters, clouds and containers: verbs that can't be taken back.
 
 use super::Danger;
-use super::judge::Call;
+use super::judge::ProgramCall;
 use crate::shell::Word;
 
 const SQL: &[&str] = &[
@@ -30,7 +30,7 @@ const SQL: &[&str] = &[
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
-pub(super) fn destroys(call: &Call<'_>, plain: &[&Word]) -> Option<Danger> {
+pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger> {
     let name = &*call.name;
     let texts: Vec<String> = plain
         .iter()
@@ -304,7 +304,7 @@ fn is_destructive_query(text: &str) -> Option<Danger> {
     runs.then_some(Danger::InlineCode)
 }
 
-fn container(call: &Call<'_>, texts: &[String]) -> Option<Danger> {
+fn container(call: &ProgramCall<'_>, texts: &[String]) -> Option<Danger> {
     let has = |word: &str| texts.iter().any(|text| text == word);
     let many = call.words.iter().any(|word| word.marks.substitution);
     let open = call.arguments().any(|word| {

@@ -12,7 +12,7 @@ const EVERYDAY: &str = include_str!("../../tests/data/commands/everyday.jsonl");
 const EVERYDAY_BLIND: &str = include_str!("../../tests/data/commands/everyday-blind.jsonl");
 
 fn kinds(text: &str) -> Vec<Danger> {
-    let hits = scan(text, Scan::Command);
+    let hits = scan(text, ScanKind::Command);
     hits.into_iter().map(|hit| hit.danger).collect()
 }
 
@@ -158,7 +158,7 @@ fn hits_point_at_what_they_mean() {
         ("é && cat > ~/.bashrc", "~/.bashrc"),
         ("sh <<'EOF'\nls\nreboot\nEOF", "reboot"),
     ] {
-        let hits = scan(text, Scan::Command);
+        let hits = scan(text, ScanKind::Command);
         let found: Vec<&str> = hits.iter().map(|hit| &text[hit.range.clone()]).collect();
         assert!(found.contains(&quoted), "{text}: {found:?}");
     }
@@ -240,7 +240,7 @@ fn a_manifest_counts_only_where_it_decides_what_runs() {
 #[test]
 fn hits_are_bounded_and_fall_on_whole_characters() {
     let text = "sudo é|sh\n".repeat(10_000);
-    let hits = scan(&text, Scan::Command);
+    let hits = scan(&text, ScanKind::Command);
     assert_eq!(hits.len(), MAX_HITS);
     assert!(hits.iter().all(|hit| text.get(hit.range.clone()).is_some()));
 }
@@ -257,7 +257,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn no_text_breaks_it(text in "(\\PC|[ \n'\"$(){};|&<>`=]|sh -c |sudo |git |curl |\\$\\(){0,120}") {
-        for hit in scan(&text, Scan::Command) {
+        for hit in scan(&text, ScanKind::Command) {
             prop_assert!(text.get(hit.range).is_some());
         }
     }

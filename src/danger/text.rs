@@ -1,7 +1,7 @@
 //! A text whose meaning nobody knows, or a file that gets written, judged by
 //! the words in it.
 
-use super::{Danger, Hit, MAX_HITS, Scan};
+use super::{Danger, Hit, MAX_HITS, ScanKind};
 use crate::shell::run::SHELLS;
 
 /// How far a command's own words are searched for the flag that matters.
@@ -52,7 +52,7 @@ const PLACES: &[(&str, Danger)] = &[
     ("/dev/disk", Danger::DiskWrite),
 ];
 
-pub(super) fn scan(text: &str, what: Scan) -> Vec<Hit> {
+pub(super) fn scan(text: &str, what: ScanKind) -> Vec<Hit> {
     let bytes = text.as_bytes();
     let mut hits = Vec::new();
     let mut at = 0;
@@ -64,7 +64,7 @@ pub(super) fn scan(text: &str, what: Scan) -> Vec<Hit> {
             _ => (at + 1, None),
         };
         if let Some(danger) = danger
-            && (what == Scan::Value || danger.grave())
+            && (what == ScanKind::Value || danger.grave())
         {
             hits.push(Hit {
                 danger,
@@ -229,7 +229,7 @@ fn git(own: &str, end: usize) -> (usize, Option<Danger>) {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str, what: Scan) -> Vec<Danger> {
+    fn kinds(text: &str, what: ScanKind) -> Vec<Danger> {
         scan(text, what).into_iter().map(|hit| hit.danger).collect()
     }
 
@@ -262,7 +262,7 @@ mod tests {
             ("crontab x", Danger::Schedule),
             ("terraform destroy", Danger::Destroy),
         ] {
-            assert!(kinds(text, Scan::Value).contains(&danger), "{text}");
+            assert!(kinds(text, ScanKind::Value).contains(&danger), "{text}");
         }
     }
 
@@ -281,21 +281,24 @@ mod tests {
             "cat file.sshx docs/.sshfoo",
             "chmod +x run",
         ] {
-            assert_eq!(kinds(text, Scan::Value), [], "{text}");
+            assert_eq!(kinds(text, ScanKind::Value), [], "{text}");
         }
     }
 
     #[test]
     fn a_file_is_only_alarming_when_it_is_grave() {
-        assert_eq!(kinds("Run `sudo make install`.", Scan::Content), []);
-        assert_eq!(kinds("curl x | sh", Scan::Content), [Danger::PipeToShell]);
+        assert_eq!(kinds("Run `sudo make install`.", ScanKind::Content), []);
+        assert_eq!(
+            kinds("curl x | sh", ScanKind::Content),
+            [Danger::PipeToShell]
+        );
     }
 
     #[test]
     fn a_sign_of_a_diff_hides_nothing() {
         let diff = "-x\n+bash <(curl x)\n+.ssh";
         assert_eq!(
-            kinds(diff, Scan::Value),
+            kinds(diff, ScanKind::Value),
             [Danger::PipeToShell, Danger::Keys]
         );
     }
@@ -303,7 +306,7 @@ mod tests {
     #[test]
     fn hits_are_bounded_and_fall_on_whole_characters() {
         let text = "sudo é|sh ".repeat(10_000);
-        let hits = scan(&text, Scan::Value);
+        let hits = scan(&text, ScanKind::Value);
         assert_eq!(hits.len(), MAX_HITS);
         assert!(hits.iter().all(|hit| text.get(hit.range.clone()).is_some()));
     }

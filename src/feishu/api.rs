@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use self::exchange::{Call, Exchange, Reply};
+use self::exchange::{ApiCall, ApiReply, Exchange};
 use super::error::{ApiError, MAX_WAIT};
 use super::outbound::Outbound;
 use super::secret::Secret;
@@ -40,8 +40,9 @@ const SPREAD: Duration = Duration::from_millis(250);
 
 /// Has somebody else make one try of a call: the time it has, and the largest
 /// answer that is wanted.
-pub type Errands =
-    Arc<dyn Fn(Call, Duration, u64) -> BoxFuture<'static, Result<Reply, ApiError>> + Send + Sync>;
+pub type Errands = Arc<
+    dyn Fn(ApiCall, Duration, u64) -> BoxFuture<'static, Result<ApiReply, ApiError>> + Send + Sync,
+>;
 
 /// Who makes the calls.
 #[derive(Clone)]
@@ -111,14 +112,14 @@ impl Api {
         match &self.carrier {
             Carrier::Https { tokens, .. } => tokens.current().await.map(drop),
             Carrier::Errand(_) => {
-                let call = Call::get(&["open-apis", "bot", "v3", "info"]);
+                let call = ApiCall::get(&["open-apis", "bot", "v3", "info"]);
                 self.call(&call).await.map(drop)
             }
         }
     }
 
     /// Makes a call and gives the whole envelope.
-    pub async fn call(&self, call: &Call) -> Result<Value, ApiError> {
+    pub async fn call(&self, call: &ApiCall) -> Result<Value, ApiError> {
         let limits = (FIRST_TRY_WITHIN, TRY_WITHIN);
         self.persist(self.budget, limits, |token, limit| async move {
             self.carrier.envelope(call, &token, limit).await
@@ -127,7 +128,7 @@ impl Api {
     }
 
     /// As [`Self::call`], with the time a file takes.
-    pub async fn upload(&self, call: &Call) -> Result<Value, ApiError> {
+    pub async fn upload(&self, call: &ApiCall) -> Result<Value, ApiError> {
         let limits = (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN);
         self.persist(DOWNLOAD_WITHIN, limits, |token, limit| async move {
             self.carrier.envelope(call, &token, limit).await
@@ -136,7 +137,7 @@ impl Api {
     }
 
     /// Downloads a file of at most `max_bytes`.
-    pub async fn download(&self, call: &Call, max_bytes: u64) -> Result<Vec<u8>, ApiError> {
+    pub async fn download(&self, call: &ApiCall, max_bytes: u64) -> Result<Vec<u8>, ApiError> {
         let budget = self.budget.max(DOWNLOAD_WITHIN);
         let limits = (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN);
         self.persist(budget, limits, |token, limit| async move {
@@ -149,10 +150,10 @@ impl Api {
     /// again; that a token was no longer good is not their concern.
     pub async fn reply(
         &self,
-        call: &Call,
+        call: &ApiCall,
         limit: Duration,
         max_bytes: u64,
-    ) -> Result<Reply, ApiError> {
+    ) -> Result<ApiReply, ApiError> {
         let deadline = Instant::now() + limit;
         let mut replayed = false;
         loop {
@@ -224,7 +225,7 @@ impl Api {
 impl Carrier {
     async fn envelope(
         &self,
-        call: &Call,
+        call: &ApiCall,
         token: &Secret,
         limit: Duration,
     ) -> Result<Value, ApiError> {
@@ -236,7 +237,7 @@ impl Carrier {
 
     async fn file(
         &self,
-        call: &Call,
+        call: &ApiCall,
         token: &Secret,
         limit: Duration,
         max_bytes: u64,
@@ -251,11 +252,11 @@ impl Carrier {
 
     async fn reply(
         &self,
-        call: &Call,
+        call: &ApiCall,
         token: &Secret,
         limit: Duration,
         max_bytes: u64,
-    ) -> Result<Reply, ApiError> {
+    ) -> Result<ApiReply, ApiError> {
         match self {
             Self::Https { exchange, .. } => exchange.reply(call, token, limit, max_bytes).await,
             Self::Errand(errands) => errands(call.clone(), limit, max_bytes).await,

@@ -19,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use super::endpoint::{DialError, Dialed, Dialer};
-use super::link::{Answer, Counts, Delivery, Incoming, Link, Now, Phase, Step, Ticket};
+use super::link::{
+    Incoming, Link, LinkCounts, LinkStep, Now, Phase, PushAnswer, PushDelivery, PushTicket,
+};
 use super::outbound::Stream;
 use crate::text::{Text, system};
 
@@ -38,9 +40,9 @@ fn both() -> Now {
 
 /// Where the connection stands and what went through it, for `status`.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct LinkView {
     pub phase: Phase,
-    pub counts: Counts,
+    pub counts: LinkCounts,
 }
 
 /// What a connection needs besides its dialer.
@@ -49,7 +51,7 @@ pub struct Wiring<H> {
     pub handler: H,
     /// Whether somebody waits for a tap.
     pub hot: watch::Receiver<bool>,
-    pub view: watch::Sender<View>,
+    pub view: watch::Sender<LinkView>,
     /// Shown for a click whose handler takes too long.
     pub overdue_answer: Vec<u8>,
     /// Shown for a click whose handler failed.
@@ -58,21 +60,21 @@ pub struct Wiring<H> {
 }
 
 /// The view before the first dial.
-pub fn first_view() -> View {
-    View {
+pub fn first_view() -> LinkView {
+    LinkView {
         phase: Phase::Dialing { why: None },
-        counts: Counts::default(),
+        counts: LinkCounts::default(),
     }
 }
 
 /// Holds the connection until `stop`, then answers what is open and closes it.
 pub async fn run<H, F>(dialer: Dialer, wiring: Wiring<H>)
 where
-    H: Fn(Delivery) -> F + Send + Sync + 'static,
-    F: Future<Output = Answer> + Send + 'static,
+    H: Fn(PushDelivery) -> F + Send + Sync + 'static,
+    F: Future<Output = PushAnswer> + Send + 'static,
 {
     let (answers, answered) = mpsc::channel(1_024);
-    let driver = Driver {
+    let driver = LinkDriver {
         link: Link::new(both(), rand::random(), wiring.overdue_answer),
         dialer: Arc::new(dialer),
         dialing: FuturesUnordered::new(),
@@ -88,7 +90,7 @@ where
 
 type Dialing = Pin<Box<dyn Future<Output = Result<Dialed, DialError>> + Send>>;
 
-struct Driver<H> {
+struct LinkDriver<H> {
     link: Link,
     dialer: Arc<Dialer>,
     /// The first that gets through counts; the others are given up.
@@ -97,18 +99,18 @@ struct Driver<H> {
     unflushed: bool,
     handler: Arc<H>,
     failed_answer: Arc<[u8]>,
-    answers: mpsc::Sender<(Ticket, Answer)>,
-    view: watch::Sender<View>,
+    answers: mpsc::Sender<(PushTicket, PushAnswer)>,
+    view: watch::Sender<LinkView>,
 }
 
-impl<H, F> Driver<H>
+impl<H, F> LinkDriver<H>
 where
-    H: Fn(Delivery) -> F + Send + Sync + 'static,
-    F: Future<Output = Answer> + Send + 'static,
+    H: Fn(PushDelivery) -> F + Send + Sync + 'static,
+    F: Future<Output = PushAnswer> + Send + 'static,
 {
     async fn run(
         mut self,
-        mut answered: mpsc::Receiver<(Ticket, Answer)>,
+        mut answered: mpsc::Receiver<(PushTicket, PushAnswer)>,
         mut hot: watch::Receiver<bool>,
         stop: CancellationToken,
     ) {
@@ -149,16 +151,16 @@ where
     async fn carry_out(&mut self) {
         while let Some(step) = self.link.step() {
             match step {
-                Step::Dial => {
+                LinkStep::Dial => {
                     let dialer = Arc::clone(&self.dialer);
                     let dial = async move { dialer.dial().await };
                     self.dialing.push(Box::pin(dial));
                 }
-                Step::Send(bytes) => self.write(Message::Binary(bytes)).await,
-                Step::Ping => self.write(Message::Ping(Bytes::new())).await,
-                Step::Deliver(delivery) => self.deliver(delivery).await,
-                Step::HangUp => self.hang_up(),
-                Step::Note(note) => warn!("{note}"),
+                LinkStep::Send(bytes) => self.write(Message::Binary(bytes)).await,
+                LinkStep::Ping => self.write(Message::Ping(Bytes::new())).await,
+                LinkStep::Deliver(delivery) => self.deliver(delivery).await,
+                LinkStep::HangUp => self.hang_up(),
+                LinkStep::Note(note) => warn!("{note}"),
             }
         }
         self.flush().await;
@@ -167,7 +169,7 @@ where
 
     /// Hands a push out. Most handlers have nothing to wait for: they are
     /// answered from here, and only the others cost a task of their own.
-    async fn deliver(&mut self, delivery: Delivery) {
+    async fn deliver(&mut self, delivery: PushDelivery) {
         let handler = Arc::clone(&self.handler);
         let failed = Arc::clone(&self.failed_answer);
         let ticket = delivery.ticket;
@@ -175,7 +177,7 @@ where
             let work = AssertUnwindSafe(async move { handler(delivery).await });
             work.catch_unwind().await.unwrap_or_else(|_| {
                 error!("a handler panicked; its push was answered so that it is not repeated");
-                Answer::Show(failed.to_vec())
+                PushAnswer::Show(failed.to_vec())
             })
         });
         if let Poll::Ready(answer) = futures::poll!(&mut work) {
@@ -305,7 +307,7 @@ where
 
     /// Lets running handlers answer, then says goodbye: a peer that is told
     /// stops routing clicks here at once.
-    async fn close(mut self, mut answered: mpsc::Receiver<(Ticket, Answer)>) {
+    async fn close(mut self, mut answered: mpsc::Receiver<(PushTicket, PushAnswer)>) {
         let until = Instant::now() + DRAIN_WITHIN;
         while self.link.unanswered() > 0 && self.socket.is_some() {
             let left = until.saturating_duration_since(Instant::now());

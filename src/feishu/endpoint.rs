@@ -15,7 +15,7 @@ use url::Url;
 
 use super::clock::TheirClock;
 use super::domain::{Domain, is_this_machine};
-use super::link::{Retry, ServerSettings};
+use super::link::{DialRetry, ServerSettings};
 use super::outbound::{OPEN_WITHIN, Outbound, OutboundError, Stream};
 use super::secret::Secret;
 
@@ -116,13 +116,13 @@ pub enum DialError {
 impl DialError {
     /// When to try again: what only a person can change is tried slowly, but
     /// never given up.
-    pub fn retry(&self) -> Retry {
+    pub fn retry(&self) -> DialRetry {
         match self {
             Self::BadCredentials { .. } | Self::WrongDomain { .. } | Self::Forbidden { .. } => {
-                Retry::Slowly(Duration::from_secs(300))
+                DialRetry::Slowly(Duration::from_secs(300))
             }
-            Self::TooManyConnections { .. } => Retry::Crowded,
-            Self::Outbound(why) if why.is_setting() => Retry::Slowly(Duration::from_secs(300)),
+            Self::TooManyConnections { .. } => DialRetry::Crowded,
+            Self::Outbound(why) if why.is_setting() => DialRetry::Slowly(Duration::from_secs(300)),
             // Nobody knows what an unknown code waits for.
             Self::Outbound(_)
             | Self::Refused { .. }
@@ -131,7 +131,7 @@ impl DialError {
             | Self::Http { .. }
             | Self::BadUrl { .. }
             | Self::Upgrade { .. }
-            | Self::TimedOut { .. } => Retry::Soon,
+            | Self::TimedOut { .. } => DialRetry::Soon,
         }
     }
 }
@@ -187,7 +187,7 @@ impl Dialer {
 
     fn read_answer(&self, status: u16, body: &[u8]) -> Result<(Url, ServerSettings), DialError> {
         let name = self.name();
-        let answer: Answer = match serde_json::from_slice(body) {
+        let answer: EndpointAnswer = match serde_json::from_slice(body) {
             Ok(answer) => answer,
             Err(_) if looks_like_a_page(status, body) => {
                 return Err(DialError::Portal { name, status });
@@ -338,7 +338,7 @@ fn service_id(url: &Url) -> i32 {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EndpointAnswer {
     code: Option<i64>,
     #[serde(default)]
     msg: String,
@@ -415,7 +415,7 @@ mod tests {
             let body = serde_json::json!({"code": 0, "data": {"URL": url}}).to_string();
             let why = answer(200, &body).unwrap_err();
             assert!(matches!(why, DialError::BadUrl { .. }), "{url}: {why}");
-            assert_eq!(why.retry(), Retry::Soon);
+            assert_eq!(why.retry(), DialRetry::Soon);
         }
         let none = answer(200, r#"{"code":0}"#).unwrap_err();
         assert!(matches!(none, DialError::BadUrl { .. }));
@@ -438,7 +438,7 @@ mod tests {
                 let body = format!(r#"{{"code":{code},"msg":"odd"{data}}}"#);
                 let why = answer(200, &body).unwrap_err();
                 assert!(why.to_string().contains(words), "{code}: {why}");
-                assert_eq!(matches!(why.retry(), Retry::Slowly(_)), slow, "{code}");
+                assert_eq!(matches!(why.retry(), DialRetry::Slowly(_)), slow, "{code}");
             }
         }
         let lark = dialer("lark").refusal(WRONG_DOMAIN, "");
@@ -463,7 +463,7 @@ mod tests {
                 portal,
                 "{status} {body}: {why}"
             );
-            assert_eq!(why.retry(), Retry::Soon);
+            assert_eq!(why.retry(), DialRetry::Soon);
         }
     }
 
@@ -489,14 +489,14 @@ mod tests {
         };
         let limit = reject("514", "1000040350", 200);
         assert!(matches!(limit, DialError::TooManyConnections { .. }));
-        assert_eq!(limit.retry(), Retry::Crowded);
-        assert_eq!(reject("514", "9", 200).retry(), Retry::Soon);
-        assert_eq!(reject("514", "", 200).retry(), Retry::Soon);
+        assert_eq!(limit.retry(), DialRetry::Crowded);
+        assert_eq!(reject("514", "9", 200).retry(), DialRetry::Soon);
+        assert_eq!(reject("514", "", 200).retry(), DialRetry::Soon);
         assert!(matches!(
             reject("403", "", 200),
             DialError::Forbidden { .. }
         ));
-        assert_eq!(reject("", "", 302).retry(), Retry::Soon);
-        assert_eq!(reject("x", "", 503).retry(), Retry::Soon);
+        assert_eq!(reject("", "", 302).retry(), DialRetry::Soon);
+        assert_eq!(reject("x", "", 503).retry(), DialRetry::Soon);
     }
 }

@@ -18,13 +18,13 @@ const CARD_LOCK: Duration = Duration::from_secs(1);
 
 /// What Feishu said: its code, its words, and the id its support asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct FeishuAnswer {
     pub code: i64,
     pub msg: String,
     pub log_id: Option<String>,
 }
 
-impl Answer {
+impl FeishuAnswer {
     /// Makes the words fit for a log line: no control characters, bounded.
     pub fn new(code: i64, msg: &str, log_id: Option<&str>) -> Self {
         Self {
@@ -42,7 +42,7 @@ fn clean(text: &str, max: usize) -> String {
         .collect()
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for FeishuAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "code {} `{}`", self.code, self.msg)?;
         match &self.log_id {
@@ -87,37 +87,43 @@ pub enum ApiError {
     #[error("Feishu is busy: {answer}")]
     Retry {
         after: Option<Duration>,
-        answer: Answer,
+        answer: FeishuAnswer,
     },
     /// Get a new token and repeat the call once.
     #[error("Feishu did not accept a fresh access token: {0}")]
-    StaleToken(Answer),
+    StaleToken(FeishuAnswer),
     /// Stop until the credentials change.
     #[error(
         "Feishu does not accept the app id and secret, check `FEISHU_APP_ID`, `FEISHU_APP_SECRET` and `FEISHU_DOMAIN`: {0}"
     )]
-    BadCredentials(Answer),
+    BadCredentials(FeishuAnswer),
     /// Stop until somebody changes the app in the developer console.
     #[error("the Feishu app is not set up for this, {fix}: {answer}")]
-    Setup { answer: Answer, fix: &'static str },
+    Setup {
+        answer: FeishuAnswer,
+        fix: &'static str,
+    },
     /// Send it elsewhere or not at all.
     #[error("Feishu cannot deliver to this receiver, {why}: {answer}")]
-    Recipient { answer: Answer, why: &'static str },
+    Recipient {
+        answer: FeishuAnswer,
+        why: &'static str,
+    },
     /// Send something shorter or plainer.
     #[error("Feishu refused the content, {problem}: {answer}")]
     Content {
-        answer: Answer,
+        answer: FeishuAnswer,
         problem: ContentProblem,
     },
     /// Forget the message.
     #[error("the message is gone or can no longer be changed: {0}")]
-    Gone(Answer),
+    Gone(FeishuAnswer),
     /// Stop everything that is not essential until the month is over.
     #[error("the tenant has used up its monthly quota of Feishu calls: {0}")]
-    Quota(Answer),
+    Quota(FeishuAnswer),
     /// Report it; repeating cannot help.
     #[error("Feishu refused the call: {0}")]
-    Rejected(Answer),
+    Rejected(FeishuAnswer),
     /// The call did not get through.
     #[error(transparent)]
     Network(#[from] OutboundError),
@@ -213,7 +219,7 @@ impl ApiError {
 
 /// Sorts a refusal by its code. `status` only decides for codes nobody has
 /// documented; `after` is what the headers asked for.
-pub fn classify(status: u16, after: Option<Duration>, answer: Answer) -> ApiError {
+pub fn classify(status: u16, after: Option<Duration>, answer: FeishuAnswer) -> ApiError {
     let after = after.map(|wait| wait.min(MAX_WAIT));
     let retry = |wait: Option<Duration>, answer| ApiError::Retry {
         after: after.or(wait),
@@ -243,7 +249,7 @@ pub fn classify(status: u16, after: Option<Duration>, answer: Answer) -> ApiErro
 
 /// Sorts a refusal of the credentials themselves: whatever is not Feishu's
 /// own trouble means that they are wrong.
-pub fn classify_login(status: u16, after: Option<Duration>, answer: Answer) -> ApiError {
+pub fn classify_login(status: u16, after: Option<Duration>, answer: FeishuAnswer) -> ApiError {
     match classify(status, after, answer) {
         ApiError::StaleToken(answer)
         | ApiError::Recipient { answer, .. }
@@ -283,7 +289,7 @@ fn why(code: i64) -> Option<&'static str> {
     })
 }
 
-fn problem(answer: &Answer) -> Option<ContentProblem> {
+fn problem(answer: &FeishuAnswer) -> Option<ContentProblem> {
     Some(match answer.code {
         230_001 => ContentProblem::Parameter,
         230_022 => ContentProblem::Sensitive,
@@ -338,7 +344,7 @@ mod tests {
     }
 
     fn classified(status: u16, code: i64, msg: &str) -> ApiError {
-        classify(status, None, Answer::new(code, msg, None))
+        classify(status, None, FeishuAnswer::new(code, msg, None))
     }
 
     #[test]
@@ -438,7 +444,7 @@ mod tests {
 
     #[test]
     fn the_header_beats_our_guess_and_is_capped() {
-        let answer = || Answer::new(99_991_400, "limit", None);
+        let answer = || FeishuAnswer::new(99_991_400, "limit", None);
         let after = |wait| classify(429, wait, answer()).retry_after();
         assert_eq!(after(None), Some(Duration::from_secs(1)));
         assert_eq!(
@@ -450,7 +456,7 @@ mod tests {
 
     #[test]
     fn an_unknown_code_at_login_means_wrong_credentials_but_trouble_does_not() {
-        let login = |code| classify_login(200, None, Answer::new(code, "", None));
+        let login = |code| classify_login(200, None, FeishuAnswer::new(code, "", None));
         assert_eq!(kind(&login(777)), "bad credentials");
         assert_eq!(kind(&login(230_001)), "bad credentials");
         assert_eq!(kind(&login(2200)), "retry");
@@ -460,7 +466,7 @@ mod tests {
 
     #[test]
     fn words_of_feishu_cannot_break_a_log_line() {
-        let answer = Answer::new(
+        let answer = FeishuAnswer::new(
             1,
             &format!("a\nb\u{1b}[31m{}", "x".repeat(5000)),
             Some("l\ri"),

@@ -29,7 +29,7 @@ pub enum Push {
 
 /// What every push says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Head {
+pub struct EventHead {
     pub event_id: Option<EventId>,
     /// When Feishu made it, in milliseconds; callbacks come in microseconds
     /// and are brought to the same scale.
@@ -41,7 +41,7 @@ pub struct Head {
 /// A tap on a button or a submitted form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Click {
-    pub head: Head,
+    pub head: EventHead,
     pub by: Person,
     /// The button's own value, verbatim; read where it came as JSON text. Only
     /// objects are ours.
@@ -59,7 +59,7 @@ pub struct Click {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    pub head: Head,
+    pub head: EventHead,
     pub by: Person,
     pub from_user: bool,
     pub id: Option<MessageId>,
@@ -69,7 +69,7 @@ pub struct Message {
     pub chat: Option<ChatId>,
     pub in_private: bool,
     pub sent_ms: Option<i64>,
-    pub body: Body,
+    pub body: MessageBody,
     /// The keys of pictures that stand between the words of a rich text.
     pub pictures: Vec<String>,
     pub mentions: Vec<Mention>,
@@ -78,7 +78,7 @@ pub struct Message {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Body {
+pub enum MessageBody {
     Text(String),
     Image { key: String },
     File { key: String, name: String },
@@ -139,7 +139,7 @@ pub fn parse(payload: &[u8]) -> Push {
         }
     };
     let header = wire.header.unwrap_or_default();
-    let head = Head {
+    let head = EventHead {
         event_id: id(header.event_id, EventId::parse),
         created_ms: header.create_time.and_then(|text| millis(&text)),
         app_id: header.app_id.map(Cow::into_owned),
@@ -167,7 +167,7 @@ pub fn parse(payload: &[u8]) -> Push {
     }
 }
 
-fn click(head: Head, event: WireEvent<'_>) -> Click {
+fn click(head: EventHead, event: WireEvent<'_>) -> Click {
     let context = event.context.unwrap_or_default();
     let action = event.action.unwrap_or_default();
     Click {
@@ -195,7 +195,7 @@ fn unpacked(value: Value) -> Value {
     }
 }
 
-fn message(head: Head, event: WireEvent<'_>) -> Message {
+fn message(head: EventHead, event: WireEvent<'_>) -> Message {
     let wire = event.message.unwrap_or_default();
     let sender = event.sender.unwrap_or_default();
     let content: Value = wire
@@ -210,14 +210,14 @@ fn message(head: Head, event: WireEvent<'_>) -> Message {
         _ => Vec::new(),
     };
     let body = match (&*kind, text("text"), text("image_key"), text("file_key")) {
-        ("text", Some(text), _, _) => Body::Text(text),
-        ("image", _, Some(key), _) => Body::Image { key },
-        ("file", _, _, Some(key)) => Body::File {
+        ("text", Some(text), _, _) => MessageBody::Text(text),
+        ("image", _, Some(key), _) => MessageBody::Image { key },
+        ("file", _, _, Some(key)) => MessageBody::File {
             key,
             name: text("file_name").unwrap_or_else(|| "file".to_owned()),
         },
-        ("post", ..) => Body::Text(post_text(&content)),
-        _ => Body::Other {
+        ("post", ..) => MessageBody::Text(post_text(&content)),
+        _ => MessageBody::Other {
             kind: kind.into_owned(),
         },
     };
@@ -410,7 +410,7 @@ mod tests {
         let Push::Message(message) = parse(body.to_string().as_bytes()) else {
             panic!("a message");
         };
-        assert_eq!(message.body, Body::Text("@_user_1 go".to_owned()));
+        assert_eq!(message.body, MessageBody::Text("@_user_1 go".to_owned()));
         assert!(message.in_private && message.from_user);
         assert_eq!(message.parent.unwrap().as_str(), "om_0");
         assert_eq!(message.head.created_ms, Some(1_793_922_640_123));
@@ -573,7 +573,11 @@ mod tests {
                     panic!("{place} {value}");
                 };
                 assert_eq!(read.id.unwrap().as_str(), "om_1", "{place} {value}");
-                assert_eq!(read.body, Body::Text("go".to_owned()), "{place} {value}");
+                assert_eq!(
+                    read.body,
+                    MessageBody::Text("go".to_owned()),
+                    "{place} {value}"
+                );
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The long connection's protocol and nothing else: when to dial, what to send,
 //! which push to hand out, when a silent peer is dead. Bytes and time go in,
-//! [`Step`]s come out; it never touches a socket or a clock.
+//! [`LinkStep`]s come out; it never touches a socket or a clock.
 
 mod note;
 mod parked;
@@ -9,13 +9,13 @@ mod redial;
 mod settings;
 
 pub use note::Note;
-pub use parked::{Answer, Ticket};
+pub use parked::{PushAnswer, PushTicket};
 pub use settings::ServerSettings;
 
 use parked::Parked;
-use peer::{Due, Peer};
+use peer::{Due, LinkPeer};
 use prost::bytes::Bytes;
-use redial::{Next, Redial};
+use redial::{NextDial, Redial};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -41,12 +41,12 @@ pub enum Incoming {
 
 /// What the owner of the socket does next, in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum LinkStep {
     Dial,
     Send(Bytes),
     /// A WebSocket ping: the peer must answer it, whatever it thinks of Feishu.
     Ping,
-    Deliver(Delivery),
+    Deliver(PushDelivery),
     /// Drop the socket without waiting for a closing handshake.
     HangUp,
     Note(Note),
@@ -54,14 +54,14 @@ pub enum Step {
 
 /// A push for the handlers; it is answered through [`Link::answer`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Delivery {
-    pub ticket: Ticket,
+pub struct PushDelivery {
+    pub ticket: PushTicket,
     pub payload: Bytes,
 }
 
 /// When to try again after a failed dial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retry {
+pub enum DialRetry {
     Soon,
     /// The app has too many connections: it has fewer when some are given up.
     Crowded,
@@ -73,7 +73,7 @@ pub enum Retry {
 #[derive(Debug)]
 enum State {
     Dialing { why: Option<Text> },
-    Up(Peer),
+    Up(LinkPeer),
     Waiting { until: Instant, why: Text },
     Degraded { until: Instant, why: Text },
 }
@@ -125,15 +125,15 @@ pub struct Link {
     hot: bool,
     cools_at: Option<Instant>,
     overdue_answer: Vec<u8>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<LinkStep>,
     last: Now,
     rng: u64,
-    pub counts: Counts,
+    pub counts: LinkCounts,
 }
 
 /// Running totals, for `status`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct LinkCounts {
     pub connects: u64,
     pub pushes: u64,
     pub dropped: u64,
@@ -159,7 +159,7 @@ impl Link {
             steps: VecDeque::new(),
             last: now,
             rng: seed,
-            counts: Counts::default(),
+            counts: LinkCounts::default(),
         };
         link.dial(now.mono);
         link
@@ -185,7 +185,7 @@ impl Link {
     }
 
     /// The next thing to do; call until `None` after every input.
-    pub fn step(&mut self) -> Option<Step> {
+    pub fn step(&mut self) -> Option<LinkStep> {
         self.steps.pop_front()
     }
 
@@ -194,20 +194,20 @@ impl Link {
         self.settings = settings;
         self.redial.got_through();
         self.counts.connects += 1;
-        self.state = State::Up(Peer::new(service, now.mono));
+        self.state = State::Up(LinkPeer::new(service, now.mono));
         self.steps
-            .push_back(Step::Send(Frame::ping(service).to_bytes()));
+            .push_back(LinkStep::Send(Frame::ping(service).to_bytes()));
         let unsent: Vec<_> = self.parked.take_unsent(now.mono).collect();
-        self.steps.extend(unsent.into_iter().map(Step::Send));
+        self.steps.extend(unsent.into_iter().map(LinkStep::Send));
     }
 
     /// One dial failed; others may be under way.
-    pub fn dial_failed(&mut self, retry: Retry, why: Text, now: Now) {
+    pub fn dial_failed(&mut self, retry: DialRetry, why: Text, now: Now) {
         let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
         self.state = match self.redial.failed(retry, ceiling, self.hot, now.mono, roll) {
-            Next::Others => State::Dialing { why: Some(why) },
-            Next::At(until) => State::Waiting { until, why },
-            Next::Standing(until) => State::Degraded { until, why },
+            NextDial::Others => State::Dialing { why: Some(why) },
+            NextDial::At(until) => State::Waiting { until, why },
+            NextDial::Standing(until) => State::Degraded { until, why },
         };
     }
 
@@ -235,7 +235,7 @@ impl Link {
     fn dial(&mut self, now: Instant) {
         let roll = self.roll();
         self.redial.begin(now, roll);
-        self.steps.push_back(Step::Dial);
+        self.steps.push_back(LinkStep::Dial);
     }
 
     pub fn received(&mut self, incoming: Incoming, now: Now) {
@@ -254,7 +254,7 @@ impl Link {
 
     /// Answers one push. `false` when that was no longer possible: it had been
     /// answered in the handler's place.
-    pub fn answer(&mut self, ticket: Ticket, answer: &Answer, now: Now) -> bool {
+    pub fn answer(&mut self, ticket: PushTicket, answer: &PushAnswer, now: Now) -> bool {
         let Some(bytes) = self.parked.answer(ticket, answer, now.mono) else {
             return false;
         };
@@ -283,8 +283,8 @@ impl Link {
             self.drop_with(Note::ChunksExpired(expired));
         }
         while let Some((frame, age)) = self.parked.overdue(now.mono) {
-            let answer = Answer::Show(self.overdue_answer.clone());
-            self.steps.push_back(Step::Note(Note::Overdue));
+            let answer = PushAnswer::Show(self.overdue_answer.clone());
+            self.steps.push_back(LinkStep::Note(Note::Overdue));
             self.send_reply(parked::reply(frame, &answer, age), now.mono);
         }
         match &self.state {
@@ -336,7 +336,7 @@ impl Link {
         if gap < SLEPT {
             return;
         }
-        self.steps.push_back(Step::Note(Note::Woke(gap)));
+        self.steps.push_back(LinkStep::Note(Note::Woke(gap)));
         self.redial.start_afresh();
         match &mut self.state {
             State::Up(peer) => peer.doubt(),
@@ -355,18 +355,18 @@ impl Link {
         if since(peer.pinged) >= self.settings.ping_every {
             peer.pinged = now_mono;
             self.steps
-                .push_back(Step::Send(Frame::ping(peer.service).to_bytes()));
+                .push_back(LinkStep::Send(Frame::ping(peer.service).to_bytes()));
         }
         let hot = self.hot || self.cools_at.is_some_and(|at| now_mono < at);
         match peer.due(hot, gently, now_mono) {
             Due::Nothing => {}
-            Due::Ping => self.steps.push_back(Step::Ping),
+            Due::Ping => self.steps.push_back(LinkStep::Ping),
             Due::AppPing => self
                 .steps
-                .push_back(Step::Send(Frame::ping(peer.service).to_bytes())),
+                .push_back(LinkStep::Send(Frame::ping(peer.service).to_bytes())),
             Due::Dead(silent) => {
                 let silent = silent.as_secs();
-                self.steps.push_back(Step::HangUp);
+                self.steps.push_back(LinkStep::HangUp);
                 let why = Text::made(
                     format!("连接已失效：{silent} 秒没有任何回音"),
                     format!("the connection went dead: nothing heard for {silent} s"),
@@ -380,7 +380,7 @@ impl Link {
             .last_push
             .is_none_or(|at| since(at) >= RENEW_IDLE);
         if since_up >= RENEW_AFTER && idle && !self.hot && self.parked.len() == 0 {
-            self.steps.push_back(Step::HangUp);
+            self.steps.push_back(LinkStep::HangUp);
             self.gone(
                 Text::new(
                     "更换长时间空闲的连接",
@@ -407,7 +407,7 @@ impl Link {
             Ok(config @ serde_json::Value::Object(_)) => {
                 self.settings = self.settings.updated(&config);
             }
-            _ => self.steps.push_back(Step::Note(Note::BadPong)),
+            _ => self.steps.push_back(LinkStep::Note(Note::BadPong)),
         }
     }
 
@@ -418,20 +418,23 @@ impl Link {
         let kind = frame.header("type").unwrap_or_default();
         if kind != "event" && kind != "card" {
             let note = Note::UnknownType(kind.chars().take(40).collect());
-            self.steps.push_back(Step::Note(note));
-            self.send_reply(parked::reply(frame, &Answer::Done, Duration::ZERO), now);
+            self.steps.push_back(LinkStep::Note(note));
+            self.send_reply(parked::reply(frame, &PushAnswer::Done, Duration::ZERO), now);
             return;
         }
         self.counts.pushes += 1;
         self.counts.last_push = Some(now);
         if self.parked.is_full() {
             self.drop_with(Note::Overloaded);
-            self.send_reply(parked::reply(frame, &Answer::Again, Duration::ZERO), now);
+            self.send_reply(
+                parked::reply(frame, &PushAnswer::Again, Duration::ZERO),
+                now,
+            );
             return;
         }
         let ticket = self.parked.park(frame, now);
         self.steps
-            .push_back(Step::Deliver(Delivery { ticket, payload }));
+            .push_back(LinkStep::Deliver(PushDelivery { ticket, payload }));
     }
 
     /// The whole payload of the push this frame completes.
@@ -460,7 +463,7 @@ impl Link {
 
     fn send_reply(&mut self, bytes: Bytes, now: Instant) {
         if matches!(self.state, State::Up(_)) {
-            self.steps.push_back(Step::Send(bytes));
+            self.steps.push_back(LinkStep::Send(bytes));
         } else {
             self.parked.keep_for_next_connection(bytes, now);
         }
@@ -468,7 +471,7 @@ impl Link {
 
     fn drop_with(&mut self, note: Note) {
         self.counts.dropped += 1;
-        self.steps.push_back(Step::Note(note));
+        self.steps.push_back(LinkStep::Note(note));
     }
 
     /// A number from 0 to 1 (splitmix64): jitter needs spread, not secrecy.

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use self::edits::Edits;
+use self::edits::EditLanes;
 pub use self::preview::Previews;
 use super::api::Api;
-use super::api::exchange::{Call, Upload};
+use super::api::exchange::{ApiCall, Upload};
 use super::error::ApiError;
 use super::pace::Pace;
 use crate::ids::{ChatId, MessageId, UserId};
@@ -54,7 +54,7 @@ impl Receiver {
 
 /// The right to send one message to this receiver now.
 #[derive(Debug)]
-pub struct Turn<'a>(&'a Receiver);
+pub struct SendTurn<'a>(&'a Receiver);
 
 /// What a message says.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,7 +93,7 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Where a message went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentMessage {
     pub message_id: MessageId,
     pub chat_id: Option<ChatId>,
     /// The topic it stands in.
@@ -104,7 +104,7 @@ pub struct Sent {
 
 /// What a message's attachment is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attachment {
+pub enum AttachmentKind {
     Image,
     File,
 }
@@ -132,7 +132,7 @@ pub struct Application {
 
 /// One version of the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct AppVersion {
     pub name: Option<String>,
     pub published: bool,
     pub events: Vec<String>,
@@ -143,7 +143,7 @@ pub struct Version {
 pub struct Messages {
     api: Api,
     pace: Arc<Mutex<Pace<Receiver>>>,
-    edits: Edits,
+    edits: EditLanes,
     previews: Previews,
 }
 
@@ -153,7 +153,7 @@ impl Messages {
         Self {
             api,
             pace: Arc::new(Mutex::new(Pace::new(per_second, LONGEST_QUEUE))),
-            edits: Edits::default(),
+            edits: EditLanes::default(),
             previews: Previews::Full,
         }
     }
@@ -171,33 +171,33 @@ impl Messages {
         to: &Receiver,
         content: &Content,
         uuid: &str,
-    ) -> Result<Sent, ApiError> {
+    ) -> Result<SentMessage, ApiError> {
         let turn = self.turn(to).await?;
         self.send_in_turn(turn, content, uuid).await
     }
 
     /// Waits until this receiver may be written to again, or says at once that
     /// too many others wait.
-    pub async fn turn<'a>(&self, to: &'a Receiver) -> Result<Turn<'a>, ApiError> {
+    pub async fn turn<'a>(&self, to: &'a Receiver) -> Result<SendTurn<'a>, ApiError> {
         self.wait_turn(to).await?;
-        Ok(Turn(to))
+        Ok(SendTurn(to))
     }
 
     /// As [`Self::send`], for whoever makes the message only when its turn has
     /// come.
     pub async fn send_in_turn(
         &self,
-        Turn(to): Turn<'_>,
+        SendTurn(to): SendTurn<'_>,
         content: &Content,
         uuid: &str,
-    ) -> Result<Sent, ApiError> {
+    ) -> Result<SentMessage, ApiError> {
         let body = json!({
             "receive_id": to.id(),
             "msg_type": content.kind(),
             "content": content.wrapped(self.previews),
             "uuid": fitting(uuid),
         });
-        let call = Call::post(&["open-apis", "im", "v1", "messages"], body)
+        let call = ApiCall::post(&["open-apis", "im", "v1", "messages"], body)
             .query("receive_id_type", to.kind());
         sent(&self.api.call(&call).await?)
     }
@@ -211,7 +211,7 @@ impl Messages {
         content: &Content,
         in_thread: bool,
         uuid: &str,
-    ) -> Result<Sent, ApiError> {
+    ) -> Result<SentMessage, ApiError> {
         if let Some(chat) = chat {
             self.wait_turn(&Receiver::Chat(chat.clone())).await?;
         }
@@ -229,7 +229,7 @@ impl Messages {
             message.as_str(),
             "reply",
         ];
-        sent(&self.api.call(&Call::post(&path, body)).await?)
+        sent(&self.api.call(&ApiCall::post(&path, body)).await?)
     }
 
     /// Replaces a card. Edits of one message go out one after another; of
@@ -240,7 +240,7 @@ impl Messages {
             .apply(message, card, |card| async move {
                 let path = ["open-apis", "im", "v1", "messages", message.as_str()];
                 let body = json!({"content": self.previews.of_json(&card)});
-                self.api.call(&Call::patch(&path, body)).await.map(drop)
+                self.api.call(&ApiCall::patch(&path, body)).await.map(drop)
             })
             .await
     }
@@ -256,7 +256,7 @@ impl Messages {
             name: name.to_owned(),
             bytes,
         };
-        let call = Call::upload(&["open-apis", "im", "v1", "files"], upload);
+        let call = ApiCall::upload(&["open-apis", "im", "v1", "files"], upload);
         let answer = self.api.upload(&call).await?;
         text(&answer["data"]["file_key"]).ok_or(ApiError::Malformed {
             status: 200,
@@ -269,7 +269,7 @@ impl Messages {
         &self,
         message: &MessageId,
         file_key: &str,
-        kind: Attachment,
+        kind: AttachmentKind,
         max_bytes: u64,
     ) -> Result<Vec<u8>, ApiError> {
         let path = [
@@ -282,10 +282,10 @@ impl Messages {
             file_key,
         ];
         let kind = match kind {
-            Attachment::Image => "image",
-            Attachment::File => "file",
+            AttachmentKind::Image => "image",
+            AttachmentKind::File => "file",
         };
-        let call = Call::get(&path).query("type", kind);
+        let call = ApiCall::get(&path).query("type", kind);
         self.api.download(&call, max_bytes).await
     }
 
@@ -293,7 +293,7 @@ impl Messages {
     pub async fn bot(&self) -> Result<Bot, ApiError> {
         let answer = self
             .api
-            .call(&Call::get(&["open-apis", "bot", "v3", "info"]))
+            .call(&ApiCall::get(&["open-apis", "bot", "v3", "info"]))
             .await?;
         let bot = &answer["bot"];
         Ok(Bot {
@@ -307,7 +307,7 @@ impl Messages {
     pub async fn name(&self, person: &UserId) -> Result<Option<String>, ApiError> {
         let path = ["open-apis", "contact", "v3", "users", person.as_str()];
         let kind = Receiver::User(person.clone()).kind();
-        let call = Call::get(&path).query("user_id_type", kind);
+        let call = ApiCall::get(&path).query("user_id_type", kind);
         let answer = self.api.call(&call).await?;
         Ok(text(&answer["data"]["user"]["name"]))
     }
@@ -315,7 +315,7 @@ impl Messages {
     /// How many long connections the app has open, or `None` where this
     /// Feishu cannot tell.
     pub async fn online_connections(&self) -> Result<Option<u64>, ApiError> {
-        let call = Call::get(&["open-apis", "event", "v1", "connection"]);
+        let call = ApiCall::get(&["open-apis", "event", "v1", "connection"]);
         match self.api.call(&call).await {
             Ok(answer) => Ok(answer["data"]["online_instance_cnt"].as_u64()),
             Err(ApiError::Malformed { status: 404, .. }) => Ok(None),
@@ -328,7 +328,7 @@ impl Messages {
         let path = ["open-apis", "application", "v6", "applications", "me"];
         let answer = self
             .api
-            .call(&Call::get(&path).query("lang", "zh_cn"))
+            .call(&ApiCall::get(&path).query("lang", "zh_cn"))
             .await?;
         let app = &answer["data"]["app"];
         let owner = &app["owner"];
@@ -346,7 +346,7 @@ impl Messages {
     }
 
     /// The app's versions, newest first as Feishu lists them.
-    pub async fn app_versions(&self) -> Result<Vec<Version>, ApiError> {
+    pub async fn app_versions(&self) -> Result<Vec<AppVersion>, ApiError> {
         let path = [
             "open-apis",
             "application",
@@ -357,7 +357,7 @@ impl Messages {
         ];
         let answer = self
             .api
-            .call(&Call::get(&path).query("lang", "zh_cn"))
+            .call(&ApiCall::get(&path).query("lang", "zh_cn"))
             .await?;
         let listed = answer["data"]["items"].as_array();
         Ok(listed.into_iter().flatten().map(version).collect())
@@ -382,14 +382,14 @@ impl Messages {
     }
 }
 
-fn sent(answer: &Value) -> Result<Sent, ApiError> {
+fn sent(answer: &Value) -> Result<SentMessage, ApiError> {
     let id = answer["data"]["message_id"].as_str().unwrap_or_default();
     let message_id = MessageId::parse(id).map_err(|_| ApiError::Malformed {
         status: 200,
         what: "an answer without a message id came",
     })?;
     let chat_id = answer["data"]["chat_id"].as_str();
-    Ok(Sent {
+    Ok(SentMessage {
         message_id,
         chat_id: chat_id.and_then(|id| ChatId::parse(id).ok()),
         thread: text(&answer["data"]["thread_id"]),
@@ -408,14 +408,14 @@ fn fitting(uuid: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(uuid.as_bytes()))
 }
 
-fn version(item: &Value) -> Version {
+fn version(item: &Value) -> AppVersion {
     let published = item["status"] == 1
         && match &item["publish_time"] {
             Value::String(time) => !time.is_empty() && time != "0",
             Value::Number(time) => time.as_i64() != Some(0),
             _ => false,
         };
-    Version {
+    AppVersion {
         name: text(&item["version"]),
         published,
         events: texts(&item["event_infos"], |event| &event["event_type"]).unwrap_or_default(),

@@ -191,7 +191,7 @@ impl Outbound {
         opened.unwrap_or_else(|_| Err(OutboundError::TimedOut { peer: peer.clone() }))
     }
 
-    async fn open_plain(&self, url: &Url, target: &Target) -> Result<Stream, OutboundError> {
+    async fn open_plain(&self, url: &Url, target: &DialTarget) -> Result<Stream, OutboundError> {
         match self.policy.intercept(url) {
             None => {
                 let peer = format!("`{}`", target.host);
@@ -202,7 +202,11 @@ impl Outbound {
         }
     }
 
-    async fn open_unlimited(&self, url: &Url, target: &Target) -> Result<Stream, OutboundError> {
+    async fn open_unlimited(
+        &self,
+        url: &Url,
+        target: &DialTarget,
+    ) -> Result<Stream, OutboundError> {
         let stream = self.open_plain(url, target).await?;
         if target.encrypted {
             self.encrypt(&target.host, stream).await
@@ -214,7 +218,7 @@ impl Outbound {
     async fn open_by_proxy(
         &self,
         proxy: &Intercept,
-        target: &Target,
+        target: &DialTarget,
     ) -> Result<Stream, OutboundError> {
         let uri = proxy.uri();
         let host = uri
@@ -268,13 +272,13 @@ impl Outbound {
 }
 
 /// Where an address leads, once it is known to be allowed.
-struct Target {
+struct DialTarget {
     host: String,
     port: u16,
     encrypted: bool,
 }
 
-fn target(url: &Url) -> Result<Target, OutboundError> {
+fn target(url: &Url) -> Result<DialTarget, OutboundError> {
     let bad = |problem| OutboundError::BadAddress { problem };
     let encrypted = match url.scheme() {
         "https" | "wss" => true,
@@ -291,7 +295,7 @@ fn target(url: &Url) -> Result<Target, OutboundError> {
         return Err(OutboundError::PlainText { host });
     }
     let port = url.port_or_known_default().ok_or(bad("it has no port"))?;
-    Ok(Target {
+    Ok(DialTarget {
         host,
         port,
         encrypted,

@@ -138,7 +138,7 @@ pub enum RegistrationError {
 
 /// A link that makes an app when somebody scans it and agrees.
 #[derive(Debug, Clone)]
-pub struct Offer {
+pub struct AppOffer {
     pub link: Url,
     /// How long the link is good for.
     pub life: Duration,
@@ -170,7 +170,7 @@ impl Registered {
 
 /// What a link should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose<'a> {
+pub enum LinkPurpose<'a> {
     /// A new app of this name, never an existing one: those keep their old way
     /// of delivering events.
     Create { name: &'a str },
@@ -180,7 +180,7 @@ pub enum Purpose<'a> {
 
 /// The registration service.
 #[derive(Debug, Clone)]
-pub struct Registration {
+pub struct AppRegistration {
     outbound: Outbound,
     feishu: Url,
     lark: Url,
@@ -188,7 +188,7 @@ pub struct Registration {
     pacing: Pacing,
 }
 
-impl Registration {
+impl AppRegistration {
     /// Another base than the two platforms' is taken to serve registration too.
     pub fn new(outbound: &Outbound, domain: &Domain) -> Self {
         let fixed = |text: &str| Url::parse(text).expect("a fixed URL");
@@ -208,7 +208,7 @@ impl Registration {
         }
     }
 
-    pub async fn begin(&self, purpose: Purpose<'_>) -> Result<Offer, RegistrationError> {
+    pub async fn begin(&self, purpose: LinkPurpose<'_>) -> Result<AppOffer, RegistrationError> {
         let form = [
             ("action", "begin"),
             ("archetype", "PersonalAgent"),
@@ -222,7 +222,7 @@ impl Registration {
             }
             let offer = offer(&answer, purpose, self.pacing);
             let offer = offer.ok_or(RegistrationError::Malformed { status })?;
-            Ok(Offer {
+            Ok(AppOffer {
                 begun_on: brand,
                 ..offer
             })
@@ -239,7 +239,7 @@ impl Registration {
     }
 
     /// Waits for the scan. Passing network trouble does not end the wait.
-    pub async fn wait(&self, offer: &Offer) -> Result<Registered, RegistrationError> {
+    pub async fn wait(&self, offer: &AppOffer) -> Result<Registered, RegistrationError> {
         let end = Instant::now() + offer.life;
         let mut poll = Poll {
             brand: offer.begun_on,
@@ -270,8 +270,8 @@ impl Registration {
                 Err(error) => return Err(error),
             };
             match poll.next(&answer, status, self.pacing)? {
-                Next::Wait(length) => pause = length,
-                Next::Done(registered) => return Ok(registered),
+                NextPoll::Wait(length) => pause = length,
+                NextPoll::Done(registered) => return Ok(registered),
             }
         }
     }
@@ -323,7 +323,7 @@ struct Poll {
     switched: bool,
 }
 
-enum Next {
+enum NextPoll {
     Wait(Duration),
     Done(Registered),
 }
@@ -334,7 +334,7 @@ impl Poll {
         answer: &Value,
         status: u16,
         pacing: Pacing,
-    ) -> Result<Next, RegistrationError> {
+    ) -> Result<NextPoll, RegistrationError> {
         let told = answer["user_info"]["tenant_brand"]
             .as_str()
             .and_then(Brand::parse);
@@ -344,7 +344,7 @@ impl Poll {
                 "authorization_pending" => return Ok(self.switch(told)),
                 "slow_down" => {
                     self.interval = (self.interval + pacing.slower_by).min(LONGEST_INTERVAL);
-                    return Ok(Next::Wait(self.interval));
+                    return Ok(NextPoll::Wait(self.interval));
                 }
                 _ => {}
             }
@@ -355,7 +355,7 @@ impl Poll {
         let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
         match (text("client_id"), text("client_secret")) {
             (Some(id), Some(secret)) if is_plain(id) && is_plain(secret) => {
-                Ok(Next::Done(Registered {
+                Ok(NextPoll::Done(Registered {
                     app_id: id.to_owned(),
                     app_secret: Secret::new(secret),
                     owner: answer["user_info"]["open_id"]
@@ -371,14 +371,14 @@ impl Poll {
     }
 
     /// Goes on with the platform that was told, once.
-    fn switch(&mut self, told: Option<Brand>) -> Next {
+    fn switch(&mut self, told: Option<Brand>) -> NextPoll {
         match told {
             Some(brand) if brand != self.brand && !self.switched => {
                 self.brand = brand;
                 self.switched = true;
-                Next::Wait(Duration::ZERO)
+                NextPoll::Wait(Duration::ZERO)
             }
-            _ => Next::Wait(self.interval),
+            _ => NextPoll::Wait(self.interval),
         }
     }
 }
@@ -398,7 +398,7 @@ fn refusal(answer: &Value) -> Option<RegistrationError> {
     })
 }
 
-fn offer(answer: &Value, purpose: Purpose<'_>, pacing: Pacing) -> Option<Offer> {
+fn offer(answer: &Value, purpose: LinkPurpose<'_>, pacing: Pacing) -> Option<AppOffer> {
     let device_code = answer["device_code"].as_str()?;
     let link = Url::parse(answer["verification_uri_complete"].as_str()?).ok()?;
     let safe = link.scheme() == "https" || (link.scheme() == "http" && is_this_machine(&link));
@@ -411,7 +411,7 @@ fn offer(answer: &Value, purpose: Purpose<'_>, pacing: Pacing) -> Option<Offer> 
             .filter(|seconds| *seconds > 0)
             .map(Duration::from_secs)
     };
-    Some(Offer {
+    Some(AppOffer {
         link: decorated(link, purpose),
         // Two spellings are in use.
         life: seconds("expires_in")
@@ -426,17 +426,17 @@ fn offer(answer: &Value, purpose: Purpose<'_>, pacing: Pacing) -> Option<Offer> 
     })
 }
 
-fn decorated(mut link: Url, purpose: Purpose<'_>) -> Url {
+fn decorated(mut link: Url, purpose: LinkPurpose<'_>) -> Url {
     let mut query = link.query_pairs_mut();
     query
         .append_pair("from", "sdk")
         .append_pair("tp", "sdk")
         .append_pair("source", "nod");
     match purpose {
-        Purpose::Create { name } => query
+        LinkPurpose::Create { name } => query
             .append_pair("name", name)
             .append_pair("createOnly", "true"),
-        Purpose::Repair { app_id } => query.append_pair("clientID", app_id),
+        LinkPurpose::Repair { app_id } => query.append_pair("clientID", app_id),
     };
     query.append_pair("addons", ADDONS);
     drop(query);

@@ -2,7 +2,7 @@
 //! English is what the errors say themselves. Pure.
 
 use super::endpoint::DialError;
-use super::error::{Answer, ApiError, ContentProblem};
+use super::error::{ApiError, ContentProblem, FeishuAnswer};
 use super::outbound::OutboundError;
 use super::registration::RegistrationError;
 use crate::text::{Text, spaced};
@@ -136,7 +136,7 @@ impl ApiError {
     }
 }
 
-fn said(answer: &Answer) -> String {
+fn said(answer: &FeishuAnswer) -> String {
     let id = answer.log_id.as_ref();
     let id = id.map_or_else(String::new, |id| format!("，log id {id}"));
     format!("代码 {} `{}`{id}", answer.code, answer.msg)
@@ -237,7 +237,7 @@ mod tests {
                 sibling: "lark",
             }
             .text(),
-            ApiError::BadCredentials(Answer::new(10_014, "app secret invalid", None)).text(),
+            ApiError::BadCredentials(FeishuAnswer::new(10_014, "app secret invalid", None)).text(),
         ];
         let names = [
             "`http://p:1`",

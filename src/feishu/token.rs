@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::api::exchange::{Call, Exchange};
+use super::api::exchange::{ApiCall, Exchange};
 use super::error::ApiError;
 use super::secret::Secret;
 
@@ -35,23 +35,23 @@ const MAX_TOKEN_BYTES: usize = 4096;
 /// Gives out the current token; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tokens {
-    shared: Arc<Shared>,
+    shared: Arc<SharedToken>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedToken {
     exchange: Exchange,
     app_id: String,
     app_secret: Secret,
     /// Held while a fetch is under way, so that there is at most one.
     flight: tokio::sync::Mutex<()>,
-    known: Mutex<Known>,
+    known: Mutex<TokenState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct TokenState {
     held: Option<Held>,
-    failed: Option<Failed>,
+    failed: Option<TokenFailure>,
     renewal: Option<Renewal>,
 }
 
@@ -63,7 +63,7 @@ struct Held {
 }
 
 #[derive(Debug)]
-struct Failed {
+struct TokenFailure {
     error: ApiError,
     at: Instant,
 }
@@ -77,7 +77,7 @@ struct Renewal {
 impl Tokens {
     pub fn new(exchange: Exchange, app_id: &str, app_secret: Secret) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedToken {
                 exchange,
                 app_id: app_id.to_owned(),
                 app_secret,
@@ -124,7 +124,7 @@ impl Tokens {
         Some(token)
     }
 
-    fn renew(&self, known: &mut Known, now: Instant) {
+    fn renew(&self, known: &mut TokenState, now: Instant) {
         let resting = |renewal: &Renewal| now < renewal.started + REST;
         if known.renewal.as_ref().is_some_and(resting) {
             return;
@@ -145,8 +145,8 @@ impl Tokens {
     }
 }
 
-impl Shared {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl SharedToken {
+    fn known(&self) -> MutexGuard<'_, TokenState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,7 +176,7 @@ impl Shared {
                 Ok(token)
             }
             Err(error) => {
-                known.failed = Some(Failed {
+                known.failed = Some(TokenFailure {
                     error: error.clone(),
                     at: Instant::now(),
                 });
@@ -186,7 +186,7 @@ impl Shared {
     }
 
     async fn ask(&self) -> Result<(Secret, Duration), ApiError> {
-        let call = Call::post(
+        let call = ApiCall::post(
             &["open-apis", "auth", "v3", "tenant_access_token", "internal"],
             json!({"app_id": self.app_id, "app_secret": self.app_secret.expose()}),
         );

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(700);
 const MAX_ANSWER: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
-pub enum WebhookError {
+pub enum CustomBotError {
     #[error("the message has {0} bytes, and a custom bot takes {MAX_BODY}")]
     TooLarge(usize),
     #[error(
@@ -46,7 +46,7 @@ pub enum WebhookError {
     Network(#[from] OutboundError),
 }
 
-impl WebhookError {
+impl CustomBotError {
     fn is_retryable(&self) -> bool {
         match self {
             Self::Busy(_) | Self::NoAnswer(500..) | Self::Network(_) => true,
@@ -84,7 +84,7 @@ pub fn body(content: &Content, previews: Previews, signed: Option<(i64, &Secret)
 }
 
 /// Speaks as the custom bot.
-pub struct Webhook {
+pub struct CustomBot {
     outbound: Outbound,
     url: Url,
     secret: Option<Secret>,
@@ -92,7 +92,7 @@ pub struct Webhook {
     pace: Mutex<Pace<()>>,
 }
 
-impl Webhook {
+impl CustomBot {
     /// Refuses an address that would be posted to unencrypted.
     pub fn new(
         outbound: &Outbound,
@@ -115,7 +115,11 @@ impl Webhook {
 
     /// Says something, trying again when the bot has a bad moment. `now` is
     /// the Unix time in seconds, for the signature.
-    pub async fn say(&self, content: &Content, now: impl Fn() -> i64) -> Result<(), WebhookError> {
+    pub async fn say(
+        &self,
+        content: &Content,
+        now: impl Fn() -> i64,
+    ) -> Result<(), CustomBotError> {
         let mut tried = 1;
         loop {
             match self.once(content, now()).await {
@@ -128,11 +132,11 @@ impl Webhook {
         }
     }
 
-    async fn once(&self, content: &Content, now: i64) -> Result<(), WebhookError> {
+    async fn once(&self, content: &Content, now: i64) -> Result<(), CustomBotError> {
         let signed = self.secret.as_ref().map(|secret| (now, secret));
         let text = body(content, self.previews, signed).to_string();
         if text.len() > MAX_BODY {
-            return Err(WebhookError::TooLarge(text.len()));
+            return Err(CustomBotError::TooLarge(text.len()));
         }
         self.turn().await?;
         let sent = self
@@ -150,37 +154,37 @@ impl Webhook {
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|why| fault(&why))? {
             if bytes.len() + chunk.len() > MAX_ANSWER {
-                return Err(WebhookError::NoAnswer(status));
+                return Err(CustomBotError::NoAnswer(status));
             }
             bytes.extend_from_slice(&chunk);
         }
         judge(status, &bytes)
     }
 
-    async fn turn(&self) -> Result<(), WebhookError> {
+    async fn turn(&self) -> Result<(), CustomBotError> {
         let slot = {
             let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
             pace.next_slot((), std::time::Instant::now())
         };
-        let wait = slot.map_err(|_| WebhookError::Crowded)?;
+        let wait = slot.map_err(|_| CustomBotError::Crowded)?;
         tokio::time::sleep(wait).await;
         Ok(())
     }
 }
 
-fn judge(status: u16, bytes: &[u8]) -> Result<(), WebhookError> {
+fn judge(status: u16, bytes: &[u8]) -> Result<(), CustomBotError> {
     let answer: Value =
-        serde_json::from_slice(bytes).map_err(|_| WebhookError::NoAnswer(status))?;
+        serde_json::from_slice(bytes).map_err(|_| CustomBotError::NoAnswer(status))?;
     let code = answer.get("code").or_else(|| answer.get("StatusCode"));
     let code = code
         .and_then(Value::as_i64)
-        .ok_or(WebhookError::NoAnswer(status))?;
+        .ok_or(CustomBotError::NoAnswer(status))?;
     let msg = answer.get("msg").and_then(Value::as_str);
     match code {
         0 => Ok(()),
-        19_021 => Err(WebhookError::Signature),
-        11_232 => Err(WebhookError::Busy(code)),
-        _ => Err(WebhookError::Refused {
+        19_021 => Err(CustomBotError::Signature),
+        11_232 => Err(CustomBotError::Busy(code)),
+        _ => Err(CustomBotError::Refused {
             code,
             msg: msg
                 .unwrap_or_default()
@@ -225,7 +229,7 @@ mod tests {
         let refused = |text: &str| said(text).unwrap_err();
         assert!(matches!(
             refused(r#"{"code":19021}"#),
-            WebhookError::Signature
+            CustomBotError::Signature
         ));
         assert!(refused(r#"{"code":11232}"#).is_retryable());
         assert!(!refused(r#"{"code":19024,"msg":"Key Words"}"#).is_retryable());

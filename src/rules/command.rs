@@ -3,26 +3,26 @@
 
 use std::ffi::OsStr;
 
-use super::{Call, NoRule, Reach, Rule, path, programs};
+use super::{NoRule, Rule, RuleCall, RuleReach, path, programs};
 
 /// One command of a list or pipeline.
 #[derive(Debug, PartialEq, Eq)]
-struct Part {
+struct CommandPart {
     /// Without quotes and backslashes, as the program would get them.
     words: Vec<String>,
 }
 
 /// The exact command, where a rule for it matches that command and no other.
-pub(super) fn rule(call: Call<'_>, reach: Reach) -> Result<Rule, NoRule> {
+pub(super) fn rule(call: RuleCall<'_>, reach: RuleReach) -> Result<Rule, NoRule> {
     let command = super::field(call, "command")?.trim_matches(' ');
     checked(call, command, reach)?;
     Ok(Rule::new("Bash", command))
 }
 
 /// The beginning of the command that may be left open.
-pub(super) fn wider(call: Call<'_>) -> Option<Rule> {
+pub(super) fn wider(call: RuleCall<'_>) -> Option<Rule> {
     let command = super::field(call, "command").ok()?.trim_matches(' ');
-    let part = checked(call, command, Reach::Always).ok()?;
+    let part = checked(call, command, RuleReach::Always).ok()?;
     let beginning = programs::harmless_beginning(&part.words)?;
     let follows = command.strip_prefix(beginning)?;
     (follows.is_empty() || follows.starts_with(' '))
@@ -32,11 +32,11 @@ pub(super) fn wider(call: Call<'_>) -> Option<Rule> {
 /// A list or pipeline gets no rule: Claude Code matches one for a pipeline
 /// against nothing, and one for a list lets a redirection into any file of the
 /// project pass behind its last command.
-fn checked(call: Call<'_>, command: &str, reach: Reach) -> Result<Part, NoRule> {
+fn checked(call: RuleCall<'_>, command: &str, reach: RuleReach) -> Result<CommandPart, NoRule> {
     super::writable(command)?;
     let mut parts = parts(command)?;
     for part in &parts {
-        part.check(call, reach == Reach::Always)?;
+        part.check(call, reach == RuleReach::Always)?;
     }
     match (parts.pop(), parts.is_empty()) {
         (Some(part), true) => Ok(part),
@@ -46,7 +46,7 @@ fn checked(call: Call<'_>, command: &str, reach: Reach) -> Result<Part, NoRule> 
 
 /// Splits at the shell's operators. Quotes must be paired; redirections,
 /// subshells, comments and everything the shell would expand are refused.
-fn parts(command: &str) -> Result<Vec<Part>, NoRule> {
+fn parts(command: &str) -> Result<Vec<CommandPart>, NoRule> {
     if !parentheses_pair(command) {
         return Err(NoRule::Unpaired);
     }
@@ -116,11 +116,11 @@ fn parts(command: &str) -> Result<Vec<Part>, NoRule> {
     Ok(parts)
 }
 
-fn push(parts: &mut Vec<Part>, words: &mut Vec<String>) -> Result<(), NoRule> {
+fn push(parts: &mut Vec<CommandPart>, words: &mut Vec<String>) -> Result<(), NoRule> {
     if words.is_empty() {
         return Err(NoRule::Compound);
     }
-    parts.push(Part {
+    parts.push(CommandPart {
         words: std::mem::take(words),
     });
     Ok(())
@@ -136,8 +136,8 @@ fn parentheses_pair(text: &str) -> bool {
     open == Some(0)
 }
 
-impl Part {
-    fn check(&self, call: Call<'_>, inside_only: bool) -> Result<(), NoRule> {
+impl CommandPart {
+    fn check(&self, call: RuleCall<'_>, inside_only: bool) -> Result<(), NoRule> {
         if holds_password(&self.words) {
             return Err(NoRule::Secret);
         }
@@ -161,9 +161,9 @@ impl Part {
             return Err(NoRule::Stdin);
         }
         match programs::input(program, own, later) {
-            programs::Input::Data => {}
-            programs::Input::Orders => return Err(NoRule::Stdin),
-            programs::Input::Unknown => return Err(NoRule::UnknownProgram),
+            programs::StdinUse::Data => {}
+            programs::StdinUse::Orders => return Err(NoRule::Stdin),
+            programs::StdinUse::Unknown => return Err(NoRule::UnknownProgram),
         }
         // An address is no path; every other run of slashes begins one.
         let words: Vec<String> = self

@@ -284,7 +284,7 @@ pub(super) fn runs_by_subcommand(name: &str, rest: &[String]) -> bool {
 
 /// What a program does with its standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Input {
+pub(super) enum StdinUse {
     /// Data at most.
     Data,
     /// Orders, or content for a file.
@@ -294,7 +294,7 @@ pub(super) enum Input {
 
 /// What is known of this command's input. `written` is the program as it was
 /// written, `own` whether it lies in the project, `rest` what follows it.
-pub(super) fn input(written: &str, own: bool, rest: &[String]) -> Input {
+pub(super) fn input(written: &str, own: bool, rest: &[String]) -> StdinUse {
     let name = written
         .rsplit('/')
         .next()
@@ -305,10 +305,10 @@ pub(super) fn input(written: &str, own: bool, rest: &[String]) -> Input {
         .iter()
         .any(|word| names_input(word) || lists(PROMPTS, word));
     if reads || lists(READERS, name) || lists(READERS, stem) {
-        return Input::Orders;
+        return StdinUse::Orders;
     }
     if is_interpreter(name) {
-        return Input::Data;
+        return StdinUse::Data;
     }
     let second = |known| known_if(rest.get(1).is_some_and(|word| lists(known, word)));
     match (name, rest.first().map(String::as_str)) {
@@ -320,20 +320,20 @@ pub(super) fn input(written: &str, own: bool, rest: &[String]) -> Input {
                 .iter()
                 .any(|word| writes_output(word) || word.starts_with("--c")) =>
         {
-            Input::Orders
+            StdinUse::Orders
         }
         ("curl", _)
             if rest
                 .iter()
                 .any(|word| word == "." || word.contains("telnet:")) =>
         {
-            Input::Orders
+            StdinUse::Orders
         }
         ("bundle", Some("exec")) => match rest.get(1) {
             Some(program) if !program.contains('/') && !is_interpreter(program) => {
                 input(program, false, &rest[2..])
             }
-            _ => Input::Unknown,
+            _ => StdinUse::Unknown,
         },
         ("docker", Some("compose")) => second(COMPOSE),
         ("gh", Some("issue" | "pr" | "release" | "repo" | "run" | "workflow")) => {
@@ -343,7 +343,7 @@ pub(super) fn input(written: &str, own: bool, rest: &[String]) -> Input {
             .iter()
             .any(|list| lists(list, name) || lists(list, stem)) =>
         {
-            Input::Data
+            StdinUse::Data
         }
         (_, first) => match BY_SUBCOMMAND.iter().find(|(known, _)| *known == stem) {
             Some((_, some)) => known_if(first.is_some_and(|word| lists(some, word))),
@@ -354,8 +354,12 @@ pub(super) fn input(written: &str, own: bool, rest: &[String]) -> Input {
     }
 }
 
-fn known_if(known: bool) -> Input {
-    if known { Input::Data } else { Input::Unknown }
+fn known_if(known: bool) -> StdinUse {
+    if known {
+        StdinUse::Data
+    } else {
+        StdinUse::Unknown
+    }
 }
 
 /// `-`, `-f-`, `@-`, `--file=-`, `/dev/stdin`, `--password-stdin`; and the
@@ -385,9 +389,9 @@ fn is_short(word: &str) -> bool {
 
 /// Whether git would open an editor, or ask piece by piece what to do. Its long
 /// options may be cut short.
-fn git_input(rest: &[String]) -> Input {
+fn git_input(rest: &[String]) -> StdinUse {
     let Some((subcommand, rest)) = rest.split_first() else {
-        return Input::Unknown;
+        return StdinUse::Unknown;
     };
     if subcommand == "--version" {
         return known_if(rest.is_empty());
@@ -395,9 +399,9 @@ fn git_input(rest: &[String]) -> Input {
     if !lists(GIT, subcommand) {
         let option = subcommand.starts_with('-');
         return if option {
-            Input::Unknown
+            StdinUse::Unknown
         } else {
-            Input::Orders
+            StdinUse::Orders
         };
     }
     let any = |long: &[&str], short: &[char]| {
@@ -427,5 +431,9 @@ fn git_input(rest: &[String]) -> Input {
         "rebase" => any(&["--con", "--e", "--i"], &['i', 'x']),
         _ => false,
     };
-    if asks { Input::Orders } else { Input::Data }
+    if asks {
+        StdinUse::Orders
+    } else {
+        StdinUse::Data
+    }
 }

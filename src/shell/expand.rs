@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::Command;
+use super::ShellCommand;
 
 /// Variables the text has set so far, where it says plainly to what.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Variables {
         }
     }
 
-    pub(super) fn learn(&mut self, command: &Command) {
+    pub(super) fn learn(&mut self, command: &ShellCommand) {
         if command.words.is_empty() {
             for (name, word) in &command.assigns {
                 match name.strip_suffix('+') {

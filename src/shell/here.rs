@@ -2,9 +2,9 @@
 //! of loops, cases and tests that are no commands.
 
 use super::words::Builder;
-use super::{Command, Flow, Place, Reader, Redirect, Word};
+use super::{Flow, Redirect, ShellCommand, ShellReader, TextPlace, Word};
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     pub(super) fn digits(&self) -> usize {
         let rest = &self.bytes[self.at..];
         rest.iter()
@@ -18,7 +18,7 @@ impl Reader<'_> {
         matches!(self.ahead(self.digits()), b'<' | b'>')
     }
 
-    pub(super) fn redirect(&mut self, command: &mut Command) {
+    pub(super) fn redirect(&mut self, command: &mut ShellCommand) {
         let from = self.at;
         let rest = &self.text[self.at..];
         let operators = [
@@ -99,21 +99,21 @@ impl Reader<'_> {
         self.bodies = Some((line, at));
         let text = &self.text[from..end];
         let place = match &self.place {
-            Place::At(base) => Place::At(base + from),
-            Place::Within(all) => Place::Within(all.clone()),
+            TextPlace::At(base) => TextPlace::At(base + from),
+            TextPlace::Within(all) => TextPlace::Within(all.clone()),
         };
         let mut word = Word {
             text: text.to_owned(),
             range: self.place.of(from..end),
             verbatim: match place {
-                Place::At(at) => Some(at),
-                Place::Within(_) => None,
+                TextPlace::At(at) => Some(at),
+                TextPlace::Within(_) => None,
             },
             ..Word::default()
         };
         if !literal && text.contains(['$', '`']) {
             let depth = self.depth + 1;
-            let mut inner = Reader::new(text, place, self.variables, self.see, depth, false);
+            let mut inner = ShellReader::new(text, place, self.variables, self.see, depth, false);
             let mut parts = Builder::default();
             while !inner.is_over() && depth <= super::MAX_DEPTH {
                 inner.in_double(&mut parts);

@@ -2,9 +2,9 @@
 //! of a parameter, arithmetic.
 
 use super::words::Builder;
-use super::{End, Place, Reader};
+use super::{ReadUntil, ShellReader, TextPlace};
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Up to the `}` of a parameter, with what it substitutes.
     pub(super) fn braced(&mut self, open: usize) {
         self.depth += 1;
@@ -54,7 +54,7 @@ impl Reader<'_> {
         let pipe = std::mem::take(&mut self.after_pipe);
         self.groups.push(false);
         self.depth += 1;
-        self.list(End::Paren);
+        self.list(ReadUntil::Paren);
         self.depth -= 1;
         self.groups.pop();
         self.after_pipe = pipe;
@@ -93,12 +93,12 @@ impl Reader<'_> {
         }
         self.at = (at + 1).min(self.text.len());
         let place = match &self.place {
-            Place::At(base) if plain => Place::At(base + open + 1),
-            place => Place::Within(place.of(open..self.at)),
+            TextPlace::At(base) if plain => TextPlace::At(base + open + 1),
+            place => TextPlace::Within(place.of(open..self.at)),
         };
         let depth = self.depth + 1;
-        let mut inner = Reader::new(&script, place, self.variables, self.see, depth, false);
-        inner.list(End::Text);
+        let mut inner = ShellReader::new(&script, place, self.variables, self.see, depth, false);
+        inner.list(ReadUntil::Text);
         word.inner.append(&mut inner.ran);
         word.inner.truncate(8);
     }

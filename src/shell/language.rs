@@ -1,12 +1,12 @@
 //! Words of the language itself: loops, cases, tests and functions, as far as
 //! is needed to find the commands between them.
 
-use super::{Command, Marks, Reader};
+use super::{Marks, ShellCommand, ShellReader};
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Words of the language itself. The grammar behind them is not checked:
     /// every command between them is read either way.
-    pub(super) fn keyword(&mut self, command: &mut Command) -> bool {
+    pub(super) fn keyword(&mut self, command: &mut ShellCommand) -> bool {
         let [word] = &command.words[..] else {
             return false;
         };
@@ -99,7 +99,7 @@ impl Reader<'_> {
     }
 
     /// `name()`: what follows is the function's body.
-    pub(super) fn defines(&mut self, command: &mut Command) -> bool {
+    pub(super) fn defines(&mut self, command: &mut ShellCommand) -> bool {
         let [name] = &command.words[..] else {
             return false;
         };

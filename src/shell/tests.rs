@@ -3,18 +3,18 @@
 use super::*;
 use proptest::prelude::*;
 
-fn commands(text: &str) -> (Vec<Command>, usize) {
+fn commands(text: &str) -> (Vec<ShellCommand>, usize) {
     let mut found = Vec::new();
     let mut unreadable = 0;
     read(
         text,
-        &Place::At(0),
+        &TextPlace::At(0),
         &mut Variables::default(),
         &mut |seen, range| {
             assert!(text.get(range.clone()).is_some(), "{range:?} in {text:?}");
             match seen {
-                Seen::Command(command) => found.push(command.clone()),
-                Seen::Unreadable => unreadable += 1,
+                ShellSeen::Command(command) => found.push(command.clone()),
+                ShellSeen::Unreadable => unreadable += 1,
             }
         },
     );
@@ -24,7 +24,7 @@ fn commands(text: &str) -> (Vec<Command>, usize) {
 fn words(text: &str) -> Vec<String> {
     let (found, unreadable) = commands(text);
     assert_eq!(unreadable, 0, "{text}");
-    let line = |command: &Command| {
+    let line = |command: &ShellCommand| {
         let words: Vec<&str> = command.words.iter().map(|word| &*word.text).collect();
         words.join("|")
     };

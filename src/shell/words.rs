@@ -1,7 +1,7 @@
 //! One word after the other: quotes taken away, escapes decoded, substitutions
 //! read in place.
 
-use super::{Command, Marks, Place, Reader, Word, expand};
+use super::{Marks, ShellCommand, ShellReader, TextPlace, Word, expand};
 
 /// A word that is being put together.
 #[derive(Default)]
@@ -67,10 +67,10 @@ impl Builder {
 
     /// What was noticed on the way, whatever the text.
     pub(super) fn seen(self) -> Word {
-        self.build(&Place::Within(0..0), 0, 0)
+        self.build(&TextPlace::Within(0..0), 0, 0)
     }
 
-    fn build(mut self, place: &Place, start: usize, end: usize) -> Word {
+    fn build(mut self, place: &TextPlace, start: usize, end: usize) -> Word {
         if self.quotes > 1 || (self.quotes == 1 && self.bare) {
             self.marks.patched = true;
         }
@@ -79,7 +79,7 @@ impl Builder {
         }
         self.marks.spliced |= self.escapes > 2;
         let verbatim = match (place, self.from) {
-            (Place::At(base), Some(from)) if !self.moved => Some(base + from),
+            (TextPlace::At(base), Some(from)) if !self.moved => Some(base + from),
             _ => None,
         };
         Word {
@@ -94,7 +94,7 @@ impl Builder {
 }
 
 /// `NAME=value` in front of the program is no word of it.
-pub(super) fn assignment(command: &mut Command) -> bool {
+pub(super) fn assignment(command: &mut ShellCommand) -> bool {
     let [word] = &command.words[..] else {
         return false;
     };
@@ -113,7 +113,7 @@ pub(super) fn assignment(command: &mut Command) -> bool {
     true
 }
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// The next word; more than one where an expansion splits it.
     #[allow(clippy::match_same_arms, reason = "the order of the arms counts")]
     pub(super) fn word(&mut self, out: &mut Vec<Word>) {

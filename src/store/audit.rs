@@ -19,7 +19,7 @@ const MAX: i64 = 500_000;
 const DETAIL_MAX: usize = 16 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Entry {
+pub struct AuditEntry {
     pub at: Millis,
     /// One word: `settled`, `refused`, `undone`, …
     pub kind: String,
@@ -39,7 +39,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     pub seq: i64,
-    pub entry: Entry,
+    pub entry: AuditEntry,
     pub hash: [u8; 32],
 }
 
@@ -56,13 +56,13 @@ pub enum Chain {
     },
 }
 
-struct Link {
+struct ChainLink {
     seq: i64,
     hash: [u8; 32],
 }
 
 impl Db {
-    pub fn append_audit(&self, entry: &Entry) -> Result<i64, StoreError> {
+    pub fn append_audit(&self, entry: &AuditEntry) -> Result<i64, StoreError> {
         self.atomically(|db| {
             let last = db.last_link()?;
             let seq = last.seq + 1;
@@ -113,7 +113,7 @@ impl Db {
             let detail: Option<String> = row.get("detail")?;
             Ok(Recorded {
                 seq: row.get("seq")?,
-                entry: Entry {
+                entry: AuditEntry {
                     detail: detail
                         .map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))),
                     ..read_entry(row)?
@@ -157,13 +157,13 @@ impl Db {
                     problem: "it is not what was written",
                 });
             }
-            last = Link { seq, hash };
+            last = ChainLink { seq, hash };
             rows += 1;
         }
         Ok(Chain::Whole { rows })
     }
 
-    fn last_link(&self) -> Result<Link, StoreError> {
+    fn last_link(&self) -> Result<ChainLink, StoreError> {
         let newest = self
             .conn
             .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?
@@ -175,7 +175,7 @@ impl Db {
         }
     }
 
-    fn anchor(&self) -> Result<Link, StoreError> {
+    fn anchor(&self) -> Result<ChainLink, StoreError> {
         Ok(self
             .conn
             .prepare_cached("SELECT seq, hash FROM audit_anchor")?
@@ -183,15 +183,15 @@ impl Db {
     }
 }
 
-fn read_link(row: &Row<'_>) -> rusqlite::Result<Link> {
-    Ok(Link {
+fn read_link(row: &Row<'_>) -> rusqlite::Result<ChainLink> {
+    Ok(ChainLink {
         seq: row.get("seq")?,
         hash: row.get("hash")?,
     })
 }
 
-fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    Ok(Entry {
+fn read_entry(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
+    Ok(AuditEntry {
         at: row.get("at")?,
         kind: row.get("kind")?,
         operator: row.get("operator")?,
@@ -209,7 +209,7 @@ fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
 
 /// Every field with its length, so that no two rows share their bytes.
 /// `detail` counts as the text in the file, not as JSON.
-fn digest(seq: i64, entry: &Entry, detail: Option<&str>, prev: &[u8; 32]) -> [u8; 32] {
+fn digest(seq: i64, entry: &AuditEntry, detail: Option<&str>, prev: &[u8; 32]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"nod audit 1\0");
     hash.update(prev);
@@ -283,12 +283,12 @@ mod tests {
     fn filled(rows: i64) -> Db {
         let db = store();
         for n in 1..=rows {
-            let entry = Entry {
+            let entry = AuditEntry {
                 at: n,
                 kind: "refused".to_owned(),
                 operator: Some("ou_1".to_owned()),
                 detail: Some(json!({"n": n})),
-                ..Entry::default()
+                ..AuditEntry::default()
             };
             assert_eq!(db.append_audit(&entry).unwrap(), n);
         }
@@ -392,7 +392,7 @@ mod tests {
 
         db.prune(KEPT + 100).unwrap();
         assert_eq!(db.verify_audit().unwrap(), Chain::Whole { rows: 0 });
-        let next = db.append_audit(&Entry::default()).unwrap();
+        let next = db.append_audit(&AuditEntry::default()).unwrap();
         assert_eq!(next, 6);
         assert_eq!(db.verify_audit().unwrap(), Chain::Whole { rows: 1 });
     }
@@ -400,9 +400,9 @@ mod tests {
     #[test]
     fn a_clock_that_went_back_leaves_no_hole() {
         let db = filled(2);
-        let entry = |at| Entry {
+        let entry = |at| AuditEntry {
             at,
-            ..Entry::default()
+            ..AuditEntry::default()
         };
         db.append_audit(&entry(KEPT * 2)).unwrap();
         db.append_audit(&entry(3)).unwrap();
@@ -415,9 +415,9 @@ mod tests {
     #[test]
     fn an_overlong_detail_is_counted_and_not_kept() {
         let db = store();
-        let entry = Entry {
+        let entry = AuditEntry {
             detail: Some(Value::String("x".repeat(DETAIL_MAX))),
-            ..Entry::default()
+            ..AuditEntry::default()
         };
         db.append_audit(&entry).unwrap();
         let row = db.audit(None, 1).unwrap().remove(0);

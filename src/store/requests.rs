@@ -4,7 +4,7 @@
 use rusqlite::{OptionalExtension as _, Row, named_params};
 use serde_json::Value;
 
-use super::audit::Entry;
+use super::audit::AuditEntry;
 use super::db::{DAY, Db, read_id, read_optional_id};
 use super::{StoreError, inbox};
 use crate::clock::Millis;
@@ -29,7 +29,7 @@ pub struct Subject {
 
 /// Where a request's card is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct CardPlace {
     pub message: MessageId,
     pub chat: ChatId,
 }
@@ -40,7 +40,7 @@ pub struct Pending {
     /// SHA-256 of the token a hook must show to take the request up again.
     pub token_hash: Option<[u8; 32]>,
     pub subject: Subject,
-    pub card: Option<Card>,
+    pub card: Option<CardPlace>,
     pub asked_at: Millis,
     pub deadline: Millis,
     /// The caller's own JSON, tool input included.
@@ -53,7 +53,7 @@ pub struct Settlement {
     pub id: RequestId,
     pub subject: Subject,
     /// Wins over what `card_sent` noted; `None` keeps that.
-    pub card: Option<Card>,
+    pub card: Option<CardPlace>,
     pub asked_at: Millis,
     pub at: Millis,
     /// One word: `allowed`, `denied`, `timed_out`, …
@@ -70,10 +70,10 @@ pub struct Settlement {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledRequest {
     pub id: RequestId,
     pub subject: Subject,
-    pub card: Option<Card>,
+    pub card: Option<CardPlace>,
     /// As in [`Pending`]: a hook that missed its answer may still fetch it.
     pub token_hash: Option<[u8; 32]>,
     pub asked_at: Millis,
@@ -143,7 +143,7 @@ impl Db {
 
     /// Notes where the card is, also for a request that was settled before
     /// Feishu named the message. `false` when nod does not know the request.
-    pub fn card_sent(&self, id: &RequestId, card: &Card) -> Result<bool, StoreError> {
+    pub fn card_sent(&self, id: &RequestId, card: &CardPlace) -> Result<bool, StoreError> {
         for table in ["pending", "settled"] {
             let sql =
                 format!("UPDATE {table} SET message_id = :message, chat_id = :chat WHERE id = :id");
@@ -182,7 +182,7 @@ impl Db {
     /// a line. [`StoreError::AlreadySettled`] and no change when it had ended.
     pub fn settle(&self, end: &Settlement) -> Result<(), StoreError> {
         self.atomically(|db| {
-            let (noted, token_hash): (Option<Card>, Option<[u8; 32]>) = db
+            let (noted, token_hash): (Option<CardPlace>, Option<[u8; 32]>) = db
                 .conn
                 .prepare_cached(
                     "DELETE FROM pending WHERE id = ?1 RETURNING message_id, chat_id, token_hash",
@@ -223,7 +223,7 @@ impl Db {
             if let Some(event) = &end.event {
                 inbox::had_effect(db, event)?;
             }
-            db.append_audit(&Entry {
+            db.append_audit(&AuditEntry {
                 at: end.at,
                 kind: "settled".to_owned(),
                 operator: end.operator.as_ref().map(ToString::to_string),
@@ -241,11 +241,14 @@ impl Db {
         })
     }
 
-    pub fn settled(&self, id: &RequestId) -> Result<Option<Settled>, StoreError> {
+    pub fn settled(&self, id: &RequestId) -> Result<Option<SettledRequest>, StoreError> {
         self.one_settled("SELECT * FROM settled WHERE id = ?1", id.as_str())
     }
 
-    pub fn settled_by_message(&self, message: &MessageId) -> Result<Option<Settled>, StoreError> {
+    pub fn settled_by_message(
+        &self,
+        message: &MessageId,
+    ) -> Result<Option<SettledRequest>, StoreError> {
         self.one_settled(
             "SELECT * FROM settled WHERE message_id = ?1 ORDER BY settled_at DESC LIMIT 1",
             message.as_str(),
@@ -266,8 +269,8 @@ impl Db {
         &self,
         id: &RequestId,
         (kind, ending): (&str, &str),
-        audit: &Entry,
-    ) -> Result<(bool, Option<Card>), StoreError> {
+        audit: &AuditEntry,
+    ) -> Result<(bool, Option<CardPlace>), StoreError> {
         self.atomically(|db| {
             let mut update = db.conn.prepare_cached(
                 "UPDATE settled SET kind = ?2, ending = ?3 WHERE id = ?1
@@ -301,12 +304,12 @@ impl Db {
             .exists([id.as_str()])?)
     }
 
-    fn one_settled(&self, sql: &str, key: &str) -> Result<Option<Settled>, StoreError> {
+    fn one_settled(&self, sql: &str, key: &str) -> Result<Option<SettledRequest>, StoreError> {
         Ok(self
             .conn
             .prepare_cached(sql)?
             .query_row([key], |row| {
-                Ok(Settled {
+                Ok(SettledRequest {
                     id: read_id(row, "id", RequestId::parse)?,
                     subject: read_subject(row)?,
                     card: read_card(row)?,
@@ -332,12 +335,12 @@ fn read_subject(row: &Row<'_>) -> rusqlite::Result<Subject> {
     })
 }
 
-fn read_card(row: &Row<'_>) -> rusqlite::Result<Option<Card>> {
+fn read_card(row: &Row<'_>) -> rusqlite::Result<Option<CardPlace>> {
     let message = read_optional_id(row, "message_id", MessageId::parse)?;
     let chat = read_optional_id(row, "chat_id", ChatId::parse)?;
     Ok(message
         .zip(chat)
-        .map(|(message, chat)| Card { message, chat }))
+        .map(|(message, chat)| CardPlace { message, chat }))
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {

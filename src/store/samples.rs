@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Card, Db, Pending, Settlement, Subject};
+use super::{CardPlace, Db, Pending, Settlement, Subject};
 use crate::ids::{ChatId, EventId, MessageId, RequestId, SessionId, UserId};
 
 /// Stands for tool input: must be gone from the disk once it is settled.
@@ -26,8 +26,8 @@ fn subject() -> Subject {
     }
 }
 
-fn card(text: &str) -> Card {
-    Card {
+fn card(text: &str) -> CardPlace {
+    CardPlace {
         message: MessageId::parse(&format!("om_{text}")).expect("a test's id"),
         chat: ChatId::parse("oc_1").expect("a test's id"),
     }

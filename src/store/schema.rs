@@ -404,7 +404,7 @@ fn open_flags() -> i32 {
 mod tests {
     use super::*;
     use crate::store::samples::{pending, settlement};
-    use crate::store::{Chain, Db, Health, Notice, Store};
+    use crate::store::{Chain, Db, Health, Store, StoreNotice};
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o7777
@@ -587,7 +587,10 @@ mod tests {
             );
         }
         let (store, notice) = Store::open(dir.path(), 6).unwrap();
-        assert!(matches!(notice, Some(Notice::MemoryOnly(_))), "{notice:?}");
+        assert!(
+            matches!(notice, Some(StoreNotice::MemoryOnly(_))),
+            "{notice:?}"
+        );
         assert_ne!(store.health(), Health::Good);
         drop(store);
         assert_eq!(aside(dir.path()), [""; 0]);

@@ -1,6 +1,6 @@
 //! How an agent ended, judged by its exit code and its last words.
 
-use crate::child::process::Ended;
+use crate::child::process::ChildEnd;
 use crate::text::clean;
 
 const MAX_WORDS: usize = 200;
@@ -29,15 +29,15 @@ pub enum Exit {
     InUse,
 }
 
-impl From<Ended> for Exit {
-    fn from(ended: Ended) -> Self {
+impl From<ChildEnd> for Exit {
+    fn from(ended: ChildEnd) -> Self {
         match ended {
-            Ended::NotInstalled => Self::NotInstalled,
-            Ended::ProjectGone => Self::ProjectGone,
-            Ended::NotStarted { problem } => Self::NotStarted { problem },
-            Ended::Over { code: Some(0), .. } => Self::Finished,
-            Ended::Over { killed: true, .. } => Self::Killed,
-            Ended::Over { code, errors, .. } => Self::Crashed {
+            ChildEnd::NotInstalled => Self::NotInstalled,
+            ChildEnd::ProjectGone => Self::ProjectGone,
+            ChildEnd::NotStarted { problem } => Self::NotStarted { problem },
+            ChildEnd::Over { code: Some(0), .. } => Self::Finished,
+            ChildEnd::Over { killed: true, .. } => Self::Killed,
+            ChildEnd::Over { code, errors, .. } => Self::Crashed {
                 code,
                 words: last_words(&errors),
             },
@@ -100,7 +100,7 @@ mod tests {
             ),
         ] {
             let errors = errors.to_owned();
-            let ended = Ended::Over {
+            let ended = ChildEnd::Over {
                 code,
                 killed,
                 errors,

@@ -14,9 +14,9 @@ use super::taps::{Pushed, push};
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
 use crate::bus::subjects::{Owner, Place, ToMachine, of_owner};
 use crate::clock::Millis;
-use crate::feishu::api::exchange::Call;
+use crate::feishu::api::exchange::ApiCall;
 use crate::feishu::event::Message;
-use crate::feishu::link::Answer;
+use crate::feishu::link::PushAnswer;
 use crate::gateway::whose::{Choice, Claim, choose};
 use crate::text::Text;
 use crate::wording::{task as words, team as said};
@@ -28,12 +28,12 @@ const COUNTS_FOR: Millis = 2_000;
 /// More machines of one person than this are not asked.
 const MAX_MACHINES: usize = 64;
 
-pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]) -> Answer {
+pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]) -> PushAnswer {
     let app = message.head.app_id.as_ref();
     let ours = app.is_none_or(|app| *app == gateway.app_id);
     let owner = message.by.id().as_ref().and_then(Owner::of);
     let Some(owner) = owner.filter(|_| ours && message.from_user) else {
-        return Answer::Done;
+        return PushAnswer::Done;
     };
     if let (Some(id), Some(chat)) = (&message.id, &message.chat) {
         let now = gateway.clock.now();
@@ -43,10 +43,10 @@ pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]
         return orders::obey(gateway, &owner, message, order).await;
     }
     let Some(said) = whose(gateway, &owner, payload).await else {
-        return Answer::Again;
+        return PushAnswer::Again;
     };
     match choose(&said) {
-        Choice::Nobody if !message.in_private => Answer::Done,
+        Choice::Nobody if !message.in_private => PushAnswer::Done,
         Choice::Nobody => say(gateway, message, &said::NO_MACHINE).await,
         Choice::Unclear => say(gateway, message, &words::WHICH_MACHINE).await,
         Choice::One(machine) => take(gateway, message, &[machine], payload).await,
@@ -95,7 +95,12 @@ async fn whose(gateway: &Gateway, owner: &Owner, payload: &[u8]) -> Option<Vec<(
 
 /// Brings a message to these machines. Feishu repeats what one of them did not
 /// take; each takes it once.
-async fn take(gateway: &Gateway, message: &Message, machines: &[String], payload: &[u8]) -> Answer {
+async fn take(
+    gateway: &Gateway,
+    message: &Message,
+    machines: &[String],
+    payload: &[u8],
+) -> PushAnswer {
     let owner = message.by.id();
     let owner = owner.as_ref().map(crate::ids::UserId::as_str);
     for machine in machines {
@@ -114,28 +119,28 @@ async fn take(gateway: &Gateway, message: &Message, machines: &[String], payload
             Pushed::Answered(_) => info!(%place, "a message was taken to its machine"),
             Pushed::Nobody | Pushed::NotSent | Pushed::Unknown => {
                 warn!(%place, "a machine did not take its message");
-                return Answer::Again;
+                return PushAnswer::Again;
             }
         }
     }
-    Answer::Done
+    PushAnswer::Done
 }
 
 /// Says something under a message, once however often it is repeated.
-async fn say(gateway: &Gateway, message: &Message, text: &Text) -> Answer {
+async fn say(gateway: &Gateway, message: &Message, text: &Text) -> PushAnswer {
     let Some(id) = &message.id else {
-        return Answer::Done;
+        return PushAnswer::Done;
     };
     let path = ["open-apis", "im", "v1", "messages", id.as_str(), "reply"];
     let content = json!({"text": text.get(gateway.lang)}).to_string();
     let body = json!({"msg_type": "text", "content": content, "uuid": format!("gw-{id}")});
-    let call = Call::post(&path, body);
+    let call = ApiCall::post(&path, body);
     let sent = gateway.api.reply(&call, SAY_WITHIN, 0);
     match sent.await.and_then(|reply| reply.envelope()) {
-        Ok(_) => Answer::Done,
+        Ok(_) => PushAnswer::Done,
         Err(why) => {
             warn!("a person was not told that no machine is there: {why}");
-            Answer::Done
+            PushAnswer::Done
         }
     }
 }

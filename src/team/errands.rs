@@ -19,7 +19,7 @@ use crate::bus::line::Heard;
 use crate::bus::pass::{self, Pass, Seconds, Span};
 use crate::bus::subjects::{BEACON, FromMachine, LOBBY_START, Owner, Place, speaker};
 use crate::clock::Millis;
-use crate::feishu::api::exchange::Reply;
+use crate::feishu::api::exchange::ApiReply;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
 use crate::ids::MessageId;
@@ -278,7 +278,7 @@ async fn call<'a>(
     };
     let made = gateway.api.reply(&errand.call, within, most).await;
     let answer = match made {
-        Ok(Reply {
+        Ok(ApiReply {
             file: true,
             body: bytes,
             log_id,
@@ -316,7 +316,7 @@ async fn call<'a>(
 
 /// How long Feishu wants no more calls of that kind, if it said so. That one
 /// chat has had enough is no reason to keep others waiting.
-fn enough(reply: &Reply) -> Option<Millis> {
+fn enough(reply: &ApiReply) -> Option<Millis> {
     const TOO_MANY: i64 = 99_991_400;
     let why = reply.envelope().err()?;
     let is_so = why.code() == Some(TOO_MANY) || why.code().is_none() && reply.status == 429;
@@ -325,7 +325,7 @@ fn enough(reply: &Reply) -> Option<Millis> {
 }
 
 /// The right to touch the message that a call has made.
-fn ticket(gateway: &Gateway, place: &Place, errand: &Errand, reply: &Reply) -> Option<String> {
+fn ticket(gateway: &Gateway, place: &Place, errand: &Errand, reply: &ApiReply) -> Option<String> {
     if !errand.kind.makes_a_message() {
         return None;
     }

@@ -22,7 +22,7 @@ use crate::bus::nkey::{Kind, PublicKey};
 use crate::bus::pass::Seconds;
 use crate::bus::subjects::{BEACON, Place, ToMachine};
 use crate::clock::{self, Millis};
-use crate::feishu::api::exchange::Call;
+use crate::feishu::api::exchange::ApiCall;
 
 /// How long a machine has to name its waiting cards. It can make that no longer.
 const LEAVE_WITHIN: Duration = Duration::from_millis(400);
@@ -100,7 +100,7 @@ pub(super) async fn forget(
 pub(super) async fn close_cards(gateway: &Gateway, place: &Place, cards: Vec<Left>) {
     for left in cards.into_iter().take(MAX_LEFT) {
         let path = ["open-apis", "im", "v1", "messages", &left.message];
-        let call = Call::patch(&path, json!({"content": left.card}));
+        let call = ApiCall::patch(&path, json!({"content": left.card}));
         let asked = Asked::of(&call, EDIT_WITHIN, 0, Some(left.ticket));
         let terms = Terms {
             place,

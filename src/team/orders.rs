@@ -18,8 +18,8 @@ use crate::bus::nkey::{Kind, PublicKey};
 use crate::bus::subjects::{Owner, Place, ToMachine};
 use crate::cards::team::{Button, MAX_ROWS, Mood, Row, draw};
 use crate::clock::Millis;
-use crate::feishu::event::{Body, Click, Message};
-use crate::feishu::link::Answer;
+use crate::feishu::event::{Click, Message, MessageBody};
+use crate::feishu::link::PushAnswer;
 use crate::feishu::messages::Content;
 use crate::sessions::command::slash;
 use crate::text::escape::{Shape, visible};
@@ -42,7 +42,7 @@ pub(super) enum Order {
 impl Order {
     /// The order in a message that was written in private.
     pub(super) fn of(message: &Message) -> Option<Self> {
-        let Body::Text(text) = &message.body else {
+        let MessageBody::Text(text) = &message.body else {
             return None;
         };
         if !message.in_private {
@@ -70,7 +70,7 @@ pub(super) async fn obey(
     owner: &Owner,
     message: &Message,
     order: Order,
-) -> Answer {
+) -> PushAnswer {
     let content = match order {
         Order::Machines => Content::Card(machines(gateway, owner, None).await),
         Order::Forget(name) => Content::Card(machines(gateway, owner, Some(&name)).await),
@@ -83,9 +83,9 @@ pub(super) async fn obey(
     say(gateway, message, &content).await
 }
 
-async fn say(gateway: &Gateway, message: &Message, content: &Content) -> Answer {
+async fn say(gateway: &Gateway, message: &Message, content: &Content) -> PushAnswer {
     let Some(id) = &message.id else {
-        return Answer::Done;
+        return PushAnswer::Done;
     };
     // Feishu may repeat the message; it is answered once.
     let uuid = format!("gw-{id}");
@@ -93,7 +93,7 @@ async fn say(gateway: &Gateway, message: &Message, content: &Content) -> Answer 
     if let Err(why) = sent.await {
         warn!("an order was not answered: {why}");
     }
-    Answer::Done
+    PushAnswer::Done
 }
 
 /// How a machine is at this moment.

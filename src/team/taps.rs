@@ -14,7 +14,7 @@ use crate::bus::line::Answered;
 use crate::bus::subjects::{Place, ToMachine};
 use crate::clock::millis;
 use crate::feishu::event::{self, Click, Push};
-use crate::feishu::link::Answer;
+use crate::feishu::link::PushAnswer;
 use crate::ids::MessageId;
 use crate::text::escape::{Shape, visible};
 use crate::wording::{Toast, reply_json};
@@ -22,24 +22,24 @@ use crate::wording::{Toast, reply_json};
 /// Feishu waits three seconds for the answer to a tap.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-pub(super) async fn answer(gateway: Arc<Gateway>, payload: Bytes) -> Answer {
+pub(super) async fn answer(gateway: Arc<Gateway>, payload: Bytes) -> PushAnswer {
     match event::parse(&payload) {
         Push::Click(click) if orders::is_own(&click) => {
-            Answer::Show(orders::tapped(&gateway, &click).await)
+            PushAnswer::Show(orders::tapped(&gateway, &click).await)
         }
-        Push::Click(click) => Answer::Show(tapped(&gateway, &click, &payload).await),
+        Push::Click(click) => PushAnswer::Show(tapped(&gateway, &click, &payload).await),
         Push::Message(message) => {
             add(&gateway.counts.messages);
             chat::written(&gateway, &message, &payload).await
         }
         Push::Other { kind } => {
             debug!(kind, "acknowledged an event nod does not use");
-            Answer::Done
+            PushAnswer::Done
         }
         Push::Unreadable { problem } => {
             warn!("acknowledged a push that can't be read: {problem}");
             // Whoever tapped would see an error on an answer without data.
-            Answer::Show(b"{}".to_vec())
+            PushAnswer::Show(b"{}".to_vec())
         }
     }
 }

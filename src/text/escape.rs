@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::lookalike::{self, is_mark};
-use super::secrets::Secret;
+use super::secrets::FoundSecret;
 
 /// How a text is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Budget {
 
 /// A text as the card shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownText {
     pub head: String,
     /// Empty unless something is hidden.
     pub tail: String,
@@ -84,7 +84,7 @@ const PIECE: usize = 24;
 /// The whole text with every character a reader could miss made visible.
 pub fn visible(text: &str, shape: Shape) -> String {
     let mut out = String::with_capacity(text.len() + 16);
-    let mut reader = Reader::new(text, 0..text.len(), shape, &[]);
+    let mut reader = EscapeReader::new(text, 0..text.len(), shape, &[]);
     while reader.step(&mut out) {}
     out
 }
@@ -95,19 +95,19 @@ pub fn is_plain(text: &str) -> bool {
 }
 
 /// One part of a text, with the secrets found in the whole of it masked.
-pub fn excerpt(text: &str, range: Range<usize>, secrets: &[Secret]) -> String {
+pub fn excerpt(text: &str, range: Range<usize>, secrets: &[FoundSecret]) -> String {
     let mut out = String::new();
-    let mut reader = Reader::new(text, range, Shape::Line, secrets);
+    let mut reader = EscapeReader::new(text, range, Shape::Line, secrets);
     while reader.step(&mut out) {}
     out
 }
 
 /// As much of the text as the budget allows: all of it, or two thirds of the
 /// budget from its head and one third from its tail.
-pub fn fit(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> Shown {
+pub fn fit(text: &str, shape: Shape, secrets: &[FoundSecret], budget: Budget) -> ShownText {
     let (whole, end) = head(text, shape, secrets, budget);
     if end == text.len() {
-        return Shown {
+        return ShownText {
             head: whole,
             tail: String::new(),
             hidden: None,
@@ -125,7 +125,7 @@ pub fn fit(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> Show
     let (tail, tail_start) = tail(text, head_end, shape, secrets, tail_budget);
     let range = head_end..tail_start;
     let lines = text[range.clone()].matches('\n').count();
-    Shown {
+    ShownText {
         head,
         tail,
         hidden: Some(Hidden { range, lines }),
@@ -141,9 +141,9 @@ pub fn short(text: &str, bytes: usize) -> String {
     }
 }
 
-fn head(text: &str, shape: Shape, secrets: &[Secret], budget: Budget) -> (String, usize) {
+fn head(text: &str, shape: Shape, secrets: &[FoundSecret], budget: Budget) -> (String, usize) {
     let mut out = String::with_capacity(text.len().min(budget.bytes) + 16);
-    let mut reader = Reader::new(text, 0..text.len(), shape, secrets);
+    let mut reader = EscapeReader::new(text, 0..text.len(), shape, secrets);
     let (mut spent, mut lines) = (0, 1);
     let mut line_break = None;
     loop {
@@ -175,11 +175,11 @@ fn tail(
     text: &str,
     after: usize,
     shape: Shape,
-    secrets: &[Secret],
+    secrets: &[FoundSecret],
     budget: Budget,
 ) -> (String, usize) {
     let from = text.floor_char_boundary(text.len().saturating_sub(budget.bytes));
-    let mut reader = Reader::new(text, from.max(after)..text.len(), shape, secrets);
+    let mut reader = EscapeReader::new(text, from.max(after)..text.len(), shape, secrets);
     let mut out = String::new();
     let mut cuts = vec![(reader.at, 0)];
     while reader.step(&mut out) {
@@ -222,12 +222,12 @@ fn cost(text: &str) -> (usize, usize) {
     })
 }
 
-struct Reader<'a> {
+struct EscapeReader<'a> {
     text: &'a str,
     at: usize,
     end: usize,
     shape: Shape,
-    secrets: &'a [Secret],
+    secrets: &'a [FoundSecret],
     line_start: bool,
     /// Before the sign in a diff's first column.
     sign: bool,
@@ -235,8 +235,8 @@ struct Reader<'a> {
     marks: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn new(text: &'a str, range: Range<usize>, shape: Shape, secrets: &'a [Secret]) -> Self {
+impl<'a> EscapeReader<'a> {
+    fn new(text: &'a str, range: Range<usize>, shape: Shape, secrets: &'a [FoundSecret]) -> Self {
         let first = secrets.partition_point(|secret| secret.range.end <= range.start);
         let line_start = range.start == 0 || text[..range.start].ends_with('\n');
         Self {

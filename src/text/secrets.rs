@@ -9,27 +9,27 @@ mod command;
 pub use self::command::{holds_one, masks};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secret {
+pub struct FoundSecret {
     pub range: Range<usize>,
     pub kind: &'static str,
 }
 
 /// A known beginning, what may follow it, and how much at least.
-struct Token {
+struct TokenPattern {
     prefix: &'static str,
     kind: &'static str,
     at_least: usize,
 }
 
-const fn token(prefix: &'static str, kind: &'static str, at_least: usize) -> Token {
-    Token {
+const fn token(prefix: &'static str, kind: &'static str, at_least: usize) -> TokenPattern {
+    TokenPattern {
         prefix,
         kind,
         at_least,
     }
 }
 
-const TOKENS: &[Token] = &[
+const TOKENS: &[TokenPattern] = &[
     token("AIza", "google", 35),
     token("AKIA", "aws", 16),
     token("ASIA", "aws", 16),
@@ -110,7 +110,7 @@ pub fn name_kind(name: &str) -> Option<&'static str> {
 /// The credentials to mask in a field's value. What stands under a name for a
 /// credential is one, unless it could be a command or an address; elsewhere a
 /// value is taken for a command, but for one that is nothing but a credential.
-pub fn under(name: &str, text: &str) -> Vec<Secret> {
+pub fn under(name: &str, text: &str) -> Vec<FoundSecret> {
     let key = name.rsplit('.').next().unwrap_or(name);
     let key = key.split('[').next().unwrap_or(key);
     if let Some(kind) = name_kind(key) {
@@ -125,7 +125,7 @@ pub fn under(name: &str, text: &str) -> Vec<Secret> {
         let word = !value.contains(|c: char| c == '/' || c.is_whitespace());
         let said = matches!(value, "" | "true" | "false" | "null" | "{}" | "[]");
         if word && !said {
-            return vec![Secret {
+            return vec![FoundSecret {
                 range: start..text.len(),
                 kind,
             }];
@@ -149,11 +149,12 @@ const RUN_NAMES: &[&str] = &[
 
 /// Every credential in the text, also where a card must show it because it runs:
 /// for what is kept and decides nothing.
-pub fn every(text: &str) -> Vec<Secret> {
+pub fn every(text: &str) -> Vec<FoundSecret> {
     let mut found = all(text);
     for one in masks(text) {
-        let overlaps =
-            |known: &Secret| known.range.start < one.range.end && one.range.start < known.range.end;
+        let overlaps = |known: &FoundSecret| {
+            known.range.start < one.range.end && one.range.start < known.range.end
+        };
         if !found.iter().any(overlaps) {
             found.push(one);
         }
@@ -164,7 +165,7 @@ pub fn every(text: &str) -> Vec<Secret> {
 
 /// Every credential in the text that may be masked, in order, none overlapping
 /// another.
-pub fn find(text: &str) -> Vec<Secret> {
+pub fn find(text: &str) -> Vec<FoundSecret> {
     let mut found = all(text);
     if !found.is_empty() {
         let expanded = command::Expanded::of(text);
@@ -174,9 +175,9 @@ pub fn find(text: &str) -> Vec<Secret> {
 }
 
 /// Every credential in the text, also one that must stay in sight.
-fn all(text: &str) -> Vec<Secret> {
+fn all(text: &str) -> Vec<FoundSecret> {
     let bytes = text.as_bytes();
-    let mut found: Vec<Secret> = Vec::new();
+    let mut found: Vec<FoundSecret> = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let hit = match bytes[at] {
@@ -214,7 +215,7 @@ fn span(bytes: &[u8], from: usize, member: impl Fn(u8) -> bool) -> usize {
     from + bytes[from..].iter().take_while(|&&b| member(b)).count()
 }
 
-fn known(bytes: &[u8], at: usize) -> Option<Secret> {
+fn known(bytes: &[u8], at: usize) -> Option<FoundSecret> {
     if !starts_word(bytes, at) {
         return None;
     }
@@ -233,13 +234,13 @@ fn known(bytes: &[u8], at: usize) -> Option<Secret> {
     let body_bytes = &bytes[body..end];
     // A long kebab-case name starts like some tokens but has no digits.
     let mixed = body_bytes.iter().any(u8::is_ascii_digit);
-    (body_bytes.len() >= token.at_least && mixed).then_some(Secret {
+    (body_bytes.len() >= token.at_least && mixed).then_some(FoundSecret {
         range: at..end,
         kind: token.kind,
     })
 }
 
-fn bearer(bytes: &[u8], at: usize) -> Option<Secret> {
+fn bearer(bytes: &[u8], at: usize) -> Option<FoundSecret> {
     let kind = [(&b"bearer "[..], "bearer"), (&b"basic "[..], "basic")]
         .into_iter()
         .find(|(word, _)| {
@@ -254,16 +255,16 @@ fn bearer(bytes: &[u8], at: usize) -> Option<Secret> {
     });
     let value = &bytes[start..end];
     let mixed = value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic);
-    (value.len() >= 12 && mixed).then_some(Secret {
+    (value.len() >= 12 && mixed).then_some(FoundSecret {
         range: start..end,
         kind,
     })
 }
 
-fn jwt(bytes: &[u8], at: usize) -> Option<Secret> {
+fn jwt(bytes: &[u8], at: usize) -> Option<FoundSecret> {
     let end = span(bytes, at, |b| is_token(b) || b == b'.');
     let parts = bytes[at..end].split(|&b| b == b'.').count();
-    (parts == 3 && end - at >= 40).then_some(Secret {
+    (parts == 3 && end - at >= 40).then_some(FoundSecret {
         range: at..end,
         kind: "jwt",
     })
@@ -271,7 +272,7 @@ fn jwt(bytes: &[u8], at: usize) -> Option<Secret> {
 
 /// The body between the two marker lines. Only what can't be a command is
 /// covered: long lines of base64, and a last short one that looks the part.
-fn private_key(text: &str, at: usize) -> Option<Secret> {
+fn private_key(text: &str, at: usize) -> Option<FoundSecret> {
     let rest = text[at..].strip_prefix("-----BEGIN ")?;
     let label = &rest[..rest.find("-----")?];
     if label.len() > 40 || !label.ends_with("PRIVATE KEY") {
@@ -297,7 +298,7 @@ fn private_key(text: &str, at: usize) -> Option<Secret> {
         }
         line = next_line(bytes, line_end);
     }
-    (end > start).then_some(Secret {
+    (end > start).then_some(FoundSecret {
         range: start..end,
         kind: "private-key",
     })
@@ -312,7 +313,7 @@ fn next_line(bytes: &[u8], at: usize) -> usize {
         .map_or(0, |end| end.len())
 }
 
-fn hook(text: &str, at: usize) -> Option<Secret> {
+fn hook(text: &str, at: usize) -> Option<FoundSecret> {
     let bytes = text.as_bytes();
     let (path, kind) = HOOKS
         .iter()
@@ -324,14 +325,14 @@ fn hook(text: &str, at: usize) -> Option<Secret> {
         .rposition(|&b| b == b'/');
     let start = at + path.len() + last.map_or(0, |slash| slash + 1);
     let end = whole;
-    (end - start >= 16).then_some(Secret {
+    (end - start >= 16).then_some(FoundSecret {
         range: start..end,
         kind,
     })
 }
 
 /// `://user:password@host`: the host stays in sight.
-fn url_password(bytes: &[u8], at: usize) -> Option<Secret> {
+fn url_password(bytes: &[u8], at: usize) -> Option<FoundSecret> {
     let user = bytes[..at]
         .iter()
         .rev()
@@ -344,14 +345,14 @@ fn url_password(bytes: &[u8], at: usize) -> Option<Secret> {
     let end = span(bytes, at + 1, |b| {
         b.is_ascii_graphic() && !matches!(b, b'/' | b'@' | b'"' | b'\'' | b'?' | b'#' | b'$')
     });
-    (bytes.get(end) == Some(&b'@')).then_some(Secret {
+    (bytes.get(end) == Some(&b'@')).then_some(FoundSecret {
         range: at + 1..end,
         kind: "password",
     })
 }
 
 /// `name=value`, `name: value`, `"name": "value"` at the sign in the middle.
-fn assigned(bytes: &[u8], at: usize) -> Option<Secret> {
+fn assigned(bytes: &[u8], at: usize) -> Option<FoundSecret> {
     let mut name_end = at;
     while name_end > 0 && matches!(bytes[name_end - 1], b'"' | b'\'' | b' ') && at - name_end < 3 {
         name_end -= 1;
@@ -364,7 +365,7 @@ fn assigned(bytes: &[u8], at: usize) -> Option<Secret> {
 }
 
 /// `--token value`: a blank between, and a flag before it.
-fn flag_value(bytes: &[u8], at: usize) -> Option<Secret> {
+fn flag_value(bytes: &[u8], at: usize) -> Option<FoundSecret> {
     let name = bytes[..at]
         .iter()
         .rev()
@@ -377,7 +378,7 @@ fn flag_value(bytes: &[u8], at: usize) -> Option<Secret> {
     value(bytes, at, at + 1)
 }
 
-fn value(bytes: &[u8], name_end: usize, start: usize) -> Option<Secret> {
+fn value(bytes: &[u8], name_end: usize, start: usize) -> Option<FoundSecret> {
     let (_, kind) = NAMES.iter().find(|(name, _)| {
         name_end
             .checked_sub(name.len())
@@ -402,7 +403,7 @@ fn value(bytes: &[u8], name_end: usize, start: usize) -> Option<Secret> {
         "password" => value.len() >= 6 && digits,
         _ => value.len() >= 12 && digits && value.iter().any(u8::is_ascii_alphabetic),
     };
-    (enough && !place && !call).then_some(Secret {
+    (enough && !place && !call).then_some(FoundSecret {
         range: start..end,
         kind,
     })

@@ -2,7 +2,7 @@
 //! every loss, answers every push once, and says goodbye.
 
 use futures::future::join_all;
-use nod::for_tests::feishu::link::{Answer, Phase};
+use nod::for_tests::feishu::link::{Phase, PushAnswer};
 use nod::for_tests::simulator::{Armed, Fault, Flaw, FragmentOrder, Fragments, Options, Simulator};
 use serde_json::json;
 use std::sync::Arc;
@@ -209,7 +209,7 @@ async fn blocked_handlers_are_answered_for_and_never_twice() {
         async move {
             let _pass = held.acquire().await;
             let _ = done.send(());
-            Answer::Show(SHOWN.to_vec())
+            PushAnswer::Show(SHOWN.to_vec())
         }
     });
     next_connection(&simulator, 0).await;
@@ -236,7 +236,7 @@ async fn a_panicking_handler_is_answered_for_once() {
     let _client = Client::start(dialer(&simulator), |delivery| async move {
         let fine = delivery.payload.windows(4).any(|four| four == b"fine");
         assert!(fine, "a handler breaks, as this test wants");
-        Answer::Show(SHOWN.to_vec())
+        PushAnswer::Show(SHOWN.to_vec())
     });
     next_connection(&simulator, 0).await;
     let (pushed, outcome) = simulator.push_click_raw(foreign_click("broken")).await;
@@ -259,7 +259,7 @@ async fn split_pushes_arrive_once_whole_or_not_at_all() {
         let (sender, receiver) = mpsc::unbounded_channel();
         let client = Client::start(dialer(simulator), move |delivery| {
             let _ = sender.send(String::from_utf8(delivery.payload.to_vec()).unwrap());
-            async { Answer::Show(SHOWN.to_vec()) }
+            async { PushAnswer::Show(SHOWN.to_vec()) }
         });
         (client, receiver)
     };
@@ -321,7 +321,7 @@ async fn an_event_right_behind_the_handshake_is_never_lost() {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let client = Client::start(dialer(&simulator), move |delivery| {
             let _ = sender.send(delivery.payload);
-            async { Answer::Done }
+            async { PushAnswer::Done }
         });
         let came = within("the first event", receiver.recv()).await.unwrap();
         assert_eq!(&came[..], payload.to_string().as_bytes());
@@ -343,7 +343,7 @@ async fn stopping_lets_a_running_handler_answer_and_says_goodbye() {
         async move {
             let _ = entered.send(());
             let _pass = held.acquire().await;
-            Answer::Show(SHOWN.to_vec())
+            PushAnswer::Show(SHOWN.to_vec())
         }
     });
     next_connection(&simulator, 0).await;

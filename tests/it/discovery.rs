@@ -2,7 +2,7 @@
 //! means, and that no wait is without an end.
 
 use nod::for_tests::feishu::endpoint::{DialError, DialLimits, Dialer};
-use nod::for_tests::feishu::link::{Retry, ServerSettings};
+use nod::for_tests::feishu::link::{DialRetry, ServerSettings};
 use nod::for_tests::simulator::{APP_ID, APP_SECRET, Armed, Fault, Options, SERVICE_ID, Simulator};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -78,7 +78,7 @@ async fn silence_ends_at_the_limit_and_is_tried_again() {
         };
         let why = refusal(&hurried, words).await;
         assert!(why.to_string().contains(words), "{why}");
-        assert_eq!(why.retry(), Retry::Soon);
+        assert_eq!(why.retry(), DialRetry::Soon);
     }
     assert!(dialer(&simulator).dial().await.is_ok());
 }
@@ -126,7 +126,7 @@ async fn every_answer_of_discovery_has_its_words_and_its_pace() {
         simulator.set_fault(Armed::once(fault)).unwrap();
         let why = refusal(&dialer(&simulator), words).await;
         assert!(why.to_string().contains(words), "{words}: {why}");
-        assert_eq!(matches!(why.retry(), Retry::Slowly(_)), slow, "{why}");
+        assert_eq!(matches!(why.retry(), DialRetry::Slowly(_)), slow, "{why}");
     }
     assert!(dialer(&simulator).dial().await.is_ok());
 }
@@ -143,19 +143,19 @@ async fn a_refused_upgrade_is_read_from_its_headers() {
     let redirect = Fault::Redirect {
         location: "http://127.0.0.1:1/".to_owned(),
     };
-    let soon = Retry::Soon;
+    let soon = DialRetry::Soon;
     for (fault, words, expected) in [
         (
             refuse(403, Some(514), Some(1_000_040_350)),
             "connections",
-            Retry::Crowded,
+            DialRetry::Crowded,
         ),
         (refuse(403, Some(514), Some(9)), "busy (code 514)", soon),
         (refuse(403, Some(514), None), "busy (code 514)", soon),
         (
             refuse(200, Some(403), None),
             "disabled or banned",
-            Retry::Slowly(Duration::from_secs(300)),
+            DialRetry::Slowly(Duration::from_secs(300)),
         ),
         (refuse(403, None, None), "answered HTTP 403", soon),
         (refuse(503, None, None), "answered HTTP 503", soon),

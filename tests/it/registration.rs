@@ -6,7 +6,7 @@ use std::time::Duration;
 use nod::for_tests::feishu::domain::Domain;
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
 use nod::for_tests::feishu::registration::{
-    self, Purpose, Registered, Registration, RegistrationError,
+    self, AppRegistration, LinkPurpose, Registered, RegistrationError,
 };
 use nod::for_tests::simulator::{OWNER, Options, STRANGER, ScanDecision, ScannerBrand, Simulator};
 
@@ -15,10 +15,13 @@ use super::support::{LIMIT, no_violations, within};
 /// Scans the next link as told and gives what the client makes of it.
 async fn scan(
     feishu: &Simulator,
-    client: &Registration,
+    client: &AppRegistration,
     decide: impl FnOnce(String) -> ScanDecision,
 ) -> Result<Registered, RegistrationError> {
-    let offer = client.begin(Purpose::Create { name: "nod" }).await.unwrap();
+    let offer = client
+        .begin(LinkPurpose::Create { name: "nod" })
+        .await
+        .unwrap();
     let query = |name: &str| {
         let mut pairs = offer.link.query_pairs();
         let found = pairs.find(|(key, _)| key == name);
@@ -39,7 +42,7 @@ async fn a_scan_makes_an_app_that_works_or_says_no() {
     let feishu = Simulator::start(options).await.unwrap();
     let outbound = Outbound::new(&Proxies::default(), None).unwrap();
     let domain = Domain::parse(&feishu.base_url()).unwrap();
-    let client = Registration::new(&outbound, &domain);
+    let client = AppRegistration::new(&outbound, &domain);
     let decision = |user_code: String, approve, user: &str, brand| ScanDecision {
         user_code,
         approve,

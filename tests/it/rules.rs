@@ -1,7 +1,7 @@
 //! Rules from end to end: what a tap leaves is what the card said, whatever
 //! Claude Code proposes; and over the corpus no rule covers more than it says.
 
-use nod::for_tests::rules::{Found, NoRule, Rule, offer_here};
+use nod::for_tests::rules::{NoRule, PathKind, Rule, offer_here};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -234,7 +234,7 @@ fn over_the_corpus_no_rule_covers_more_than_its_sentence() {
     let (mut exact, mut simple) = (0, 0);
     for command in &all {
         let input = json!({"command": command});
-        let offer = offer_here(&asked::request("Bash", input), Found::Unknown);
+        let offer = offer_here(&asked::request("Bash", input), PathKind::Unknown);
         for reach in [&offer.always, &offer.session] {
             for rule in reach.iter().flatten() {
                 assert_eq!(rule, &Rule::new("Bash", command.trim()), "not the command");

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use nod::for_tests::clock::Clock;
 use nod::for_tests::feishu::clock::TheirClock;
-use nod::for_tests::feishu::connection::{self, View, Wiring};
+use nod::for_tests::feishu::connection::{self, LinkView, Wiring};
 use nod::for_tests::feishu::domain::Domain;
 use nod::for_tests::feishu::endpoint::{DialLimits, Dialer};
-use nod::for_tests::feishu::link::{Answer, Delivery};
+use nod::for_tests::feishu::link::{PushAnswer, PushDelivery};
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
 use nod::for_tests::feishu::secret::Secret;
 use nod::for_tests::hook::client;
@@ -352,7 +352,7 @@ pub(crate) const FAILED: &[u8] = br#"{"toast":{"type":"error","content":"failed"
 
 /// The long connection in process, with a handler of the test's own.
 pub(crate) struct Client {
-    pub(crate) view: watch::Receiver<View>,
+    pub(crate) view: watch::Receiver<LinkView>,
     pub(crate) hot: watch::Sender<bool>,
     pub(crate) stop: CancellationToken,
     task: JoinHandle<()>,
@@ -361,8 +361,8 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn start<H, F>(dialer: Dialer, handler: H) -> Self
     where
-        H: Fn(Delivery) -> F + Send + Sync + 'static,
-        F: Future<Output = Answer> + Send + 'static,
+        H: Fn(PushDelivery) -> F + Send + Sync + 'static,
+        F: Future<Output = PushAnswer> + Send + 'static,
     {
         let (sender, view) = watch::channel(connection::first_view());
         let (hot, is_hot) = watch::channel(false);
@@ -386,7 +386,7 @@ impl Client {
     /// One that shows [`SHOWN`] for everything.
     pub(crate) fn answering(simulator: &Simulator) -> Self {
         Self::start(dialer(simulator), |_| async {
-            Answer::Show(SHOWN.to_vec())
+            PushAnswer::Show(SHOWN.to_vec())
         })
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::link;
 use crate::child::lines::Cut;
-use crate::child::process::{self, Child, Ended, Launch, Manner};
+use crate::child::process::{self, Child, ChildEnd, ChildManner, Launch};
 
 const MAX_WAITING: usize = 64;
 
@@ -51,12 +51,12 @@ pub enum Heard {
     Text(String),
     TooLong(usize),
     /// Always the last.
-    Ended(Ended),
+    Ended(ChildEnd),
 }
 
 /// A child that speaks by its standard input and output.
 pub fn child(launch: Launch) -> Child<Heard> {
-    let manner = Manner {
+    let manner = ChildManner {
         read: |cut| match cut {
             Cut::Line(line) => Some(Heard::Text(String::from_utf8(line).ok()?)),
             Cut::TooLong { bytes, .. } => Some(Heard::TooLong(bytes)),
@@ -77,7 +77,7 @@ pub fn daemon(home: PathBuf) -> Child<Heard> {
     tokio::spawn(async move {
         let ended = match link::dial(&home).await {
             Ok(socket) => carry(socket, orders, &reports, &until).await,
-            Err(why) => Ended::NotStarted {
+            Err(why) => ChildEnd::NotStarted {
                 problem: why.to_string(),
             },
         };
@@ -92,8 +92,8 @@ async fn carry(
     mut orders: mpsc::Receiver<String>,
     reports: &mpsc::Sender<Heard>,
     stop: &CancellationToken,
-) -> Ended {
-    let over = |code| Ended::Over {
+) -> ChildEnd {
+    let over = |code| ChildEnd::Over {
         code,
         killed: false,
         errors: String::new(),

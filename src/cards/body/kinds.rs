@@ -8,7 +8,7 @@ use url::Url;
 use super::diff::{self, Diff};
 use super::{GLANCE, Sheet, coloured, danger, div, framed, note, secrets, subject};
 use crate::approvals::request::{RealPath, Request};
-use crate::danger::{Danger, Scan};
+use crate::danger::{Danger, ScanKind};
 use crate::rules::path;
 use crate::text::escape::{Budget, Shape};
 use crate::wording::card as words;
@@ -94,7 +94,7 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
             let lines = format!("+{}", content.lines().count());
             let named = file(sheet, request, text(input, "file_path")?, &lines);
             written(sheet, request, "file_path", &[content]);
-            sheet.block(&words::CONTENT, content, Shape::Code, 6, Scan::Content);
+            sheet.block(&words::CONTENT, content, Shape::Code, 6, ScanKind::Content);
             let shown: Vec<_> = ["content"].into_iter().chain(named).collect();
             sheet.fields(&words::FIELDS, all, &shown, 1);
         }
@@ -105,7 +105,7 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
                 None => drop(sheet.title(&request.tool, Shape::Name, &[])),
             }
             written(sheet, request, "notebook_path", &[source]);
-            sheet.block(&words::CELL, source, Shape::Code, 5, Scan::Content);
+            sheet.block(&words::CELL, source, Shape::Code, 5, ScanKind::Content);
             sheet.fields(&words::FIELDS, all, &["new_source"], 2);
         }
         "Patch" => {
@@ -125,14 +125,14 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
             let title = host.as_deref().unwrap_or(url);
             sheet.title(title, Shape::Name, &secrets::find(title));
             sheet.body.subject = subject(url, Shape::Line);
-            sheet.block(&words::URL, url, Shape::Line, 3, Scan::Content);
+            sheet.block(&words::URL, url, Shape::Line, 3, ScanKind::Content);
             if let Some(host) = host {
-                let host = sheet.line(&words::HOST, &host, Scan::Content);
+                let host = sheet.line(&words::HOST, &host, ScanKind::Content);
                 sheet.body.more.push(div(&host));
             }
             let mut shown = vec!["url"];
             if let Some(prompt) = text(input, "prompt") {
-                sheet.block(&words::PROMPT, prompt, Shape::Lines, 3, Scan::Content);
+                sheet.block(&words::PROMPT, prompt, Shape::Lines, 3, ScanKind::Content);
                 shown.push("prompt");
             }
             sheet.fields(&words::FIELDS, all, &shown, 2);
@@ -142,9 +142,9 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
             let whole = sheet.title(query, Shape::Line, &secrets::find(query));
             sheet.body.subject = subject(query, Shape::Line);
             if whole && !everything(sheet) {
-                sheet.show(query, Shape::Line, GLANCE, Scan::Content);
+                sheet.show(query, Shape::Line, GLANCE, ScanKind::Content);
             } else {
-                sheet.block(&words::QUERY, query, Shape::Line, 4, Scan::Content);
+                sheet.block(&words::QUERY, query, Shape::Line, 4, ScanKind::Content);
             }
             sheet.fields(&words::FIELDS, all, &["query"], 4);
         }
@@ -191,9 +191,15 @@ fn command(sheet: &mut Sheet, command: &str) {
         false
     };
     if whole && !everything(sheet) {
-        sheet.show(command, Shape::Command, GLANCE, Scan::Command);
+        sheet.show(command, Shape::Command, GLANCE, ScanKind::Command);
     } else {
-        sheet.block(&words::COMMAND, command, Shape::Command, 5, Scan::Command);
+        sheet.block(
+            &words::COMMAND,
+            command,
+            Shape::Command,
+            5,
+            ScanKind::Command,
+        );
     }
 }
 
@@ -208,7 +214,7 @@ fn edited(sheet: &mut Sheet, request: &Request, named: &str, diff: &Diff) -> Opt
     };
     let more = diff.count_after(first);
     // What would be torn apart below is judged whole.
-    for hit in danger::scan(&diff.text, Scan::Content) {
+    for hit in danger::scan(&diff.text, ScanKind::Content) {
         sheet.beware(hit.danger);
     }
     let coloured = |_: &Sheet, text: &str| framed(runs(text));
@@ -219,12 +225,12 @@ fn edited(sheet: &mut Sheet, request: &Request, named: &str, diff: &Diff) -> Opt
         coloured,
         |sheet, budget| {
             if !sheet.glance {
-                return sheet.show(&diff.text, Shape::Diff, budget, Scan::Content);
+                return sheet.show(&diff.text, Shape::Diff, budget, ScanKind::Content);
             }
             let (shown, rest) = diff.text.split_at(first);
-            let mut text = sheet.show(shown, Shape::Diff, budget, Scan::Content);
+            let mut text = sheet.show(shown, Shape::Diff, budget, ScanKind::Content);
             if !rest.is_empty() {
-                sheet.skip("", rest, Scan::Content);
+                sheet.skip("", rest, ScanKind::Content);
                 let end = if text.ends_with('\n') { "" } else { "\n" };
                 text = format!("{text}{end}{}", words::more_changes(&more).get(sheet.lang));
             }
@@ -266,7 +272,7 @@ fn change(
 ) -> Option<()> {
     let (named, diff) = (text(change, "path")?, text(change, "diff")?);
     file(sheet, request, named, "");
-    let line = sheet.line(&words::PATH, named, Scan::Name);
+    let line = sheet.line(&words::PATH, named, ScanKind::Name);
     sheet.push(div(&line));
     let kind = change.get("kind")?;
     match kind["type"].as_str()? {
@@ -282,12 +288,12 @@ fn change(
     ];
     for (label, to) in others {
         if let Some(to) = to.and_then(Value::as_str) {
-            let line = sheet.line(label, to, Scan::Name);
+            let line = sheet.line(label, to, ScanKind::Name);
             sheet.push(coloured(&line, "red"));
             judge_places(sheet, request, to, |path| danger::written(path, &[diff]));
         }
     }
-    sheet.block(&words::CHANGES, diff, Shape::Diff, share, Scan::Content);
+    sheet.block(&words::CHANGES, diff, Shape::Diff, share, ScanKind::Content);
     let shown = ["path", "diff", "kind", "real_path"];
     sheet.fields(&words::FIELDS, &Value::Object(change.clone()), &shown, 1);
     Some(())
@@ -341,7 +347,7 @@ fn file(sheet: &mut Sheet, request: &Request, named: &str, count: &str) -> Optio
     let near = near.map_or(&*resolved, |near| if inside { near } else { &resolved });
     title(sheet, near, count);
     sheet.body.subject = subject(&whole, Shape::Name);
-    let line = sheet.line(&words::PATH, &whole, Scan::Name);
+    let line = sheet.line(&words::PATH, &whole, ScanKind::Name);
     if everything(sheet) {
         sheet.push(div(&line));
     } else {
@@ -361,7 +367,7 @@ fn file(sheet: &mut Sheet, request: &Request, named: &str, count: &str) -> Optio
                 .real
                 .is_elsewhere(&resolved, &request.origin.project)
             {
-                let line = sheet.line(&words::REAL_PATH, &real.to_string_lossy(), Scan::Name);
+                let line = sheet.line(&words::REAL_PATH, &real.to_string_lossy(), ScanKind::Name);
                 sheet.push(coloured(&line, "red"));
             }
             path::is_inside(real, project)

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::borrow::Cow;
 
-use super::{Scan, Sheet};
+use super::{ScanKind, Sheet};
 use crate::cards::EVERYTHING;
 use crate::text::escape::{Budget, Shape};
 use crate::text::secrets;
@@ -65,7 +65,7 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
         if !visible {
             skipped += 1;
             skipped_bytes += name.len() + value.len();
-            sheet.skip("", name, Scan::Value);
+            sheet.skip("", name, ScanKind::Value);
             sheet.skip(name, &value, meaning(name));
             return;
         }
@@ -98,12 +98,12 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
 }
 
 /// A field that says it holds a command is read as one.
-fn meaning(name: &str) -> Scan {
+fn meaning(name: &str) -> ScanKind {
     let last = name.rsplit('.').next().unwrap_or(name);
     let last = last.split('[').next().unwrap_or(last);
     match &*last.to_ascii_lowercase() {
-        "command" | "cmd" | "shell" | "bash" | "script" | "shell_command" => Scan::Command,
-        _ => Scan::Value,
+        "command" | "cmd" | "shell" | "bash" | "script" | "shell_command" => ScanKind::Command,
+        _ => ScanKind::Value,
     }
 }
 
@@ -117,7 +117,7 @@ fn named(sheet: &mut Sheet, name: &str) -> String {
             lines: 1,
         }
     };
-    let shown = sheet.show(name, Shape::Line, budget, Scan::Value);
+    let shown = sheet.show(name, Shape::Line, budget, ScanKind::Value);
     if name.contains([':', ' ', '"', '\n', '=']) {
         format!("\"{shown}\"")
     } else {

@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, ok, problem, warning};
 use crate::feishu::error::ApiError;
-use crate::feishu::messages::{Application, Bot, Version};
+use crate::feishu::messages::{AppVersion, Application, Bot};
 use crate::feishu::registration::{
     CALLBACK, EVENT, PRIVATE, SCOPES, SELF_MANAGE, SEND, alternatives,
 };
@@ -44,7 +44,7 @@ pub(super) enum Sharing {
 pub(super) struct AppReport {
     pub(super) bot: Result<Bot, ApiError>,
     pub(super) application: Result<Application, ApiError>,
-    pub(super) versions: Result<Vec<Version>, ApiError>,
+    pub(super) versions: Result<Vec<AppVersion>, ApiError>,
     pub(super) connections: Result<Option<u64>, ApiError>,
 }
 
@@ -221,7 +221,7 @@ fn unseen(remote: &Remote) -> Finding {
     )
 }
 
-fn published(remote: &Remote, versions: &Result<Vec<Version>, ApiError>) -> Finding {
+fn published(remote: &Remote, versions: &Result<Vec<AppVersion>, ApiError>) -> Finding {
     let versions = match versions {
         Ok(versions) => versions,
         Err(error) => return failed("version", error),
@@ -249,7 +249,7 @@ fn published(remote: &Remote, versions: &Result<Vec<Version>, ApiError>) -> Find
 fn events(
     remote: &Remote,
     application: &Application,
-    versions: &Result<Vec<Version>, ApiError>,
+    versions: &Result<Vec<AppVersion>, ApiError>,
 ) -> Finding {
     let link = console(remote, "/event");
     let step = |finding: Finding| {
@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(events(&silent, Vec::new()), Level::Warning);
         assert_eq!(events(&app(), Vec::new()), Level::Ok);
         let published = |events: &[&str]| {
-            vec![Version {
+            vec![AppVersion {
                 name: None,
                 published: true,
                 events: events.iter().map(|&event| event.to_owned()).collect(),

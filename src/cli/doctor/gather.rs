@@ -19,7 +19,7 @@ use super::settings::{Settings, UnknownSetting, WrongSetting};
 use crate::bus::membership::Membership;
 use crate::claude::hooks_file::Draft;
 use crate::clock;
-use crate::config::{self, Config, Origin, Paths, Problem, SendMode, Sources};
+use crate::config::{self, Config, Paths, SendMode, SettingOrigin, SettingProblem, Sources};
 use crate::feishu::api::Api;
 use crate::feishu::clock::date;
 use crate::feishu::error::ApiError;
@@ -214,29 +214,29 @@ fn shown(path: &Path, home: Option<&Path>) -> String {
 
 /// Whether Feishu would be asked elsewhere, or as somebody else, than the
 /// person meant.
-fn is_in_the_way(problem: &Problem) -> bool {
+fn is_in_the_way(problem: &SettingProblem) -> bool {
     match problem {
-        Problem::Wrong { name, .. } | Problem::Missing { name, .. } => {
+        SettingProblem::Wrong { name, .. } | SettingProblem::Missing { name, .. } => {
             name.starts_with("FEISHU_") || ["HTTPS_PROXY", "NOD_CA_FILE"].contains(name)
         }
-        Problem::BrokenFile(_) | Problem::Exposed(_) => true,
-        Problem::Pass { .. }
-        | Problem::ExposedPass(_)
-        | Problem::SecretBesidePass(_)
-        | Problem::NoHome => false,
+        SettingProblem::BrokenFile(_) | SettingProblem::Exposed(_) => true,
+        SettingProblem::Pass { .. }
+        | SettingProblem::ExposedPass(_)
+        | SettingProblem::SecretBesidePass(_)
+        | SettingProblem::NoHome => false,
     }
 }
 
 /// What keeps the app's credentials from being used, where they are needed. One
 /// that is set and wrong is told already; one that stands in a file that can't
 /// be read is not known to be missing.
-fn missing(sources: &Sources, config: &Config) -> Vec<Problem> {
+fn missing(sources: &Sources, config: &Config) -> Vec<SettingProblem> {
     if config.send_mode == SendMode::Webhook || !sources.broken.is_empty() {
         return Vec::new();
     }
     let missing = config.app().err().map_or_else(Vec::new, |all| all.0);
-    let is_told = |problem: &Problem| match problem {
-        Problem::Missing { name, .. } => sources.get(name).is_some(),
+    let is_told = |problem: &SettingProblem| match problem {
+        SettingProblem::Missing { name, .. } => sources.get(name).is_some(),
         _ => false,
     };
     missing.into_iter().filter(|one| !is_told(one)).collect()
@@ -245,13 +245,15 @@ fn missing(sources: &Sources, config: &Config) -> Vec<Problem> {
 fn settings(
     sources: &Sources,
     read: &Config,
-    problems: Vec<Problem>,
+    problems: Vec<SettingProblem>,
     shown: &impl Fn(&Path) -> String,
 ) -> Settings {
-    let origin = |origin: &Origin| place(origin, shown);
-    let stands = |problem: &Problem| match problem {
-        Problem::Wrong { name, .. } => sources.get(name).map(|(_, from)| origin(from)),
-        Problem::BrokenFile(broken) => Some(origin(&Origin::File(broken.path.clone()))),
+    let origin = |origin: &SettingOrigin| place(origin, shown);
+    let stands = |problem: &SettingProblem| match problem {
+        SettingProblem::Wrong { name, .. } => sources.get(name).map(|(_, from)| origin(from)),
+        SettingProblem::BrokenFile(broken) => {
+            Some(origin(&SettingOrigin::File(broken.path.clone())))
+        }
         _ => None,
     };
     let unknown = config::unknown(sources).into_iter();
@@ -286,11 +288,11 @@ fn places(
     shown: &impl Fn(&Path) -> String,
 ) -> Vec<PrivatePlace> {
     let refused = config.app().is_err_and(|all| {
-        let is_open = |problem: &Problem| matches!(problem, Problem::Exposed(_));
+        let is_open = |problem: &SettingProblem| matches!(problem, SettingProblem::Exposed(_));
         all.0.iter().any(is_open)
     });
     let secret = match sources.get("FEISHU_APP_SECRET") {
-        Some((_, Origin::File(path))) if !refused => Some(path.clone()),
+        Some((_, SettingOrigin::File(path))) if !refused => Some(path.clone()),
         _ => None,
     };
     let state = Some(config.state_dir.clone()).filter(|dir| dir.is_absolute());

@@ -464,7 +464,7 @@ mod tests {
     use super::super::finding::Level;
     use super::super::settings::{UnknownSetting, WrongSetting};
     use super::*;
-    use crate::config::{Problem, SendMode};
+    use crate::config::{SendMode, SettingProblem};
     use crate::text::Text;
     use serde_json::json;
 
@@ -494,7 +494,7 @@ mod tests {
         let machine = MachineReport {
             settings: Settings {
                 wrong: vec![WrongSetting {
-                    problem: Problem::NoHome,
+                    problem: SettingProblem::NoHome,
                     place: None,
                 }],
                 unknown: vec![UnknownSetting {

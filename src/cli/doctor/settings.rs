@@ -2,7 +2,7 @@
 
 use super::super::wording::Words;
 use super::finding::{Finding, ok, problem, warning};
-use crate::config::{BadLine, Problem, SendMode, Unread};
+use crate::config::{BadLine, SendMode, SettingProblem, UnreadFile};
 use crate::text::{Lang, Text};
 
 /// What the set-up asks for.
@@ -22,27 +22,27 @@ pub(super) struct Settings {
 impl Settings {
     /// Whether nothing is wrong but that the app is not set.
     pub(super) fn lacks_only_the_app(&self) -> bool {
-        let is_missing = |one: &WrongSetting| matches!(&one.problem, Problem::Missing { name, .. } if APP.contains(name));
+        let is_missing = |one: &WrongSetting| matches!(&one.problem, SettingProblem::Missing { name, .. } if APP.contains(name));
         !self.wrong.is_empty() && self.wrong.iter().all(is_missing)
     }
 
     /// The settings that have no value and need one.
     pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
         self.wrong.iter().filter_map(|one| match &one.problem {
-            Problem::Missing { name, .. } => Some(*name),
+            SettingProblem::Missing { name, .. } => Some(*name),
             _ => None,
         })
     }
 
     /// Whether every settings file could be read.
     fn is_whole(&self) -> bool {
-        let is_broken = |one: &WrongSetting| matches!(one.problem, Problem::BrokenFile(_));
+        let is_broken = |one: &WrongSetting| matches!(one.problem, SettingProblem::BrokenFile(_));
         !self.wrong.iter().any(is_broken)
     }
 }
 
 pub(super) struct WrongSetting {
-    pub(super) problem: Problem,
+    pub(super) problem: SettingProblem,
     /// Where it is set, as it may be shown.
     pub(super) place: Option<Text>,
 }
@@ -90,21 +90,23 @@ fn setting(wrong: &WrongSetting) -> Finding {
     let said = |words: Words| words.problem(&wrong.problem);
     let finding = problem("settings", said(Words(Lang::Zh)), said(Words(Lang::En)));
     match (&wrong.problem, &wrong.place) {
-        (Problem::BrokenFile(file), Some(Text { zh, en })) => match &file.why {
-            Unread::Line(BadLine { number, .. }) => finding.fix(
+        (SettingProblem::BrokenFile(file), Some(Text { zh, en })) => match &file.why {
+            UnreadFile::Line(BadLine { number, .. }) => finding.fix(
                 format!("在{zh}改正第 {number} 行"),
                 format!("correct line {number} of {en}"),
             ),
-            Unread::TooLarge | Unread::System(_) => finding,
+            UnreadFile::TooLarge | UnreadFile::System(_) => finding,
         },
         (_, Some(Text { zh, en })) => {
             finding.fix(format!("在{zh}改正"), format!("correct it in {en}"))
         }
-        (Problem::Missing { name, .. }, None) if !APP.contains(name) => finding.fix(
+        (SettingProblem::Missing { name, .. }, None) if !APP.contains(name) => finding.fix(
             format!("`nod settings set {name}`"),
             format!("`nod settings set {name}`"),
         ),
-        (Problem::Missing { .. }, None) => finding.fix("运行 `nod setup`", "run `nod setup`"),
+        (SettingProblem::Missing { .. }, None) => {
+            finding.fix("运行 `nod setup`", "run `nod setup`")
+        }
         _ => finding,
     }
 }

@@ -7,7 +7,7 @@ use super::plan::SetupStep;
 use super::steps::SetupApp;
 use super::waiting::watched;
 use crate::feishu::domain::Domain;
-use crate::feishu::registration::{Offer, Purpose, RegistrationError};
+use crate::feishu::registration::{AppOffer, LinkPurpose, RegistrationError};
 use crate::feishu::secret::Secret;
 
 /// The name of a new app, where the person may change it.
@@ -79,7 +79,10 @@ impl Setup<'_> {
         let words = self.words;
         let registration = self.network()?.registration(domain);
         loop {
-            let offer = match registration.begin(Purpose::Create { name: APP_NAME }).await {
+            let offer = match registration
+                .begin(LinkPurpose::Create { name: APP_NAME })
+                .await
+            {
                 Ok(offer) => offer,
                 Err(error) => {
                     output::problem(error.text().get(words.0));
@@ -114,7 +117,7 @@ impl Setup<'_> {
 
     /// Draws the code where all of it can be seen at once, and serves a page
     /// with it elsewhere.
-    async fn show_code(&self, offer: &Offer) -> Option<(SetupPage, tempfile::TempDir)> {
+    async fn show_code(&self, offer: &AppOffer) -> Option<(SetupPage, tempfile::TempDir)> {
         let words = self.words;
         let link = offer.link.as_str();
         let colour = output::is_terminal() && self.sources.get("NO_COLOR").is_none();

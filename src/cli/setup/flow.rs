@@ -9,7 +9,7 @@ use super::plan::{self, SetupStep};
 use super::tap::{self, TapError};
 use super::waiting::watched;
 use super::{Setup, owner};
-use crate::config::{self, Origin, Sources};
+use crate::config::{self, SettingOrigin, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::error::ApiError;
 use crate::files;
@@ -206,7 +206,7 @@ impl Setup<'_> {
 
     /// Names, each once, what this set-up saves and another value overrules.
     fn tell_overruled(&mut self) {
-        let own = Origin::File(self.paths.own.clone());
+        let own = SettingOrigin::File(self.paths.own.clone());
         for (name, value) in self.values() {
             let Some((theirs, origin)) = self.sources.get(name) else {
                 continue;

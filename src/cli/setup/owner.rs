@@ -11,7 +11,7 @@ use super::steps::{Listener, Network, SetupApp};
 use super::terminal::Terminal;
 use super::waiting::watched;
 use crate::feishu::event::Push;
-use crate::feishu::link::Answer;
+use crate::feishu::link::PushAnswer;
 use crate::feishu::messages::Content;
 use crate::ids::UserId;
 
@@ -26,7 +26,7 @@ pub(super) async fn pair(
     bot: &str,
     words: Words,
 ) -> Result<UserId, Failure> {
-    let mut listener = network.listen(app, |_| Answer::Done);
+    let mut listener = network.listen(app, |_| PushAnswer::Done);
     listener
         .connected()
         .await

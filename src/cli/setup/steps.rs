@@ -14,16 +14,16 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
-use crate::feishu::connection::{self, View, Wiring};
+use crate::feishu::connection::{self, LinkView, Wiring};
 use crate::feishu::domain::Domain;
 use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
 use crate::feishu::event::{self, Push};
-use crate::feishu::link::{Answer, Delivery, Phase};
-use crate::feishu::messages::{Bot, Content, Messages, Receiver, Sent};
+use crate::feishu::link::{Phase, PushAnswer, PushDelivery};
+use crate::feishu::messages::{Bot, Content, Messages, Receiver, SentMessage};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::pace::PER_SECOND;
-use crate::feishu::registration::Registration;
+use crate::feishu::registration::AppRegistration;
 use crate::feishu::secret::Secret;
 use crate::ids::{MessageId, UserId};
 use crate::text::Text;
@@ -48,8 +48,8 @@ impl Network {
         Outbound::new(&config.proxies, config.ca_file.as_deref()).map(Self)
     }
 
-    pub(super) fn registration(&self, domain: &Domain) -> Registration {
-        Registration::new(&self.0, domain)
+    pub(super) fn registration(&self, domain: &Domain) -> AppRegistration {
+        AppRegistration::new(&self.0, domain)
     }
 
     pub(super) async fn bot(&self, app: &SetupApp) -> Result<Bot, ApiError> {
@@ -68,7 +68,7 @@ impl Network {
         to: &UserId,
         content: &Content,
         once: &str,
-    ) -> Result<Sent, ApiError> {
+    ) -> Result<SentMessage, ApiError> {
         let to = Receiver::User(to.clone());
         self.messages(app)?.send(&to, content, once).await
     }
@@ -89,13 +89,13 @@ impl Network {
     pub(super) fn listen(
         &self,
         app: &SetupApp,
-        answer: impl Fn(&Push) -> Answer + Send + Sync + 'static,
+        answer: impl Fn(&Push) -> PushAnswer + Send + Sync + 'static,
     ) -> Listener {
         let (sender, pushes) = mpsc::channel(MAX_PUSHES);
         let (hot_sender, hot) = watch::channel(true);
         let (view_sender, view) = watch::channel(connection::first_view());
         let stop = CancellationToken::new();
-        let handler = move |delivery: Delivery| {
+        let handler = move |delivery: PushDelivery| {
             let push = event::parse(&delivery.payload);
             let answer = answer(&push);
             // Full means that more people wrote than can be served.
@@ -139,7 +139,7 @@ impl Network {
 /// The long connection while the set-up waits for somebody.
 pub(super) struct Listener {
     pushes: mpsc::Receiver<Push>,
-    view: watch::Receiver<View>,
+    view: watch::Receiver<LinkView>,
     _hot: watch::Sender<bool>,
     stop: DropGuard,
     task: JoinHandle<()>,
@@ -148,7 +148,8 @@ pub(super) struct Listener {
 impl Listener {
     /// Waits for the connection, or says why there is none.
     pub(super) async fn connected(&mut self) -> Result<(), Text> {
-        let settled = |view: &View| matches!(view.phase, Phase::Up { .. } | Phase::Degraded { .. });
+        let settled =
+            |view: &LinkView| matches!(view.phase, Phase::Up { .. } | Phase::Degraded { .. });
         // Whatever came of the wait stands in the view.
         let _ = tokio::time::timeout(CONNECT_WITHIN, self.view.wait_for(settled)).await;
         let phase = self.view.borrow().phase.clone();

@@ -11,7 +11,7 @@ use super::super::wording::Words;
 use super::steps::{Network, SetupApp, card};
 use crate::feishu::error::ApiError;
 use crate::feishu::event::{Click, Push};
-use crate::feishu::link::Answer;
+use crate::feishu::link::PushAnswer;
 use crate::feishu::messages::Content;
 use crate::ids::UserId;
 use crate::text::Text;
@@ -118,12 +118,12 @@ impl Test {
         self.tapped.load(Ordering::Acquire)
     }
 
-    fn answer(&self, push: &Push) -> Answer {
+    fn answer(&self, push: &Push) -> PushAnswer {
         match push {
             Push::Click(click) if click.value["action"] == ACTION => {
-                Answer::Show(self.shown(click).to_string().into_bytes())
+                PushAnswer::Show(self.shown(click).to_string().into_bytes())
             }
-            _ => Answer::Done,
+            _ => PushAnswer::Done,
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
             let answer = test.answer(&push);
             assert_eq!(test.is_tapped(), proves);
             match answer {
-                Answer::Show(bytes) => {
+                PushAnswer::Show(bytes) => {
                     let reply = String::from_utf8(bytes).unwrap();
                     assert!(!shown.is_empty() && reply.contains(shown), "{reply}");
                     let reply: Value = serde_json::from_str(&reply).unwrap();
@@ -198,8 +198,8 @@ mod tests {
                     assert!(!drawn.contains("\"button\""), "{reply}");
                     assert!(drawn == "null" || drawn.contains(shown), "{reply}");
                 }
-                Answer::Done => assert_eq!(shown, ""),
-                Answer::Again => panic!("a click is answered"),
+                PushAnswer::Done => assert_eq!(shown, ""),
+                PushAnswer::Again => panic!("a click is answered"),
             }
         }
     }

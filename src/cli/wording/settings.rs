@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::Words;
 use crate::config::{
-    BadLine, Fallback, LineFault, Origin, Problem, Problems, Seen, Setting, Sources, Unknown,
-    Unread,
+    BadLine, BadValue, Fallback, LineFault, Problems, Setting, SettingOrigin, SettingProblem,
+    Sources, UnknownName, UnreadFile,
 };
 use crate::files::NotOwn;
 use crate::text::{Lang, Text, system};
@@ -19,7 +19,7 @@ impl Words {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    pub(in crate::cli) fn problem(self, problem: &Problem) -> String {
+    pub(in crate::cli) fn problem(self, problem: &SettingProblem) -> String {
         match self.0 {
             Lang::En => problem.to_string(),
             Lang::Zh => problem_zh(problem),
@@ -69,9 +69,9 @@ impl Words {
         )
     }
 
-    fn placed(self, problem: &Problem, from: Option<&Sources>) -> String {
+    fn placed(self, problem: &SettingProblem, from: Option<&Sources>) -> String {
         let said = self.problem(problem);
-        let Problem::Wrong { name, .. } = problem else {
+        let SettingProblem::Wrong { name, .. } = problem else {
             return said;
         };
         let Some((_, origin)) = from.and_then(|sources| sources.get(name)) else {
@@ -93,7 +93,7 @@ impl Words {
     }
 
     /// In a set-up, of a value that counts more than what is saved.
-    pub(in crate::cli) fn wins(self, name: &str, origin: &Origin) -> String {
+    pub(in crate::cli) fn wins(self, name: &str, origin: &SettingOrigin) -> String {
         let Text { zh, en } = place(origin, whole);
         self.made(
             format!("在{zh}删除 `{name}`，否则它仍会优先于保存的设置"),
@@ -106,16 +106,16 @@ impl Words {
     /// In one or two words, for the list of all.
     pub(in crate::cli) fn value_from(
         self,
-        origin: Option<&Origin>,
+        origin: Option<&SettingOrigin>,
         setting: &Setting,
         own: Option<&Path>,
     ) -> &'static str {
         match origin {
-            Some(Origin::Environment) => self.pick("环境变量", "environment"),
-            Some(Origin::File(path)) if Some(path.as_path()) == own => {
+            Some(SettingOrigin::Environment) => self.pick("环境变量", "environment"),
+            Some(SettingOrigin::File(path)) if Some(path.as_path()) == own => {
                 self.pick("nod 的文件", "nod's file")
             }
-            Some(Origin::File(_)) => "--env-file",
+            Some(SettingOrigin::File(_)) => "--env-file",
             None => match setting.default {
                 Fallback::Needed | Fallback::Nothing => self.pick("未设置", "not set"),
                 Fallback::Value(_) | Fallback::Derived(..) => self.pick("默认", "default"),
@@ -146,7 +146,7 @@ impl Words {
         )
     }
 
-    pub(in crate::cli) fn unknown_setting(self, unknown: &Unknown) -> String {
+    pub(in crate::cli) fn unknown_setting(self, unknown: &UnknownName) -> String {
         let name = &unknown.name;
         let Text { zh, en } = place(&unknown.origin, whole);
         let said = self.made(
@@ -272,10 +272,10 @@ impl Words {
 
 /// Where a value stands: in Chinese to follow 在, in English a preposition.
 /// `shown` tells how a path may be shown.
-pub(in crate::cli) fn place(origin: &Origin, shown: impl Fn(&Path) -> String) -> Text {
+pub(in crate::cli) fn place(origin: &SettingOrigin, shown: impl Fn(&Path) -> String) -> Text {
     match origin {
-        Origin::Environment => Text::new("环境变量中", "the environment"),
-        Origin::File(path) => {
+        SettingOrigin::Environment => Text::new("环境变量中", "the environment"),
+        SettingOrigin::File(path) => {
             let path = shown(path);
             Text::made(format!(" `{path}` 中"), format!("`{path}`"))
         }
@@ -287,42 +287,48 @@ pub(in crate::cli) fn whole(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn problem_zh(problem: &Problem) -> String {
+fn problem_zh(problem: &SettingProblem) -> String {
     match problem {
-        Problem::Wrong {
+        SettingProblem::Wrong {
             name,
-            seen: Seen::Quoted(value),
+            seen: BadValue::Quoted(value),
             ..
         } => format!("`{name}` 的值 `{value}` 不可用；可用：{}", accepts_zh(name)),
-        Problem::Wrong { name, .. } => format!("`{name}` 的值不可用；可用：{}", accepts_zh(name)),
-        Problem::Missing { name, .. } => format!("`{name}` 未设置；可用：{}", accepts_zh(name)),
-        Problem::BrokenFile(file) => format!(
+        SettingProblem::Wrong { name, .. } => {
+            format!("`{name}` 的值不可用；可用：{}", accepts_zh(name))
+        }
+        SettingProblem::Missing { name, .. } => {
+            format!("`{name}` 未设置；可用：{}", accepts_zh(name))
+        }
+        SettingProblem::BrokenFile(file) => format!(
             "设置文件 `{}` 有误：{}",
             file.path.display(),
             unread_zh(&file.why)
         ),
-        Problem::Exposed(path) => format!(
+        SettingProblem::Exposed(path) => format!(
             "其他用户可以读取 `{0}`，其中有应用密钥：请 `chmod 600 {0}`",
             path.display()
         ),
-        Problem::Pass { file, why } => format!("通行证 `{}` 不可用（{why}）", file.display()),
-        Problem::ExposedPass(path) => format!(
+        SettingProblem::Pass { file, why } => {
+            format!("通行证 `{}` 不可用（{why}）", file.display())
+        }
+        SettingProblem::ExposedPass(path) => format!(
             "其他用户可以读取 `{0}`，其中有本机的密钥：请 `chmod 600 {0}`",
             path.display()
         ),
-        Problem::SecretBesidePass(path) => format!(
+        SettingProblem::SecretBesidePass(path) => format!(
             "本机已有团队通行证 `{}`，却还有应用密钥或 Webhook：请从设置中去掉 `FEISHU_APP_SECRET` 与 `FEISHU_SEND_MODE`，或删除通行证",
             path.display()
         ),
-        Problem::NoHome => "没有主目录：请设置 `HOME` 或 `NOD_STATE_DIR`".to_owned(),
+        SettingProblem::NoHome => "没有主目录：请设置 `HOME` 或 `NOD_STATE_DIR`".to_owned(),
     }
 }
 
-fn unread_zh(why: &Unread) -> String {
+fn unread_zh(why: &UnreadFile) -> String {
     match why {
-        Unread::TooLarge => "大于 1 MiB".to_owned(),
-        Unread::System(why) => why.zh.to_string(),
-        Unread::Line(line) => bad_line_zh(line),
+        UnreadFile::TooLarge => "大于 1 MiB".to_owned(),
+        UnreadFile::System(why) => why.zh.to_string(),
+        UnreadFile::Line(line) => bad_line_zh(line),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::daemon::known::machine;
 use crate::feishu::messages::Content;
 use crate::feishu::outbound::{Outbound, OutboundError};
-use crate::feishu::webhook::{Webhook, WebhookError};
+use crate::feishu::webhook::{CustomBot, CustomBotError};
 use crate::ids::RequestId;
 
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum AnnounceError {
     #[error(transparent)]
     Outbound(#[from] OutboundError),
     #[error(transparent)]
-    Bot(#[from] WebhookError),
+    Bot(#[from] CustomBotError),
 }
 
 /// Sends a card without buttons for the permission request on a hook's stdin.
@@ -58,7 +58,7 @@ pub async fn announce(config: &Config, raw_input: &[u8]) -> Result<(), AnnounceE
         deadline: clock.now(),
     };
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
-    let webhook = Webhook::new(&outbound, &bot.url, bot.secret.clone(), config.previews)?;
+    let webhook = CustomBot::new(&outbound, &bot.url, bot.secret.clone(), config.previews)?;
     let card = linked::announced(&request, config.lang);
     webhook
         .say(&Content::Card(card), || clock.now() / 1_000)

@@ -18,9 +18,9 @@ use crate::daemon::known::journal::Journal;
 use crate::daemon::known::lock::Lock;
 use crate::daemon::known::machine::Machine;
 use crate::daemon::known::proof::Proof;
-use crate::feishu::api::exchange::{Call, Reply};
+use crate::feishu::api::exchange::{ApiCall, ApiReply};
 use crate::feishu::api::{Api, Errands};
-use crate::feishu::connection::{View, first_view};
+use crate::feishu::connection::{LinkView, first_view};
 use crate::feishu::link::Phase;
 use crate::feishu::messages::{Messages, Receiver};
 use crate::feishu::secret::Secret;
@@ -30,10 +30,10 @@ use crate::store::Store;
 
 pub(crate) struct Bench {
     pub(crate) cards: Arc<Cards>,
-    pub(crate) view: watch::Sender<View>,
+    pub(crate) view: watch::Sender<LinkView>,
     /// Edits that were queued; nobody makes them here.
     pub(crate) edits: Edits,
-    calls: Arc<Mutex<Vec<Call>>>,
+    calls: Arc<Mutex<Vec<ApiCall>>>,
 }
 
 /// Settings of a machine with an owner.
@@ -49,14 +49,14 @@ impl Bench {
     }
 
     pub(crate) async fn with(config: Config) -> Self {
-        let calls = Arc::<Mutex<Vec<Call>>>::default();
+        let calls = Arc::<Mutex<Vec<ApiCall>>>::default();
         let asked = Arc::clone(&calls);
         let errands: Errands = Arc::new(move |call, _, _| {
             let mut calls = asked.lock().unwrap_or_else(PoisonError::into_inner);
             calls.push(call);
             let data = json!({"message_id": format!("om_{}", calls.len()), "chat_id": "oc_chat"});
             let body = json!({"code": 0, "data": data}).to_string().into_bytes();
-            let reply = Reply {
+            let reply = ApiReply {
                 status: 200,
                 after: None,
                 log_id: None,

@@ -43,12 +43,12 @@ use crate::daemon::known::gathered::Flood;
 use crate::daemon::known::journal::Journal;
 use crate::daemon::known::lock::Lock;
 use crate::daemon::known::proof::Proof;
-use crate::feishu::connection::View;
+use crate::feishu::connection::LinkView;
 use crate::feishu::messages::{Content, Messages, Receiver};
-use crate::feishu::webhook::Webhook;
+use crate::feishu::webhook::CustomBot;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::route;
-use crate::store::{Card, CardEdit as KeptEdit};
+use crate::store::{CardEdit as KeptEdit, CardPlace};
 
 /// When an edit may follow a tap.
 pub(crate) const AFTER_REPLY: Duration = OVER_AFTER;
@@ -76,7 +76,7 @@ pub(crate) struct Cards {
     pub(crate) courier: Courier,
     pub(crate) proof: Proof,
     pub(crate) flood: Flood,
-    pub(crate) link: watch::Receiver<View>,
+    pub(crate) link: watch::Receiver<LinkView>,
 }
 
 impl Cards {
@@ -104,7 +104,7 @@ pub(crate) enum Way {
         receiver: Option<Receiver>,
     },
     /// As a group's custom bot, which can only speak; its buttons are links.
-    Webhook(Box<Webhook>, Option<Links>),
+    Webhook(Box<CustomBot>, Option<Links>),
 }
 
 /// Where a card is to stand.
@@ -152,7 +152,7 @@ impl Courier {
         }
     }
 
-    pub(crate) fn webhook(&self) -> Option<&Webhook> {
+    pub(crate) fn webhook(&self) -> Option<&CustomBot> {
         match &self.way {
             Way::App { .. } => None,
             Way::Webhook(webhook, _) => Some(webhook),
@@ -178,7 +178,7 @@ impl Courier {
     }
 
     /// Puts back what was sent before a restart.
-    pub(crate) fn restore(&self, id: &RequestId, card: Option<&Card>) {
+    pub(crate) fn restore(&self, id: &RequestId, card: Option<&CardPlace>) {
         let place = card.map_or(Place::Unsent, |card| Place::Sent(card.message.clone()));
         let mut book = self.lock();
         book.put(id, place);

@@ -19,7 +19,7 @@ use crate::daemon::cards::courier::Cards;
 use crate::daemon::cards::courier::{self, Drawn};
 use crate::daemon::cards::nameless;
 use crate::daemon::cards::under_way::OVER_AFTER;
-use crate::feishu::connection::View;
+use crate::feishu::connection::LinkView;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
 use crate::ids::MessageId;
@@ -209,7 +209,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(view: &View) -> Self {
+    fn of(view: &LinkView) -> Self {
         Self {
             connects: view.counts.connects,
             up: matches!(view.phase, Phase::Up { .. }),
@@ -218,7 +218,7 @@ impl Line {
 
     /// Since when taps may have been lost with a connection; `None` when none
     /// was lost.
-    fn lost(&mut self, view: &View) -> Option<Instant> {
+    fn lost(&mut self, view: &LinkView) -> Option<Instant> {
         let before = std::mem::replace(self, Self::of(view));
         let lines = self.connects - before.connects;
         let lost = u64::from(before.up) + lines - u64::from(self.up);
@@ -408,7 +408,7 @@ mod tests {
     use crate::feishu::connection;
     use crate::ids::MessageId;
 
-    fn view(connects: u64, up: bool, heard: Option<Instant>) -> View {
+    fn view(connects: u64, up: bool, heard: Option<Instant>) -> LinkView {
         let mut view = connection::first_view();
         view.counts.connects = connects;
         view.counts.lost_heard = heard.map(Instant::into_std);

@@ -11,7 +11,7 @@ use crate::daemon::known::journal;
 use crate::daemon::known::offers;
 use crate::feishu::messages::Content;
 use crate::feishu::secret::Secret;
-use crate::feishu::webhook::Webhook;
+use crate::feishu::webhook::CustomBot;
 use crate::gateway::route::CallbackUrl;
 use crate::gateway::seal::{self, Purpose, Sealed, Sealer};
 use crate::gateway::tickets::Tickets;
@@ -65,7 +65,7 @@ fn claim(request: &RequestId, action: Action) -> serde_json::Value {
 }
 
 /// Sends a request's card by the custom bot, which can't edit it afterwards.
-pub(crate) async fn send(cards: &Cards, webhook: &Webhook, request: &Request) {
+pub(crate) async fn send(cards: &Cards, webhook: &CustomBot, request: &Request) {
     let sent = match cards.courier.links() {
         Some(links) => {
             let denied = journal::denied_before(&cards.journal, request).await;

@@ -18,7 +18,7 @@ use crate::daemon::cards::edits;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::questions::script::Wishes;
-use crate::store::{Card, CardEdit};
+use crate::store::{CardEdit, CardPlace};
 
 const PREFIX: &str = "perm-";
 /// Feishu knows a uuid for an hour; later it would make a second card.
@@ -97,7 +97,7 @@ async fn find(cards: &Cards, edit: CardEdit, age: Millis) -> ControlFlow<()> {
             Ok(sent) => {
                 let message = sent.message_id.clone();
                 if let Some(chat) = sent.chat_id {
-                    let card = Card { message, chat };
+                    let card = CardPlace { message, chat };
                     let noted = cards.journal.store.run(move |db| db.card_sent(&id, &card));
                     if let Err(why) = noted.await {
                         debug!("where a card is was not kept: {why}");

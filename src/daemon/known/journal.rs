@@ -17,7 +17,7 @@ use crate::daemon::known::refused::Strangers;
 use crate::ids::{EventId, MessageId, RequestId};
 use crate::rules::Rule;
 use crate::sessions::questions::script;
-use crate::store::{About, Entry, Pending, Settlement, Store, StoreError, Subject};
+use crate::store::{About, AuditEntry, Pending, Settlement, Store, StoreError, Subject};
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::secrets;
 
@@ -252,7 +252,7 @@ pub(crate) async fn correct(journal: &Journal, correction: &Correction) -> Optio
         "completed"
     };
     let (kind, ending) = (record::kind(ending), record::ending_json(ending));
-    let entry = Entry {
+    let entry = AuditEntry {
         request: Some(id.to_string()),
         detail: Some(ending["ran"].clone()),
         ..bare(journal.now(), word, "terminal")
@@ -288,7 +288,7 @@ fn is_untrue(ending: &Ending) -> bool {
 /// Something of Feishu's worth the audit that ended no request.
 pub(crate) async fn happened(journal: &Journal, outcome: &Outcome, request: &RequestId, by: &str) {
     let Some(kind) = outcome.word() else { return };
-    let entry = Entry {
+    let entry = AuditEntry {
         operator: Some(by.to_owned()),
         request: Some(request.to_string()),
         ..bare(journal.now(), kind, "feishu")
@@ -298,7 +298,7 @@ pub(crate) async fn happened(journal: &Journal, outcome: &Outcome, request: &Req
 
 /// Something that was told and did not come about.
 pub(crate) async fn missed(journal: &Journal, kind: &str, request: &RequestId) {
-    let entry = Entry {
+    let entry = AuditEntry {
         request: Some(request.to_string()),
         ..bare(journal.now(), kind, "terminal")
     };
@@ -327,9 +327,9 @@ fn lines(
     by: Option<&str>,
     event: Option<&EventId>,
     now: Millis,
-) -> Vec<Entry> {
+) -> Vec<AuditEntry> {
     let mut lines = sums(strangers, now, false);
-    lines.extend(strangers.counted(kind, by, now).map(|whom| Entry {
+    lines.extend(strangers.counted(kind, by, now).map(|whom| AuditEntry {
         operator: whom.person,
         event: event.map(ToString::to_string),
         request: request.map(ToString::to_string),
@@ -345,9 +345,9 @@ pub(crate) async fn sum_up(journal: &Journal, stopping: bool) {
     }
 }
 
-fn sums(strangers: &Strangers, now: Millis, stopping: bool) -> Vec<Entry> {
+fn sums(strangers: &Strangers, now: Millis, stopping: bool) -> Vec<AuditEntry> {
     let sums = strangers.sums(now, stopping).into_iter();
-    sums.map(|sum| Entry {
+    sums.map(|sum| AuditEntry {
         operator: sum.whom.person,
         detail: Some(json!({"times": sum.count, "since": sum.since})),
         ..bare(now, sum.whom.kind, "feishu")
@@ -365,7 +365,7 @@ pub(crate) async fn spoken(
     became: &str,
 ) {
     let shown = escape::excerpt(words, 0..words.len(), &secrets::find(words));
-    let entry = Entry {
+    let entry = AuditEntry {
         operator: by.map(str::to_owned),
         session: Some(about.session.to_string()),
         decision: Some(became.to_owned()),
@@ -379,7 +379,7 @@ pub(crate) async fn spoken(
 /// command on this machine.
 pub(crate) async fn noted(journal: &Journal, kind: &str, by: Option<&str>) {
     let source = by.map_or("terminal", |_| "feishu");
-    let entry = Entry {
+    let entry = AuditEntry {
         operator: by.map(str::to_owned),
         ..bare(journal.now(), kind, source)
     };
@@ -389,7 +389,7 @@ pub(crate) async fn noted(journal: &Journal, kind: &str, by: Option<&str>) {
 /// A session that a person began: where, and with which words.
 pub(crate) async fn began(journal: &Journal, by: Option<&str>, project: &Path, words: &str) {
     let source = by.map_or("terminal", |_| "feishu");
-    let entry = Entry {
+    let entry = AuditEntry {
         operator: by.map(str::to_owned),
         detail: Some(json!({"project": project, "what": one_line(words)})),
         ..bare(journal.now(), "session_started", source)
@@ -412,8 +412,8 @@ fn one_line(words: &str) -> String {
     }
 }
 
-fn bare(at: Millis, kind: &str, source: &str) -> Entry {
-    Entry {
+fn bare(at: Millis, kind: &str, source: &str) -> AuditEntry {
+    AuditEntry {
         at,
         kind: kind.to_owned(),
         operator: None,
@@ -429,7 +429,7 @@ fn bare(at: Millis, kind: &str, source: &str) -> Entry {
     }
 }
 
-async fn append(journal: &Journal, entry: Entry) {
+async fn append(journal: &Journal, entry: AuditEntry) {
     if let Err(why) = journal.store.run(move |db| db.append_audit(&entry)).await {
         debug!("an audit line was not written: {why}");
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::approvals::request::Request;
 use crate::daemon::known::machine;
-use crate::rules::{self, Found, Offer};
+use crate::rules::{self, Offer, PathKind};
 
 pub(crate) async fn of(request: &Request) -> Offer {
     let Some(path) = rules::file_named(request) else {
@@ -21,15 +21,15 @@ pub(crate) async fn of(request: &Request) -> Offer {
 
 /// Looks at the path without opening it. Links above the project are the
 /// person's own; any other leads where the path does not say.
-fn look(path: &Path, project: &Path) -> Found {
+fn look(path: &Path, project: &Path) -> PathKind {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let meant = match path.strip_prefix(project) {
         Ok(below) => real(project).map(|project| project.join(below)),
         Err(_) => Some(path.to_owned()),
     };
     match std::fs::symlink_metadata(path) {
-        Ok(is) if is.is_file() && meant.is_some() && real(path) == meant => Found::File,
-        Ok(_) | Err(_) => Found::Other,
+        Ok(is) if is.is_file() && meant.is_some() && real(path) == meant => PathKind::File,
+        Ok(_) | Err(_) => PathKind::Other,
     }
 }
 
@@ -50,20 +50,20 @@ mod tests {
         symlink(&root, project.join("up")).unwrap();
         symlink(&project, root.join("alias")).unwrap();
         for (path, found) in [
-            (project.join("src/a.rs"), Found::File),
-            (root.join("notes"), Found::File),
-            (project.join("src"), Found::Other),
-            (project.join("link"), Found::Other),
-            (project.join("up/notes"), Found::Other),
-            (project.join("new"), Found::Other),
-            (project.clone(), Found::Other),
-            (root.clone(), Found::Other),
-            (root.join("alias/src/a.rs"), Found::Other),
-            ("/dev/null".into(), Found::Other),
+            (project.join("src/a.rs"), PathKind::File),
+            (root.join("notes"), PathKind::File),
+            (project.join("src"), PathKind::Other),
+            (project.join("link"), PathKind::Other),
+            (project.join("up/notes"), PathKind::Other),
+            (project.join("new"), PathKind::Other),
+            (project.clone(), PathKind::Other),
+            (root.clone(), PathKind::Other),
+            (root.join("alias/src/a.rs"), PathKind::Other),
+            ("/dev/null".into(), PathKind::Other),
         ] {
             assert_eq!(look(&path, &project), found, "{}", path.display());
         }
         let alias = root.join("alias");
-        assert_eq!(look(&alias.join("src/a.rs"), &alias), Found::File);
+        assert_eq!(look(&alias.join("src/a.rs"), &alias), PathKind::File);
     }
 }

@@ -38,9 +38,9 @@ use crate::daemon::talking::inbox;
 use crate::daemon::tapping::dispatch;
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
-use crate::feishu::connection::View;
+use crate::feishu::connection::LinkView;
 use crate::feishu::event::{self, Message, Push};
-use crate::feishu::link::Answer;
+use crate::feishu::link::PushAnswer;
 use crate::feishu::messages::Content;
 use crate::feishu::outbound::Outbound;
 use crate::files;
@@ -203,7 +203,7 @@ pub(crate) async fn run(
     parts: Arc<Parts>,
     member: Arc<Member>,
     outbound: Outbound,
-    view: watch::Sender<View>,
+    view: watch::Sender<LinkView>,
     stop: CancellationToken,
 ) {
     let place = &member.place;
@@ -314,8 +314,8 @@ async fn tapped(parts: &Arc<Parts>, push: Bytes) -> Option<Vec<u8>> {
         return None;
     }
     match dispatch::answer(Arc::clone(parts), push).await {
-        Answer::Show(shown) => Some(shown),
-        Answer::Done | Answer::Again => None,
+        PushAnswer::Show(shown) => Some(shown),
+        PushAnswer::Done | PushAnswer::Again => None,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::daemon::tapping::clicks::{self, Door};
 use crate::daemon::tapping::pages;
 use crate::daemon::telling::metrics;
 use crate::daemon::telling::status;
-use crate::feishu::event::{Click, Head};
+use crate::feishu::event::{Click, EventHead};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
 use crate::gateway::call::{self, Answer, Call, QUERY, TAKE, WHOSE};
@@ -193,9 +193,9 @@ async fn receive(parts: &Arc<Parts>, call: Call) -> Answer {
 fn brought(call: Call) -> Click {
     let click = call.click.unwrap_or_default();
     Click {
-        head: Head {
+        head: EventHead {
             event_id: click.event,
-            ..Head::default()
+            ..EventHead::default()
         },
         by: click.by,
         value: click.value,

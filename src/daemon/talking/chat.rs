@@ -26,8 +26,8 @@ use crate::daemon::known::people;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::inbox;
 use crate::daemon::talking::sessions::files;
-use crate::feishu::event::{Body, Message};
-use crate::feishu::messages::{Attachment, Content};
+use crate::feishu::event::{Message, MessageBody};
+use crate::feishu::messages::{AttachmentKind, Content};
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::command::{self, Spoken, Unclear};
 use crate::sessions::questions::{self, Reply};
@@ -100,7 +100,7 @@ async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
         return;
     };
     let (key, name, kind) = match &message.body {
-        Body::Text(text) => {
+        MessageBody::Text(text) => {
             if !message.pictures.is_empty() && !keep_pictures(parts, message, &id, &written) {
                 return say(parts, message, &words::TOO_MANY_FILES).await;
             }
@@ -109,9 +109,9 @@ async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
             }
             return hear(parts, message, &written, owner, text).await;
         }
-        Body::Image { key } => (key, "image.png", Attachment::Image),
-        Body::File { key, name } => (key, name.as_str(), Attachment::File),
-        Body::Other { kind } => {
+        MessageBody::Image { key } => (key, "image.png", AttachmentKind::Image),
+        MessageBody::File { key, name } => (key, name.as_str(), AttachmentKind::File),
+        MessageBody::Other { kind } => {
             debug!(kind, "a message of a kind nod does not read");
             return say(parts, message, &words::UNREADABLE_KIND).await;
         }
@@ -139,7 +139,7 @@ fn keep_pictures(parts: &Parts, message: &Message, id: &MessageId, written: &Wri
             message: id.clone(),
             key: key.clone(),
             name: "image.png".to_owned(),
-            kind: Attachment::Image,
+            kind: AttachmentKind::Image,
         };
         parts.files.note(written.place.clone(), sent, parts.now())
     })
@@ -175,7 +175,8 @@ pub(crate) async fn tapped(parts: &Arc<Parts>, message: &Message, written: &Writ
     if asks_to_lock(message) {
         return lock_up(parts, message).await;
     }
-    let (Some(owner), Body::Text(text)) = (parts.people.owner(&message.by), &message.body) else {
+    let (Some(owner), MessageBody::Text(text)) = (parts.people.owner(&message.by), &message.body)
+    else {
         return;
     };
     hear(parts, message, written, owner, text).await;
@@ -219,7 +220,7 @@ async fn reply_to_card(parts: &Arc<Parts>, message: &Message, request: &RequestI
         say(parts, message, &in_chat(&Refusal::NotAnApprover.into())).await;
         return;
     };
-    let Body::Text(text) = &message.body else {
+    let MessageBody::Text(text) = &message.body else {
         return say(parts, message, &words::UNREADABLE_KIND).await;
     };
     let text = without_mentions(text, message);
@@ -235,7 +236,7 @@ async fn answer_in_topic(parts: &Arc<Parts>, message: &Message) -> bool {
     else {
         return false;
     };
-    let Body::Text(text) = &message.body else {
+    let MessageBody::Text(text) = &message.body else {
         return false;
     };
     match waiting::meant(parts, &written, &without_mentions(text, message)) {
@@ -323,7 +324,7 @@ async fn reply_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str) {
     if age > MAX_AGE {
         return say(parts, message, &words::too_old(age)).await;
     }
-    let Body::Text(text) = &message.body else {
+    let MessageBody::Text(text) = &message.body else {
         return say(parts, message, &words::UNREADABLE_KIND).await;
     };
     let text = without_mentions(text, message);
@@ -348,7 +349,7 @@ async fn words_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str, te
 
 /// `/lock`, alone or as a reply; never taken for a reason.
 pub(crate) fn asks_to_lock(message: &Message) -> bool {
-    matches!(&message.body, Body::Text(text) if command::is_lock(&without_mentions(text, message)))
+    matches!(&message.body, MessageBody::Text(text) if command::is_lock(&without_mentions(text, message)))
 }
 
 /// Whoever may allow may also see to it that nobody does.
@@ -461,7 +462,7 @@ mod tests {
         let Push::Message(message) = event::parse(push.to_string().as_bytes()) else {
             panic!("a message");
         };
-        let Body::Text(text) = &message.body else {
+        let MessageBody::Text(text) = &message.body else {
             panic!("text");
         };
         let named = with_names(text, &message, Some("@_user_1"));

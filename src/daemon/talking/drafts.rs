@@ -16,7 +16,7 @@ use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::chat;
 use crate::daemon::talking::sessions;
-use crate::feishu::event::{Body, Click, Message};
+use crate::feishu::event::{Click, Message, MessageBody};
 use crate::ids::{MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::route::Written;
@@ -204,7 +204,7 @@ fn typed(to: &Message, click: &Click, text: String) -> Message {
         head: click.head.clone(),
         by: click.by.clone(),
         id: click.message.clone(),
-        body: Body::Text(text),
+        body: MessageBody::Text(text),
         pictures: Vec::new(),
         mentions: Vec::new(),
         tapped: true,
@@ -265,7 +265,7 @@ impl Picked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feishu::event::{Head, Person};
+    use crate::feishu::event::{EventHead, Person};
     use crate::ids::ChatId;
     use crate::sessions::route::Place;
     use crate::wording::terminal;
@@ -274,7 +274,7 @@ mod tests {
         let chat = ChatId::parse("oc_1").unwrap();
         let draft = Draft {
             message: Message {
-                head: Head::default(),
+                head: EventHead::default(),
                 id: MessageId::parse("om_1").ok(),
                 by: Person::default(),
                 from_user: true,
@@ -283,7 +283,7 @@ mod tests {
                 thread: None,
                 root: None,
                 parent: None,
-                body: Body::Text("run".to_owned()),
+                body: MessageBody::Text("run".to_owned()),
                 mentions: Vec::new(),
                 pictures: Vec::new(),
                 sent_ms: None,

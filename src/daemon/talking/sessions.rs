@@ -28,7 +28,7 @@ use crate::cards::progress;
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::codex::Links;
 use crate::daemon::cards::courier::{self, Cards};
-use crate::feishu::messages::Sent;
+use crate::feishu::messages::SentMessage;
 use crate::ids::{MessageId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::route::{self, Place, Written};
@@ -379,7 +379,7 @@ pub(crate) fn order(sessions: &Arc<Sessions>, number: i64, order: Order) -> Resu
 }
 
 /// Gives a session a new place: the thread of the message that asked for it.
-pub(crate) async fn move_to(sessions: &Sessions, number: i64, place: Place, sent: Sent) {
+pub(crate) async fn move_to(sessions: &Sessions, number: i64, place: Place, sent: SentMessage) {
     let now = sessions.cards.now();
     let moved = sessions.change(number, |entry| {
         entry.kept.place = place;

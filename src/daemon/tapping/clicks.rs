@@ -28,7 +28,7 @@ use crate::daemon::known::offers;
 use crate::daemon::known::people;
 use crate::daemon::machines::peers;
 use crate::daemon::parts::Parts;
-use crate::feishu::event::{Click, Head, Person};
+use crate::feishu::event::{Click, EventHead, Person};
 use crate::feishu::messages::Content;
 use crate::gateway::call::Answer;
 use crate::gateway::route::{Route, route};
@@ -417,7 +417,7 @@ pub(crate) async fn became(parts: &Parts, id: &RequestId) -> Option<Ruling> {
 
 fn no_click() -> Click {
     Click {
-        head: Head::default(),
+        head: EventHead::default(),
         by: Person::default(),
         value: Value::Null,
         name: None,

@@ -9,31 +9,31 @@ use crate::daemon::parts::Parts;
 use crate::daemon::talking::inbox;
 use crate::daemon::tapping::clicks;
 use crate::feishu::event::{self, Push};
-use crate::feishu::link::Answer;
+use crate::feishu::link::PushAnswer;
 
-pub(crate) async fn answer(parts: Arc<Parts>, payload: Bytes) -> Answer {
+pub(crate) async fn answer(parts: Arc<Parts>, payload: Bytes) -> PushAnswer {
     match event::parse(&payload) {
-        Push::Click(click) => Answer::Show(clicks::answer(&parts, *click).await),
+        Push::Click(click) => PushAnswer::Show(clicks::answer(&parts, *click).await),
         Push::Message(message) if !parts.is_of_our_app(&message.head) => {
             warn!("acknowledged and left alone a message to another app");
-            Answer::Done
+            PushAnswer::Done
         }
         Push::Message(message) => {
             inbox::receive(&parts, *message, &payload).await;
-            Answer::Done
+            PushAnswer::Done
         }
         Push::Other { kind } => {
             debug!(kind, "acknowledged an event nod does not use");
-            Answer::Done
+            PushAnswer::Done
         }
         // Whoever tapped would see an error on an answer without data.
         Push::Unreadable { problem } if names_a_tap(&payload) => {
             warn!("answered a tap that could not be read with nothing: {problem}");
-            Answer::Show(b"{}".to_vec())
+            PushAnswer::Show(b"{}".to_vec())
         }
         Push::Unreadable { problem } => {
             warn!("acknowledged a push that is no event: {problem}");
-            Answer::Done
+            PushAnswer::Done
         }
     }
 }

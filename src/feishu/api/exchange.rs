@@ -10,7 +10,7 @@ use reqwest::multipart::{Form, Part};
 use serde_json::Value;
 use url::Url;
 
-use crate::feishu::error::{Answer, ApiError, classify, classify_login};
+use crate::feishu::error::{ApiError, FeishuAnswer, classify, classify_login};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
 
@@ -22,7 +22,7 @@ const FOREIGN: &str = "something that is not Feishu's API answered";
 
 /// What is asked of Feishu: the path below the base address, by segments.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ApiCall {
     pub method: reqwest::Method,
     pub path: Vec<String>,
     pub query: Vec<(&'static str, String)>,
@@ -48,7 +48,7 @@ impl Upload {
     }
 }
 
-impl Call {
+impl ApiCall {
     fn new(method: reqwest::Method, path: &[&str]) -> Self {
         Self {
             method,
@@ -93,7 +93,7 @@ impl Call {
 
 /// What came back, before anybody has judged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct ApiReply {
     pub status: u16,
     /// The wait that was asked for.
     pub after: Option<Duration>,
@@ -103,7 +103,7 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-impl Reply {
+impl ApiReply {
     /// The envelope, whose code is 0.
     pub fn envelope(&self) -> Result<Value, ApiError> {
         self.head().open(&self.body, &Secret::new(""), classify)
@@ -125,8 +125,8 @@ impl Reply {
         matches!(self.envelope(), Err(ApiError::StaleToken(_)))
     }
 
-    fn head(&self) -> Head {
-        Head {
+    fn head(&self) -> ReplyHead {
+        ReplyHead {
             status: self.status,
             after: self.after,
             log_id: self.log_id.clone(),
@@ -154,7 +154,7 @@ impl Exchange {
     /// Makes a call and gives the whole envelope, whose code is 0.
     pub async fn envelope(
         &self,
-        call: &Call,
+        call: &ApiCall,
         token: &Secret,
         limit: Duration,
     ) -> Result<Value, ApiError> {
@@ -165,7 +165,7 @@ impl Exchange {
     /// Makes a call whose body carries `secret` and which needs no token.
     pub async fn login(
         &self,
-        call: &Call,
+        call: &ApiCall,
         secret: &Secret,
         limit: Duration,
     ) -> Result<Value, ApiError> {
@@ -176,7 +176,7 @@ impl Exchange {
     /// Downloads a file of at most `max_bytes`.
     pub async fn file(
         &self,
-        call: &Call,
+        call: &ApiCall,
         token: &Secret,
         limit: Duration,
         max_bytes: u64,
@@ -196,13 +196,13 @@ impl Exchange {
     /// Makes a call for somebody else, who judges what comes back.
     pub async fn reply(
         &self,
-        call: &Call,
+        call: &ApiCall,
         token: &Secret,
         limit: Duration,
         max_bytes: u64,
-    ) -> Result<Reply, ApiError> {
+    ) -> Result<ApiReply, ApiError> {
         let response = self.send(call, Some(token), limit).await?;
-        let head = Head::of(&response);
+        let head = ReplyHead::of(&response);
         let file = is_file(head.status, response.headers());
         let most = if file { max_bytes } else { MAX_ENVELOPE };
         let body = self.read(response, most).await?;
@@ -211,7 +211,7 @@ impl Exchange {
             Ok(text) => text.into_bytes(),
             Err(bytes) => bytes.into_bytes(),
         };
-        Ok(Reply {
+        Ok(ApiReply {
             status: head.status,
             after: head.after,
             log_id: head.log_id,
@@ -229,7 +229,7 @@ impl Exchange {
 
     async fn send(
         &self,
-        call: &Call,
+        call: &ApiCall,
         token: Option<&Secret>,
         limit: Duration,
     ) -> Result<reqwest::Response, ApiError> {
@@ -268,7 +268,7 @@ impl Exchange {
         secret: &Secret,
         sort: Sort,
     ) -> Result<Value, ApiError> {
-        let head = Head::of(&response);
+        let head = ReplyHead::of(&response);
         match self.read(response, MAX_ENVELOPE).await {
             Ok(body) => head.open(&body, secret, sort),
             Err(ApiError::TooLarge { .. }) => Err(head.malformed(FOREIGN)),
@@ -311,16 +311,16 @@ fn is_file(status: u16, headers: &HeaderMap) -> bool {
 }
 
 /// How a refusal is sorted: status, wait asked for, Feishu's answer.
-type Sort = fn(u16, Option<Duration>, Answer) -> ApiError;
+type Sort = fn(u16, Option<Duration>, FeishuAnswer) -> ApiError;
 
 /// What the status line and the headers said.
-struct Head {
+struct ReplyHead {
     status: u16,
     after: Option<Duration>,
     log_id: Option<String>,
 }
 
-impl Head {
+impl ReplyHead {
     fn of(response: &reqwest::Response) -> Self {
         let headers = response.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -362,7 +362,7 @@ impl Head {
             Some(code) => {
                 let words = envelope.get("msg").and_then(Value::as_str);
                 let inner_id = envelope.pointer("/error/log_id").and_then(Value::as_str);
-                let answer = Answer::new(
+                let answer = FeishuAnswer::new(
                     code,
                     &secret.scrub(words.unwrap_or_default()),
                     self.log_id.as_deref().or(inner_id),

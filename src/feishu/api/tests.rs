@@ -20,8 +20,8 @@ fn api(fake: &Fake) -> Api {
     Api::new(&direct(), fake.base("127.0.0.1"), "cli_1", secret).expect("an API")
 }
 
-fn hello() -> Call {
-    Call::post(&["open-apis", "hello"], json!({"uuid": "u-1"}))
+fn hello() -> ApiCall {
+    ApiCall::post(&["open-apis", "hello"], json!({"uuid": "u-1"}))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-type Text<'a> = Option<Cow<'a, str>>;
+type MaybeText<'a> = Option<Cow<'a, str>>;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -24,15 +24,15 @@ pub(super) struct Wire<'a> {
 #[serde(default)]
 pub(super) struct WireHeader<'a> {
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) event_id: Text<'a>,
+    pub(super) event_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) event_type: Text<'a>,
+    pub(super) event_type: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text_or_number")]
-    pub(super) create_time: Text<'a>,
+    pub(super) create_time: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) app_id: Text<'a>,
+    pub(super) app_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) tenant_key: Text<'a>,
+    pub(super) tenant_key: MaybeText<'a>,
 }
 
 /// Both kinds of events; what a kind does not have costs no room.
@@ -41,7 +41,7 @@ pub(super) struct WireHeader<'a> {
 pub(super) struct WireEvent<'a> {
     /// Version 1 events name themselves here.
     #[serde(rename = "type", borrow, deserialize_with = "text")]
-    pub(super) kind: Text<'a>,
+    pub(super) kind: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "object")]
     pub(super) operator: Option<WirePerson<'a>>,
     #[serde(borrow, deserialize_with = "object")]
@@ -49,13 +49,13 @@ pub(super) struct WireEvent<'a> {
     #[serde(borrow, deserialize_with = "object")]
     pub(super) context: Option<WireContext<'a>>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) open_message_id: Text<'a>,
+    pub(super) open_message_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) open_chat_id: Text<'a>,
+    pub(super) open_chat_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) host: Text<'a>,
+    pub(super) host: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) delivery_type: Text<'a>,
+    pub(super) delivery_type: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "object")]
     pub(super) sender: Option<Box<WireSender<'a>>>,
     #[serde(borrow, deserialize_with = "object")]
@@ -66,14 +66,14 @@ pub(super) struct WireEvent<'a> {
 #[serde(default)]
 pub(super) struct WirePerson<'a> {
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) open_id: Text<'a>,
+    pub(super) open_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) union_id: Text<'a>,
+    pub(super) union_id: MaybeText<'a>,
     /// The id within the tenant, or an object with all of them.
     #[serde(borrow, deserialize_with = "text_or_ids")]
     pub(super) user_id: Option<OneOrMore<'a>>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) tenant_key: Text<'a>,
+    pub(super) tenant_key: MaybeText<'a>,
 }
 
 pub(super) enum OneOrMore<'a> {
@@ -85,11 +85,11 @@ pub(super) enum OneOrMore<'a> {
 #[serde(default)]
 pub(super) struct Ids<'a> {
     #[serde(rename = "open_id", borrow, deserialize_with = "text")]
-    pub(super) open: Text<'a>,
+    pub(super) open: MaybeText<'a>,
     #[serde(rename = "union_id", borrow, deserialize_with = "text")]
-    pub(super) union: Text<'a>,
+    pub(super) union: MaybeText<'a>,
     #[serde(rename = "user_id", borrow, deserialize_with = "text")]
-    pub(super) tenant: Text<'a>,
+    pub(super) tenant: MaybeText<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -97,7 +97,7 @@ pub(super) struct Ids<'a> {
 pub(super) struct WireAction<'a> {
     pub(super) value: Value,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) name: Text<'a>,
+    pub(super) name: MaybeText<'a>,
     #[serde(deserialize_with = "object")]
     pub(super) form_value: Option<Map<String, Value>>,
 }
@@ -106,9 +106,9 @@ pub(super) struct WireAction<'a> {
 #[serde(default)]
 pub(super) struct WireContext<'a> {
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) open_message_id: Text<'a>,
+    pub(super) open_message_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) open_chat_id: Text<'a>,
+    pub(super) open_chat_id: MaybeText<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -117,30 +117,30 @@ pub(super) struct WireSender<'a> {
     #[serde(borrow, deserialize_with = "object")]
     pub(super) sender_id: Option<WirePerson<'a>>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) sender_type: Text<'a>,
+    pub(super) sender_type: MaybeText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct WireMessage<'a> {
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) message_id: Text<'a>,
+    pub(super) message_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) root_id: Text<'a>,
+    pub(super) root_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) parent_id: Text<'a>,
+    pub(super) parent_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) thread_id: Text<'a>,
+    pub(super) thread_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text_or_number")]
-    pub(super) create_time: Text<'a>,
+    pub(super) create_time: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) chat_id: Text<'a>,
+    pub(super) chat_id: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) chat_type: Text<'a>,
+    pub(super) chat_type: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) message_type: Text<'a>,
+    pub(super) message_type: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) content: Text<'a>,
+    pub(super) content: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "list")]
     pub(super) mentions: Vec<WireMention<'a>>,
 }
@@ -149,19 +149,19 @@ pub(super) struct WireMessage<'a> {
 #[serde(default)]
 pub(super) struct WireMention<'a> {
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) key: Text<'a>,
+    pub(super) key: MaybeText<'a>,
     #[serde(borrow, deserialize_with = "object")]
     pub(super) id: Option<WirePerson<'a>>,
     #[serde(borrow, deserialize_with = "text")]
-    pub(super) name: Text<'a>,
+    pub(super) name: MaybeText<'a>,
 }
 
-fn text<'de, D: Deserializer<'de>>(wire: D) -> Result<Text<'de>, D::Error> {
-    wire.deserialize_any(Any(Words))
+fn text<'de, D: Deserializer<'de>>(wire: D) -> Result<MaybeText<'de>, D::Error> {
+    wire.deserialize_any(Any(TextField))
 }
 
 /// A text, or a number as text.
-fn text_or_number<'de, D: Deserializer<'de>>(wire: D) -> Result<Text<'de>, D::Error> {
+fn text_or_number<'de, D: Deserializer<'de>>(wire: D) -> Result<MaybeText<'de>, D::Error> {
     wire.deserialize_any(Any(WordsOrNumber))
 }
 
@@ -179,7 +179,7 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(wire: D) -> Result<Vec<T
 }
 
 /// What one kind of field takes; everything else is passed over.
-trait Wanted<'de>: Sized {
+trait WantedField<'de>: Sized {
     type Value;
 
     fn words(self, _: Cow<'de, str>) -> Option<Self::Value> {
@@ -201,9 +201,9 @@ trait Wanted<'de>: Sized {
     }
 }
 
-struct Words;
+struct TextField;
 
-impl<'de> Wanted<'de> for Words {
+impl<'de> WantedField<'de> for TextField {
     type Value = Cow<'de, str>;
 
     fn words(self, text: Cow<'de, str>) -> Option<Self::Value> {
@@ -213,7 +213,7 @@ impl<'de> Wanted<'de> for Words {
 
 struct WordsOrNumber;
 
-impl<'de> Wanted<'de> for WordsOrNumber {
+impl<'de> WantedField<'de> for WordsOrNumber {
     type Value = Cow<'de, str>;
 
     fn words(self, text: Cow<'de, str>) -> Option<Self::Value> {
@@ -227,7 +227,7 @@ impl<'de> Wanted<'de> for WordsOrNumber {
 
 struct Object<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Wanted<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> WantedField<'de> for Object<T> {
     type Value = T;
 
     fn map<A: MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
@@ -237,7 +237,7 @@ impl<'de, T: Deserialize<'de>> Wanted<'de> for Object<T> {
 
 struct WordsOrIds;
 
-impl<'de> Wanted<'de> for WordsOrIds {
+impl<'de> WantedField<'de> for WordsOrIds {
     type Value = OneOrMore<'de>;
 
     fn words(self, text: Cow<'de, str>) -> Option<Self::Value> {
@@ -252,7 +252,7 @@ impl<'de> Wanted<'de> for WordsOrIds {
 
 struct List<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Wanted<'de> for List<T> {
+impl<'de, T: Deserialize<'de>> WantedField<'de> for List<T> {
     type Value = Vec<T>;
 
     fn seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<T>>, A::Error> {
@@ -275,7 +275,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Maybe<T> {
 
 struct Any<W>(W);
 
-impl<'de, W: Wanted<'de>> Visitor<'de> for Any<W> {
+impl<'de, W: WantedField<'de>> Visitor<'de> for Any<W> {
     type Value = Option<W::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

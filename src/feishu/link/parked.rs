@@ -18,11 +18,11 @@ const MAX_PARKED: usize = 1_024;
 
 /// Names one delivered push until it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(u64);
+pub struct PushTicket(u64);
 
 /// The answer to one push.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum PushAnswer {
     /// Taken, with nothing to show.
     Done,
     /// Taken; this JSON (a toast, a card) goes back to the person.
@@ -33,7 +33,7 @@ pub enum Answer {
 
 #[derive(Debug, Default)]
 pub(super) struct Parked {
-    waiting: BTreeMap<Ticket, (Frame, Instant)>,
+    waiting: BTreeMap<PushTicket, (Frame, Instant)>,
     /// Answers given while no connection was up.
     unsent: Vec<(Bytes, Instant)>,
     next: u64,
@@ -45,10 +45,10 @@ impl Parked {
     }
 
     /// Keeps the frame until its answer.
-    pub(super) fn park(&mut self, mut frame: Frame, now: Instant) -> Ticket {
+    pub(super) fn park(&mut self, mut frame: Frame, now: Instant) -> PushTicket {
         frame.payload = None;
         self.next += 1;
-        let ticket = Ticket(self.next);
+        let ticket = PushTicket(self.next);
         self.waiting.insert(ticket, (frame, now));
         ticket
     }
@@ -56,8 +56,8 @@ impl Parked {
     /// The reply frame, unless this ticket was answered before.
     pub(super) fn answer(
         &mut self,
-        ticket: Ticket,
-        answer: &Answer,
+        ticket: PushTicket,
+        answer: &PushAnswer,
         now: Instant,
     ) -> Option<Bytes> {
         let (frame, received) = self.waiting.remove(&ticket)?;
@@ -101,14 +101,14 @@ impl Parked {
 
 /// The received frame sent back: same ids and headers, the handler's time
 /// appended, the payload replaced.
-pub(super) fn reply(mut frame: Frame, answer: &Answer, took: Duration) -> Bytes {
+pub(super) fn reply(mut frame: Frame, answer: &PushAnswer, took: Duration) -> Bytes {
     frame
         .headers
         .push(Header::new("biz_rt", took.as_millis().to_string()));
     frame.payload = Some(match answer {
-        Answer::Done => Bytes::from_static(br#"{"code":200}"#),
-        Answer::Again => Bytes::from_static(br#"{"code":500}"#),
-        Answer::Show(json) => {
+        PushAnswer::Done => Bytes::from_static(br#"{"code":200}"#),
+        PushAnswer::Again => Bytes::from_static(br#"{"code":500}"#),
+        PushAnswer::Show(json) => {
             let mut payload = String::with_capacity(json.len() * 4 / 3 + 32);
             payload.push_str(r#"{"code":200,"data":""#);
             STANDARD.encode_string(json, &mut payload);

@@ -15,7 +15,7 @@ const WARY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 const QUICK_DEATH: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct LinkPeer {
     pub(super) service: i32,
     pub(super) since: Instant,
     pub(super) heard: Instant,
@@ -42,7 +42,7 @@ pub(super) enum Due {
     Dead(Duration),
 }
 
-impl Peer {
+impl LinkPeer {
     pub(super) fn new(service: i32, now: Instant) -> Self {
         Self {
             service,

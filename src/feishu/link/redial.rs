@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Retry;
+use super::DialRetry;
 use crate::feishu::backoff;
 
 /// While somebody waits a dial begins this often, whatever became of the one
@@ -45,7 +45,7 @@ pub(super) struct Redial {
 
 /// What follows a dial that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextDial {
     /// Others are still under way.
     Others,
     At(Instant),
@@ -99,27 +99,27 @@ impl Redial {
 
     pub(super) fn failed(
         &mut self,
-        retry: Retry,
+        retry: DialRetry,
         ceiling: Duration,
         hot: bool,
         now: Instant,
         roll: f64,
-    ) -> Next {
+    ) -> NextDial {
         self.under_way = self.under_way.saturating_sub(1);
         if self.under_way > 0 {
-            return Next::Others;
+            return NextDial::Others;
         }
-        if retry == Retry::Soon {
+        if retry == DialRetry::Soon {
             self.refusals = 0;
             self.failures += 1;
             let at = now + backoff::delay(self.failures, ceiling, roll);
-            return Next::At(if hot { at.min(self.soonest(now)) } else { at });
+            return NextDial::At(if hot { at.min(self.soonest(now)) } else { at });
         }
         let doubts: &[Duration] = if self.let_in { &IN_DOUBT } else { &[] };
         let (pause, standing) = match (doubts.get(self.refusals), retry) {
             (Some(pause), _) => (*pause, false),
-            (None, Retry::Slowly(pause)) => (pause, true),
-            (None, Retry::Soon | Retry::Crowded) => {
+            (None, DialRetry::Slowly(pause)) => (pause, true),
+            (None, DialRetry::Soon | DialRetry::Crowded) => {
                 // The doubts of an app that was let in were the first of them.
                 let longer = self.refusals + usize::from(self.let_in) - doubts.len();
                 (CROWDED[longer.min(CROWDED.len() - 1)], false)
@@ -129,9 +129,9 @@ impl Redial {
         let pause = if hot { pause.min(HOT_REFUSED) } else { pause };
         let at = now + spread(pause, roll);
         if standing {
-            Next::Standing(at)
+            NextDial::Standing(at)
         } else {
-            Next::At(at)
+            NextDial::At(at)
         }
     }
 

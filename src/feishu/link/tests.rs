@@ -39,7 +39,7 @@ impl Bench {
 
     fn up() -> Self {
         let mut bench = Self::new();
-        assert_eq!(bench.steps(), [Step::Dial]);
+        assert_eq!(bench.steps(), [LinkStep::Dial]);
         bench.dialed();
         assert_eq!(bench.steps(), [ping()]);
         bench
@@ -50,13 +50,13 @@ impl Bench {
             .dialed(SERVICE, ServerSettings::default(), self.now);
     }
 
-    fn steps(&mut self) -> Vec<Step> {
+    fn steps(&mut self) -> Vec<LinkStep> {
         std::iter::from_fn(|| self.link.step()).collect()
     }
 
     /// Lets time pass in the ticks the link asks for; returns each step with
     /// the time since the start of this call.
-    fn pass(&mut self, span: Duration) -> Vec<(Duration, Step)> {
+    fn pass(&mut self, span: Duration) -> Vec<(Duration, LinkStep)> {
         let start = self.now.mono;
         let mut seen = Vec::new();
         while self.now.mono < start + span {
@@ -71,14 +71,14 @@ impl Bench {
         seen
     }
 
-    fn receive(&mut self, frame: &Frame) -> Vec<Step> {
+    fn receive(&mut self, frame: &Frame) -> Vec<LinkStep> {
         self.link
             .received(Incoming::Binary(frame.to_bytes()), self.now);
         self.steps()
     }
 
     /// Hears something every second, as a busy peer would have it.
-    fn pass_alive(&mut self, span: Duration) -> Vec<(Duration, Step)> {
+    fn pass_alive(&mut self, span: Duration) -> Vec<(Duration, LinkStep)> {
         let mut seen = Vec::new();
         for second in 0..span.as_secs() {
             self.link.received(Incoming::Pong, self.now);
@@ -92,8 +92,8 @@ impl Bench {
     }
 }
 
-fn ping() -> Step {
-    Step::Send(Frame::ping(SERVICE).to_bytes())
+fn ping() -> LinkStep {
+    LinkStep::Send(Frame::ping(SERVICE).to_bytes())
 }
 
 fn pong(payload: &str) -> Frame {
@@ -125,18 +125,18 @@ fn push(kind: &str, id: &str, sum: &str, seq: &str, payload: &[u8]) -> Frame {
     }
 }
 
-fn delivered(steps: &[Step]) -> (Ticket, Bytes) {
+fn delivered(steps: &[LinkStep]) -> (PushTicket, Bytes) {
     match steps {
-        [Step::Deliver(delivery)] => (delivery.ticket, delivery.payload.clone()),
+        [LinkStep::Deliver(delivery)] => (delivery.ticket, delivery.payload.clone()),
         other => panic!("expected one delivery, got {other:?}"),
     }
 }
 
-fn sent(steps: &[Step]) -> Vec<Frame> {
+fn sent(steps: &[LinkStep]) -> Vec<Frame> {
     steps
         .iter()
         .filter_map(|step| match step {
-            Step::Send(bytes) => Some(Frame::parse(bytes.clone()).unwrap()),
+            LinkStep::Send(bytes) => Some(Frame::parse(bytes.clone()).unwrap()),
             _ => None,
         })
         .collect()

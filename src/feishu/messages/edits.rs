@@ -23,7 +23,7 @@ const TIDY_FROM: usize = 64;
 
 /// The edits under way; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Edits {
+pub(super) struct EditLanes {
     lanes: Arc<Mutex<HashMap<MessageId, Arc<Lane>>>>,
 }
 
@@ -31,17 +31,17 @@ pub(super) struct Edits {
 struct Lane {
     /// Held while an edit of this message is on its way.
     turn: tokio::sync::Mutex<()>,
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<WantedEdit>,
 }
 
 #[derive(Debug, Default)]
-struct Wanted {
+struct WantedEdit {
     /// The newest card that is not in place yet.
     newest: Option<Arc<str>>,
     last_sent: Option<Instant>,
 }
 
-impl Edits {
+impl EditLanes {
     /// Puts `card` in place by `send`, after the edits before it; returns once
     /// it or a newer card is there.
     pub(super) async fn apply<F>(
@@ -95,7 +95,7 @@ impl Edits {
 }
 
 impl Lane {
-    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+    fn wanted(&self) -> MutexGuard<'_, WantedEdit> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +111,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::feishu::error::Answer;
+    use crate::feishu::error::FeishuAnswer;
 
     type Log = Arc<Mutex<Vec<(Instant, String)>>>;
 
@@ -125,12 +125,12 @@ mod tests {
     }
 
     fn gone() -> ApiError {
-        ApiError::Gone(Answer::new(230_110, "", None))
+        ApiError::Gone(FeishuAnswer::new(230_110, "", None))
     }
 
     #[tokio::test(start_paused = true)]
     async fn edits_keep_their_distance() {
-        let (edits, log) = (Edits::default(), Log::default());
+        let (edits, log) = (EditLanes::default(), Log::default());
         for number in 0..5 {
             edits
                 .apply(&id("om_1"), format!("{number}").into(), async |card| {
@@ -149,7 +149,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_edit_given_up_still_arrives_with_the_one_before_it() {
-        let (edits, log) = (Edits::default(), Log::default());
+        let (edits, log) = (EditLanes::default(), Log::default());
         let started = Notify::new();
         let release = Notify::new();
         let send = async |card: Arc<str>| {
@@ -182,7 +182,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failed_edit_is_told_to_its_caller_and_the_next_is_sent() {
-        let edits = Edits::default();
+        let edits = EditLanes::default();
         let message = id("om_1");
         let failed = edits
             .apply(&message, "1".into(), async |_| Err(gone()))
@@ -201,7 +201,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn idle_messages_are_forgotten() {
-        let edits = Edits::default();
+        let edits = EditLanes::default();
         for number in 0..MAX_MESSAGES * 2 {
             edits
                 .apply(&id(&format!("om_{number}")), "1".into(), async |_| Ok(()))
@@ -215,7 +215,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn too_many_messages_under_edit_are_refused() {
-        let edits = Edits::default();
+        let edits = EditLanes::default();
         let busy: Vec<_> = (0..MAX_MESSAGES)
             .map(|number| edits.lane(&id(&format!("om_{number}"))).expect("a lane"))
             .collect();

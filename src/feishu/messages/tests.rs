@@ -197,8 +197,9 @@ async fn a_download_is_capped_and_a_refusal_is_not_a_file() {
     })
     .await;
     let message = id("om_1");
-    let fetch =
-        |key: &'static str, max| messages.download_resource(&message, key, Attachment::Image, max);
+    let fetch = |key: &'static str, max| {
+        messages.download_resource(&message, key, AttachmentKind::Image, max)
+    };
     assert_eq!(fetch("bytes", 10).await, Ok(b"0123456789".to_vec()));
     assert_eq!(
         fetch("bytes", 9).await,

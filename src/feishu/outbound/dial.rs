@@ -121,10 +121,10 @@ impl Resolve for Resolver {
 
 /// A lookup that keeps only the addresses its judge takes.
 pub(super) struct Judged {
-    admit: Arc<Judge>,
+    admit: Arc<AddressJudge>,
 }
 
-type Judge = dyn Fn(&str, IpAddr) -> bool + Send + Sync;
+type AddressJudge = dyn Fn(&str, IpAddr) -> bool + Send + Sync;
 
 impl Judged {
     pub(super) fn new(admit: impl Fn(&str, IpAddr) -> bool + Send + Sync + 'static) -> Self {

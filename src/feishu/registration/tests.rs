@@ -177,10 +177,10 @@ fn begun(url: &Url) -> (u16, Value) {
     )
 }
 
-fn registration(feishu: &Url, lark: &Url) -> Registration {
+fn registration(feishu: &Url, lark: &Url) -> AppRegistration {
     let outbound = Outbound::new(&Proxies::default(), None).unwrap();
     let quick = Duration::from_millis(1);
-    Registration {
+    AppRegistration {
         feishu: feishu.clone(),
         lark: lark.clone(),
         pacing: Pacing {
@@ -188,7 +188,7 @@ fn registration(feishu: &Url, lark: &Url) -> Registration {
             least: quick,
             slower_by: quick,
         },
-        ..Registration::new(&outbound, &Domain::Feishu)
+        ..AppRegistration::new(&outbound, &Domain::Feishu)
     }
 }
 
@@ -209,7 +209,7 @@ async fn waited(polls: &[(u16, Value)]) -> (Result<Registered, RegistrationError
     let (_, answer) = begun(&there.url);
     let offer = offer(
         &answer,
-        Purpose::Create { name: "nod" },
+        LinkPurpose::Create { name: "nod" },
         registration.pacing,
     )
     .unwrap();
@@ -225,7 +225,7 @@ async fn a_scan_makes_an_app() {
     let there = platform(&[answer]).await;
     let registration = registration(&there.url, &there.url);
     let offer = registration
-        .begin(Purpose::Create {
+        .begin(LinkPurpose::Create {
             name: "nod · 小机"
         })
         .await
@@ -302,7 +302,7 @@ async fn a_scan_from_lark_is_fetched_from_lark() {
     let (_, answer) = begun(&here.url);
     let offer = offer(
         &answer,
-        Purpose::Create { name: "nod" },
+        LinkPurpose::Create { name: "nod" },
         registration.pacing,
     )
     .unwrap();
@@ -321,7 +321,7 @@ async fn a_scan_from_lark_that_is_still_pending_is_followed_to_lark() {
     let there = platform(&[lark, success()]).await;
     let registration = registration(&here.url, &there.url);
     let (_, answer) = begun(&here.url);
-    let purpose = Purpose::Create { name: "nod" };
+    let purpose = LinkPurpose::Create { name: "nod" };
     let offer = offer(&answer, purpose, registration.pacing).unwrap();
     assert!(registration.wait(&offer).await.is_ok());
     assert_eq!(here.asked.lock().unwrap().len(), 1, "told once");
@@ -335,12 +335,12 @@ async fn a_link_that_lark_refuses_is_asked_for_on_feishu() {
         let lark = platform(&[refusal]).await;
         let somewhere = platform(&[]).await;
         let feishu = platform(&[begun(&somewhere.url), success()]).await;
-        let begins_on_lark = Registration {
+        let begins_on_lark = AppRegistration {
             begun_on: Brand::Lark,
             ..registration(&feishu.url, &lark.url)
         };
         let offer = begins_on_lark
-            .begin(Purpose::Create { name })
+            .begin(LinkPurpose::Create { name })
             .await
             .unwrap();
         assert!(begins_on_lark.wait(&offer).await.is_ok());
@@ -368,7 +368,7 @@ fn offers_are_read_in_every_spelling_and_bounded() {
     ] {
         let mut answer = base.clone();
         answer[field] = value;
-        let offer = offer(&answer, Purpose::Repair { app_id: "cli_1" }, PACING).unwrap();
+        let offer = offer(&answer, LinkPurpose::Repair { app_id: "cli_1" }, PACING).unwrap();
         assert_eq!(offer.life, Duration::from_secs(life), "{answer}");
         assert_eq!(offer.interval, Duration::from_secs(interval), "{answer}");
         assert!(offer.link.as_str().contains("clientID=cli_1"));
@@ -380,14 +380,14 @@ fn offers_are_read_in_every_spelling_and_bounded() {
 fn links_that_could_lead_astray_are_refused() {
     for link in ["", "javascript:1", "http://open.feishu.cn/", "//h"] {
         let answer = json!({"device_code": "d", "verification_uri_complete": link});
-        assert!(offer(&answer, Purpose::Repair { app_id: "a" }, PACING).is_none());
+        assert!(offer(&answer, LinkPurpose::Repair { app_id: "a" }, PACING).is_none());
     }
 }
 
 #[test]
 fn an_offer_and_its_outcome_never_print_their_secrets() {
     let answer = json!({"device_code": "canary", "verification_uri_complete": "https://h/"});
-    let offer = offer(&answer, Purpose::Create { name: "nod" }, PACING).unwrap();
+    let offer = offer(&answer, LinkPurpose::Create { name: "nod" }, PACING).unwrap();
     assert!(!format!("{offer:?}").contains("canary"));
     let mut poll = Poll {
         brand: Brand::Feishu,
@@ -395,7 +395,7 @@ fn an_offer_and_its_outcome_never_print_their_secrets() {
         switched: false,
     };
     let (status, answer) = success();
-    let Ok(Next::Done(done)) = poll.next(&answer, status, PACING) else {
+    let Ok(NextPoll::Done(done)) = poll.next(&answer, status, PACING) else {
         panic!("a success");
     };
     assert!(!format!("{done:?}").contains("canary"));

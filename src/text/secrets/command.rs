@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Secret, all, find, name_kind};
+use super::{FoundSecret, all, find, name_kind};
 
 /// Programs whose arguments are code, scripts or other programs.
 const RUNNERS: &[&str] = &[
@@ -92,9 +92,9 @@ const OPERATORS: [char; 9] = ['\n', '\r', ';', '|', '&', '(', '{', '`', '!'];
 const MAX_WORDS: usize = 400;
 
 /// The credentials that a card may mask in a command.
-pub fn masks(text: &str) -> Vec<Secret> {
+pub fn masks(text: &str) -> Vec<FoundSecret> {
     let found = find(text);
-    let line = Line {
+    let line = CommandLine {
         text,
         words: words(text),
         substitutes: text.contains("$(") || text.contains(['`', '>']),
@@ -105,7 +105,7 @@ pub fn masks(text: &str) -> Vec<Secret> {
     }
     let expanded = Expanded::of(text);
     masks.retain(|secret| line.is_value(secret, true) && !expanded.covers(text, secret));
-    let mut others: Vec<Secret> = found
+    let mut others: Vec<FoundSecret> = found
         .into_iter()
         .filter(|secret| {
             let after = masks.partition_point(|mask| mask.range.end <= secret.range.start);
@@ -126,7 +126,7 @@ pub fn holds_one(text: &str) -> bool {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum WordRole {
     /// `NAME=value` before a program.
     Assignment,
     Program,
@@ -134,16 +134,16 @@ enum Role {
 }
 
 #[derive(Debug, Clone)]
-struct Word {
+struct CommandWord {
     range: Range<usize>,
-    role: Role,
+    role: WordRole,
     /// Which simple command it belongs to.
     command: usize,
     /// That command's output goes into a pipe.
     piped: bool,
 }
 
-impl Word {
+impl CommandWord {
     fn text<'a>(&self, text: &'a str) -> &'a str {
         &text[self.range.clone()]
     }
@@ -156,9 +156,9 @@ impl Word {
 }
 
 /// The words of every simple command, by quotes and operators alone.
-fn words(text: &str) -> Vec<Word> {
+fn words(text: &str) -> Vec<CommandWord> {
     let bytes = text.as_bytes();
-    let mut words: Vec<Word> = Vec::new();
+    let mut words: Vec<CommandWord> = Vec::new();
     let (mut at, mut command, mut expects) = (0, 0, true);
     while at < bytes.len() {
         match bytes[at] {
@@ -175,17 +175,17 @@ fn words(text: &str) -> Vec<Word> {
             }
             _ => {
                 let end = word_end(bytes, at);
-                let mut word = Word {
+                let mut word = CommandWord {
                     range: at..end,
-                    role: Role::Argument,
+                    role: WordRole::Argument,
                     command,
                     piped: false,
                 };
                 if expects {
                     if is_assignment(word.text(text)) {
-                        word.role = Role::Assignment;
+                        word.role = WordRole::Assignment;
                     } else {
-                        word.role = Role::Program;
+                        word.role = WordRole::Program;
                         let name = word.name(text);
                         let goes_on = WRAPPERS.contains(&name)
                             || name.starts_with('-')
@@ -226,17 +226,17 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-struct Line<'a> {
+struct CommandLine<'a> {
     text: &'a str,
-    words: Vec<Word>,
+    words: Vec<CommandWord>,
     /// What a command prints may become a word, or a file that is run.
     substitutes: bool,
 }
 
-impl Line<'_> {
+impl CommandLine<'_> {
     /// Whether the credential is a value and nothing else. `flagged` says that
     /// the program's own flag makes it one.
-    fn is_value(&self, secret: &Secret, flagged: bool) -> bool {
+    fn is_value(&self, secret: &FoundSecret, flagged: bool) -> bool {
         let text = self.text;
         let Range { start, end } = secret.range;
         if text[start..end].contains(['/', '\n']) {
@@ -256,9 +256,9 @@ impl Line<'_> {
             return false;
         }
         match word.role {
-            Role::Program => return false,
-            Role::Assignment => return start > word.range.start + whole.find('=').unwrap_or(0),
-            Role::Argument => {}
+            WordRole::Program => return false,
+            WordRole::Assignment => return start > word.range.start + whole.find('=').unwrap_or(0),
+            WordRole::Argument => {}
         }
         let Some(own) = self.simple(at) else {
             return false;
@@ -292,7 +292,7 @@ impl Line<'_> {
         }
         let echoed = own
             .iter()
-            .any(|other| other.role == Role::Program && other.name(text) == "echo");
+            .any(|other| other.role == WordRole::Program && other.name(text) == "echo");
         let taken = self.words[at..]
             .iter()
             .take(MAX_WORDS)
@@ -302,8 +302,8 @@ impl Line<'_> {
     }
 
     /// The simple command around a word; none when it is too long to know.
-    fn simple(&self, at: usize) -> Option<&[Word]> {
-        let same = |word: &&Word| word.command == self.words[at].command;
+    fn simple(&self, at: usize) -> Option<&[CommandWord]> {
+        let same = |word: &&CommandWord| word.command == self.words[at].command;
         let back = self.words[..at]
             .iter()
             .rev()
@@ -351,7 +351,7 @@ impl<'a> Expanded<'a> {
         }
     }
 
-    pub(super) fn covers(&self, text: &str, secret: &Secret) -> bool {
+    pub(super) fn covers(&self, text: &str, secret: &FoundSecret) -> bool {
         let before = text[..secret.range.start].trim_end_matches(['"', '\'']);
         let Some(before) = before.strip_suffix('=') else {
             return false;
@@ -365,14 +365,14 @@ impl<'a> Expanded<'a> {
 }
 
 /// Passed by a flag that a program is known for, whatever it looks like.
-fn given(text: &str, words: &[Word]) -> Vec<Secret> {
+fn given(text: &str, words: &[CommandWord]) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     let mut program = "";
     for (i, word) in words.iter().enumerate() {
         let raw = word.text(text);
         match word.role {
-            Role::Program => program = word.name(text),
-            Role::Assignment => {
+            WordRole::Program => program = word.name(text),
+            WordRole::Assignment => {
                 let (name, _) = raw.split_once('=').unwrap_or_default();
                 if name_kind(name) == Some("password") {
                     found.extend(part(
@@ -381,7 +381,7 @@ fn given(text: &str, words: &[Word]) -> Vec<Secret> {
                     ));
                 }
             }
-            Role::Argument => {
+            WordRole::Argument => {
                 let next = words
                     .get(i + 1)
                     .filter(|next| next.command == word.command)
@@ -393,7 +393,12 @@ fn given(text: &str, words: &[Word]) -> Vec<Secret> {
     found
 }
 
-fn by_flag(text: &str, program: &str, word: &Word, next: Option<&Range<usize>>) -> Option<Secret> {
+fn by_flag(
+    text: &str,
+    program: &str,
+    word: &CommandWord,
+    next: Option<&Range<usize>>,
+) -> Option<FoundSecret> {
     let raw = word.text(text);
     let rest = |flag: &str| word.range.start + flag.len()..word.range.end;
     let short = |flag: &'static str| {
@@ -427,12 +432,12 @@ fn by_flag(text: &str, program: &str, word: &Word, next: Option<&Range<usize>>) 
 }
 
 /// The value inside its quotes, if it could not be anything else.
-fn part(text: &str, range: Range<usize>) -> Option<Secret> {
+fn part(text: &str, range: Range<usize>) -> Option<FoundSecret> {
     let raw = &text[range.clone()];
     let value = raw.trim_matches(['"', '\'']);
     let start = range.start + (raw.len() - raw.trim_start_matches(['"', '\'']).len());
     let plain = !value.contains(['/', '$', '`', '\n', '"', '\'', '<', '>', '|', ';', '&']);
-    (!value.is_empty() && plain && !value.starts_with('-')).then_some(Secret {
+    (!value.is_empty() && plain && !value.starts_with('-')).then_some(FoundSecret {
         range: start..start + value.len(),
         kind: "password",
     })

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use nod::for_tests::feishu::event::{self, Body, Click, Message, Person, Push};
+use nod::for_tests::feishu::event::{self, Click, Message, MessageBody, Person, Push};
 use nod::for_tests::feishu::frame::{DATA, Frame, Header};
-use nod::for_tests::feishu::link::{Answer, Incoming, Link, Now, ServerSettings, Step};
+use nod::for_tests::feishu::link::{Incoming, Link, LinkStep, Now, PushAnswer, ServerSettings};
 use nod::for_tests::ids::MessageId;
 use prost::bytes::Bytes;
 use serde_json::Value;
@@ -84,21 +84,21 @@ fn is_said_there(message: &Message, event: &Value) {
     let content = there["content"].as_str().unwrap_or_default();
     let content: Value = serde_json::from_str(content).unwrap_or_default();
     match (&message.body, there["message_type"].as_str()) {
-        (Body::Text(text), Some("text")) => assert_eq!(content["text"], text.as_str()),
-        (Body::Text(_), kind) => assert_eq!(kind, Some("post")),
-        (Body::Image { key }, kind) => {
+        (MessageBody::Text(text), Some("text")) => assert_eq!(content["text"], text.as_str()),
+        (MessageBody::Text(_), kind) => assert_eq!(kind, Some("post")),
+        (MessageBody::Image { key }, kind) => {
             assert_eq!(
                 (kind, &content["image_key"]),
                 (Some("image"), &key.as_str().into())
             );
         }
-        (Body::File { key, .. }, kind) => {
+        (MessageBody::File { key, .. }, kind) => {
             assert_eq!(
                 (kind, &content["file_key"]),
                 (Some("file"), &key.as_str().into())
             );
         }
-        (Body::Other { kind }, there) => assert_eq!(kind, there.unwrap_or_default()),
+        (MessageBody::Other { kind }, there) => assert_eq!(kind, there.unwrap_or_default()),
     }
 }
 
@@ -128,13 +128,13 @@ fn comes_once(bytes: &[u8]) {
         ..Frame::default()
     };
     link.received(Incoming::Binary(frame.to_bytes()), now);
-    let Some(Step::Deliver(push)) = link.step() else {
+    let Some(LinkStep::Deliver(push)) = link.step() else {
         panic!("a push that was not handed out");
     };
     assert_eq!(&push.payload[..], bytes);
     assert_eq!(link.step(), None);
-    assert!(link.answer(push.ticket, &Answer::Done, now));
-    let Some(Step::Send(reply)) = link.step() else {
+    assert!(link.answer(push.ticket, &PushAnswer::Done, now));
+    let Some(LinkStep::Send(reply)) = link.step() else {
         panic!("a push that was not answered");
     };
     let reply = Frame::parse(reply).expect("a frame");
@@ -142,7 +142,7 @@ fn comes_once(bytes: &[u8]) {
     assert_eq!(reply.header("message_id"), Some("m"));
     assert!(reply.payload().starts_with(br#"{"code":200"#));
     assert!(
-        !link.answer(push.ticket, &Answer::Done, now),
+        !link.answer(push.ticket, &PushAnswer::Done, now),
         "answered twice"
     );
     assert_eq!((link.step(), link.unanswered()), (None, 0));
@@ -156,10 +156,14 @@ fn is_survived(bytes: &[u8]) {
         link.received(Incoming::Binary(Bytes::copy_from_slice(bytes)), now);
         while let Some(step) = link.step() {
             match step {
-                Step::Deliver(push) => assert!(link.answer(push.ticket, &Answer::Done, now)),
-                Step::Send(sent) => assert!(Frame::parse(sent).is_ok()),
-                Step::Note(note) => assert!(note.to_string().len() < 600),
-                Step::Dial | Step::Ping | Step::HangUp => panic!("bytes ended the connection"),
+                LinkStep::Deliver(push) => {
+                    assert!(link.answer(push.ticket, &PushAnswer::Done, now));
+                }
+                LinkStep::Send(sent) => assert!(Frame::parse(sent).is_ok()),
+                LinkStep::Note(note) => assert!(note.to_string().len() < 600),
+                LinkStep::Dial | LinkStep::Ping | LinkStep::HangUp => {
+                    panic!("bytes ended the connection")
+                }
             }
         }
         assert_eq!(link.unanswered(), 0);

@@ -2,7 +2,7 @@
 //! reads back the same, and an offered rule covers what its sentence says and
 //! no program, place or command besides.
 
-use nod::for_tests::rules::{self, Found, Rule};
+use nod::for_tests::rules::{self, PathKind, Rule};
 use serde_json::json;
 
 use super::{asked, matcher};
@@ -35,7 +35,7 @@ fn reads_back(tool: &str, content: &str) {
 }
 
 /// What may be left: for this very call, for the session, and for more.
-fn offered(tool: &str, input: serde_json::Value, found: Found) -> [Vec<Rule>; 3] {
+fn offered(tool: &str, input: serde_json::Value, found: PathKind) -> [Vec<Rule>; 3] {
     let offer = rules::offer_here(&asked::request(tool, input), found);
     let offered = [
         offer.always.unwrap_or_default(),
@@ -54,7 +54,7 @@ fn offered(tool: &str, input: serde_json::Value, found: Found) -> [Vec<Rule>; 3]
 
 fn command(second: &str, command: &str) {
     let command = command.trim_matches(' ');
-    let [always, session, wider] = offered("Bash", json!({"command": command}), Found::Unknown);
+    let [always, session, wider] = offered("Bash", json!({"command": command}), PathKind::Unknown);
     for rule in always.iter().chain(&session) {
         assert_eq!(rule, &Rule::new("Bash", command), "not this very command");
     }
@@ -183,14 +183,14 @@ fn is_no_runner(part: &str) {
 
 fn file(tool: &str, path: &str) {
     let input = || json!({"file_path": path, "content": ""});
-    for found in [Found::Unknown, Found::Other] {
+    for found in [PathKind::Unknown, PathKind::Other] {
         let nothing = offered(tool, input(), found);
         assert!(
             nothing.iter().all(Vec::is_empty),
             "a rule for no file: {path}"
         );
     }
-    let [always, session, wider] = offered(tool, input(), Found::File);
+    let [always, session, wider] = offered(tool, input(), PathKind::File);
     assert_eq!(wider, Vec::new());
     let inside = format!("/{}/", asked::PROJECT);
     for rule in &always {
@@ -221,7 +221,7 @@ fn file(tool: &str, path: &str) {
 }
 
 fn domain(url: &str) {
-    let [always, session, wider] = offered("WebFetch", json!({"url": url}), Found::Unknown);
+    let [always, session, wider] = offered("WebFetch", json!({"url": url}), PathKind::Unknown);
     assert!(always.is_empty(), "no rule holds one address");
     for rule in session.iter().chain(&wider) {
         let host = rule
@@ -235,7 +235,7 @@ fn domain(url: &str) {
 }
 
 fn anything(tool: &str, input: &str) {
-    let [always, session, wider] = offered(tool, json!({"input": input}), Found::File);
+    let [always, session, wider] = offered(tool, json!({"input": input}), PathKind::File);
     assert!(always.is_empty(), "no rule holds one input");
     for rule in session.iter().chain(&wider) {
         assert_eq!(rule, &Rule::bare(tool));

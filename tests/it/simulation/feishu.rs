@@ -3,7 +3,7 @@
 
 use nod::for_tests::approvals::{Approvals, Past};
 use nod::for_tests::feishu::frame::{DATA, Frame, Header};
-use nod::for_tests::feishu::link::{Link, Retry, ServerSettings};
+use nod::for_tests::feishu::link::{DialRetry, Link, ServerSettings};
 use nod::for_tests::text::Text;
 use prost::bytes::Bytes;
 use serde_json::{Value, json};
@@ -137,9 +137,9 @@ impl World {
         if fails {
             let slowly = self.dice(8) == 0;
             let retry = if slowly {
-                Retry::Slowly(Duration::from_secs(60))
+                DialRetry::Slowly(Duration::from_secs(60))
             } else {
-                Retry::Soon
+                DialRetry::Soon
             };
             self.link.dial_failed(retry, Text::new("坏", "bad"), now);
             return;

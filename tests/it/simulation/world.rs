@@ -13,7 +13,7 @@ use nod::for_tests::approvals::request::{
 use nod::for_tests::approvals::token::{Token, TokenHash};
 use nod::for_tests::approvals::{Approvals, Attachment, Resumed, Settled, Unclaimed};
 use nod::for_tests::clock::Millis;
-use nod::for_tests::feishu::link::{Answer, Incoming, Link, Now, Phase, Step, Ticket};
+use nod::for_tests::feishu::link::{Incoming, Link, LinkStep, Now, Phase, PushAnswer, PushTicket};
 use nod::for_tests::ids::{RequestId, SessionId, UserId};
 use nod::for_tests::sessions::state::{ChildNo, Input, Saved};
 use prost::bytes::Bytes;
@@ -44,7 +44,7 @@ pub(super) enum Event {
     /// A WebSocket pong, which any live peer sends.
     Pong(u64),
     Dialed(u64),
-    Answered(u64, Ticket, Answer),
+    Answered(u64, PushTicket, PushAnswer),
     Write,
     TextAgain(u64, usize),
     /// The session's child does its next thing.
@@ -277,28 +277,28 @@ impl World {
         while let Some(step) = self.link.step() {
             let delay = 1 + self.dice(30);
             match step {
-                Step::Dial => self.later(delay, Event::Dialed(self.life)),
-                Step::Send(bytes) => {
+                LinkStep::Dial => self.later(delay, Event::Dialed(self.life)),
+                LinkStep::Send(bytes) => {
                     if let Some((line, false)) = self.line {
                         self.later(delay, Event::AtFeishu(line, bytes));
                     }
                 }
-                Step::Ping => {
+                LinkStep::Ping => {
                     if let Some((line, false)) = self.line {
                         self.later(2 * delay, Event::Pong(line));
                     }
                 }
-                Step::Deliver(push) => {
+                LinkStep::Deliver(push) => {
                     let answer = self.handle(&push.payload);
                     let slow = self.dice(200) == 0;
                     let takes = if slow { 2_600 } else { self.dice(40) };
                     self.later(takes, Event::Answered(self.life, push.ticket, answer));
                 }
-                Step::HangUp => {
+                LinkStep::HangUp => {
                     self.line = None;
                     self.silent_since = None;
                 }
-                Step::Note(_) => {}
+                LinkStep::Note(_) => {}
             }
         }
     }
@@ -406,7 +406,7 @@ impl World {
 
     /// What the daemon does with a push: the same one gets the same answer;
     /// what won is on disk before anybody hears of it.
-    fn handle(&mut self, payload: &[u8]) -> Answer {
+    fn handle(&mut self, payload: &[u8]) -> PushAnswer {
         let push: Value = serde_json::from_slice(payload).expect("whole, or not handed out");
         let field = |name: &str| push[name].as_u64();
         let event = field("event").expect("a number");
@@ -415,11 +415,11 @@ impl World {
                 self.words(event);
             }
             self.forget_one(event);
-            return Answer::Done;
+            return PushAnswer::Done;
         };
         let answer = self.judge_tap(event, n, push["action"] == "allow");
         self.forget_one(event);
-        Answer::Show(answer.into_bytes())
+        PushAnswer::Show(answer.into_bytes())
     }
 
     fn forget_one(&mut self, event: u64) {

@@ -11,7 +11,7 @@ use super::sending::send;
 use crate::approvals::request::Request;
 use crate::cards::whole::{self, Before};
 use crate::feishu::error::ApiError;
-use crate::feishu::messages::{Content, Messages, Turn};
+use crate::feishu::messages::{Content, Messages, SendTurn};
 use crate::hex;
 
 /// Sends it, or says that nothing may be allowed because nothing whole is
@@ -20,7 +20,7 @@ pub(super) async fn send_whole(
     cards: &Cards,
     messages: &Messages,
     target: &Target,
-    turn: &mut Option<Turn<'_>>,
+    turn: &mut Option<SendTurn<'_>>,
     request: &Request,
 ) -> Before {
     let lang = cards.config.lang;
@@ -62,7 +62,7 @@ struct Way<'a, 'b> {
     cards: &'a Cards,
     messages: &'a Messages,
     target: &'a Target,
-    turn: &'a mut Option<Turn<'b>>,
+    turn: &'a mut Option<SendTurn<'b>>,
     request: &'a Request,
     /// Of the whole text. Part of each key, so that a text that was sent
     /// before a restart is found again, and never taken for another.

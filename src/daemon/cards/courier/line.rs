@@ -8,7 +8,7 @@ use super::Cards;
 use crate::approvals::request::Request;
 use crate::clock::Millis;
 use crate::daemon::known::reach::not_connected;
-use crate::feishu::connection::View;
+use crate::feishu::connection::LinkView;
 use crate::feishu::link::Phase;
 use crate::text::Text;
 
@@ -18,7 +18,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Line<'a> {
     cards: &'a Cards,
-    link: watch::Receiver<View>,
+    link: watch::Receiver<LinkView>,
     latest: Millis,
     connects: u64,
 }
@@ -37,7 +37,8 @@ impl<'a> Line<'a> {
     /// when only a person can change it.
     pub(super) async fn up(&mut self) -> Result<(), Text> {
         let left = self.left();
-        let settled = |view: &View| matches!(view.phase, Phase::Up { .. } | Phase::Degraded { .. });
+        let settled =
+            |view: &LinkView| matches!(view.phase, Phase::Up { .. } | Phase::Degraded { .. });
         // Whatever came of the wait stands in the view.
         let _ = tokio::time::timeout(left, self.link.wait_for(settled)).await;
         let view = self.link.borrow();
@@ -48,8 +49,9 @@ impl<'a> Line<'a> {
     /// Returns when another connection has taken this one's place.
     pub(super) async fn renewed(&mut self) {
         let connects = self.connects;
-        let newer =
-            |view: &View| view.counts.connects > connects && matches!(view.phase, Phase::Up { .. });
+        let newer = |view: &LinkView| {
+            view.counts.connects > connects && matches!(view.phase, Phase::Up { .. })
+        };
         if self.link.wait_for(newer).await.is_err() {
             std::future::pending::<()>().await;
         }

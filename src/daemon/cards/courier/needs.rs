@@ -9,7 +9,7 @@ use super::{Cards, Drawn, tell};
 use crate::cards::MAX_CARD;
 use crate::cards::plainest::plainest;
 use crate::daemon::cards::sure;
-use crate::feishu::error::{Answer, ApiError, ContentProblem};
+use crate::feishu::error::{ApiError, ContentProblem, FeishuAnswer};
 use crate::feishu::messages::Content;
 use crate::wording::need::{Need, refused};
 
@@ -21,7 +21,7 @@ pub(super) struct Needs(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    needs: Vec<(Need, Answer)>,
+    needs: Vec<(Need, FeishuAnswer)>,
     /// The least that was too much.
     room: Option<usize>,
 }
@@ -43,7 +43,7 @@ impl Needs {
     }
 
     /// Whether it was not known before.
-    fn note(&self, need: Need, answer: &Answer) -> bool {
+    fn note(&self, need: Need, answer: &FeishuAnswer) -> bool {
         let mut known = self.lock();
         let is_new = known.needs.iter().all(|(before, _)| *before != need);
         if is_new {
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_was_needed_is_known_once_and_room_only_shrinks() {
         let needs = Needs::default();
-        let answer = Answer::new(230_099, "no", Some("log-1"));
+        let answer = FeishuAnswer::new(230_099, "no", Some("log-1"));
         assert!(!needs.is_plain());
         assert!(needs.note(Need::Plain, &answer));
         assert!(!needs.note(Need::Plain, &answer));

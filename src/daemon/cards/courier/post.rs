@@ -10,11 +10,11 @@ use super::sending::send_any;
 use super::{Cards, Place, Target, queue_edit, show_running};
 use crate::approvals::request::Request;
 use crate::daemon::cards::{links, nameless};
-use crate::feishu::messages::{Receiver, Sent};
+use crate::feishu::messages::{Receiver, SentMessage};
 use crate::ids::RequestId;
 use crate::sessions::questions::script::{self, Wishes};
 use crate::sessions::route;
-use crate::store::Card;
+use crate::store::CardPlace;
 use crate::text::Lang;
 
 /// Sends a request's card after the terminal's head start, unless the request
@@ -165,7 +165,7 @@ pub(crate) async fn recall(cards: &Cards, request: &Request, target: &Target) {
 }
 
 /// Feishu has named the message that carries this request's card.
-async fn arrived(cards: &Cards, id: &RequestId, sent: Sent) {
+async fn arrived(cards: &Cards, id: &RequestId, sent: SentMessage) {
     let place = Place::Sent(sent.message_id.clone());
     let ended = {
         let mut book = cards.courier.lock();
@@ -197,7 +197,7 @@ async fn arrived(cards: &Cards, id: &RequestId, sent: Sent) {
     if let Some(chat) = sent.chat_id {
         let (id, card) = (
             id.clone(),
-            Card {
+            CardPlace {
                 message: sent.message_id.clone(),
                 chat,
             },

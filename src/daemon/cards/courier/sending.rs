@@ -17,7 +17,7 @@ use crate::daemon::cards::nameless;
 use crate::daemon::known::journal;
 use crate::daemon::known::offers;
 use crate::feishu::error::ApiError;
-use crate::feishu::messages::{Content, Messages, Receiver, Sent, Turn};
+use crate::feishu::messages::{Content, Messages, Receiver, SendTurn, SentMessage};
 use crate::ids::{ChatId, MessageId};
 use crate::rules::Offer;
 use crate::sessions::questions;
@@ -35,7 +35,7 @@ pub(super) async fn send_any(
     messages: &Messages,
     target: &Target,
     request: &Request,
-) -> Result<Sent, ApiError> {
+) -> Result<SentMessage, ApiError> {
     let turn = match target {
         Target::Receiver(receiver) => Some(messages.turn(receiver).await?),
         Target::Thread { .. } => None,
@@ -48,9 +48,9 @@ async fn draw_and_send(
     cards: &Cards,
     messages: &Messages,
     target: &Target,
-    mut turn: Option<Turn<'_>>,
+    mut turn: Option<SendTurn<'_>>,
     request: &Request,
-) -> Result<Sent, ApiError> {
+) -> Result<SentMessage, ApiError> {
     let ladder = Ladder {
         cards,
         messages,
@@ -85,7 +85,7 @@ struct Ladder<'a> {
 impl Ladder<'_> {
     /// The request's card in so many bytes. What it does not hold goes out
     /// before it.
-    async fn drawn(&self, room: usize, turn: &mut Option<Turn<'_>>) -> Value {
+    async fn drawn(&self, room: usize, turn: &mut Option<SendTurn<'_>>) -> Value {
         let (cards, request) = (self.cards, self.request);
         let draw = |before: &Before| draw(cards, request, &self.offer, self.denied, before, room);
         let mut drawn = draw(&Before::Nothing);
@@ -111,7 +111,7 @@ impl Ladder<'_> {
         mut why: ApiError,
         mut card: Value,
         sent: Content,
-    ) -> Result<Sent, ApiError> {
+    ) -> Result<SentMessage, ApiError> {
         let cards = self.cards;
         if is_a_hiccup(&why) {
             match self.send(sent).await {
@@ -171,7 +171,7 @@ impl Ladder<'_> {
     }
 
     /// A card that holds nothing of the request.
-    async fn bare(&self) -> Result<Sent, ApiError> {
+    async fn bare(&self) -> Result<SentMessage, ApiError> {
         let (cards, lang) = (self.cards, self.cards.config.lang);
         let values = |action| cards.buttons.choice(&self.request.id, action, false);
         let bare = laid_out(cards, &permission::minimal(self.request, &values, lang));
@@ -184,7 +184,7 @@ impl Ladder<'_> {
     /// All rungs have one key, of which a refusal takes nothing: a daemon that
     /// died before it knew the message's name gets it by whichever rung its
     /// next run comes to, and never a second card.
-    async fn send(&self, content: Content) -> Result<Sent, ApiError> {
+    async fn send(&self, content: Content) -> Result<SentMessage, ApiError> {
         let uuid = nameless::uuid(&self.request.id);
         send(self.messages, self.target, content, &uuid).await
     }
@@ -208,7 +208,7 @@ impl To<'_> {
         messages: &Messages,
         content: Content,
         (uuid, rung): (&str, &str),
-    ) -> Result<Sent, ApiError> {
+    ) -> Result<SentMessage, ApiError> {
         let uuid = format!("{uuid}{rung}");
         match self {
             Self::Receiver(receiver) => messages.send(receiver, &content, &uuid).await,
@@ -232,7 +232,7 @@ pub(crate) async fn say(
     to: To<'_>,
     card: &Value,
     uuid: &str,
-) -> Result<Sent, ApiError> {
+) -> Result<SentMessage, ApiError> {
     let go = |content, rung| to.send(messages, content, (uuid, rung));
     let content = Content::Card(laid_out(cards, card));
     let mut sent = go(content.clone(), "").await;
@@ -350,7 +350,7 @@ pub(super) async fn send(
     target: &Target,
     content: Content,
     uuid: &str,
-) -> Result<Sent, ApiError> {
+) -> Result<SentMessage, ApiError> {
     match target {
         Target::Receiver(receiver) => messages.send(receiver, &content, uuid).await,
         Target::Thread { anchor, place } => {

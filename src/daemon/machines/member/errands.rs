@@ -14,8 +14,8 @@ use crate::bus::errand::{Asked, MAX_LETTERS, PIECE, Told, piece_of};
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
 use crate::bus::line::{Answered, Asking};
 use crate::bus::subjects::FromMachine;
-use crate::feishu::api::exchange::{Call, Reply};
-use crate::feishu::error::{Answer, ApiError};
+use crate::feishu::api::exchange::{ApiCall, ApiReply};
+use crate::feishu::error::{ApiError, FeishuAnswer};
 use crate::feishu::outbound::OutboundError;
 use crate::ids::MessageId;
 
@@ -26,10 +26,10 @@ const PIECE_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn carry(
     member: &Member,
-    call: Call,
+    call: ApiCall,
     limit: Duration,
     most: u64,
-) -> Result<Reply, ApiError> {
+) -> Result<ApiReply, ApiError> {
     if !member.knows_time.load(Ordering::Relaxed) {
         return Err(no_gateway());
     }
@@ -59,7 +59,7 @@ pub(super) async fn carry(
         let told = opened(member, &subject, &head.once, &bytes)
             .and_then(|body| serde_json::from_slice(body).ok());
         match told.ok_or_else(unsigned)? {
-            Told::Pieces { length, log_id } => Ok(Reply {
+            Told::Pieces { length, log_id } => Ok(ApiReply {
                 status: 200,
                 after: None,
                 log_id,
@@ -137,7 +137,7 @@ fn unsigned() -> ApiError {
 }
 
 /// The message that a call is about.
-fn touched(call: &Call) -> Option<MessageId> {
+fn touched(call: &ApiCall) -> Option<MessageId> {
     let path: Vec<&str> = call.path.iter().map(String::as_str).collect();
     match path.as_slice() {
         ["open-apis", "im", "v1", "messages", id, ..] => MessageId::parse(id).ok(),
@@ -152,7 +152,7 @@ fn opened<'a>(member: &Member, subject: &str, once: &str, bytes: &'a [u8]) -> Op
     (head.re == once).then(|| member.by_gateway(&letter, subject))?
 }
 
-async fn replied(member: &Member, told: Told, most: u64) -> Result<Reply, ApiError> {
+async fn replied(member: &Member, told: Told, most: u64) -> Result<ApiReply, ApiError> {
     match told {
         Told::Answer {
             status,
@@ -171,7 +171,7 @@ async fn replied(member: &Member, told: Told, most: u64) -> Result<Reply, ApiErr
             } else {
                 body.into_bytes()
             };
-            Ok(Reply {
+            Ok(ApiReply {
                 status,
                 after: after.map(Duration::from_secs),
                 log_id,
@@ -188,7 +188,7 @@ async fn replied(member: &Member, told: Told, most: u64) -> Result<Reply, ApiErr
         }),
         Told::Refused { why } => {
             let why = format!("the gateway makes no such call: {why}");
-            Err(ApiError::Rejected(Answer::new(-1, &why, None)))
+            Err(ApiError::Rejected(FeishuAnswer::new(-1, &why, None)))
         }
         // Its pieces are gathered where it was asked for.
         Told::Pieces { .. } => Err(unsigned()),

@@ -17,7 +17,7 @@ use crate::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
 use crate::bus::line::{Answered, State};
 use crate::bus::subjects::FromMachine;
 use crate::clock::Millis;
-use crate::feishu::connection::View;
+use crate::feishu::connection::LinkView;
 use crate::feishu::link::Phase;
 use crate::text::Text;
 
@@ -161,7 +161,11 @@ const NO_FEISHU: Text = Text::new(
 );
 
 /// Asks for the time while the line is up, and shows how it stands.
-pub(super) async fn watch(member: &Member, view: &watch::Sender<View>, stop: &CancellationToken) {
+pub(super) async fn watch(
+    member: &Member,
+    view: &watch::Sender<LinkView>,
+    stop: &CancellationToken,
+) {
     let mut line = member.line.state();
     let mut asked: Option<(u64, Instant)> = None;
     let mut told: Option<(u64, Instant)> = None;
@@ -257,7 +261,7 @@ async fn hello(member: &Member, missing: bool) {
     }
 }
 
-fn show(member: &Member, state: &State, view: &watch::Sender<View>) {
+fn show(member: &Member, state: &State, view: &watch::Sender<LinkView>) {
     let soon = Instant::now() + LOOK_EVERY;
     let phase = match state {
         State::Dialing => Phase::Dialing { why: None },

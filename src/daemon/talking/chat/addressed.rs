@@ -12,7 +12,7 @@ use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts::{self, Draft, Picked};
 use crate::daemon::talking::inbox;
 use crate::daemon::terminals::mailboxes::speak::{self, Spoken};
-use crate::feishu::event::{Body, Message};
+use crate::feishu::event::{Message, MessageBody};
 use crate::ids::MessageId;
 use crate::sessions::command::{self, Spoken as Said};
 use crate::sessions::route::Written;
@@ -81,7 +81,7 @@ pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: Card) {
         return say(parts, message, &in_chat(&Refusal::Handled.into())).await;
     };
     let number = parts.sessions.of_conversation(&about.session);
-    let Body::Text(text) = &message.body else {
+    let MessageBody::Text(text) = &message.body else {
         if number.is_some() {
             return super::listen(parts, message, owner).await;
         }

@@ -3,7 +3,7 @@
 use super::{addressed, bot_mention, is_for_the_bot, waiting, written};
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::sessions::Here;
-use crate::feishu::event::{Body, Message};
+use crate::feishu::event::{Message, MessageBody};
 pub(crate) use crate::gateway::whose::Claim;
 use crate::sessions::command::{self, Command, Spoken};
 use crate::sessions::route::Written;
@@ -34,7 +34,7 @@ pub(crate) async fn claim(parts: &Parts, message: &Message) -> Claim {
             Claim::None
         };
     }
-    let Body::Text(text) = &message.body else {
+    let MessageBody::Text(text) = &message.body else {
         return by_session(parts, &written);
     };
     let mention = bot_mention(parts, message).await;

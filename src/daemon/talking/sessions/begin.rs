@@ -6,7 +6,7 @@ use tracing::{debug, info, warn};
 
 use super::{Order, Sessions, files, keep, order, uuid, voice};
 use crate::daemon::cards::courier::{self, To};
-use crate::feishu::messages::Sent;
+use crate::feishu::messages::SentMessage;
 use crate::ids::{ChatId, MessageId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Project;
@@ -143,7 +143,7 @@ pub(crate) async fn adopt(
 }
 
 /// In a thread of its own where the chat has threads.
-async fn first_card(sessions: &Sessions, kept: &KeptSession) -> Result<Sent, ()> {
+async fn first_card(sessions: &Sessions, kept: &KeptSession) -> Result<SentMessage, ()> {
     let card = voice::running_card(sessions, kept, None);
     let messages = sessions.cards.courier.messages().ok_or(())?;
     let (anchor, chat) = (&kept.anchor, &kept.place.chat);

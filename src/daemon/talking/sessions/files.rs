@@ -11,7 +11,7 @@ use super::folder::{Folder, Node};
 use crate::bounded::Bounded;
 use crate::clock::Millis;
 use crate::feishu::error::ApiError;
-use crate::feishu::messages::Attachment;
+use crate::feishu::messages::AttachmentKind;
 use crate::feishu::registration::ATTACHMENTS;
 use crate::ids::MessageId;
 use crate::sessions::route::Place;
@@ -33,7 +33,7 @@ pub(crate) struct Sent {
     pub(crate) message: MessageId,
     pub(crate) key: String,
     pub(crate) name: String,
-    pub(crate) kind: Attachment,
+    pub(crate) kind: AttachmentKind,
 }
 
 /// Files that wait for words, by where they were sent.
@@ -312,7 +312,7 @@ mod tests {
             message: MessageId::parse("om_1").unwrap(),
             key: "k".to_owned(),
             name: "n".to_owned(),
-            kind: Attachment::File,
+            kind: AttachmentKind::File,
         }
     }
 

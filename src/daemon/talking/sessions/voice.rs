@@ -12,7 +12,7 @@ use crate::cards::markdown;
 use crate::cards::progress::{self, End, Task};
 use crate::daemon::cards::courier::{self, Drawn};
 use crate::feishu::error::ApiError;
-use crate::feishu::messages::{Content, Sent};
+use crate::feishu::messages::{Content, SentMessage};
 use crate::ids::MessageId;
 use crate::sessions::progress::View;
 use crate::store::{About, KeptSession};
@@ -203,12 +203,12 @@ impl Speaker {
     }
 
     /// Into the session's thread, however long Feishu is busy, within reason.
-    async fn send(&self, content: Content) -> Option<Sent> {
+    async fn send(&self, content: Content) -> Option<SentMessage> {
         self.try_send(content, TRIES).await.ok()
     }
 
     /// A card that Feishu refuses comes in the plainest layout.
-    async fn send_card(&self, card: &Value) -> Option<Sent> {
+    async fn send_card(&self, card: &Value) -> Option<SentMessage> {
         let sessions = &self.sessions;
         let laid_out = Content::Card(courier::laid_out(&sessions.cards, card));
         match self.try_send(laid_out, TRIES).await {
@@ -222,7 +222,7 @@ impl Speaker {
         }
     }
 
-    async fn try_send(&self, content: Content, tries: u32) -> Result<Sent, Unsaid> {
+    async fn try_send(&self, content: Content, tries: u32) -> Result<SentMessage, Unsaid> {
         let kept = self.kept().ok_or(Unsaid::Lost)?;
         let uuid = format!("s{}-{:016x}", self.number, rand::random::<u64>());
         let in_thread = kept.place.thread.is_some();

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn pings_follow_the_servers_interval_and_its_changes() {
     let mut bench = Bench::up();
-    let pings = |seen: Vec<(Duration, Step)>| -> Vec<u64> {
+    let pings = |seen: Vec<(Duration, LinkStep)>| -> Vec<u64> {
         seen.into_iter()
             .filter(|(_, step)| *step == ping())
             .map(|(at, _)| at.as_secs())
@@ -38,16 +38,20 @@ fn a_silent_peer_is_dead_within_twenty_seconds_idle_and_six_hot() {
         let seen = bench.pass(secs(60));
         let hang_up = seen
             .iter()
-            .find(|(_, step)| *step == Step::HangUp)
+            .find(|(_, step)| *step == LinkStep::HangUp)
             .expect("the peer must be given up");
         assert_eq!(hang_up.0, secs(limit), "hot: {hot}");
         let probes: Vec<_> = seen
             .iter()
-            .take_while(|(_, step)| *step != Step::HangUp)
+            .take_while(|(_, step)| *step != LinkStep::HangUp)
             .map(|(_, step)| step.clone())
             .collect();
-        assert_eq!(probes, [Step::Ping, ping()], "once in each kind of ping");
-        assert!(seen.iter().any(|(_, step)| *step == Step::Dial));
+        assert_eq!(
+            probes,
+            [LinkStep::Ping, ping()],
+            "once in each kind of ping"
+        );
+        assert!(seen.iter().any(|(_, step)| *step == LinkStep::Dial));
     }
 }
 
@@ -55,7 +59,7 @@ fn a_silent_peer_is_dead_within_twenty_seconds_idle_and_six_hot() {
 fn one_lost_probe_does_not_cost_the_connection() {
     let mut bench = Bench::up();
     let seen = bench.pass(secs(14));
-    assert_eq!(seen, [(secs(10), Step::Ping)]);
+    assert_eq!(seen, [(secs(10), LinkStep::Ping)]);
     bench.link.received(Incoming::Pong, bench.now);
     assert_eq!(bench.pass(secs(9)), []);
     assert!(matches!(bench.link.phase(), Phase::Up { .. }));
@@ -103,14 +107,14 @@ fn after_sleep_the_peer_is_asked_at_once_and_given_up_in_four_seconds() {
     bench.pass_alive(secs(3));
     bench.now.wall += secs(600);
     let seen = bench.pass(secs(8));
-    let at = |wanted: Step| {
+    let at = |wanted: LinkStep| {
         seen.iter()
             .find(|(_, step)| *step == wanted)
             .map(|(at, _)| *at)
     };
-    assert!(at(Step::Ping).unwrap() <= secs(1), "{seen:?}");
-    assert!(at(Step::HangUp).unwrap() <= secs(5), "{seen:?}");
-    assert!(at(Step::Dial).unwrap() <= secs(6), "{seen:?}");
+    assert!(at(LinkStep::Ping).unwrap() <= secs(1), "{seen:?}");
+    assert!(at(LinkStep::HangUp).unwrap() <= secs(5), "{seen:?}");
+    assert!(at(LinkStep::Dial).unwrap() <= secs(6), "{seen:?}");
 }
 
 #[test]
@@ -131,7 +135,7 @@ fn a_clock_that_jumps_back_is_no_sleep() {
 
 #[test]
 fn an_idle_connection_is_renewed_after_four_hours_and_a_busy_one_is_not() {
-    let renewed = |seen: &[(Duration, Step)]| seen.iter().any(|(_, s)| *s == Step::HangUp);
+    let renewed = |seen: &[(Duration, LinkStep)]| seen.iter().any(|(_, s)| *s == LinkStep::HangUp);
     let mut idle = Bench::up();
     assert!(renewed(&idle.pass_alive(secs(4 * 3_600 + 2))));
     let mut hot = Bench::up();
@@ -142,7 +146,7 @@ fn an_idle_connection_is_renewed_after_four_hours_and_a_busy_one_is_not() {
 /// Dies twice as long after its first hot probe as `after` says.
 fn dies_behind_a_hot_probe(bench: &mut Bench, after: Duration) {
     let mut seen = bench.pass(secs(2));
-    seen.retain(|(_, step)| *step == Step::Ping);
+    seen.retain(|(_, step)| *step == LinkStep::Ping);
     assert_eq!(seen.len(), 1, "it is asked at the hot pace");
     bench.link.received(Incoming::Pong, bench.now);
     while bench.now.mono < bench.link.last.mono + after {
@@ -150,7 +154,11 @@ fn dies_behind_a_hot_probe(bench: &mut Bench, after: Duration) {
         bench.now.wall += millis(100);
     }
     bench.link.lost(Text::new("closed", "closed"), bench.now);
-    while !bench.pass(millis(50)).iter().any(|(_, s)| *s == Step::Dial) {}
+    while !bench
+        .pass(millis(50))
+        .iter()
+        .any(|(_, s)| *s == LinkStep::Dial)
+    {}
     bench.dialed();
     bench.steps();
 }
@@ -168,9 +176,9 @@ fn connections_that_die_of_our_pings_three_times_are_asked_every_ten_seconds() {
     }
     for _ in 0..2 {
         let seen = bench.pass(secs(60));
-        let probes: Vec<_> = seen.iter().filter(|(_, s)| *s == Step::Ping).collect();
+        let probes: Vec<_> = seen.iter().filter(|(_, s)| *s == LinkStep::Ping).collect();
         assert_eq!(probes[0].0, secs(10), "{seen:?}");
-        let dead = seen.iter().find(|(_, s)| *s == Step::HangUp).unwrap();
+        let dead = seen.iter().find(|(_, s)| *s == LinkStep::HangUp).unwrap();
         assert_eq!(dead.0, secs(14));
         bench.dialed();
         bench.steps();

@@ -13,7 +13,7 @@ fn a_reply_echoes_the_frame_and_appends_the_time() {
     assert!(
         bench
             .link
-            .answer(ticket, &Answer::Show(b"{\"a\":1}".to_vec()), bench.now)
+            .answer(ticket, &PushAnswer::Show(b"{\"a\":1}".to_vec()), bench.now)
     );
     let reply = sent(&bench.steps()).remove(0);
     assert_eq!(
@@ -34,13 +34,13 @@ fn a_reply_echoes_the_frame_and_appends_the_time() {
 fn every_push_is_answered_once() {
     let mut bench = Bench::up();
     let (ticket, _) = delivered(&bench.receive(&push("event", "m", "1", "0", b"{}")));
-    assert!(bench.link.answer(ticket, &Answer::Done, bench.now));
-    assert!(!bench.link.answer(ticket, &Answer::Done, bench.now));
+    assert!(bench.link.answer(ticket, &PushAnswer::Done, bench.now));
+    assert!(!bench.link.answer(ticket, &PushAnswer::Done, bench.now));
     let frames = sent(&bench.steps());
     assert_eq!(frames.len(), 1);
     assert_eq!(payload_text(&frames[0]), r#"{"code":200}"#);
     let (ticket, _) = delivered(&bench.receive(&push("event", "n", "1", "0", b"{}")));
-    assert!(bench.link.answer(ticket, &Answer::Again, bench.now));
+    assert!(bench.link.answer(ticket, &PushAnswer::Again, bench.now));
     assert_eq!(payload_text(&sent(&bench.steps())[0]), r#"{"code":500}"#);
 }
 
@@ -51,7 +51,7 @@ fn a_slow_handler_is_answered_for_in_time_and_its_own_answer_is_dropped() {
     let seen = bench.pass(secs(3));
     let (at, _) = seen
         .iter()
-        .find(|(_, step)| matches!(step, Step::Send(_)))
+        .find(|(_, step)| matches!(step, LinkStep::Send(_)))
         .unwrap();
     assert_eq!(*at, ANSWER_WITHIN);
     let steps: Vec<_> = seen.into_iter().map(|(_, step)| step).collect();
@@ -61,7 +61,7 @@ fn a_slow_handler_is_answered_for_in_time_and_its_own_answer_is_dropped() {
         payload_text(&frames[0]),
         r#"{"code":200,"data":"bGF0ZQ=="}"#
     );
-    assert!(!bench.link.answer(ticket, &Answer::Done, bench.now));
+    assert!(!bench.link.answer(ticket, &PushAnswer::Done, bench.now));
     assert_eq!(bench.steps(), []);
 }
 
@@ -90,7 +90,7 @@ fn split_pushes_are_answered_once_with_the_last_parts_headers() {
         let (ticket, payload) = delivered(&bench.receive(&frames[order[1]]));
         assert_eq!(&payload[..], "{\"k\":\"中\"}".as_bytes());
         assert_eq!(bench.receive(&frames[0]), [], "a part that comes again");
-        bench.link.answer(ticket, &Answer::Done, bench.now);
+        bench.link.answer(ticket, &PushAnswer::Done, bench.now);
         let reply = sent(&bench.steps()).remove(0);
         assert_eq!(reply.header("seq"), frames[order[1]].header("seq"));
     }
@@ -109,12 +109,12 @@ fn impossible_parts_are_dropped_without_a_reply() {
     ] {
         let steps = bench.receive(&push("event", "m", sum, seq, b"{}"));
         assert!(
-            matches!(steps[..], [Step::Note(Note::BadChunk(_))]),
+            matches!(steps[..], [LinkStep::Note(Note::BadChunk(_))]),
             "{sum}/{seq}: {steps:?}"
         );
     }
     let seen = bench.pass(secs(5));
-    assert!(!seen.iter().any(|(_, s)| matches!(s, Step::Send(_))));
+    assert!(!seen.iter().any(|(_, s)| matches!(s, LinkStep::Send(_))));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn garbage_is_dropped_and_the_connection_stays_up() {
             .received(Incoming::Binary(bytes.clone()), bench.now);
         let steps = bench.steps();
         assert!(
-            steps.iter().all(|s| matches!(s, Step::Note(_))),
+            steps.iter().all(|s| matches!(s, LinkStep::Note(_))),
             "{bytes:?}: {steps:?}"
         );
     }
@@ -157,7 +157,7 @@ fn an_answer_given_while_offline_goes_out_on_the_next_connection_if_still_in_tim
         let mut bench = Bench::up();
         let (ticket, _) = delivered(&bench.receive(&push("event", "m", "1", "0", b"{}")));
         bench.link.lost(Text::new("closed", "closed"), bench.now);
-        assert!(bench.link.answer(ticket, &Answer::Done, bench.now));
+        assert!(bench.link.answer(ticket, &PushAnswer::Done, bench.now));
         assert_eq!(bench.steps(), []);
         bench.pass(outage);
         bench.dialed();
@@ -177,7 +177,7 @@ proptest! {
         let mut bench = Bench::up();
         bench.link.received(Incoming::Binary(bytes.into()), bench.now);
         for step in bench.steps() {
-            prop_assert!(matches!(step, Step::Note(_) | Step::Deliver(_)), "{:?}", step);
+            prop_assert!(matches!(step, LinkStep::Note(_) | LinkStep::Deliver(_)), "{:?}", step);
         }
     }
 
@@ -198,7 +198,7 @@ proptest! {
                 }
                 1 if !open.is_empty() => {
                     let ticket = open[n % open.len()];
-                    bench.link.answer(ticket, &Answer::Done, bench.now);
+                    bench.link.answer(ticket, &PushAnswer::Done, bench.now);
                 }
                 2 => steps = bench.pass(millis(200) * u32::try_from(n).unwrap()).into_iter().map(|(_, s)| s).collect(),
                 3 => bench.link.lost(Text::new("closed", "closed"), bench.now),
@@ -211,7 +211,7 @@ proptest! {
             }
             steps.extend(bench.steps());
             for step in &steps {
-                if let Step::Deliver(delivery) = step {
+                if let LinkStep::Deliver(delivery) = step {
                     open.push(delivery.ticket);
                 }
             }

@@ -7,13 +7,16 @@ fn sleep_ends_any_wait_for_the_next_dial() {
     let mut bench = Bench::new();
     bench.steps();
     bench.link.dial_failed(
-        Retry::Slowly(secs(300)),
+        DialRetry::Slowly(secs(300)),
         Text::new("没有此应用", "no such app"),
         bench.now,
     );
     bench.now.wall += secs(3_600);
     let seen = bench.pass(secs(1));
-    assert!(seen.iter().any(|(_, step)| *step == Step::Dial), "{seen:?}");
+    assert!(
+        seen.iter().any(|(_, step)| *step == LinkStep::Dial),
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -23,14 +26,18 @@ fn the_first_redial_is_immediate_and_later_ones_back_off() {
     bench.link.lost(Text::new("closed", "closed"), bench.now);
     let seen = bench.pass(millis(250));
     assert_eq!(seen.len(), 1);
-    assert_eq!(seen[0].1, Step::Dial);
+    assert_eq!(seen[0].1, LinkStep::Dial);
     let mut waits = Vec::new();
     for _ in 0..9 {
         bench
             .link
-            .dial_failed(Retry::Soon, Text::new("refused", "refused"), bench.now);
+            .dial_failed(DialRetry::Soon, Text::new("refused", "refused"), bench.now);
         let start = bench.now.mono;
-        while !bench.pass(millis(10)).iter().any(|(_, s)| *s == Step::Dial) {}
+        while !bench
+            .pass(millis(10))
+            .iter()
+            .any(|(_, s)| *s == LinkStep::Dial)
+        {}
         waits.push((bench.now.mono - start).as_secs_f64());
     }
     assert!(waits.windows(2).all(|w| w[1] > w[0] * 0.6), "{waits:?}");
@@ -47,7 +54,11 @@ fn connections_that_die_young_back_off_too() {
     for _ in 0..10 {
         bench.link.lost(Text::new("closed", "closed"), bench.now);
         let start = bench.now.mono;
-        while !bench.pass(millis(50)).iter().any(|(_, s)| *s == Step::Dial) {}
+        while !bench
+            .pass(millis(50))
+            .iter()
+            .any(|(_, s)| *s == LinkStep::Dial)
+        {}
         total += bench.now.mono - start;
         bench.dialed();
         bench.steps();
@@ -61,7 +72,7 @@ fn a_fatal_refusal_is_shown_and_retried_slowly_for_ever() {
     bench.steps();
     for _ in 0..5 {
         bench.link.dial_failed(
-            Retry::Slowly(secs(300)),
+            DialRetry::Slowly(secs(300)),
             Text::new("密钥不对", "the app secret is wrong"),
             bench.now,
         );
@@ -69,7 +80,7 @@ fn a_fatal_refusal_is_shown_and_retried_slowly_for_ever() {
             matches!(bench.link.phase(), Phase::Degraded { why, .. } if why.get(Lang::En).contains("secret"))
         );
         let seen = bench.pass(secs(331));
-        let dials: Vec<_> = seen.iter().filter(|(_, s)| *s == Step::Dial).collect();
+        let dials: Vec<_> = seen.iter().filter(|(_, s)| *s == LinkStep::Dial).collect();
         assert_eq!(dials.len(), 1);
         assert!(dials[0].0 >= secs(240));
     }
@@ -80,24 +91,32 @@ fn a_hundred_drops_leave_one_peer_and_one_ping_timer() {
     let mut bench = Bench::up();
     for _ in 0..100 {
         bench.link.lost(Text::new("closed", "closed"), bench.now);
-        while !bench.pass(secs(1)).iter().any(|(_, s)| *s == Step::Dial) {}
+        while !bench
+            .pass(secs(1))
+            .iter()
+            .any(|(_, s)| *s == LinkStep::Dial)
+        {}
         bench.dialed();
         assert_eq!(bench.steps(), [ping()]);
         let seen = bench.pass_alive(secs(121));
         let pings = seen.iter().filter(|(_, s)| *s == ping()).count();
         assert_eq!(pings, 1);
-        assert!(!seen.iter().any(|(_, s)| *s == Step::Dial));
+        assert!(!seen.iter().any(|(_, s)| *s == LinkStep::Dial));
     }
 }
 
 /// The pauses before each further dial when every one is refused like this.
-fn pauses(bench: &mut Bench, retry: Retry, times: usize) -> Vec<f64> {
+fn pauses(bench: &mut Bench, retry: DialRetry, times: usize) -> Vec<f64> {
     let mut pauses = Vec::new();
     for _ in 0..times {
         let why = Text::new("拒绝", "refused");
         bench.link.dial_failed(retry, why, bench.now);
         let from = bench.now.mono;
-        while !bench.pass(millis(10)).iter().any(|(_, s)| *s == Step::Dial) {}
+        while !bench
+            .pass(millis(10))
+            .iter()
+            .any(|(_, s)| *s == LinkStep::Dial)
+        {}
         pauses.push((bench.now.mono - from).as_secs_f64());
     }
     pauses
@@ -121,14 +140,14 @@ fn lost() -> Bench {
 
 #[test]
 fn a_refusal_said_once_to_an_app_that_was_let_in_is_not_believed() {
-    let refuse = Retry::Slowly(secs(300));
+    let refuse = DialRetry::Slowly(secs(300));
     let mut bench = lost();
     for pause in [1, 3, 10] {
         let why = Text::new("拒绝", "refused");
         bench.link.dial_failed(refuse, why, bench.now);
         assert!(matches!(bench.link.phase(), Phase::Waiting { .. }));
         let seen = bench.pass(secs(pause));
-        assert!(seen.iter().any(|(_, s)| *s == Step::Dial), "{pause}");
+        assert!(seen.iter().any(|(_, s)| *s == LinkStep::Dial), "{pause}");
     }
     let why = Text::new("拒绝", "refused");
     bench.link.dial_failed(refuse, why, bench.now);
@@ -136,33 +155,37 @@ fn a_refusal_said_once_to_an_app_that_was_let_in_is_not_believed() {
     // Let in again, the next one is in doubt as well.
     bench.dialed();
     bench.link.lost(Text::new("closed", "closed"), bench.now);
-    while !bench.pass(millis(50)).iter().any(|(_, s)| *s == Step::Dial) {}
+    while !bench
+        .pass(millis(50))
+        .iter()
+        .any(|(_, s)| *s == LinkStep::Dial)
+    {}
     within_limits(&pauses(&mut bench, refuse, 2), &[1.0, 3.0]);
 }
 
 #[test]
 fn the_limit_of_connections_is_tried_again_and_never_called_the_users_to_change() {
     let mut bench = lost();
-    let tries = pauses(&mut bench, Retry::Crowded, 7);
+    let tries = pauses(&mut bench, DialRetry::Crowded, 7);
     within_limits(&tries, &[1.0, 3.0, 10.0, 20.0, 40.0, 90.0, 90.0]);
     let mut bench = Bench::new();
     bench.steps();
-    let tries = pauses(&mut bench, Retry::Crowded, 5);
+    let tries = pauses(&mut bench, DialRetry::Crowded, 5);
     within_limits(&tries, &[10.0, 20.0, 40.0, 90.0, 90.0]);
     let why = Text::new("满", "full");
-    bench.link.dial_failed(Retry::Crowded, why, bench.now);
+    bench.link.dial_failed(DialRetry::Crowded, why, bench.now);
     assert!(matches!(bench.link.phase(), Phase::Waiting { .. }));
 }
 
 #[test]
 fn somebody_who_comes_to_wait_ends_any_pause() {
     let mut bench = lost();
-    pauses(&mut bench, Retry::Soon, 9);
+    pauses(&mut bench, DialRetry::Soon, 9);
     let why = Text::new("断网", "no network");
-    bench.link.dial_failed(Retry::Soon, why, bench.now);
+    bench.link.dial_failed(DialRetry::Soon, why, bench.now);
     assert_eq!(bench.pass(secs(2)), [], "the pause is long by now");
     bench.link.set_hot(true, bench.now);
-    assert_eq!(bench.steps(), [Step::Dial]);
+    assert_eq!(bench.steps(), [LinkStep::Dial]);
     bench.link.set_hot(true, bench.now);
     assert_eq!(bench.steps(), [], "one dial at a time begins");
 }
@@ -172,7 +195,7 @@ fn a_standing_refusal_is_tried_every_ten_seconds_while_somebody_waits() {
     let mut bench = Bench::new();
     bench.steps();
     bench.link.set_hot(true, bench.now);
-    let tries = pauses(&mut bench, Retry::Slowly(secs(300)), 4);
+    let tries = pauses(&mut bench, DialRetry::Slowly(secs(300)), 4);
     within_limits(&tries, &[10.0; 4]);
 }
 
@@ -204,7 +227,7 @@ impl Network {
         self.dials.retain(|begun| !failed(begun));
         for _ in self.dials.len()..before {
             let why = Text::new("断网", "no network");
-            bench.link.dial_failed(Retry::Soon, why, bench.now);
+            bench.link.dial_failed(DialRetry::Soon, why, bench.now);
         }
         false
     }
@@ -222,10 +245,10 @@ fn outage(bench: &mut Bench, lasts: Duration, hangs: bool) -> Duration {
     if hangs {
         // Nothing says that the line is dead but its silence.
         let silent = bench.pass(lasts.min(secs(7)));
-        if !silent.iter().any(|(_, s)| *s == Step::HangUp) {
+        if !silent.iter().any(|(_, s)| *s == LinkStep::HangUp) {
             return Duration::ZERO;
         }
-        let dialed = silent.iter().filter(|(_, s)| *s == Step::Dial).count();
+        let dialed = silent.iter().filter(|(_, s)| *s == LinkStep::Dial).count();
         network.dials = vec![bench.now.mono; dialed];
     } else {
         bench.link.lost(Text::new("reset", "reset"), bench.now);
@@ -233,7 +256,7 @@ fn outage(bench: &mut Bench, lasts: Duration, hangs: bool) -> Duration {
     loop {
         let seen = bench.pass(millis(20));
         assert!(network.dials.len() <= 10, "dials pile up");
-        let begun = seen.iter().filter(|(_, s)| *s == Step::Dial).count();
+        let begun = seen.iter().filter(|(_, s)| *s == LinkStep::Dial).count();
         network.dials.extend(vec![bench.now.mono; begun]);
         if network.settle(bench) {
             bench.dialed();
