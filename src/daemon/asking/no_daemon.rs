@@ -7,9 +7,9 @@ use crate::claude::permission::{Event, HookInput};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::daemon::known::machine;
+use crate::feishu::custom_bot::{CustomBot, CustomBotError};
 use crate::feishu::messages::Content;
 use crate::feishu::outbound::{Outbound, OutboundError};
-use crate::feishu::webhook::{CustomBot, CustomBotError};
 use crate::ids::RequestId;
 
 #[derive(Debug, thiserror::Error)]

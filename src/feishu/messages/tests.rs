@@ -312,7 +312,7 @@ async fn doctor_reads_what_feishu_tells_and_bears_what_it_does_not() {
 fn a_text_mentions_nobody_and_links_nowhere() {
     let text = r#"<at user_id="all">all</at> <i>x</i> [pay](https://evil.example) a < b"#;
     let content = Content::Text(text.to_owned());
-    let bot = crate::feishu::webhook::body(&content, Previews::Full, None);
+    let bot = crate::feishu::custom_bot::body(&content, Previews::Full, None);
     let sent: Value = serde_json::from_str(&content.wrapped(Previews::Full)).unwrap();
     for said in [&sent["text"], &bot["content"]["text"]] {
         assert_eq!(
