@@ -24,7 +24,7 @@ pub mod bus {
         pub use crate::bus::conf::text;
     }
     pub mod errand {
-        pub use crate::bus::errand::{Asked, Told};
+        pub use crate::bus::errand::{ErrandCall, ErrandResult};
     }
     pub mod keys {
         pub use crate::bus::keys::Keys;
@@ -34,23 +34,23 @@ pub mod bus {
     }
     #[cfg(feature = "team")]
     pub mod line {
-        pub use crate::bus::line::{Answered, Heard, Line, Membership, State, run};
+        pub use crate::bus::line::{BusAnswer, BusHeard, BusLine, BusUser, LineState, run};
     }
     pub mod lobby {
-        pub use crate::bus::lobby::{Invite, Invited, Wish, ticket};
+        pub use crate::bus::lobby::{Invite, Invited, JoinWish, ticket};
     }
     pub mod membership {
         pub use crate::bus::membership::{Grant, Membership};
     }
     pub mod nkey {
-        pub use crate::bus::nkey::{KeyPair, Kind};
+        pub use crate::bus::nkey::{KeyKind, KeyPair};
     }
     pub mod pass {
         pub use crate::bus::pass::{Pass, Span, gateway, lobby, machine};
     }
     pub mod subjects {
         pub use crate::bus::subjects::{
-            FromMachine, Owner, Place, ToMachine, lobby, lobby_inbox, of_owner,
+            FromMachine, MachinePlace, Owner, ToMachine, lobby, lobby_inbox, of_owner,
         };
     }
     pub mod url {
@@ -103,13 +103,15 @@ pub mod child {
 }
 pub mod claude {
     pub mod launch {
-        pub use crate::claude::launch::{Launch, Permissions};
+        pub use crate::claude::launch::{ClaudeLaunch, Permissions};
     }
     pub mod permission {
-        pub use crate::claude::permission::{Answer, Ask, Event, HookInput};
+        pub use crate::claude::permission::{
+            HookEvent, HookInput, PermissionAnswer, PermissionAsk,
+        };
     }
     pub mod process {
-        pub use crate::claude::process::{Child, start};
+        pub use crate::claude::process::{ClaudeChild, start};
     }
     pub mod settings_file {
         pub use crate::claude::settings_file::{Added, Removed, add_allow_rule, remove_allow_rule};
@@ -237,7 +239,9 @@ pub mod store {
     pub use crate::store::{Db, Recorded};
 }
 pub mod talk {
-    pub use crate::talk::{Event, Exit, Mode, Opening, Said, Say, Verdict, Wanted};
+    pub use crate::talk::{
+        AgentEvent, AgentSaid, Exit, Mode, Opening, RequestKind, Say, ToolVerdict,
+    };
 }
 pub mod text {
     pub use crate::text::{Lang, Text, Tone};

@@ -14,8 +14,8 @@ pub const MAX_SUMMARY: usize = 160;
 
 /// What the owner of an agent reports about it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    Said(Said),
+pub enum AgentEvent {
+    Said(AgentSaid),
     /// It said something that can't be read.
     Unreadable,
     /// It said more than there is room for, which was dropped; `request` if it
@@ -29,28 +29,28 @@ pub enum Event {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum AgentSaid {
     /// Comes at the start of every turn.
     Began(Began),
     /// Its mode changed, by our order or its own.
     Mode(Mode),
-    Message(Message),
+    Message(AgentMessage),
     CallEnds(Vec<CallEnd>),
     TurnEnd(Box<TurnEnd>),
-    Request(Request),
+    Request(AgentRequest),
     /// It does not wait for this answer any more.
     Withdrawn {
         request: String,
     },
-    Reply(Reply),
+    Reply(AgentReply),
     /// The model's API is tried again.
-    Retry(Retry),
+    Retry(ModelRetry),
     /// What runs on beside the turns now, by the names it was given.
     Background(Vec<String>),
     /// How far a person's words came.
     Text {
         uuid: String,
-        stage: Stage,
+        stage: TextStage,
     },
     /// A sign of life that means nothing to a session.
     Other {
@@ -66,16 +66,16 @@ pub struct Began {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Message {
+pub struct AgentMessage {
     pub text: String,
-    pub calls: Vec<Call>,
+    pub calls: Vec<ShownCall>,
     /// Said by a subagent, to the main agent.
     pub subagent: bool,
 }
 
 /// A tool call as a progress card shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct ShownCall {
     pub id: String,
     pub tool: String,
     /// The part of the input a reader recognises, on one line.
@@ -90,7 +90,7 @@ pub struct CallEnd {
 
 /// A call to the model that failed and is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retry {
+pub struct ModelRetry {
     pub attempt: u32,
     /// How many there will be at most.
     pub most: Option<u32>,
@@ -124,13 +124,13 @@ pub enum How {
 /// Something the agent waits for. Every one must be answered, or the turn
 /// stands still for ever.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct AgentRequest {
     pub id: String,
-    pub what: Wanted,
+    pub what: RequestKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
+pub enum RequestKind {
     Tool(Box<ToolRequest>),
     Form(Box<Form>),
     Other { kind: String },
@@ -158,13 +158,13 @@ pub struct Form {
 
 /// The agent's answer to an order of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct AgentReply {
     pub request: String,
     pub error: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum TextStage {
     Queued,
     Started,
     Completed,
@@ -209,7 +209,7 @@ impl Mode {
 
 /// The answer to a tool request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum ToolVerdict {
     Allow {
         /// The whole input the tool runs with.
         input: Value,
@@ -224,7 +224,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl ToolVerdict {
     pub fn deny(message: impl Into<String>) -> Self {
         Self::Deny {
             message: message.into(),
@@ -251,7 +251,7 @@ pub enum Say {
     },
     Verdict {
         request: String,
-        verdict: Verdict,
+        verdict: ToolVerdict,
     },
     Filled {
         request: String,

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use self::audit::{Audit, Entry, What};
+use self::audit::{Audit, TeamAuditEntry, TeamEvent};
 use self::roster::Roster;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, watch};
@@ -31,10 +31,12 @@ use tracing::{info, warn};
 
 use crate::bus::accounts::NotRevoked;
 use crate::bus::keys::{BadKeys, Keys};
-use crate::bus::line::{self, Line, Membership, State};
-use crate::bus::nkey::{KeyPair, Kind};
+use crate::bus::line::{self, BusLine, BusUser, LineState};
+use crate::bus::nkey::{KeyKind, KeyPair};
 use crate::bus::pass::{self, Pass, Seconds, Span};
-use crate::bus::subjects::{BEACON, FromMachine, GATEWAY_INBOX, GROUP, LOBBIES, Owner, Place};
+use crate::bus::subjects::{
+    BEACON, FromMachine, GATEWAY_INBOX, GROUP, LOBBIES, MachinePlace, Owner,
+};
 use crate::bus::url::BusUrl;
 use crate::clock::{Clock, Millis};
 use crate::config::{Config, Problems};
@@ -91,14 +93,14 @@ struct Gateway {
     id: String,
     app_id: String,
     keys: Keys,
-    line: Line,
+    line: BusLine,
     api: Api,
     their_clock: TheirClock,
     clock: Clock,
     lang: Lang,
     chats: Vec<String>,
     tickets: Sealer,
-    seen: Mutex<seen::Seen>,
+    seen: Mutex<seen::SeenCalls>,
     passes: Mutex<passes::Passes>,
     /// What each may have of the app.
     shares: Mutex<shares::Shares>,
@@ -114,11 +116,11 @@ struct Gateway {
     outbound: Outbound,
     messages: Messages,
     buttons: Sealer,
-    counts: status::Counts,
+    counts: status::GatewayCounts,
     audit: Audit,
     started: Millis,
     /// Who asks to join.
-    asking: Mutex<join::Asking>,
+    asking: Mutex<join::JoinTickets>,
     link: watch::Receiver<LinkView>,
 }
 
@@ -167,7 +169,7 @@ pub async fn forget(
     config: &Config,
     name: &str,
     owner: Option<&Owner>,
-) -> Result<(Place, bool), ForgetError> {
+) -> Result<(MachinePlace, bool), ForgetError> {
     let clock = Clock::start();
     let (_view, link) = watch::channel(connection::first_view());
     let (gateway, lines) = Gateway::new(config, clock, link)?;
@@ -180,9 +182,9 @@ pub async fn forget(
     hold_line(&gateway, Vec::new(), &mut tasks, &stop);
     let mut state = gateway.line.state();
     let settled = state
-        .wait_for(|state| !matches!(state, State::Dialing))
+        .wait_for(|state| !matches!(state, LineState::Dialing))
         .await;
-    if let Ok(State::Waiting { why, .. }) = settled.as_deref() {
+    if let Ok(LineState::Waiting { why, .. }) = settled.as_deref() {
         return Err(ForgetError::NoBus(why.clone()));
     }
     drop(settled);
@@ -259,9 +261,9 @@ fn hold_line(
     tasks: &mut JoinSet<()>,
     stop: &CancellationToken,
 ) {
-    let key = Arc::new(KeyPair::of(Kind::User, rand::random()));
+    let key = Arc::new(KeyPair::of(KeyKind::User, rand::random()));
     let (pass, passes) = watch::channel(gateway.own_pass(&key));
-    let member = Membership {
+    let member = BusUser {
         url: gateway.url.clone(),
         key: Arc::clone(&key),
         pass: passes,
@@ -337,7 +339,7 @@ impl Gateway {
         config: &Config,
         clock: Clock,
         link: watch::Receiver<LinkView>,
-    ) -> Result<(Self, mpsc::Receiver<Entry>), TeamError> {
+    ) -> Result<(Self, mpsc::Receiver<TeamAuditEntry>), TeamError> {
         let (audit, lines) = Audit::new();
         let (app_id, secret) = config.app()?;
         let url = bus_url(config)?;
@@ -349,7 +351,7 @@ impl Gateway {
         let gateway = Self {
             id: format!("{:08x}", rand::random::<u32>()),
             app_id: app_id.to_owned(),
-            line: Line::new(GATEWAY_INBOX),
+            line: BusLine::new(GATEWAY_INBOX),
             messages: Messages::new(api.clone(), PACE),
             api,
             their_clock: TheirClock::new(clock),
@@ -363,7 +365,7 @@ impl Gateway {
             shares: Mutex::new(shares::Shares::new(config.bus.rate, chat_rate)),
             paused: Notify::new(),
             freed: Notify::new(),
-            counts: status::Counts::default(),
+            counts: status::GatewayCounts::default(),
             audit,
             started: clock.now(),
             asking: Mutex::default(),
@@ -379,12 +381,18 @@ impl Gateway {
     }
 
     /// Writes down what happened, and to whom.
-    fn note(&self, what: What, owner: Option<&Owner>, place: Option<&Place>, why: Option<&str>) {
-        if what == What::Refused {
+    fn note(
+        &self,
+        what: TeamEvent,
+        owner: Option<&Owner>,
+        place: Option<&MachinePlace>,
+        why: Option<&str>,
+    ) {
+        if what == TeamEvent::Refused {
             status::add(&self.counts.refused);
         }
         let owner = owner.or(place.map(|place| &place.owner));
-        self.audit.note(Entry {
+        self.audit.note(TeamAuditEntry {
             at: self.their_clock.now(),
             what,
             owner: owner.map(ToString::to_string),
@@ -393,7 +401,7 @@ impl Gateway {
         });
     }
 
-    fn asking(&self) -> MutexGuard<'_, join::Asking> {
+    fn asking(&self) -> MutexGuard<'_, join::JoinTickets> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -456,16 +464,16 @@ impl Gateway {
     }
 
     /// The right of one machine to touch one message.
-    fn ticket(&self, place: &Place, message: &MessageId) -> String {
+    fn ticket(&self, place: &MachinePlace, message: &MessageId) -> String {
         self.tickets.tag(&ticket_value(place, message))
     }
 
-    fn holds(&self, place: &Place, message: &MessageId, ticket: &str) -> bool {
+    fn holds(&self, place: &MachinePlace, message: &MessageId, ticket: &str) -> bool {
         self.tickets.verifies(&ticket_value(place, message), ticket)
     }
 }
 
-fn ticket_value(place: &Place, message: &MessageId) -> serde_json::Value {
+fn ticket_value(place: &MachinePlace, message: &MessageId) -> serde_json::Value {
     json!({
         "owner": place.owner.as_str(),
         "machine": place.machine.as_str(),

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use nod::for_tests::bus::conf;
 use nod::for_tests::bus::keys::Keys;
 use nod::for_tests::bus::membership::{Grant, Membership};
-use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::pass::{self, Span};
 use nod::for_tests::bus::subjects::Owner;
 use nod::for_tests::bus::url::BusUrl;
@@ -66,7 +66,7 @@ impl Meeting {
 
     /// What a new machine of the owner's keeps in its file, and its key.
     pub(crate) fn member(&self) -> anyhow::Result<(String, String)> {
-        let key = KeyPair::of(Kind::User, rand::random());
+        let key = KeyPair::of(KeyKind::User, rand::random());
         let public = key.public();
         let now = clock::wall_ms() / 1_000;
         let span = Span {

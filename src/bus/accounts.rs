@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::keys::{Keys, Own};
-use super::line::{self, Answered, Line, Membership, State};
-use super::nkey::{KeyPair, Kind, PublicKey};
-use super::pass::{self, LONGEST, Revoked, Seconds, Span, Word};
+use super::line::{self, BusAnswer, BusLine, BusUser, LineState};
+use super::nkey::{KeyKind, KeyPair, PublicKey};
+use super::pass::{self, AccountWord, LONGEST, Revoked, Seconds, Span};
 use super::subjects::SYSTEM_INBOX;
 use super::url::BusUrl;
 use crate::clock::{self, Clock};
@@ -113,16 +113,16 @@ async fn speak(
     url: &BusUrl,
     outbound: &Outbound,
     stop: CancellationToken,
-) -> Result<Line, NotRevoked> {
-    let key = KeyPair::of(Kind::User, rand::random());
+) -> Result<BusLine, NotRevoked> {
+    let key = KeyPair::of(KeyKind::User, rand::random());
     let made = seconds();
     let span = Span {
         made,
         until: made + OWN_PASS,
     };
     let pass = pass::system(&own.system, &key.public(), span);
-    let line = Line::new(SYSTEM_INBOX);
-    let member = Membership {
+    let line = BusLine::new(SYSTEM_INBOX);
+    let member = BusUser {
         url: url.clone(),
         key: key.into(),
         pass: watch::channel(pass).1,
@@ -140,25 +140,30 @@ async fn speak(
         nobody,
         stop,
     ));
-    let settled = state.wait_for(|state| matches!(state, State::Up { .. } | State::Waiting { .. }));
+    let settled =
+        state.wait_for(|state| matches!(state, LineState::Up { .. } | LineState::Waiting { .. }));
     let settled = tokio::time::timeout(CONNECT_WITHIN, settled).await;
-    match settled.map(|state| state.map(|state| matches!(*state, State::Up { .. }))) {
+    match settled.map(|state| state.map(|state| matches!(*state, LineState::Up { .. }))) {
         Ok(Ok(true)) => Ok(line),
         Ok(Ok(false) | Err(_)) | Err(_) => Err(NotRevoked::Unreached),
     }
 }
 
-async fn read(line: &Line, own: &Own, account: &PublicKey) -> Result<Option<Word>, NotRevoked> {
+async fn read(
+    line: &BusLine,
+    own: &Own,
+    account: &PublicKey,
+) -> Result<Option<AccountWord>, NotRevoked> {
     let subject = format!("$SYS.REQ.ACCOUNT.{account}.CLAIMS.LOOKUP");
     let text = answer(line.ask(&subject, Vec::new(), ANSWER_WITHIN).await)?;
     if text.is_empty() {
         return Ok(None);
     }
-    let word = Word::check(&text, &own.operator.public(), account);
+    let word = AccountWord::check(&text, &own.operator.public(), account);
     word.map(Some).map_err(|_| NotRevoked::Foreign)
 }
 
-async fn write(line: &Line, text: String) -> Result<(), NotRevoked> {
+async fn write(line: &BusLine, text: String) -> Result<(), NotRevoked> {
     let told = answer(line.ask(UPDATE, text.into_bytes(), ANSWER_WITHIN).await)?;
     let told: Value = serde_json::from_str(&told).unwrap_or_default();
     if told["data"]["code"] == 200 {
@@ -168,11 +173,11 @@ async fn write(line: &Line, text: String) -> Result<(), NotRevoked> {
     Err(NotRevoked::Refused(why.to_owned()))
 }
 
-fn answer(answered: Answered) -> Result<String, NotRevoked> {
+fn answer(answered: BusAnswer) -> Result<String, NotRevoked> {
     match answered {
-        Answered::Answer(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Answered::Nobody | Answered::Down => Err(NotRevoked::Unreached),
-        Answered::Unknown => Err(NotRevoked::Silent),
+        BusAnswer::Answer(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        BusAnswer::Nobody | BusAnswer::Down => Err(NotRevoked::Unreached),
+        BusAnswer::Unknown => Err(NotRevoked::Silent),
     }
 }
 
@@ -181,7 +186,7 @@ mod tests {
     use super::*;
 
     fn key(n: u8) -> PublicKey {
-        KeyPair::of(Kind::User, [n; 32]).public()
+        KeyPair::of(KeyKind::User, [n; 32]).public()
     }
 
     #[test]
@@ -202,7 +207,7 @@ mod tests {
         let many = (0..=MAX_REVOKED).map(|n| {
             let mut bytes = [0; 32];
             bytes[..8].copy_from_slice(&n.to_le_bytes());
-            (KeyPair::of(Kind::User, bytes).public(), 10)
+            (KeyPair::of(KeyKind::User, bytes).public(), 10)
         });
         let many: Revoked = many.collect();
         assert_eq!(joined(&[], &many, 10), Err(NotRevoked::Full));
@@ -210,7 +215,7 @@ mod tests {
         let word = keys.account_word(&many[1..], 10).unwrap();
         assert!(word.len() < 900 * 1024, "{}", word.len());
         let operator = keys.own.as_ref().unwrap().operator.public();
-        let read = Word::check(&word, &operator, &keys.account).unwrap();
+        let read = AccountWord::check(&word, &operator, &keys.account).unwrap();
         assert_eq!(read.revoked.len(), MAX_REVOKED);
     }
 }

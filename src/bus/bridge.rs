@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::url::{BusUrl, Kind};
+use super::url::{BusScheme, BusUrl};
 use crate::feishu::outbound::{OPEN_WITHIN, Outbound, OutboundError, Stream};
 
 /// The client dials at once; whoever else does is not waited for.
@@ -39,18 +39,18 @@ pub(super) async fn open(url: &BusUrl, outbound: &Outbound) -> Result<Bridge, Ou
     let web = url.web().ok_or(OutboundError::BadAddress {
         problem: "it is no address of a bus",
     })?;
-    if url.kind == Kind::Plain {
+    if url.kind == BusScheme::Plain {
         return Ok(Bridge {
             address: format!("nats://{}", url.authority()),
             _piping: None,
         });
     }
     let far = match url.kind {
-        Kind::Tls => {
+        BusScheme::Tls => {
             let (stream, info) = outbound.open_late(&web, OPEN_WITHIN, MAX_INFO).await?;
             Far::Tls(stream, info)
         }
-        Kind::Plain | Kind::WebSocket => {
+        BusScheme::Plain | BusScheme::WebSocket => {
             let stream = outbound.open(&web, OPEN_WITHIN).await?;
             Far::WebSocket(Box::new(upgraded(&web, stream, url).await?))
         }

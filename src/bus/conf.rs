@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::keys::Keys;
 use super::pass::{self, Seconds};
-use super::url::{BusUrl, Kind};
+use super::url::{BusScheme, BusUrl};
 
 /// How the server shows itself to machines.
 #[derive(Debug, Clone, Copy)]
@@ -47,17 +47,17 @@ pub fn text(
         }
     };
     match (url.kind, encryption) {
-        (Kind::Plain, _) => {
+        (BusScheme::Plain, _) => {
             let _ = writeln!(out, "listen: \"{}\"", url.authority());
         }
-        (Kind::Tls, None) => {
+        (BusScheme::Tls, None) => {
             let _ = writeln!(
                 out,
                 "# Give it a certificate, or nobody off this machine can use it.\n\
                  listen: \"127.0.0.1:{port}\""
             );
         }
-        (Kind::Tls, Some(files)) => {
+        (BusScheme::Tls, Some(files)) => {
             let _ = writeln!(
                 out,
                 "listen: \"0.0.0.0:{port}\"\n\
@@ -66,7 +66,7 @@ pub fn text(
                 quoted(files.key)
             );
         }
-        (Kind::WebSocket, files) => {
+        (BusScheme::WebSocket, files) => {
             out.push_str("listen: \"127.0.0.1:4222\"\nwebsocket {\n");
             match files {
                 Some(_) => {

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::subjects::Place;
+use super::subjects::MachinePlace;
 use crate::feishu::api::exchange::{ApiCall, ApiReply, Upload};
 use crate::ids::MessageId;
 
 /// A call as a machine writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ErrandCall {
     pub method: String,
     pub path: Vec<String>,
     #[serde(default)]
@@ -23,7 +23,7 @@ pub struct Asked {
     #[serde(default)]
     pub body: Option<Value>,
     #[serde(default)]
-    pub upload: Option<Sent>,
+    pub upload: Option<SentFile>,
     /// Milliseconds after which nobody waits for it any more.
     pub within: u64,
     /// The largest answer that is wanted.
@@ -34,14 +34,14 @@ pub struct Asked {
 
 /// A file on its way up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
+pub struct SentFile {
     pub name: String,
     pub bytes: String,
 }
 
 /// A card that waited on a machine when its pass was taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct LeftCard {
     pub message: String,
     pub ticket: String,
     /// As it is to look from then on.
@@ -50,7 +50,7 @@ pub struct Left {
 
 /// What came of a call, as a gateway writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Told {
+pub enum ErrandResult {
     /// Feishu answered.
     Answer {
         status: u16,
@@ -82,7 +82,7 @@ pub enum Told {
     TooLarge,
 }
 
-impl Asked {
+impl ErrandCall {
     pub fn of(call: &ApiCall, within: u64, most: u64, ticket: Option<String>) -> Self {
         Self {
             method: call.method.to_string(),
@@ -93,7 +93,7 @@ impl Asked {
                 .map(|(name, value)| ((*name).to_owned(), value.clone()))
                 .collect(),
             body: call.body.clone(),
-            upload: call.upload.as_ref().map(|upload| Sent {
+            upload: call.upload.as_ref().map(|upload| SentFile {
                 name: upload.name.clone(),
                 bytes: STANDARD.encode(&upload.bytes),
             }),
@@ -104,7 +104,7 @@ impl Asked {
     }
 }
 
-impl Told {
+impl ErrandResult {
     pub fn of(reply: ApiReply, ticket: Option<String>) -> Self {
         let body = if reply.file {
             STANDARD.encode(&reply.body)
@@ -130,7 +130,7 @@ pub fn piece_of(once: &str, n: usize) -> String {
 
 /// Why a gateway does not make a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ErrandRefused {
     #[error("gateways make no such call")]
     Unknown,
     #[error("it is not for the owner of this machine")]
@@ -143,7 +143,7 @@ pub enum Refused {
 
 /// What kind of call it is, for shares and for the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrandKind {
     Send,
     Reply,
     Edit,
@@ -153,7 +153,7 @@ pub enum Kind {
     Name,
 }
 
-impl Kind {
+impl ErrandKind {
     const ALL: [Self; 7] = [
         Self::Send,
         Self::Reply,
@@ -189,7 +189,7 @@ impl Kind {
 /// A call that a gateway may make.
 #[derive(Debug)]
 pub struct Errand {
-    pub kind: Kind,
+    pub kind: ErrandKind,
     pub call: ApiCall,
 }
 
@@ -197,14 +197,14 @@ impl Errand {
     /// The message that it changes, as its own path names it.
     pub fn edits(&self) -> Option<&str> {
         let id = self.call.path.get(4).map(String::as_str);
-        id.filter(|_| self.kind == Kind::Edit)
+        id.filter(|_| self.kind == ErrandKind::Edit)
     }
 
     /// Whom it writes to, or the message that it answers.
     pub fn writes(&self) -> Option<&str> {
         match self.kind {
-            Kind::Send => self.call.body.as_ref()?.get("receive_id")?.as_str(),
-            Kind::Reply => self.call.path.get(4).map(String::as_str),
+            ErrandKind::Send => self.call.body.as_ref()?.get("receive_id")?.as_str(),
+            ErrandKind::Reply => self.call.path.get(4).map(String::as_str),
             _ => None,
         }
     }
@@ -220,8 +220,8 @@ pub const PIECE: usize = 256 * 1024;
 pub const MAX_LETTERS: usize = 1 + 80;
 
 /// What a call needs to be judged by.
-pub struct Terms<'a> {
-    pub place: &'a Place,
+pub struct ErrandTerms<'a> {
+    pub place: &'a MachinePlace,
     /// Chats that every machine may write to.
     pub chats: &'a [String],
     /// Whether the ticket is this machine's for this message.
@@ -229,55 +229,56 @@ pub struct Terms<'a> {
 }
 
 /// The call to make, or why it is not made.
-pub fn judge(asked: &Asked, terms: &Terms<'_>) -> Result<Errand, Refused> {
+pub fn judge(asked: &ErrandCall, terms: &ErrandTerms<'_>) -> Result<Errand, ErrandRefused> {
     let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
     let (kind, call) = match (asked.method.as_str(), path.as_slice()) {
-        ("POST", ["open-apis", "im", "v1", "messages"]) => (Kind::Send, send(asked, terms)?),
+        ("POST", ["open-apis", "im", "v1", "messages"]) => (ErrandKind::Send, send(asked, terms)?),
         ("POST", ["open-apis", "im", "v1", "messages", id, "reply"]) => {
             let id = touched(id, asked, terms)?;
             let body = reply_body(asked, terms.place)?;
             let path = ["open-apis", "im", "v1", "messages", id.as_str(), "reply"];
-            (Kind::Reply, ApiCall::post(&path, body))
+            (ErrandKind::Reply, ApiCall::post(&path, body))
         }
         ("PATCH", ["open-apis", "im", "v1", "messages", id]) => {
             let id = touched(id, asked, terms)?;
             let body = json!({"content": content(asked)?});
             let path = ["open-apis", "im", "v1", "messages", id.as_str()];
-            (Kind::Edit, ApiCall::patch(&path, body))
+            (ErrandKind::Edit, ApiCall::patch(&path, body))
         }
         ("GET", ["open-apis", "im", "v1", "messages", id, "resources", key]) => {
             let id = touched(id, asked, terms)?;
-            (Kind::Download, download(&id, key, asked)?)
+            (ErrandKind::Download, download(&id, key, asked)?)
         }
-        ("POST", ["open-apis", "im", "v1", "files"]) => (Kind::Upload, upload(asked)?),
-        ("GET", ["open-apis", "bot", "v3", "info"]) => {
-            (Kind::Bot, ApiCall::get(&["open-apis", "bot", "v3", "info"]))
-        }
+        ("POST", ["open-apis", "im", "v1", "files"]) => (ErrandKind::Upload, upload(asked)?),
+        ("GET", ["open-apis", "bot", "v3", "info"]) => (
+            ErrandKind::Bot,
+            ApiCall::get(&["open-apis", "bot", "v3", "info"]),
+        ),
         ("GET", ["open-apis", "contact", "v3", "users", id]) => {
             if *id != terms.place.owner.as_str() {
-                return Err(Refused::NotTheOwner);
+                return Err(ErrandRefused::NotTheOwner);
             }
             let path = ["open-apis", "contact", "v3", "users", id];
             let call = ApiCall::get(&path).query("user_id_type", "open_id");
-            (Kind::Name, call)
+            (ErrandKind::Name, call)
         }
-        _ => return Err(Refused::Unknown),
+        _ => return Err(ErrandRefused::Unknown),
     };
     Ok(Errand { kind, call })
 }
 
-fn send(asked: &Asked, terms: &Terms<'_>) -> Result<ApiCall, Refused> {
+fn send(asked: &ErrandCall, terms: &ErrandTerms<'_>) -> Result<ApiCall, ErrandRefused> {
     let to = text(asked, "receive_id")?;
     let [(name, kind)] = asked.query.as_slice() else {
-        return Err(Refused::Unknown);
+        return Err(ErrandRefused::Unknown);
     };
     let kind = match (name.as_str(), kind.as_str()) {
         ("receive_id_type", "open_id") if to == terms.place.owner.as_str() => "open_id",
         ("receive_id_type", "chat_id") if terms.chats.iter().any(|chat| chat == to) => "chat_id",
         ("receive_id_type", "open_id" | "chat_id" | "union_id" | "user_id") => {
-            return Err(Refused::NotTheOwner);
+            return Err(ErrandRefused::NotTheOwner);
         }
-        _ => return Err(Refused::Unknown),
+        _ => return Err(ErrandRefused::Unknown),
     };
     let body = json!({
         "receive_id": to,
@@ -289,7 +290,7 @@ fn send(asked: &Asked, terms: &Terms<'_>) -> Result<ApiCall, Refused> {
     Ok(call.query("receive_id_type", kind))
 }
 
-fn reply_body(asked: &Asked, place: &Place) -> Result<Value, Refused> {
+fn reply_body(asked: &ErrandCall, place: &MachinePlace) -> Result<Value, ErrandRefused> {
     let in_thread = asked
         .body
         .as_ref()
@@ -302,7 +303,7 @@ fn reply_body(asked: &Asked, place: &Place) -> Result<Value, Refused> {
     }))
 }
 
-fn download(id: &MessageId, key: &str, asked: &Asked) -> Result<ApiCall, Refused> {
+fn download(id: &MessageId, key: &str, asked: &ErrandCall) -> Result<ApiCall, ErrandRefused> {
     let path = [
         "open-apis",
         "im",
@@ -318,16 +319,18 @@ fn download(id: &MessageId, key: &str, asked: &Asked) -> Result<ApiCall, Refused
         [(name, kind)] if fits && name == "type" && (kind == "image" || kind == "file") => {
             Ok(ApiCall::get(&path).query("type", kind.clone()))
         }
-        _ => Err(Refused::Unknown),
+        _ => Err(ErrandRefused::Unknown),
     }
 }
 
-fn upload(asked: &Asked) -> Result<ApiCall, Refused> {
-    let sent = asked.upload.as_ref().ok_or(Refused::Unknown)?;
+fn upload(asked: &ErrandCall) -> Result<ApiCall, ErrandRefused> {
+    let sent = asked.upload.as_ref().ok_or(ErrandRefused::Unknown)?;
     if sent.bytes.len() > MAX_UPLOAD.div_ceil(3) * 4 {
-        return Err(Refused::TooLarge);
+        return Err(ErrandRefused::TooLarge);
     }
-    let bytes = STANDARD.decode(&sent.bytes).map_err(|_| Refused::Unknown)?;
+    let bytes = STANDARD
+        .decode(&sent.bytes)
+        .map_err(|_| ErrandRefused::Unknown)?;
     let upload = Upload {
         fields: vec![
             ("file_type", "stream".to_owned()),
@@ -340,45 +343,49 @@ fn upload(asked: &Asked) -> Result<ApiCall, Refused> {
 }
 
 /// The message a call is about, if the machine has a ticket for it.
-fn touched(id: &str, asked: &Asked, terms: &Terms<'_>) -> Result<MessageId, Refused> {
+fn touched(
+    id: &str,
+    asked: &ErrandCall,
+    terms: &ErrandTerms<'_>,
+) -> Result<MessageId, ErrandRefused> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     let id = Some(id)
         .filter(|id| id.bytes().all(plain))
         .and_then(|id| MessageId::parse(id).ok());
-    let id = id.ok_or(Refused::Unknown)?;
+    let id = id.ok_or(ErrandRefused::Unknown)?;
     match &asked.ticket {
         Some(ticket) if (terms.holds)(&id, ticket) => Ok(id),
-        _ => Err(Refused::NoTicket),
+        _ => Err(ErrandRefused::NoTicket),
     }
 }
 
-fn text<'a>(asked: &'a Asked, field: &str) -> Result<&'a str, Refused> {
-    let body = asked.body.as_ref().ok_or(Refused::Unknown)?;
+fn text<'a>(asked: &'a ErrandCall, field: &str) -> Result<&'a str, ErrandRefused> {
+    let body = asked.body.as_ref().ok_or(ErrandRefused::Unknown)?;
     body.get(field)
         .and_then(Value::as_str)
-        .ok_or(Refused::Unknown)
+        .ok_or(ErrandRefused::Unknown)
 }
 
-fn message_kind(asked: &Asked) -> Result<&'static str, Refused> {
+fn message_kind(asked: &ErrandCall) -> Result<&'static str, ErrandRefused> {
     match text(asked, "msg_type")? {
         "interactive" => Ok("interactive"),
         "text" => Ok("text"),
         "file" => Ok("file"),
-        _ => Err(Refused::Unknown),
+        _ => Err(ErrandRefused::Unknown),
     }
 }
 
-fn content(asked: &Asked) -> Result<&str, Refused> {
+fn content(asked: &ErrandCall) -> Result<&str, ErrandRefused> {
     let content = text(asked, "content")?;
     if content.len() > MAX_CONTENT {
-        return Err(Refused::TooLarge);
+        return Err(ErrandRefused::TooLarge);
     }
     Ok(content)
 }
 
 /// The key that makes a send happen once is this machine's own, so that nobody
 /// else's message is taken for it.
-fn own_uuid(asked: &Asked, place: &Place) -> Result<String, Refused> {
+fn own_uuid(asked: &ErrandCall, place: &MachinePlace) -> Result<String, ErrandRefused> {
     let uuid = text(asked, "uuid")?;
     let own = Sha256::digest(format!("{place}\n{uuid}"));
     Ok(URL_SAFE_NO_PAD.encode(own))

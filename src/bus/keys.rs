@@ -4,13 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::nkey::{BadKey, KeyPair, Kind, PublicKey};
+use super::nkey::{BadKey, KeyKind, KeyPair, PublicKey};
 use super::pass::{self, Account, Seconds};
 use crate::feishu::secret::Secret;
 
 /// What stands in the keys' file.
 #[derive(Serialize, Deserialize)]
-struct File {
+struct KeysFile {
     account: String,
     machines: String,
     gateways: String,
@@ -55,34 +55,34 @@ impl Keys {
     pub fn make(mut chance: impl FnMut() -> [u8; 32]) -> Self {
         let mut make = |kind| KeyPair::of(kind, chance());
         Self {
-            account: make(Kind::Account).public(),
-            machines: make(Kind::Account),
-            gateways: make(Kind::Account),
-            lobby: make(Kind::Account),
-            push: make(Kind::Push),
+            account: make(KeyKind::Account).public(),
+            machines: make(KeyKind::Account),
+            gateways: make(KeyKind::Account),
+            lobby: make(KeyKind::Account),
+            push: make(KeyKind::Push),
             own: Some(Own {
-                operator: make(Kind::Operator),
-                system: make(Kind::Account),
+                operator: make(KeyKind::Operator),
+                system: make(KeyKind::Account),
             }),
         }
     }
 
     pub fn parse(text: &str) -> Result<Self, BadKeys> {
-        let file: File = serde_json::from_str(text).map_err(|_| BadKeys::NoKeys)?;
+        let file: KeysFile = serde_json::from_str(text).map_err(|_| BadKeys::NoKeys)?;
         let own = match (&file.operator, &file.system) {
             (Some(operator), Some(system)) => Some(Own {
-                operator: KeyPair::parse(operator, Kind::Operator)?,
-                system: KeyPair::parse(system, Kind::Account)?,
+                operator: KeyPair::parse(operator, KeyKind::Operator)?,
+                system: KeyPair::parse(system, KeyKind::Account)?,
             }),
             (None, None) => None,
             _ => return Err(BadKeys::NoKeys),
         };
         Ok(Self {
-            account: PublicKey::parse(&file.account, Kind::Account)?,
-            machines: KeyPair::parse(&file.machines, Kind::Account)?,
-            gateways: KeyPair::parse(&file.gateways, Kind::Account)?,
-            lobby: KeyPair::parse(&file.lobby, Kind::Account)?,
-            push: KeyPair::parse(&file.push, Kind::Push)?,
+            account: PublicKey::parse(&file.account, KeyKind::Account)?,
+            machines: KeyPair::parse(&file.machines, KeyKind::Account)?,
+            gateways: KeyPair::parse(&file.gateways, KeyKind::Account)?,
+            lobby: KeyPair::parse(&file.lobby, KeyKind::Account)?,
+            push: KeyPair::parse(&file.push, KeyKind::Push)?,
             own,
         })
     }
@@ -90,7 +90,7 @@ impl Keys {
     /// What is kept in the file.
     pub fn text(&self) -> Secret {
         let seed = |pair: &KeyPair| pair.seed().expose().to_owned();
-        let file = File {
+        let file = KeysFile {
             account: self.account.to_string(),
             machines: seed(&self.machines),
             gateways: seed(&self.gateways),

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::letter::{self, AnswerHead, CallHead, Letter};
-use super::line::{self, Answered, Heard, Line, Membership, State};
-use super::lobby::{Invited, No, Reply, Wish};
+use super::line::{self, BusAnswer, BusHeard, BusLine, BusUser, LineState};
+use super::lobby::{Invited, JoinWish, LobbyReply, No};
 use super::membership::Grant;
 use super::nkey::{KeyPair, PublicKey};
 use super::subjects::{lobby, lobby_inbox};
@@ -65,9 +65,9 @@ pub async fn knock(
     let over_at = Instant::now() + Duration::from_secs(left);
     let (asks, hears) = lobby(&pass.owner, &pass.ticket);
     let inbox = lobby_inbox(&pass.ticket);
-    let line = Line::new(&inbox);
+    let line = BusLine::new(&inbox);
     let lobby_key = std::sync::Arc::new(lobby_key);
-    let member = Membership {
+    let member = BusUser {
         url,
         key: std::sync::Arc::clone(&lobby_key),
         pass: watch::channel(pass_text.clone()).1,
@@ -75,7 +75,7 @@ pub async fn knock(
         hears: vec![(hears.clone(), None)],
     };
     let (sender, mut delivered) = mpsc::channel(4);
-    let handler = move |message: Heard| {
+    let handler = move |message: BusHeard| {
         let sender = sender.clone();
         async move {
             // Whoever asked has one already, or asks again.
@@ -93,7 +93,7 @@ pub async fn knock(
         stop,
     ));
     connected(&line).await?;
-    let wish = Wish::of(key, &pass.ticket, name, user, crate::version::BUILD);
+    let wish = JoinWish::of(key, &pass.ticket, name, user, crate::version::BUILD);
     let body = serde_json::to_vec(&wish).unwrap_or_default();
     let (mut asked, mut answered_at) = (Some(asked), Instant::now());
     loop {
@@ -103,16 +103,16 @@ pub async fn knock(
             pass: pass_text.clone(),
         };
         let letter = letter::sign(&lobby_key, &asks, &head, &body);
-        if let Answered::Answer(bytes) = line.ask(&asks, letter, ANSWER_WITHIN).await
+        if let BusAnswer::Answer(bytes) = line.ask(&asks, letter, ANSWER_WITHIN).await
             && let Some(reply) = opened(&push, &asks, &head.once, &bytes)
         {
             answered_at = Instant::now();
             match reply {
-                Reply::Granted(grant) => return Ok(grant),
+                LobbyReply::Granted(grant) => return Ok(grant),
                 // The owner could not be asked just now.
-                Reply::Refused(No::Unasked) => {}
-                Reply::Refused(no) => return Err(NotJoined::Refused(no)),
-                Reply::Asked => {
+                LobbyReply::Refused(No::Unasked) => {}
+                LobbyReply::Refused(no) => return Err(NotJoined::Refused(no)),
+                LobbyReply::Asked => {
                     if let Some(asked) = asked.take() {
                         asked();
                     }
@@ -139,13 +139,13 @@ pub async fn knock(
     }
 }
 
-async fn connected(line: &Line) -> Result<(), NotJoined> {
+async fn connected(line: &BusLine) -> Result<(), NotJoined> {
     let mut state = line.state();
-    let settled = state.wait_for(|state| !matches!(state, State::Dialing));
+    let settled = state.wait_for(|state| !matches!(state, LineState::Dialing));
     match tokio::time::timeout(CONNECT_WITHIN, settled).await {
         Ok(Ok(state)) => match &*state {
-            State::Waiting { why, .. } => Err(NotJoined::NoBus(why.clone())),
-            State::Up { .. } | State::Dialing => Ok(()),
+            LineState::Waiting { why, .. } => Err(NotJoined::NoBus(why.clone())),
+            LineState::Up { .. } | LineState::Dialing => Ok(()),
         },
         Ok(Err(_)) | Err(_) => Err(NotJoined::Silent),
     }
@@ -155,7 +155,7 @@ fn by_gateway<'a>(push: &[PublicKey], letter: &Letter<'a>, about: &str) -> Optio
     push.iter().find_map(|key| letter.open(key, about))
 }
 
-fn opened(push: &[PublicKey], about: &str, once: &str, bytes: &[u8]) -> Option<Reply> {
+fn opened(push: &[PublicKey], about: &str, once: &str, bytes: &[u8]) -> Option<LobbyReply> {
     let letter = Letter::read(bytes)?;
     let head: AnswerHead = letter.claims()?;
     let body = (head.re == once).then(|| by_gateway(push, &letter, about))??;

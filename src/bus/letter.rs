@@ -111,11 +111,11 @@ fn line(bytes: &[u8], most: usize) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bus::nkey::Kind;
+    use crate::bus::nkey::KeyKind;
     use proptest::prelude::*;
 
     fn key(n: u8) -> KeyPair {
-        KeyPair::of(Kind::Push, [n; 32])
+        KeyPair::of(KeyKind::Push, [n; 32])
     }
 
     fn head() -> PushHead {

@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use self::said::{Failed, LOST, SILENT, SLEPT_WELL, complaint, not_let_in, unreached};
+use self::said::{LOST, LineFailure, SILENT, SLEPT_WELL, complaint, not_let_in, unreached};
 use super::bridge;
 use super::nkey::KeyPair;
 use super::url::BusUrl;
@@ -49,7 +49,7 @@ const SLEPT: Millis = 5_000;
 const AFTER_SLEEP: Duration = Duration::from_millis(300);
 
 /// Whom a line is for.
-pub struct Membership {
+pub struct BusUser {
     pub url: BusUrl,
     pub key: Arc<KeyPair>,
     /// The pass at the time of each dial.
@@ -62,7 +62,7 @@ pub struct Membership {
 
 /// Something that was said on a subject this line hears.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct BusHeard {
     pub subject: String,
     pub reply: Option<String>,
     pub body: Bytes,
@@ -70,7 +70,7 @@ pub struct Heard {
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
+pub enum BusAnswer {
     Answer(Bytes),
     /// The server knows nobody who listens there.
     Nobody,
@@ -82,7 +82,7 @@ pub enum Answered {
 
 /// Where the line stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum State {
+pub enum LineState {
     Dialing,
     Up {
         since: Instant,
@@ -100,48 +100,48 @@ pub enum State {
 
 /// A line that others may use; cheap to clone.
 #[derive(Clone)]
-pub struct Line {
-    shared: Arc<Shared>,
+pub struct BusLine {
+    shared: Arc<SharedLine>,
 }
 
 /// Who waits for answers, by the last part of where they come in. Nothing is
 /// an answer that says that nobody listens.
-type Asked = HashMap<String, mpsc::Sender<Option<Bytes>>>;
+type LineAskers = HashMap<String, mpsc::Sender<Option<Bytes>>>;
 
-struct Shared {
+struct SharedLine {
     inbox: String,
     client: Mutex<Option<Client>>,
-    asked: Mutex<Asked>,
-    state: watch::Sender<State>,
+    asked: Mutex<LineAskers>,
+    state: watch::Sender<LineState>,
     redial: tokio::sync::Notify,
 }
 
 /// A question that waits for answers; forgotten when it is dropped.
-pub struct Asking<'a> {
-    shared: &'a Shared,
+pub struct LineQuestion<'a> {
+    shared: &'a SharedLine,
     token: String,
     answers: mpsc::Receiver<Option<Bytes>>,
 }
 
-impl Asking<'_> {
+impl LineQuestion<'_> {
     /// The next answer, in that time.
-    pub async fn next(&mut self, within: Duration) -> Answered {
+    pub async fn next(&mut self, within: Duration) -> BusAnswer {
         match tokio::time::timeout(within, self.answers.recv()).await {
-            Ok(Some(Some(body))) => Answered::Answer(body),
-            Ok(Some(None)) => Answered::Nobody,
-            Ok(None) | Err(_) => Answered::Unknown,
+            Ok(Some(Some(body))) => BusAnswer::Answer(body),
+            Ok(Some(None)) => BusAnswer::Nobody,
+            Ok(None) | Err(_) => BusAnswer::Unknown,
         }
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for LineQuestion<'_> {
     fn drop(&mut self) {
         self.shared.asked().remove(&self.token);
     }
 }
 
-impl Shared {
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+impl SharedLine {
+    fn asked(&self) -> MutexGuard<'_, LineAskers> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,21 +163,21 @@ impl Shared {
     }
 }
 
-impl Line {
+impl BusLine {
     /// A line that is not up yet; [`run`] makes it so.
     pub fn new(inbox: &str) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedLine {
                 inbox: inbox.to_owned(),
                 client: Mutex::default(),
                 asked: Mutex::default(),
-                state: watch::channel(State::Dialing).0,
+                state: watch::channel(LineState::Dialing).0,
                 redial: tokio::sync::Notify::new(),
             }),
         }
     }
 
-    pub fn state(&self) -> watch::Receiver<State> {
+    pub fn state(&self) -> watch::Receiver<LineState> {
         self.shared.state.subscribe()
     }
 
@@ -187,15 +187,15 @@ impl Line {
     }
 
     /// Asks and waits for the answer, no longer than `within`.
-    pub async fn ask(&self, subject: &str, body: Vec<u8>, within: Duration) -> Answered {
+    pub async fn ask(&self, subject: &str, body: Vec<u8>, within: Duration) -> BusAnswer {
         let asking = async {
             match self.put(subject, body, 1).await {
                 Some(mut asking) => asking.next(within).await,
-                None => Answered::Down,
+                None => BusAnswer::Down,
             }
         };
         let answered = tokio::time::timeout(within, asking).await;
-        answered.unwrap_or(Answered::Unknown)
+        answered.unwrap_or(BusAnswer::Unknown)
     }
 
     /// Asks everybody who listens and gives what they say within that time;
@@ -224,7 +224,7 @@ impl Line {
 
     /// Puts a question to which up to `most` answers are heard; `None` where
     /// nothing was written.
-    pub async fn put(&self, subject: &str, body: Vec<u8>, most: usize) -> Option<Asking<'_>> {
+    pub async fn put(&self, subject: &str, body: Vec<u8>, most: usize) -> Option<LineQuestion<'_>> {
         let client = self.shared.client()?;
         let token = format!("{:016x}", rand::random::<u64>());
         let (sender, answers) = mpsc::channel(most);
@@ -236,7 +236,7 @@ impl Line {
             asked.insert(token.clone(), sender);
         }
         let reply = format!("{}.{token}", self.shared.inbox);
-        let asking = Asking {
+        let asking = LineQuestion {
             shared: &self.shared,
             token,
             answers,
@@ -264,14 +264,14 @@ impl Line {
 
 /// Keeps the line up until `stop`, and hands what it hears to `handler`.
 pub async fn run<H, F>(
-    line: Line,
-    member: Membership,
+    line: BusLine,
+    member: BusUser,
     outbound: Outbound,
     clock: Clock,
     handler: H,
     stop: CancellationToken,
 ) where
-    H: Fn(Heard) -> F + Send + Sync + 'static,
+    H: Fn(BusHeard) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     let handler = Arc::new(handler);
@@ -279,7 +279,7 @@ pub async fn run<H, F>(
     let (mut failures, mut connects) = (0, 0);
     let mut passes = member.pass.clone();
     loop {
-        line.shared.state.send_replace(State::Dialing);
+        line.shared.state.send_replace(LineState::Dialing);
         let dialed = tokio::select! {
             () = stop.cancelled() => return,
             dialed = dial(&member, &mut passes, &outbound, line.shared.inbox.as_str()) => dialed,
@@ -291,7 +291,7 @@ pub async fn run<H, F>(
                 let server = up.client.server_info().version;
                 info!("connected to the bus, version {server}");
                 line.shared.set_client(Some(up.client.clone()));
-                line.shared.state.send_replace(State::Up {
+                line.shared.state.send_replace(LineState::Up {
                     since: Instant::now(),
                     connects,
                     server,
@@ -323,7 +323,7 @@ pub async fn run<H, F>(
         } else {
             backoff::delay(failures, PAUSE, roll)
         };
-        line.shared.state.send_replace(State::Waiting {
+        line.shared.state.send_replace(LineState::Waiting {
             until: Instant::now() + pause,
             why,
             refused,
@@ -353,11 +353,11 @@ struct Up {
 }
 
 async fn dial(
-    member: &Membership,
+    member: &BusUser,
     passes: &mut watch::Receiver<String>,
     outbound: &Outbound,
     inbox: &str,
-) -> Result<Up, Failed> {
+) -> Result<Up, LineFailure> {
     let (key, pass) = (Arc::clone(&member.key), passes.borrow_and_update().clone());
     let bridge = bridge::open(&member.url, outbound)
         .await
@@ -395,7 +395,7 @@ async fn dial(
         .connect(bridge.address.as_str())
         .await
         .map_err(|why| not_let_in(&why))?;
-    let lost = || Failed {
+    let lost = || LineFailure {
         why: LOST,
         refused: false,
     };
@@ -425,13 +425,13 @@ impl Up {
     /// Hears until the connection ends, and says why it did.
     async fn hear<H, F>(
         &mut self,
-        line: &Line,
+        line: &BusLine,
         handler: &Arc<H>,
         at_work: &Arc<Semaphore>,
         clock: Clock,
     ) -> Text
     where
-        H: Fn(Heard) -> F + Send + Sync + 'static,
+        H: Fn(BusHeard) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         let mut heard = futures::stream::select_all(self.heard.drain(..));
@@ -463,7 +463,7 @@ impl Up {
                         warn!("the bus brought more than can be dealt with at once");
                         continue;
                     };
-                    let work = handler(Heard {
+                    let work = handler(BusHeard {
                         subject: message.subject.to_string(),
                         reply: message.reply.map(|reply| reply.to_string()),
                         body: message.payload,
@@ -489,7 +489,7 @@ impl Up {
     }
 }
 
-fn answered(shared: &Shared, message: async_nats::Message) {
+fn answered(shared: &SharedLine, message: async_nats::Message) {
     let token = message.subject.rsplit('.').next().unwrap_or_default();
     let nobody = message.status == Some(StatusCode::NO_RESPONDERS);
     if let Some(sender) = shared.asked().get(token) {

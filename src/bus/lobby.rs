@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::membership::{BadMembership, Grant, LINE, MAX_LINE};
-use super::nkey::{self, KeyPair, Kind, PublicKey};
+use super::nkey::{self, KeyKind, KeyPair, PublicKey};
 use super::pass::{BadPass, Lobby};
 use super::url::BusUrl;
 use crate::feishu::secret::Secret;
@@ -40,7 +40,7 @@ pub struct Invited {
 
 /// What a machine asks for in the lobby.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct JoinWish {
     pub key: String,
     /// What the machine and its user are called.
     pub name: String,
@@ -52,7 +52,7 @@ pub struct Wish {
 
 /// What a gateway answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum LobbyReply {
     /// The owner has a card and has not tapped yet.
     Asked,
     Granted(Grant),
@@ -94,7 +94,7 @@ fn proven(ticket: &str, key: &str) -> Vec<u8> {
     format!("nod join\n{ticket}\n{key}").into_bytes()
 }
 
-impl Wish {
+impl JoinWish {
     pub fn of(key: &KeyPair, ticket: &str, name: &str, user: &str, version: &str) -> Self {
         let text = key.public().to_string();
         let proof = key.sign(&proven(ticket, &text));
@@ -109,7 +109,7 @@ impl Wish {
 
     /// The key that this is for, if its holder asks.
     pub fn key(&self, ticket: &str) -> Option<PublicKey> {
-        let key = PublicKey::parse(&self.key, Kind::User).ok()?;
+        let key = PublicKey::parse(&self.key, KeyKind::User).ok()?;
         let proof = URL_SAFE_NO_PAD.decode(&self.proof).ok()?;
         let fits = [&self.name, &self.user, &self.version];
         let fits = fits.iter().all(|text| text.len() <= MAX_NAME);
@@ -140,14 +140,14 @@ impl Invited {
         };
         let invite = read().ok_or(BadMembership::NoLine)?;
         let lobby = Lobby::read(&invite.lobby).map_err(|_: BadPass| BadMembership::NoLine)?;
-        let key = KeyPair::parse(&invite.seed, Kind::User).map_err(|_| BadMembership::NoLine)?;
+        let key = KeyPair::parse(&invite.seed, KeyKind::User).map_err(|_| BadMembership::NoLine)?;
         if lobby.key != key.public() {
             return Err(BadMembership::OtherKey);
         }
         let push: Result<Vec<_>, _> = invite
             .push
             .iter()
-            .map(|text| PublicKey::parse(text, Kind::Push))
+            .map(|text| PublicKey::parse(text, KeyKind::Push))
             .collect();
         let push = push.ok().filter(|push| !push.is_empty());
         Ok(Self {
@@ -167,11 +167,11 @@ mod tests {
     use crate::bus::subjects::Owner;
 
     fn user(n: u8) -> KeyPair {
-        KeyPair::of(Kind::User, [n; 32])
+        KeyPair::of(KeyKind::User, [n; 32])
     }
 
     fn invite(seed: &KeyPair) -> Invite {
-        let signer = KeyPair::of(Kind::Account, [1; 32]);
+        let signer = KeyPair::of(KeyKind::Account, [1; 32]);
         let owner = Owner::parse("ou_a").unwrap();
         let span = Span {
             made: 1,
@@ -182,7 +182,7 @@ mod tests {
             url: "wss://bus.example".to_owned(),
             lobby: pass::lobby(&signer, &account, &owner, &ticket([9; 16]), &key, span),
             seed: seed.seed().expose().to_owned(),
-            push: vec![KeyPair::of(Kind::Push, [3; 32]).public().to_string()],
+            push: vec![KeyPair::of(KeyKind::Push, [3; 32]).public().to_string()],
         }
     }
 
@@ -224,15 +224,15 @@ mod tests {
     #[test]
     fn nobody_asks_for_anothers_key_or_with_anothers_ticket() {
         let (own, other) = (ticket([1; 16]), ticket([2; 16]));
-        let wish = Wish::of(&user(7), &own, &"x".repeat(900), "me", "1");
+        let wish = JoinWish::of(&user(7), &own, &"x".repeat(900), "me", "1");
         assert_eq!(wish.key(&own), Some(user(7).public()));
         assert_eq!(wish.key(&other), None);
-        let theirs = Wish {
+        let theirs = JoinWish {
             key: user(8).public().to_string(),
             ..wish.clone()
         };
         assert_eq!(theirs.key(&own), None);
-        let long = Wish {
+        let long = JoinWish {
             name: "x".repeat(65),
             ..wish
         };

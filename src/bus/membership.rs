@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use super::nkey::{KeyPair, Kind, PublicKey};
+use super::nkey::{KeyKind, KeyPair, PublicKey};
 use super::pass::Pass;
-use super::subjects::Place;
+use super::subjects::MachinePlace;
 use super::url::BusUrl;
 use crate::feishu::secret::Secret;
 
@@ -27,7 +27,7 @@ pub struct Grant {
 }
 
 #[derive(Serialize, Deserialize)]
-struct File {
+struct MembershipFile {
     #[serde(flatten)]
     grant: Grant,
     seed: String,
@@ -86,7 +86,7 @@ impl Membership {
         let push: Result<Vec<_>, _> = grant
             .push
             .iter()
-            .map(|text| PublicKey::parse(text, Kind::Push))
+            .map(|text| PublicKey::parse(text, KeyKind::Push))
             .collect();
         let push = push.map_err(|_| BadMembership::NoGateway)?;
         if push.is_empty() {
@@ -103,14 +103,14 @@ impl Membership {
     }
 
     pub fn parse(text: &str) -> Result<Self, BadMembership> {
-        let file: File = serde_json::from_str(text).map_err(|_| BadMembership::NoFile)?;
-        let key = KeyPair::parse(&file.seed, Kind::User).map_err(|_| BadMembership::NoFile)?;
+        let file: MembershipFile = serde_json::from_str(text).map_err(|_| BadMembership::NoFile)?;
+        let key = KeyPair::parse(&file.seed, KeyKind::User).map_err(|_| BadMembership::NoFile)?;
         Self::of(&file.grant, key)
     }
 
     /// What is kept in the file.
     pub fn text(&self) -> Secret {
-        let file = File {
+        let file = MembershipFile {
             grant: Grant {
                 url: self.url.to_string(),
                 pass: self.pass_text.clone(),
@@ -123,7 +123,7 @@ impl Membership {
         Secret::new(text + "\n")
     }
 
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &MachinePlace {
         &self.pass.place
     }
 }
@@ -136,8 +136,8 @@ mod tests {
 
     fn grant(key: &KeyPair) -> Grant {
         let (signer, account) = (
-            KeyPair::of(Kind::Account, [1; 32]),
-            KeyPair::of(Kind::Account, [2; 32]).public(),
+            KeyPair::of(KeyKind::Account, [1; 32]),
+            KeyPair::of(KeyKind::Account, [2; 32]).public(),
         );
         let owner = Owner::parse("ou_a").unwrap();
         let span = Span {
@@ -147,13 +147,13 @@ mod tests {
         Grant {
             url: "wss://bus.example".to_owned(),
             pass: pass::machine(&signer, &account, &owner, &key.public(), span),
-            push: vec![KeyPair::of(Kind::Push, [3; 32]).public().to_string()],
+            push: vec![KeyPair::of(KeyKind::Push, [3; 32]).public().to_string()],
             app_id: "cli_1".to_owned(),
         }
     }
 
     fn key(n: u8) -> KeyPair {
-        KeyPair::of(Kind::User, [n; 32])
+        KeyPair::of(KeyKind::User, [n; 32])
     }
 
     #[test]

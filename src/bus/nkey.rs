@@ -15,7 +15,7 @@ const LENGTH: usize = 32;
 
 /// What a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum KeyKind {
     Operator,
     Account,
     User,
@@ -23,7 +23,7 @@ pub enum Kind {
     Push,
 }
 
-impl Kind {
+impl KeyKind {
     const ALL: [Self; 4] = [Self::Operator, Self::Account, Self::User, Self::Push];
 
     const fn prefix(self) -> u8 {
@@ -52,15 +52,15 @@ pub enum BadKey {
 /// The public half; two spellings of one key are equal because there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicKey {
-    kind: Kind,
+    kind: KeyKind,
     bytes: [u8; LENGTH],
 }
 
 impl PublicKey {
-    pub fn parse(text: &str, kind: Kind) -> Result<Self, BadKey> {
+    pub fn parse(text: &str, kind: KeyKind) -> Result<Self, BadKey> {
         let raw = unchecked(text)?;
         let (&prefix, bytes) = raw.split_first().ok_or(BadKey::NoKey)?;
-        let found = Kind::of(prefix).ok_or(BadKey::NoKey)?;
+        let found = KeyKind::of(prefix).ok_or(BadKey::NoKey)?;
         let bytes = bytes.try_into().map_err(|_| BadKey::NoKey)?;
         let key = Self { kind: found, bytes };
         // Stray bits at the end would spell one key in two ways.
@@ -97,7 +97,7 @@ impl fmt::Debug for PublicKey {
 
 /// Both halves.
 pub struct KeyPair {
-    kind: Kind,
+    kind: KeyKind,
     secret: [u8; LENGTH],
     pair: Ed25519KeyPair,
 }
@@ -110,7 +110,7 @@ impl fmt::Debug for KeyPair {
 
 impl KeyPair {
     /// The key of these bytes, which must be chance.
-    pub fn of(kind: Kind, secret: [u8; LENGTH]) -> Self {
+    pub fn of(kind: KeyKind, secret: [u8; LENGTH]) -> Self {
         let pair = Ed25519KeyPair::from_seed_unchecked(&secret);
         Self {
             kind,
@@ -119,14 +119,14 @@ impl KeyPair {
         }
     }
 
-    pub fn parse(seed: &str, kind: Kind) -> Result<Self, BadKey> {
+    pub fn parse(seed: &str, kind: KeyKind) -> Result<Self, BadKey> {
         let raw = unchecked(seed)?;
         let (head, bytes) = raw.split_at_checked(2).ok_or(BadKey::NoKey)?;
         if head[0] & 0b1111_1000 != SEED {
             return Err(BadKey::NoKey);
         }
         let prefix = (head[0] & 0b111) << 5 | head[1] >> 3;
-        let found = Kind::of(prefix).ok_or(BadKey::NoKey)?;
+        let found = KeyKind::of(prefix).ok_or(BadKey::NoKey)?;
         let bytes = bytes.try_into().map_err(|_| BadKey::NoKey)?;
         if found == kind {
             Ok(Self::of(kind, bytes))
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_key_reads_back_and_a_seed_makes_the_same_key() {
-        for kind in Kind::ALL {
+        for kind in KeyKind::ALL {
             let pair = KeyPair::of(kind, [7; 32]);
             let public = pair.public().to_string();
             assert_eq!(PublicKey::parse(&public, kind), Ok(pair.public()));
@@ -242,40 +242,40 @@ mod tests {
         // The seed and the key that NATS' documentation of nkeys shows.
         let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
         let public = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
-        let pair = KeyPair::parse(seed, Kind::User).unwrap();
+        let pair = KeyPair::parse(seed, KeyKind::User).unwrap();
         assert_eq!(pair.public().to_string(), public);
         assert_eq!(pair.seed().expose(), seed);
     }
 
     #[test]
     fn what_is_altered_or_of_another_kind_is_no_key() {
-        let pair = KeyPair::of(Kind::User, [9; 32]);
+        let pair = KeyPair::of(KeyKind::User, [9; 32]);
         let public = pair.public().to_string();
         assert_eq!(
-            PublicKey::parse(&public, Kind::Account),
+            PublicKey::parse(&public, KeyKind::Account),
             Err(BadKey::OtherKind)
         );
         let seed = pair.seed();
-        assert!(KeyPair::parse(seed.expose(), Kind::Push).is_err());
-        assert!(KeyPair::parse(&public, Kind::User).is_err());
+        assert!(KeyPair::parse(seed.expose(), KeyKind::Push).is_err());
+        assert!(KeyPair::parse(&public, KeyKind::User).is_err());
         for at in 0..public.len() {
             for letter in ["A", "7", "z", "=", " "] {
                 let mut other = public.clone();
                 other.replace_range(at..=at, letter);
-                let read = PublicKey::parse(&other, Kind::User);
+                let read = PublicKey::parse(&other, KeyKind::User);
                 assert!(read.is_err() || other == public, "{other}");
             }
         }
         for text in ["", "U", "UU", "S", &public[1..], &format!("{public}A")] {
-            assert!(PublicKey::parse(text, Kind::User).is_err(), "{text}");
+            assert!(PublicKey::parse(text, KeyKind::User).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_signature_is_for_one_message_and_one_key() {
         let (own, other) = (
-            KeyPair::of(Kind::User, [1; 32]),
-            KeyPair::of(Kind::User, [2; 32]),
+            KeyPair::of(KeyKind::User, [1; 32]),
+            KeyPair::of(KeyKind::User, [2; 32]),
         );
         let signature = own.sign(b"words");
         assert!(own.public().verifies(b"words", &signature));

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::lobby;
-use super::nkey::{self, KeyPair, Kind, PublicKey};
-use super::subjects::{GATEWAY, LOBBY, MACHINE, Owner, Place, Rights};
+use super::nkey::{self, KeyKind, KeyPair, PublicKey};
+use super::subjects::{GATEWAY, LOBBY, MACHINE, MachinePlace, Owner, Rights};
 
 /// A pass is under a kilobyte; whatever is larger is none.
 const MAX_PASS: usize = 4 * 1024;
@@ -39,7 +39,7 @@ pub enum BadPass {
 /// A machine's pass, as its signer vouches for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
-    pub place: Place,
+    pub place: MachinePlace,
     pub key: PublicKey,
     pub signer: PublicKey,
     pub made: Seconds,
@@ -69,14 +69,14 @@ impl Pass {
     fn opened(text: &str) -> Result<(Self, Value), BadPass> {
         let claims = claims(text, MAX_PASS).ok_or(BadPass::NoPass)?;
         let read = || {
-            let key = PublicKey::parse(claims["sub"].as_str()?, Kind::User).ok()?;
-            let signer = PublicKey::parse(claims["iss"].as_str()?, Kind::Account).ok()?;
+            let key = PublicKey::parse(claims["sub"].as_str()?, KeyKind::User).ok()?;
+            let signer = PublicKey::parse(claims["iss"].as_str()?, KeyKind::Account).ok()?;
             let tags = claims["nats"]["tags"].as_array()?;
             let [Value::String(tag)] = tags.as_slice() else {
                 return None;
             };
             let owner = Owner::parse(tag.strip_prefix("owner:")?)?;
-            let place = Place::of(owner, &key);
+            let place = MachinePlace::of(owner, &key);
             // Another name would be another machine's subjects.
             let named = claims["name"].as_str() == Some(place.machine.as_str());
             let until = claims["exp"].as_i64().filter(|until| *until > 0)?;
@@ -115,7 +115,7 @@ impl Lobby {
             Some(Self {
                 owner: Owner::parse(tag.strip_prefix("owner:")?)?,
                 ticket: ticket.to_owned(),
-                key: PublicKey::parse(claims["sub"].as_str()?, Kind::User).ok()?,
+                key: PublicKey::parse(claims["sub"].as_str()?, KeyKind::User).ok()?,
                 until: claims["exp"].as_i64()?,
             })
         };
@@ -183,12 +183,12 @@ pub type Revoked = Vec<(PublicKey, Seconds)>;
 
 /// What the operator's word for an account says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct AccountWord {
     pub made: Seconds,
     pub revoked: Revoked,
 }
 
-impl Word {
+impl AccountWord {
     /// Reads it, if `operator` gave it for `account`.
     pub fn check(text: &str, operator: &PublicKey, account: &PublicKey) -> Result<Self, BadPass> {
         let claims = claims(text, MAX_WORD).ok_or(BadPass::NoPass)?;
@@ -201,7 +201,7 @@ impl Word {
         }
         let revoked = claims["nats"]["revocations"].as_object();
         let revoked = revoked.into_iter().flatten().filter_map(|(key, from)| {
-            let key = PublicKey::parse(key, Kind::User).ok()?;
+            let key = PublicKey::parse(key, KeyKind::User).ok()?;
             Some((key, from.as_i64()?))
         });
         Ok(Self {
@@ -244,7 +244,7 @@ pub fn machine(
     key: &PublicKey,
     span: Span,
 ) -> String {
-    let place = Place::of(owner.clone(), key);
+    let place = MachinePlace::of(owner.clone(), key);
     let mut claims = user(account, by, key, place.machine.as_str(), span);
     claims["nats"]["tags"] = json!([format!("owner:{owner}")]);
     signed(claims, by)
@@ -370,7 +370,7 @@ mod tests {
         until: 200,
     };
 
-    fn pair(kind: Kind, n: u8) -> KeyPair {
+    fn pair(kind: KeyKind, n: u8) -> KeyPair {
         KeyPair::of(kind, [n; 32])
     }
 
@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn pass_of(signer: &KeyPair) -> String {
-        let (account, key) = (pair(Kind::Account, 1), pair(Kind::User, 9));
+        let (account, key) = (pair(KeyKind::Account, 1), pair(KeyKind::User, 9));
         machine(
             signer,
             &account.public(),
@@ -391,22 +391,22 @@ mod tests {
 
     #[test]
     fn a_pass_counts_for_its_time_under_its_signer() {
-        let signer = pair(Kind::Account, 2);
+        let signer = pair(KeyKind::Account, 2);
         let text = pass_of(&signer);
         assert!(text.len() < 800, "{}", text.len());
         let pass = Pass::check(&text, &signer.public(), 199).unwrap();
         assert_eq!(pass.place.owner, owner("ou_a"));
-        assert_eq!(pass.key, pair(Kind::User, 9).public());
+        assert_eq!(pass.key, pair(KeyKind::User, 9).public());
         assert_eq!(Pass::read(&text), Ok(pass));
         let late = Pass::check(&text, &signer.public(), 200);
         assert_eq!(late, Err(BadPass::Expired));
-        let other = pair(Kind::Account, 3).public();
+        let other = pair(KeyKind::Account, 3).public();
         assert_eq!(Pass::check(&text, &other, 150), Err(BadPass::Forged));
     }
 
     #[test]
     fn a_pass_that_was_altered_is_forged() {
-        let signer = pair(Kind::Account, 2);
+        let signer = pair(KeyKind::Account, 2);
         let text = pass_of(&signer);
         let mut parts: Vec<String> = text.split('.').map(str::to_owned).collect();
         let mut claims = claims(&text, MAX_PASS).unwrap();
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_signed_pass_with_a_name_that_is_not_its_keys_is_none() {
-        let signer = pair(Kind::Account, 2);
+        let signer = pair(KeyKind::Account, 2);
         let good = claims(&pass_of(&signer), MAX_PASS).unwrap();
         let with = |field: &str, value: Value| {
             let mut claims = good.clone();
@@ -428,7 +428,7 @@ mod tests {
             Pass::check(&signed(claims, &signer), &signer.public(), 150)
         };
         assert!(with("/iat", json!(1)).is_ok());
-        let key = json!(pair(Kind::User, 8).public().to_string());
+        let key = json!(pair(KeyKind::User, 8).public().to_string());
         for (field, value) in [
             ("/name", json!("*")),
             ("/name", json!("aaaaaaaaaaaaaaaaaaaaaaaa")),
@@ -448,24 +448,24 @@ mod tests {
 
     #[test]
     fn what_the_operator_took_back_reads_back_from_his_word_alone() {
-        let (operator, other) = (pair(Kind::Operator, 4), pair(Kind::Operator, 5));
-        let key = |n| pair(Kind::Account, n).public();
+        let (operator, other) = (pair(KeyKind::Operator, 4), pair(KeyKind::Operator, 5));
+        let key = |n| pair(KeyKind::Account, n).public();
         let team = Account {
             key: key(1),
             machines: key(2),
             gateways: key(3),
             lobby: key(4),
         };
-        let revoked = vec![(pair(Kind::User, 9).public(), 150)];
+        let revoked = vec![(pair(KeyKind::User, 9).public(), 150)];
         let text = account(&operator, &team, &revoked, 200);
-        let word = Word::check(&text, &operator.public(), &team.key);
-        assert_eq!(word, Ok(Word { made: 200, revoked }));
-        let forged = Word::check(&text, &other.public(), &team.key);
+        let word = AccountWord::check(&text, &operator.public(), &team.key);
+        assert_eq!(word, Ok(AccountWord { made: 200, revoked }));
+        let forged = AccountWord::check(&text, &other.public(), &team.key);
         assert_eq!(forged, Err(BadPass::Forged));
-        let foreign = Word::check(&text, &operator.public(), &key(7));
+        let foreign = AccountWord::check(&text, &operator.public(), &key(7));
         assert_eq!(foreign, Err(BadPass::NoPass));
-        let pass = pass_of(&pair(Kind::Account, 2));
-        assert!(Word::check(&pass, &operator.public(), &team.key).is_err());
+        let pass = pass_of(&pair(KeyKind::Account, 2));
+        assert!(AccountWord::check(&pass, &operator.public(), &team.key).is_err());
     }
 
     #[test]

@@ -74,12 +74,12 @@ pub fn machine_of(key: &PublicKey) -> MachineId {
 
 /// One machine of one owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct MachinePlace {
     pub owner: Owner,
     pub machine: MachineId,
 }
 
-impl Place {
+impl MachinePlace {
     /// The machine that holds this key; its name is the key's own, so that
     /// nobody else can have it.
     pub fn of(owner: Owner, key: &PublicKey) -> Self {
@@ -137,7 +137,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MachinePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.owner, self.machine)
     }
@@ -196,9 +196,9 @@ impl FromMachine {
 }
 
 /// Who says what, by the subject it came on.
-pub fn speaker(subject: &str) -> Option<(Place, FromMachine)> {
+pub fn speaker(subject: &str) -> Option<(MachinePlace, FromMachine)> {
     let mut parts = subject.strip_prefix("nod1.g.")?.split('.');
-    let place = Place::parse(parts.next()?, parts.next()?)?;
+    let place = MachinePlace::parse(parts.next()?, parts.next()?)?;
     let word = parts.next()?;
     let what = FromMachine::ALL
         .into_iter()
@@ -274,11 +274,11 @@ pub const LOBBY: Rights = Rights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bus::nkey::{KeyPair, Kind};
+    use crate::bus::nkey::{KeyKind, KeyPair};
 
-    fn place() -> Place {
-        let key = KeyPair::of(Kind::User, [3; 32]).public();
-        Place::of(Owner::parse("ou_a1").unwrap(), &key)
+    fn place() -> MachinePlace {
+        let key = KeyPair::of(KeyKind::User, [3; 32]).public();
+        MachinePlace::of(Owner::parse("ou_a1").unwrap(), &key)
     }
 
     #[test]
@@ -303,16 +303,16 @@ mod tests {
         let known = place();
         let name = known.machine.as_str();
         for bad in ["", "*", ">", "a", &name[1..], &format!("{name}a")] {
-            assert_eq!(Place::parse("ou_a1", bad), None, "{bad:?}");
+            assert_eq!(MachinePlace::parse("ou_a1", bad), None, "{bad:?}");
         }
         let starred = format!("*{}", &name[1..]);
-        assert_eq!(Place::parse("ou_a1", &starred), None);
+        assert_eq!(MachinePlace::parse("ou_a1", &starred), None);
     }
 
     #[test]
     fn a_machine_is_named_by_its_key_and_its_address_reads_back() {
         let place = place();
-        assert_eq!(Place::of_url(&place.url()), Some(place.clone()));
+        assert_eq!(MachinePlace::of_url(&place.url()), Some(place.clone()));
         for bad in [
             "nod://m2",
             "nod://ou_a1/",
@@ -320,10 +320,10 @@ mod tests {
             "nod://ou_a1/a/b",
             "",
         ] {
-            assert_eq!(Place::of_url(bad), None, "{bad}");
+            assert_eq!(MachinePlace::of_url(bad), None, "{bad}");
         }
-        let other = KeyPair::of(Kind::User, [4; 32]).public();
-        let other = Place::of(place.owner.clone(), &other);
+        let other = KeyPair::of(KeyKind::User, [4; 32]).public();
+        let other = MachinePlace::of(place.owner.clone(), &other);
         assert_ne!(other.machine, place.machine);
     }
 

@@ -9,12 +9,12 @@ use url::{Host, Url};
 #[derive(Clone, PartialEq, Eq)]
 pub struct BusUrl {
     url: Url,
-    pub kind: Kind,
+    pub kind: BusScheme,
 }
 
 /// How a NATS server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BusScheme {
     Plain,
     /// Encrypted after the server's first line.
     Tls,
@@ -43,9 +43,9 @@ impl BusUrl {
         }
         let url = Url::parse(text).map_err(|_| BadBusUrl::NoUrl)?;
         let kind = match url.scheme() {
-            "nats" => Kind::Plain,
-            "tls" => Kind::Tls,
-            "ws" | "wss" => Kind::WebSocket,
+            "nats" => BusScheme::Plain,
+            "tls" => BusScheme::Tls,
+            "ws" | "wss" => BusScheme::WebSocket,
             _ => return Err(BadBusUrl::Scheme),
         };
         if url.host_str().is_none_or(str::is_empty) {
@@ -58,7 +58,7 @@ impl BusUrl {
             return Err(BadBusUrl::Surplus);
         }
         let this = Self { url, kind };
-        let plain = kind == Kind::Plain || this.url.scheme() == "ws";
+        let plain = kind == BusScheme::Plain || this.url.scheme() == "ws";
         if plain && !this.is_loopback() {
             return Err(BadBusUrl::PlainText);
         }
@@ -98,9 +98,9 @@ impl BusUrl {
     /// The address as the web writes it, for the one way out of nod.
     pub fn web(&self) -> Option<Url> {
         let (scheme, path) = match (self.kind, self.url.scheme()) {
-            (Kind::Plain, _) => ("ws", "/"),
-            (Kind::Tls, _) => ("wss", "/"),
-            (Kind::WebSocket, scheme) => (scheme, self.url.path()),
+            (BusScheme::Plain, _) => ("ws", "/"),
+            (BusScheme::Tls, _) => ("wss", "/"),
+            (BusScheme::WebSocket, scheme) => (scheme, self.url.path()),
         };
         Url::parse(&format!("{scheme}://{}{path}", self.authority())).ok()
     }
@@ -125,17 +125,29 @@ mod tests {
     #[test]
     fn an_address_off_this_machine_is_encrypted_or_refused() {
         for (text, kind, web) in [
-            ("wss://bus.example", Kind::WebSocket, "wss://bus.example/"),
+            (
+                "wss://bus.example",
+                BusScheme::WebSocket,
+                "wss://bus.example/",
+            ),
             (
                 "wss://bus.example/nats",
-                Kind::WebSocket,
+                BusScheme::WebSocket,
                 "wss://bus.example/nats",
             ),
-            ("tls://bus.example", Kind::Tls, "wss://bus.example:4222/"),
-            ("nats://127.0.0.1:4333", Kind::Plain, "ws://127.0.0.1:4333/"),
-            ("nats://localhost", Kind::Plain, "ws://localhost:4222/"),
-            ("nats://[::1]:1", Kind::Plain, "ws://[::1]:1/"),
-            ("ws://127.0.0.1:80", Kind::WebSocket, "ws://127.0.0.1/"),
+            (
+                "tls://bus.example",
+                BusScheme::Tls,
+                "wss://bus.example:4222/",
+            ),
+            (
+                "nats://127.0.0.1:4333",
+                BusScheme::Plain,
+                "ws://127.0.0.1:4333/",
+            ),
+            ("nats://localhost", BusScheme::Plain, "ws://localhost:4222/"),
+            ("nats://[::1]:1", BusScheme::Plain, "ws://[::1]:1/"),
+            ("ws://127.0.0.1:80", BusScheme::WebSocket, "ws://127.0.0.1/"),
         ] {
             let url = BusUrl::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
             assert_eq!(url.kind, kind, "{text}");

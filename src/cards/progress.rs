@@ -377,9 +377,9 @@ mod tests {
 
     #[test]
     fn a_model_that_does_not_answer_is_said_while_it_is_tried_again() {
-        use crate::talk::Retry;
+        use crate::talk::ModelRetry;
         let mut view = view();
-        view.retry = Some(Retry {
+        view.retry = Some(ModelRetry {
             attempt: 3,
             most: Some(10),
             status: Some(529),

@@ -47,7 +47,7 @@ pub enum HooksError {
 /// What a hook's command names, all by absolute paths: a repository's settings
 /// choose the variables it could be found by.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'a> {
+pub struct HookCommand<'a> {
     pub program: &'a Path,
     /// nod's own settings file.
     pub file: &'a Path,
@@ -65,7 +65,7 @@ pub struct Hooks {
 impl Hooks {
     /// Hooks that start `line`'s program and wait for a tap at least
     /// `request_timeout`.
-    pub fn new(line: &Line<'_>, request_timeout: Duration) -> Result<Self, HooksError> {
+    pub fn new(line: &HookCommand<'_>, request_timeout: Duration) -> Result<Self, HooksError> {
         let bad = |problem| HooksError::BadProgram { problem };
         let fit = |path: &'_ Path| {
             let text = path.to_str().ok_or(bad("it is not UTF-8"))?;
@@ -111,7 +111,7 @@ impl Hooks {
 
 /// Whether Claude Code asks at all, as far as these settings tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asking {
+pub enum AskMode {
     /// Every permission comes to the hook.
     Asks,
     /// Nothing is set; interactive sessions then let a classifier decide.
@@ -124,13 +124,13 @@ pub enum Asking {
 
 /// The settings file as it will be.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct SettingsDraft {
     file: PathBuf,
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
 }
 
-impl Draft {
+impl SettingsDraft {
     pub fn open(file: &Path) -> Result<Self, HooksError> {
         let before = files::read(file).map_err(|source| HooksError::Io {
             file: file.to_owned(),
@@ -169,7 +169,7 @@ impl Draft {
         self.edit(|old| text::with_mode(old, mode))
     }
 
-    pub fn asking(&self) -> Result<Asking, HooksError> {
+    pub fn asking(&self) -> Result<AskMode, HooksError> {
         text::asking(self.after.as_deref()).map_err(|refused| self.untouchable(refused))
     }
 

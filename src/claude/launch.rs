@@ -57,7 +57,7 @@ pub enum Permissions {
 }
 
 #[derive(Debug, Clone)]
-pub struct Launch {
+pub struct ClaudeLaunch {
     pub program: PathBuf,
     pub project: PathBuf,
     pub opening: Opening,
@@ -69,7 +69,7 @@ pub struct Launch {
     pub guard: Option<PathBuf>,
 }
 
-impl Launch {
+impl ClaudeLaunch {
     pub fn arguments(&self) -> Vec<String> {
         let mut args = [
             "-p",
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use crate::ids::SessionId;
 
-    fn launch(opening: Opening, permissions: Permissions) -> Launch {
-        Launch {
+    fn launch(opening: Opening, permissions: Permissions) -> ClaudeLaunch {
+        ClaudeLaunch {
             program: "claude".into(),
             project: "/p".into(),
             opening,

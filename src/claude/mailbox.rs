@@ -66,14 +66,14 @@ pub enum Sign {
 /// What one line of a transcript says of these words.
 pub fn sign(line: &[u8], words: &str) -> Option<Sign> {
     #[derive(Deserialize)]
-    struct Line {
+    struct QueueLine {
         #[serde(rename = "type")]
         kind: Option<String>,
         operation: Option<String>,
         subtype: Option<String>,
         content: Option<Value>,
     }
-    let line: Line = serde_json::from_slice(line).ok()?;
+    let line: QueueLine = serde_json::from_slice(line).ok()?;
     let content = line.content.as_ref()?.as_str()?;
     match (line.kind?.as_str(), line.operation.as_deref()) {
         ("queue-operation", Some("enqueue")) if content == words => Some(Sign::Taken),

@@ -14,7 +14,7 @@ use crate::talk::Mode;
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookInput {
     pub common: Common,
-    pub event: Event,
+    pub event: HookEvent,
 }
 
 /// Fields that come with every event. All optional: a version that leaves one
@@ -34,8 +34,8 @@ pub struct Common {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    PermissionRequest(Ask),
+pub enum HookEvent {
+    PermissionRequest(PermissionAsk),
     PostToolUse(ToolCall),
     PostToolUseFailure(ToolCall),
     Stop {
@@ -69,7 +69,7 @@ pub enum Event {
 /// A tool call that needs somebody's permission. It has no id of its own:
 /// what ends it is found by session, tool and input.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct PermissionAsk {
     pub tool: String,
     pub input: Value,
 }
@@ -94,7 +94,7 @@ pub enum BadHook {
 /// `Value`s, so that a field of another type than today's is a missing field
 /// and not an unreadable event. What is not named here is skipped unread.
 #[derive(Deserialize)]
-struct Raw {
+struct RawHookEvent {
     hook_event_name: Option<Value>,
     session_id: Option<Value>,
     transcript_path: Option<Value>,
@@ -117,7 +117,7 @@ struct Raw {
 
 impl HookInput {
     pub fn parse(bytes: &[u8]) -> Result<Self, BadHook> {
-        let raw: Raw = serde_json::from_slice(bytes)?;
+        let raw: RawHookEvent = serde_json::from_slice(bytes)?;
         let name = match raw.hook_event_name {
             // Clients of the socket's first version send the call alone.
             None if raw.tool_name.is_some() => Some("PermissionRequest".to_owned()),
@@ -147,33 +147,33 @@ impl HookInput {
             })
         };
         let event = match name.as_str() {
-            "PermissionRequest" => Event::PermissionRequest(Ask {
+            "PermissionRequest" => HookEvent::PermissionRequest(PermissionAsk {
                 tool: tool?,
                 input: input?,
             }),
-            "PostToolUse" => Event::PostToolUse(call(tool, input)?),
-            "PostToolUseFailure" => Event::PostToolUseFailure(call(tool, input)?),
-            "Stop" => Event::Stop {
+            "PostToolUse" => HookEvent::PostToolUse(call(tool, input)?),
+            "PostToolUseFailure" => HookEvent::PostToolUseFailure(call(tool, input)?),
+            "Stop" => HookEvent::Stop {
                 last_message: text(raw.last_assistant_message),
             },
-            "StopFailure" => Event::StopFailure {
+            "StopFailure" => HookEvent::StopFailure {
                 last_message: text(raw.last_assistant_message),
             },
-            "SubagentStop" => Event::SubagentStop,
-            "UserPromptSubmit" => Event::UserPromptSubmit {
+            "SubagentStop" => HookEvent::SubagentStop,
+            "UserPromptSubmit" => HookEvent::UserPromptSubmit {
                 prompt: text(raw.prompt),
             },
-            "SessionStart" => Event::SessionStart {
+            "SessionStart" => HookEvent::SessionStart {
                 source: text(raw.source),
             },
-            "SessionEnd" => Event::SessionEnd {
+            "SessionEnd" => HookEvent::SessionEnd {
                 reason: text(raw.reason),
             },
-            "Notification" => Event::Notification {
+            "Notification" => HookEvent::Notification {
                 kind: text(raw.notification_type),
                 message: text(raw.message),
             },
-            _ => Event::Other { name },
+            _ => HookEvent::Other { name },
         };
         Ok(Self { common, event })
     }
@@ -237,7 +237,7 @@ pub fn set_mode(mode: Mode) -> Value {
 
 /// The answer to a `PermissionRequest`. No answer is printed as nothing at all.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum PermissionAnswer {
     Allow {
         /// Takes the whole input's place. `AskUserQuestion` and `ExitPlanMode`
         /// ignore an allow without it.
@@ -253,7 +253,7 @@ pub enum Answer {
     DenyAndInterrupt { message: Option<String> },
 }
 
-impl Answer {
+impl PermissionAnswer {
     pub const ALLOW: Self = Self::Allow {
         input: None,
         updates: Vec::new(),
@@ -327,7 +327,7 @@ mod tests {
         );
         assert_eq!(
             hook.event,
-            Event::PermissionRequest(Ask {
+            HookEvent::PermissionRequest(PermissionAsk {
                 tool: "Bash".to_owned(),
                 input: json!({"command": "npm run build", "description": "run build"}),
             })
@@ -348,7 +348,7 @@ mod tests {
                 json!({"hook_event_name": "PostToolUse", "tool_name": "Bash",
                        "tool_input": {"command": "ls"}, "tool_use_id": "toolu_1",
                        "tool_response": {"stdout": "x"}, "duration_ms": 3}),
-                Event::PostToolUse(ToolCall {
+                HookEvent::PostToolUse(ToolCall {
                     took_ms: Some(3),
                     ..call()
                 }),
@@ -357,52 +357,52 @@ mod tests {
                 json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash",
                        "tool_input": {"command": "ls"}, "tool_use_id": "toolu_1",
                        "error": "exit 1", "is_interrupt": false}),
-                Event::PostToolUseFailure(call()),
+                HookEvent::PostToolUseFailure(call()),
             ),
             (
                 json!({"hook_event_name": "Stop", "stop_hook_active": false,
                        "last_assistant_message": "done", "background_tasks": []}),
-                Event::Stop {
+                HookEvent::Stop {
                     last_message: text("done"),
                 },
             ),
             (
                 json!({"hook_event_name": "StopFailure", "error": "overloaded"}),
-                Event::StopFailure { last_message: None },
+                HookEvent::StopFailure { last_message: None },
             ),
             (
                 json!({"hook_event_name": "SubagentStop", "agent_id": "a1"}),
-                Event::SubagentStop,
+                HookEvent::SubagentStop,
             ),
             (
                 json!({"hook_event_name": "UserPromptSubmit", "prompt": "hello"}),
-                Event::UserPromptSubmit {
+                HookEvent::UserPromptSubmit {
                     prompt: text("hello"),
                 },
             ),
             (
                 json!({"hook_event_name": "SessionStart", "source": "resume"}),
-                Event::SessionStart {
+                HookEvent::SessionStart {
                     source: text("resume"),
                 },
             ),
             (
                 json!({"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}),
-                Event::SessionEnd {
+                HookEvent::SessionEnd {
                     reason: text("prompt_input_exit"),
                 },
             ),
             (
                 json!({"hook_event_name": "Notification", "message": "waiting",
                        "notification_type": "idle_prompt"}),
-                Event::Notification {
+                HookEvent::Notification {
                     kind: text("idle_prompt"),
                     message: text("waiting"),
                 },
             ),
             (
                 json!({"hook_event_name": "FileChanged", "tool_name": 7}),
-                Event::Other {
+                HookEvent::Other {
                     name: "FileChanged".to_owned(),
                 },
             ),
@@ -418,7 +418,7 @@ mod tests {
             br#"{"session_id":"sess_123","tool_name":"Bash","tool_input":{"command":"ls"}}"#,
         )
         .unwrap();
-        let Event::PermissionRequest(ask) = hook.event else {
+        let HookEvent::PermissionRequest(ask) = hook.event else {
             panic!("a request")
         };
         assert_eq!(ask.tool, "Bash");
@@ -432,7 +432,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(hook.common, Common::default());
-        let Event::PermissionRequest(ask) = hook.event else {
+        let HookEvent::PermissionRequest(ask) = hook.event else {
             panic!("a request")
         };
         assert_eq!(ask.input, json!(7));
@@ -486,9 +486,9 @@ mod tests {
             )
         };
         for (answer, decision) in [
-            (Answer::ALLOW, r#"{"behavior":"allow"}"#),
+            (PermissionAnswer::ALLOW, r#"{"behavior":"allow"}"#),
             (
-                Answer::Allow {
+                PermissionAnswer::Allow {
                     input: None,
                     updates: vec![npm_run()],
                 },
@@ -499,21 +499,24 @@ mod tests {
                 ),
             ),
             (
-                Answer::Allow {
+                PermissionAnswer::Allow {
                     input: Some(json!({"answers": {"Which?": "S, L"}})),
                     updates: Vec::new(),
                 },
                 r#"{"behavior":"allow","updatedInput":{"answers":{"Which?":"S, L"}}}"#,
             ),
             (
-                Answer::Deny {
+                PermissionAnswer::Deny {
                     message: Some("use \"make\"\n".to_owned()),
                 },
                 r#"{"behavior":"deny","message":"use \"make\"\n"}"#,
             ),
-            (Answer::Deny { message: None }, r#"{"behavior":"deny"}"#),
             (
-                Answer::DenyAndInterrupt { message: None },
+                PermissionAnswer::Deny { message: None },
+                r#"{"behavior":"deny"}"#,
+            ),
+            (
+                PermissionAnswer::DenyAndInterrupt { message: None },
                 r#"{"behavior":"deny","interrupt":true}"#,
             ),
         ] {

@@ -2,24 +2,24 @@
 //! end its turn.
 
 use super::exit::judged;
-use super::launch::Launch;
+use super::launch::ClaudeLaunch;
 use super::stream::event;
 use crate::child::process::{self, ChildManner};
-use crate::talk::{Event, Said, Say};
+use crate::talk::{AgentEvent, AgentSaid, Say};
 
 const STOP: &str = "nod-stop";
 
-pub type Child = process::Child<Event>;
+pub type ClaudeChild = process::Child<AgentEvent>;
 
 /// Starts a child. What goes wrong is its first and last event.
-pub fn start(launch: Launch) -> Child {
+pub fn start(launch: ClaudeLaunch) -> ClaudeChild {
     let interrupt = Say::Interrupt {
         request: STOP.to_owned(),
     };
     let manner = ChildManner {
         read: event,
         stop: Some((interrupt.to_line(), is_stopped)),
-        ended: |ended| Event::Ended(judged(ended)),
+        ended: |ended| AgentEvent::Ended(judged(ended)),
     };
     let launch = process::Launch {
         arguments: launch.arguments(),
@@ -32,6 +32,6 @@ pub fn start(launch: Launch) -> Child {
     process::start(launch, manner)
 }
 
-fn is_stopped(event: &Event) -> bool {
-    matches!(event, Event::Said(Said::Reply(reply)) if reply.request == STOP)
+fn is_stopped(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::Said(AgentSaid::Reply(reply)) if reply.request == STOP)
 }

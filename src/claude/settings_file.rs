@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use beneath::{open_beneath, rename_to_new_name};
-use text::Edit;
+use text::RuleEdit;
 
 use super::json_text::Untouchable;
 
@@ -104,7 +104,7 @@ pub fn add_allow_rule(project_dir: &Path, rule: &str) -> Result<Added, SettingsE
         return Err(SettingsError::BadRule("it holds a control character"));
     }
     let root = project_root(project_dir)?;
-    let changed = edit(&root, Edit::Add(rule), LOCK_TRIES, &mut |_| Ok(()))?;
+    let changed = edit(&root, RuleEdit::Add(rule), LOCK_TRIES, &mut |_| Ok(()))?;
     Ok(if changed {
         Added::Added
     } else {
@@ -114,7 +114,7 @@ pub fn add_allow_rule(project_dir: &Path, rule: &str) -> Result<Added, SettingsE
 
 pub fn remove_allow_rule(project_dir: &Path, rule: &str) -> Result<Removed, SettingsError> {
     let root = project_root(project_dir)?;
-    let changed = edit(&root, Edit::Remove(rule), LOCK_TRIES, &mut |_| Ok(()))?;
+    let changed = edit(&root, RuleEdit::Remove(rule), LOCK_TRIES, &mut |_| Ok(()))?;
     Ok(if changed {
         Removed::Removed
     } else {
@@ -124,7 +124,7 @@ pub fn remove_allow_rule(project_dir: &Path, rule: &str) -> Result<Removed, Sett
 
 /// Points at which the process may die or the disk may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum WriteStep {
     Locked,
     Read,
     Made,
@@ -134,7 +134,7 @@ enum Step {
     Settled,
 }
 
-type Steps<'a> = &'a mut dyn FnMut(Step) -> io::Result<()>;
+type Steps<'a> = &'a mut dyn FnMut(WriteStep) -> io::Result<()>;
 
 fn project_root(project_dir: &Path) -> Result<PathBuf, SettingsError> {
     if !project_dir.is_absolute() {
@@ -152,19 +152,19 @@ fn project_root(project_dir: &Path) -> Result<PathBuf, SettingsError> {
 
 fn edit(
     root: &Path,
-    edit: Edit<'_>,
+    edit: RuleEdit<'_>,
     lock_tries: u32,
     steps: Steps<'_>,
 ) -> Result<bool, SettingsError> {
-    let make = matches!(edit, Edit::Add(_));
-    let Some(place) = Place::open(root, make)? else {
+    let make = matches!(edit, RuleEdit::Add(_));
+    let Some(place) = ClaudeDir::open(root, make)? else {
         return Ok(false);
     };
     let _lock = place.lock(lock_tries)?;
-    place.step(steps, Step::Locked)?;
+    place.step(steps, WriteStep::Locked)?;
     for _ in 0..TRIES {
         let old = place.read()?;
-        place.step(steps, Step::Read)?;
+        place.step(steps, WriteStep::Read)?;
         let text = old.as_ref().map(|old| old.text.as_slice());
         let new = text::edited(text, edit).map_err(|refused| place.untouchable(refused))?;
         let Some(new) = new else {
@@ -179,21 +179,21 @@ fn edit(
 
 /// The project's `.claude` directory, held open: what happens to the path
 /// afterwards can't lead us elsewhere.
-struct Place {
+struct ClaudeDir {
     dir: File,
     path: PathBuf,
 }
 
 /// The settings file as it was read.
 #[derive(PartialEq)]
-struct Found {
+struct ReadSettings {
     text: Vec<u8>,
     inode: (u64, u64),
     mode: u32,
     group: u32,
 }
 
-impl Place {
+impl ClaudeDir {
     fn open(root: &Path, make: bool) -> Result<Option<Self>, SettingsError> {
         let path = root.join(DIR);
         let fail = |doing, errno: Errno| SettingsError::Io {
@@ -231,7 +231,7 @@ impl Place {
 
     /// Whoever finds that the name it locked was removed meanwhile holds
     /// nothing, and tries again.
-    fn lock(&self, tries: u32) -> Result<Lock<'_>, SettingsError> {
+    fn lock(&self, tries: u32) -> Result<SettingsLock<'_>, SettingsError> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         for _ in 0..tries {
@@ -241,7 +241,7 @@ impl Place {
             match file.try_lock() {
                 Ok(()) => {
                     if self.names(LOCK, &file) {
-                        return Ok(Lock {
+                        return Ok(SettingsLock {
                             place: self,
                             _file: file,
                         });
@@ -254,7 +254,7 @@ impl Place {
         Err(self.busy())
     }
 
-    fn read(&self) -> Result<Option<Found>, SettingsError> {
+    fn read(&self) -> Result<Option<ReadSettings>, SettingsError> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match open_beneath(&self.dir, FILE, flags, Mode::empty()) {
@@ -275,7 +275,7 @@ impl Place {
                 problem: "it is larger than 1 MiB".to_owned(),
             }));
         }
-        Ok(Some(Found {
+        Ok(Some(ReadSettings {
             text,
             inode: (is.dev(), is.ino()),
             mode: is.mode() & 0o777,
@@ -286,7 +286,7 @@ impl Place {
     /// `false` when the file is no longer the one that was read.
     fn replace(
         &self,
-        old: Option<&Found>,
+        old: Option<&ReadSettings>,
         new: &str,
         steps: Steps<'_>,
     ) -> Result<bool, SettingsError> {
@@ -301,17 +301,17 @@ impl Place {
     fn put_in_place(
         &self,
         temp: &File,
-        old: Option<&Found>,
+        old: Option<&ReadSettings>,
         new: &str,
         steps: Steps<'_>,
     ) -> Result<bool, SettingsError> {
-        self.step(steps, Step::Made)?;
+        self.step(steps, WriteStep::Made)?;
         self.fill(temp, old, new)
             .map_err(|error| self.io(TEMP, "written", error))?;
-        self.step(steps, Step::Written)?;
+        self.step(steps, WriteStep::Written)?;
         temp.sync_all()
             .map_err(|error| self.io(TEMP, "synced", error))?;
-        self.step(steps, Step::Synced)?;
+        self.step(steps, WriteStep::Synced)?;
         if self.read()?.as_ref() != old || !self.names(TEMP, temp) {
             return Ok(false);
         }
@@ -324,13 +324,13 @@ impl Place {
             Err(Errno::EXIST | Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(self.io(FILE, "replaced", errno.into())),
         }
-        self.step(steps, Step::Renamed)?;
+        self.step(steps, WriteStep::Renamed)?;
         match rustix::fs::fsync(&self.dir) {
             // Some file systems can't sync a directory and do not need to.
             Ok(()) | Err(Errno::INVAL) => {}
             Err(errno) => return Err(self.io(FILE, "synced", errno.into())),
         }
-        self.step(steps, Step::Settled)?;
+        self.step(steps, WriteStep::Settled)?;
         Ok(true)
     }
 
@@ -347,7 +347,7 @@ impl Place {
         Ok(File::from(temp.map_err(fail)?))
     }
 
-    fn fill(&self, mut temp: &File, old: Option<&Found>, new: &str) -> io::Result<()> {
+    fn fill(&self, mut temp: &File, old: Option<&ReadSettings>, new: &str) -> io::Result<()> {
         temp.write_all(new.as_bytes())?;
         let mode = old.map_or(0o644, |old| old.mode);
         if let Some(old) = old
@@ -417,7 +417,7 @@ impl Place {
         }
     }
 
-    fn step(&self, steps: Steps<'_>, step: Step) -> Result<(), SettingsError> {
+    fn step(&self, steps: Steps<'_>, step: WriteStep) -> Result<(), SettingsError> {
         steps(step).map_err(|error| self.io(FILE, "written", error))
     }
 
@@ -452,12 +452,12 @@ impl Place {
 
 /// The kernel's lock goes with the open file; the name goes first, while
 /// nobody else can hold it.
-struct Lock<'a> {
-    place: &'a Place,
+struct SettingsLock<'a> {
+    place: &'a ClaudeDir,
     _file: File,
 }
 
-impl Drop for Lock<'_> {
+impl Drop for SettingsLock<'_> {
     fn drop(&mut self) {
         self.place.unlink(LOCK);
     }
@@ -743,7 +743,7 @@ mod tests {
                 World::new()
             };
             let old = had_file.then(|| OLD.as_bytes().to_vec());
-            let new = text::edited(old.as_deref(), Edit::Add(RULE))
+            let new = text::edited(old.as_deref(), RuleEdit::Add(RULE))
                 .unwrap()
                 .unwrap();
             let mut seen = Vec::new();
@@ -762,22 +762,22 @@ mod tests {
                 seen.push((step, is_new));
                 Ok(())
             };
-            assert!(edit(&world.project, Edit::Add(RULE), PATIENT, &mut look).unwrap());
-            assert_eq!(seen.first(), Some(&(Step::Locked, false)));
-            assert_eq!(seen.last(), Some(&(Step::Settled, true)));
+            assert!(edit(&world.project, RuleEdit::Add(RULE), PATIENT, &mut look).unwrap());
+            assert_eq!(seen.first(), Some(&(WriteStep::Locked, false)));
+            assert_eq!(seen.last(), Some(&(WriteStep::Settled, true)));
         }
     }
 
     #[test]
     fn a_disk_that_fails_at_any_step_leaves_the_old_or_the_new_file() {
         for fails_at in [
-            Step::Locked,
-            Step::Read,
-            Step::Made,
-            Step::Written,
-            Step::Synced,
-            Step::Renamed,
-            Step::Settled,
+            WriteStep::Locked,
+            WriteStep::Read,
+            WriteStep::Made,
+            WriteStep::Written,
+            WriteStep::Synced,
+            WriteStep::Renamed,
+            WriteStep::Settled,
         ] {
             let world = World::with_file();
             let mut fail = |step| {
@@ -786,12 +786,12 @@ mod tests {
                 }
                 Ok(())
             };
-            let failed = edit(&world.project, Edit::Add(RULE), PATIENT, &mut fail);
+            let failed = edit(&world.project, RuleEdit::Add(RULE), PATIENT, &mut fail);
             assert!(
                 matches!(failed, Err(SettingsError::Io { .. })),
                 "{fails_at:?}: {failed:?}"
             );
-            let renamed = matches!(fails_at, Step::Renamed | Step::Settled);
+            let renamed = matches!(fails_at, WriteStep::Renamed | WriteStep::Settled);
             let text = fs::read_to_string(world.file()).unwrap();
             assert_eq!(text != OLD, renamed, "{fails_at:?}");
             assert_eq!(names_in(&world.claude()), [FILE], "{fails_at:?}");
@@ -804,14 +804,14 @@ mod tests {
         let theirs = OLD.replace("WebSearch", "WebFetch");
         let mut once = Some(&theirs);
         let mut interfere = |step| {
-            if step == Step::Synced
+            if step == WriteStep::Synced
                 && let Some(text) = once.take()
             {
                 fs::write(world.file(), text)?;
             }
             Ok(())
         };
-        assert!(edit(&world.project, Edit::Add(RULE), PATIENT, &mut interfere).unwrap());
+        assert!(edit(&world.project, RuleEdit::Add(RULE), PATIENT, &mut interfere).unwrap());
         assert_eq!(world.rules(), json!(["WebFetch", RULE]));
     }
 
@@ -820,13 +820,13 @@ mod tests {
         let world = World::new();
         let mut round = 0;
         let mut interfere = |step| {
-            if step == Step::Synced {
+            if step == WriteStep::Synced {
                 round += 1;
                 fs::write(world.file(), format!("{{\"round\": {round}}}"))?;
             }
             Ok(())
         };
-        let given_up = edit(&world.project, Edit::Add(RULE), PATIENT, &mut interfere);
+        let given_up = edit(&world.project, RuleEdit::Add(RULE), PATIENT, &mut interfere);
         assert!(
             matches!(given_up, Err(SettingsError::Busy { .. })),
             "{given_up:?}"
@@ -845,7 +845,7 @@ mod tests {
                 scope.spawn(move || {
                     for n in 0..50 {
                         let rule = format!("Bash(make w{writer}-{n})");
-                        edit(root, Edit::Add(&rule), PATIENT, &mut |_| Ok(())).unwrap();
+                        edit(root, RuleEdit::Add(&rule), PATIENT, &mut |_| Ok(())).unwrap();
                     }
                 });
             }
@@ -876,12 +876,20 @@ mod tests {
         let mut held = [0; 5];
         holder.stdout.take().unwrap().read_exact(&mut held).unwrap();
 
-        let busy = edit(&world.project, Edit::Add(RULE), 2, &mut |_| Ok(()));
+        let busy = edit(&world.project, RuleEdit::Add(RULE), 2, &mut |_| Ok(()));
         assert!(matches!(busy, Err(SettingsError::Busy { .. })), "{busy:?}");
         assert_eq!(fs::read_to_string(world.file()).unwrap(), OLD);
 
         drop(holder.stdin.take());
-        assert!(edit(&world.project, Edit::Add(RULE), PATIENT, &mut |_| Ok(())).unwrap());
+        assert!(
+            edit(
+                &world.project,
+                RuleEdit::Add(RULE),
+                PATIENT,
+                &mut |_| Ok(())
+            )
+            .unwrap()
+        );
         assert!(holder.wait().unwrap().success());
     }
 
@@ -912,11 +920,11 @@ mod tests {
         ];
         for (what, swap) in swaps {
             for at in [
-                Step::Locked,
-                Step::Read,
-                Step::Made,
-                Step::Written,
-                Step::Synced,
+                WriteStep::Locked,
+                WriteStep::Read,
+                WriteStep::Made,
+                WriteStep::Written,
+                WriteStep::Synced,
             ] {
                 let world = World::with_file();
                 let mut hostile = |step| {
@@ -926,7 +934,7 @@ mod tests {
                     }
                     Ok(())
                 };
-                let done = edit(&world.project, Edit::Add(RULE), 3, &mut hostile);
+                let done = edit(&world.project, RuleEdit::Add(RULE), 3, &mut hostile);
                 world.check_outside_untouched();
                 let linked = fs::symlink_metadata(world.outside.join(FILE)).unwrap();
                 assert!(linked.is_file(), "{what} at {at:?}: {done:?}");
@@ -972,7 +980,7 @@ mod tests {
             while tries < 2_000 || (wrote.min(refused) == 0 && tries < 100_000) {
                 tries += 1;
                 let rule = format!("Bash(make {tries})");
-                match edit(&world.project, Edit::Add(&rule), 3, &mut |_| Ok(())) {
+                match edit(&world.project, RuleEdit::Add(&rule), 3, &mut |_| Ok(())) {
                     Ok(_) => wrote += 1,
                     Err(_) => refused += 1,
                 }

@@ -4,18 +4,16 @@
 //! only take a request back to the terminal. What holds in which version is in
 //! `docs/claude-code.md`.
 
+use crate::clock::Millis;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-
-/// Milliseconds since the epoch.
-type Millis = i64;
 
 /// A dialog is gone for good after this; on a "no" the hook ends before.
 const GRACE: Millis = 150;
 
 /// One look at the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct StatusReading {
     pub pid: u32,
     pub session: String,
     /// When the process began, in the system's own count.
@@ -24,7 +22,7 @@ pub struct Reading {
     pub socket: Option<PathBuf>,
     /// A person sits before it. In print mode and over stdio nobody does.
     in_terminal: bool,
-    state: State,
+    state: Activity,
     /// When `state` became what it is, by the wall clock.
     changed_at: Option<Millis>,
 }
@@ -41,7 +39,7 @@ pub enum First {
 
 /// What a session does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Activity {
     /// Some dialog is open, whichever.
     Waiting,
     Busy,
@@ -49,14 +47,14 @@ pub enum State {
     Other,
 }
 
-impl Reading {
+impl StatusReading {
     /// Who answered a request that was asked at `asked_at` and got another
     /// answer at `answered_at`.
     pub fn first(&self, asked_at: Millis, answered_at: Millis) -> First {
         match (self.state, self.changed_at.filter(|at| *at > asked_at)) {
-            (State::Waiting, _) | (_, None) => First::NotYetTold,
-            (State::Busy, Some(at)) if at <= answered_at => First::Terminal(at),
-            (State::Busy | State::Idle | State::Other, Some(_)) => First::NotTheTerminal,
+            (Activity::Waiting, _) | (_, None) => First::NotYetTold,
+            (Activity::Busy, Some(at)) if at <= answered_at => First::Terminal(at),
+            (Activity::Busy | Activity::Idle | Activity::Other, Some(_)) => First::NotTheTerminal,
         }
     }
 
@@ -65,7 +63,7 @@ impl Reading {
         self.in_terminal
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> Activity {
         self.state
     }
 
@@ -76,13 +74,13 @@ impl Reading {
 
     /// Some dialog is open before a person.
     pub fn shows_dialog(&self) -> bool {
-        self.in_terminal && self.state == State::Waiting
+        self.in_terminal && self.state == Activity::Waiting
     }
 
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Raw {
+        struct RawStatus {
             pid: u32,
             session_id: String,
             proc_start: Option<String>,
@@ -91,7 +89,7 @@ impl Reading {
             status: Option<String>,
             status_updated_at: Option<i64>,
         }
-        let raw: Raw = serde_json::from_slice(bytes).ok()?;
+        let raw: RawStatus = serde_json::from_slice(bytes).ok()?;
         Some(Self {
             pid: raw.pid,
             session: raw.session_id,
@@ -99,10 +97,10 @@ impl Reading {
             socket: raw.messaging_socket_path,
             in_terminal: raw.entrypoint.as_deref() == Some("cli"),
             state: match raw.status.as_deref() {
-                Some("waiting") => State::Waiting,
-                Some("busy") => State::Busy,
-                Some("idle") => State::Idle,
-                _ => State::Other,
+                Some("waiting") => Activity::Waiting,
+                Some("busy") => Activity::Busy,
+                Some("idle") => Activity::Idle,
+                _ => Activity::Other,
             },
             changed_at: raw.status_updated_at,
         })
@@ -118,19 +116,19 @@ pub fn dir(transcript: &Path) -> Option<PathBuf> {
 
 /// What the readings say about one request of the main agent.
 #[derive(Debug, Clone)]
-pub struct Judge {
+pub struct StatusJudge {
     asked_at: Millis,
     waited: bool,
-    left: Option<Left>,
+    left: Option<LeftWaiting>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct LeftWaiting {
     since: Millis,
     seen: Millis,
 }
 
-impl Judge {
+impl StatusJudge {
     pub fn new(asked_at: Millis) -> Self {
         Self {
             asked_at,
@@ -142,24 +140,24 @@ impl Judge {
     /// Takes a reading. A file that has not caught up with the dialog yet says
     /// `busy` too: only what was `waiting` since the request, or has changed
     /// since, counts. `clocks_agree`: the file's clock can be compared.
-    pub fn see(&mut self, reading: &Reading, now: Millis, clocks_agree: bool) {
+    pub fn see(&mut self, reading: &StatusReading, now: Millis, clocks_agree: bool) {
         if !reading.in_terminal {
             return;
         }
         match reading.state {
-            State::Waiting => {
+            Activity::Waiting => {
                 self.waited = true;
                 self.left = None;
             }
-            State::Busy if self.left.is_none() => {
+            Activity::Busy if self.left.is_none() => {
                 let changed = reading.changed_at.filter(|_| clocks_agree);
                 let changed = changed.filter(|at| *at > self.asked_at);
                 if self.waited || changed.is_some() {
                     let since = changed.unwrap_or(now).min(now);
-                    self.left = Some(Left { since, seen: now });
+                    self.left = Some(LeftWaiting { since, seen: now });
                 }
             }
-            State::Busy | State::Idle | State::Other => {}
+            Activity::Busy | Activity::Idle | Activity::Other => {}
         }
     }
 
@@ -189,16 +187,16 @@ mod tests {
 
     const ASKED: Millis = 1_000_000;
 
-    fn reading(status: &str, changed_at: Millis) -> Reading {
+    fn reading(status: &str, changed_at: Millis) -> StatusReading {
         let text = format!(
             r#"{{"pid":7,"sessionId":"s","procStart":"42","entrypoint":"cli","version":"2.1.325",
                 "status":"{status}","statusUpdatedAt":{changed_at}}}"#
         );
-        Reading::parse(text.as_bytes()).unwrap()
+        StatusReading::parse(text.as_bytes()).unwrap()
     }
 
-    fn seen(readings: &[(&str, Millis, Millis)]) -> Judge {
-        let mut judge = Judge::new(ASKED);
+    fn seen(readings: &[(&str, Millis, Millis)]) -> StatusJudge {
+        let mut judge = StatusJudge::new(ASKED);
         for (status, changed_at, now) in readings {
             judge.see(&reading(status, *changed_at), *now, true);
         }
@@ -237,7 +235,7 @@ mod tests {
             seen(&[("busy", ASKED + 90, ASKED + 60_000)]).left(),
             Some(ASKED + 90)
         );
-        let mut judge = Judge::new(ASKED);
+        let mut judge = StatusJudge::new(ASKED);
         judge.see(&reading("busy", ASKED + 90), ASKED + 100, false);
         assert_eq!(judge.left(), None, "the clocks do not agree");
     }
@@ -258,7 +256,7 @@ mod tests {
             let judge = seen(&[("waiting", ASKED, ASKED), (status, ASKED + 9, ASKED + 9)]);
             assert_eq!(judge.left(), None, "{status}");
         }
-        let mut judge = Judge::new(ASKED);
+        let mut judge = StatusJudge::new(ASKED);
         let mut printing = reading("busy", ASKED + 9);
         printing.in_terminal = false;
         judge.see(&printing, ASKED + 10, true);
@@ -284,7 +282,7 @@ mod tests {
             r#"{"pid":-1,"sessionId":"s"}"#,
             r#"{"pid":1}"#,
         ] {
-            assert_eq!(Reading::parse(bad.as_bytes()), None, "{bad}");
+            assert_eq!(StatusReading::parse(bad.as_bytes()), None, "{bad}");
         }
     }
 

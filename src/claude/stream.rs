@@ -8,11 +8,11 @@ pub mod say;
 mod wire;
 
 use crate::child::lines::Cut;
-use crate::talk::{Event, MAX_SUMMARY, Said};
+use crate::talk::{AgentEvent, AgentSaid, MAX_SUMMARY};
 use crate::text::clean;
 use wire::{
-    WireBackground, WireCancel, WireInit, WireKind, WireLifecycle, WireMessage, WireReply,
-    WireRequest, WireStatus, retry, turn_end,
+    WireBackground, WireCancel, WireInit, WireKind, WireLifecycle, WireReply, WireRequest,
+    WireSaid, WireStatus, retry, turn_end,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,10 +22,10 @@ pub struct Unreadable {
 }
 
 /// Reads one line without its newline.
-pub fn parse(line: &[u8]) -> Result<Said, Unreadable> {
+pub fn parse(line: &[u8]) -> Result<AgentSaid, Unreadable> {
     let unreadable = |e: serde_json::Error| Unreadable { column: e.column() };
     let kind: WireKind = serde_json::from_slice(line).map_err(unreadable)?;
-    let other = |kind: &WireKind| Said::Other {
+    let other = |kind: &WireKind| AgentSaid::Other {
         kind: clean(
             &match &kind.subtype {
                 Some(subtype) => format!("{}/{subtype}", kind.kind),
@@ -37,24 +37,24 @@ pub fn parse(line: &[u8]) -> Result<Said, Unreadable> {
     let read = match (kind.kind.as_str(), kind.subtype.as_deref()) {
         ("system", Some("init")) => serde_json::from_slice::<WireInit>(line).map(Into::into),
         ("system", Some("status")) => serde_json::from_slice::<WireStatus>(line)
-            .map(|status| status.mode().map_or_else(|| other(&kind), Said::Mode)),
+            .map(|status| status.mode().map_or_else(|| other(&kind), AgentSaid::Mode)),
         ("system", Some("api_retry")) => {
-            serde_json::from_slice::<Value>(line).map(|wire| Said::Retry(retry(&wire)))
+            serde_json::from_slice::<Value>(line).map(|wire| AgentSaid::Retry(retry(&wire)))
         }
         ("system", Some("background_tasks_changed")) => {
             serde_json::from_slice::<WireBackground>(line).map(Into::into)
         }
-        ("assistant", _) => serde_json::from_slice::<WireMessage>(line)
-            .map(|message| Said::Message(message.into_assistant())),
-        ("user", _) => serde_json::from_slice::<WireMessage>(line)
-            .map(|message| Said::CallEnds(message.into_results())),
+        ("assistant", _) => serde_json::from_slice::<WireSaid>(line)
+            .map(|message| AgentSaid::Message(message.into_assistant())),
+        ("user", _) => serde_json::from_slice::<WireSaid>(line)
+            .map(|message| AgentSaid::CallEnds(message.into_results())),
         ("result", _) => serde_json::from_slice::<Value>(line)
-            .map(|wire| Said::TurnEnd(Box::new(turn_end(&wire)))),
+            .map(|wire| AgentSaid::TurnEnd(Box::new(turn_end(&wire)))),
         ("control_request", _) => serde_json::from_slice::<WireRequest>(line).map(Into::into),
         ("control_cancel_request", _) => serde_json::from_slice::<WireCancel>(line).map(
             |WireCancel {
                  request_id: request,
-             }| Said::Withdrawn { request },
+             }| AgentSaid::Withdrawn { request },
         ),
         ("control_response", _) => serde_json::from_slice::<WireReply>(line).map(Into::into),
         ("command_lifecycle", _) => serde_json::from_slice::<WireLifecycle>(line)
@@ -66,11 +66,11 @@ pub fn parse(line: &[u8]) -> Result<Said, Unreadable> {
 }
 
 /// Reads one cut of the child's output; `None` for an empty line.
-pub fn event(cut: Cut) -> Option<Event> {
+pub fn event(cut: Cut) -> Option<AgentEvent> {
     match cut {
         Cut::Line(line) if line.iter().all(u8::is_ascii_whitespace) => None,
-        Cut::Line(line) => Some(parse(&line).map_or(Event::Unreadable, Event::Said)),
-        Cut::TooLong { bytes, head } => Some(Event::TooLong {
+        Cut::Line(line) => Some(parse(&line).map_or(AgentEvent::Unreadable, AgentEvent::Said)),
+        Cut::TooLong { bytes, head } => Some(AgentEvent::TooLong {
             bytes,
             request: request_in(&head),
         }),

@@ -27,13 +27,13 @@ pub fn home(environment: &[(OsString, OsString)]) -> Option<PathBuf> {
 
 /// The transcript as a child left it when it came to rest.
 #[derive(Debug)]
-pub struct Left {
-    place: Place,
+pub struct LeftTranscript {
+    place: TranscriptPlace,
     length: AbortOnDropHandle<Option<u64>>,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum TranscriptPlace {
     /// Beneath a directory for each project.
     Named {
         home: PathBuf,
@@ -42,18 +42,18 @@ enum Place {
     File(PathBuf),
 }
 
-impl Left {
+impl LeftTranscript {
     /// Looks once the child has written all of its turn.
     pub fn by(home: PathBuf, session: SessionId) -> Self {
-        Self::at(Place::Named { home, session })
+        Self::at(TranscriptPlace::Named { home, session })
     }
 
     /// As [`Self::by`], of this very file.
     pub fn of(file: PathBuf) -> Self {
-        Self::at(Place::File(file))
+        Self::at(TranscriptPlace::File(file))
     }
 
-    fn at(place: Place) -> Self {
+    fn at(place: TranscriptPlace) -> Self {
         let looked_at = place.clone();
         let look = async move {
             tokio::time::sleep(SETTLES).await;
@@ -77,11 +77,11 @@ impl Left {
     }
 }
 
-async fn length(place: Place) -> Option<u64> {
+async fn length(place: TranscriptPlace) -> Option<u64> {
     let is_file = |is: &std::fs::Metadata| is.is_file();
     let look = move || match place {
-        Place::File(file) => file.metadata().ok().filter(is_file).map(|file| file.len()),
-        Place::Named { home, session } => {
+        TranscriptPlace::File(file) => file.metadata().ok().filter(is_file).map(|file| file.len()),
+        TranscriptPlace::Named { home, session } => {
             let name = format!("{session}.jsonl");
             let projects = std::fs::read_dir(home).ok()?.take(MAX_PROJECTS);
             let mut files = projects.filter_map(|dir| {
@@ -122,8 +122,8 @@ mod tests {
         fs::create_dir(&project).unwrap();
         let file = project.join("6b5f.jsonl");
         fs::write(&file, "one\n").unwrap();
-        let left = || Left::by(dir.path().to_owned(), session.clone());
-        let rested = async |left: &Left| {
+        let left = || LeftTranscript::by(dir.path().to_owned(), session.clone());
+        let rested = async |left: &LeftTranscript| {
             while !left.length.is_finished() {
                 tokio::time::sleep(SETTLES).await;
             }
@@ -134,7 +134,7 @@ mod tests {
         let still = left();
         rested(&still).await;
         assert!(!still.went_on().await);
-        let (newer, by_file) = (left(), Left::of(file.clone()));
+        let (newer, by_file) = (left(), LeftTranscript::of(file.clone()));
         rested(&newer).await;
         rested(&by_file).await;
         fs::write(&file, "one\ntwo\nthree\n").unwrap();

@@ -17,9 +17,9 @@ use std::time::Duration;
 use super::wording::Words;
 use super::{output, panics};
 use crate::approvals::request::Digest;
-use crate::claude::hooks_file::{Hooks, HooksError, Line};
+use crate::claude::hooks_file::{HookCommand, Hooks, HooksError};
 use crate::claude::mailbox::Mailbox;
-use crate::claude::permission::{Answer, Ask, Common, Event, HookInput};
+use crate::claude::permission::{Common, HookEvent, HookInput, PermissionAnswer, PermissionAsk};
 use crate::config::{self, AccountFile, Config, HookConfig, SendMode, Sources};
 use crate::hook::client::{self, Patience, Question, Unanswered};
 use crate::hook::connect;
@@ -117,7 +117,7 @@ pub(super) fn wanted(
     let known = HookConfig::load(&Sources::for_hook(file), None);
     let socket = &config.sockets.own;
     let is_found = known.is_ok_and(|known| known.sockets.contains(socket));
-    let line = Line {
+    let line = HookCommand {
         program,
         file,
         socket: Some(socket.as_path()).filter(|_| !is_found),
@@ -140,7 +140,7 @@ fn serve(sources: &Sources, file: &Path, recorded: Option<&Path>) -> Result<(), 
     let input = HookInput::parse(&raw).map_err(|why| words.bad_hook(&why))?;
     let project = project(sources, &input.common);
     let mailbox = sources.mailbox();
-    if let Event::PermissionRequest(ask) = input.event {
+    if let HookEvent::PermissionRequest(ask) = input.event {
         return permission(&way, raw, project, mailbox, input.common, &ask, words);
     }
     let notice = Notice {
@@ -181,7 +181,7 @@ fn permission(
     project: PathBuf,
     mailbox: Option<Mailbox>,
     common: Common,
-    ask: &Ask,
+    ask: &PermissionAsk,
     words: Words,
 ) -> Result<(), String> {
     let question = Question {
@@ -204,7 +204,7 @@ fn permission(
         }
     });
     let answer = match decision {
-        Ok(Decision::Allow(extras)) => Answer::Allow {
+        Ok(Decision::Allow(extras)) => PermissionAnswer::Allow {
             input: extras.updated_input,
             updates: match extras.updated_permissions {
                 Some(Value::Array(updates)) => updates,
@@ -215,9 +215,9 @@ fn permission(
         Ok(Decision::Deny { reason, interrupt }) => {
             let message = reason.or_else(|| Some(way.to_claude.denied_from_feishu().to_owned()));
             if interrupt {
-                Answer::DenyAndInterrupt { message }
+                PermissionAnswer::DenyAndInterrupt { message }
             } else {
-                Answer::Deny { message }
+                PermissionAnswer::Deny { message }
             }
         }
         Ok(Decision::Terminal {

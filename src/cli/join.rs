@@ -7,7 +7,7 @@ use std::path::Path;
 use super::wording::Words;
 use super::{CommandResult, Failure, Quit, output};
 use crate::bus::membership::{Grant, Membership};
-use crate::bus::nkey::{KeyPair, Kind};
+use crate::bus::nkey::{KeyKind, KeyPair};
 use crate::config::{Config, Sources};
 use crate::files;
 
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &JoinArguments, sources: &Sources) -> CommandResult
     let key = if let Some(key) = known(&key_file, pass_file) {
         key
     } else {
-        let key = KeyPair::of(Kind::User, rand::random());
+        let key = KeyPair::of(KeyKind::User, rand::random());
         let seed = format!("{}\n", key.seed().expose());
         files::replace_private(&key_file, seed.as_bytes())
             .map_err(|why| unwritten(&key_file, &why))?;
@@ -102,6 +102,6 @@ fn known(key_file: &Path, pass_file: &Path) -> Option<KeyPair> {
         let bytes = files::read(file).ok().flatten()?;
         String::from_utf8(bytes).ok()
     };
-    let waiting = read(key_file).and_then(|seed| KeyPair::parse(seed.trim(), Kind::User).ok());
+    let waiting = read(key_file).and_then(|seed| KeyPair::parse(seed.trim(), KeyKind::User).ok());
     waiting.or_else(|| Some(Membership::parse(&read(pass_file)?).ok()?.key))
 }

@@ -31,7 +31,7 @@ use self::steps::{Network, SetupApp};
 use super::wording::Words;
 use super::wording::trouble::{NO_SUCH_FILE, NOT_A_SECRET, NOT_TEXT};
 use super::{CommandResult, Failure, Quit, hook, output, service};
-use crate::claude::hooks_file::{Draft, Hooks};
+use crate::claude::hooks_file::{Hooks, SettingsDraft};
 use crate::config::{Config, Paths, Problems, SettingOrigin, SettingProblem, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::secret::Secret;
@@ -359,7 +359,7 @@ impl<'a> Setup<'a> {
 
     /// What stands where, as of now.
     fn facts(&self) -> Facts {
-        let draft = Draft::open(&self.paths.claude).ok();
+        let draft = SettingsDraft::open(&self.paths.claude).ok();
         let installed = draft.as_ref().is_some_and(|draft| {
             let mut wanted = draft.clone();
             wanted.install(&self.hooks).is_ok() && !wanted.is_changed()
@@ -374,7 +374,7 @@ impl<'a> Setup<'a> {
             tapped: self.seen.tapped,
             hooks_installed: installed,
             claude_asks: draft.is_some_and(|draft| {
-                matches!(draft.asking(), Ok(crate::claude::hooks_file::Asking::Asks))
+                matches!(draft.asking(), Ok(crate::claude::hooks_file::AskMode::Asks))
             }),
             service_installed: match (&manager, &places) {
                 (Some(manager), Some(places)) => manager.is_installed(places),

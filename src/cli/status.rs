@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::wording::Words;
 use super::{CommandResult, Failure, Quit, StopSignals, output, service};
-use crate::claude::hooks_file::{Asking, Draft};
+use crate::claude::hooks_file::{AskMode, SettingsDraft};
 use crate::config::{Config, Paths, SettingProblem, Sources};
 use crate::daemon::metrics;
 use crate::hook::client::{self, Unanswered};
@@ -62,14 +62,14 @@ pub(super) fn run(arguments: &StatusArguments, sources: &Sources) -> CommandResu
 /// Why Claude Code, which has nod's hooks, does not ask them.
 fn unasked(sources: &Sources, words: Words) -> Option<String> {
     let file = sources.claude_settings()?;
-    let draft = Draft::open(&file).ok()?;
+    let draft = SettingsDraft::open(&file).ok()?;
     let has_hooks = draft.own_commands().is_ok_and(|all| !all.is_empty());
     let asking = draft.asking().ok().filter(|_| has_hooks)?;
     match asking {
-        Asking::Asks => None,
-        Asking::HooksOff => Some(words.hooks_off().to_owned()),
-        Asking::Unset => Some(words.mode_unset(&file.display().to_string())),
-        Asking::Mode(mode) => Some(words.mode_silent(&mode)),
+        AskMode::Asks => None,
+        AskMode::HooksOff => Some(words.hooks_off().to_owned()),
+        AskMode::Unset => Some(words.mode_unset(&file.display().to_string())),
+        AskMode::Mode(mode) => Some(words.mode_silent(&mode)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! often a card may say so.
 
 use crate::clock::Millis;
-use crate::talk::{Retry, Said};
+use crate::talk::{AgentSaid, ModelRetry};
 use crate::text::clean;
 
 /// Elapsed time alone is news once in a while: a card that stands still looks
@@ -23,7 +23,7 @@ pub struct View {
     /// Of the whole task, over all its turns.
     pub elapsed: Millis,
     /// The model's API is being tried again.
-    pub retry: Option<Retry>,
+    pub retry: Option<ModelRetry>,
     /// Of the whole session, known at the end of a turn.
     pub cost_usd: Option<f64>,
     pub model: Option<String>,
@@ -69,23 +69,26 @@ impl Progress {
         self.started
     }
 
-    pub fn see(&mut self, said: &Said) {
+    pub fn see(&mut self, said: &AgentSaid) {
         match said {
-            Said::Retry(retry) => {
+            AgentSaid::Retry(retry) => {
                 self.view.retry = Some(*retry);
                 self.changed = true;
             }
-            Said::Message(_) | Said::CallEnds(_) | Said::TurnEnd(_) | Said::Request(_) => {
+            AgentSaid::Message(_)
+            | AgentSaid::CallEnds(_)
+            | AgentSaid::TurnEnd(_)
+            | AgentSaid::Request(_) => {
                 self.changed |= self.view.retry.take().is_some();
             }
             _ => {}
         }
         match said {
-            Said::Began(began) => {
+            AgentSaid::Began(began) => {
                 self.changed |= self.view.model != began.model;
                 self.view.model.clone_from(&began.model);
             }
-            Said::Message(message) => {
+            AgentSaid::Message(message) => {
                 if !message.subagent && !message.text.trim().is_empty() {
                     self.view.words = Some(clean(&message.text, MAX_WORDS));
                     self.changed = true;
@@ -99,25 +102,25 @@ impl Progress {
                     self.changed = true;
                 }
             }
-            Said::CallEnds(ends) => {
+            AgentSaid::CallEnds(ends) => {
                 let failed = ends.iter().filter(|end| end.failed).count();
                 let failed = u32::try_from(failed).unwrap_or(u32::MAX);
                 self.view.failed_tools = self.view.failed_tools.saturating_add(failed);
                 self.changed |= failed > 0;
             }
-            Said::TurnEnd(end) => {
+            AgentSaid::TurnEnd(end) => {
                 self.view.cost_usd = end.cost_usd.or(self.view.cost_usd);
                 self.view.step = None;
                 self.changed = true;
             }
-            Said::Mode(_)
-            | Said::Retry(_)
-            | Said::Background(_)
-            | Said::Request(_)
-            | Said::Withdrawn { .. }
-            | Said::Reply(_)
-            | Said::Text { .. }
-            | Said::Other { .. } => {}
+            AgentSaid::Mode(_)
+            | AgentSaid::Retry(_)
+            | AgentSaid::Background(_)
+            | AgentSaid::Request(_)
+            | AgentSaid::Withdrawn { .. }
+            | AgentSaid::Reply(_)
+            | AgentSaid::Text { .. }
+            | AgentSaid::Other { .. } => {}
         }
     }
 
@@ -167,11 +170,11 @@ mod tests {
     use crate::claude::stream::parse;
     use serde_json::{Value, json};
 
-    fn line(value: &Value) -> Said {
+    fn line(value: &Value) -> AgentSaid {
         parse(value.to_string().as_bytes()).expect("a line")
     }
 
-    fn tool(name: &str) -> Said {
+    fn tool(name: &str) -> AgentSaid {
         line(
             &json!({"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":name,"input":{"command":"ls"}}]}}),
         )

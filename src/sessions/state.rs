@@ -15,7 +15,7 @@ pub use effect::{
     AskEnding, ChildNo, Effect, Fate, Finish, Input, Notice, Order, Text, Unanswered,
 };
 
-use crate::talk::{Event, Mode, Opening, Said, Say, Verdict};
+use crate::talk::{AgentEvent, AgentSaid, Mode, Opening, Say, ToolVerdict};
 use asks::Open;
 use turn::Running;
 
@@ -297,7 +297,7 @@ impl Session {
         }
     }
 
-    fn child(&mut self, child: ChildNo, event: Event, now: Millis, out: &mut Vec<Effect>) {
+    fn child(&mut self, child: ChildNo, event: AgentEvent, now: Millis, out: &mut Vec<Effect>) {
         let current = match &self.state {
             State::Idle => None,
             State::Resting { child, .. } | State::Stopping { child, .. } => Some(*child),
@@ -307,15 +307,15 @@ impl Session {
             return;
         }
         match event {
-            Event::Ended(exit) => self.ended(exit, now, out),
-            Event::Said(said) => self.said(child, said, now, out),
-            Event::Unreadable => {}
-            Event::TooLong { bytes, request } => {
+            AgentEvent::Ended(exit) => self.ended(exit, now, out),
+            AgentEvent::Said(said) => self.said(child, said, now, out),
+            AgentEvent::Unreadable => {}
+            AgentEvent::TooLong { bytes, request } => {
                 if matches!(self.state, State::Stopping { .. }) {
                     return;
                 }
                 if let Some(request) = request {
-                    let verdict = Verdict::deny(
+                    let verdict = ToolVerdict::deny(
                         "This request is too large to be shown to the user, so it was not allowed.",
                     );
                     let say = Say::Verdict { request, verdict };
@@ -326,18 +326,18 @@ impl Session {
         }
     }
 
-    fn said(&mut self, child: ChildNo, said: Said, now: Millis, out: &mut Vec<Effect>) {
+    fn said(&mut self, child: ChildNo, said: AgentSaid, now: Millis, out: &mut Vec<Effect>) {
         match &said {
-            Said::Began(began) => {
+            AgentSaid::Began(began) => {
                 self.begun = true;
                 if let Some(id) = &began.session {
                     self.conversation = id.clone();
                 }
                 self.take_mode(began.mode);
             }
-            Said::Mode(mode) => self.take_mode(Some(*mode)),
-            Said::Background(tasks) => self.background.clone_from(tasks),
-            Said::Reply(reply) => {
+            AgentSaid::Mode(mode) => self.take_mode(Some(*mode)),
+            AgentSaid::Background(tasks) => self.background.clone_from(tasks),
+            AgentSaid::Reply(reply) => {
                 let order = self
                     .mode_orders
                     .iter()
@@ -349,19 +349,22 @@ impl Session {
                     }
                 }
             }
-            Said::Message(_)
-            | Said::CallEnds(_)
-            | Said::TurnEnd(_)
-            | Said::Request(_)
-            | Said::Withdrawn { .. }
-            | Said::Retry(_)
-            | Said::Text { .. }
-            | Said::Other { .. } => {}
+            AgentSaid::Message(_)
+            | AgentSaid::CallEnds(_)
+            | AgentSaid::TurnEnd(_)
+            | AgentSaid::Request(_)
+            | AgentSaid::Withdrawn { .. }
+            | AgentSaid::Retry(_)
+            | AgentSaid::Text { .. }
+            | AgentSaid::Other { .. } => {}
         }
         // A background task of the agent can begin a turn that nobody asked for.
         let wakes = matches!(
             &said,
-            Said::Began(_) | Said::Message(_) | Said::Request(_) | Said::TurnEnd(_)
+            AgentSaid::Began(_)
+                | AgentSaid::Message(_)
+                | AgentSaid::Request(_)
+                | AgentSaid::TurnEnd(_)
         );
         if wakes && matches!(self.state, State::Resting { .. }) {
             let run = Running::new(child, self.task_began, now, self.limits.progress);
@@ -373,22 +376,22 @@ impl Session {
         run.seen = now;
         run.progress.see(&said);
         match said {
-            Said::Message(message) => {
+            AgentSaid::Message(message) => {
                 if !message.subagent && !message.text.trim().is_empty() {
                     run.words = Some(message.text);
                 }
             }
-            Said::Text { uuid, stage } => run.staged(&uuid, stage, out),
-            Said::TurnEnd(end) => return self.turn_end(&end, now, out),
-            Said::Request(request) => self.request(child, request, now, out),
-            Said::Withdrawn { request } => self.withdrawn(&request, out),
-            Said::Began(_)
-            | Said::Mode(_)
-            | Said::Retry(_)
-            | Said::Background(_)
-            | Said::CallEnds(_)
-            | Said::Reply(_)
-            | Said::Other { .. } => {}
+            AgentSaid::Text { uuid, stage } => run.staged(&uuid, stage, out),
+            AgentSaid::TurnEnd(end) => return self.turn_end(&end, now, out),
+            AgentSaid::Request(request) => self.request(child, request, now, out),
+            AgentSaid::Withdrawn { request } => self.withdrawn(&request, out),
+            AgentSaid::Began(_)
+            | AgentSaid::Mode(_)
+            | AgentSaid::Retry(_)
+            | AgentSaid::Background(_)
+            | AgentSaid::CallEnds(_)
+            | AgentSaid::Reply(_)
+            | AgentSaid::Other { .. } => {}
         }
         self.show(now, out);
     }

@@ -27,7 +27,7 @@ const MAX_WHY: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum TeamEvent {
     /// A line for joining was given out.
     Invited,
     /// A machine asked to join.
@@ -44,10 +44,10 @@ pub enum What {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TeamAuditEntry {
     /// By Feishu's time.
     pub at: Millis,
-    pub what: What,
+    pub what: TeamEvent,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,16 +85,16 @@ impl Dam {
 /// Takes lines to be written; cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Audit {
-    lines: mpsc::Sender<Entry>,
+    lines: mpsc::Sender<TeamAuditEntry>,
 }
 
 impl Audit {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Entry>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<TeamAuditEntry>) {
         let (lines, queue) = mpsc::channel(MAX_QUEUED);
         (Self { lines }, queue)
     }
 
-    pub(super) fn note(&self, mut entry: Entry) {
+    pub(super) fn note(&self, mut entry: TeamAuditEntry) {
         if let Some(why) = &mut entry.why {
             why.truncate(why.floor_char_boundary(MAX_WHY));
         }
@@ -105,7 +105,11 @@ impl Audit {
 }
 
 /// Writes until `stop`, and then what was said before.
-pub(super) async fn run(file: PathBuf, mut queue: mpsc::Receiver<Entry>, stop: CancellationToken) {
+pub(super) async fn run(
+    file: PathBuf,
+    mut queue: mpsc::Receiver<TeamAuditEntry>,
+    stop: CancellationToken,
+) {
     let mut dam = Dam::default();
     loop {
         let entry = tokio::select! {
@@ -119,12 +123,12 @@ pub(super) async fn run(file: PathBuf, mut queue: mpsc::Receiver<Entry>, stop: C
             return;
         };
         let mut text = String::new();
-        if entry.what == What::Refused {
+        if entry.what == TeamEvent::Refused {
             let (written, held) = dam.judge(entry.at);
             if let Some(held) = held {
-                let more = Entry {
+                let more = TeamAuditEntry {
                     at: entry.at,
-                    what: What::Refused,
+                    what: TeamEvent::Refused,
                     owner: None,
                     machine: None,
                     why: Some(format!("and {held} more in the minute before")),
@@ -146,13 +150,13 @@ pub(super) async fn run(file: PathBuf, mut queue: mpsc::Receiver<Entry>, stop: C
     }
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &TeamAuditEntry) -> String {
     let line = serde_json::to_string(entry).unwrap_or_default();
     line + "\n"
 }
 
 /// Writes one line for a command, which is no gateway.
-pub fn write(state_dir: &Path, entry: &Entry) -> io::Result<()> {
+pub fn write(state_dir: &Path, entry: &TeamAuditEntry) -> io::Result<()> {
     append(&state_dir.join(FILE), &line(entry))
 }
 
@@ -179,7 +183,7 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
 
 /// The last lines that were written, oldest first. A line that was torn by the
 /// end of its writer is left out.
-pub fn last(state_dir: &Path, most: usize) -> io::Result<Vec<Entry>> {
+pub fn last(state_dir: &Path, most: usize) -> io::Result<Vec<TeamAuditEntry>> {
     let file = state_dir.join(FILE);
     let mut all = Vec::new();
     for file in [aside(&file), file] {
@@ -205,8 +209,8 @@ mod tests {
         stop
     }
 
-    fn entry(at: Millis, what: What) -> Entry {
-        Entry {
+    fn entry(at: Millis, what: TeamEvent) -> TeamAuditEntry {
+        TeamAuditEntry {
             at,
             what,
             owner: Some("ou_a".to_owned()),
@@ -220,8 +224,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("state").join(FILE);
         let (audit, queue) = Audit::new();
-        audit.note(entry(1, What::Joined));
-        audit.note(entry(2, What::Forgotten));
+        audit.note(entry(1, TeamEvent::Joined));
+        audit.note(entry(2, TeamEvent::Forgotten));
         drop(audit);
         run(file.clone(), queue, CancellationToken::new()).await;
         let mode = std::fs::metadata(&file).unwrap().permissions().mode();
@@ -229,7 +233,7 @@ mod tests {
         append(&file, "{\"at\":3,\"wh").unwrap();
         let read = last(file.parent().unwrap(), 10).unwrap();
         let seen: Vec<_> = read.iter().map(|one| (one.at, one.what)).collect();
-        assert_eq!(seen, [(1, What::Joined), (2, What::Forgotten)]);
+        assert_eq!(seen, [(1, TeamEvent::Joined), (2, TeamEvent::Forgotten)]);
         assert_eq!(read[0].why.as_ref().unwrap().len(), MAX_WHY);
         assert_eq!(last(file.parent().unwrap(), 1).unwrap()[0].at, 2);
         assert!(last(dir.path(), 5).unwrap().is_empty(), "no file, no lines");
@@ -241,10 +245,10 @@ mod tests {
         let file = dir.path().join(FILE);
         let (audit, queue) = Audit::new();
         for _ in 0..500 {
-            audit.note(entry(5, What::Refused));
+            audit.note(entry(5, TeamEvent::Refused));
         }
-        audit.note(entry(6, What::Joined));
-        audit.note(entry(MINUTE, What::Refused));
+        audit.note(entry(6, TeamEvent::Joined));
+        audit.note(entry(MINUTE, TeamEvent::Refused));
         drop(audit);
         run(file, queue, stopped()).await;
         let read = last(dir.path(), 1_000).unwrap();
@@ -257,7 +261,7 @@ mod tests {
     fn the_file_is_capped_and_the_one_before_it_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(FILE);
-        let text = line(&entry(1, What::Refused)).repeat(50);
+        let text = line(&entry(1, TeamEvent::Refused)).repeat(50);
         for _ in 0..40 {
             append(&file, &text).unwrap();
         }

@@ -9,10 +9,10 @@ use serde_json::json;
 use tracing::{info, warn};
 
 use super::Gateway;
-use super::orders::{self, Order};
-use super::taps::{Pushed, push};
+use super::orders::{self, GatewayOrder};
+use super::taps::{PushedTap, push};
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
-use crate::bus::subjects::{Owner, Place, ToMachine, of_owner};
+use crate::bus::subjects::{MachinePlace, Owner, ToMachine, of_owner};
 use crate::clock::Millis;
 use crate::feishu::api::exchange::ApiCall;
 use crate::feishu::event::Message;
@@ -39,7 +39,7 @@ pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]
         let now = gateway.clock.now();
         gateway.shares().stands(id.as_str(), chat.as_str(), now);
     }
-    if let Some(order) = Order::of(message) {
+    if let Some(order) = GatewayOrder::of(message) {
         return orders::obey(gateway, &owner, message, order).await;
     }
     let Some(said) = whose(gateway, &owner, payload).await else {
@@ -56,7 +56,7 @@ pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]
 
 /// What a machine says of a message.
 #[derive(Deserialize)]
-struct Said {
+struct ClaimReply {
     claim: String,
 }
 
@@ -80,7 +80,7 @@ async fn whose(gateway: &Gateway, owner: &Owner, payload: &[u8]) -> Option<Vec<(
             let pass = gateway.pass(&answer.pass?)?;
             let its_own = pass.place.owner == *owner && answer.re == head.once;
             let body = its_own.then(|| letter.open(&pass.key, &subject))??;
-            let Said { claim } = serde_json::from_slice(body).ok()?;
+            let ClaimReply { claim } = serde_json::from_slice(body).ok()?;
             Some((Claim::parse(&claim)?, pass.place.machine.to_string()))
         };
         match read() {
@@ -104,7 +104,7 @@ async fn take(
     let owner = message.by.id();
     let owner = owner.as_ref().map(crate::ids::UserId::as_str);
     for machine in machines {
-        let Some(place) = Place::parse(owner.unwrap_or_default(), machine) else {
+        let Some(place) = MachinePlace::parse(owner.unwrap_or_default(), machine) else {
             continue;
         };
         match push(
@@ -116,8 +116,8 @@ async fn take(
         )
         .await
         {
-            Pushed::Answered(_) => info!(%place, "a message was taken to its machine"),
-            Pushed::Nobody | Pushed::NotSent | Pushed::Unknown => {
+            PushedTap::Answered(_) => info!(%place, "a message was taken to its machine"),
+            PushedTap::Nobody | PushedTap::NotSent | PushedTap::Unknown => {
                 warn!(%place, "a machine did not take its message");
                 return PushAnswer::Again;
             }

@@ -8,16 +8,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
-use super::audit::What;
-use super::seen::Verdict;
-use super::shares::Wish;
+use super::audit::TeamEvent;
+use super::seen::SeenBefore;
+use super::shares::CallWish;
 use super::status::add;
 use super::{Gateway, PASS_FOR, forget, join};
-use crate::bus::errand::{self, Asked, Errand, Kind, MAX_FILE, PIECE, Terms, Told};
+use crate::bus::errand::{
+    self, Errand, ErrandCall, ErrandKind, ErrandResult, ErrandTerms, MAX_FILE, PIECE,
+};
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
-use crate::bus::line::Heard;
+use crate::bus::line::BusHeard;
 use crate::bus::pass::{self, Pass, Seconds, Span};
-use crate::bus::subjects::{BEACON, FromMachine, LOBBY_START, Owner, Place, speaker};
+use crate::bus::subjects::{BEACON, FromMachine, LOBBY_START, MachinePlace, Owner, speaker};
 use crate::clock::Millis;
 use crate::feishu::api::exchange::ApiReply;
 use crate::feishu::error::ApiError;
@@ -37,12 +39,12 @@ const RENEW_AFTER: Seconds = 10 * 24 * 3_600;
 
 /// What a machine says of itself.
 #[derive(Deserialize)]
-struct Here {
+struct CallingMachine {
     name: String,
     version: String,
 }
 
-pub(super) async fn hear(gateway: Arc<Gateway>, message: Heard) {
+pub(super) async fn hear(gateway: Arc<Gateway>, message: BusHeard) {
     if message.subject == BEACON {
         return forget::heard(&gateway, &message).await;
     }
@@ -60,13 +62,13 @@ pub(super) async fn hear(gateway: Arc<Gateway>, message: Heard) {
     let Some((head, pass, body)) = opened(&gateway, &place, &message) else {
         warn!(%place, "refused what was not the machine's own");
         let why = "what it said was not signed by a machine with a pass that counts";
-        gateway.note(What::Refused, None, Some(&place), Some(why));
+        gateway.note(TeamEvent::Refused, None, Some(&place), Some(why));
         return;
     };
     let (answer, file) = match what {
         FromMachine::Here => {
-            if is_new(&gateway, &head) == Verdict::New
-                && let Ok(here) = serde_json::from_slice::<Here>(body)
+            if is_new(&gateway, &head) == SeenBefore::New
+                && let Ok(here) = serde_json::from_slice::<CallingMachine>(body)
             {
                 let now = gateway.seconds();
                 gateway.roster().here(&pass, &here.name, &here.version, now);
@@ -75,12 +77,12 @@ pub(super) async fn hear(gateway: Arc<Gateway>, message: Heard) {
         }
         FromMachine::Hello => (hello(&gateway, &pass), None),
         FromMachine::Call => match is_new(&gateway, &head) {
-            Verdict::New => call(&gateway, &place, body).await,
-            Verdict::Full => (crowded(&gateway, SOON), None),
-            Verdict::Repeated => {
+            SeenBefore::New => call(&gateway, &place, body).await,
+            SeenBefore::Full => (crowded(&gateway, SOON), None),
+            SeenBefore::Repeated => {
                 warn!(%place, "refused a call that came before, or too late");
                 let why = "a call came before, or too late";
-                gateway.note(What::Refused, None, Some(&place), Some(why));
+                gateway.note(TeamEvent::Refused, None, Some(&place), Some(why));
                 return;
             }
         },
@@ -105,18 +107,18 @@ pub(super) async fn hear(gateway: Arc<Gateway>, message: Heard) {
 }
 
 /// A file too large for one letter, and its place among those under way.
-struct File<'a> {
+struct LargeFile<'a> {
     bytes: Vec<u8>,
     _room: FileRoom<'a>,
 }
 
 /// A call that is under way, until it is dropped.
-struct UnderWay<'a> {
+struct ErrandUnderWay<'a> {
     gateway: &'a Gateway,
-    wish: Wish<'a>,
+    wish: CallWish<'a>,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for ErrandUnderWay<'_> {
     fn drop(&mut self) {
         self.gateway.shares().done(&self.wish);
     }
@@ -168,8 +170,8 @@ async fn room_for_file<'a>(
 /// What a machine says, if it does.
 fn opened<'a>(
     gateway: &Gateway,
-    place: &Place,
-    message: &'a Heard,
+    place: &MachinePlace,
+    message: &'a BusHeard,
 ) -> Option<(CallHead, Pass, &'a [u8])> {
     let letter = Letter::read(&message.body)?;
     let head: CallHead = letter.claims()?;
@@ -181,7 +183,7 @@ fn opened<'a>(
     Some((head, pass, body))
 }
 
-fn is_new(gateway: &Gateway, head: &CallHead) -> Verdict {
+fn is_new(gateway: &Gateway, head: &CallHead) -> SeenBefore {
     let mut seen = gateway.seen.lock().unwrap_or_else(PoisonError::into_inner);
     seen.judge(&head.once, head.at, gateway.their_clock.now())
 }
@@ -212,7 +214,7 @@ fn renewed(gateway: &Gateway, old: &Pass) -> Option<String> {
         until: now + PASS_FOR,
     };
     info!(place = %old.place, "a pass was renewed");
-    gateway.note(What::Renewed, None, Some(&old.place), None);
+    gateway.note(TeamEvent::Renewed, None, Some(&old.place), None);
     let owner = &old.place.owner;
     let new = pass::machine(&keys.machines, &keys.account, owner, &old.key, span);
     Some(new)
@@ -222,23 +224,23 @@ fn renewed(gateway: &Gateway, old: &Pass) -> Option<String> {
 fn crowded(gateway: &Gateway, after: Millis) -> Vec<u8> {
     add(&gateway.counts.crowded);
     let after = u64::try_from(after).unwrap_or_default();
-    told(&Told::Crowded { after })
+    told(&ErrandResult::Crowded { after })
 }
 
-fn told(told: &Told) -> Vec<u8> {
+fn told(told: &ErrandResult) -> Vec<u8> {
     serde_json::to_vec(told).unwrap_or_default()
 }
 
 async fn call<'a>(
     gateway: &'a Gateway,
-    place: &'a Place,
+    place: &'a MachinePlace,
     body: &[u8],
-) -> (Vec<u8>, Option<File<'a>>) {
-    let refused = |why: String| (told(&Told::Refused { why }), None);
-    let Ok(asked) = serde_json::from_slice::<Asked>(body) else {
+) -> (Vec<u8>, Option<LargeFile<'a>>) {
+    let refused = |why: String| (told(&ErrandResult::Refused { why }), None);
+    let Ok(asked) = serde_json::from_slice::<ErrandCall>(body) else {
         return refused("it can't be read".to_owned());
     };
-    let terms = Terms {
+    let terms = ErrandTerms {
         place,
         chats: &gateway.chats,
         holds: &|message, ticket| gateway.holds(place, message, ticket),
@@ -248,11 +250,11 @@ async fn call<'a>(
         Err(why) => {
             warn!(%place, method = %asked.method, "refused a call: {why}");
             let told = why.to_string();
-            gateway.note(What::Refused, None, Some(place), Some(&told));
+            gateway.note(TeamEvent::Refused, None, Some(place), Some(&told));
             return refused(why.to_string());
         }
     };
-    let wish = Wish {
+    let wish = CallWish {
         who: &place.owner,
         kind: errand.kind.word(),
         writes: errand.writes(),
@@ -263,14 +265,14 @@ async fn call<'a>(
         debug!(%place, kind = errand.kind.word(), wait, "a call is put off");
         return (crowded(gateway, wait), None);
     }
-    let _under_way = UnderWay { gateway, wish };
+    let _under_way = ErrandUnderWay { gateway, wish };
     let within = Duration::from_millis(asked.within).min(MAX_WITHIN);
     let within = within.saturating_sub(BEFORE_MACHINE);
     let most = asked.most.min(MAX_FILE);
     debug!(%place, kind = errand.kind.word(), "a call");
     gateway.counts.call(errand.kind.word());
     let room = match errand.kind {
-        Kind::Download => match room_for_file(gateway, &place.owner, within).await {
+        ErrandKind::Download => match room_for_file(gateway, &place.owner, within).await {
             Some(room) => Some(room),
             None => return (crowded(gateway, SOON), None),
         },
@@ -285,8 +287,8 @@ async fn call<'a>(
             ..
         }) if bytes.len() > PIECE => {
             let length = bytes.len() as u64;
-            let file = room.map(|room| File { bytes, _room: room });
-            return (told(&Told::Pieces { length, log_id }), file);
+            let file = room.map(|room| LargeFile { bytes, _room: room });
+            return (told(&ErrandResult::Pieces { length, log_id }), file);
         }
         Ok(reply) => {
             if let Some(wait) = enough(&reply) {
@@ -296,16 +298,16 @@ async fn call<'a>(
                 gateway.paused.notify_one();
             }
             let ticket = ticket(gateway, place, &errand, &reply);
-            Told::of(reply, ticket)
+            ErrandResult::of(reply, ticket)
         }
-        Err(ApiError::TooLarge { .. }) => Told::TooLarge,
+        Err(ApiError::TooLarge { .. }) => ErrandResult::TooLarge,
         Err(ApiError::Crowded { after }) => {
             let after = Millis::try_from(after.as_millis()).unwrap_or(SOON);
             return (crowded(gateway, after), None);
         }
         Err(why) => {
             debug!(%place, "a call did not get through: {why}");
-            Told::Lost {
+            ErrandResult::Lost {
                 in_doubt: why.is_in_doubt(),
                 why: why.to_string(),
             }
@@ -325,7 +327,12 @@ fn enough(reply: &ApiReply) -> Option<Millis> {
 }
 
 /// The right to touch the message that a call has made.
-fn ticket(gateway: &Gateway, place: &Place, errand: &Errand, reply: &ApiReply) -> Option<String> {
+fn ticket(
+    gateway: &Gateway,
+    place: &MachinePlace,
+    errand: &Errand,
+    reply: &ApiReply,
+) -> Option<String> {
     if !errand.kind.makes_a_message() {
         return None;
     }

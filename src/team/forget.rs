@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::Gateway;
-use super::audit::What;
+use super::audit::TeamEvent;
 use super::roster::Used;
-use super::taps::{Pushed, push_within};
+use super::taps::{PushedTap, push_within};
 use crate::bus::accounts::{self, NotRevoked};
-use crate::bus::errand::{self, Asked, Left, Terms};
+use crate::bus::errand::{self, ErrandCall, ErrandTerms, LeftCard};
 use crate::bus::letter::{self, Letter, PushHead};
-use crate::bus::line::{Heard, State};
+use crate::bus::line::{BusHeard, LineState};
 use crate::bus::lobby::is_ticket;
-use crate::bus::nkey::{Kind, PublicKey};
+use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::pass::Seconds;
-use crate::bus::subjects::{BEACON, Place, ToMachine};
+use crate::bus::subjects::{BEACON, MachinePlace, ToMachine};
 use crate::clock::{self, Millis};
 use crate::feishu::api::exchange::ApiCall;
 
@@ -35,7 +35,7 @@ const EDIT_WITHIN: u64 = 20_000;
 /// A machine that counts for nothing any more.
 pub(super) struct Forgotten {
     /// What waited on it.
-    pub(super) cards: Vec<Left>,
+    pub(super) cards: Vec<LeftCard>,
     /// Whether the server refuses it as well.
     pub(super) cut_off: bool,
 }
@@ -43,12 +43,12 @@ pub(super) struct Forgotten {
 #[derive(Deserialize)]
 struct Leaving {
     #[serde(default)]
-    cards: Vec<Left>,
+    cards: Vec<LeftCard>,
 }
 
 /// A gateway's word to the others.
 #[derive(Deserialize)]
-struct Notice {
+struct ForgetNotice {
     /// Only a gateway that says that it is there says this, under its own id.
     feishu: Option<bool>,
     /// The kinds of call that Feishu has had enough of, and until when.
@@ -63,16 +63,16 @@ struct Notice {
 
 pub(super) async fn forget(
     gateway: &Gateway,
-    place: &Place,
+    place: &MachinePlace,
     key: PublicKey,
 ) -> Result<Forgotten, NotRevoked> {
     let cards = match push_within(gateway, place, ToMachine::Leave, None, b"{}", LEAVE_WITHIN).await
     {
-        Pushed::Answered(body) => {
+        PushedTap::Answered(body) => {
             let leaving = serde_json::from_slice::<Leaving>(&body);
             leaving.map_or_else(|_| Vec::new(), |leaving| leaving.cards)
         }
-        Pushed::Nobody | Pushed::NotSent | Pushed::Unknown => Vec::new(),
+        PushedTap::Nobody | PushedTap::NotSent | PushedTap::Unknown => Vec::new(),
     };
     // A pass that was made by the faster of two clocks is over, too.
     let from = (clock::wall_ms() / 1_000).max(gateway.seconds()) + 1;
@@ -89,7 +89,7 @@ pub(super) async fn forget(
     gateway.roster().forget(key, from, gateway.seconds());
     gateway.save_roster().await;
     info!(%place, cut_off, "a machine was forgotten");
-    gateway.note(What::Forgotten, None, Some(place), None);
+    gateway.note(TeamEvent::Forgotten, None, Some(place), None);
     let told = json!({"forgot": [(key.to_string(), from)]});
     tell_gateways(gateway, &told).await;
     Ok(Forgotten { cards, cut_off })
@@ -97,12 +97,12 @@ pub(super) async fn forget(
 
 /// Makes the cards true that waited on a machine, as it drew them itself: only
 /// those that it had a ticket for.
-pub(super) async fn close_cards(gateway: &Gateway, place: &Place, cards: Vec<Left>) {
+pub(super) async fn close_cards(gateway: &Gateway, place: &MachinePlace, cards: Vec<LeftCard>) {
     for left in cards.into_iter().take(MAX_LEFT) {
         let path = ["open-apis", "im", "v1", "messages", &left.message];
         let call = ApiCall::patch(&path, json!({"content": left.card}));
-        let asked = Asked::of(&call, EDIT_WITHIN, 0, Some(left.ticket));
-        let terms = Terms {
+        let asked = ErrandCall::of(&call, EDIT_WITHIN, 0, Some(left.ticket));
+        let terms = ErrandTerms {
             place,
             chats: &[],
             holds: &|message, ticket| gateway.holds(place, message, ticket),
@@ -133,13 +133,13 @@ pub(super) async fn tell_gateways(gateway: &Gateway, what: &Value) {
 }
 
 /// What gateways say to each other besides that they are there.
-pub(super) async fn heard(gateway: &Gateway, message: &Heard) {
+pub(super) async fn heard(gateway: &Gateway, message: &BusHeard) {
     let read = || {
         let letter = Letter::read(&message.body)?;
         let body = letter.open(&gateway.keys.push.public(), BEACON)?;
         let head: PushHead = letter.claims()?;
         let counts = head.until >= gateway.their_clock.now();
-        let notice: Notice = serde_json::from_slice(body).ok()?;
+        let notice: ForgetNotice = serde_json::from_slice(body).ok()?;
         counts.then_some((head, notice))
     };
     let Some((head, notice)) = read() else {
@@ -153,20 +153,22 @@ pub(super) async fn heard(gateway: &Gateway, message: &Heard) {
         shares.gateway(&head.once, until, now);
         for (kind, until) in notice.paused.iter().take(MAX_TOLD) {
             let wait = until.saturating_sub(gateway.their_clock.now());
-            if let Some(kind) = errand::Kind::of(kind).filter(|_| wait > 0) {
+            if let Some(kind) = errand::ErrandKind::of(kind).filter(|_| wait > 0) {
                 shares.pause(kind.word(), wait, now);
             }
         }
     }
-    let Notice { forgot, spent, .. } = notice;
+    let ForgetNotice { forgot, spent, .. } = notice;
     let now = gateway.seconds();
     for (key, from) in forgot.iter().take(MAX_TOLD) {
-        if let Ok(key) = PublicKey::parse(key, Kind::User) {
+        if let Ok(key) = PublicKey::parse(key, KeyKind::User) {
             gateway.roster().forget(key, *from, now);
         }
     }
     for (ticket, by, until) in spent.iter().take(MAX_TOLD) {
-        let by = by.as_deref().map(|key| PublicKey::parse(key, Kind::User));
+        let by = by
+            .as_deref()
+            .map(|key| PublicKey::parse(key, KeyKind::User));
         if let (true, Ok(by)) = (is_ticket(ticket), by.transpose()) {
             gateway.roster().spend(ticket, Used::of(by), *until, now);
         }
@@ -181,8 +183,8 @@ pub(super) async fn keep_up(gateway: Arc<Gateway>, stop: CancellationToken) {
     let mut last = 0;
     loop {
         let now = match &*state.borrow_and_update() {
-            State::Up { connects, .. } => Some(*connects),
-            State::Dialing | State::Waiting { .. } => None,
+            LineState::Up { connects, .. } => Some(*connects),
+            LineState::Dialing | LineState::Waiting { .. } => None,
         };
         if let Some(connects) = now.filter(|connects| *connects != last) {
             last = connects;

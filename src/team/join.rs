@@ -8,20 +8,20 @@ use std::sync::{Arc, PoisonError};
 use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
-use super::audit::What;
+use super::audit::TeamEvent;
 use super::forget::tell_gateways;
 use super::roster::Used;
-use super::seen::Verdict;
+use super::seen::SeenBefore;
 use super::status::add;
 use super::{Gateway, PASS_FOR};
 use crate::bounded::Bounded;
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
-use crate::bus::line::Heard;
-use crate::bus::lobby::{Invite, No, Reply, Wish, fingerprint, ticket};
+use crate::bus::line::BusHeard;
+use crate::bus::lobby::{Invite, JoinWish, LobbyReply, No, fingerprint, ticket};
 use crate::bus::membership::Grant;
-use crate::bus::nkey::{KeyPair, Kind, PublicKey};
+use crate::bus::nkey::{KeyKind, KeyPair, PublicKey};
 use crate::bus::pass::{self, Lobby, Seconds, Span};
-use crate::bus::subjects::{Owner, Place, asker, lobby, lobby_inbox};
+use crate::bus::subjects::{MachinePlace, Owner, asker, lobby, lobby_inbox};
 use crate::cards::team::{Button, Mood, Row, draw};
 use crate::clock::Millis;
 use crate::feishu::messages::{Content, Receiver};
@@ -37,11 +37,11 @@ const MAX_TICKETS: usize = 1_024;
 const DELIVERY_COUNTS_FOR: Millis = 12_000;
 
 /// Who asked with which ticket, on this gateway.
-pub(super) struct Asking {
+pub(super) struct JoinTickets {
     tickets: Bounded<String, (Seconds, Vec<PublicKey>)>,
 }
 
-impl Default for Asking {
+impl Default for JoinTickets {
     fn default() -> Self {
         Self {
             tickets: Bounded::new(MAX_TICKETS),
@@ -50,29 +50,29 @@ impl Default for Asking {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Asks {
+enum AskCount {
     First,
     Again,
     Many,
 }
 
-impl Asking {
-    fn note(&mut self, ticket: &str, key: PublicKey, now: Seconds) -> Asks {
+impl JoinTickets {
+    fn note(&mut self, ticket: &str, key: PublicKey, now: Seconds) -> AskCount {
         let is_over = |(at, _): &(Seconds, Vec<PublicKey>)| now - *at > LINE_FOR;
         let Some((at, keys)) = self.tickets.live(ticket.to_owned(), is_over) else {
-            return Asks::Many;
+            return AskCount::Many;
         };
         if keys.is_empty() {
             *at = now;
         }
         if keys.contains(&key) {
-            return Asks::Again;
+            return AskCount::Again;
         }
         if keys.len() >= MAX_KEYS {
-            return Asks::Many;
+            return AskCount::Many;
         }
         keys.push(key);
-        Asks::First
+        AskCount::First
     }
 
     /// The card did not go out: it will be tried again.
@@ -85,7 +85,7 @@ impl Asking {
 
 /// The line with which one machine of `owner` may ask.
 pub(super) fn line(gateway: &Gateway, owner: &Owner) -> Secret {
-    let key = KeyPair::of(Kind::User, rand::random());
+    let key = KeyPair::of(KeyKind::User, rand::random());
     let made = gateway.seconds();
     let span = Span {
         made,
@@ -106,12 +106,12 @@ pub(super) fn line(gateway: &Gateway, owner: &Owner) -> Secret {
         push: vec![keys.push.public().to_string()],
     };
     info!(%owner, "somebody may ask to join");
-    gateway.note(What::Invited, Some(owner), None, None);
+    gateway.note(TeamEvent::Invited, Some(owner), None, None);
     invite.line()
 }
 
 /// Somebody asks in the lobby.
-pub(super) async fn hear(gateway: &Gateway, message: &Heard) {
+pub(super) async fn hear(gateway: &Gateway, message: &BusHeard) {
     let Some((owner, ticket)) = asker(&message.subject) else {
         return;
     };
@@ -128,18 +128,18 @@ pub(super) async fn hear(gateway: &Gateway, message: &Heard) {
         let lobby = lobby.ok()?;
         let own = lobby.owner == owner && lobby.ticket == ticket;
         let body = own.then(|| letter.open(&lobby.key, &message.subject))??;
-        let wish: Wish = serde_json::from_slice(body).ok()?;
+        let wish: JoinWish = serde_json::from_slice(body).ok()?;
         let key = wish.key(&ticket)?;
         // Its clock may be wrong; that it came before does not depend on it.
         let now = gateway.their_clock.now();
         let mut seen = gateway.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = seen.judge(&head.once, now, now) == Verdict::New;
+        let new = seen.judge(&head.once, now, now) == SeenBefore::New;
         new.then_some((head.once, lobby, wish, key))
     };
     let Some((once, lobby, wish, key)) = read() else {
         warn!(%owner, "refused somebody in the lobby");
         let why = "somebody asked to join with a line that is over, forged or repeated";
-        gateway.note(What::Refused, Some(&owner), None, Some(why));
+        gateway.note(TeamEvent::Refused, Some(&owner), None, Some(why));
         return;
     };
     let home = format!("{}.", lobby_inbox(&ticket));
@@ -164,42 +164,42 @@ fn is_home(reply: &str, home: &str) -> bool {
     })
 }
 
-async fn answer(gateway: &Gateway, lobby: &Lobby, wish: &Wish, key: PublicKey) -> Reply {
+async fn answer(gateway: &Gateway, lobby: &Lobby, wish: &JoinWish, key: PublicKey) -> LobbyReply {
     let used = gateway.roster().used(&lobby.ticket);
     match used {
         Some(Used::By(known)) if known == key => {
             // A line of before it was forgotten brings nobody back.
             let forgotten = gateway.roster().forgotten_until(&key);
             if forgotten.is_none_or(|since| since <= lobby.until - LINE_FOR) {
-                return Reply::Granted(grant(gateway, &lobby.owner, key));
+                return LobbyReply::Granted(grant(gateway, &lobby.owner, key));
             }
             warn!(owner = %lobby.owner, "refused a forgotten machine on its old line");
-            let place = Place::of(lobby.owner.clone(), &key);
+            let place = MachinePlace::of(lobby.owner.clone(), &key);
             let why = "it was forgotten and asked to join with its old line";
-            gateway.note(What::Refused, None, Some(&place), Some(why));
-            return Reply::Refused(No::Used);
+            gateway.note(TeamEvent::Refused, None, Some(&place), Some(why));
+            return LobbyReply::Refused(No::Used);
         }
         Some(Used::By(_)) => {
             warn!(owner = %lobby.owner, "refused a second machine on one line");
-            let place = Place::of(lobby.owner.clone(), &key);
+            let place = MachinePlace::of(lobby.owner.clone(), &key);
             let why = "it asked to join with a line that was used";
-            gateway.note(What::Refused, None, Some(&place), Some(why));
-            return Reply::Refused(No::Used);
+            gateway.note(TeamEvent::Refused, None, Some(&place), Some(why));
+            return LobbyReply::Refused(No::Used);
         }
-        Some(Used::Refused) => return Reply::Refused(No::Owner),
+        Some(Used::Refused) => return LobbyReply::Refused(No::Owner),
         None => {}
     }
     let now = gateway.seconds();
     let asks = gateway.asking().note(&lobby.ticket, key, now);
     match asks {
-        Asks::Again => return Reply::Asked,
-        Asks::Many => {
+        AskCount::Again => return LobbyReply::Asked,
+        AskCount::Many => {
             warn!(owner = %lobby.owner, "refused one more machine on one line");
             let why = "too many machines ask to join with one line";
-            gateway.note(What::Refused, Some(&lobby.owner), None, Some(why));
-            return Reply::Refused(No::Many);
+            gateway.note(TeamEvent::Refused, Some(&lobby.owner), None, Some(why));
+            return LobbyReply::Refused(No::Many);
         }
-        Asks::First => {}
+        AskCount::First => {}
     }
     let card = question(gateway, lobby, wish, key);
     let to = Receiver::User(lobby.owner.id());
@@ -209,19 +209,19 @@ async fn answer(gateway: &Gateway, lobby: &Lobby, wish: &Wish, key: PublicKey) -
     match gateway.messages.send(&to, &content, &uuid).await {
         Ok(_) => {
             info!(owner = %lobby.owner, "a machine asks to join");
-            let place = Place::of(lobby.owner.clone(), &key);
-            gateway.note(What::Asked, None, Some(&place), None);
-            Reply::Asked
+            let place = MachinePlace::of(lobby.owner.clone(), &key);
+            gateway.note(TeamEvent::Asked, None, Some(&place), None);
+            LobbyReply::Asked
         }
         Err(why) => {
             warn!(owner = %lobby.owner, "nobody was asked whether a machine may join: {why}");
             gateway.asking().forget(&lobby.ticket, key);
-            Reply::Refused(No::Unasked)
+            LobbyReply::Refused(No::Unasked)
         }
     }
 }
 
-fn question(gateway: &Gateway, lobby: &Lobby, wish: &Wish, key: PublicKey) -> Value {
+fn question(gateway: &Gateway, lobby: &Lobby, wish: &JoinWish, key: PublicKey) -> Value {
     let value = |what: &str| {
         gateway.buttons.seal(json!({
             "team": what,
@@ -292,7 +292,7 @@ pub(super) enum Tapped {
 /// The owner has said yes or no to one machine.
 pub(super) async fn tapped(
     gateway: &Arc<Gateway>,
-    place: &Place,
+    place: &MachinePlace,
     key: PublicKey,
     (ticket, until): (&str, Millis),
     yes: bool,
@@ -303,7 +303,7 @@ pub(super) async fn tapped(
     if first != used {
         warn!(%place, "refused a tap on a line that was used");
         let why = "a tap on a line that was used";
-        gateway.note(What::Refused, None, Some(place), Some(why));
+        gateway.note(TeamEvent::Refused, None, Some(place), Some(why));
         return Tapped::Used;
     }
     gateway.save_roster().await;
@@ -314,17 +314,17 @@ pub(super) async fn tapped(
     .await;
     if !yes {
         info!(%place, "the owner keeps a machine out");
-        gateway.note(What::KeptOut, None, Some(place), None);
+        gateway.note(TeamEvent::KeptOut, None, Some(place), None);
         return Tapped::Refused;
     }
     info!(%place, "the owner lets a machine in");
-    gateway.note(What::Joined, None, Some(place), None);
+    gateway.note(TeamEvent::Joined, None, Some(place), None);
     deliver(gateway, place, key, ticket).await;
     Tapped::Joined
 }
 
 /// Brings a pass to the lobby; a machine that does not hear it asks again.
-async fn deliver(gateway: &Gateway, place: &Place, key: PublicKey, ticket: &str) {
+async fn deliver(gateway: &Gateway, place: &MachinePlace, key: PublicKey, ticket: &str) {
     let (_, hears) = lobby(&place.owner, ticket);
     let head = PushHead {
         until: gateway.their_clock.now() + DELIVERY_COUNTS_FOR,
@@ -341,26 +341,26 @@ mod tests {
     use super::*;
 
     fn key(n: u8) -> PublicKey {
-        KeyPair::of(Kind::User, [n; 32]).public()
+        KeyPair::of(KeyKind::User, [n; 32]).public()
     }
 
     #[test]
     fn one_line_brings_its_owner_few_cards() {
-        let mut asking = Asking::default();
+        let mut asking = JoinTickets::default();
         for n in 0..3 {
-            assert_eq!(asking.note("t", key(n), 0), Asks::First);
-            assert_eq!(asking.note("t", key(n), 1), Asks::Again);
+            assert_eq!(asking.note("t", key(n), 0), AskCount::First);
+            assert_eq!(asking.note("t", key(n), 1), AskCount::Again);
         }
-        assert_eq!(asking.note("t", key(9), 2), Asks::Many);
-        assert_eq!(asking.note("u", key(9), 2), Asks::First);
+        assert_eq!(asking.note("t", key(9), 2), AskCount::Many);
+        assert_eq!(asking.note("u", key(9), 2), AskCount::First);
         asking.forget("t", key(0));
-        assert_eq!(asking.note("t", key(0), 3), Asks::First);
+        assert_eq!(asking.note("t", key(0), 3), AskCount::First);
         for n in 0..MAX_TICKETS {
             asking.note(&n.to_string(), key(1), 4);
         }
-        assert_eq!(asking.note("one more", key(1), 5), Asks::Many);
+        assert_eq!(asking.note("one more", key(1), 5), AskCount::Many);
         let later = 6 + LINE_FOR;
-        assert_eq!(asking.note("one more", key(1), later), Asks::First);
+        assert_eq!(asking.note("one more", key(1), later), AskCount::First);
     }
 
     #[test]

@@ -7,15 +7,15 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::audit::What as Noted;
+use super::audit::TeamEvent;
 use super::forget::{self, Forgotten};
 use super::join::{self, Tapped};
-use super::roster::{Known, goes_by};
-use super::taps::{Pushed, push_within};
+use super::roster::{KnownMachine, goes_by};
+use super::taps::{PushedTap, push_within};
 use super::{Gateway, PROBE_WITHIN};
 use crate::bus::accounts::NotRevoked;
-use crate::bus::nkey::{Kind, PublicKey};
-use crate::bus::subjects::{Owner, Place, ToMachine};
+use crate::bus::nkey::{KeyKind, PublicKey};
+use crate::bus::subjects::{MachinePlace, Owner, ToMachine};
 use crate::cards::team::{Button, MAX_ROWS, Mood, Row, draw};
 use crate::clock::Millis;
 use crate::feishu::event::{Click, Message, MessageBody};
@@ -31,7 +31,7 @@ const COUNTS_FOR: Millis = 3_600_000;
 
 /// What somebody wants of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum GatewayOrder {
     Machines,
     /// By name; without one it is the list.
     Forget(String),
@@ -39,7 +39,7 @@ pub(super) enum Order {
     Join,
 }
 
-impl Order {
+impl GatewayOrder {
     /// The order in a message that was written in private.
     pub(super) fn of(message: &Message) -> Option<Self> {
         let MessageBody::Text(text) = &message.body else {
@@ -69,12 +69,12 @@ pub(super) async fn obey(
     gateway: &Gateway,
     owner: &Owner,
     message: &Message,
-    order: Order,
+    order: GatewayOrder,
 ) -> PushAnswer {
     let content = match order {
-        Order::Machines => Content::Card(machines(gateway, owner, None).await),
-        Order::Forget(name) => Content::Card(machines(gateway, owner, Some(&name)).await),
-        Order::Join => {
+        GatewayOrder::Machines => Content::Card(machines(gateway, owner, None).await),
+        GatewayOrder::Forget(name) => Content::Card(machines(gateway, owner, Some(&name)).await),
+        GatewayOrder::Join => {
             let line = join::line(gateway, owner);
             let text = words::join_with(line.expose(), join::LINE_FOR / 60);
             Content::Text(text.get(gateway.lang).to_owned())
@@ -104,18 +104,18 @@ enum Being {
     Unsure,
 }
 
-async fn being(gateway: &Gateway, place: &Place) -> Being {
+async fn being(gateway: &Gateway, place: &MachinePlace) -> Being {
     match push_within(gateway, place, ToMachine::There, None, b"{}", PROBE_WITHIN).await {
-        Pushed::Answered(body) => {
+        PushedTap::Answered(body) => {
             let said: Value = serde_json::from_slice(&body).unwrap_or_default();
             let version = said["version"].as_str().unwrap_or_default();
             Being::Online {
                 version: version.chars().take(64).collect(),
             }
         }
-        Pushed::Nobody => Being::Away,
-        Pushed::Unknown => Being::Silent,
-        Pushed::NotSent => Being::Unsure,
+        PushedTap::Nobody => Being::Away,
+        PushedTap::Unknown => Being::Silent,
+        PushedTap::NotSent => Being::Unsure,
     }
 }
 
@@ -151,7 +151,13 @@ async fn machines(gateway: &Gateway, owner: &Owner, name: Option<&str>) -> Value
     draw(title, mood, &rows, gateway.lang)
 }
 
-fn row(gateway: &Gateway, place: &Place, known: &Known, being: &Being, sure: bool) -> Row {
+fn row(
+    gateway: &Gateway,
+    place: &MachinePlace,
+    known: &KnownMachine,
+    being: &Being,
+    sure: bool,
+) -> Row {
     let (state, version) = match being {
         Being::Online { version } => (words::ONLINE.clone(), version.as_str()),
         Being::Silent => (words::SILENT.clone(), known.version.as_str()),
@@ -198,9 +204,9 @@ pub(super) async fn tapped(gateway: &Arc<Gateway>, click: &Click) -> Vec<u8> {
     let (toast, card) = match judge(gateway, click) {
         Err(toast) => (toast, None),
         Ok(tap) => match tap.what {
-            What::Forget => forgotten(gateway, &tap).await,
-            What::Join => joined(gateway, &tap, true).await,
-            What::Refuse => joined(gateway, &tap, false).await,
+            OrderKind::Forget => forgotten(gateway, &tap).await,
+            OrderKind::Join => joined(gateway, &tap, true).await,
+            OrderKind::Refuse => joined(gateway, &tap, false).await,
         },
     };
     let card = card.map(|card| card.to_string());
@@ -213,16 +219,16 @@ fn of_team(tone: Tone, text: &Text) -> Toast {
 }
 
 /// A tap that counts.
-struct Tap {
-    what: What,
-    place: Place,
+struct OrderTap {
+    what: OrderKind,
+    place: MachinePlace,
     key: PublicKey,
     name: String,
     ticket: String,
     until: Millis,
 }
 
-enum What {
+enum OrderKind {
     Forget,
     Join,
     Refuse,
@@ -230,12 +236,12 @@ enum What {
 
 /// What a tap is for: on one of our cards, still young, and by the machine's
 /// own owner.
-fn judge(gateway: &Gateway, click: &Click) -> Result<Tap, Toast> {
+fn judge(gateway: &Gateway, click: &Click) -> Result<OrderTap, Toast> {
     if !gateway.buttons.holds(&click.value) {
         warn!("refused a button that no gateway of this team made");
         let by = click.by.id().as_ref().and_then(Owner::of);
         let why = "a tap on a button that no gateway of this team made";
-        gateway.note(Noted::Refused, by.as_ref(), None, Some(why));
+        gateway.note(TeamEvent::Refused, by.as_ref(), None, Some(why));
         return Err(Toast::Invalid);
     }
     let text = |field: &str| click.value[field].as_str().unwrap_or_default();
@@ -244,22 +250,22 @@ fn judge(gateway: &Gateway, click: &Click) -> Result<Tap, Toast> {
     if by.as_ref() != Some(&owner) {
         warn!(%owner, "refused a tap of somebody else on the owner's own card");
         let why = "somebody else tapped the owner's own card";
-        gateway.note(Noted::Refused, Some(&owner), None, Some(why));
+        gateway.note(TeamEvent::Refused, Some(&owner), None, Some(why));
         return Err(of_team(Tone::Error, &words::NOT_YOURS));
     }
     let until = click.value["until"].as_i64().unwrap_or_default();
     if until < gateway.their_clock.now() {
         return Err(of_team(Tone::Warning, &words::ASK_ANEW));
     }
-    let key = PublicKey::parse(text("key"), Kind::User).map_err(|_| Toast::Invalid)?;
-    Ok(Tap {
+    let key = PublicKey::parse(text("key"), KeyKind::User).map_err(|_| Toast::Invalid)?;
+    Ok(OrderTap {
         what: match text("team") {
-            "forget" => What::Forget,
-            "join" => What::Join,
-            "refuse" => What::Refuse,
+            "forget" => OrderKind::Forget,
+            "join" => OrderKind::Join,
+            "refuse" => OrderKind::Refuse,
             _ => return Err(Toast::Invalid),
         },
-        place: Place::of(owner, &key),
+        place: MachinePlace::of(owner, &key),
         key,
         name: visible(text("name"), Shape::Name),
         ticket: text("ticket").to_owned(),
@@ -267,7 +273,7 @@ fn judge(gateway: &Gateway, click: &Click) -> Result<Tap, Toast> {
     })
 }
 
-async fn joined(gateway: &Arc<Gateway>, tap: &Tap, yes: bool) -> (Toast, Option<Value>) {
+async fn joined(gateway: &Arc<Gateway>, tap: &OrderTap, yes: bool) -> (Toast, Option<Value>) {
     let ticket = (tap.ticket.as_str(), tap.until);
     let (tone, title, text) = match join::tapped(gateway, &tap.place, tap.key, ticket, yes).await {
         Tapped::Joined => (
@@ -295,7 +301,7 @@ async fn joined(gateway: &Arc<Gateway>, tap: &Tap, yes: bool) -> (Toast, Option<
     (of_team(tone, &text), Some(card))
 }
 
-async fn forgotten(gateway: &Arc<Gateway>, tap: &Tap) -> (Toast, Option<Value>) {
+async fn forgotten(gateway: &Arc<Gateway>, tap: &OrderTap) -> (Toast, Option<Value>) {
     let (place, name) = (&tap.place, &tap.name);
     let text = match forget::forget(gateway, place, tap.key).await {
         Ok(Forgotten { cards, cut_off }) => {
@@ -330,14 +336,14 @@ mod tests {
 
     #[test]
     fn only_the_gateways_own_words_are_orders() {
-        let read = |text| Order::read(text);
-        assert_eq!(read(" /machines "), Some(Order::Machines));
-        assert_eq!(read("/forget"), Some(Order::Machines));
-        assert_eq!(read("/join"), Some(Order::Join));
+        let read = |text| GatewayOrder::read(text);
+        assert_eq!(read(" /machines "), Some(GatewayOrder::Machines));
+        assert_eq!(read("/forget"), Some(GatewayOrder::Machines));
+        assert_eq!(read("/join"), Some(GatewayOrder::Join));
         // As a Chinese keyboard types them.
-        assert_eq!(read("／ｊｏｉｎ"), Some(Order::Join));
-        assert_eq!(read("、machines"), Some(Order::Machines));
-        let desk = Order::Forget("my desk".to_owned());
+        assert_eq!(read("／ｊｏｉｎ"), Some(GatewayOrder::Join));
+        assert_eq!(read("、machines"), Some(GatewayOrder::Machines));
+        let desk = GatewayOrder::Forget("my desk".to_owned());
         assert_eq!(read("/forget my  desk"), Some(desk));
         for other in [
             "",

@@ -47,16 +47,16 @@ impl Passes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bus::nkey::{KeyPair, Kind};
+    use crate::bus::nkey::{KeyKind, KeyPair};
     use crate::bus::pass::{self, Span};
     use crate::bus::subjects::Owner;
 
     fn signer(n: u8) -> KeyPair {
-        KeyPair::of(Kind::Account, [n; 32])
+        KeyPair::of(KeyKind::Account, [n; 32])
     }
 
     fn made(by: &KeyPair, made: Seconds) -> String {
-        let key = KeyPair::of(Kind::User, [9; 32]).public();
+        let key = KeyPair::of(KeyKind::User, [9; 32]).public();
         let owner = Owner::parse("ou_a").unwrap();
         let span = Span { made, until: 200 };
         pass::machine(by, &signer(1).public(), &owner, &key, span)

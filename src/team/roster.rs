@@ -7,9 +7,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::ForgetError;
-use crate::bus::nkey::{Kind, PublicKey};
+use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::pass::{LONGEST, Pass, Revoked, Seconds};
-use crate::bus::subjects::{Owner, Place, machine_of};
+use crate::bus::subjects::{MachinePlace, Owner, machine_of};
 use crate::files;
 use crate::ids::MachineId;
 
@@ -26,7 +26,7 @@ const KEPT_FOR: Seconds = LONGEST;
 
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct KnownMachine {
     pub(super) owner: String,
     pub(super) key: String,
     pub(super) name: String,
@@ -57,8 +57,8 @@ impl Used {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct File {
-    machines: Vec<Known>,
+struct RosterFile {
+    machines: Vec<KnownMachine>,
     forgotten: Vec<(String, Seconds)>,
     /// The lines that were used, by whom, and until when they would count.
     #[serde(default)]
@@ -67,7 +67,7 @@ struct File {
 
 #[derive(Debug, Default)]
 pub(super) struct Roster {
-    machines: HashMap<PublicKey, Known>,
+    machines: HashMap<PublicKey, KnownMachine>,
     /// Until when the passes of a key were made that no longer count.
     forgotten: HashMap<PublicKey, Seconds>,
     /// The keys that were forgotten, by the machines' names.
@@ -88,8 +88,8 @@ impl Roster {
     /// whose passes no longer count.
     pub(super) fn read(file: &Path) -> Self {
         let bytes = files::read(file).ok().flatten().unwrap_or_default();
-        let file: File = serde_json::from_slice(&bytes).unwrap_or_default();
-        let key = |text: &str| PublicKey::parse(text, Kind::User).ok();
+        let file: RosterFile = serde_json::from_slice(&bytes).unwrap_or_default();
+        let key = |text: &str| PublicKey::parse(text, KeyKind::User).ok();
         let machines = file.machines.into_iter().take(MAX_MACHINES);
         let forgotten = file.forgotten.into_iter().take(MAX_FORGOTTEN);
         let forgotten: HashMap<_, _> = forgotten
@@ -120,11 +120,11 @@ impl Roster {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
-        let mut machines: Vec<Known> = self.machines.values().cloned().collect();
+        let mut machines: Vec<KnownMachine> = self.machines.values().cloned().collect();
         machines.sort_by(|one, other| one.key.cmp(&other.key));
         let forgotten = self.forgotten.iter();
         let forgotten = forgotten.map(|(key, from)| (key.to_string(), *from));
-        let mut file = File {
+        let mut file = RosterFile {
             machines,
             forgotten: forgotten.collect(),
             spent: self
@@ -153,7 +153,7 @@ impl Roster {
                 self.drop_oldest(|_| true);
             }
         }
-        let known = Known {
+        let known = KnownMachine {
             owner: owner.to_owned(),
             key: pass.key.to_string(),
             name: short(name),
@@ -165,7 +165,7 @@ impl Roster {
         self.changed = true;
     }
 
-    fn drop_oldest(&mut self, among: impl Fn(&Known) -> bool) {
+    fn drop_oldest(&mut self, among: impl Fn(&KnownMachine) -> bool) {
         let among = self.machines.iter().filter(|(_, one)| among(one));
         if let Some(key) = among.min_by_key(|(_, one)| one.seen).map(|(key, _)| *key) {
             self.machines.remove(&key);
@@ -173,11 +173,11 @@ impl Roster {
     }
 
     /// The machines of one person, by name.
-    pub(super) fn of(&self, owner: &Owner) -> Vec<(Place, Known)> {
+    pub(super) fn of(&self, owner: &Owner) -> Vec<(MachinePlace, KnownMachine)> {
         let all = self.machines.iter();
         let own = all.filter(|(_, one)| one.owner == owner.as_str());
-        let mut own: Vec<(Place, Known)> = own
-            .map(|(key, one)| (Place::of(owner.clone(), key), one.clone()))
+        let mut own: Vec<(MachinePlace, KnownMachine)> = own
+            .map(|(key, one)| (MachinePlace::of(owner.clone(), key), one.clone()))
             .collect();
         own.sort_by(|(_, one), (_, other)| (&one.name, &one.key).cmp(&(&other.name, &other.key)));
         own
@@ -199,16 +199,16 @@ impl Roster {
         &self,
         name: &str,
         owner: Option<&Owner>,
-    ) -> Result<(Place, PublicKey), ForgetError> {
+    ) -> Result<(MachinePlace, PublicKey), ForgetError> {
         let all = self.machines.iter().filter_map(|(key, one)| {
-            let place = Place::of(Owner::parse(&one.owner)?, key);
+            let place = MachinePlace::of(Owner::parse(&one.owner)?, key);
             let is_theirs = owner.is_none_or(|owner| *owner == place.owner);
             (is_theirs && goes_by(name, &place, one)).then_some((place, *key))
         });
-        let mut all: Vec<(Place, PublicKey)> = all.collect();
-        match (all.len(), owner, PublicKey::parse(name, Kind::User)) {
+        let mut all: Vec<(MachinePlace, PublicKey)> = all.collect();
+        match (all.len(), owner, PublicKey::parse(name, KeyKind::User)) {
             (1, _, _) => Ok(all.swap_remove(0)),
-            (0, Some(owner), Ok(key)) => Ok((Place::of(owner.clone(), &key), key)),
+            (0, Some(owner), Ok(key)) => Ok((MachinePlace::of(owner.clone(), &key), key)),
             (0, _, _) => Err(ForgetError::Unknown(name.to_owned())),
             _ => {
                 let mut all: Vec<String> = all.iter().map(|(place, _)| place.to_string()).collect();
@@ -279,7 +279,7 @@ impl Roster {
     }
 
     /// Whether this machine was forgotten and has not come back since.
-    pub(super) fn is_gone(&self, place: &Place) -> bool {
+    pub(super) fn is_gone(&self, place: &MachinePlace) -> bool {
         let key = self.gone.get(&place.machine);
         key.is_some_and(|key| !self.machines.contains_key(key))
     }
@@ -290,7 +290,7 @@ fn by_name(key: &PublicKey) -> (MachineId, PublicKey) {
 }
 
 /// Whether a person means this machine.
-pub(super) fn goes_by(name: &str, place: &Place, known: &Known) -> bool {
+pub(super) fn goes_by(name: &str, place: &MachinePlace, known: &KnownMachine) -> bool {
     let (name, host) = (name.to_lowercase(), known.name.to_lowercase());
     let short = host.split('.').next().unwrap_or_default();
     name == host
@@ -307,11 +307,11 @@ mod tests {
     fn pass(owner: &str, n: usize, made: Seconds) -> Pass {
         let mut bytes = [7; 32];
         bytes[..8].copy_from_slice(&n.to_le_bytes());
-        let key = KeyPair::of(Kind::User, bytes).public();
+        let key = KeyPair::of(KeyKind::User, bytes).public();
         Pass {
-            place: Place::of(Owner::parse(owner).unwrap(), &key),
+            place: MachinePlace::of(Owner::parse(owner).unwrap(), &key),
             key,
-            signer: KeyPair::of(Kind::Account, [1; 32]).public(),
+            signer: KeyPair::of(KeyKind::Account, [1; 32]).public(),
             made,
             until: made + 1_000,
         }

@@ -53,7 +53,7 @@ enum Rank {
 
 /// A call that wants to be made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish<'a> {
+pub(super) struct CallWish<'a> {
     pub(super) who: &'a Owner,
     /// What Feishu counts it as, one of a handful.
     pub(super) kind: &'static str,
@@ -72,16 +72,16 @@ pub(super) struct Shares {
     others: Bounded<String, Millis>,
     letters: Window,
     /// One for each kind that was asked for.
-    budgets: HashMap<&'static str, Budget>,
+    budgets: HashMap<&'static str, CallBudget>,
     /// The last edits of each message that was edited in the last minute.
     edits: Bounded<String, [Option<Millis>; ENDINGS]>,
     /// Who ended what in the last minute.
     endings: Window,
     turns: Turns,
-    calls: Room,
-    bytes: Room,
-    waiting: Room,
-    files: Room,
+    calls: SharedRoom,
+    bytes: SharedRoom,
+    waiting: SharedRoom,
+    files: SharedRoom,
 }
 
 impl Shares {
@@ -95,10 +95,10 @@ impl Shares {
             edits: Bounded::new(rate),
             endings: Window::new(MINUTE, rate),
             turns: Turns::new(chat_rate),
-            calls: Room::new(MAX_CALLS),
-            bytes: Room::new(MAX_BYTES),
-            waiting: Room::new(MAX_WAITING),
-            files: Room::new(MAX_FILES),
+            calls: SharedRoom::new(MAX_CALLS),
+            bytes: SharedRoom::new(MAX_BYTES),
+            waiting: SharedRoom::new(MAX_WAITING),
+            files: SharedRoom::new(MAX_FILES),
         }
     }
 
@@ -126,7 +126,7 @@ impl Shares {
 
     /// Lets a call be made, until [`Self::done`], or says after how many
     /// milliseconds to ask again.
-    pub(super) fn ask(&mut self, wish: &Wish<'_>, now: Millis) -> Result<(), Millis> {
+    pub(super) fn ask(&mut self, wish: &CallWish<'_>, now: Millis) -> Result<(), Millis> {
         let (gateways, most) = (self.gateways(now), self.most(now));
         let rank = self.rank(wish, most, now);
         let (who, bytes) = (wish.who, wish.bytes);
@@ -136,7 +136,7 @@ impl Shares {
         }
         let rate = self.rate;
         let budget = self.budgets.entry(wish.kind);
-        let budget = budget.or_insert_with(|| Budget::new(rate));
+        let budget = budget.or_insert_with(|| CallBudget::new(rate));
         let turn = self.turns.wait(wish, gateways, now);
         if let Some(wait) = budget.wait(who, rank, most, now).max(turn) {
             return Err(wait);
@@ -160,7 +160,7 @@ impl Shares {
         Ok(())
     }
 
-    pub(super) fn done(&mut self, wish: &Wish<'_>) {
+    pub(super) fn done(&mut self, wish: &CallWish<'_>) {
         self.calls.leave(wish.who, 1);
         self.bytes.leave(wish.who, wish.bytes);
     }
@@ -193,14 +193,14 @@ impl Shares {
     pub(super) fn pause(&mut self, kind: &'static str, wait: Millis, now: Millis) {
         let rate = self.rate;
         let budget = self.budgets.entry(kind);
-        let budget = budget.or_insert_with(|| Budget::new(rate));
+        let budget = budget.or_insert_with(|| CallBudget::new(rate));
         let until = now + wait.clamp(0, MINUTE);
         budget.paused = budget.paused.max(Some(until));
     }
 
     /// The kinds of call that Feishu has had enough of, and for how long.
     pub(super) fn pauses(&self, now: Millis) -> Vec<(&'static str, Millis)> {
-        let left = |(kind, budget): (&&'static str, &Budget)| {
+        let left = |(kind, budget): (&&'static str, &CallBudget)| {
             let until = budget.paused.filter(|until| *until > now)?;
             Some((*kind, until - now))
         };
@@ -209,7 +209,7 @@ impl Shares {
 
     /// How many calls of each kind were made in the last minute.
     pub(super) fn minute(&mut self, now: Millis) -> BTreeMap<&'static str, usize> {
-        let made = |(kind, budget): (&&'static str, &mut Budget)| {
+        let made = |(kind, budget): (&&'static str, &mut CallBudget)| {
             budget.minute.forget(now);
             (*kind, budget.minute.log.len())
         };
@@ -226,7 +226,7 @@ impl Shares {
         (self.rate / self.gateways(now)).max(1)
     }
 
-    fn rank(&mut self, wish: &Wish<'_>, most: usize, now: Millis) -> Rank {
+    fn rank(&mut self, wish: &CallWish<'_>, most: usize, now: Millis) -> Rank {
         let Some(message) = wish.edits else {
             return Rank::Card;
         };
@@ -247,14 +247,14 @@ fn is_within(at: Option<&Option<Millis>>, now: Millis) -> bool {
 
 /// What is left of one kind of call.
 #[derive(Debug)]
-struct Budget {
+struct CallBudget {
     minute: Window,
     second: Window,
     progress: Window,
     paused: Option<Millis>,
 }
 
-impl Budget {
+impl CallBudget {
     fn new(rate: usize) -> Self {
         Self {
             minute: Window::new(MINUTE, rate),
@@ -369,13 +369,13 @@ impl Window {
 
 /// What is in use at once.
 #[derive(Debug)]
-struct Room {
+struct SharedRoom {
     most: usize,
     used: usize,
     by: Bounded<Owner, usize>,
 }
 
-impl Room {
+impl SharedRoom {
     fn new(most: usize) -> Self {
         Self {
             most,

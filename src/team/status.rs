@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::Gateway;
-use crate::bus::line::State;
+use crate::bus::line::LineState;
 use crate::clock;
 use crate::feishu::link::Phase;
 use crate::files;
@@ -27,7 +27,7 @@ const HEARD_WITHIN: i64 = 150;
 
 /// What happened since the start.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct GatewayCounts {
     pub(super) taps: AtomicU64,
     /// Taps whose machine was not there, or did not answer.
     pub(super) unanswered: AtomicU64,
@@ -43,7 +43,7 @@ pub(super) fn add(count: &AtomicU64) {
     count.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Counts {
+impl GatewayCounts {
     pub(super) fn call(&self, kind: &'static str) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         *calls.entry(kind).or_default() += 1;
@@ -52,9 +52,9 @@ impl Counts {
 
 fn report(gateway: &Gateway) -> Value {
     let (bus, server, why) = match &*gateway.line.state().borrow() {
-        State::Up { server, .. } => (true, Some(server.clone()), None),
-        State::Dialing => (false, None, None),
-        State::Waiting { why, .. } => (false, None, Some(why.clone())),
+        LineState::Up { server, .. } => (true, Some(server.clone()), None),
+        LineState::Dialing => (false, None, None),
+        LineState::Waiting { why, .. } => (false, None, Some(why.clone())),
     };
     let feishu = matches!(gateway.link.borrow().phase, Phase::Up { .. });
     let counts = &gateway.counts;

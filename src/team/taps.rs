@@ -10,8 +10,8 @@ use tracing::{debug, info, warn};
 use super::status::add;
 use super::{Gateway, chat, orders};
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
-use crate::bus::line::Answered;
-use crate::bus::subjects::{Place, ToMachine};
+use crate::bus::line::BusAnswer;
+use crate::bus::subjects::{MachinePlace, ToMachine};
 use crate::clock::millis;
 use crate::feishu::event::{self, Click, Push};
 use crate::feishu::link::PushAnswer;
@@ -47,7 +47,7 @@ pub(super) async fn answer(gateway: Arc<Gateway>, payload: Bytes) -> PushAnswer 
 async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
     add(&gateway.counts.taps);
     let text = |field: &str| click.value.get(field).and_then(serde_json::Value::as_str);
-    let toast = match text("callback_url").and_then(Place::of_url) {
+    let toast = match text("callback_url").and_then(MachinePlace::of_url) {
         None => Toast::Invalid,
         Some(place) if gateway.roster().is_gone(&place) => {
             info!(%place, "a tap was for a machine that was forgotten");
@@ -59,16 +59,16 @@ async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
         Some(place) => {
             let message = click.message.as_ref();
             match push(gateway, &place, ToMachine::Tap, message, payload).await {
-                Pushed::Answered(shown) => return shown,
-                Pushed::Nobody => {
+                PushedTap::Answered(shown) => return shown,
+                PushedTap::Nobody => {
                     let name = text("machine_name").unwrap_or(place.machine.as_str());
                     info!(%place, "a tap found its machine not connected");
                     Toast::NotConnected {
                         machine: visible(name, Shape::Name),
                     }
                 }
-                Pushed::NotSent => Toast::NothingDecided,
-                Pushed::Unknown => {
+                PushedTap::NotSent => Toast::NothingDecided,
+                PushedTap::Unknown => {
                     warn!(%place, "a machine did not say what became of a tap");
                     Toast::StillChecking
                 }
@@ -80,7 +80,7 @@ async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
 }
 
 /// What came of a push to one machine.
-pub(super) enum Pushed {
+pub(super) enum PushedTap {
     Answered(Vec<u8>),
     Nobody,
     NotSent,
@@ -91,22 +91,22 @@ pub(super) enum Pushed {
 /// which it counts for nothing and the right to touch its message.
 pub(super) async fn push(
     gateway: &Gateway,
-    place: &Place,
+    place: &MachinePlace,
     what: ToMachine,
     message: Option<&MessageId>,
     payload: &[u8],
-) -> Pushed {
+) -> PushedTap {
     push_within(gateway, place, what, message, payload, ANSWER_WITHIN).await
 }
 
 pub(super) async fn push_within(
     gateway: &Gateway,
-    place: &Place,
+    place: &MachinePlace,
     what: ToMachine,
     message: Option<&MessageId>,
     payload: &[u8],
     limit: Duration,
-) -> Pushed {
+) -> PushedTap {
     let subject = place.hears(what);
     let within = millis(limit.max(ANSWER_WITHIN));
     let head = PushHead {
@@ -116,23 +116,23 @@ pub(super) async fn push_within(
     };
     let letter = letter::sign(&gateway.keys.push, &subject, &head, payload);
     match gateway.line.ask(&subject, letter, limit).await {
-        Answered::Answer(bytes) => {
+        BusAnswer::Answer(bytes) => {
             if let Some(body) = opened(gateway, place, &subject, &head.once, &bytes) {
-                return Pushed::Answered(body.to_vec());
+                return PushedTap::Answered(body.to_vec());
             }
             warn!(%place, "an answer was not the machine's own");
-            Pushed::Unknown
+            PushedTap::Unknown
         }
-        Answered::Nobody => Pushed::Nobody,
-        Answered::Down => Pushed::NotSent,
-        Answered::Unknown => Pushed::Unknown,
+        BusAnswer::Nobody => PushedTap::Nobody,
+        BusAnswer::Down => PushedTap::NotSent,
+        BusAnswer::Unknown => PushedTap::Unknown,
     }
 }
 
 /// The answer of one machine to one question, if it is that.
 pub(super) fn opened<'a>(
     gateway: &Gateway,
-    place: &Place,
+    place: &MachinePlace,
     subject: &str,
     once: &str,
     bytes: &'a [u8],

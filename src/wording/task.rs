@@ -5,7 +5,7 @@ use super::{ago, span};
 use crate::clock::Millis;
 use crate::sessions::agent::Agent;
 use crate::sessions::state::Status;
-use crate::talk::Retry;
+use crate::talk::ModelRetry;
 use crate::text::Text;
 
 pub static RUNNING: Text = Text::new("任务执行中", "Task running");
@@ -51,8 +51,8 @@ pub fn failed_tools(count: u32) -> Text {
 }
 
 /// A call to the model that is made again: it may be a long wait.
-pub fn retry(retry: Retry) -> Text {
-    let Retry {
+pub fn retry(retry: ModelRetry) -> Text {
+    let ModelRetry {
         attempt,
         most,
         status,

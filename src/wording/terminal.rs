@@ -3,7 +3,7 @@
 
 use super::card::ALLOW;
 use super::question::APPROVE_PLAN;
-use crate::claude::status::State;
+use crate::claude::status::Activity;
 use crate::text::Text;
 
 /// `place` names the directory of the session in each.
@@ -153,12 +153,12 @@ pub const NO_SUCH_TERMINAL: Text = Text::new(
 );
 
 /// One line of `/sessions`. `agent` is named where it is not Claude Code.
-pub fn line(number: usize, place: &str, agent: Option<&str>, state: State) -> Text {
+pub fn line(number: usize, place: &str, agent: Option<&str>, state: Activity) -> Text {
     let state = match state {
-        State::Idle => Text::new("空闲", "idle"),
-        State::Busy => Text::new("执行中", "busy"),
-        State::Waiting => Text::new("等你在终端回答", "waits for an answer there"),
-        State::Other => Text::new("状态未知", "state unknown"),
+        Activity::Idle => Text::new("空闲", "idle"),
+        Activity::Busy => Text::new("执行中", "busy"),
+        Activity::Waiting => Text::new("等你在终端回答", "waits for an answer there"),
+        Activity::Other => Text::new("状态未知", "state unknown"),
     };
     let agent = agent.map(|name| format!(" · {name}")).unwrap_or_default();
     Text::made(

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nod::for_tests::child::process::Grace;
-use nod::for_tests::claude::launch::{Launch, Permissions};
-use nod::for_tests::claude::process::{Child, start};
+use nod::for_tests::claude::launch::{ClaudeLaunch, Permissions};
+use nod::for_tests::claude::process::{ClaudeChild, start};
 use nod::for_tests::ids::SessionId;
-use nod::for_tests::talk::{Event, Exit, Mode, Opening, Said, Say, Verdict, Wanted};
+use nod::for_tests::talk::{
+    AgentEvent, AgentSaid, Exit, Mode, Opening, RequestKind, Say, ToolVerdict,
+};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -21,7 +23,7 @@ const HEARD: &str = r#"< {"type":"control_response","response":{"subtype":"succe
 
 struct Stage {
     dir: TempDir,
-    launch: Launch,
+    launch: ClaudeLaunch,
 }
 
 impl Stage {
@@ -38,7 +40,7 @@ impl Stage {
             ("FAKE_CLAUDE_SCRIPT", at("script").into()),
             ("FAKE_CLAUDE_LOG", at("log").into()),
         ];
-        let launch = Launch {
+        let launch = ClaudeLaunch {
             program: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/fake-claude"),
             project,
             opening: Opening::Fresh(SessionId::parse("6b5f").unwrap()),
@@ -62,7 +64,7 @@ impl Stage {
         self
     }
 
-    fn start(&self) -> Child {
+    fn start(&self) -> ClaudeChild {
         start(self.launch.clone())
     }
 
@@ -71,25 +73,25 @@ impl Stage {
     }
 }
 
-async fn next(child: &mut Child) -> Event {
+async fn next(child: &mut ClaudeChild) -> AgentEvent {
     timeout(LIMIT, child.events.recv())
         .await
         .expect("an event in time")
         .expect("an end before the end")
 }
 
-async fn rest(child: &mut Child) -> (Vec<Event>, Exit) {
+async fn rest(child: &mut ClaudeChild) -> (Vec<AgentEvent>, Exit) {
     let mut events = Vec::new();
     loop {
         match next(child).await {
-            Event::Ended(exit) => return (events, exit),
+            AgentEvent::Ended(exit) => return (events, exit),
             other => events.push(other),
         }
     }
 }
 
-fn other(kind: &str) -> Event {
-    Event::Said(Said::Other {
+fn other(kind: &str) -> AgentEvent {
+    AgentEvent::Said(AgentSaid::Other {
         kind: kind.to_owned(),
     })
 }
@@ -114,23 +116,23 @@ async fn a_child_is_started_asked_and_answered() {
     child.say.send(text.to_line()).await.unwrap();
     assert!(matches!(
         next(&mut child).await,
-        Event::Said(Said::Began(_))
+        AgentEvent::Said(AgentSaid::Began(_))
     ));
-    let Event::Said(Said::Request(request)) = next(&mut child).await else {
+    let AgentEvent::Said(AgentSaid::Request(request)) = next(&mut child).await else {
         panic!("no request")
     };
-    let Wanted::Tool(tool) = request.what else {
+    let RequestKind::Tool(tool) = request.what else {
         panic!("no tool")
     };
     let say = Say::Verdict {
         request: request.id,
-        verdict: Verdict::Allow {
+        verdict: ToolVerdict::Allow {
             input: tool.input,
             updates: Vec::new(),
         },
     };
     child.say.send(say.to_line()).await.unwrap();
-    let Event::Said(Said::TurnEnd(end)) = next(&mut child).await else {
+    let AgentEvent::Said(AgentSaid::TurnEnd(end)) = next(&mut child).await else {
         panic!("no end of the turn")
     };
     assert_eq!(end.text.as_deref(), Some("done"));
@@ -244,8 +246,8 @@ async fn odd_lines_are_told_and_the_next_one_is_read() {
     assert_eq!(
         events,
         [
-            Event::Unreadable,
-            Event::TooLong {
+            AgentEvent::Unreadable,
+            AgentEvent::TooLong {
                 bytes: 17_000_000,
                 request: None
             },

@@ -13,7 +13,7 @@ mod shares;
 
 use std::time::Duration;
 
-use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::simulator::{APP_SECRET, ChatText, Clicked, GROUP, OWNER, Press, STRANGER};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -441,6 +441,8 @@ async fn a_gateway_and_a_machine_are_set_up_by_commands_alone() {
     assert!(!again.status.success());
     let kept = std::fs::read_to_string(made.join("bus.keys")).unwrap();
     assert_eq!(kept, keys.text().expose());
-    let other = KeyPair::of(Kind::User, rand::random()).public().to_string();
+    let other = KeyPair::of(KeyKind::User, rand::random())
+        .public()
+        .to_string();
     assert_ne!(other, key.trim());
 }

@@ -1,10 +1,10 @@
 //! What a follower of Codex's daemon wants done, and what it has to tell.
 
-use super::ask::Ask;
+use super::ask::CodexAsk;
 
 /// What the shell around has to do.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Act {
+pub enum CodexAct {
     Send(String),
     /// The daemon has taken us for a client.
     Ready {
@@ -18,9 +18,9 @@ pub enum Act {
         policy: Option<String>,
     },
     /// A thread came up, or does something else now.
-    Thread(Thread),
+    Thread(ScreenThread),
     /// A person is asked.
-    Asked(Box<Ask>),
+    Asked(Box<CodexAsk>),
     /// Only the terminal can answer what waits in this thread.
     TerminalOnly {
         thread: String,
@@ -58,7 +58,7 @@ pub struct TurnOver {
 
 /// A thread that a person could have on a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct ScreenThread {
     pub id: String,
     pub cwd: Option<String>,
     pub doing: Doing,

@@ -48,7 +48,7 @@ const AROUND: &[&str] = &[
 
 /// One request of Codex's as nod puts it to a person.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct CodexAsk {
     /// The same for the same request, also on another connection.
     pub name: String,
     pub thread: String,
@@ -58,11 +58,11 @@ pub struct Ask {
     pub tool: String,
     pub input: Value,
     pub leaves: Leaves,
-    kind: Kind,
+    kind: CodexAskKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum CodexAskKind {
     Command,
     FileChange,
     Permissions(Value),
@@ -75,7 +75,7 @@ enum Kind {
 
 /// What a person decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum CodexDecision {
     Once,
     Session,
     Prefix,
@@ -86,8 +86,8 @@ pub enum Decision {
 
 /// What is to be made of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
-    Ask(Box<Ask>),
+pub enum AskReading {
+    Ask(Box<CodexAsk>),
     /// Its content is in the item of this id, which has not been seen.
     NeedsItem(String),
     /// Only the terminal can answer it.
@@ -97,26 +97,26 @@ pub enum Reading {
 }
 
 /// Reads the request `id`. `changes` are those of the item it names, if known.
-pub fn read(id: &Value, method: &str, params: &Value, changes: Option<&Value>) -> Reading {
+pub fn read(id: &Value, method: &str, params: &Value, changes: Option<&Value>) -> AskReading {
     let Some(thread) = text(params, "threadId") else {
-        return Reading::Unknown;
+        return AskReading::Unknown;
     };
     let made = match method {
         COMMAND => command(params),
         FILE_CHANGE => match (changes, text(params, "itemId")) {
             (Some(changes), Some(_)) => file_change(params, changes),
-            (None, Some(item)) => return Reading::NeedsItem(item),
+            (None, Some(item)) => return AskReading::NeedsItem(item),
             (_, None) => None,
         },
         PERMISSIONS => permissions(params),
         USER_INPUT => questions(params),
         ELICITATION => elicitation(params),
-        _ => return Reading::Unknown,
+        _ => return AskReading::Unknown,
     };
     let Some((tool, input, leaves, kind)) = made else {
-        return Reading::TerminalOnly;
+        return AskReading::TerminalOnly;
     };
-    Reading::Ask(Box::new(Ask {
+    AskReading::Ask(Box::new(CodexAsk {
         name: name(id, method, params),
         turn: text(params, "turnId"),
         item: text(params, "itemId"),
@@ -129,10 +129,10 @@ pub fn read(id: &Value, method: &str, params: &Value, changes: Option<&Value>) -
     }))
 }
 
-type Made = Option<(&'static str, Value, Leaves, Kind)>;
+type MadeAsk = Option<(&'static str, Value, Leaves, CodexAskKind)>;
 
 /// Whatever the request holds that nod does not know stands on the card, too.
-fn command(params: &Value) -> Made {
+fn command(params: &Value) -> MadeAsk {
     let command = text(params, "command")?;
     let mut input = Map::new();
     let script = script(&command);
@@ -167,10 +167,10 @@ fn command(params: &Value) -> Made {
         session: offers(&json!("acceptForSession")),
         prefix: if offers(&amended) { prefix } else { Vec::new() },
     };
-    Some(("Bash", Value::Object(input), leaves, Kind::Command))
+    Some(("Bash", Value::Object(input), leaves, CodexAskKind::Command))
 }
 
-fn file_change(params: &Value, changes: &Value) -> Made {
+fn file_change(params: &Value, changes: &Value) -> MadeAsk {
     let changes = changes.as_array()?;
     let whole = changes.iter().all(|change| {
         change["path"].is_string() && change["diff"].is_string() && change["kind"].is_object()
@@ -189,10 +189,10 @@ fn file_change(params: &Value, changes: &Value) -> Made {
         session: params["grantRoot"].is_null(),
         prefix: Vec::new(),
     };
-    Some((PATCH, input, leaves, Kind::FileChange))
+    Some((PATCH, input, leaves, CodexAskKind::FileChange))
 }
 
-fn permissions(params: &Value) -> Made {
+fn permissions(params: &Value) -> MadeAsk {
     let wanted = params.get("permissions")?;
     let mut input = json!({"permissions": wanted});
     if let Some(reason) = text(params, "reason") {
@@ -202,13 +202,13 @@ fn permissions(params: &Value) -> Made {
         session: true,
         prefix: Vec::new(),
     };
-    let kind = Kind::Permissions(wanted.clone());
+    let kind = CodexAskKind::Permissions(wanted.clone());
     Some((PERMISSION_WISH, input, leaves, kind))
 }
 
 /// Codex's questions as the call that the cards know. A secret,
 /// and what they can't hold, is for the terminal alone.
-fn questions(params: &Value) -> Made {
+fn questions(params: &Value) -> MadeAsk {
     let mut ids = Vec::new();
     let mut asked = Vec::new();
     for question in params["questions"].as_array()? {
@@ -240,12 +240,12 @@ fn questions(params: &Value) -> Made {
         call::QUESTIONS,
         input,
         Leaves::default(),
-        Kind::Questions(ids),
+        CodexAskKind::Questions(ids),
     ))
 }
 
 /// One without a form is a yes or no, as Codex asks before an MCP tool runs.
-fn elicitation(params: &Value) -> Made {
+fn elicitation(params: &Value) -> MadeAsk {
     let fields = params["requestedSchema"]["properties"].as_object()?;
     if params["mode"] != "form" {
         return None;
@@ -269,13 +269,13 @@ fn elicitation(params: &Value) -> Made {
         "mcp__codex",
         Value::Object(input),
         Leaves::default(),
-        Kind::Elicitation,
+        CodexAskKind::Elicitation,
     ))
 }
 
 /// A form as the call that the cards know; what they can't hold,
 /// and what holds more than a form, is for the terminal.
-fn form(params: &Value) -> Made {
+fn form(params: &Value) -> MadeAsk {
     let known = |key: &str| {
         matches!(
             key,
@@ -292,36 +292,46 @@ fn form(params: &Value) -> Made {
         "requested_schema": params["requestedSchema"],
     });
     questions::of(filled::CALL, &input)?;
-    Some((filled::CALL, input, Leaves::default(), Kind::Form))
+    Some((filled::CALL, input, Leaves::default(), CodexAskKind::Form))
 }
 
-impl Ask {
+impl CodexAsk {
     /// The result that Codex takes for this decision; `None` when this kind of
     /// request has no such answer.
-    pub fn result(&self, decision: &Decision) -> Option<Value> {
-        use Decision as D;
+    pub fn result(&self, decision: &CodexDecision) -> Option<Value> {
+        use CodexDecision;
         let plain = |word: &str| Some(json!({"decision": word}));
         match (&self.kind, decision) {
-            (Kind::Command | Kind::FileChange, D::Once) => plain("accept"),
-            (Kind::Command | Kind::FileChange, D::Session) if self.leaves.session => {
+            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Once) => {
+                plain("accept")
+            }
+            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Session)
+                if self.leaves.session =>
+            {
                 plain("acceptForSession")
             }
-            (Kind::Command, D::Prefix) if !self.leaves.prefix.is_empty() => {
+            (CodexAskKind::Command, CodexDecision::Prefix) if !self.leaves.prefix.is_empty() => {
                 let prefix = json!({"execpolicy_amendment": self.leaves.prefix});
                 Some(json!({"decision": {"acceptWithExecpolicyAmendment": prefix}}))
             }
-            (Kind::Command | Kind::FileChange, D::Deny) => plain("decline"),
-            (Kind::Command | Kind::FileChange, D::Interrupt) => plain("cancel"),
-            (Kind::Permissions(wanted), D::Once) => {
+            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Deny) => {
+                plain("decline")
+            }
+            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Interrupt) => {
+                plain("cancel")
+            }
+            (CodexAskKind::Permissions(wanted), CodexDecision::Once) => {
                 Some(json!({"permissions": wanted, "scope": "turn"}))
             }
-            (Kind::Permissions(wanted), D::Session) => {
+            (CodexAskKind::Permissions(wanted), CodexDecision::Session) => {
                 Some(json!({"permissions": wanted, "scope": "session"}))
             }
-            (Kind::Permissions(_), D::Deny | D::Interrupt) => {
+            (CodexAskKind::Permissions(_), CodexDecision::Deny | CodexDecision::Interrupt) => {
                 Some(json!({"permissions": {}, "scope": "turn"}))
             }
-            (Kind::Questions(ids), D::Answers(answers)) if ids.len() == answers.len() => {
+            (CodexAskKind::Questions(ids), CodexDecision::Answers(answers))
+                if ids.len() == answers.len() =>
+            {
                 let pairs = ids.iter().zip(answers);
                 let answers: Map<String, Value> = pairs
                     .map(|(id, answer)| (id.clone(), json!({"answers": [answer]})))
@@ -329,8 +339,10 @@ impl Ask {
                 Some(json!({"answers": answers}))
             }
             // As the terminal does when its dialog is left without an answer.
-            (Kind::Questions(_), D::Deny | D::Interrupt) => Some(json!({"answers": {}})),
-            (Kind::Form, D::Answers(answers)) => {
+            (CodexAskKind::Questions(_), CodexDecision::Deny | CodexDecision::Interrupt) => {
+                Some(json!({"answers": {}}))
+            }
+            (CodexAskKind::Form, CodexDecision::Answers(answers)) => {
                 let (_, asked) = call::read(filled::CALL, &self.input)?;
                 let call::Asked::Fields(fields) = asked else {
                     return None;
@@ -338,11 +350,13 @@ impl Ask {
                 let content = filled::content(&fields, answers);
                 Some(json!({"action": "accept", "content": content}))
             }
-            (Kind::Elicitation, D::Once) => Some(json!({"action": "accept", "content": {}})),
-            (Kind::Elicitation | Kind::Form, D::Deny) => {
+            (CodexAskKind::Elicitation, CodexDecision::Once) => {
+                Some(json!({"action": "accept", "content": {}}))
+            }
+            (CodexAskKind::Elicitation | CodexAskKind::Form, CodexDecision::Deny) => {
                 Some(json!({"action": "decline", "content": null}))
             }
-            (Kind::Elicitation | Kind::Form, D::Interrupt) => {
+            (CodexAskKind::Elicitation | CodexAskKind::Form, CodexDecision::Interrupt) => {
                 Some(json!({"action": "cancel", "content": null}))
             }
             _ => None,
@@ -352,15 +366,18 @@ impl Ask {
     /// Whether its "no" does not stop the turn, and an interrupt must be asked
     /// for besides.
     pub fn interrupts_apart(&self) -> bool {
-        matches!(self.kind, Kind::Permissions(_) | Kind::Questions(_))
+        matches!(
+            self.kind,
+            CodexAskKind::Permissions(_) | CodexAskKind::Questions(_)
+        )
     }
 
     pub fn is_question(&self) -> bool {
-        matches!(self.kind, Kind::Questions(_) | Kind::Form)
+        matches!(self.kind, CodexAskKind::Questions(_) | CodexAskKind::Form)
     }
 
     pub fn is_form(&self) -> bool {
-        self.kind == Kind::Form
+        self.kind == CodexAskKind::Form
     }
 }
 

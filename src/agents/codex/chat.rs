@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-use super::ask::{self, Ask, Decision, Reading};
-use super::wire::{self, Incoming};
+use super::ask::{self, AskReading, CodexAsk, CodexDecision};
+use super::wire::{self, CodexMessage};
 use crate::talk::How;
 use crate::text::secrets;
-pub use manner::Manner;
-pub use told::Told;
+pub use manner::CodexManner;
+pub use told::ChatTold;
 
 /// Requests that may be open at once, and file changes remembered.
 const MAX_OPEN: usize = 64;
@@ -36,16 +36,16 @@ const OPT_OUT: &[&str] = &[
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
+pub enum ChatOpening {
     Fresh {
         cwd: String,
-        manner: Manner,
+        manner: CodexManner,
     },
     /// Nobody else has it open.
     Resume {
         thread: String,
         cwd: String,
-        manner: Manner,
+        manner: CodexManner,
     },
     /// It is open in a terminal, whose settings hold.
     Join {
@@ -54,7 +54,7 @@ pub enum Opening {
 }
 
 #[derive(Debug)]
-enum Call {
+enum ChatCall {
     Initialize,
     Open,
     /// The manner it begins with; then the first words go out.
@@ -71,15 +71,15 @@ enum Call {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenChatAsk {
     id: Value,
-    ask: Ask,
+    ask: CodexAsk,
 }
 
 #[derive(Debug)]
 pub struct Chat {
-    opening: Opening,
-    manner: Option<Manner>,
+    opening: ChatOpening,
+    manner: Option<CodexManner>,
     thread: Option<String>,
     model: Value,
     effort: Value,
@@ -89,21 +89,21 @@ pub struct Chat {
     starting: bool,
     ready: bool,
     words: VecDeque<(String, String)>,
-    calls: HashMap<i64, Call>,
+    calls: HashMap<i64, ChatCall>,
     made: i64,
-    open: Vec<Open>,
+    open: Vec<OpenChatAsk>,
     changes: VecDeque<(String, Value)>,
     plan: Option<String>,
     /// The plan's name, and how its turn ended.
     planned: Option<(String, How)>,
-    out: Vec<Told>,
+    out: Vec<ChatTold>,
 }
 
 impl Chat {
-    pub fn new(opening: Opening) -> Self {
+    pub fn new(opening: ChatOpening) -> Self {
         let manner = match &opening {
-            Opening::Fresh { manner, .. } | Opening::Resume { manner, .. } => Some(*manner),
-            Opening::Join { .. } => None,
+            ChatOpening::Fresh { manner, .. } | ChatOpening::Resume { manner, .. } => Some(*manner),
+            ChatOpening::Join { .. } => None,
         };
         Self {
             opening,
@@ -126,19 +126,19 @@ impl Chat {
     }
 
     /// The first thing to say.
-    pub fn start(&mut self) -> Vec<Told> {
+    pub fn start(&mut self) -> Vec<ChatTold> {
         let info = json!({"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")});
         let capabilities = json!({"experimentalApi": true, "optOutNotificationMethods": OPT_OUT});
         let params = json!({"clientInfo": info, "capabilities": capabilities});
-        self.call("initialize", &params, Call::Initialize);
+        self.call("initialize", &params, ChatCall::Initialize);
         self.told()
     }
 
-    pub fn heard(&mut self, text: &str) -> Vec<Told> {
+    pub fn heard(&mut self, text: &str) -> Vec<ChatTold> {
         match wire::parse(text) {
-            Some(Incoming::Request { id, method, params }) => self.asked(id, &method, &params),
-            Some(Incoming::Notification { method, params }) => self.noted(&method, &params),
-            Some(Incoming::Answer { id, result }) => {
+            Some(CodexMessage::Request { id, method, params }) => self.asked(id, &method, &params),
+            Some(CodexMessage::Notification { method, params }) => self.noted(&method, &params),
+            Some(CodexMessage::Answer { id, result }) => {
                 if let Some(call) = self.calls.remove(&id) {
                     self.answered(call, result);
                 }
@@ -149,7 +149,7 @@ impl Chat {
     }
 
     /// A person's words: into the running turn, or to begin one.
-    pub fn say(&mut self, tag: String, text: String) -> Vec<Told> {
+    pub fn say(&mut self, tag: String, text: String) -> Vec<ChatTold> {
         self.words.push_back((tag, text));
         self.speak();
         self.told()
@@ -158,7 +158,12 @@ impl Chat {
     /// A person's decision, or why nobody made one; a reason is for the model
     /// to read. Nothing is sent for a request that is no longer open, and none
     /// that has no such answer is allowed.
-    pub fn decide(&mut self, name: &str, decision: &Decision, reason: Option<&str>) -> Vec<Told> {
+    pub fn decide(
+        &mut self,
+        name: &str,
+        decision: &CodexDecision,
+        reason: Option<&str>,
+    ) -> Vec<ChatTold> {
         if self.planned.as_ref().is_some_and(|(plan, _)| plan == name) {
             self.refuse_plan(reason);
             return self.told();
@@ -166,51 +171,51 @@ impl Chat {
         let Some(at) = self.open.iter().position(|open| open.ask.name == name) else {
             return Vec::new();
         };
-        let Open { id, ask } = self.open.remove(at);
+        let OpenChatAsk { id, ask } = self.open.remove(at);
         let made = ask
             .result(decision)
             .map(|result| (decision.clone(), result));
         let (decision, result) = made.unwrap_or_else(|| {
-            let deny = ask.result(&Decision::Deny);
-            (Decision::Deny, deny.unwrap_or_else(|| json!({})))
+            let deny = ask.result(&CodexDecision::Deny);
+            (CodexDecision::Deny, deny.unwrap_or_else(|| json!({})))
         });
-        self.out.push(Told::Send(wire::reply(&id, &result)));
-        if decision == Decision::Interrupt && ask.interrupts_apart() {
+        self.out.push(ChatTold::Send(wire::reply(&id, &result)));
+        if decision == CodexDecision::Interrupt && ask.interrupts_apart() {
             self.interrupt_turn(&ask.thread, ask.turn.as_deref());
-        } else if decision == Decision::Deny
+        } else if decision == CodexDecision::Deny
             && let (Some(reason), Some(turn)) = (reason, &ask.turn)
         {
             let params = json!({
                 "threadId": ask.thread, "expectedTurnId": turn, "input": input(reason),
             });
-            self.call("turn/steer", &params, Call::Other);
+            self.call("turn/steer", &params, ChatCall::Other);
         }
         self.told()
     }
 
     /// A person likes the plan: it is carried out in that manner.
-    pub fn carry_out(&mut self, name: &str, manner: Manner) -> Vec<Told> {
+    pub fn carry_out(&mut self, name: &str, manner: CodexManner) -> Vec<ChatTold> {
         if self.planned.take_if(|(plan, _)| plan == name).is_some() {
             self.manner = Some(manner);
-            self.settle(Call::Other);
+            self.settle(ChatCall::Other);
             // As Codex's own terminal says it.
             self.begin_turn(None, "Implement the plan.");
         }
         self.told()
     }
 
-    pub fn order(&mut self, tag: String, manner: Manner) -> Vec<Told> {
+    pub fn order(&mut self, tag: String, manner: CodexManner) -> Vec<ChatTold> {
         self.manner = Some(manner);
         if self.ready {
-            self.settle(Call::Order(tag));
+            self.settle(ChatCall::Order(tag));
         } else {
             let refused = None;
-            self.out.push(Told::Ordered { tag, refused });
+            self.out.push(ChatTold::Ordered { tag, refused });
         }
         self.told()
     }
 
-    pub fn interrupt(&mut self) -> Vec<Told> {
+    pub fn interrupt(&mut self) -> Vec<ChatTold> {
         if let (Some(thread), Some(turn)) = (self.thread.clone(), self.turn.clone()) {
             self.interrupt_turn(&thread, Some(&turn));
         }
@@ -222,80 +227,80 @@ impl Chat {
         self.turn.is_some() || self.starting
     }
 
-    fn told(&mut self) -> Vec<Told> {
+    fn told(&mut self) -> Vec<ChatTold> {
         std::mem::take(&mut self.out)
     }
 
     fn interrupt_turn(&mut self, thread: &str, turn: Option<&str>) {
         let params = json!({"threadId": thread, "turnId": turn});
-        self.call("turn/interrupt", &params, Call::Other);
+        self.call("turn/interrupt", &params, ChatCall::Other);
     }
 
-    fn call(&mut self, method: &str, params: &Value, call: Call) {
+    fn call(&mut self, method: &str, params: &Value, call: ChatCall) {
         if self.calls.len() >= MAX_CALLS {
             return;
         }
         self.made += 1;
         self.calls.insert(self.made, call);
         let sent = wire::call(self.made, method, params);
-        self.out.push(Told::Send(sent));
+        self.out.push(ChatTold::Send(sent));
     }
 
-    fn answered(&mut self, call: Call, result: Result<Value, String>) {
+    fn answered(&mut self, call: ChatCall, result: Result<Value, String>) {
         match (call, result) {
-            (Call::Initialize, Ok(_)) => {
-                self.out.push(Told::Send(wire::notify("initialized")));
+            (ChatCall::Initialize, Ok(_)) => {
+                self.out.push(ChatTold::Send(wire::notify("initialized")));
                 self.open_thread();
             }
-            (Call::Open, Ok(result)) => self.opened(&result),
-            (Call::Open, Err(why)) if why.contains("no rollout found") => {
-                self.out.push(Told::Unknown);
+            (ChatCall::Open, Ok(result)) => self.opened(&result),
+            (ChatCall::Open, Err(why)) if why.contains("no rollout found") => {
+                self.out.push(ChatTold::Unknown);
             }
-            (Call::Initialize | Call::Open, Err(why)) => {
-                self.out.push(Told::Failed(plain(&why)));
+            (ChatCall::Initialize | ChatCall::Open, Err(why)) => {
+                self.out.push(ChatTold::Failed(plain(&why)));
             }
-            (Call::Settle, Err(why)) if self.manner == Some(Manner::Plans) => {
-                self.out.push(Told::Failed(plain(&why)));
+            (ChatCall::Settle, Err(why)) if self.manner == Some(CodexManner::Plans) => {
+                self.out.push(ChatTold::Failed(plain(&why)));
             }
-            (Call::Settle, _) => {
+            (ChatCall::Settle, _) => {
                 self.ready = true;
                 self.speak();
             }
-            (Call::Order(tag), result) => {
+            (ChatCall::Order(tag), result) => {
                 let refused = result.err().map(|why| plain(&why));
-                self.out.push(Told::Ordered { tag, refused });
+                self.out.push(ChatTold::Ordered { tag, refused });
             }
-            (Call::Start { tag }, Ok(result)) => {
+            (ChatCall::Start { tag }, Ok(result)) => {
                 self.starting = false;
                 self.turn = result["turn"]["id"].as_str().map(str::to_owned);
-                self.out.extend(tag.map(Told::Taken));
+                self.out.extend(tag.map(ChatTold::Taken));
                 self.speak();
             }
-            (Call::Start { tag }, Err(why)) => {
+            (ChatCall::Start { tag }, Err(why)) => {
                 self.starting = false;
-                self.out.extend(tag.map(Told::Taken));
+                self.out.extend(tag.map(ChatTold::Taken));
                 let (how, text) = (How::Failed, Some(plain(&why)));
-                self.out.push(Told::TurnOver { how, text });
+                self.out.push(ChatTold::TurnOver { how, text });
             }
-            (Call::Steer { tag, .. }, Ok(_)) => self.out.push(Told::Taken(tag)),
+            (ChatCall::Steer { tag, .. }, Ok(_)) => self.out.push(ChatTold::Taken(tag)),
             // The turn ended a moment before: the words begin the next.
-            (Call::Steer { tag, text }, Err(_)) => {
+            (ChatCall::Steer { tag, text }, Err(_)) => {
                 self.turn = None;
                 self.words.push_front((tag, text));
                 self.speak();
             }
-            (Call::Other, _) => {}
+            (ChatCall::Other, _) => {}
         }
     }
 
     fn open_thread(&mut self) {
         let (method, params) = match &self.opening {
-            Opening::Fresh { cwd, manner } => {
+            ChatOpening::Fresh { cwd, manner } => {
                 let mut params = manner.policy();
                 params.insert("cwd".to_owned(), json!(cwd));
                 ("thread/start", params)
             }
-            Opening::Resume {
+            ChatOpening::Resume {
                 thread,
                 cwd,
                 manner,
@@ -306,32 +311,32 @@ impl Chat {
                 params.insert("excludeTurns".to_owned(), json!(true));
                 ("thread/resume", params)
             }
-            Opening::Join { thread } => {
+            ChatOpening::Join { thread } => {
                 let mut params = Map::new();
                 params.insert("threadId".to_owned(), json!(thread));
                 ("thread/resume", params)
             }
         };
-        self.call(method, &Value::Object(params), Call::Open);
+        self.call(method, &Value::Object(params), ChatCall::Open);
     }
 
     fn opened(&mut self, result: &Value) {
         let Some(thread) = result["thread"]["id"].as_str() else {
             let why = "no thread in its answer".to_owned();
-            return self.out.push(Told::Failed(why));
+            return self.out.push(ChatTold::Failed(why));
         };
         self.thread = Some(thread.to_owned());
         self.model = result["model"].clone();
         self.effort = result["reasoningEffort"].clone();
-        self.out.push(Told::Began {
+        self.out.push(ChatTold::Began {
             thread: thread.to_owned(),
             model: self.model.as_str().map(str::to_owned),
             path: result["thread"]["path"].as_str().map(PathBuf::from),
         });
         self.take_up(&result["thread"]);
         match self.manner {
-            Some(manner) if manner == Manner::Plans || !self.is_fresh() => {
-                self.settle(Call::Settle);
+            Some(manner) if manner == CodexManner::Plans || !self.is_fresh() => {
+                self.settle(ChatCall::Settle);
             }
             _ => {
                 self.ready = true;
@@ -341,7 +346,7 @@ impl Chat {
     }
 
     fn is_fresh(&self) -> bool {
-        matches!(self.opening, Opening::Fresh { .. })
+        matches!(self.opening, ChatOpening::Fresh { .. })
     }
 
     /// A terminal's turn may be under way, with changes that wait.
@@ -358,7 +363,7 @@ impl Chat {
         }
     }
 
-    fn settle(&mut self, call: Call) {
+    fn settle(&mut self, call: ChatCall) {
         let (Some(thread), Some(manner)) = (&self.thread, self.manner) else {
             return;
         };
@@ -366,7 +371,7 @@ impl Chat {
         params.remove("sandbox");
         params.insert("threadId".to_owned(), json!(thread));
         params.insert("sandboxPolicy".to_owned(), manner.sandbox());
-        let mode = if manner == Manner::Plans {
+        let mode = if manner == CodexManner::Plans {
             "plan"
         } else {
             "default"
@@ -390,7 +395,7 @@ impl Chat {
                     let params = json!({
                         "threadId": thread, "expectedTurnId": turn, "input": input(&text),
                     });
-                    self.call("turn/steer", &params, Call::Steer { tag, text });
+                    self.call("turn/steer", &params, ChatCall::Steer { tag, text });
                 }
                 _ => self.begin_turn(Some(tag), &text),
             }
@@ -400,11 +405,11 @@ impl Chat {
     fn begin_turn(&mut self, tag: Option<String>, text: &str) {
         let params = json!({"threadId": self.thread, "input": input(text)});
         self.starting = true;
-        self.call("turn/start", &params, Call::Start { tag });
+        self.call("turn/start", &params, ChatCall::Start { tag });
     }
 
     fn asked(&mut self, id: Value, method: &str, params: &Value) {
-        let beside = matches!(self.opening, Opening::Join { .. });
+        let beside = matches!(self.opening, ChatOpening::Join { .. });
         if beside && params["threadId"].as_str() != self.thread.as_deref() {
             return;
         }
@@ -414,23 +419,23 @@ impl Chat {
         let reading = ask::read(&id, method, params, changes.map(|(_, changes)| changes));
         let room = self.open.len() < MAX_OPEN;
         match reading {
-            Reading::Ask(ask) if room => {
+            AskReading::Ask(ask) if room => {
                 if self.open.iter().all(|open| open.ask.name != ask.name) {
-                    self.open.push(Open {
+                    self.open.push(OpenChatAsk {
                         id,
                         ask: (*ask).clone(),
                     });
-                    self.out.push(Told::Asked(ask));
+                    self.out.push(ChatTold::Asked(ask));
                 }
             }
             // The terminal can answer it.
             _ if beside => {}
             _ => {
                 let why = "nod can't show this to the user, so nobody answered";
-                self.out.push(Told::Send(wire::refuse(&id, why)));
+                self.out.push(ChatTold::Send(wire::refuse(&id, why)));
                 // What is for a program is no news to a person.
                 if method.contains("request") {
-                    self.out.push(Told::CannotAsk);
+                    self.out.push(ChatTold::CannotAsk);
                 }
             }
         }
@@ -443,7 +448,7 @@ impl Chat {
         };
         match reason {
             Some(reason) => self.begin_turn(None, reason),
-            None => self.out.push(Told::TurnOver { how, text: None }),
+            None => self.out.push(ChatTold::TurnOver { how, text: None }),
         }
     }
 }

@@ -7,10 +7,10 @@ mod threads;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 
-use super::act::{Act, Doing, TurnOver};
-use super::ask::{self, Ask, Decision, Reading};
-use super::wire::{self, Incoming};
-use threads::Thread;
+use super::act::{CodexAct, Doing, TurnOver};
+use super::ask::{self, AskReading, CodexAsk, CodexDecision};
+use super::wire::{self, CodexMessage};
+use threads::FollowedThread;
 
 /// More open requests or calls than this are not followed.
 const MAX_OPEN: usize = 256;
@@ -35,7 +35,7 @@ const OPT_OUT: &[&str] = &[
 ];
 
 #[derive(Debug)]
-enum Call {
+enum FollowCall {
     Initialize,
     Settings,
     List,
@@ -56,26 +56,26 @@ enum Call {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenRequest {
     id: Value,
     thread: String,
     method: String,
     params: Value,
     /// Once it was put to a person.
-    ask: Option<Ask>,
+    ask: Option<CodexAsk>,
     answered: bool,
     looked_for_item: bool,
 }
 
 #[derive(Debug, Default)]
 pub struct Follower {
-    calls: HashMap<i64, Call>,
+    calls: HashMap<i64, FollowCall>,
     made: i64,
-    threads: HashMap<String, Thread>,
-    open: Vec<Open>,
+    threads: HashMap<String, FollowedThread>,
+    open: Vec<OpenRequest>,
     /// Items whose request was answered, oldest first.
     answered: VecDeque<(String, String)>,
-    acts: Vec<Act>,
+    acts: Vec<CodexAct>,
 }
 
 impl Follower {
@@ -84,19 +84,19 @@ impl Follower {
     }
 
     /// The first thing to say.
-    pub fn start(&mut self) -> Vec<Act> {
+    pub fn start(&mut self) -> Vec<CodexAct> {
         let info = json!({"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")});
         let capabilities = json!({"optOutNotificationMethods": OPT_OUT});
         let params = json!({"clientInfo": info, "capabilities": capabilities});
-        self.call("initialize", &params, Call::Initialize);
+        self.call("initialize", &params, FollowCall::Initialize);
         std::mem::take(&mut self.acts)
     }
 
-    pub fn heard(&mut self, text: &str) -> Vec<Act> {
+    pub fn heard(&mut self, text: &str) -> Vec<CodexAct> {
         match wire::parse(text) {
-            Some(Incoming::Request { id, method, params }) => self.asked(id, method, params),
-            Some(Incoming::Notification { method, params }) => self.noted(&method, &params),
-            Some(Incoming::Answer { id, result }) => {
+            Some(CodexMessage::Request { id, method, params }) => self.asked(id, method, params),
+            Some(CodexMessage::Notification { method, params }) => self.noted(&method, &params),
+            Some(CodexMessage::Answer { id, result }) => {
                 if let Some(call) = self.calls.remove(&id) {
                     self.answered_call(call, result);
                 }
@@ -111,10 +111,10 @@ impl Follower {
     pub fn decide(
         &mut self,
         name: &str,
-        decision: &Decision,
+        decision: &CodexDecision,
         reason: Option<&str>,
-    ) -> Option<Vec<Act>> {
-        let is_it = |open: &&mut Open| open.ask.as_ref().is_some_and(|ask| ask.name == name);
+    ) -> Option<Vec<CodexAct>> {
+        let is_it = |open: &&mut OpenRequest| open.ask.as_ref().is_some_and(|ask| ask.name == name);
         let open = self
             .open
             .iter_mut()
@@ -124,34 +124,34 @@ impl Follower {
         let result = ask.result(decision)?;
         open.answered = true;
         let (thread, turn) = (ask.thread.clone(), ask.turn.clone());
-        let apart = *decision == Decision::Interrupt && ask.interrupts_apart();
+        let apart = *decision == CodexDecision::Interrupt && ask.interrupts_apart();
         let sent = wire::reply(&open.id, &result);
-        self.acts.push(Act::Send(sent));
+        self.acts.push(CodexAct::Send(sent));
         if let Some(turn) = turn {
             if apart {
                 let params = json!({"threadId": thread, "turnId": turn});
-                self.call("turn/interrupt", &params, Call::Steer);
-            } else if let (Some(reason), Decision::Deny) = (reason, decision) {
+                self.call("turn/interrupt", &params, FollowCall::Steer);
+            } else if let (Some(reason), CodexDecision::Deny) = (reason, decision) {
                 let params = json!({
                     "threadId": thread,
                     "expectedTurnId": turn,
                     "input": words(reason),
                 });
-                self.call("turn/steer", &params, Call::Steer);
+                self.call("turn/steer", &params, FollowCall::Steer);
             }
         }
         Some(std::mem::take(&mut self.acts))
     }
 
     /// Speaks to a thread: into its running turn, or to begin one.
-    pub fn say(&mut self, tag: u64, thread: &str, text: &str) -> Vec<Act> {
+    pub fn say(&mut self, tag: u64, thread: &str, text: &str) -> Vec<CodexAct> {
         self.say_to(tag, thread.to_owned(), text.to_owned(), false);
         std::mem::take(&mut self.acts)
     }
 
     fn say_to(&mut self, tag: u64, thread: String, text: String, joined: bool) {
         let params = json!({"threadId": thread, "input": words(&text)});
-        let call = Call::Say {
+        let call = FollowCall::Say {
             tag,
             thread,
             text,
@@ -160,53 +160,59 @@ impl Follower {
         self.call("turn/start", &params, call);
     }
 
-    fn call(&mut self, method: &str, params: &Value, call: Call) {
+    fn call(&mut self, method: &str, params: &Value, call: FollowCall) {
         if self.calls.len() >= MAX_CALLS {
             return;
         }
         self.made += 1;
         self.calls.insert(self.made, call);
         self.acts
-            .push(Act::Send(wire::call(self.made, method, params)));
+            .push(CodexAct::Send(wire::call(self.made, method, params)));
     }
 
-    fn answered_call(&mut self, call: Call, result: Result<Value, String>) {
+    fn answered_call(&mut self, call: FollowCall, result: Result<Value, String>) {
         match (call, result) {
-            (Call::Initialize, Ok(result)) => {
+            (FollowCall::Initialize, Ok(result)) => {
                 let agent = result["userAgent"].as_str().unwrap_or_default();
-                self.acts.push(Act::Ready {
+                self.acts.push(CodexAct::Ready {
                     agent: agent.to_owned(),
                 });
-                self.acts.push(Act::Send(wire::notify("initialized")));
-                self.call("thread/loaded/list", &json!({}), Call::List);
-                self.call("config/read", &json!({}), Call::Settings);
+                self.acts.push(CodexAct::Send(wire::notify("initialized")));
+                self.call("thread/loaded/list", &json!({}), FollowCall::List);
+                self.call("config/read", &json!({}), FollowCall::Settings);
             }
-            (Call::Initialize | Call::List, Err(why)) => self.acts.push(Act::Strange(why)),
-            (Call::Settings, Ok(result)) => {
+            (FollowCall::Initialize | FollowCall::List, Err(why)) => {
+                self.acts.push(CodexAct::Strange(why));
+            }
+            (FollowCall::Settings, Ok(result)) => {
                 let word = |key: &str| result["config"][key].as_str().map(str::to_owned);
-                self.acts.push(Act::Asks {
+                self.acts.push(CodexAct::Asks {
                     reviewer: word("approvals_reviewer"),
                     policy: word("approval_policy"),
                 });
             }
-            (Call::List, Ok(result)) if !result["data"].is_array() => {
+            (FollowCall::List, Ok(result)) if !result["data"].is_array() => {
                 let why = "no list of threads".to_owned();
-                self.acts.push(Act::Strange(why));
+                self.acts.push(CodexAct::Strange(why));
             }
-            (Call::List, Ok(result)) => {
+            (FollowCall::List, Ok(result)) => {
                 for thread in result["data"].as_array().into_iter().flatten() {
                     if let Some(thread) = thread.as_str() {
-                        self.call("thread/read", &json!({"threadId": thread}), Call::Read);
+                        self.call(
+                            "thread/read",
+                            &json!({"threadId": thread}),
+                            FollowCall::Read,
+                        );
                     }
                 }
             }
-            (Call::Read | Call::Join(_), Ok(result)) => self.met(&result["thread"]),
-            (Call::Join(thread), Err(_)) => {
+            (FollowCall::Read | FollowCall::Join(_), Ok(result)) => self.met(&result["thread"]),
+            (FollowCall::Join(thread), Err(_)) => {
                 if let Some(known) = self.threads.get_mut(&thread) {
                     known.stands.joined = false;
                 }
             }
-            (Call::Items(thread), result) => {
+            (FollowCall::Items(thread), result) => {
                 if let Ok(result) = &result {
                     let turns = result["thread"]["turns"].as_array();
                     for turn in turns.into_iter().flatten() {
@@ -217,12 +223,14 @@ impl Follower {
                 }
                 self.look_again(&thread);
             }
-            (Call::LastTurn(thread), Ok(result)) => self.turn_over(&thread, &result["data"][0]),
-            (Call::LastItems(over), result) => {
+            (FollowCall::LastTurn(thread), Ok(result)) => {
+                self.turn_over(&thread, &result["data"][0]);
+            }
+            (FollowCall::LastItems(over), result) => {
                 self.turn_ended(over, &result.unwrap_or_default()["data"]);
             }
             (
-                Call::Say {
+                FollowCall::Say {
                     tag,
                     thread,
                     text,
@@ -232,15 +240,22 @@ impl Follower {
             ) => {
                 // A thread that nobody has open is not loaded.
                 let params = json!({"threadId": thread, "excludeTurns": true});
-                self.call("thread/resume", &params, Call::Join(thread.clone()));
+                self.call("thread/resume", &params, FollowCall::Join(thread.clone()));
                 self.know(&thread).stands.joined = true;
                 self.say_to(tag, thread, text, true);
             }
-            (Call::Say { tag, .. }, result) => {
+            (FollowCall::Say { tag, .. }, result) => {
                 let refused = result.err();
-                self.acts.push(Act::Said { tag, refused });
+                self.acts.push(CodexAct::Said { tag, refused });
             }
-            (Call::Settings | Call::Read | Call::LastTurn(_) | Call::Leave | Call::Steer, _) => {}
+            (
+                FollowCall::Settings
+                | FollowCall::Read
+                | FollowCall::LastTurn(_)
+                | FollowCall::Leave
+                | FollowCall::Steer,
+                _,
+            ) => {}
         }
     }
 
@@ -252,7 +267,11 @@ impl Follower {
                 if self.threads.contains_key(thread) {
                     self.status(thread, &params["status"]);
                 } else {
-                    self.call("thread/read", &json!({"threadId": thread}), Call::Read);
+                    self.call(
+                        "thread/read",
+                        &json!({"threadId": thread}),
+                        FollowCall::Read,
+                    );
                 }
             }
             "thread/closed" | "thread/deleted" => {
@@ -278,7 +297,7 @@ impl Follower {
         }
     }
 
-    fn gone(&mut self, open: Open) {
+    fn gone(&mut self, open: OpenRequest) {
         let Some(ask) = open.ask else { return };
         if let Some(item) = ask.item {
             if self.answered.len() >= MAX_ANSWERED {
@@ -287,14 +306,14 @@ impl Follower {
             self.answered.push_back((item, ask.name.clone()));
         }
         self.acts.push(if open.answered {
-            Act::Taken(ask.name)
+            CodexAct::Taken(ask.name)
         } else {
-            Act::Resolved(ask.name)
+            CodexAct::Resolved(ask.name)
         });
     }
 
     fn resolved(&mut self, thread: &str, id: &Value) {
-        let is_it = |open: &Open| open.id == *id && open.thread == thread;
+        let is_it = |open: &OpenRequest| open.id == *id && open.thread == thread;
         if let Some(place) = self.open.iter().position(is_it) {
             let open = self.open.remove(place);
             self.gone(open);
@@ -326,7 +345,7 @@ impl Follower {
             return;
         };
         if let Some((_, name)) = self.answered.remove(place) {
-            self.acts.push(Act::Became {
+            self.acts.push(CodexAct::Became {
                 name,
                 declined: item["status"] == "declined",
                 took: item["durationMs"].as_i64(),
@@ -343,7 +362,7 @@ impl Follower {
         if known || self.open.len() >= MAX_OPEN {
             return;
         }
-        self.open.push(Open {
+        self.open.push(OpenRequest {
             id,
             thread,
             method,
@@ -375,27 +394,27 @@ impl Follower {
         let changes = changes.map(|(_, changes)| changes);
         let reading = ask::read(&open.id, &open.method, &open.params, changes);
         let known = match reading {
-            Reading::Ask(mut ask) => {
+            AskReading::Ask(mut ask) => {
                 let cwd = thread.and_then(|thread| thread.cwd.clone());
                 ask.cwd = ask.cwd.or_else(|| cwd.map(Into::into));
                 open.ask = Some((*ask).clone());
-                self.acts.push(Act::Asked(ask));
+                self.acts.push(CodexAct::Asked(ask));
                 return;
             }
-            Reading::NeedsItem(_) if !open.looked_for_item => {
+            AskReading::NeedsItem(_) if !open.looked_for_item => {
                 open.looked_for_item = true;
                 let thread = open.thread.clone();
                 let params = json!({"threadId": thread});
-                self.call("thread/resume", &params, Call::Items(thread));
+                self.call("thread/resume", &params, FollowCall::Items(thread));
                 return;
             }
-            Reading::NeedsItem(_) | Reading::TerminalOnly => true,
-            Reading::Unknown => false,
+            AskReading::NeedsItem(_) | AskReading::TerminalOnly => true,
+            AskReading::Unknown => false,
         };
         let Some(thread) = thread else { return };
         if !std::mem::replace(&mut thread.told_terminal_only, true) {
             let cwd = thread.cwd.clone();
-            self.acts.push(Act::TerminalOnly {
+            self.acts.push(CodexAct::TerminalOnly {
                 thread: open.thread.clone(),
                 cwd,
                 known,

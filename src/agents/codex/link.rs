@@ -16,10 +16,10 @@ const DIAL_WITHIN: Duration = Duration::from_secs(5);
 /// A diff or a turn may be large; nothing sensible is larger than this.
 const MAX_MESSAGE: usize = 32 << 20;
 
-pub type Socket = WebSocketStream<UnixStream>;
+pub type CodexSocket = WebSocketStream<UnixStream>;
 
 #[derive(Debug, thiserror::Error)]
-pub enum DialError {
+pub enum CodexDialError {
     #[error("there is no socket")]
     None,
     #[error("the socket belongs to user {0}")]
@@ -36,7 +36,7 @@ pub enum DialError {
     Strange(String),
 }
 
-impl DialError {
+impl CodexDialError {
     /// For people; the cause is Codex's or the system's own word.
     pub fn text(&self) -> Text {
         let zh = match self {
@@ -57,17 +57,17 @@ pub fn socket(home: &Path) -> PathBuf {
 }
 
 /// Whether there is a socket of this user's in that home.
-pub fn look(home: &Path) -> Result<(), DialError> {
+pub fn look(home: &Path) -> Result<(), CodexDialError> {
     let uid = rustix::process::geteuid().as_raw();
     match std::fs::metadata(socket(home)) {
-        Ok(is) if is.uid() != uid => Err(DialError::Owner(is.uid())),
+        Ok(is) if is.uid() != uid => Err(CodexDialError::Owner(is.uid())),
         Ok(_) => Ok(()),
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Err(DialError::None),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Err(CodexDialError::None),
         Err(why) => Err(why.into()),
     }
 }
 
-pub async fn dial(home: &Path) -> Result<Socket, DialError> {
+pub async fn dial(home: &Path) -> Result<CodexSocket, CodexDialError> {
     look(home)?;
     let path = socket(home);
     let dialled = async {
@@ -75,14 +75,14 @@ pub async fn dial(home: &Path) -> Result<Socket, DialError> {
             match why.kind() {
                 // Left behind by a daemon that is gone.
                 std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::NotFound => {
-                    DialError::None
+                    CodexDialError::None
                 }
                 _ => why.into(),
             }
         })?;
         let peer = stream.peer_cred()?.uid();
         if peer != rustix::process::geteuid().as_raw() {
-            return Err(DialError::Peer(peer));
+            return Err(CodexDialError::Peer(peer));
         }
         let limits = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE))
@@ -93,7 +93,7 @@ pub async fn dial(home: &Path) -> Result<Socket, DialError> {
     };
     tokio::time::timeout(DIAL_WITHIN, dialled)
         .await
-        .map_err(|_| DialError::Slow)?
+        .map_err(|_| CodexDialError::Slow)?
 }
 
 #[cfg(test)]
@@ -117,15 +117,18 @@ mod tests {
     #[tokio::test]
     async fn a_socket_of_another_user_is_not_even_dialled() {
         let home = home();
-        assert!(matches!(look(home.path()), Err(DialError::None)));
+        assert!(matches!(look(home.path()), Err(CodexDialError::None)));
         let listener = tokio::net::UnixListener::bind(socket(home.path())).unwrap();
         assert!(look(home.path()).is_ok());
         // Only root can give a file away.
         if is_root() {
             chown(socket(home.path()), Some(NOBODY), None).unwrap();
-            assert!(matches!(look(home.path()), Err(DialError::Owner(NOBODY))));
+            assert!(matches!(
+                look(home.path()),
+                Err(CodexDialError::Owner(NOBODY))
+            ));
             let dialled = dial(home.path()).await;
-            assert!(matches!(dialled, Err(DialError::Owner(NOBODY))));
+            assert!(matches!(dialled, Err(CodexDialError::Owner(NOBODY))));
             let heard = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
             assert!(heard.is_err(), "somebody dialled");
         }
@@ -159,7 +162,7 @@ mod tests {
         chown(socket(home.path()), Some(0), None).unwrap();
         let dialled = dial(home.path()).await;
         assert!(
-            matches!(dialled, Err(DialError::Peer(NOBODY))),
+            matches!(dialled, Err(CodexDialError::Peer(NOBODY))),
             "{dialled:?}"
         );
         said.clear();

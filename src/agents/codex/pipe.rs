@@ -47,7 +47,7 @@ pub const INHERITED: &[&str] = &[
 ];
 
 #[derive(Debug)]
-pub enum Heard {
+pub enum PipeHeard {
     Text(String),
     TooLong(usize),
     /// Always the last.
@@ -55,21 +55,21 @@ pub enum Heard {
 }
 
 /// A child that speaks by its standard input and output.
-pub fn child(launch: Launch) -> Child<Heard> {
+pub fn child(launch: Launch) -> Child<PipeHeard> {
     let manner = ChildManner {
         read: |cut| match cut {
-            Cut::Line(line) => Some(Heard::Text(String::from_utf8(line).ok()?)),
-            Cut::TooLong { bytes, .. } => Some(Heard::TooLong(bytes)),
+            Cut::Line(line) => Some(PipeHeard::Text(String::from_utf8(line).ok()?)),
+            Cut::TooLong { bytes, .. } => Some(PipeHeard::TooLong(bytes)),
         },
         // Its turn is interrupted by name before.
         stop: None,
-        ended: Heard::Ended,
+        ended: PipeHeard::Ended,
     };
     process::start(launch, manner)
 }
 
 /// The daemon of that home.
-pub fn daemon(home: PathBuf) -> Child<Heard> {
+pub fn daemon(home: PathBuf) -> Child<PipeHeard> {
     let (say, orders) = mpsc::channel(MAX_WAITING);
     let (reports, events) = mpsc::channel(MAX_WAITING);
     let stop = CancellationToken::new();
@@ -82,15 +82,15 @@ pub fn daemon(home: PathBuf) -> Child<Heard> {
             },
         };
         // A reader that left does not need to know.
-        let _ = reports.send(Heard::Ended(ended)).await;
+        let _ = reports.send(PipeHeard::Ended(ended)).await;
     });
     Child { say, events, stop }
 }
 
 async fn carry(
-    mut socket: link::Socket,
+    mut socket: link::CodexSocket,
     mut orders: mpsc::Receiver<String>,
-    reports: &mpsc::Sender<Heard>,
+    reports: &mpsc::Sender<PipeHeard>,
     stop: &CancellationToken,
 ) -> ChildEnd {
     let over = |code| ChildEnd::Over {
@@ -111,7 +111,7 @@ async fn carry(
             heard = socket.next() => match heard {
                 Some(Ok(Message::Text(text))) => {
                     let text = text.as_str().to_owned();
-                    if reports.send(Heard::Text(text)).await.is_err() {
+                    if reports.send(PipeHeard::Text(text)).await.is_err() {
                         break;
                     }
                 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// What the daemon sent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Incoming {
+pub enum CodexMessage {
     /// It asks; the id is a number or a text of its own.
     Request {
         id: Value,
@@ -24,7 +24,7 @@ pub enum Incoming {
 }
 
 /// `None` for what is no message of this protocol.
-pub fn parse(text: &str) -> Option<Incoming> {
+pub fn parse(text: &str) -> Option<CodexMessage> {
     let Value::Object(mut message) = serde_json::from_str(text).ok()? else {
         return None;
     };
@@ -34,10 +34,10 @@ pub fn parse(text: &str) -> Option<Incoming> {
             let params = message.remove("params").unwrap_or(Value::Null);
             Some(match id {
                 Some(id) if id.is_i64() || id.is_string() => {
-                    Incoming::Request { id, method, params }
+                    CodexMessage::Request { id, method, params }
                 }
                 Some(_) => return None,
-                None => Incoming::Notification { method, params },
+                None => CodexMessage::Notification { method, params },
             })
         }
         (None, Some(id)) => {
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Option<Incoming> {
                 (_, Some(error)) => Err(error["message"].as_str().unwrap_or_default().to_owned()),
                 (None, None) => return None,
             };
-            Some(Incoming::Answer {
+            Some(CodexMessage::Answer {
                 id: id.as_i64()?,
                 result,
             })
@@ -80,7 +80,7 @@ mod tests {
     fn requests_notifications_and_answers_are_told_apart() {
         assert_eq!(
             parse(r#"{"method":"m","id":0,"params":{"a":1}}"#),
-            Some(Incoming::Request {
+            Some(CodexMessage::Request {
                 id: json!(0),
                 method: "m".to_owned(),
                 params: json!({"a": 1}),
@@ -88,12 +88,12 @@ mod tests {
         );
         assert_eq!(
             parse(r#"{"method":"m","emittedAtMs":5}"#),
-            Some(Incoming::Notification {
+            Some(CodexMessage::Notification {
                 method: "m".to_owned(),
                 params: Value::Null,
             })
         );
-        let answer = |result| Some(Incoming::Answer { id: 7, result });
+        let answer = |result| Some(CodexMessage::Answer { id: 7, result });
         assert_eq!(parse(r#"{"id":7,"result":{}}"#), answer(Ok(json!({}))));
         assert_eq!(
             parse(r#"{"error":{"code":-1,"message":"no"},"id":7}"#),

@@ -2,13 +2,13 @@ use super::*;
 use crate::bus::nkey::{self, KeyPair};
 use crate::bus::subjects::Owner;
 
-fn place(owner: &str, n: u8) -> Place {
-    let key = KeyPair::of(nkey::Kind::User, [n; 32]).public();
-    Place::of(Owner::parse(owner).unwrap(), &key)
+fn place(owner: &str, n: u8) -> MachinePlace {
+    let key = KeyPair::of(nkey::KeyKind::User, [n; 32]).public();
+    MachinePlace::of(Owner::parse(owner).unwrap(), &key)
 }
 
-fn asked(method: &str, path: &str) -> Asked {
-    Asked {
+fn asked(method: &str, path: &str) -> ErrandCall {
+    ErrandCall {
         method: method.to_owned(),
         path: path.split('/').map(str::to_owned).collect(),
         query: Vec::new(),
@@ -20,8 +20,8 @@ fn asked(method: &str, path: &str) -> Asked {
     }
 }
 
-fn sending(to: &str, kind: &str) -> Asked {
-    Asked {
+fn sending(to: &str, kind: &str) -> ErrandCall {
+    ErrandCall {
         query: vec![("receive_id_type".to_owned(), kind.to_owned())],
         body: Some(json!({
             "receive_id": to, "msg_type": "text", "content": "{}", "uuid": "u", "extra": "x",
@@ -31,11 +31,11 @@ fn sending(to: &str, kind: &str) -> Asked {
 }
 
 /// Judged for the machine of `ou_a`, which holds the ticket `good` for `om_1`.
-fn judged(asked: &Asked) -> Result<Errand, Refused> {
+fn judged(asked: &ErrandCall) -> Result<Errand, ErrandRefused> {
     let place = place("ou_a", 1);
     judge(
         asked,
-        &Terms {
+        &ErrandTerms {
             place: &place,
             chats: &["oc_team".to_owned()],
             holds: &|id, ticket| id.as_str() == "om_1" && ticket == "good",
@@ -47,7 +47,7 @@ fn judged(asked: &Asked) -> Result<Errand, Refused> {
 fn a_message_goes_to_the_owner_or_a_listed_chat_and_to_nobody_else() {
     for (to, kind) in [("ou_a", "open_id"), ("oc_team", "chat_id")] {
         let errand = judged(&sending(to, kind)).unwrap();
-        assert_eq!(errand.kind, Kind::Send);
+        assert_eq!(errand.kind, ErrandKind::Send);
         let body = errand.call.body.unwrap();
         assert_eq!(body["receive_id"], to);
         assert_eq!(body.get("extra"), None, "only what is understood goes out");
@@ -63,34 +63,38 @@ fn a_message_goes_to_the_owner_or_a_listed_chat_and_to_nobody_else() {
         ("ou_a,ou_b", "open_id"),
     ] {
         let refused = judged(&sending(to, kind)).unwrap_err();
-        assert_eq!(refused, Refused::NotTheOwner, "{to} {kind}");
+        assert_eq!(refused, ErrandRefused::NotTheOwner, "{to} {kind}");
     }
     for kind in ["email", ""] {
         assert_eq!(
             judged(&sending("ou_a", kind)).unwrap_err(),
-            Refused::Unknown
+            ErrandRefused::Unknown
         );
     }
     let mut twice = sending("ou_a", "open_id");
     twice.query.push(("receive_id_type".into(), "email".into()));
-    assert_eq!(judged(&twice).unwrap_err(), Refused::Unknown);
+    assert_eq!(judged(&twice).unwrap_err(), ErrandRefused::Unknown);
 }
 
 #[test]
 fn a_message_is_touched_with_its_own_ticket_alone() {
     let body = json!({"msg_type": "text", "content": "{}", "uuid": "u"});
     let calls = [
-        ("POST", "open-apis/im/v1/messages/ID/reply", Kind::Reply),
-        ("PATCH", "open-apis/im/v1/messages/ID", Kind::Edit),
+        (
+            "POST",
+            "open-apis/im/v1/messages/ID/reply",
+            ErrandKind::Reply,
+        ),
+        ("PATCH", "open-apis/im/v1/messages/ID", ErrandKind::Edit),
         (
             "GET",
             "open-apis/im/v1/messages/ID/resources/k",
-            Kind::Download,
+            ErrandKind::Download,
         ),
     ];
     for (method, path, kind) in calls {
         let with = |id: &str, ticket: Option<&str>| {
-            judged(&Asked {
+            judged(&ErrandCall {
                 body: Some(body.clone()),
                 query: vec![("type".to_owned(), "file".to_owned())],
                 ticket: ticket.map(str::to_owned),
@@ -103,11 +107,15 @@ fn a_message_is_touched_with_its_own_ticket_alone() {
             ("om_1", Some("forged")),
             ("om_2", Some("good")),
         ] {
-            assert_eq!(with(id, ticket).unwrap_err(), Refused::NoTicket, "{path}");
+            assert_eq!(
+                with(id, ticket).unwrap_err(),
+                ErrandRefused::NoTicket,
+                "{path}"
+            );
         }
         for id in ["om_1%2F..", "..", "", "om_1?x=1", "om_1#"] {
             let refused = with(id, Some("good")).unwrap_err();
-            assert_ne!(refused, Refused::NotTheOwner, "{method} {id}");
+            assert_ne!(refused, ErrandRefused::NotTheOwner, "{method} {id}");
         }
     }
 }
@@ -129,14 +137,14 @@ fn no_other_call_is_made() {
         ("GET", ""),
     ] {
         let refused = judged(&asked(method, path)).unwrap_err();
-        assert_eq!(refused, Refused::Unknown, "{method} {path}");
+        assert_eq!(refused, ErrandRefused::Unknown, "{method} {path}");
     }
     let other = judged(&asked("GET", "open-apis/contact/v3/users/ou_b"));
-    assert_eq!(other.unwrap_err(), Refused::NotTheOwner);
+    assert_eq!(other.unwrap_err(), ErrandRefused::NotTheOwner);
     let own = judged(&asked("GET", "open-apis/contact/v3/users/ou_a")).unwrap();
-    assert_eq!(own.kind, Kind::Name);
+    assert_eq!(own.kind, ErrandKind::Name);
     let bot = judged(&asked("GET", "open-apis/bot/v3/info")).unwrap();
-    assert_eq!(bot.kind, Kind::Bot);
+    assert_eq!(bot.kind, ErrandKind::Bot);
 }
 
 #[test]
@@ -149,7 +157,7 @@ fn what_is_too_large_or_of_a_foreign_kind_is_refused() {
     let card = |size| json!("x".repeat(size));
     assert_eq!(with("content", card(MAX_CONTENT)), Ok(()));
     let large = with("content", card(MAX_CONTENT + 1));
-    assert_eq!(large, Err(Refused::TooLarge));
+    assert_eq!(large, Err(ErrandRefused::TooLarge));
     for (field, value) in [
         ("msg_type", json!("share_chat")),
         ("msg_type", json!("image")),
@@ -157,14 +165,14 @@ fn what_is_too_large_or_of_a_foreign_kind_is_refused() {
         ("uuid", Value::Null),
         ("receive_id", json!(["ou_a"])),
     ] {
-        assert_eq!(with(field, value), Err(Refused::Unknown), "{field}");
+        assert_eq!(with(field, value), Err(ErrandRefused::Unknown), "{field}");
     }
 }
 
 #[test]
 fn a_send_of_one_machine_is_never_taken_for_anothers() {
     let (a, b) = (place("ou_a", 1), place("ou_a", 2));
-    let uuid = |place: &Place| own_uuid(&sending("ou_a", "open_id"), place).unwrap();
+    let uuid = |place: &MachinePlace| own_uuid(&sending("ou_a", "open_id"), place).unwrap();
     assert_eq!(uuid(&a), uuid(&a), "a second try is the same send");
     assert_ne!(uuid(&a), uuid(&b));
     assert!(uuid(&a).len() <= 50);
@@ -173,8 +181,8 @@ fn a_send_of_one_machine_is_never_taken_for_anothers() {
 #[test]
 fn a_file_is_carried_up_to_its_limit() {
     let of = |size: usize| {
-        judged(&Asked {
-            upload: Some(Sent {
+        judged(&ErrandCall {
+            upload: Some(SentFile {
                 name: "n".to_owned(),
                 bytes: STANDARD.encode(vec![7; size]),
             }),
@@ -183,7 +191,7 @@ fn a_file_is_carried_up_to_its_limit() {
     };
     let errand = of(MAX_UPLOAD).unwrap();
     assert_eq!(errand.call.upload.unwrap().bytes.len(), MAX_UPLOAD);
-    assert_eq!(of(MAX_UPLOAD + 3).unwrap_err(), Refused::TooLarge);
+    assert_eq!(of(MAX_UPLOAD + 3).unwrap_err(), ErrandRefused::TooLarge);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use async_nats::ConnectErrorKind;
 
-use super::State;
+use super::LineState;
 use crate::feishu::outbound::OutboundError;
 use crate::text::Text;
 
 /// Why there is no connection.
-pub(super) struct Failed {
+pub(super) struct LineFailure {
     pub(super) why: Text,
     pub(super) refused: bool,
 }
@@ -21,21 +21,21 @@ const NO_PASS: Text = Text::new(
     "the bus does not accept this pass: it may be over or taken back, join again",
 );
 
-impl State {
+impl LineState {
     /// Whether the server does not take this pass, or no longer.
     pub fn refuses_pass(&self) -> bool {
         matches!(self, Self::Waiting { why, .. } if *why == NO_PASS)
     }
 }
 
-pub(super) fn unreached(why: &OutboundError) -> Failed {
-    Failed {
+pub(super) fn unreached(why: &OutboundError) -> LineFailure {
+    LineFailure {
         why: why.text(),
         refused: why.is_setting(),
     }
 }
 
-pub(super) fn not_let_in(why: &async_nats::ConnectError) -> Failed {
+pub(super) fn not_let_in(why: &async_nats::ConnectError) -> LineFailure {
     let refused = matches!(
         why.kind(),
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication
@@ -48,7 +48,7 @@ pub(super) fn not_let_in(why: &async_nats::ConnectError) -> Failed {
             format!("the bus did not take the connection: {why}"),
         )
     };
-    Failed { why: text, refused }
+    LineFailure { why: text, refused }
 }
 
 pub(super) fn complaint(why: &str) -> Text {

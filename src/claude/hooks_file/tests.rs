@@ -8,8 +8,8 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 
 const FILE: &str = "/home/li n/.config/nod/.env";
 
-fn line<'a>(program: &'a str, file: &'a str, socket: Option<&'a str>) -> Line<'a> {
-    Line {
+fn line<'a>(program: &'a str, file: &'a str, socket: Option<&'a str>) -> HookCommand<'a> {
+    HookCommand {
         program: Path::new(program),
         file: Path::new(file),
         socket: socket.map(Path::new),
@@ -29,7 +29,7 @@ fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
 
 #[track_caller]
 fn install(path: &Path) -> String {
-    let mut draft = Draft::open(path).unwrap();
+    let mut draft = SettingsDraft::open(path).unwrap();
     draft.install(&hooks()).unwrap();
     draft.save().unwrap();
     fs::read_to_string(path).unwrap()
@@ -37,7 +37,7 @@ fn install(path: &Path) -> String {
 
 #[track_caller]
 fn remove(path: &Path) -> String {
-    let mut draft = Draft::open(path).unwrap();
+    let mut draft = SettingsDraft::open(path).unwrap();
     draft.remove().unwrap();
     draft.save().unwrap();
     fs::read_to_string(path).unwrap()
@@ -116,7 +116,7 @@ fn installing_twice_changes_nothing() {
         let (_dir, path) = file(text);
         let once = install(&path);
         assert_eq!(install(&path), once);
-        let mut draft = Draft::open(&path).unwrap();
+        let mut draft = SettingsDraft::open(&path).unwrap();
         draft.install(&hooks()).unwrap();
         assert!(!draft.is_changed());
         assert_eq!(draft.diff(), "");
@@ -244,7 +244,7 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
         ("{\"a\": 1 \"b\": 2}", 1, 8),
     ] {
         let (_dir, path) = file(text);
-        let mut draft = Draft::open(&path).unwrap();
+        let mut draft = SettingsDraft::open(&path).unwrap();
         let why = draft.install(&hooks()).unwrap_err();
         let HooksError::Untouchable {
             line: l, column: c, ..
@@ -259,14 +259,17 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("settings.json");
     fs::write(&path, b"{\"a\": \"\xff\"}").unwrap();
-    let why = Draft::open(&path).unwrap().install(&hooks()).unwrap_err();
+    let why = SettingsDraft::open(&path)
+        .unwrap()
+        .install(&hooks())
+        .unwrap_err();
     assert!(why.to_string().contains("UTF-8"), "{why}");
 }
 
 #[test]
 fn a_file_changed_meanwhile_is_not_overwritten() {
     let (_dir, path) = file("{}");
-    let mut draft = Draft::open(&path).unwrap();
+    let mut draft = SettingsDraft::open(&path).unwrap();
     draft.install(&hooks()).unwrap();
     fs::write(&path, "{\"a\": 1}").unwrap();
     assert!(matches!(draft.save(), Err(HooksError::Changed { .. })));
@@ -296,7 +299,7 @@ fn removal_after_a_users_edit_takes_only_nods_entries() {
 #[test]
 fn the_diff_shows_exactly_the_lines_that_change() {
     let (_dir, path) = file("{\n  \"model\": \"opus\"\n}\n");
-    let mut draft = Draft::open(&path).unwrap();
+    let mut draft = SettingsDraft::open(&path).unwrap();
     draft.set_mode(Some("default")).unwrap();
     let diff = draft.diff();
     let changed: Vec<&str> = diff
@@ -319,28 +322,31 @@ fn the_diff_shows_exactly_the_lines_that_change() {
 #[test]
 fn modes_that_keep_permissions_from_the_hook_are_known() {
     for (text, expected) in [
-        ("{}", Asking::Unset),
+        ("{}", AskMode::Unset),
         (
             r#"{"permissions": {"defaultMode": "default"}}"#,
-            Asking::Asks,
+            AskMode::Asks,
         ),
-        (r#"{"permissions": {"defaultMode": "plan"}}"#, Asking::Asks),
+        (r#"{"permissions": {"defaultMode": "plan"}}"#, AskMode::Asks),
         (
             r#"{"permissions": {"defaultMode": "auto"}}"#,
-            Asking::Mode("auto".to_owned()),
+            AskMode::Mode("auto".to_owned()),
         ),
         (
             r#"{"permissions": {"defaultMode": "dontAsk"}}"#,
-            Asking::Mode("dontAsk".to_owned()),
+            AskMode::Mode("dontAsk".to_owned()),
         ),
         (
             r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#,
-            Asking::Mode("bypassPermissions".to_owned()),
+            AskMode::Mode("bypassPermissions".to_owned()),
         ),
-        (r#"{"disableAllHooks": true}"#, Asking::HooksOff),
+        (r#"{"disableAllHooks": true}"#, AskMode::HooksOff),
     ] {
         let (_dir, path) = file(text);
-        assert_eq!(Draft::open(&path).unwrap().asking().unwrap(), expected);
+        assert_eq!(
+            SettingsDraft::open(&path).unwrap().asking().unwrap(),
+            expected
+        );
     }
 }
 
@@ -353,9 +359,9 @@ fn the_mode_is_set_and_taken_back() {
     ] {
         let (_dir, path) = file(text);
         let before = meaning(text)["permissions"]["defaultMode"].clone();
-        let mut draft = Draft::open(&path).unwrap();
+        let mut draft = SettingsDraft::open(&path).unwrap();
         draft.set_mode(Some("default")).unwrap();
-        assert_eq!(draft.asking().unwrap(), Asking::Asks);
+        assert_eq!(draft.asking().unwrap(), AskMode::Asks);
         draft.set_mode(before.as_str()).unwrap();
         draft.save().unwrap();
         assert_eq!(meaning(&fs::read_to_string(&path).unwrap()), meaning(text));
@@ -380,6 +386,6 @@ fn a_linked_dotfile_is_written_where_it_lies() {
 fn other_programs_hooks_are_listed() {
     let (_dir, path) = file(FOREIGN);
     install(&path);
-    let draft = Draft::open(&path).unwrap();
+    let draft = SettingsDraft::open(&path).unwrap();
     assert_eq!(draft.foreign_commands().unwrap(), ["say done"]);
 }

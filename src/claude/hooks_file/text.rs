@@ -7,7 +7,7 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode
 use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Value, json};
 
-use super::{Asking, Hooks, REPORT_WITHIN};
+use super::{AskMode, Hooks, REPORT_WITHIN};
 use crate::claude::json_text::{COMMENTED, Untouchable, at, check_keys};
 
 const BOM: &str = "\u{feff}";
@@ -228,15 +228,15 @@ pub(super) fn with_mode(
     )
 }
 
-pub(super) fn asking(text: Option<&[u8]>) -> Result<Asking, Untouchable> {
+pub(super) fn asking(text: Option<&[u8]>) -> Result<AskMode, Untouchable> {
     let settings = Parsed::read(text)?.value;
     if settings["disableAllHooks"] == true {
-        return Ok(Asking::HooksOff);
+        return Ok(AskMode::HooksOff);
     }
     Ok(match settings["permissions"]["defaultMode"].as_str() {
-        None => Asking::Unset,
-        Some(mode) if ASKING_MODES.contains(&mode) => Asking::Asks,
-        Some(mode) => Asking::Mode(mode.chars().filter(|c| !c.is_control()).take(40).collect()),
+        None => AskMode::Unset,
+        Some(mode) if ASKING_MODES.contains(&mode) => AskMode::Asks,
+        Some(mode) => AskMode::Mode(mode.chars().filter(|c| !c.is_control()).take(40).collect()),
     })
 }
 

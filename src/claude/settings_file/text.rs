@@ -9,17 +9,20 @@ use serde_json::{Value, json};
 use crate::claude::json_text::{STRICT, Untouchable, at, check_keys};
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Edit<'a> {
+pub(super) enum RuleEdit<'a> {
     Add(&'a str),
     Remove(&'a str),
 }
 
 /// The new text, or `None` when the old one already is as wanted.
-pub(super) fn edited(old: Option<&[u8]>, edit: Edit<'_>) -> Result<Option<String>, Untouchable> {
+pub(super) fn edited(
+    old: Option<&[u8]>,
+    edit: RuleEdit<'_>,
+) -> Result<Option<String>, Untouchable> {
     let Some(old) = old else {
         return Ok(match edit {
-            Edit::Add(rule) => Some(fresh(rule)),
-            Edit::Remove(_) => None,
+            RuleEdit::Add(rule) => Some(fresh(rule)),
+            RuleEdit::Remove(_) => None,
         });
     };
     let text = readable(old)?;
@@ -97,9 +100,9 @@ fn is_string(node: &Node<'_>) -> bool {
 
 /// Does to the meaning what [`rewrite`] does to the text; `false` when there is
 /// nothing to do.
-fn apply(settings: &mut Value, edit: Edit<'_>) -> bool {
+fn apply(settings: &mut Value, edit: RuleEdit<'_>) -> bool {
     match edit {
-        Edit::Add(rule) => {
+        RuleEdit::Add(rule) => {
             let allow = &mut settings["permissions"]["allow"];
             if allow.is_null() {
                 *allow = json!([]);
@@ -113,7 +116,7 @@ fn apply(settings: &mut Value, edit: Edit<'_>) -> bool {
             }
             missing
         }
-        Edit::Remove(rule) => {
+        RuleEdit::Remove(rule) => {
             let Some(Value::Array(rules)) = settings.pointer_mut("/permissions/allow") else {
                 return false;
             };
@@ -124,18 +127,18 @@ fn apply(settings: &mut Value, edit: Edit<'_>) -> bool {
     }
 }
 
-fn rewrite(text: &str, edit: Edit<'_>) -> Option<String> {
+fn rewrite(text: &str, edit: RuleEdit<'_>) -> Option<String> {
     let root = CstRootNode::parse(text, &STRICT).ok()?;
     let permissions = root.object_value()?.object_value_or_create("permissions")?;
     let allow = permissions.array_value_or_create("allow")?;
     match edit {
-        Edit::Add(rule) => {
+        RuleEdit::Add(rule) => {
             allow.append(CstInputValue::String(rule.to_owned()));
             if allow.elements().len() == 1 {
                 allow.ensure_multiline();
             }
         }
-        Edit::Remove(rule) => {
+        RuleEdit::Remove(rule) => {
             for element in allow.elements() {
                 let text = element.as_string_lit()?.decoded_value().ok()?;
                 if text == rule {
@@ -162,30 +165,30 @@ mod tests {
     const RULE: &str = "Bash(npm run *)";
 
     #[track_caller]
-    fn check(old: &str, edit: Edit<'_>, new: &str) {
+    fn check(old: &str, edit: RuleEdit<'_>, new: &str) {
         assert_eq!(edited(Some(old.as_bytes()), edit), Ok(Some(new.to_owned())));
     }
 
     #[test]
     fn a_missing_file_becomes_the_one_claude_code_would_write() {
-        let new = edited(None, Edit::Add(RULE)).unwrap().unwrap();
+        let new = edited(None, RuleEdit::Add(RULE)).unwrap().unwrap();
         assert_eq!(
             new,
             "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(npm run *)\"\n    ]\n  }\n}\n"
         );
-        assert_eq!(edited(None, Edit::Remove(RULE)), Ok(None));
+        assert_eq!(edited(None, RuleEdit::Remove(RULE)), Ok(None));
     }
 
     #[test]
     fn one_line_is_added_and_nothing_else_moves() {
         check(
             "{\n    \"z\": 1.50,\n    \"permissions\": {\n        \"deny\": [\"Bash(rm *)\"],\n        \"allow\": [\n            \"A\"\n        ]\n    },\n    \"a\": \"\\u00e9\"\n}\n",
-            Edit::Add(RULE),
+            RuleEdit::Add(RULE),
             "{\n    \"z\": 1.50,\n    \"permissions\": {\n        \"deny\": [\"Bash(rm *)\"],\n        \"allow\": [\n            \"A\",\n            \"Bash(npm run *)\"\n        ]\n    },\n    \"a\": \"\\u00e9\"\n}\n",
         );
         check(
             "{\r\n\t\"permissions\": {\r\n\t\t\"allow\": [\r\n\t\t\t\"A\"\r\n\t\t]\r\n\t}\r\n}",
-            Edit::Add(RULE),
+            RuleEdit::Add(RULE),
             "{\r\n\t\"permissions\": {\r\n\t\t\"allow\": [\r\n\t\t\t\"A\",\r\n\t\t\t\"Bash(npm run *)\"\r\n\t\t]\r\n\t}\r\n}",
         );
     }
@@ -201,12 +204,12 @@ mod tests {
             "{\"permissions\":{\"allow\":[]}}",
             "{\"permissions\":{\"allow\":[\"A\"]}}",
         ] {
-            let new = edited(Some(old.as_bytes()), Edit::Add(RULE))
+            let new = edited(Some(old.as_bytes()), RuleEdit::Add(RULE))
                 .unwrap()
                 .unwrap();
-            let again = edited(Some(new.as_bytes()), Edit::Add(RULE));
+            let again = edited(Some(new.as_bytes()), RuleEdit::Add(RULE));
             assert_eq!(again, Ok(None), "{old} -> {new}");
-            let back = edited(Some(new.as_bytes()), Edit::Remove(RULE))
+            let back = edited(Some(new.as_bytes()), RuleEdit::Remove(RULE))
                 .unwrap()
                 .unwrap();
             let meaning: Value = serde_json::from_str(&back).unwrap();
@@ -221,15 +224,15 @@ mod tests {
     fn a_rule_is_taken_out_wherever_it_stands() {
         check(
             "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(npm run *)\",\n      \"B\"\n    ]\n  }\n}\n",
-            Edit::Remove(RULE),
+            RuleEdit::Remove(RULE),
             "{\n  \"permissions\": {\n    \"allow\": [\n      \"B\"\n    ]\n  }\n}\n",
         );
         check(
             "{\"permissions\": {\"allow\": [\"A\", \"Bash(npm\\u0020run *)\", \"B\", \"Bash(npm run *)\"]}}",
-            Edit::Remove(RULE),
+            RuleEdit::Remove(RULE),
             "{\"permissions\": {\"allow\": [\"A\", \"B\"]}}",
         );
-        assert_eq!(edited(Some(b"{}"), Edit::Remove(RULE)), Ok(None));
+        assert_eq!(edited(Some(b"{}"), RuleEdit::Remove(RULE)), Ok(None));
     }
 
     #[test]
@@ -241,7 +244,7 @@ mod tests {
         ] {
             let new = edited(
                 Some(b"{\"permissions\": {\"allow\": [\"A\"]}}"),
-                Edit::Add(rule),
+                RuleEdit::Add(rule),
             );
             let new: Value = serde_json::from_str(&new.unwrap().unwrap()).unwrap();
             assert_eq!(new["permissions"]["allow"], json!(["A", rule]));
@@ -274,7 +277,7 @@ mod tests {
             (b"{\"permissions\": {\"allow\": [1]}}", 1, 18),
             (b"{\"permissions\": null}", 1, 2),
         ] {
-            let refused = edited(Some(old), Edit::Add(RULE)).unwrap_err();
+            let refused = edited(Some(old), RuleEdit::Add(RULE)).unwrap_err();
             let place = (refused.line, refused.column);
             assert_eq!(place, (line, column), "{} {refused:?}", old.escape_ascii());
         }
@@ -283,6 +286,6 @@ mod tests {
     #[test]
     fn deep_nesting_is_refused_and_does_not_overflow() {
         let deep = format!("{{\"a\": {}{}}}", "[".repeat(300_000), "]".repeat(300_000));
-        assert!(edited(Some(deep.as_bytes()), Edit::Add(RULE)).is_err());
+        assert!(edited(Some(deep.as_bytes()), RuleEdit::Add(RULE)).is_err());
     }
 }

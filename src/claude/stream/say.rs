@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::talk::{Filled, Say, Verdict};
+use crate::talk::{Filled, Say, ToolVerdict};
 
-impl Verdict {
+impl ToolVerdict {
     fn to_json(&self) -> Value {
         match self {
             Self::Allow { input, updates } => {
@@ -132,7 +132,7 @@ mod tests {
         };
         let wrap = |body: Value| json!({"type":"control_response","response":{"subtype":"success","request_id":"r","response":body}});
         check(
-            &verdict(Verdict::Allow {
+            &verdict(ToolVerdict::Allow {
                 input: json!({"command": "ls"}),
                 updates: Vec::new(),
             }),
@@ -140,18 +140,18 @@ mod tests {
         );
         let mode = json!({"type":"setMode","mode":"acceptEdits","destination":"session"});
         check(
-            &verdict(Verdict::Allow {
+            &verdict(ToolVerdict::Allow {
                 input: json!({}),
                 updates: vec![mode.clone()],
             }),
             &wrap(json!({"behavior":"allow","updatedInput":{},"updatedPermissions":[mode]})),
         );
         check(
-            &verdict(Verdict::deny("no")),
+            &verdict(ToolVerdict::deny("no")),
             &wrap(json!({"behavior":"deny","message":"no"})),
         );
         check(
-            &verdict(Verdict::Deny {
+            &verdict(ToolVerdict::Deny {
                 message: "no".to_owned(),
                 interrupt: true,
             }),

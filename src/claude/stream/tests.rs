@@ -5,7 +5,7 @@ use crate::ids::SessionId;
 use crate::talk::*;
 use serde_json::json;
 
-fn read(value: &Value) -> Said {
+fn read(value: &Value) -> AgentSaid {
     parse(value.to_string().as_bytes()).expect("a line")
 }
 
@@ -14,7 +14,7 @@ fn a_turn_is_read_from_its_lines() {
     let init = read(
         &json!({"type":"system","subtype":"init","cwd":"/p","session_id":"f92a","tools":["Task","Bash"],"mcp_servers":[],"model":"opus","permissionMode":"default","claude_code_version":"2.1.325"}),
     );
-    let Said::Began(init) = init else {
+    let AgentSaid::Began(init) = init else {
         panic!("{init:?}")
     };
     assert_eq!(init.session, SessionId::parse("f92a").ok());
@@ -25,9 +25,9 @@ fn a_turn_is_read_from_its_lines() {
     );
     assert_eq!(
         said,
-        Said::Message(Message {
+        AgentSaid::Message(AgentMessage {
             text: "one\n\ntwo".to_owned(),
-            calls: vec![Call {
+            calls: vec![ShownCall {
                 id: "toolu_1".to_owned(),
                 tool: "Bash".to_owned(),
                 summary: "a test".to_owned(),
@@ -41,7 +41,7 @@ fn a_turn_is_read_from_its_lines() {
     );
     assert_eq!(
         results,
-        Said::CallEnds(vec![
+        AgentSaid::CallEnds(vec![
             CallEnd {
                 id: "toolu_1".to_owned(),
                 failed: true
@@ -56,7 +56,7 @@ fn a_turn_is_read_from_its_lines() {
     let end = read(
         &json!({"duration_api_ms":88,"stop_reason":"end_turn","session_id":"f92a","total_cost_usd":0.00096,"permission_denials":[],"terminal_reason":"completed","is_error":false,"num_turns":4,"subtype":"success","type":"result","result":"DONE","duration_ms":872,"queued_turn_count":1}),
     );
-    let Said::TurnEnd(end) = end else {
+    let AgentSaid::TurnEnd(end) = end else {
         panic!("{end:?}")
     };
     assert_eq!(end.text.as_deref(), Some("DONE"));
@@ -68,7 +68,7 @@ fn a_turn_is_read_from_its_lines() {
 #[test]
 fn ends_are_told_apart() {
     let end = |value: &Value| match read(value) {
-        Said::TurnEnd(end) => end,
+        AgentSaid::TurnEnd(end) => end,
         other => panic!("{other:?}"),
     };
     let unknown = end(
@@ -93,9 +93,9 @@ fn requests_of_the_child_are_typed() {
     let line = read(
         &json!({"type":"control_request","request_id":"8575","request":{"subtype":"can_use_tool","tool_name":"Bash","display_name":"Bash","input":{"command":"touch x"},"description":"a test","permission_suggestions":[{"type":"addRules"}],"blocked_path":"/p/x","tool_use_id":"toolu_4"}}),
     );
-    let Said::Request(Request {
+    let AgentSaid::Request(AgentRequest {
         id,
-        what: Wanted::Tool(tool),
+        what: RequestKind::Tool(tool),
     }) = line
     else {
         panic!("{line:?}")
@@ -114,7 +114,7 @@ fn requests_of_the_child_are_typed() {
             &json!({"type":"control_request","request_id":"9","request":{"subtype":"can_use_tool","tool_name":"PickColour","requires_user_interaction":said}}),
         );
         assert!(
-            matches!(&line, Said::Request(Request { what: Wanted::Tool(tool), .. }) if tool.wants_a_person == wants),
+            matches!(&line, AgentSaid::Request(AgentRequest { what: RequestKind::Tool(tool), .. }) if tool.wants_a_person == wants),
             "{line:?}"
         );
     }
@@ -122,8 +122,8 @@ fn requests_of_the_child_are_typed() {
     let line = read(
         &json!({"type":"control_request","request_id":"9","request":{"subtype":"elicitation","mcp_server_name":"srv","message":"Name?","mode":"form","requested_schema":{"type":"object"}}}),
     );
-    let Said::Request(Request {
-        what: Wanted::Form(asked),
+    let AgentSaid::Request(AgentRequest {
+        what: RequestKind::Form(asked),
         ..
     }) = line
     else {
@@ -141,7 +141,7 @@ fn requests_of_the_child_are_typed() {
     ] {
         let line = read(&strange);
         assert!(
-            matches!(&line, Said::Request(Request { id, what: Wanted::Other { .. } }) if id == "9"),
+            matches!(&line, AgentSaid::Request(AgentRequest { id, what: RequestKind::Other { .. } }) if id == "9"),
             "{line:?}"
         );
     }
@@ -152,26 +152,26 @@ fn replies_stages_and_withdrawals_are_read() {
     let reply = read(
         &json!({"type":"control_response","response":{"subtype":"success","request_id":"nod-3","response":{"mode":"plan"}}}),
     );
-    assert!(matches!(&reply, Said::Reply(r) if r.request == "nod-3" && r.error.is_none()));
+    assert!(matches!(&reply, AgentSaid::Reply(r) if r.request == "nod-3" && r.error.is_none()));
     let refused = read(
         &json!({"type":"control_response","response":{"subtype":"error","request_id":"nod-4","error":"no","error_code":"bypass_not_launched"}}),
     );
-    assert!(matches!(&refused, Said::Reply(r) if r.error.as_deref() == Some("no")));
+    assert!(matches!(&refused, AgentSaid::Reply(r) if r.error.as_deref() == Some("no")));
     assert_eq!(
         read(&json!({"type":"control_cancel_request","request_id":"9"})),
-        Said::Withdrawn {
+        AgentSaid::Withdrawn {
             request: "9".to_owned()
         }
     );
     for (state, stage) in [
-        ("queued", Stage::Queued),
-        ("started", Stage::Started),
-        ("completed", Stage::Completed),
-        ("cancelled", Stage::Cancelled),
+        ("queued", TextStage::Queued),
+        ("started", TextStage::Started),
+        ("completed", TextStage::Completed),
+        ("cancelled", TextStage::Cancelled),
     ] {
         assert_eq!(
             read(&json!({"type":"command_lifecycle","command_uuid":"u","state":state,"uuid":"x"})),
-            Said::Text {
+            AgentSaid::Text {
                 uuid: "u".to_owned(),
                 stage
             }
@@ -179,7 +179,7 @@ fn replies_stages_and_withdrawals_are_read() {
     }
     assert_eq!(
         read(&json!({"type":"system","subtype":"status","status":null,"permissionMode":"plan"})),
-        Said::Mode(Mode::Plan)
+        AgentSaid::Mode(Mode::Plan)
     );
 }
 
@@ -203,7 +203,7 @@ fn the_unknown_is_named_and_dropped() {
     ] {
         assert_eq!(
             read(&value),
-            Said::Other {
+            AgentSaid::Other {
                 kind: kind.to_owned()
             }
         );
@@ -246,7 +246,7 @@ fn a_request_that_is_too_long_is_still_known_by_its_id() {
     let head = line.as_bytes()[..256].to_vec();
     assert_eq!(
         event(Cut::TooLong { bytes: 999, head }),
-        Some(Event::TooLong {
+        Some(AgentEvent::TooLong {
             bytes: 999,
             request: Some("8575-x".to_owned())
         })
@@ -254,13 +254,16 @@ fn a_request_that_is_too_long_is_still_known_by_its_id() {
     let head = b"{\"type\":\"user\"".to_vec();
     assert_eq!(
         event(Cut::TooLong { bytes: 999, head }),
-        Some(Event::TooLong {
+        Some(AgentEvent::TooLong {
             bytes: 999,
             request: None
         })
     );
     assert_eq!(event(Cut::Line(b" \r".to_vec())), None);
-    assert_eq!(event(Cut::Line(b"oops".to_vec())), Some(Event::Unreadable));
+    assert_eq!(
+        event(Cut::Line(b"oops".to_vec())),
+        Some(AgentEvent::Unreadable)
+    );
 }
 
 fn wants_much() -> String {
@@ -271,18 +274,18 @@ fn wants_much() -> String {
 #[test]
 fn retries_and_background_tasks_are_read_and_what_is_missing_is_not_guessed() {
     let retry = |value| match read(&value) {
-        Said::Retry(retry) => retry,
+        AgentSaid::Retry(retry) => retry,
         other => panic!("{other:?}"),
     };
     let whole = json!({"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":1235,"error_status":529,"error":"overloaded","session_id":"b0bd"});
-    let expected = Retry {
+    let expected = ModelRetry {
         attempt: 2,
         most: Some(10),
         status: Some(529),
     };
     assert_eq!(retry(whole), expected);
     let bare = json!({"type":"system","subtype":"api_retry","error_status":null,"attempt":"x"});
-    let expected = Retry {
+    let expected = ModelRetry {
         attempt: 1,
         most: None,
         status: None,
@@ -290,12 +293,12 @@ fn retries_and_background_tasks_are_read_and_what_is_missing_is_not_guessed() {
     assert_eq!(retry(bare), expected);
     let tasks = json!({"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b2a0","run_id":"0mwj","task_type":"local_bash","description":"slow\nbuild"},{"task_id":"b3"}],"session_id":"cae6"});
     let names = ["slow build", "b3"].map(str::to_owned).to_vec();
-    assert_eq!(read(&tasks), Said::Background(names));
+    assert_eq!(read(&tasks), AgentSaid::Background(names));
     let many: Vec<_> = (0..1_000)
         .map(|n| json!({"task_id": format!("b{n}")}))
         .collect();
     let flood = json!({"type":"system","subtype":"background_tasks_changed","tasks":many});
-    let Said::Background(names) = read(&flood) else {
+    let AgentSaid::Background(names) = read(&flood) else {
         panic!("no tasks")
     };
     assert_eq!(names.len(), 32);

@@ -1,4 +1,4 @@
-//! The lines as they stand on the wire, and how each becomes something [`Said`].
+//! The lines as they stand on the wire, and how each becomes something [`AgentSaid`].
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::summary;
 use crate::ids::SessionId;
 use crate::talk::{
-    Began, Call, CallEnd, Form, How, MAX_SUMMARY, Message, Mode, Reply, Request, Retry, Said,
-    Stage, ToolRequest, TurnEnd, Wanted,
+    AgentMessage, AgentReply, AgentRequest, AgentSaid, Began, CallEnd, Form, How, MAX_SUMMARY,
+    Mode, ModelRetry, RequestKind, ShownCall, TextStage, ToolRequest, TurnEnd,
 };
 use crate::text::clean;
 
@@ -30,7 +30,7 @@ pub(super) struct WireInit {
     mode: Option<String>,
 }
 
-impl From<WireInit> for Said {
+impl From<WireInit> for AgentSaid {
     fn from(wire: WireInit) -> Self {
         Self::Began(Began {
             session: session(wire.session_id),
@@ -54,9 +54,9 @@ impl WireStatus {
 }
 
 /// Read field by field: whatever is missing, that it is tried again is known.
-pub(super) fn retry(wire: &Value) -> Retry {
+pub(super) fn retry(wire: &Value) -> ModelRetry {
     let number = |field: &str| wire[field].as_u64();
-    Retry {
+    ModelRetry {
         attempt: number("attempt").map_or(1, |n| u32::try_from(n).unwrap_or(u32::MAX)),
         most: number("max_retries").and_then(|n| u32::try_from(n).ok()),
         status: number("error_status").and_then(|n| u16::try_from(n).ok()),
@@ -76,7 +76,7 @@ struct WireTask {
     description: Option<String>,
 }
 
-impl From<WireBackground> for Said {
+impl From<WireBackground> for AgentSaid {
     fn from(wire: WireBackground) -> Self {
         let tasks = wire.tasks.into_iter().take(MAX_TASKS);
         let names = tasks.map(|task| {
@@ -88,7 +88,7 @@ impl From<WireBackground> for Said {
 }
 
 #[derive(Deserialize)]
-pub(super) struct WireMessage {
+pub(super) struct WireSaid {
     message: WireContent,
     #[serde(default)]
     parent_tool_use_id: Option<String>,
@@ -132,11 +132,11 @@ pub(super) struct WireBlock {
     is_error: Option<bool>,
 }
 
-impl WireMessage {
-    pub(super) fn into_assistant(self) -> Message {
-        let mut said = Message {
+impl WireSaid {
+    pub(super) fn into_assistant(self) -> AgentMessage {
+        let mut said = AgentMessage {
             subagent: self.parent_tool_use_id.is_some(),
-            ..Message::default()
+            ..AgentMessage::default()
         };
         match self.message.content {
             WireBlocks::Text(text) => said.text = text,
@@ -149,7 +149,7 @@ impl WireMessage {
                             }
                             said.text.push_str(&text);
                         }
-                        ("tool_use", _, Some(name)) => said.calls.push(Call {
+                        ("tool_use", _, Some(name)) => said.calls.push(ShownCall {
                             id: block.id.unwrap_or_default(),
                             summary: summary(&name, &block.input),
                             tool: clean(&name, MAX_SUMMARY),
@@ -210,7 +210,7 @@ pub(super) struct WireRequest {
     request: Value,
 }
 
-impl From<WireRequest> for Said {
+impl From<WireRequest> for AgentSaid {
     fn from(wire: WireRequest) -> Self {
         let subtype = wire.request["subtype"]
             .as_str()
@@ -221,9 +221,9 @@ impl From<WireRequest> for Said {
             "elicitation" => WireForm::deserialize(wire.request).ok().map(Into::into),
             _ => None,
         };
-        Self::Request(Request {
+        Self::Request(AgentRequest {
             id: wire.request_id,
-            what: what.unwrap_or_else(|| Wanted::Other {
+            what: what.unwrap_or_else(|| RequestKind::Other {
                 kind: clean(&subtype, 80),
             }),
         })
@@ -241,7 +241,7 @@ struct WireTool {
     requires_user_interaction: Value,
 }
 
-impl From<WireTool> for Wanted {
+impl From<WireTool> for RequestKind {
     fn from(wire: WireTool) -> Self {
         Self::Tool(Box::new(ToolRequest {
             tool: wire.tool_name,
@@ -262,7 +262,7 @@ struct WireForm {
     requested_schema: Value,
 }
 
-impl From<WireForm> for Wanted {
+impl From<WireForm> for RequestKind {
     fn from(wire: WireForm) -> Self {
         Self::Form(Box::new(Form {
             server: wire.mcp_server_name,
@@ -289,9 +289,9 @@ pub(super) struct WireReplyBody {
     error: Option<String>,
 }
 
-impl From<WireReply> for Said {
+impl From<WireReply> for AgentSaid {
     fn from(wire: WireReply) -> Self {
-        Self::Reply(Reply {
+        Self::Reply(AgentReply {
             request: wire.response.request_id,
             error: wire.response.error,
         })
@@ -305,15 +305,15 @@ pub(super) struct WireLifecycle {
 }
 
 impl WireLifecycle {
-    pub(super) fn into_line(self) -> Option<Said> {
+    pub(super) fn into_line(self) -> Option<AgentSaid> {
         let stage = match self.state.as_str() {
-            "queued" => Stage::Queued,
-            "started" => Stage::Started,
-            "completed" => Stage::Completed,
-            "cancelled" => Stage::Cancelled,
+            "queued" => TextStage::Queued,
+            "started" => TextStage::Started,
+            "completed" => TextStage::Completed,
+            "cancelled" => TextStage::Cancelled,
             _ => return None,
         };
-        Some(Said::Text {
+        Some(AgentSaid::Text {
             uuid: self.command_uuid,
             stage,
         })

@@ -383,10 +383,10 @@ fn language(text: &str) -> Lang {
 mod tests {
     use super::*;
     use crate::claude::stream::parse;
-    use crate::talk::{How, Mode, Said, Say, Stage, Verdict, Wanted};
+    use crate::talk::{AgentSaid, How, Mode, RequestKind, Say, TextStage, ToolVerdict};
 
     /// Everything the stand-in says to these orders, as nod reads it.
-    fn said(orders: &[Say], pace: Duration) -> Vec<Said> {
+    fn said(orders: &[Say], pace: Duration) -> Vec<AgentSaid> {
         let (tell, heard) = mpsc::sync_channel(MAX_WAITING);
         for order in orders {
             let line = hear(&order.to_line()).expect("it hears what nod writes");
@@ -396,7 +396,7 @@ mod tests {
         let mut lines = Vec::new();
         let say = |line: Value| lines.push(parse(line.to_string().as_bytes()).expect("a line"));
         StandIn::new(heard, say, pace).play();
-        let strange = |line: &&Said| matches!(line, Said::Other { .. });
+        let strange = |line: &&AgentSaid| matches!(line, AgentSaid::Other { .. });
         assert_eq!(lines.iter().find(strange), None, "nod knows every line");
         lines
     }
@@ -408,7 +408,7 @@ mod tests {
         }
     }
 
-    fn verdict(request: &str, verdict: Verdict) -> Say {
+    fn verdict(request: &str, verdict: ToolVerdict) -> Say {
         Say::Verdict {
             request: request.to_owned(),
             verdict,
@@ -417,7 +417,7 @@ mod tests {
 
     fn allow(request: &str, input: Value) -> Say {
         let updates = Vec::new();
-        verdict(request, Verdict::Allow { input, updates })
+        verdict(request, ToolVerdict::Allow { input, updates })
     }
 
     fn interrupt() -> Say {
@@ -426,21 +426,21 @@ mod tests {
         }
     }
 
-    fn asked(lines: &[Said]) -> Vec<(&str, &str)> {
+    fn asked(lines: &[AgentSaid]) -> Vec<(&str, &str)> {
         let requests = lines.iter().filter_map(|line| match line {
-            Said::Request(request) => Some(request),
+            AgentSaid::Request(request) => Some(request),
             _ => None,
         });
         let tools = requests.filter_map(|request| match &request.what {
-            Wanted::Tool(tool) => Some((request.id.as_str(), tool.tool.as_str())),
+            RequestKind::Tool(tool) => Some((request.id.as_str(), tool.tool.as_str())),
             _ => None,
         });
         tools.collect()
     }
 
-    fn results(lines: &[Said]) -> Vec<&str> {
+    fn results(lines: &[AgentSaid]) -> Vec<&str> {
         let ends = lines.iter().filter_map(|line| match line {
-            Said::TurnEnd(end) => end.text.as_deref(),
+            AgentSaid::TurnEnd(end) => end.text.as_deref(),
             _ => None,
         });
         ends.collect()
@@ -452,7 +452,7 @@ mod tests {
         for (last, ending) in [
             (allow("ask-4", json!({})), "All 42 tests pass."),
             (
-                verdict("ask-4", Verdict::deny("not now")),
+                verdict("ask-4", ToolVerdict::deny("not now")),
                 "The tests did not run: not now",
             ),
         ] {
@@ -469,9 +469,8 @@ mod tests {
         }
     }
 
-    fn interrupted(lines: &[Said]) -> usize {
-        let aborted =
-            |line: &&Said| matches!(line, Said::TurnEnd(end) if end.how == How::Interrupted);
+    fn interrupted(lines: &[AgentSaid]) -> usize {
+        let aborted = |line: &&AgentSaid| matches!(line, AgentSaid::TurnEnd(end) if end.how == How::Interrupted);
         lines.iter().filter(aborted).count()
     }
 
@@ -480,7 +479,7 @@ mod tests {
         let orders = [text("价格"), interrupt(), text("然后？")];
         let lines = said(&orders, Duration::ZERO);
         assert_eq!(interrupted(&lines), 1);
-        let withdrawn = Said::Withdrawn {
+        let withdrawn = AgentSaid::Withdrawn {
             request: "ask-2".to_owned(),
         };
         assert!(lines.contains(&withdrawn), "{lines:?}");
@@ -511,25 +510,25 @@ mod tests {
         let stages: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
-                Said::Text { uuid, stage } => Some((uuid.as_str(), *stage)),
+                AgentSaid::Text { uuid, stage } => Some((uuid.as_str(), *stage)),
                 _ => None,
             })
             .collect();
         assert_eq!(
             stages,
             [
-                ("u-one", Stage::Queued),
-                ("u-one", Stage::Started),
-                ("u-two", Stage::Queued),
-                ("u-one", Stage::Completed),
-                ("u-two", Stage::Started),
-                ("u-two", Stage::Completed),
+                ("u-one", TextStage::Queued),
+                ("u-one", TextStage::Started),
+                ("u-two", TextStage::Queued),
+                ("u-one", TextStage::Completed),
+                ("u-two", TextStage::Started),
+                ("u-two", TextStage::Completed),
             ]
         );
         let modes: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
-                Said::Began(began) => began.mode,
+                AgentSaid::Began(began) => began.mode,
                 _ => None,
             })
             .collect();
@@ -537,7 +536,7 @@ mod tests {
         let queued: Vec<_> = lines
             .iter()
             .filter_map(|line| match line {
-                Said::TurnEnd(end) => Some(end.queued),
+                AgentSaid::TurnEnd(end) => Some(end.queued),
                 _ => None,
             })
             .collect();

@@ -17,7 +17,7 @@ use super::machine::{
 };
 use super::settings::{Settings, UnknownSetting, WrongSetting};
 use crate::bus::membership::Membership;
-use crate::claude::hooks_file::Draft;
+use crate::claude::hooks_file::SettingsDraft;
 use crate::clock;
 use crate::config::{self, Config, Paths, SendMode, SettingOrigin, SettingProblem, Sources};
 use crate::feishu::api::Api;
@@ -69,7 +69,7 @@ impl Gathered {
         let timeout =
             Some(config.request_timeout).filter(|_| !problems.name("PERMISSION_REQUEST_TIMEOUT"));
         let claude_file = sources.claude_settings();
-        let draft = claude_file.as_deref().map(Draft::open);
+        let draft = claude_file.as_deref().map(SettingsDraft::open);
         let claude = version("claude");
         let machine = MachineReport {
             settings: settings(sources, &config, problems.0, &shown),
@@ -329,7 +329,12 @@ fn ask_daemon(socket: &Path) -> SocketState {
     }
 }
 
-fn hooks(draft: &Draft, sources: &Sources, timeout: Option<Duration>, words: Words) -> HooksState {
+fn hooks(
+    draft: &SettingsDraft,
+    sources: &Sources,
+    timeout: Option<Duration>,
+    words: Words,
+) -> HooksState {
     let unreadable = |why| HooksState::Unreadable(words.hooks_error(&why));
     let commands = match draft.own_commands() {
         Ok(commands) => commands,

@@ -8,7 +8,7 @@ use super::super::wording::Words;
 use super::codex::{self, Codex};
 use super::finding::{Finding, Level, ok, problem, warning};
 use super::settings::{self, Settings};
-use crate::claude::hooks_file::Asking;
+use crate::claude::hooks_file::AskMode;
 use crate::feishu::said::platform_zh;
 use crate::text::{Lang, Text, spaced};
 use crate::version::BUILD;
@@ -27,7 +27,7 @@ pub(super) struct MachineReport {
     /// Claude Code's user settings, as they may be shown.
     pub(super) hooks_file: String,
     /// `None` where nothing of Claude Code is to be seen.
-    pub(super) asking: Option<Asking>,
+    pub(super) asking: Option<AskMode>,
     pub(super) claude: Program,
     pub(super) codex: Codex,
     pub(super) service: Service,
@@ -369,22 +369,22 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
     }];
     let mode = match &machine.asking {
         None => return findings,
-        Some(Asking::Asks) => ok(
+        Some(AskMode::Asks) => ok(
             "mode",
             "Claude Code 会为每个操作询问权限",
             "Claude Code asks for permission",
         ),
-        Some(Asking::HooksOff) => problem(
+        Some(AskMode::HooksOff) => problem(
             "mode",
             Words(Lang::Zh).hooks_off(),
             Words(Lang::En).hooks_off(),
         ),
-        Some(Asking::Unset) => set_up(warning(
+        Some(AskMode::Unset) => set_up(warning(
             "mode",
             Words(Lang::Zh).mode_unset(file),
             Words(Lang::En).mode_unset(file),
         )),
-        Some(Asking::Mode(mode)) => set_up(warning(
+        Some(AskMode::Mode(mode)) => set_up(warning(
             "mode",
             Words(Lang::Zh).mode_silent(mode),
             Words(Lang::En).mode_silent(mode),
@@ -512,7 +512,7 @@ mod tests {
             socket_path: "~/s".to_owned(),
             hooks: HooksState::Outdated,
             hooks_file: "~/c".to_owned(),
-            asking: Some(Asking::HooksOff),
+            asking: Some(AskMode::HooksOff),
             claude: Program::Silent,
             codex: Codex {
                 program: Program::Absent,

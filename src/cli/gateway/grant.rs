@@ -2,15 +2,15 @@
 //! `nod join`, and taken back.
 
 use crate::bus::membership::Grant;
-use crate::bus::nkey::{Kind, PublicKey};
+use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::pass::{self, Span};
-use crate::bus::subjects::{Owner, Place};
+use crate::bus::subjects::{MachinePlace, Owner};
 use crate::cli::wording::Words;
 use crate::cli::{CommandResult, Failure, Quit, output};
 use crate::clock;
 use crate::config::{Config, Sources};
 use crate::team;
-use crate::team::audit::{self, Entry, What};
+use crate::team::audit::{self, TeamAuditEntry, TeamEvent};
 
 const DAY: i64 = 24 * 3_600;
 
@@ -23,7 +23,7 @@ pub(super) fn grant(
 ) -> CommandResult {
     let owner = Owner::parse(owner)
         .ok_or_else(|| Failure::quits(Quit::WrongLine, words.no_owner(owner)))?;
-    let key = PublicKey::parse(key, Kind::User)
+    let key = PublicKey::parse(key, KeyKind::User)
         .map_err(|why| Failure::quits(Quit::WrongLine, words.no_key(why)))?;
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let refused = |why| Failure::quits(Quit::BadSettings, words.team_error(&why));
@@ -44,10 +44,10 @@ pub(super) fn grant(
         app_id: app_id.to_owned(),
     };
     // Who was let in by hand is as well worth knowing as who asked.
-    let place = Place::of(owner, &key);
-    let entry = Entry {
+    let place = MachinePlace::of(owner, &key);
+    let entry = TeamAuditEntry {
         at: clock::wall_ms(),
-        what: What::Granted,
+        what: TeamEvent::Granted,
         owner: Some(place.owner.to_string()),
         machine: Some(place.machine.to_string()),
         why: None,

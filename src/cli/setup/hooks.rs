@@ -5,7 +5,7 @@ use super::super::{CommandResult, Failure, output};
 use super::manifest::{Change, FileKind};
 use super::plan::SetupStep;
 use super::{Setup, migrate};
-use crate::claude::hooks_file::{Asking, Draft};
+use crate::claude::hooks_file::{AskMode, SettingsDraft};
 
 impl Setup<'_> {
     pub(super) fn install_hooks(&mut self) -> CommandResult {
@@ -38,18 +38,18 @@ impl Setup<'_> {
             .asking()
             .map_err(|error| Failure::new(words.hooks_error(&error)))?;
         let (warning, before) = match &asking {
-            Asking::Asks => return Ok(()),
-            Asking::HooksOff => (words.hooks_off().to_owned(), None),
-            Asking::Unset => (
+            AskMode::Asks => return Ok(()),
+            AskMode::HooksOff => (words.hooks_off().to_owned(), None),
+            AskMode::Unset => (
                 words.mode_unset(&self.paths.claude.display().to_string()),
                 None,
             ),
-            Asking::Mode(mode) => (words.mode_silent(mode), Some(mode.as_str())),
+            AskMode::Mode(mode) => (words.mode_silent(mode), Some(mode.as_str())),
         };
         output::say(&warning);
         // A mode that somebody chose is changed only when a person says so.
-        let chosen = matches!(asking, Asking::Mode(_)) && self.yes;
-        let wanted = asking != Asking::HooksOff
+        let chosen = matches!(asking, AskMode::Mode(_)) && self.yes;
+        let wanted = asking != AskMode::HooksOff
             && (self.set_mode || (!chosen && self.agrees(words.mode_change())?));
         if !wanted {
             self.wishes.mode = false;
@@ -67,7 +67,7 @@ impl Setup<'_> {
     }
 
     /// Asks, and shows the change line by line to whoever wants to see it.
-    fn agrees_to(&mut self, question: &str, draft: &Draft) -> Result<bool, Failure> {
+    fn agrees_to(&mut self, question: &str, draft: &SettingsDraft) -> Result<bool, Failure> {
         if self.yes {
             return Ok(true);
         }
@@ -81,12 +81,12 @@ impl Setup<'_> {
         }
     }
 
-    pub(super) fn claude_settings(&self) -> Result<Draft, Failure> {
-        Draft::open(&self.paths.claude)
+    pub(super) fn claude_settings(&self) -> Result<SettingsDraft, Failure> {
+        SettingsDraft::open(&self.paths.claude)
             .map_err(|error| Failure::new(self.words.hooks_error(&error)))
     }
 
-    pub(super) fn write_claude_settings(&mut self, draft: &Draft) -> CommandResult {
+    pub(super) fn write_claude_settings(&mut self, draft: &SettingsDraft) -> CommandResult {
         let Some(after) = draft.after().filter(|_| draft.is_changed()) else {
             return Ok(());
         };

@@ -5,7 +5,7 @@ use super::super::{CommandResult, Failure, output, service};
 use super::Setup;
 use super::flow::ALWAYS_SAVED;
 use super::plan::{self, SetupStep, StepStatus};
-use crate::claude::hooks_file::Asking;
+use crate::claude::hooks_file::AskMode;
 
 impl Setup<'_> {
     /// Says what would happen, without the network and without writing.
@@ -48,11 +48,11 @@ impl Setup<'_> {
             .install(&self.hooks)
             .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
         let sets_mode = match draft.asking() {
-            Ok(Asking::Unset) => self.wishes.mode,
-            Ok(Asking::Mode(_)) => self.set_mode,
-            Ok(Asking::Asks | Asking::HooksOff) | Err(_) => false,
+            Ok(AskMode::Unset) => self.wishes.mode,
+            Ok(AskMode::Mode(_)) => self.set_mode,
+            Ok(AskMode::Asks | AskMode::HooksOff) | Err(_) => false,
         };
-        if let Ok(Asking::Mode(mode)) = draft.asking()
+        if let Ok(AskMode::Mode(mode)) = draft.asking()
             && self.wishes.mode
             && !sets_mode
         {

@@ -7,7 +7,7 @@ use super::super::wording::undo::HowToStop;
 use super::super::{CommandResult, Failure, background, env_file, output, service};
 use super::Setup;
 use super::manifest::{FileKind, ManifestEntry, ModeBefore, Undone};
-use crate::claude::hooks_file::{Asking, Draft};
+use crate::claude::hooks_file::{AskMode, SettingsDraft};
 use crate::hook::client::{self, Unanswered};
 use crate::hook::wire::Order;
 
@@ -133,7 +133,7 @@ impl Setup<'_> {
     /// Whether Claude Code calls a nod.
     fn has_hooks(&self) -> Result<bool, Failure> {
         let failed = |why| Failure::new(self.words.hooks_error(&why));
-        let draft = Draft::open(&self.paths.claude).map_err(failed)?;
+        let draft = SettingsDraft::open(&self.paths.claude).map_err(failed)?;
         Ok(!draft.own_commands().map_err(failed)?.is_empty())
     }
 
@@ -151,7 +151,7 @@ impl Setup<'_> {
     /// Hooks that were put there by hand, or by a set-up whose record is lost.
     fn remove_unrecorded_hooks(&self) -> CommandResult {
         let failed = |why| Failure::new(self.words.hooks_error(&why));
-        let mut draft = Draft::open(&self.paths.claude).map_err(failed)?;
+        let mut draft = SettingsDraft::open(&self.paths.claude).map_err(failed)?;
         draft.remove().map_err(failed)?;
         if draft.is_changed() {
             draft.save().map_err(failed)?;
@@ -183,10 +183,10 @@ pub(super) fn without_ours(
             Some(env_file::without(now, &entry.names, before).into_bytes())
         }
         FileKind::ClaudeSettings => {
-            let mut draft = Draft::of(&entry.path, now);
+            let mut draft = SettingsDraft::of(&entry.path, now);
             draft.remove().ok()?;
             if let Some(ModeBefore(before)) = mode_before
-                && draft.asking().ok()? == Asking::Asks
+                && draft.asking().ok()? == AskMode::Asks
             {
                 draft.set_mode(before.as_deref()).ok()?;
             }
@@ -198,7 +198,7 @@ pub(super) fn without_ours(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::hooks_file::{Hooks, Line};
+    use crate::claude::hooks_file::{HookCommand, Hooks};
     use std::path::Path;
 
     fn entry(kind: FileKind) -> ManifestEntry {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn edited_claude_settings_lose_hooks_and_the_mode_we_set() {
-        let line = Line {
+        let line = HookCommand {
             program: Path::new("/opt/nod"),
             file: Path::new("/f"),
             socket: None,
@@ -224,7 +224,7 @@ mod tests {
         let hooks = Hooks::new(&line, Duration::from_secs(300)).unwrap();
         let start =
             b"{\n  \"model\": \"opus\",\n  \"permissions\": {\"defaultMode\": \"auto\"}\n}\n";
-        let mut draft = Draft::of(Path::new("/f"), start);
+        let mut draft = SettingsDraft::of(Path::new("/f"), start);
         draft.install(&hooks).unwrap();
         draft.set_mode(Some("default")).unwrap();
         let now = String::from_utf8(draft.after().unwrap().to_vec()).unwrap();

@@ -6,7 +6,7 @@ use super::Words;
 use crate::bus::membership::BadMembership;
 #[cfg(feature = "team")]
 use crate::bus::nkey::BadKey;
-use crate::bus::subjects::Place;
+use crate::bus::subjects::MachinePlace;
 use crate::bus::url::{BadBusUrl, BusUrl};
 use crate::text::Lang;
 #[cfg(feature = "team")]
@@ -68,7 +68,7 @@ impl Words {
     }
 
     #[cfg(feature = "team")]
-    pub(in crate::cli) fn forgotten(self, place: &Place, cut_off: bool) -> String {
+    pub(in crate::cli) fn forgotten(self, place: &MachinePlace, cut_off: bool) -> String {
         match (self.0, cut_off) {
             (Lang::Zh, true) => format!("已移除 {place}：总线不再接受它的通行证"),
             (Lang::En, true) => format!("{place} was forgotten: the bus takes its pass no more"),
@@ -185,25 +185,25 @@ impl Words {
 
     /// One line of a gateway's record.
     #[cfg(feature = "team")]
-    pub(in crate::cli) fn recorded(self, entry: &crate::team::audit::Entry) -> String {
-        use crate::team::audit::What;
+    pub(in crate::cli) fn recorded(self, entry: &crate::team::audit::TeamAuditEntry) -> String {
+        use crate::team::audit::TeamEvent;
         let what = match (self.0, entry.what) {
-            (Lang::Zh, What::Invited) => "发出加入用的一行",
-            (Lang::Zh, What::Asked) => "机器请求加入",
-            (Lang::Zh, What::Joined) => "机器已加入",
-            (Lang::Zh, What::Granted) => "管理员发放了通行证",
-            (Lang::Zh, What::KeptOut) => "所有者拒绝机器加入",
-            (Lang::Zh, What::Renewed) => "通行证已更新",
-            (Lang::Zh, What::Forgotten) => "机器已移除",
-            (Lang::Zh, What::Refused) => "已拒绝",
-            (Lang::En, What::Invited) => "a line for joining was given",
-            (Lang::En, What::Asked) => "a machine asked to join",
-            (Lang::En, What::Joined) => "a machine joined",
-            (Lang::En, What::Granted) => "a pass was given by hand",
-            (Lang::En, What::KeptOut) => "its owner kept a machine out",
-            (Lang::En, What::Renewed) => "a pass was renewed",
-            (Lang::En, What::Forgotten) => "a machine was forgotten",
-            (Lang::En, What::Refused) => "refused",
+            (Lang::Zh, TeamEvent::Invited) => "发出加入用的一行",
+            (Lang::Zh, TeamEvent::Asked) => "机器请求加入",
+            (Lang::Zh, TeamEvent::Joined) => "机器已加入",
+            (Lang::Zh, TeamEvent::Granted) => "管理员发放了通行证",
+            (Lang::Zh, TeamEvent::KeptOut) => "所有者拒绝机器加入",
+            (Lang::Zh, TeamEvent::Renewed) => "通行证已更新",
+            (Lang::Zh, TeamEvent::Forgotten) => "机器已移除",
+            (Lang::Zh, TeamEvent::Refused) => "已拒绝",
+            (Lang::En, TeamEvent::Invited) => "a line for joining was given",
+            (Lang::En, TeamEvent::Asked) => "a machine asked to join",
+            (Lang::En, TeamEvent::Joined) => "a machine joined",
+            (Lang::En, TeamEvent::Granted) => "a pass was given by hand",
+            (Lang::En, TeamEvent::KeptOut) => "its owner kept a machine out",
+            (Lang::En, TeamEvent::Renewed) => "a pass was renewed",
+            (Lang::En, TeamEvent::Forgotten) => "a machine was forgotten",
+            (Lang::En, TeamEvent::Refused) => "refused",
         };
         let parts = [&entry.owner, &entry.machine, &entry.why];
         let mut line = what.to_owned();
@@ -366,7 +366,7 @@ impl Words {
     }
 
     /// `again` where only the pass is new.
-    pub(in crate::cli) fn joined(self, place: &Place, url: &BusUrl, again: bool) -> String {
+    pub(in crate::cli) fn joined(self, place: &MachinePlace, url: &BusUrl, again: bool) -> String {
         let owner = &place.owner;
         match (self.0, again) {
             (Lang::Zh, false) => format!(

@@ -19,10 +19,10 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::agents::codex::act::{Act, Doing};
+use crate::agents::codex::act::{CodexAct, Doing};
 use crate::agents::codex::ask::NAMES;
 use crate::agents::codex::follow::Follower;
-use crate::agents::codex::link::{self, DialError, Socket};
+use crate::agents::codex::link::{self, CodexDialError, CodexSocket};
 use crate::daemon::asking::dialogs::Dialogs;
 use crate::daemon::terminals::watching::Terminals;
 use crate::ids::MessageId;
@@ -124,7 +124,7 @@ async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
             Err(why) => why,
         };
         let pause = match &why {
-            DialError::Strange(_) => LOOK_AGAIN,
+            CodexDialError::Strange(_) => LOOK_AGAIN,
             _ => LOOK_EVERY,
         };
         away(&codex, &home, &orders, &why);
@@ -146,8 +146,8 @@ async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
     }
 }
 
-fn away(codex: &Codex, home: &Path, orders: &mpsc::Sender<Order>, why: &DialError) {
-    let there = !matches!(why, DialError::None);
+fn away(codex: &Codex, home: &Path, orders: &mpsc::Sender<Order>, why: &CodexDialError) {
+    let there = !matches!(why, CodexDialError::None);
     let state = State::Away {
         why: why.text(),
         there,
@@ -162,7 +162,7 @@ struct Served<'a> {
     codex: &'a Arc<Codex>,
     home: &'a Path,
     orders: &'a mpsc::Sender<Order>,
-    socket: Socket,
+    socket: CodexSocket,
     follower: Follower,
     /// Words on their way, by tag.
     words: HashMap<u64, oneshot::Sender<Result<(), String>>>,
@@ -173,7 +173,7 @@ struct Served<'a> {
 
 impl Served<'_> {
     /// Serves until the connection ends; why it did.
-    async fn run(&mut self, asks: &mut Asks, inbox: &mut mpsc::Receiver<Order>) -> DialError {
+    async fn run(&mut self, asks: &mut Asks, inbox: &mut mpsc::Receiver<Order>) -> CodexDialError {
         let first = self.follower.start();
         if let Err(why) = self.perform(asks, first).await {
             return why;
@@ -183,7 +183,7 @@ impl Served<'_> {
             let acts = tokio::select! {
                 heard = self.socket.next() => match heard {
                     Some(Ok(Message::Text(text))) => self.follower.heard(&text),
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return DialError::None,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return CodexDialError::None,
                     Some(Ok(_)) => Vec::new(),
                 },
                 Some(order) = inbox.recv() => self.obey(asks, order).await,
@@ -191,7 +191,7 @@ impl Served<'_> {
                     asks.settle_due();
                     Vec::new()
                 }
-                () = until(self.ready_by) => return DialError::Slow,
+                () = until(self.ready_by) => return CodexDialError::Slow,
             };
             if let Err(why) = self.perform(asks, acts).await {
                 return why;
@@ -199,7 +199,7 @@ impl Served<'_> {
         }
     }
 
-    async fn obey(&mut self, asks: &mut Asks, order: Order) -> Vec<Act> {
+    async fn obey(&mut self, asks: &mut Asks, order: Order) -> Vec<CodexAct> {
         match order {
             Order::Answered(answered) => asks.answer(&mut self.follower, answered).await,
             Order::Leave(thread) => {
@@ -215,20 +215,24 @@ impl Served<'_> {
         }
     }
 
-    async fn perform(&mut self, asks: &mut Asks, acts: Vec<Act>) -> Result<(), DialError> {
+    async fn perform(
+        &mut self,
+        asks: &mut Asks,
+        acts: Vec<CodexAct>,
+    ) -> Result<(), CodexDialError> {
         let mut acts = std::collections::VecDeque::from(acts);
         while let Some(act) = acts.pop_front() {
             if thread_told_of(&act).is_some_and(|thread| self.codex.links.is_hosted(thread)) {
                 continue;
             }
             match act {
-                Act::Send(text) => {
+                CodexAct::Send(text) => {
                     if let Err(why) = self.socket.send(Message::text(text)).await {
                         debug!("Codex' daemon is gone: {why}");
-                        return Err(DialError::None);
+                        return Err(CodexDialError::None);
                     }
                 }
-                Act::Ready { agent } => {
+                CodexAct::Ready { agent } => {
                     self.ready_by = None;
                     let asks = links::Asks::default();
                     let state = State::Attached { agent, asks };
@@ -236,33 +240,33 @@ impl Served<'_> {
                         info!(home = %self.home.display(), "Codex is followed");
                     }
                 }
-                Act::Strange(why) => return Err(DialError::Strange(why)),
-                Act::Asks { reviewer, policy } => {
+                CodexAct::Strange(why) => return Err(CodexDialError::Strange(why)),
+                CodexAct::Asks { reviewer, policy } => {
                     let asks = links::Asks { reviewer, policy };
                     self.codex.links.asks(self.home, asks);
                 }
-                Act::Thread(thread) => {
+                CodexAct::Thread(thread) => {
                     if thread.doing != Doing::Idle {
                         notices::went_on(self.codex, &thread.id);
                     }
                     let number = || self.codex.dialogs.mailboxes.number();
                     self.codex.links.tells(self.home, thread, number);
                 }
-                Act::Asked(ask) => {
+                CodexAct::Asked(ask) => {
                     acts.extend(asks.asked(&mut self.follower, *ask).await);
                 }
-                Act::Resolved(name) => asks.resolved(&name),
-                Act::Taken(name) => asks.taken(&name),
-                Act::Became {
+                CodexAct::Resolved(name) => asks.resolved(&name),
+                CodexAct::Taken(name) => asks.taken(&name),
+                CodexAct::Became {
                     name,
                     declined,
                     took,
                 } => asks.became(&name, declined, took).await,
-                Act::TerminalOnly { thread, cwd, known } => {
+                CodexAct::TerminalOnly { thread, cwd, known } => {
                     notices::terminal_only(self.codex, &thread, cwd, known);
                 }
-                Act::TurnOver(over) => notices::turn_over(self.codex, over),
-                Act::Said { tag, refused } => {
+                CodexAct::TurnOver(over) => notices::turn_over(self.codex, over),
+                CodexAct::Said { tag, refused } => {
                     if let Some(done) = self.words.remove(&tag) {
                         // Whoever spoke may have stopped waiting.
                         let _ = done.send(refused.map_or(Ok(()), Err));
@@ -275,11 +279,11 @@ impl Served<'_> {
 }
 
 /// The thread of what a person would be told or asked.
-fn thread_told_of(act: &Act) -> Option<&str> {
+fn thread_told_of(act: &CodexAct) -> Option<&str> {
     match act {
-        Act::Asked(ask) => Some(&ask.thread),
-        Act::TerminalOnly { thread, .. } => Some(thread),
-        Act::TurnOver(over) => Some(&over.thread),
+        CodexAct::Asked(ask) => Some(&ask.thread),
+        CodexAct::TerminalOnly { thread, .. } => Some(thread),
+        CodexAct::TurnOver(over) => Some(&over.thread),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::agents::codex::ask;
 use crate::approvals::request::Agent;
 use crate::cards::notice::{self, Why};
-use crate::claude::status::State;
+use crate::claude::status::Activity;
 use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, Cards, Drawn};
 use crate::daemon::cards::notices;
@@ -226,7 +226,7 @@ async fn wait(dialogs: &Dialogs, session: &SessionId, over: &Notify, is_told: bo
 async fn waits(dialogs: &Dialogs, session: &SessionId) -> Option<bool> {
     let terminal = dialogs.mailboxes.find(session)?;
     let state = mailboxes::open_one(terminal).await?.state;
-    Some(state == State::Waiting)
+    Some(state == Activity::Waiting)
 }
 
 fn drawn(

@@ -8,7 +8,7 @@ use tracing::debug;
 use crate::approvals::Withdrawal;
 use crate::approvals::request::{Agent, Digest};
 use crate::cards::notice::{self, Why};
-use crate::claude::permission::{Event, HookInput, ToolCall};
+use crate::claude::permission::{HookEvent, HookInput, ToolCall};
 use crate::clock::millis;
 use crate::daemon::asking::dialogs::{self, Dialogs};
 use crate::daemon::cards::notices;
@@ -52,35 +52,35 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: Notice, peer: Peer) ->
             .withdraw(&session, &withdrawal, age)
     };
     let agent = common.agent_id;
-    let is_idling = matches!(&input.event, Event::Notification { .. });
+    let is_idling = matches!(&input.event, HookEvent::Notification { .. });
     if !is_idling {
         events.turns.stirs(&session, now);
         events.dialogs.over(&session);
     }
     let withdrawn = match &input.event {
-        Event::PostToolUse(call) | Event::PostToolUseFailure(call) => {
+        HookEvent::PostToolUse(call) | HookEvent::PostToolUseFailure(call) => {
             let digest = Digest::of(&call.input);
             events.terminals.call_ended(&session, &digest, now);
             withdraw(ran(call, digest, agent))
         }
-        Event::Stop { .. } | Event::StopFailure { .. } | Event::SubagentStop => {
+        HookEvent::Stop { .. } | HookEvent::StopFailure { .. } | HookEvent::SubagentStop => {
             withdraw(Withdrawal::Turn { agent })
         }
-        Event::UserPromptSubmit { prompt } => {
+        HookEvent::UserPromptSubmit { prompt } => {
             let prompt = prompt.as_deref().unwrap_or_default();
             let asked = events.dialogs.mailboxes.reads(&session, prompt, now);
             events.turns.reads(&session, common.prompt_id, asked, now);
             withdraw(Withdrawal::Turn { agent })
         }
-        Event::SessionEnd { .. } => {
+        HookEvent::SessionEnd { .. } => {
             events.turns.ended(&session);
             events.dialogs.mailboxes.ended(&session);
             withdraw(Withdrawal::Session)
         }
-        Event::PermissionRequest(_)
-        | Event::SessionStart { .. }
-        | Event::Notification { .. }
-        | Event::Other { .. } => 0,
+        HookEvent::PermissionRequest(_)
+        | HookEvent::SessionStart { .. }
+        | HookEvent::Notification { .. }
+        | HookEvent::Other { .. } => 0,
     };
     for correction in events.dialogs.cards.desk.take_corrections() {
         watching::correct(&events.terminals, correction).await;
@@ -101,19 +101,19 @@ fn ran(call: &ToolCall, digest: Digest, agent: Option<String>) -> Withdrawal {
     }
 }
 
-fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &Notice, event: Event) {
+fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &Notice, event: HookEvent) {
     let about = About {
         session: session.clone(),
         project: from.project.to_string_lossy().into_owned(),
     };
     let (why, last) = match event {
-        Event::Stop { last_message } | Event::StopFailure { last_message } => {
+        HookEvent::Stop { last_message } | HookEvent::StopFailure { last_message } => {
             (Why::Finished, last_message)
         }
-        Event::Notification { kind, message } if kind.as_deref() == Some("idle_prompt") => {
+        HookEvent::Notification { kind, message } if kind.as_deref() == Some("idle_prompt") => {
             (Why::Idle, message)
         }
-        Event::Notification { kind, message } if is_dialog(kind.as_deref()) => {
+        HookEvent::Notification { kind, message } if is_dialog(kind.as_deref()) => {
             return dialogs::told(&events.dialogs, about, message);
         }
         _ => return,

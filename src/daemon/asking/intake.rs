@@ -10,7 +10,7 @@ use crate::approvals::answer::Answer;
 use crate::approvals::desk::{Return, Waiting};
 use crate::approvals::request::{Agent, Caller, Digest, Origin, Request};
 use crate::approvals::{Past, RegisterRefusal, ResumeRefusal};
-use crate::claude::permission::{Ask, Event, HookInput};
+use crate::claude::permission::{HookEvent, HookInput, PermissionAsk};
 use crate::claude::status;
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::flood;
@@ -76,7 +76,7 @@ async fn ask(
 ) -> Result<Waiting, Refused> {
     let input = HookInput::parse(&registration.raw_input)
         .map_err(|why| refused(ErrorWord::BadRequest, why.to_string()))?;
-    let Event::PermissionRequest(ask) = input.event else {
+    let HookEvent::PermissionRequest(ask) = input.event else {
         return Err(refused(
             ErrorWord::BadRequest,
             "only permission requests can be registered".to_owned(),
@@ -159,7 +159,7 @@ async fn ask(
 }
 
 /// Why this can't be put to anybody.
-fn untold(cards: &Cards, ask: &Ask) -> Option<Refused> {
+fn untold(cards: &Cards, ask: &PermissionAsk) -> Option<Refused> {
     let said = |zh, en| Text::new(zh, en).get(cards.config.lang).to_owned();
     if !cards.courier.has_receiver() {
         return Some(refused(
@@ -198,7 +198,9 @@ fn untold(cards: &Cards, ask: &Ask) -> Option<Refused> {
 /// A place whose answer is there already, with all that the ending carries.
 fn ended(past: Past, asked_at: Millis, raw_input: &[u8]) -> Waiting {
     let extras = match HookInput::parse(raw_input).map(|input| input.event) {
-        Ok(Event::PermissionRequest(ask)) => verdict::extras(&past.ending, &ask.tool, &ask.input),
+        Ok(HookEvent::PermissionRequest(ask)) => {
+            verdict::extras(&past.ending, &ask.tool, &ask.input)
+        }
         Ok(_) | Err(_) => verdict::extras(&past.ending, "", &Value::Null),
     };
     let patience = (past.at - asked_at).max(0).unsigned_abs();

@@ -3,7 +3,7 @@
 
 use crate::approvals::request::{Caller, Digest, Origin, Request};
 use crate::cards::linked;
-use crate::claude::permission::{Event, HookInput};
+use crate::claude::permission::{HookEvent, HookInput};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::daemon::known::machine;
@@ -31,7 +31,7 @@ pub async fn announce(config: &Config, raw_input: &[u8]) -> Result<(), AnnounceE
     };
     let input = HookInput::parse(raw_input);
     let input = input.map_err(|why| AnnounceError::NoRequest(why.to_string()))?;
-    let Event::PermissionRequest(ask) = input.event else {
+    let HookEvent::PermissionRequest(ask) = input.event else {
         return Err(AnnounceError::NoRequest("another event".to_owned()));
     };
     let clock = Clock::start();

@@ -22,11 +22,11 @@ use tracing::{debug, info, warn};
 use self::gateways::Gateways;
 use self::tickets::Tickets;
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
-use crate::bus::line::{self, Heard, Line, State};
+use crate::bus::line::{self, BusHeard, BusLine, LineState};
 use crate::bus::membership::{Grant, Membership};
-use crate::bus::nkey::{KeyPair, Kind, PublicKey};
+use crate::bus::nkey::{KeyKind, KeyPair, PublicKey};
 use crate::bus::pass::Pass;
-use crate::bus::subjects::{BEACON, GATEWAY_INBOX, Place, ToMachine, of_owner};
+use crate::bus::subjects::{BEACON, GATEWAY_INBOX, MachinePlace, ToMachine, of_owner};
 use crate::bus::url::BusUrl;
 use crate::clock::Millis;
 use crate::config::Config;
@@ -60,13 +60,13 @@ pub(crate) struct Member {
     app_id: String,
     /// Where the pass is kept.
     file: PathBuf,
-    place: Place,
+    place: MachinePlace,
     /// What people call it.
     name: String,
     key: Arc<KeyPair>,
     pass: watch::Sender<String>,
     push: Vec<PublicKey>,
-    line: Line,
+    line: BusLine,
     their_clock: TheirClock,
     /// Whether a gateway has told what time it is.
     knows_time: AtomicBool,
@@ -86,7 +86,7 @@ impl Member {
             url: member.url,
             app_id: member.app_id,
             file: config.bus.pass.clone(),
-            line: Line::new(&place.inbox()),
+            line: BusLine::new(&place.inbox()),
             place,
             name: machine::name(config),
             key: Arc::new(member.key),
@@ -99,7 +99,7 @@ impl Member {
         })
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &MachinePlace {
         &self.place
     }
 
@@ -117,7 +117,7 @@ impl Member {
     pub(crate) fn report(&self) -> Value {
         let pass = Pass::read(&self.pass());
         let (server, refused) = match &*self.line.state().borrow() {
-            State::Up { server, .. } => (Some(server.clone()), false),
+            LineState::Up { server, .. } => (Some(server.clone()), false),
             state => (None, state.refuses_pass()),
         };
         let (gateways, up) = self.gateways.count(self.their_clock.now());
@@ -149,7 +149,7 @@ impl Member {
             push: self.push.iter().map(ToString::to_string).collect(),
             app_id: self.app_id.clone(),
         };
-        let key = KeyPair::parse(self.key.seed().expose(), Kind::User);
+        let key = KeyPair::parse(self.key.seed().expose(), KeyKind::User);
         let kept = key.ok().and_then(|key| Membership::of(&grant, key).ok());
         self.pass.send_replace(text);
         let (Some(kept), file) = (kept, self.file.clone()) else {
@@ -208,7 +208,7 @@ pub(crate) async fn run(
 ) {
     let place = &member.place;
     let alone = |subject: String| (subject, None);
-    let membership = line::Membership {
+    let membership = line::BusUser {
         url: member.url.clone(),
         key: Arc::clone(&member.key),
         pass: member.pass.subscribe(),
@@ -235,7 +235,7 @@ pub(crate) async fn run(
     tokio::join!(hearing, watching);
 }
 
-async fn hear(parts: Arc<Parts>, member: Arc<Member>, message: Heard) {
+async fn hear(parts: Arc<Parts>, member: Arc<Member>, message: BusHeard) {
     let Some(letter) = Letter::read(&message.body) else {
         return;
     };

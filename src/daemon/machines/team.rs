@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 use crate::bus::membership::Membership;
-use crate::bus::subjects::Place;
+use crate::bus::subjects::MachinePlace;
 use crate::config::Config;
 #[cfg(feature = "team")]
 use crate::daemon::machines::member::Member;
@@ -46,7 +46,7 @@ impl Team {
         self.member().map(|member| member.report())
     }
 
-    pub(crate) fn place(&self) -> Option<&Place> {
+    pub(crate) fn place(&self) -> Option<&MachinePlace> {
         self.member().map(|member| member.place())
     }
 
@@ -66,7 +66,7 @@ impl Team {
         self.nobody.map(|nobody| match nobody {})
     }
 
-    pub(crate) fn place(&self) -> Option<&Place> {
+    pub(crate) fn place(&self) -> Option<&MachinePlace> {
         self.nobody.map(|nobody| match nobody {})
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::claude::mailbox::Mailbox;
 use crate::claude::permission::Common;
-use crate::claude::status::{self, State};
+use crate::claude::status::{self, Activity};
 use crate::clock::Millis;
 use crate::daemon::terminals::watching;
 use crate::ids::SessionId;
@@ -38,7 +38,7 @@ pub(crate) struct Terminal {
 /// One that is open, and what it does.
 pub(crate) struct Open {
     pub(crate) terminal: Terminal,
-    pub(crate) state: State,
+    pub(crate) state: Activity,
     /// Its mailbox, if the status file names the same.
     mailbox: Option<(Mailbox, u32)>,
 }

@@ -23,7 +23,7 @@ use self::claims::Claims;
 pub(crate) use self::gone::explained;
 use crate::approvals::request::{Digest, Ending, Request};
 use crate::approvals::{Correction, Settled};
-use crate::claude::status::{First, Judge, Reading, runs_command};
+use crate::claude::status::{First, StatusJudge, StatusReading, runs_command};
 use crate::clock;
 use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, Cards};
@@ -65,7 +65,7 @@ struct Watched {
     request: Arc<Request>,
     file: PathBuf,
     pid: u32,
-    judge: Judge,
+    judge: StatusJudge,
 }
 
 impl Terminals {
@@ -134,7 +134,7 @@ pub(crate) fn watch(terminals: &Arc<Terminals>, request: &Arc<Request>) {
         let Ok(Some((file, reading))) = found else {
             return;
         };
-        let mut judge = Judge::new(request.asked_at);
+        let mut judge = StatusJudge::new(request.asked_at);
         judge.see(&reading, terminals.cards.now(), clocks_agree(&terminals));
         let watched = Watched {
             file,
@@ -240,7 +240,7 @@ async fn settle_doubts(terminals: &Terminals) {
 impl Watched {
     /// A subagent's request has no dialog while its hook waits: the state
     /// speaks of others.
-    fn see(&mut self, reading: &Reading, now: Millis, clocks_agree: bool) {
+    fn see(&mut self, reading: &StatusReading, now: Millis, clocks_agree: bool) {
         if self.request.origin.caller.agent_id.is_none() {
             self.judge.see(reading, now, clocks_agree);
         }
@@ -248,8 +248,8 @@ impl Watched {
 }
 
 /// Every file once; the processes of a command that only they can tell of.
-fn look(all: Vec<Watched>, alone: &[bool]) -> Vec<(RequestId, Option<Reading>, bool)> {
-    let mut files: HashMap<PathBuf, Option<Reading>> = HashMap::new();
+fn look(all: Vec<Watched>, alone: &[bool]) -> Vec<(RequestId, Option<StatusReading>, bool)> {
+    let mut files: HashMap<PathBuf, Option<StatusReading>> = HashMap::new();
     let of_main = |one: &Watched| one.request.origin.caller.agent_id.is_none();
     let mut dialogs: HashMap<PathBuf, usize> = HashMap::new();
     for one in all.iter().filter(|one| of_main(one)) {
@@ -261,7 +261,7 @@ fn look(all: Vec<Watched>, alone: &[bool]) -> Vec<(RequestId, Option<Reading>, b
         let same = reading.filter(|reading| reading.pid == one.pid);
         // The one dialog there can be is open: it does not run.
         let only = of_main(&one) && dialogs.get(&one.file) == Some(&1);
-        let open = only && same.as_ref().is_some_and(Reading::shows_dialog);
+        let open = only && same.as_ref().is_some_and(StatusReading::shows_dialog);
         let runs = !open && *alone && its_command_runs(&one);
         (one.request.id.clone(), same, runs)
     });
@@ -334,7 +334,7 @@ fn clocks_agree(terminals: &Terminals) -> bool {
 }
 
 /// The newest status file of this session whose process lives.
-pub(crate) fn locate(dir: &Path, session: &str) -> Option<(PathBuf, Reading)> {
+pub(crate) fn locate(dir: &Path, session: &str) -> Option<(PathBuf, StatusReading)> {
     let files = std::fs::read_dir(dir).ok()?.flatten().take(MAX_FILES);
     let files = files.map(|entry| entry.path());
     let files = files.filter(|path| path.extension().is_some_and(|e| e == "json"));
@@ -348,11 +348,11 @@ pub(crate) fn locate(dir: &Path, session: &str) -> Option<(PathBuf, Reading)> {
 }
 
 /// A small file of our own: anything else says nothing.
-fn read(file: &Path) -> Option<Reading> {
+fn read(file: &Path) -> Option<StatusReading> {
     let (opened, length) = open_own(file).filter(|(_, length)| *length <= MAX_FILE)?;
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     opened.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
-    Reading::parse(&bytes)
+    StatusReading::parse(&bytes)
 }
 
 /// A regular file of our own and no link, and its length.

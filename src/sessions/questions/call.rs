@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::form::{self, Field};
 use super::{Ask, Choice, Format, Kind, MAX_QUESTIONS, Question};
-use crate::talk::{Filled, Verdict};
+use crate::talk::{Filled, ToolVerdict};
 
 pub const QUESTIONS: &str = "AskUserQuestion";
 pub const PLAN: &str = "ExitPlanMode";
@@ -23,7 +23,7 @@ pub enum Asked {
 /// The answer in the form the child waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Back {
-    Verdict(Verdict),
+    Verdict(ToolVerdict),
     Filled(Filled),
 }
 
@@ -59,7 +59,7 @@ impl Asked {
     /// No answer will come; `because` is for the model to read.
     pub fn refused(&self, because: &str, interrupt: bool) -> Back {
         match self {
-            Self::Questions(_) | Self::Plan(_) => Back::Verdict(Verdict::Deny {
+            Self::Questions(_) | Self::Plan(_) => Back::Verdict(ToolVerdict::Deny {
                 message: because.to_owned(),
                 interrupt,
             }),

@@ -8,7 +8,7 @@ use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::questions::call::{self, Asked, Back};
 use crate::sessions::questions::{Ask, form};
-use crate::talk::{Filled, Request, Say, ToolRequest, Verdict, Wanted};
+use crate::talk::{AgentRequest, Filled, RequestKind, Say, ToolRequest, ToolVerdict};
 
 /// Tools that only read pass without asking.
 const READ_ONLY: [&str; 3] = ["Read", "Glob", "Grep"];
@@ -40,7 +40,7 @@ impl Open {
 
     fn refuse(&self, because: &str, interrupt: bool) -> Say {
         match &self.what {
-            What::Tool { .. } => self.back(Back::Verdict(Verdict::Deny {
+            What::Tool { .. } => self.back(Back::Verdict(ToolVerdict::Deny {
                 message: because.to_owned(),
                 interrupt,
             })),
@@ -61,7 +61,7 @@ impl Session {
     pub(super) fn request(
         &mut self,
         child: ChildNo,
-        request: Request,
+        request: AgentRequest,
         now: Millis,
         out: &mut Vec<Effect>,
     ) {
@@ -73,17 +73,17 @@ impl Session {
         let write = |say| Effect::Write { child, say };
         let verdict = |request: String, verdict| write(Say::Verdict { request, verdict });
         match request.what {
-            Wanted::Tool(tool) if READ_ONLY.contains(&tool.tool.as_str()) => {
-                let allow = Verdict::Allow {
+            RequestKind::Tool(tool) if READ_ONLY.contains(&tool.tool.as_str()) => {
+                let allow = ToolVerdict::Allow {
                     input: tool.input,
                     updates: Vec::new(),
                 };
                 out.push(verdict(request.id, allow));
             }
-            Wanted::Tool(tool) => {
+            RequestKind::Tool(tool) => {
                 let (Some(id), true) = (id, room) else {
                     let deny =
-                        Verdict::deny("Too many requests wait for the user; try again later.");
+                        ToolVerdict::deny("Too many requests wait for the user; try again later.");
                     out.push(verdict(request.id, deny));
                     return;
                 };
@@ -93,7 +93,7 @@ impl Session {
                         let id = (id, subagent);
                         return self.put(id, (tool.tool, tool.input), question, now, out);
                     }
-                    let deny = Verdict::deny("This question could not be shown to the user.");
+                    let deny = ToolVerdict::deny("This question could not be shown to the user.");
                     out.push(verdict(request.id, deny));
                     out.push(Effect::Tell(Notice::CannotAsk));
                     return;
@@ -113,7 +113,7 @@ impl Session {
                     deadline,
                 });
             }
-            Wanted::Form(asked) => {
+            RequestKind::Form(asked) => {
                 if let Some(id) = id.filter(|_| room)
                     && let Some(question) = form::questions(&asked)
                 {
@@ -126,7 +126,7 @@ impl Session {
                 }));
                 out.push(Effect::Tell(Notice::CannotAsk));
             }
-            Wanted::Other { kind } => out.push(write(Say::Unsupported {
+            RequestKind::Other { kind } => out.push(write(Say::Unsupported {
                 request: request.id,
                 kind,
             })),
@@ -159,7 +159,7 @@ impl Session {
     pub(super) fn decided(
         &mut self,
         id: &RequestId,
-        verdict: Verdict,
+        verdict: ToolVerdict,
         now: Millis,
         out: &mut Vec<Effect>,
     ) {
@@ -182,11 +182,11 @@ impl Session {
                 },
                 verdict,
             ) => Back::Filled(match verdict {
-                Verdict::Allow {
+                ToolVerdict::Allow {
                     input: Value::Object(content),
                     ..
                 } => Filled::Accept(content),
-                Verdict::Allow { .. } | Verdict::Deny { .. } => Filled::Decline,
+                ToolVerdict::Allow { .. } | ToolVerdict::Deny { .. } => Filled::Decline,
             }),
             (_, verdict) => Back::Verdict(verdict),
         };

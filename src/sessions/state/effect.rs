@@ -3,7 +3,7 @@
 use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::progress::View;
-use crate::talk::{Event, How, Mode, Opening, Say, ToolRequest, Verdict};
+use crate::talk::{AgentEvent, How, Mode, Opening, Say, ToolRequest, ToolVerdict};
 use serde_json::Value;
 
 /// One child of a session; a later child has a higher number.
@@ -25,7 +25,7 @@ pub enum Input {
     /// person. A question's answers stand in the input of the allow.
     Decided {
         ask: RequestId,
-        verdict: Verdict,
+        verdict: ToolVerdict,
     },
     /// The conversation went on elsewhere, and a child that rests has not seen
     /// it.
@@ -39,7 +39,7 @@ pub enum Input {
     Command(Order),
     Child {
         child: ChildNo,
-        event: Event,
+        event: AgentEvent,
     },
     Tick,
 }

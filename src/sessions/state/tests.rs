@@ -26,14 +26,14 @@ fn text(uuid: &str) -> Input {
 fn line(child: ChildNo, value: &Value) -> Input {
     Input::Child {
         child,
-        event: Event::Said(parse(value.to_string().as_bytes()).expect("a line")),
+        event: AgentEvent::Said(parse(value.to_string().as_bytes()).expect("a line")),
     }
 }
 
 fn ended(child: ChildNo, exit: Exit) -> Input {
     Input::Child {
         child,
-        event: Event::Ended(exit),
+        event: AgentEvent::Ended(exit),
     }
 }
 
@@ -68,7 +68,7 @@ fn ask(id: &str) -> RequestId {
 fn answered(id: &str) -> Input {
     Input::Decided {
         ask: ask(id),
-        verdict: Verdict::Allow {
+        verdict: ToolVerdict::Allow {
             input: json!({"answers": {"Which?": "B"}}),
             updates: Vec::new(),
         },
@@ -112,7 +112,7 @@ fn denial(effects: &[Effect]) -> Option<(&str, bool)> {
         Effect::Write {
             say:
                 Say::Verdict {
-                    verdict: Verdict::Deny { message, interrupt },
+                    verdict: ToolVerdict::Deny { message, interrupt },
                     ..
                 },
             ..
@@ -155,7 +155,7 @@ fn confirmation_goes_through_the_desk() {
         matches!(&essential(effects)[..], [Effect::AskPermission { deadline, .. }] if *deadline == 10 + 120_000)
     );
     assert_eq!(session.status(), Status::WaitingForConfirmation);
-    let verdict = Verdict::Allow {
+    let verdict = ToolVerdict::Allow {
         input: json!({"command":"ls"}),
         updates: Vec::new(),
     };
@@ -190,7 +190,7 @@ fn a_question_waits_for_its_answer_and_takes_one() {
     let effects = session.on(answered("q1"), 2);
     assert!(
         matches!(&effects[..], [
-            Effect::Write { say: Say::Verdict { verdict: Verdict::Allow { input, .. }, .. }, .. },
+            Effect::Write { say: Say::Verdict { verdict: ToolVerdict::Allow { input, .. }, .. }, .. },
             Effect::Settle { ending: AskEnding::Decided, .. },
         ] if input["answers"] == json!({"Which?":"B"})),
         "{effects:?}"
@@ -232,7 +232,7 @@ fn an_approval_times_out_as_an_honest_denial_and_the_turn_goes_on() {
     assert_eq!(session.status(), Status::Executing);
     let late = Input::Decided {
         ask: ask("r1"),
-        verdict: Verdict::Allow {
+        verdict: ToolVerdict::Allow {
             input: json!({}),
             updates: Vec::new(),
         },
@@ -337,7 +337,7 @@ fn a_turns_end_leaves_a_subagents_request_open_and_its_answer_reaches_the_child(
                 Effect::Write {
                     child: 1,
                     say: Say::Verdict {
-                        verdict: Verdict::Allow { .. },
+                        verdict: ToolVerdict::Allow { .. },
                         ..
                     }
                 },
@@ -369,7 +369,7 @@ fn a_request_that_outlives_its_turn_is_refused_in_time_and_ends_with_its_child()
             effect,
             Effect::Write {
                 say: Say::Verdict {
-                    verdict: Verdict::Deny { .. },
+                    verdict: ToolVerdict::Deny { .. },
                     ..
                 },
                 ..
@@ -398,7 +398,7 @@ fn what_the_main_agent_asked_gets_its_verdict_when_the_turn_is_over() {
     session.on(line(1, &wants("r1", "Bash", &json!({"command": "ls"}))), 2);
     let after = session.on(line(1, &result("done")), 3);
     let refused = after.iter().any(|effect| {
-        matches!(effect, Effect::Write { say: Say::Verdict { request, verdict: Verdict::Deny { .. } }, .. } if request == "r1")
+        matches!(effect, Effect::Write { say: Say::Verdict { request, verdict: ToolVerdict::Deny { .. } }, .. } if request == "r1")
     });
     assert!(refused, "{after:?}");
 }

@@ -4,7 +4,7 @@
 use super::{ChildNo, Effect, Fate, Finish, Notice, Session, State, Text};
 use crate::clock::Millis;
 use crate::sessions::progress::Progress;
-use crate::talk::{How, Say, Stage, TurnEnd};
+use crate::talk::{How, Say, TextStage, TurnEnd};
 
 #[derive(Debug)]
 pub(super) struct Running {
@@ -112,17 +112,17 @@ impl Running {
         });
     }
 
-    pub(super) fn staged(&mut self, uuid: &str, stage: Stage, out: &mut Vec<Effect>) {
+    pub(super) fn staged(&mut self, uuid: &str, stage: TextStage, out: &mut Vec<Effect>) {
         self.stages = true;
         let Some(at) = self.texts.iter().position(|sent| sent.uuid == uuid) else {
             return;
         };
         match stage {
-            Stage::Queued => {}
+            TextStage::Queued => {}
             // The end of the turn says how it went.
-            Stage::Started | Stage::Completed => self.texts[at].started = true,
-            Stage::Cancelled if self.texts[at].started => {}
-            Stage::Cancelled => {
+            TextStage::Started | TextStage::Completed => self.texts[at].started = true,
+            TextStage::Cancelled if self.texts[at].started => {}
+            TextStage::Cancelled => {
                 let sent = self.texts.remove(at);
                 out.push(Effect::Fate {
                     uuid: sent.uuid,

@@ -12,8 +12,8 @@ fn person(n: usize) -> Owner {
 const SEND: &str = "send";
 const EDIT: &str = "edit";
 
-fn wish<'a>(who: &'a Owner, kind: &'static str, edits: Option<&'a str>) -> Wish<'a> {
-    Wish {
+fn wish<'a>(who: &'a Owner, kind: &'static str, edits: Option<&'a str>) -> CallWish<'a> {
+    CallWish {
         who,
         kind,
         writes: None,
@@ -23,7 +23,7 @@ fn wish<'a>(who: &'a Owner, kind: &'static str, edits: Option<&'a str>) -> Wish<
 }
 
 /// Asks and is done at once.
-fn asks(shares: &mut Shares, wish: &Wish<'_>, now: Millis) -> Result<(), Millis> {
+fn asks(shares: &mut Shares, wish: &CallWish<'_>, now: Millis) -> Result<(), Millis> {
     let asked = shares.ask(wish, now);
     if asked.is_ok() {
         shares.done(wish);
@@ -32,7 +32,7 @@ fn asks(shares: &mut Shares, wish: &Wish<'_>, now: Millis) -> Result<(), Millis>
 }
 
 /// How many of a minute's calls, one each `every` milliseconds, get through.
-fn minute(shares: &mut Shares, wish: &Wish<'_>, every: usize, from: Millis) -> usize {
+fn minute(shares: &mut Shares, wish: &CallWish<'_>, every: usize, from: Millis) -> usize {
     let times = (from..from + MINUTE).step_by(every);
     times.filter(|now| asks(shares, wish, *now).is_ok()).count()
 }
@@ -224,7 +224,7 @@ fn what_feishu_asks_for_is_kept_for_that_kind_of_call_and_not_for_ever() {
 fn calls_that_hang_leave_room_for_colleagues_and_for_cards() {
     let (flooder, colleague) = (person(1), person(2));
     let mut shares = Shares::new(1_000_000, 4);
-    let fill = |shares: &mut Shares, wish: &Wish<'_>| {
+    let fill = |shares: &mut Shares, wish: &CallWish<'_>| {
         (0..2 * MAX_CALLS)
             .filter(|n| shares.ask(wish, Millis::try_from(*n).unwrap()).is_ok())
             .count()
@@ -251,7 +251,7 @@ fn calls_that_hang_leave_room_for_colleagues_and_for_cards() {
 fn large_calls_are_counted_by_their_bytes() {
     let (flooder, colleague) = (person(1), person(2));
     let mut shares = Shares::new(1_000_000, 4);
-    let large = |who| Wish {
+    let large = |who| CallWish {
         bytes: 1 << 20,
         ..wish(who, "upload", None)
     };
@@ -260,7 +260,7 @@ fn large_calls_are_counted_by_their_bytes() {
         .count();
     assert!((32..64).contains(&hung), "{hung}");
     assert_eq!(shares.ask(&large(&colleague), 300), Ok(()));
-    let endless = Wish {
+    let endless = CallWish {
         bytes: usize::MAX / 4,
         ..wish(&colleague, SEND, None)
     };
@@ -352,7 +352,7 @@ fn what_feishu_has_had_enough_of_is_told_for_as_long_as_it_rests() {
 fn whoever_has_several_machines_has_one_chats_pace_for_all() {
     let mut shares = Shares::new(RATE, 4);
     let who = person(1);
-    let send = Wish {
+    let send = CallWish {
         writes: Some(who.as_str()),
         ..wish(&who, SEND, None)
     };

@@ -2,7 +2,7 @@
 //! asks: Feishu counts both by the second. Several people write in a group, so
 //! nobody takes all of it. Where a message stands, Feishu itself has said. Pure.
 
-use super::{SECOND, Window, Wish};
+use super::{CallWish, SECOND, Window};
 use crate::bounded::Bounded;
 use crate::clock::Millis;
 
@@ -33,7 +33,12 @@ impl Turns {
     }
 
     /// How long this one has to wait, where so many gateways write.
-    pub(super) fn wait(&mut self, wish: &Wish<'_>, gateways: usize, now: Millis) -> Option<Millis> {
+    pub(super) fn wait(
+        &mut self,
+        wish: &CallWish<'_>,
+        gateways: usize,
+        now: Millis,
+    ) -> Option<Millis> {
         let (spot, is_own) = self.spot(wish)?;
         let most = (self.rate / gateways.max(1)).max(1);
         match self.window(spot, now) {
@@ -43,7 +48,7 @@ impl Turns {
         }
     }
 
-    pub(super) fn note(&mut self, wish: &Wish<'_>, now: Millis) {
+    pub(super) fn note(&mut self, wish: &CallWish<'_>, now: Millis) {
         if let Some((spot, _)) = self.spot(wish)
             && let Some(window) = self.window(spot, now)
         {
@@ -54,7 +59,7 @@ impl Turns {
     /// What Feishu counts for, and whether nobody else writes there: a message
     /// that is edited, or a chat. A message that nobody has told of stands in
     /// its owner's own, as most do.
-    fn spot(&mut self, wish: &Wish<'_>) -> Option<(String, bool)> {
+    fn spot(&mut self, wish: &CallWish<'_>) -> Option<(String, bool)> {
         if let Some(message) = wish.edits {
             return Some((message.to_owned(), true));
         }
@@ -97,8 +102,8 @@ mod tests {
         Owner::parse(&format!("ou_{n}")).unwrap()
     }
 
-    fn to<'a>(who: &'a Owner, writes: &'a str) -> Wish<'a> {
-        Wish {
+    fn to<'a>(who: &'a Owner, writes: &'a str) -> CallWish<'a> {
+        CallWish {
             who,
             kind: "send",
             writes: Some(writes),
@@ -109,7 +114,12 @@ mod tests {
 
     /// How many of those that ask at once are let through, and how long the
     /// next has to wait.
-    fn burst(turns: &mut Turns, wish: &Wish<'_>, gateways: usize, now: Millis) -> (usize, Millis) {
+    fn burst(
+        turns: &mut Turns,
+        wish: &CallWish<'_>,
+        gateways: usize,
+        now: Millis,
+    ) -> (usize, Millis) {
         for made in 0..100 {
             if let Some(wait) = turns.wait(wish, gateways, now) {
                 return (made, wait);
@@ -160,7 +170,7 @@ mod tests {
     #[test]
     fn one_message_is_edited_four_times_a_second_and_others_meanwhile() {
         let (who, mut turns) = (person(1), Turns::new(RATE));
-        let edit = |message| Wish {
+        let edit = |message| CallWish {
             edits: Some(message),
             writes: None,
             ..to(&who, "")

@@ -1,7 +1,7 @@
 //! Any bytes as what Claude Code writes to a hook: only what asks is asked
 //! about, word for word, and no text becomes another answer than was meant.
 
-use nod::for_tests::claude::permission::{Answer, Ask, Event, HookInput};
+use nod::for_tests::claude::permission::{HookEvent, HookInput, PermissionAnswer, PermissionAsk};
 use nod::for_tests::ids::SessionId;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(crate) fn check(bytes: &[u8]) {
     let Ok(input) = HookInput::parse(bytes) else {
         return;
     };
-    let Event::PermissionRequest(ask) = input.event else {
+    let HookEvent::PermissionRequest(ask) = input.event else {
         return;
     };
     // A list of the fields has no names to look up.
@@ -21,7 +21,7 @@ pub(crate) fn check(bytes: &[u8]) {
     }
 }
 
-fn stands_there(ask: &Ask, value: &Value) {
+fn stands_there(ask: &PermissionAsk, value: &Value) {
     let name = &value["hook_event_name"];
     assert!(name == "PermissionRequest" || name.is_null());
     assert_eq!(value["tool_name"], ask.tool.as_str());
@@ -32,15 +32,19 @@ fn answers_stay_what_they_are(text: &str) {
     let message = Some(text.to_owned());
     for (answer, behavior, interrupt) in [
         (
-            Answer::Deny {
+            PermissionAnswer::Deny {
                 message: message.clone(),
             },
             "deny",
             Value::Null,
         ),
-        (Answer::DenyAndInterrupt { message }, "deny", json!(true)),
         (
-            Answer::Allow {
+            PermissionAnswer::DenyAndInterrupt { message },
+            "deny",
+            json!(true),
+        ),
+        (
+            PermissionAnswer::Allow {
                 input: Some(json!({"command": text})),
                 updates: Vec::new(),
             },

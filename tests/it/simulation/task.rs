@@ -11,7 +11,7 @@ use nod::for_tests::ids::{RequestId, SessionId};
 use nod::for_tests::sessions::state::{
     AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Session, Status, Text, Unanswered,
 };
-use nod::for_tests::talk::{Event as Heard, Exit, Mode, Say, Verdict};
+use nod::for_tests::talk::{AgentEvent, Exit, Mode, Say, ToolVerdict};
 use serde_json::{Value, json};
 
 use super::Bug;
@@ -78,8 +78,8 @@ impl Default for Task {
     }
 }
 
-fn line(value: &Value) -> Heard {
-    Heard::Said(stream::parse(value.to_string().as_bytes()).expect("a line"))
+fn line(value: &Value) -> AgentEvent {
+    AgentEvent::Said(stream::parse(value.to_string().as_bytes()).expect("a line"))
 }
 
 impl World {
@@ -212,11 +212,11 @@ impl World {
         let ask = self.task.asks[&n].name.clone();
         let input = self.hooks[&n].request.input.clone();
         let verdict = match ending {
-            Ending::Allowed { .. } | Ending::Answered { .. } => Verdict::Allow {
+            Ending::Allowed { .. } | Ending::Answered { .. } => ToolVerdict::Allow {
                 input,
                 updates: Vec::new(),
             },
-            Ending::Denied { interrupt, .. } => Verdict::Deny {
+            Ending::Denied { interrupt, .. } => ToolVerdict::Deny {
                 message: "no".to_owned(),
                 interrupt: *interrupt,
             },
@@ -253,7 +253,7 @@ impl World {
                 let input = child.waits.remove(&request);
                 let input =
                     input.unwrap_or_else(|| panic!("seed {seed}: {request} answered twice"));
-                if let Verdict::Allow { input: given, .. } = verdict {
+                if let ToolVerdict::Allow { input: given, .. } = verdict {
                     assert_eq!(given, input, "seed {seed}: allowed for another input");
                     let by_a_person = self.decided_by_a_tap(&request);
                     let harmless = request.starts_with("read");
@@ -299,7 +299,7 @@ impl World {
             };
             self.task.child = None;
             if self.bug != Some(Bug::ForgetsAChild) {
-                self.hear(number, Heard::Ended(exit));
+                self.hear(number, AgentEvent::Ended(exit));
             }
             return;
         }
@@ -366,7 +366,7 @@ impl World {
         }
     }
 
-    fn hear(&mut self, child: ChildNo, event: Heard) {
+    fn hear(&mut self, child: ChildNo, event: AgentEvent) {
         self.feed(Input::Child { child, event });
     }
 

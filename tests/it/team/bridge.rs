@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::{SinkExt as _, StreamExt as _};
-use nod::for_tests::bus::line::{Answered, State};
+use nod::for_tests::bus::line::{BusAnswer, LineState};
 use nod::for_tests::bus::subjects::ToMachine;
 use nod::for_tests::bus::url::BusUrl;
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
@@ -145,9 +145,9 @@ async fn round_trip(meeting: &Meeting, mut machine: Member) {
     });
     let told = until("the machine is there", || async {
         let told = gateway.line.ask(&subject, question.clone(), LIMIT).await;
-        (told != Answered::Nobody).then_some(told)
+        (told != BusAnswer::Nobody).then_some(told)
     });
-    assert!(told.await == Answered::Answer(answer.into()));
+    assert!(told.await == BusAnswer::Answer(answer.into()));
     drop(answering.await.unwrap());
 }
 
@@ -184,9 +184,9 @@ async fn the_bus_is_reached_through_each_kind_of_proxy_by_its_name() {
 /// Why there is no connection.
 async fn refusal(member: &Member) -> String {
     let mut state = member.line.state();
-    let waiting = state.wait_for(|state| matches!(state, State::Waiting { .. }));
+    let waiting = state.wait_for(|state| matches!(state, LineState::Waiting { .. }));
     let state = within(waiting).await.unwrap().clone();
-    let State::Waiting { why, .. } = state else {
+    let LineState::Waiting { why, .. } = state else {
         panic!("{state:?}");
     };
     assert!(!why.zh.is_empty());

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nod::for_tests::bus::line::{Answered, State};
+use nod::for_tests::bus::line::{BusAnswer, LineState};
 use nod::for_tests::bus::lobby::ticket;
-use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::pass::{self, Span};
-use nod::for_tests::bus::subjects::{FromMachine, Owner, Place, ToMachine};
+use nod::for_tests::bus::subjects::{FromMachine, MachinePlace, Owner, ToMachine};
 use nod::for_tests::simulator::{OWNER, STRANGER};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -91,14 +91,14 @@ async fn a_question_is_answered_and_nobody_is_told_at_once() {
     // The server may take the gateway's question before the machine's wish to hear.
     let answer = until("the machine is there", || async {
         let answer = gateway.line.ask(&subject, b"tap".to_vec(), LIMIT).await;
-        (answer != Answered::Nobody).then_some(answer)
+        (answer != BusAnswer::Nobody).then_some(answer)
     });
-    assert_eq!(answer.await, Answered::Answer(b"toast"[..].into()));
+    assert_eq!(answer.await, BusAnswer::Answer(b"toast"[..].into()));
     drop(answering.await.unwrap());
     let told = until("the machine is missed", || async {
         let since = Instant::now();
         let answer = gateway.line.ask(&subject, b"tap".to_vec(), SOON).await;
-        (answer == Answered::Nobody).then_some(since.elapsed())
+        (answer == BusAnswer::Nobody).then_some(since.elapsed())
     });
     assert!(told.await < SOON);
 }
@@ -112,18 +112,18 @@ async fn while_the_server_is_gone_nothing_is_written_and_nothing_leaves_late() {
     let subject = machine.place().hears(ToMachine::Tap);
     meeting.gone();
     let mut state = gateway.line.state();
-    let down = state.wait_for(|state| !matches!(state, State::Up { .. }));
+    let down = state.wait_for(|state| !matches!(state, LineState::Up { .. }));
     within(down).await.unwrap();
     for _ in 0..20 {
         let answer = gateway.line.ask(&subject, b"late".to_vec(), LIMIT).await;
-        assert_eq!(answer, Answered::Down);
+        assert_eq!(answer, BusAnswer::Down);
     }
     meeting.again().await;
     machine.up().await;
     gateway.up().await;
     let fresh = until("the line works again", || async {
         let asked = gateway.line.ask(&subject, b"fresh".to_vec(), SOON).await;
-        (asked == Answered::Unknown).then_some(())
+        (asked == BusAnswer::Unknown).then_some(())
     });
     fresh.await;
     let heard = within(machine.heard.recv()).await.unwrap();
@@ -137,14 +137,14 @@ async fn while_the_server_is_gone_nothing_is_written_and_nothing_leaves_late() {
 #[tokio::test]
 async fn nobody_speaks_or_listens_for_anybody_else() {
     let meeting = Meeting::start().await;
-    let key = KeyPair::of(Kind::User, rand::random());
+    let key = KeyPair::of(KeyKind::User, rand::random());
     let pass = meeting.pass(&meeting.keys.machines, STRANGER, &key, seconds() + HOUR);
     let mut raw = Raw::connect(&meeting, &pass, &key).await.unwrap();
-    let own = Place::of(Owner::parse(STRANGER).unwrap(), &key.public());
-    let theirs = KeyPair::of(Kind::User, rand::random()).public();
-    let theirs = Place::of(Owner::parse(OWNER).unwrap(), &theirs);
-    let sibling = KeyPair::of(Kind::User, rand::random()).public();
-    let sibling = Place::of(own.owner.clone(), &sibling);
+    let own = MachinePlace::of(Owner::parse(STRANGER).unwrap(), &key.public());
+    let theirs = KeyPair::of(KeyKind::User, rand::random()).public();
+    let theirs = MachinePlace::of(Owner::parse(OWNER).unwrap(), &theirs);
+    let sibling = KeyPair::of(KeyKind::User, rand::random()).public();
+    let sibling = MachinePlace::of(own.owner.clone(), &sibling);
     let (o, m) = (&theirs.owner, &theirs.machine);
     for attempt in [
         format!("PUB nod1.g.{o}.{m}.call 0\r\n"),
@@ -189,7 +189,7 @@ async fn nobody_speaks_or_listens_for_anybody_else() {
 #[tokio::test]
 async fn whoever_asks_to_join_speaks_in_one_lobby_and_hears_nothing_else() {
     let meeting = Meeting::start().await;
-    let key = KeyPair::of(Kind::User, rand::random());
+    let key = KeyPair::of(KeyKind::User, rand::random());
     let owner = Owner::parse(STRANGER).unwrap();
     let (own, other) = (ticket([1; 16]), ticket([2; 16]));
     let span = Span {
@@ -206,7 +206,7 @@ async fn whoever_asks_to_join_speaks_in_one_lobby_and_hears_nothing_else() {
         span,
     );
     let mut raw = Raw::connect(&meeting, &pass, &key).await.unwrap();
-    let machine = Place::of(owner.clone(), &key.public());
+    let machine = MachinePlace::of(owner.clone(), &key.public());
     for attempt in [
         format!("PUB nod1.j.{owner}.{other} 0\r\n"),
         format!("PUB nod1.j.{OWNER}.{own} 0\r\n"),
@@ -234,10 +234,10 @@ async fn whoever_asks_to_join_speaks_in_one_lobby_and_hears_nothing_else() {
 #[tokio::test]
 async fn a_pass_that_is_forged_over_or_anothers_lets_nobody_in() {
     let meeting = Meeting::start().await;
-    let key = KeyPair::of(Kind::User, rand::random());
+    let key = KeyPair::of(KeyKind::User, rand::random());
     let (later, keys) = (seconds() + HOUR, &meeting.keys);
-    let stranger = KeyPair::of(Kind::Account, rand::random());
-    let other = KeyPair::of(Kind::User, rand::random());
+    let stranger = KeyPair::of(KeyKind::Account, rand::random());
+    let other = KeyPair::of(KeyKind::User, rand::random());
     let good = meeting.pass(&keys.machines, OWNER, &key, later);
     assert!(Raw::connect(&meeting, &good, &key).await.is_ok());
     for (pass, key, what) in [
@@ -273,7 +273,7 @@ async fn a_pass_that_is_forged_over_or_anothers_lets_nobody_in() {
 #[tokio::test]
 async fn a_pass_that_runs_out_cuts_a_live_connection() {
     let meeting = Meeting::start().await;
-    let key = KeyPair::of(Kind::User, rand::random());
+    let key = KeyPair::of(KeyKind::User, rand::random());
     let pass = meeting.pass(&meeting.keys.machines, OWNER, &key, seconds() + 3);
     let mut raw = Raw::connect(&meeting, &pass, &key).await.unwrap();
     let ended = async {

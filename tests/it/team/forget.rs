@@ -297,7 +297,7 @@ async fn nobody_else_can_forget_a_machine_and_a_forgotten_one_is_not_served() {
     assert_eq!(code, Some(0), "{told}");
     let mut state = thief.line.state();
     let down =
-        state.wait_for(|state| !matches!(state, nod::for_tests::bus::line::State::Up { .. }));
+        state.wait_for(|state| !matches!(state, nod::for_tests::bus::line::LineState::Up { .. }));
     tokio::time::timeout(LIMIT, down)
         .await
         .expect("cut off")

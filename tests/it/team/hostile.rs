@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nod::for_tests::bus::errand::{Asked, Told};
+use nod::for_tests::bus::errand::{ErrandCall, ErrandResult};
 use nod::for_tests::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
-use nod::for_tests::bus::line::Answered;
-use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::line::BusAnswer;
+use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::subjects::{FromMachine, ToMachine};
 use nod::for_tests::clock;
 use nod::for_tests::simulator::bus::MessageFate;
@@ -142,8 +142,8 @@ async fn a_bus_that_alters_an_answer_or_a_card_shows_nobody_a_lie() {
     );
 }
 
-pub(super) fn asked(method: &str, path: &[&str]) -> Asked {
-    Asked {
+pub(super) fn asked(method: &str, path: &[&str]) -> ErrandCall {
+    ErrandCall {
         method: method.to_owned(),
         path: path.iter().map(|part| (*part).to_owned()).collect(),
         query: Vec::new(),
@@ -155,9 +155,9 @@ pub(super) fn asked(method: &str, path: &[&str]) -> Asked {
     }
 }
 
-pub(super) fn sending(to: &str) -> Asked {
+pub(super) fn sending(to: &str) -> ErrandCall {
     let content = json!({"text": "hi"}).to_string();
-    Asked {
+    ErrandCall {
         query: vec![("receive_id_type".to_owned(), "open_id".to_owned())],
         body: Some(json!({
             "receive_id": to, "msg_type": "text", "content": content, "uuid": rand::random::<u64>().to_string(),
@@ -167,7 +167,7 @@ pub(super) fn sending(to: &str) -> Asked {
 }
 
 impl Member {
-    pub(super) fn letter(&self, asked: &Asked, at: i64, once: &str) -> Vec<u8> {
+    pub(super) fn letter(&self, asked: &ErrandCall, at: i64, once: &str) -> Vec<u8> {
         self.sealed(&serde_json::to_vec(asked).unwrap(), at, once)
     }
 
@@ -181,21 +181,21 @@ impl Member {
         letter::sign(&self.key, &subject, &head, body)
     }
 
-    pub(super) async fn asks(&self, team: &Team, asked: &Asked) -> Told {
+    pub(super) async fn asks(&self, team: &Team, asked: &ErrandCall) -> ErrandResult {
         self.says(team, &serde_json::to_vec(asked).unwrap()).await
     }
 
     /// The same, with whatever a call is written as.
-    pub(super) async fn says(&self, team: &Team, body: &[u8]) -> Told {
+    pub(super) async fn says(&self, team: &Team, body: &[u8]) -> ErrandResult {
         self.heard_saying(team, body).await.expect("an answer")
     }
 
     /// The same, if there was an answer.
-    pub(super) async fn heard_saying(&self, team: &Team, body: &[u8]) -> Option<Told> {
+    pub(super) async fn heard_saying(&self, team: &Team, body: &[u8]) -> Option<ErrandResult> {
         let once = format!("{:x}", rand::random::<u128>());
         let letter = self.sealed(body, clock::wall_ms(), &once);
         let subject = self.place().says(FromMachine::Call);
-        let Answered::Answer(bytes) = self.line.ask(&subject, letter, LIMIT).await else {
+        let BusAnswer::Answer(bytes) = self.line.ask(&subject, letter, LIMIT).await else {
             return None;
         };
         let letter = Letter::read(&bytes).unwrap();
@@ -206,8 +206,8 @@ impl Member {
     }
 }
 
-fn refused(told: &Told) -> bool {
-    matches!(told, Told::Refused { .. })
+fn refused(told: &ErrandResult) -> bool {
+    matches!(told, ErrandResult::Refused { .. })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -224,7 +224,7 @@ async fn a_stolen_laptop_touches_its_owners_messages_and_nothing_else() {
     .await;
     // What the owner's own machine may do.
     let told = victim.asks(&team, &sending(OWNER)).await;
-    let Told::Answer {
+    let ErrandResult::Answer {
         body,
         ticket,
         status: 200,
@@ -238,11 +238,11 @@ async fn a_stolen_laptop_touches_its_owners_messages_and_nothing_else() {
     let id = body["data"]["message_id"].as_str().unwrap();
     let message = ["open-apis", "im", "v1", "messages", id];
     let reply = ["open-apis", "im", "v1", "messages", id, "reply"];
-    let replying = Asked {
+    let replying = ErrandCall {
         body: sending(OWNER).body,
         ..asked("POST", &reply)
     };
-    let with = |asked: Asked, ticket: Option<&str>| Asked {
+    let with = |asked: ErrandCall, ticket: Option<&str>| ErrandCall {
         ticket: ticket.map(str::to_owned),
         ..asked
     };
@@ -272,7 +272,10 @@ async fn a_stolen_laptop_touches_its_owners_messages_and_nothing_else() {
         "only the victim's own was sent"
     );
     let told = victim.asks(&team, &with(replying, Some(&ticket))).await;
-    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Answer { status: 200, .. }),
+        "{told:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -290,16 +293,16 @@ async fn a_call_that_is_repeated_late_or_to_be_answered_elsewhere_is_not_made() 
     let subject = machine.place().says(FromMachine::Call);
     let letter = machine.letter(&sending(OWNER), clock::wall_ms(), "once");
     let answer = machine.line.ask(&subject, letter.clone(), LIMIT).await;
-    assert!(matches!(answer, Answered::Answer(_)), "{answer:?}");
+    assert!(matches!(answer, BusAnswer::Answer(_)), "{answer:?}");
     let repeated = machine.line.ask(&subject, letter, SOON).await;
-    assert_eq!(repeated, Answered::Unknown, "nobody answers");
+    assert_eq!(repeated, BusAnswer::Unknown, "nobody answers");
     for at in [clock::wall_ms() - 60_000, clock::wall_ms() + 60_000] {
         let letter = machine.letter(&sending(OWNER), at, &at.to_string());
         let late = machine.line.ask(&subject, letter, SOON).await;
-        assert_eq!(late, Answered::Unknown);
+        assert_eq!(late, BusAnswer::Unknown);
     }
     // Another's signature under this machine's pass.
-    let other = KeyPair::of(Kind::User, rand::random());
+    let other = KeyPair::of(KeyKind::User, rand::random());
     let head = CallHead {
         at: clock::wall_ms(),
         once: "forged".to_owned(),
@@ -309,7 +312,7 @@ async fn a_call_that_is_repeated_late_or_to_be_answered_elsewhere_is_not_made() 
     let forged = letter::sign(&other, &subject, &head, &body);
     assert_eq!(
         machine.line.ask(&subject, forged, SOON).await,
-        Answered::Unknown
+        BusAnswer::Unknown
     );
     assert_eq!(team.feishu.message_count(), 1);
     // A gateway may write anywhere: it must not be made to, for example as if
@@ -350,12 +353,15 @@ async fn letters_that_are_too_large_are_not_carried_and_keep_nobody_waiting() {
     };
     for letter in [long(65, 10), long(5_000, 10)] {
         let answer = thief.line.ask(&subject, letter, SOON).await;
-        assert_eq!(answer, Answered::Unknown);
+        assert_eq!(answer, BusAnswer::Unknown);
     }
     let answer = thief.line.ask(&subject, long(10, 1 << 20), SOON).await;
-    assert!(!matches!(answer, Answered::Answer(_)), "{answer:?}");
+    assert!(!matches!(answer, BusAnswer::Answer(_)), "{answer:?}");
     let told = victim.asks(&team, &sending(OWNER)).await;
-    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Answer { status: 200, .. }),
+        "{told:?}"
+    );
     assert_eq!(team.feishu.message_count(), 1);
 }
 
@@ -391,18 +397,18 @@ async fn a_push_that_no_gateway_signed_is_not_heard() {
         once: "x".to_owned(),
         ticket: None,
     };
-    let other = KeyPair::of(Kind::Push, rand::random());
-    for key in [&other, &KeyPair::of(Kind::User, rand::random())] {
+    let other = KeyPair::of(KeyKind::Push, rand::random());
+    for key in [&other, &KeyPair::of(KeyKind::User, rand::random())] {
         let letter = letter::sign(key, &subject, &head, tap.to_string().as_bytes());
         let answer = impostor.line.ask(&subject, letter, SOON).await;
-        assert_eq!(answer, Answered::Unknown);
+        assert_eq!(answer, BusAnswer::Unknown);
     }
     // The same letter, rightly signed, but for another machine's subject.
     let push = &team.meeting.keys.push;
     let elsewhere = letter::sign(push, "nod1.m.ou_x.y.tap", &head, tap.to_string().as_bytes());
     assert_eq!(
         impostor.line.ask(&subject, elsewhere, SOON).await,
-        Answered::Unknown
+        BusAnswer::Unknown
     );
     assert_eq!(machine.decisions().len(), 0, "{}", machine.log());
 }

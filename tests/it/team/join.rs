@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use nod::for_tests::bus::errand::Told;
+use nod::for_tests::bus::errand::ErrandResult;
 use nod::for_tests::bus::letter::{self, CallHead};
-use nod::for_tests::bus::lobby::{Invite, Invited, Wish, ticket};
+use nod::for_tests::bus::lobby::{Invite, Invited, JoinWish, ticket};
 use nod::for_tests::bus::membership::Membership;
-use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::pass::{self, Span};
 use nod::for_tests::bus::subjects::{Owner, lobby};
 use nod::for_tests::feishu::secret::Secret;
@@ -298,7 +298,9 @@ async fn a_machine_that_its_owner_keeps_out_stays_out_whoever_taps_afterwards() 
     // Somebody else who got hold of the button, or made one.
     let told = pressed(&team, &message, STRANGER, &yes).await;
     assert!(told.contains("只有这台机器的所有者"), "{told}");
-    let other = KeyPair::of(Kind::User, rand::random()).public().to_string();
+    let other = KeyPair::of(KeyKind::User, rand::random())
+        .public()
+        .to_string();
     for (field, forged) in [
         ("owner", json!(STRANGER)),
         ("key", json!(other)),
@@ -351,8 +353,8 @@ async fn a_flood_in_a_lobby_brings_three_cards_at_most_and_keeps_no_colleague_wa
     colleague.up().await;
     let flood = async {
         for _ in 0..2_000 {
-            let key = KeyPair::of(Kind::User, rand::random());
-            let wish = Wish::of(&key, &ticket, "x", "x", "x");
+            let key = KeyPair::of(KeyKind::User, rand::random());
+            let wish = JoinWish::of(&key, &ticket, "x", "x", "x");
             let head = CallHead {
                 at: nod::for_tests::clock::wall_ms(),
                 once: format!("{:032x}", rand::random::<u128>()),
@@ -370,7 +372,10 @@ async fn a_flood_in_a_lobby_brings_three_cards_at_most_and_keeps_no_colleague_wa
             until("the colleague is served", || async {
                 let body = serde_json::to_vec(&sending(STRANGER)).unwrap();
                 let told = colleague.heard_saying(&team, &body).await?;
-                assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+                assert!(
+                    matches!(told, ErrandResult::Answer { status: 200, .. }),
+                    "{told:?}"
+                );
                 Some(())
             })
             .await;
@@ -388,7 +393,7 @@ async fn a_line_that_is_over_forged_or_repeated_lets_nobody_in() {
     assert!(team.feishu.wait_connections(1, LIMIT).await);
     let keys = &team.meeting.keys;
     let crafted = |signer: &KeyPair, until: i64| {
-        let key = KeyPair::of(Kind::User, rand::random());
+        let key = KeyPair::of(KeyKind::User, rand::random());
         let span = Span {
             made: seconds() - 700,
             until,
@@ -403,7 +408,7 @@ async fn a_line_that_is_over_forged_or_repeated_lets_nobody_in() {
         };
         invite.line().expose().to_owned()
     };
-    let stranger = KeyPair::of(Kind::Account, rand::random());
+    let stranger = KeyPair::of(KeyKind::Account, rand::random());
     for (line, why) in [
         (crafted(&keys.lobby, seconds() - 1), "time is over"),
         (

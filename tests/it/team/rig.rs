@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use nod::for_tests::bus::conf;
 use nod::for_tests::bus::keys::Keys;
-use nod::for_tests::bus::line::{self, Heard, Line, Membership, State};
+use nod::for_tests::bus::line::{self, BusHeard, BusLine, BusUser, LineState};
 use nod::for_tests::bus::lobby::Invited;
 use nod::for_tests::bus::membership::{self, Grant};
-use nod::for_tests::bus::nkey::{KeyPair, Kind};
+use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::pass::{self, Span};
-use nod::for_tests::bus::subjects::{Owner, Place};
+use nod::for_tests::bus::subjects::{MachinePlace, Owner};
 use nod::for_tests::bus::url::BusUrl;
 use nod::for_tests::clock::{self, Clock};
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
@@ -161,9 +161,9 @@ impl Meeting {
 
     /// The same, by this way to the bus.
     pub(super) fn member_by(&self, owner: &str, url: BusUrl, way: Outbound) -> Member {
-        let key = KeyPair::of(Kind::User, rand::random());
+        let key = KeyPair::of(KeyKind::User, rand::random());
         let pass = self.pass(&self.keys.machines, owner, &key, seconds() + HOUR);
-        let place = Place::of(Owner::parse(owner).unwrap(), &key.public());
+        let place = MachinePlace::of(Owner::parse(owner).unwrap(), &key.public());
         let inbox = place.inbox();
         let hears = [
             place.hears(nod::for_tests::bus::subjects::ToMachine::Tap),
@@ -183,7 +183,7 @@ impl Meeting {
 
     /// A gateway that is only its line.
     pub(super) fn gateway(&self) -> Member {
-        let key = KeyPair::of(Kind::User, rand::random());
+        let key = KeyPair::of(KeyKind::User, rand::random());
         let span = Span {
             made: seconds() - 1,
             until: seconds() + HOUR,
@@ -205,12 +205,12 @@ fn line(
     (key, pass): (KeyPair, String),
     inbox: &str,
     subjects: &[String],
-    place: Option<Place>,
+    place: Option<MachinePlace>,
 ) -> Member {
-    let (line, stop) = (Line::new(inbox), CancellationToken::new());
+    let (line, stop) = (BusLine::new(inbox), CancellationToken::new());
     let (kept, passes) = watch::channel(pass.clone());
     let key = Arc::new(key);
-    let membership = Membership {
+    let membership = BusUser {
         url,
         key: Arc::clone(&key),
         pass: passes,
@@ -221,7 +221,7 @@ fn line(
             .collect(),
     };
     let (sender, heard) = mpsc::unbounded_channel();
-    let handler = move |message: Heard| {
+    let handler = move |message: BusHeard| {
         let sender = sender.clone();
         async move {
             let _ = sender.send(message);
@@ -248,11 +248,11 @@ fn line(
 
 /// One end of the bus in the test's own hands.
 pub(super) struct Member {
-    pub(super) line: Line,
+    pub(super) line: BusLine,
     pub(super) key: Arc<KeyPair>,
     pub(super) pass: String,
-    pub(super) place: Option<Place>,
-    pub(super) heard: mpsc::UnboundedReceiver<Heard>,
+    pub(super) place: Option<MachinePlace>,
+    pub(super) heard: mpsc::UnboundedReceiver<BusHeard>,
     _pass: watch::Sender<String>,
     _stop: DropGuard,
 }
@@ -260,14 +260,14 @@ pub(super) struct Member {
 impl Member {
     pub(super) async fn up(&self) {
         let mut state = self.line.state();
-        let up = state.wait_for(|state| matches!(state, State::Up { .. }));
+        let up = state.wait_for(|state| matches!(state, LineState::Up { .. }));
         tokio::time::timeout(LIMIT, up)
             .await
             .expect("in time")
             .unwrap();
     }
 
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &MachinePlace {
         self.place.as_ref().unwrap()
     }
 }
@@ -328,7 +328,7 @@ impl Team {
     /// What a machine of this owner keeps in its file.
     pub(super) fn membership(&self, owner: &str, made: i64) -> String {
         let meeting = &self.meeting;
-        let key = KeyPair::of(Kind::User, rand::random());
+        let key = KeyPair::of(KeyKind::User, rand::random());
         let grant = Grant {
             url: meeting.url().to_string(),
             pass: meeting.old_pass(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use nod::for_tests::bus::errand::{Asked, Told};
+use nod::for_tests::bus::errand::{ErrandCall, ErrandResult};
 use nod::for_tests::simulator::{Armed, Fault, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn sent(member: &Member, team: &Team, owner: &str) -> (String, String) {
     body["msg_type"] = "interactive".into();
     body["content"] = card_text().into();
     let told = member.asks(team, &card).await;
-    let Told::Answer {
+    let ErrandResult::Answer {
         status: 200,
         body,
         ticket: Some(ticket),
@@ -45,8 +45,8 @@ async fn sent(member: &Member, team: &Team, owner: &str) -> (String, String) {
     (id.to_owned(), ticket)
 }
 
-fn edit((id, ticket): &(String, String)) -> Asked {
-    Asked {
+fn edit((id, ticket): &(String, String)) -> ErrandCall {
+    ErrandCall {
         body: Some(json!({"content": card_text()})),
         ticket: Some(ticket.clone()),
         ..asked("PATCH", &["open-apis", "im", "v1", "messages", id])
@@ -70,7 +70,7 @@ impl Count {
 fn flood(
     machine: &Arc<Member>,
     team: &Arc<Team>,
-    asked: impl Fn() -> Asked + Send + 'static,
+    asked: impl Fn() -> ErrandCall + Send + 'static,
 ) -> Arc<Count> {
     let count = Arc::new(Count::default());
     let (counting, machine, team) = (Arc::clone(&count), Arc::clone(machine), Arc::clone(team));
@@ -82,7 +82,7 @@ fn flood(
             }
             let told = machine.says(&team, body.to_string().as_bytes()).await;
             let counted = match told {
-                Told::Crowded { after } => {
+                ErrandResult::Crowded { after } => {
                     assert!(after > 0);
                     &counting.crowded
                 }
@@ -127,11 +127,17 @@ async fn a_machine_that_floods_delays_no_colleagues_card() {
     // The colleague's own are made at once, first try.
     for _ in 0..2 {
         let told = colleague.asks(&team, &sending(OWNER)).await;
-        assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+        assert!(
+            matches!(told, ErrandResult::Answer { status: 200, .. }),
+            "{told:?}"
+        );
     }
     for message in &theirs {
         let told = colleague.asks(&team, &edit(message)).await;
-        assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+        assert!(
+            matches!(told, ErrandResult::Answer { status: 200, .. }),
+            "{told:?}"
+        );
     }
     // So it is with a real machine: a card, a tap, and the card's last face.
     let hook = Hook::ask(&machine, "mine", "ls").await;
@@ -219,8 +225,8 @@ async fn laptops_of_one_person_write_together_no_faster_than_feishu_takes() {
             let mut crowded = 0;
             for _ in 0..40 {
                 match machine.asks(&team, &sending(OWNER)).await {
-                    Told::Answer { status: 200, .. } => {}
-                    Told::Crowded { after } => {
+                    ErrandResult::Answer { status: 200, .. } => {}
+                    ErrandResult::Crowded { after } => {
                         assert!((1..=1_000).contains(&after), "{after}");
                         crowded += 1;
                     }
@@ -255,18 +261,27 @@ async fn a_gateway_that_feishu_tells_to_wait_tells_the_others() {
     machine.up().await;
     let bot = asked("GET", &["open-apis", "bot", "v3", "info"]);
     let told = machine.asks(&team, &bot).await;
-    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Answer { status: 200, .. }),
+        "{told:?}"
+    );
     let limit = Fault::RateLimit {
         path: "bot/v3/info".to_owned(),
         reset: 30,
     };
     team.feishu.set_fault(Armed::once(limit)).unwrap();
     let told = machine.asks(&team, &bot).await;
-    assert!(matches!(told, Told::Answer { status: 429, .. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Answer { status: 429, .. }),
+        "{told:?}"
+    );
     // Either gateway may be asked: all of twenty never meet the same one.
     until("both gateways wait", || async {
         for _ in 0..20 {
-            if !matches!(machine.asks(&team, &bot).await, Told::Crowded { .. }) {
+            if !matches!(
+                machine.asks(&team, &bot).await,
+                ErrandResult::Crowded { .. }
+            ) {
                 return None;
             }
         }
@@ -274,7 +289,10 @@ async fn a_gateway_that_feishu_tells_to_wait_tells_the_others() {
     })
     .await;
     let told = machine.asks(&team, &sending(OWNER)).await;
-    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Answer { status: 200, .. }),
+        "{told:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -295,10 +313,19 @@ async fn gateways_know_how_many_share_the_app_and_heed_what_feishu_says() {
     };
     team.feishu.set_fault(Armed::once(limit)).unwrap();
     let told = machine.asks(&team, &edit(&message)).await;
-    assert!(matches!(told, Told::Answer { status: 429, .. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Answer { status: 429, .. }),
+        "{told:?}"
+    );
     // Whoever else wants to edit is not sent to be refused as well.
     let told = machine.asks(&team, &edit(&message)).await;
-    assert!(matches!(told, Told::Crowded { after: 1.. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Crowded { after: 1.. }),
+        "{told:?}"
+    );
     let told = machine.asks(&team, &sending(OWNER)).await;
-    assert!(matches!(told, Told::Answer { status: 200, .. }), "{told:?}");
+    assert!(
+        matches!(told, ErrandResult::Answer { status: 200, .. }),
+        "{told:?}"
+    );
 }

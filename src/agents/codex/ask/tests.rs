@@ -10,9 +10,9 @@ fn command(command: &str) -> Value {
     })
 }
 
-fn asked(method: &str, params: &Value, changes: Option<&Value>) -> Ask {
+fn asked(method: &str, params: &Value, changes: Option<&Value>) -> CodexAsk {
     match read(&json!(0), method, params, changes) {
-        Reading::Ask(ask) => *ask,
+        AskReading::Ask(ask) => *ask,
         other => panic!("{other:?}"),
     }
 }
@@ -49,7 +49,7 @@ fn what_a_newer_codex_adds_to_a_command_stands_on_the_card() {
     );
     params["command"] = Value::Null;
     let unread = read(&json!(0), COMMAND, &params, None);
-    assert_eq!(unread, Reading::TerminalOnly);
+    assert_eq!(unread, AskReading::TerminalOnly);
 }
 
 #[test]
@@ -59,32 +59,35 @@ fn decisions_are_codexs_own_and_only_those_it_offers() {
         ask.result(&decision)
             .map(|result| result["decision"].clone())
     };
-    assert_eq!(decided(Decision::Once), Some(json!("accept")));
-    assert_eq!(decided(Decision::Deny), Some(json!("decline")));
-    assert_eq!(decided(Decision::Interrupt), Some(json!("cancel")));
-    assert_eq!(decided(Decision::Session), None, "it was not offered");
+    assert_eq!(decided(CodexDecision::Once), Some(json!("accept")));
+    assert_eq!(decided(CodexDecision::Deny), Some(json!("decline")));
+    assert_eq!(decided(CodexDecision::Interrupt), Some(json!("cancel")));
+    assert_eq!(decided(CodexDecision::Session), None, "it was not offered");
     let amended =
         json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["git", "log"]}});
-    assert_eq!(decided(Decision::Prefix), Some(amended));
-    assert_eq!(decided(Decision::Answers(vec!["yes".to_owned()])), None);
+    assert_eq!(decided(CodexDecision::Prefix), Some(amended));
+    assert_eq!(
+        decided(CodexDecision::Answers(vec!["yes".to_owned()])),
+        None
+    );
     let mut other = command("git log");
     other["availableDecisions"] = json!(["accept", "cancel"]);
     let ask = asked(COMMAND, &other, None);
-    assert_eq!(ask.result(&Decision::Prefix), None);
+    assert_eq!(ask.result(&CodexDecision::Prefix), None);
 }
 
 #[test]
 fn a_file_change_is_asked_with_its_diff_or_not_at_all() {
     let params = json!({"threadId": "T", "turnId": "U", "itemId": "I", "startedAtMs": 5});
     let unseen = read(&json!(0), FILE_CHANGE, &params, None);
-    assert_eq!(unseen, Reading::NeedsItem("I".to_owned()));
+    assert_eq!(unseen, AskReading::NeedsItem("I".to_owned()));
     for broken in [
         json!([]),
         json!([{"path": "/a", "kind": {"type": "add"}}]),
         json!({}),
     ] {
         let unread = read(&json!(0), FILE_CHANGE, &params, Some(&broken));
-        assert_eq!(unread, Reading::TerminalOnly, "{broken}");
+        assert_eq!(unread, AskReading::TerminalOnly, "{broken}");
     }
     let changes = json!([{"path": "/a", "kind": {"type": "add"}, "diff": "x\n"}]);
     let ask = asked(FILE_CHANGE, &params, Some(&changes));
@@ -102,11 +105,11 @@ fn permissions_are_granted_as_asked_or_not_at_all() {
     let ask = asked(PERMISSIONS, &params, None);
     let result = |decision| ask.result(&decision).unwrap();
     assert_eq!(
-        result(Decision::Once),
+        result(CodexDecision::Once),
         json!({"permissions": wanted, "scope": "turn"})
     );
-    assert_eq!(result(Decision::Session)["scope"], "session");
-    assert_eq!(result(Decision::Deny)["permissions"], json!({}));
+    assert_eq!(result(CodexDecision::Session)["scope"], "session");
+    assert_eq!(result(CodexDecision::Deny)["permissions"], json!({}));
 }
 
 #[test]
@@ -118,14 +121,17 @@ fn questions_go_and_come_back_by_their_ids_and_secrets_stay_in_the_terminal() {
     let mut params = json!({"threadId": "T", "turnId": "U", "itemId": "I", "isBlocking": true,
         "questions": [question("q1", false), question("q2", false)]});
     let ask = asked(USER_INPUT, &params, None);
-    let answers = Decision::Answers(vec!["a".to_owned(), "mine".to_owned()]);
+    let answers = CodexDecision::Answers(vec!["a".to_owned(), "mine".to_owned()]);
     let expected = json!({"answers": {"q1": {"answers": ["a"]}, "q2": {"answers": ["mine"]}}});
     assert_eq!(ask.result(&answers), Some(expected));
-    assert_eq!(ask.result(&Decision::Answers(vec!["a".to_owned()])), None);
+    assert_eq!(
+        ask.result(&CodexDecision::Answers(vec!["a".to_owned()])),
+        None
+    );
     params["questions"][1] = question("q2", true);
     assert_eq!(
         read(&json!(0), USER_INPUT, &params, None),
-        Reading::TerminalOnly
+        AskReading::TerminalOnly
     );
 }
 
@@ -136,17 +142,23 @@ fn an_elicitation_without_a_form_is_a_yes_or_no() {
         "requestedSchema": {"type": "object", "properties": {}}});
     let ask = asked(ELICITATION, &params, None);
     assert_eq!(ask.input["_meta"]["arguments"]["path"], "/x");
-    assert_eq!(ask.result(&Decision::Once).unwrap()["action"], "accept");
-    assert_eq!(ask.result(&Decision::Deny).unwrap()["action"], "decline");
+    assert_eq!(
+        ask.result(&CodexDecision::Once).unwrap()["action"],
+        "accept"
+    );
+    assert_eq!(
+        ask.result(&CodexDecision::Deny).unwrap()["action"],
+        "decline"
+    );
     let again = read(&json!(1), ELICITATION, &params, None);
-    let Reading::Ask(again) = again else {
+    let AskReading::Ask(again) = again else {
         panic!("{again:?}")
     };
     assert_ne!(ask.name, again.name);
     params["requestedSchema"]["properties"] = json!({"name": {"type": "string"}});
     assert_eq!(
         read(&json!(0), ELICITATION, &params, None),
-        Reading::TerminalOnly,
+        AskReading::TerminalOnly,
         "more than a form"
     );
 }
@@ -161,23 +173,26 @@ fn a_form_is_filled_in_from_a_persons_words() {
     assert!(ask.is_question() && ask.is_form());
     let words = ["lin", "yes"].map(str::to_owned).to_vec();
     let filled = json!({"action": "accept", "content": {"name": "lin", "sure": true}});
-    assert_eq!(ask.result(&Decision::Answers(words)), Some(filled));
+    assert_eq!(ask.result(&CodexDecision::Answers(words)), Some(filled));
     assert_eq!(
-        ask.result(&Decision::Once),
+        ask.result(&CodexDecision::Once),
         None,
         "a bare yes fills in nothing"
     );
-    assert_eq!(ask.result(&Decision::Deny).unwrap()["action"], "decline");
+    assert_eq!(
+        ask.result(&CodexDecision::Deny).unwrap()["action"],
+        "decline"
+    );
     params["requestedSchema"]["properties"]["name"] = json!({"type": "object"});
     let strange = read(&json!(0), ELICITATION, &params, None);
-    assert_eq!(strange, Reading::TerminalOnly);
+    assert_eq!(strange, AskReading::TerminalOnly);
 }
 
 #[test]
 fn a_request_has_the_same_name_on_every_connection() {
     let params = command("ls");
     let name = |id, params: &Value| match read(&json!(id), COMMAND, params, None) {
-        Reading::Ask(ask) => ask.name,
+        AskReading::Ask(ask) => ask.name,
         other => panic!("{other:?}"),
     };
     assert_eq!(name(0, &params), name(7, &params));
@@ -194,7 +209,10 @@ fn requests_that_are_not_for_a_person_are_unknown() {
         "execCommandApproval",
     ] {
         let found = read(&json!(0), method, &json!({"threadId": "T"}), None);
-        assert_eq!(found, Reading::Unknown, "{method}");
+        assert_eq!(found, AskReading::Unknown, "{method}");
     }
-    assert_eq!(read(&json!(0), COMMAND, &json!({}), None), Reading::Unknown);
+    assert_eq!(
+        read(&json!(0), COMMAND, &json!({}), None),
+        AskReading::Unknown
+    );
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Chat, Manner, Told, plain};
+use super::{Chat, ChatTold, CodexManner, plain};
 use crate::agents::codex::ask::{NAMES, PATCH, script};
 use crate::talk::How;
 
@@ -32,7 +32,7 @@ impl Chat {
             "turn/plan/updated" => self.plan_step(&params["plan"]),
             "error" if params["willRetry"] == true => {
                 let (attempt, most) = tries(params["error"]["message"].as_str());
-                self.out.push(Told::Retry { attempt, most });
+                self.out.push(ChatTold::Retry { attempt, most });
             }
             "turn/completed" => self.turn_over(&params["turn"]),
             _ => {}
@@ -45,7 +45,7 @@ impl Chat {
         let at = open.position(|open| open.id == *id && open.ask.thread == thread);
         if let Some(at) = at {
             let open = self.open.remove(at);
-            self.out.push(Told::Withdrawn(open.ask.name));
+            self.out.push(ChatTold::Withdrawn(open.ask.name));
         }
     }
 
@@ -86,21 +86,21 @@ impl Chat {
             _ => return,
         };
         let id = text("id");
-        self.out.push(Told::Tool { id, name, summary });
+        self.out.push(ChatTold::Tool { id, name, summary });
     }
 
     fn done(&mut self, item: &Value) {
         match kind(item) {
             "agentMessage" => {
                 let said = item["text"].as_str().unwrap_or_default();
-                self.out.push(Told::Words(said.to_owned()));
+                self.out.push(ChatTold::Words(said.to_owned()));
             }
             "plan" => self.plan = item["text"].as_str().map(str::to_owned),
             "commandExecution" | "fileChange" | "mcpToolCall" => {
                 let code = item["exitCode"].as_i64();
                 let failed = item["status"] == "failed" || code.is_some_and(|code| code != 0);
                 if let (true, Some(id)) = (failed, item["id"].as_str()) {
-                    self.out.push(Told::ToolFailed(id.to_owned()));
+                    self.out.push(ChatTold::ToolFailed(id.to_owned()));
                 }
             }
             _ => {}
@@ -115,7 +115,7 @@ impl Chat {
         let now = steps.iter().find(|step| is(step, "inProgress"));
         let now = now.and_then(|step| step["step"].as_str());
         let summary = format!("{done}/{} {}", steps.len(), now.unwrap_or_default());
-        self.out.push(Told::Tool {
+        self.out.push(ChatTold::Tool {
             id: String::new(),
             name: "Plan".to_owned(),
             summary,
@@ -139,17 +139,17 @@ impl Chat {
             _ => How::Failed,
         };
         let plan = self.plan.take().filter(|plan| !plan.trim().is_empty());
-        let decides = how == How::Done && self.manner == Some(Manner::Plans);
+        let decides = how == How::Done && self.manner == Some(CodexManner::Plans);
         match plan {
             Some(plan) if decides => {
                 let name = format!("{NAMES}plan-{}", id.unwrap_or_default());
                 self.planned = Some((name.clone(), how));
-                self.out.push(Told::Planned { name, plan });
+                self.out.push(ChatTold::Planned { name, plan });
             }
             plan => {
                 let error = turn["error"]["message"].as_str().map(plain);
                 let text = error.or(plan);
-                self.out.push(Told::TurnOver { how, text });
+                self.out.push(ChatTold::TurnOver { how, text });
                 self.speak();
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 /// How far it may go without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum CodexManner {
     /// It reads; everything else asks.
     Reads,
     /// It also writes in its project, within Codex's own sandbox.
@@ -15,7 +15,7 @@ pub enum Manner {
     Free,
 }
 
-impl Manner {
+impl CodexManner {
     pub(super) fn policy(self) -> Map<String, Value> {
         let (policy, sandbox) = match self {
             Self::Reads | Self::Plans => ("on-request", "read-only"),

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::agents::codex::ask::Ask;
+use crate::agents::codex::ask::CodexAsk;
 use crate::talk::How;
 
 /// What is to be done or told.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum ChatTold {
     Send(String),
     Began {
         thread: String,
@@ -37,7 +37,7 @@ pub enum Told {
         attempt: u32,
         most: Option<u32>,
     },
-    Asked(Box<Ask>),
+    Asked(Box<CodexAsk>),
     /// It asked something that can't be shown, and has its refusal.
     CannotAsk,
     /// The request of this name is over, not by us.

@@ -2,15 +2,15 @@ use super::super::act;
 use super::threads::MAX_THREADS;
 use super::*;
 
-fn sent(acts: &[Act]) -> Vec<Value> {
+fn sent(acts: &[CodexAct]) -> Vec<Value> {
     let texts = acts.iter().filter_map(|act| match act {
-        Act::Send(text) => Some(serde_json::from_str(text).unwrap()),
+        CodexAct::Send(text) => Some(serde_json::from_str(text).unwrap()),
         _ => None,
     });
     texts.collect()
 }
 
-fn methods(acts: &[Act]) -> Vec<String> {
+fn methods(acts: &[CodexAct]) -> Vec<String> {
     let calls = sent(acts).into_iter();
     calls
         .filter_map(|call| Some(call["method"].as_str()?.to_owned()))
@@ -30,21 +30,21 @@ fn follower() -> Follower {
     assert_eq!(methods(&acts), ["thread/read"]);
     let thread = json!({"id": "T", "cwd": "/srv", "status": {"type": "idle"}, "ephemeral": false});
     let acts = follower.heard(&json!({"id": 4, "result": {"thread": thread}}).to_string());
-    let known = act::Thread {
+    let known = act::ScreenThread {
         id: "T".to_owned(),
         cwd: Some("/srv".to_owned()),
         doing: Doing::Idle,
     };
-    assert_eq!(acts, [Act::Thread(known)]);
+    assert_eq!(acts, [CodexAct::Thread(known)]);
     follower
 }
 
-fn status(follower: &mut Follower, status: &Value) -> Vec<Act> {
+fn status(follower: &mut Follower, status: &Value) -> Vec<CodexAct> {
     let params = json!({"threadId": "T", "status": status});
     follower.heard(&json!({"method": "thread/status/changed", "params": params}).to_string())
 }
 
-fn waits(follower: &mut Follower) -> Vec<Act> {
+fn waits(follower: &mut Follower) -> Vec<CodexAct> {
     status(
         follower,
         &json!({"type": "active", "activeFlags": ["waitingOnApproval"]}),
@@ -58,9 +58,9 @@ fn request(item: &str) -> String {
         .to_string()
 }
 
-fn name(acts: &[Act]) -> String {
+fn name(acts: &[CodexAct]) -> String {
     match acts {
-        [Act::Asked(ask)] => ask.name.clone(),
+        [CodexAct::Asked(ask)] => ask.name.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -87,9 +87,9 @@ fn the_first_answer_counts_whoever_gives_it() {
         [],
         "the same again is no second request"
     );
-    assert_eq!(follower.heard(RESOLVED), [Act::Resolved(name.clone())]);
+    assert_eq!(follower.heard(RESOLVED), [CodexAct::Resolved(name.clone())]);
     assert_eq!(
-        follower.decide(&name, &Decision::Once, None),
+        follower.decide(&name, &CodexDecision::Once, None),
         None,
         "too late"
     );
@@ -100,16 +100,16 @@ fn an_answer_is_sent_once_and_what_became_of_it_is_told() {
     let mut follower = follower();
     waits(&mut follower);
     let name = name(&follower.heard(&request("I")));
-    let acts = follower.decide(&name, &Decision::Once, None).unwrap();
+    let acts = follower.decide(&name, &CodexDecision::Once, None).unwrap();
     assert_eq!(
         sent(&acts),
         [json!({"id": 0, "result": {"decision": "accept"}})]
     );
-    assert_eq!(follower.decide(&name, &Decision::Deny, None), None);
-    assert_eq!(follower.heard(RESOLVED), [Act::Taken(name.clone())]);
+    assert_eq!(follower.decide(&name, &CodexDecision::Deny, None), None);
+    assert_eq!(follower.heard(RESOLVED), [CodexAct::Taken(name.clone())]);
     let done = json!({"method": "item/completed", "params": {"threadId": "T",
         "item": {"id": "I", "type": "commandExecution", "status": "declined", "durationMs": null}}});
-    let became = Act::Became {
+    let became = CodexAct::Became {
         name,
         declined: true,
         took: None,
@@ -123,7 +123,7 @@ fn a_reason_follows_the_refusal_into_the_same_turn() {
     waits(&mut follower);
     let name = name(&follower.heard(&request("I")));
     let acts = follower
-        .decide(&name, &Decision::Deny, Some("test first"))
+        .decide(&name, &CodexDecision::Deny, Some("test first"))
         .unwrap();
     let [refusal, steer] = &sent(&acts)[..] else {
         panic!("{acts:?}")
@@ -140,7 +140,7 @@ fn a_turn_that_ends_takes_its_requests_with_it() {
     waits(&mut follower);
     let name = name(&follower.heard(&request("I")));
     let acts = status(&mut follower, &json!({"type": "idle"}));
-    assert!(acts.contains(&Act::Resolved(name)), "{acts:?}");
+    assert!(acts.contains(&CodexAct::Resolved(name)), "{acts:?}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn words_open_a_thread_that_is_not_loaded_and_are_refused_once() {
     assert_eq!(methods(&acts), ["thread/resume", "turn/start"]);
     let acts = follower.heard(&refusal(&sent(&acts)[1]["id"]));
     let refused = Some("thread not found".to_owned());
-    assert_eq!(acts, [Act::Said { tag: 9, refused }]);
+    assert_eq!(acts, [CodexAct::Said { tag: 9, refused }]);
 }
 
 #[test]
@@ -179,25 +179,27 @@ fn the_end_of_a_turn_is_told_and_an_errands_is_not() {
         last: Some("last".to_owned()),
         plan: None,
     };
-    assert_eq!(follower.heard(&told), [Act::TurnOver(over.clone())]);
+    assert_eq!(follower.heard(&told), [CodexAct::TurnOver(over.clone())]);
     // Its summary does not know of the plan.
     let plan = json!({"turnId": "U", "item": {"type": "plan", "text": "# cut\n"}});
     let told = |items: &Value| json!({"id": 99, "result": {"data": items}}).to_string();
-    follower.calls.insert(99, Call::LastItems(over.clone()));
+    follower
+        .calls
+        .insert(99, FollowCall::LastItems(over.clone()));
     over.plan = Some("# cut\n".to_owned());
     let said = follower.heard(&told(&json!([message, plan])));
-    assert_eq!(said, [Act::TurnOver(over.clone())]);
+    assert_eq!(said, [CodexAct::TurnOver(over.clone())]);
     // A Codex that can't tell its items has no plan to show.
     follower.calls.insert(
         99,
-        Call::LastItems(TurnOver {
+        FollowCall::LastItems(TurnOver {
             plan: None,
             ..over.clone()
         }),
     );
     over.plan = None;
     let refused = r#"{"id":99,"error":{"code":-32601,"message":"unknown"}}"#;
-    assert_eq!(follower.heard(refused), [Act::TurnOver(over)]);
+    assert_eq!(follower.heard(refused), [CodexAct::TurnOver(over)]);
     let errand = json!({"id": "E", "cwd": "/srv", "ephemeral": true, "threadSource": "thread_title",
         "status": {"type": "active", "activeFlags": []}});
     follower.heard(&json!({"method": "thread/started", "params": {"thread": errand}}).to_string());
@@ -211,7 +213,7 @@ fn who_is_asked_is_told_and_another_protocol_is_named() {
     let mut follower = follower();
     let settings = json!({"approvals_reviewer": "auto_review", "approval_policy": null});
     let told = follower.heard(&json!({"id": 3, "result": {"config": settings}}).to_string());
-    let asks = Act::Asks {
+    let asks = CodexAct::Asks {
         reviewer: Some("auto_review".to_owned()),
         policy: None,
     };
@@ -223,7 +225,7 @@ fn who_is_asked_is_told_and_another_protocol_is_named() {
         let mut strange = Follower::new();
         strange.start();
         strange.heard(r#"{"id":1,"result":{}}"#);
-        assert_eq!(strange.heard(second), [Act::Strange(why.to_owned())]);
+        assert_eq!(strange.heard(second), [CodexAct::Strange(why.to_owned())]);
     }
 }
 

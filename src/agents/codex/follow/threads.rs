@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-use super::{Call, Follower};
-use crate::agents::codex::act::{self, Act, Doing, TurnOver};
+use super::{FollowCall, Follower};
+use crate::agents::codex::act::{self, CodexAct, Doing, TurnOver};
 
 /// More threads than this are not followed.
 pub(super) const MAX_THREADS: usize = 512;
@@ -13,7 +13,7 @@ pub(super) const MAX_THREADS: usize = 512;
 const LAST_ITEMS: usize = 4;
 
 #[derive(Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct FollowedThread {
     pub(super) cwd: Option<String>,
     /// Made by Codex for an errand of its own.
     pub(super) errand: bool,
@@ -33,7 +33,7 @@ pub(super) struct Stands {
 }
 
 impl Follower {
-    pub(super) fn know(&mut self, thread: &str) -> &mut Thread {
+    pub(super) fn know(&mut self, thread: &str) -> &mut FollowedThread {
         if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(thread) {
             let idle = self
                 .threads
@@ -72,7 +72,7 @@ impl Follower {
                 if joins && let Some(thread) = self.threads.get_mut(id) {
                     thread.stands.joined = true;
                     let params = json!({"threadId": id, "excludeTurns": true});
-                    self.call("thread/resume", &params, Call::Join(id.to_owned()));
+                    self.call("thread/resume", &params, FollowCall::Join(id.to_owned()));
                 }
             }
             Some(over @ ("idle" | "systemError" | "notLoaded")) => {
@@ -92,10 +92,18 @@ impl Follower {
                 );
                 if was_active && !errand {
                     let params = json!({"threadId": id, "limit": 1});
-                    self.call("thread/turns/list", &params, Call::LastTurn(id.to_owned()));
+                    self.call(
+                        "thread/turns/list",
+                        &params,
+                        FollowCall::LastTurn(id.to_owned()),
+                    );
                 }
                 if joined {
-                    self.call("thread/unsubscribe", &json!({"threadId": id}), Call::Leave);
+                    self.call(
+                        "thread/unsubscribe",
+                        &json!({"threadId": id}),
+                        FollowCall::Leave,
+                    );
                 }
             }
             _ => {}
@@ -110,7 +118,7 @@ impl Follower {
         if thread.errand || thread.told.replace(doing) == Some(doing) {
             return;
         }
-        self.acts.push(Act::Thread(act::Thread {
+        self.acts.push(CodexAct::Thread(act::ScreenThread {
             id: id.to_owned(),
             cwd: thread.cwd.clone(),
             doing,
@@ -145,9 +153,9 @@ impl Follower {
             Some(turn) if !failed => {
                 let params = json!({"threadId": id, "turnId": turn,
                     "limit": LAST_ITEMS, "sortDirection": "desc"});
-                self.call("thread/items/list", &params, Call::LastItems(over));
+                self.call("thread/items/list", &params, FollowCall::LastItems(over));
             }
-            _ => self.acts.push(Act::TurnOver(over)),
+            _ => self.acts.push(CodexAct::TurnOver(over)),
         }
     }
 
@@ -157,6 +165,6 @@ impl Follower {
         let plan = items.find(|entry| entry["item"]["type"] == "plan");
         let plan = plan.and_then(|entry| entry["item"]["text"].as_str());
         over.plan = plan.filter(|plan| !plan.is_empty()).map(str::to_owned);
-        self.acts.push(Act::TurnOver(over));
+        self.acts.push(CodexAct::TurnOver(over));
     }
 }

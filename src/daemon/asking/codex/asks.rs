@@ -12,8 +12,8 @@ use tracing::info;
 
 use super::register::{named, put_to_a_person};
 use super::{Codex, Order};
-use crate::agents::codex::act::Act;
-use crate::agents::codex::ask::{Ask, Decision};
+use crate::agents::codex::act::CodexAct;
+use crate::agents::codex::ask::{CodexAsk, CodexDecision};
 use crate::agents::codex::follow::Follower;
 use crate::approvals::desk::{Delivery, Handover};
 use crate::approvals::request::{Digest, Dropped, Ending, Reach};
@@ -50,7 +50,7 @@ pub(super) enum What {
 
 #[derive(Debug)]
 struct Known {
-    ask: Ask,
+    ask: CodexAsk,
     digest: Digest,
     session: SessionId,
     gone: CancellationToken,
@@ -93,7 +93,7 @@ impl Asks {
     }
 
     /// Codex asks, for the first time or again.
-    pub(super) async fn asked(&mut self, follower: &mut Follower, ask: Ask) -> Vec<Act> {
+    pub(super) async fn asked(&mut self, follower: &mut Follower, ask: CodexAsk) -> Vec<CodexAct> {
         let name = ask.name.clone();
         if let Some(known) = self.known.get_mut(&name) {
             known.missed_since = None;
@@ -137,7 +137,11 @@ impl Asks {
     }
 
     /// Hands the desk's answer to Codex.
-    pub(super) async fn answer(&mut self, follower: &mut Follower, answered: Answered) -> Vec<Act> {
+    pub(super) async fn answer(
+        &mut self,
+        follower: &mut Follower,
+        answered: Answered,
+    ) -> Vec<CodexAct> {
         let Answered { name, what } = answered;
         let Some(known) = self.known.get_mut(&name) else {
             if let What::Now(handover) = what {
@@ -164,7 +168,7 @@ impl Asks {
             };
             return Vec::new();
         };
-        let allowed = !matches!(decision, Decision::Deny | Decision::Interrupt);
+        let allowed = !matches!(decision, CodexDecision::Deny | CodexDecision::Interrupt);
         // What was shown is what runs.
         let same = digest == known.digest || !allowed;
         let acts = if same {
@@ -384,24 +388,24 @@ impl Asks {
 
 /// What an ending means to Codex; `None` for one that leaves it to the
 /// terminal.
-pub(crate) fn decision(ending: &Ending) -> Option<(Decision, Option<String>)> {
+pub(crate) fn decision(ending: &Ending) -> Option<(CodexDecision, Option<String>)> {
     let decision = match ending {
         Ending::Allowed { reach, .. } => match reach {
-            Reach::Once | Reach::Unwritten => Decision::Once,
-            Reach::Session(_) => Decision::Session,
-            Reach::Always { .. } => Decision::Prefix,
+            Reach::Once | Reach::Unwritten => CodexDecision::Once,
+            Reach::Session(_) => CodexDecision::Session,
+            Reach::Always { .. } => CodexDecision::Prefix,
         },
         Ending::Denied {
             reason, interrupt, ..
         } => {
             let decision = if *interrupt {
-                Decision::Interrupt
+                CodexDecision::Interrupt
             } else {
-                Decision::Deny
+                CodexDecision::Deny
             };
             return Some((decision, reason.clone()));
         }
-        Ending::Answered { answers, .. } => Decision::Answers(answers.clone()),
+        Ending::Answered { answers, .. } => CodexDecision::Answers(answers.clone()),
         Ending::Terminal { .. }
         | Ending::Ran(_)
         | Ending::Stopped { .. }

@@ -138,7 +138,12 @@ impl Links {
     }
 
     /// A thread came up, or does something else. `number` makes it a name.
-    pub(super) fn tells(&self, home: &Path, thread: act::Thread, number: impl FnOnce() -> usize) {
+    pub(super) fn tells(
+        &self,
+        home: &Path,
+        thread: act::ScreenThread,
+        number: impl FnOnce() -> usize,
+    ) {
         let mut threads = lock(&self.threads);
         let at = threads.iter().position(|seen| seen.thread == thread.id);
         let mut seen = match at {
@@ -246,8 +251,8 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn thread(id: usize, doing: Doing) -> act::Thread {
-        act::Thread {
+    fn thread(id: usize, doing: Doing) -> act::ScreenThread {
+        act::ScreenThread {
             id: id.to_string(),
             cwd: Some("/p".to_owned()),
             doing,

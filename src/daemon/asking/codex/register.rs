@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::asks::What;
 use super::{Codex, notices};
-use crate::agents::codex::ask::{Ask, PATCH};
+use crate::agents::codex::ask::{CodexAsk, PATCH};
 use crate::approvals::desk::Waiting;
 use crate::approvals::request::{Agent, Caller, Digest, Origin, RealPath, Request};
 use crate::clock::millis;
@@ -26,7 +26,7 @@ pub(super) async fn put_to_a_person(
     codex: &Arc<Codex>,
     id: RequestId,
     session: SessionId,
-    ask: Ask,
+    ask: CodexAsk,
     gone: &CancellationToken,
 ) -> What {
     let waiting = if let Some(waiting) = codex.terminals.cards.desk.take_back(&id) {
@@ -59,7 +59,7 @@ async fn register(
     codex: &Arc<Codex>,
     id: RequestId,
     session: SessionId,
-    ask: Ask,
+    ask: CodexAsk,
 ) -> Option<Waiting> {
     if !codex.terminals.cards.courier.has_receiver() {
         return None;
@@ -134,7 +134,7 @@ async fn connected(cards: &Cards) {
 }
 
 /// What the person is asked about: Codex's own words, and where they lead.
-pub(super) async fn named(mut ask: Ask) -> Ask {
+pub(super) async fn named(mut ask: CodexAsk) -> CodexAsk {
     if ask.tool == PATCH
         && let Some(project) = &ask.cwd
     {

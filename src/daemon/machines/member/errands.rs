@@ -10,9 +10,9 @@ use prost::bytes::Bytes;
 use serde_json::Value;
 
 use super::Member;
-use crate::bus::errand::{Asked, MAX_LETTERS, PIECE, Told, piece_of};
+use crate::bus::errand::{ErrandCall, ErrandResult, MAX_LETTERS, PIECE, piece_of};
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
-use crate::bus::line::{Answered, Asking};
+use crate::bus::line::{BusAnswer, LineQuestion};
 use crate::bus::subjects::FromMachine;
 use crate::feishu::api::exchange::{ApiCall, ApiReply};
 use crate::feishu::error::{ApiError, FeishuAnswer};
@@ -38,7 +38,7 @@ pub(super) async fn carry(
         None => None,
     };
     let within = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-    let asked = Asked::of(&call, within, most, ticket);
+    let asked = ErrandCall::of(&call, within, most, ticket);
     let body = serde_json::to_vec(&asked).unwrap_or_default();
     let subject = member.place.says(FromMachine::Call);
     let head = CallHead {
@@ -59,7 +59,7 @@ pub(super) async fn carry(
         let told = opened(member, &subject, &head.once, &bytes)
             .and_then(|body| serde_json::from_slice(body).ok());
         match told.ok_or_else(unsigned)? {
-            Told::Pieces { length, log_id } => Ok(ApiReply {
+            ErrandResult::Pieces { length, log_id } => Ok(ApiReply {
                 status: 200,
                 after: None,
                 log_id,
@@ -73,12 +73,12 @@ pub(super) async fn carry(
     asking.unwrap_or_else(|_| Err(too_slow()))
 }
 
-fn answer(answered: Answered) -> Result<Bytes, ApiError> {
+fn answer(answered: BusAnswer) -> Result<Bytes, ApiError> {
     match answered {
-        Answered::Answer(bytes) => Ok(bytes),
-        Answered::Nobody => Err(no_gateway()),
-        Answered::Down => Err(no_bus()),
-        Answered::Unknown => Err(too_slow()),
+        BusAnswer::Answer(bytes) => Ok(bytes),
+        BusAnswer::Nobody => Err(no_gateway()),
+        BusAnswer::Down => Err(no_bus()),
+        BusAnswer::Unknown => Err(too_slow()),
     }
 }
 
@@ -97,7 +97,7 @@ fn too_slow() -> ApiError {
 /// The pieces of a file, each signed as the one that comes next.
 async fn gathered(
     member: &Member,
-    asking: &mut Asking<'_>,
+    asking: &mut LineQuestion<'_>,
     (subject, once): (&str, &str),
     (length, most): (u64, u64),
 ) -> Result<Vec<u8>, ApiError> {
@@ -152,9 +152,9 @@ fn opened<'a>(member: &Member, subject: &str, once: &str, bytes: &'a [u8]) -> Op
     (head.re == once).then(|| member.by_gateway(&letter, subject))?
 }
 
-async fn replied(member: &Member, told: Told, most: u64) -> Result<ApiReply, ApiError> {
+async fn replied(member: &Member, told: ErrandResult, most: u64) -> Result<ApiReply, ApiError> {
     match told {
-        Told::Answer {
+        ErrandResult::Answer {
             status,
             after,
             log_id,
@@ -179,20 +179,20 @@ async fn replied(member: &Member, told: Told, most: u64) -> Result<ApiReply, Api
                 body,
             })
         }
-        Told::Lost { in_doubt: true, .. } => Err(lost("its call to Feishu was cut short")),
-        Told::Lost { why, .. } => Err(ApiError::Network(OutboundError::Unreachable {
+        ErrandResult::Lost { in_doubt: true, .. } => Err(lost("its call to Feishu was cut short")),
+        ErrandResult::Lost { why, .. } => Err(ApiError::Network(OutboundError::Unreachable {
             peer: format!("Feishu by way of the gateway ({why})"),
         })),
-        Told::Crowded { after } => Err(ApiError::Crowded {
+        ErrandResult::Crowded { after } => Err(ApiError::Crowded {
             after: Duration::from_millis(after),
         }),
-        Told::Refused { why } => {
+        ErrandResult::Refused { why } => {
             let why = format!("the gateway makes no such call: {why}");
             Err(ApiError::Rejected(FeishuAnswer::new(-1, &why, None)))
         }
         // Its pieces are gathered where it was asked for.
-        Told::Pieces { .. } => Err(unsigned()),
-        Told::TooLarge => Err(ApiError::TooLarge { limit: most }),
+        ErrandResult::Pieces { .. } => Err(unsigned()),
+        ErrandResult::TooLarge => Err(ApiError::TooLarge { limit: most }),
     }
 }
 

@@ -14,7 +14,7 @@ use tracing::warn;
 use super::Member;
 use crate::bounded::Bounded;
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
-use crate::bus::line::{Answered, State};
+use crate::bus::line::{BusAnswer, LineState};
 use crate::bus::subjects::FromMachine;
 use crate::clock::Millis;
 use crate::feishu::connection::LinkView;
@@ -171,7 +171,7 @@ pub(super) async fn watch(
     let mut told: Option<(u64, Instant)> = None;
     loop {
         let state = line.borrow_and_update().clone();
-        if let State::Up { connects, .. } = state {
+        if let LineState::Up { connects, .. } = state {
             let missing = member.gateways.missing(member.their_clock.now()).is_some();
             let timeless = !member.knows_time.load(Ordering::Relaxed);
             let due = asked.is_none_or(|(connection, at)| {
@@ -234,7 +234,7 @@ async fn hello(member: &Member, missing: bool) {
     let letter = letter::sign(&member.key, &subject, &head, b"{}");
     let asked = Instant::now();
     match member.line.ask(&subject, letter, HELLO_WITHIN).await {
-        Answered::Answer(bytes) => {
+        BusAnswer::Answer(bytes) => {
             let took = asked.elapsed();
             let read = || {
                 let letter = Letter::read(&bytes)?;
@@ -256,16 +256,16 @@ async fn hello(member: &Member, missing: bool) {
                 member.renew(pass).await;
             }
         }
-        Answered::Unknown if missing => member.line.redial(),
-        Answered::Nobody | Answered::Down | Answered::Unknown => {}
+        BusAnswer::Unknown if missing => member.line.redial(),
+        BusAnswer::Nobody | BusAnswer::Down | BusAnswer::Unknown => {}
     }
 }
 
-fn show(member: &Member, state: &State, view: &watch::Sender<LinkView>) {
+fn show(member: &Member, state: &LineState, view: &watch::Sender<LinkView>) {
     let soon = Instant::now() + LOOK_EVERY;
     let phase = match state {
-        State::Dialing => Phase::Dialing { why: None },
-        State::Waiting {
+        LineState::Dialing => Phase::Dialing { why: None },
+        LineState::Waiting {
             until,
             why,
             refused,
@@ -277,7 +277,7 @@ fn show(member: &Member, state: &State, view: &watch::Sender<LinkView>) {
                 Phase::Waiting { until, why }
             }
         }
-        State::Up { since, .. } => {
+        LineState::Up { since, .. } => {
             // Without the time every tap would be late.
             let timeless = (!member.knows_time.load(Ordering::Relaxed)).then_some(NO_GATEWAY);
             match member

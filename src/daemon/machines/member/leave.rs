@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::Member;
-use crate::bus::errand::Left;
+use crate::bus::errand::LeftCard;
 use crate::daemon::cards::courier;
 use crate::daemon::parts::Parts;
 use crate::wording::team as words;
@@ -26,7 +26,7 @@ pub(super) async fn open_cards(parts: &Arc<Parts>, member: &Member) -> Vec<u8> {
         if bytes > MAX_BYTES {
             break;
         }
-        cards.push(Left {
+        cards.push(LeftCard {
             message: message.to_string(),
             ticket,
             card,

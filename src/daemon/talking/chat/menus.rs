@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::commands::{list, one};
 use super::say;
 use crate::agents::codex::act::Doing;
-use crate::claude::status::State;
+use crate::claude::status::Activity;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts::{self, Draft, Picked};
 use crate::daemon::terminals::mailboxes;
@@ -124,10 +124,10 @@ pub(super) async fn sessions(parts: &Arc<Parts>, message: &Message, written: &Wr
         let place = seen.project.file_name();
         let place = place.unwrap_or(seen.project.as_os_str()).to_string_lossy();
         let state = match seen.doing {
-            Doing::Idle => State::Idle,
-            Doing::Works => State::Busy,
-            Doing::Waits => State::Waiting,
-            Doing::Closed => State::Other,
+            Doing::Idle => Activity::Idle,
+            Doing::Works => Activity::Busy,
+            Doing::Waits => Activity::Waiting,
+            Doing::Closed => Activity::Other,
         };
         lines.push(terminal::line(seen.number, &place, Some("Codex"), state));
         let label = words::say_to(seen.number, &place);

@@ -16,7 +16,7 @@ use crate::ids::{BadId, RequestId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::questions;
 use crate::sessions::state::{AskEnding, Input, Unanswered};
-use crate::talk::{ToolRequest, Verdict};
+use crate::talk::{ToolRequest, ToolVerdict};
 use crate::text::{Lang, Text};
 
 /// What the model is told when a person refused without a word.
@@ -131,12 +131,14 @@ pub(super) fn heard(
         Some(_) | None => Vec::new(),
     };
     match &answer.ending {
-        Ending::Allowed { .. } if answer.digest == Digest::of(input) => decided(Verdict::Allow {
-            input: input.clone(),
-            updates: updates(),
-        }),
+        Ending::Allowed { .. } if answer.digest == Digest::of(input) => {
+            decided(ToolVerdict::Allow {
+                input: input.clone(),
+                updates: updates(),
+            })
+        }
         Ending::Answered { .. } => match &answer.extras.updated_input {
-            Some(input) => decided(Verdict::Allow {
+            Some(input) => decided(ToolVerdict::Allow {
                 input: input.clone(),
                 updates: updates(),
             }),
@@ -144,7 +146,7 @@ pub(super) fn heard(
         },
         Ending::Denied {
             reason, interrupt, ..
-        } => decided(Verdict::Deny {
+        } => decided(ToolVerdict::Deny {
             message: refusal(tool, input, reason.as_deref(), lang),
             interrupt: *interrupt,
         }),
@@ -219,7 +221,7 @@ mod tests {
         heard(&id, (tool, input), &answer, Lang::En)
     }
 
-    fn verdict(input: Option<Input>) -> Verdict {
+    fn verdict(input: Option<Input>) -> ToolVerdict {
         match input {
             Some(Input::Decided { verdict, .. }) => verdict,
             other => panic!("{other:?}"),
@@ -238,7 +240,7 @@ mod tests {
             by: by(),
             reach: Reach::Once,
         };
-        let expected = Verdict::Allow {
+        let expected = ToolVerdict::Allow {
             input: shown.clone(),
             updates: vec![rule],
         };
@@ -273,7 +275,7 @@ mod tests {
             ("ExitPlanMode", plan, None, "chose not to answer"),
         ] {
             let said = verdict(meaning(tool, &input, denied(reason), Extras::default()));
-            let Verdict::Deny { message, interrupt } = said else {
+            let ToolVerdict::Deny { message, interrupt } = said else {
                 panic!("{said:?}")
             };
             assert!(

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
-use crate::agents::codex::ask::{Ask, Decision};
-use crate::agents::codex::chat::{Chat, Manner, Opening, Told};
-use crate::agents::codex::pipe::{self, Heard};
+use crate::agents::codex::ask::{CodexAsk, CodexDecision};
+use crate::agents::codex::chat::{Chat, ChatOpening, ChatTold, CodexManner};
+use crate::agents::codex::pipe::{self, PipeHeard};
 use crate::child::process::{Child, Grace, Launch};
 use crate::daemon::asking::codex::Hosted;
 use crate::ids::SessionId;
 use crate::sessions::questions;
 use crate::talk::{
-    Began, Call, CallEnd, Event, Exit, Filled, Form, MAX_SUMMARY, Message, Mode, Reply, Request,
-    Retry, Said, Say, Stage, ToolRequest, TurnEnd, Verdict, Wanted,
+    AgentEvent, AgentMessage, AgentReply, AgentRequest, AgentSaid, Began, CallEnd, Exit, Filled,
+    Form, MAX_SUMMARY, Mode, ModelRetry, RequestKind, Say, ShownCall, TextStage, ToolRequest,
+    ToolVerdict, TurnEnd,
 };
 use crate::text::clean;
 
@@ -26,14 +27,14 @@ const INTERRUPT: Duration = Duration::from_secs(5);
 const UNSHOWN: &str = "codex-unshown";
 
 pub(super) struct Driver {
-    wire: Child<Heard>,
+    wire: Child<PipeHeard>,
     chat: Chat,
     unsent: VecDeque<String>,
-    ready: VecDeque<Event>,
+    ready: VecDeque<AgentEvent>,
     /// What it asked, by name, until it is answered.
-    asked: HashMap<String, Ask>,
+    asked: HashMap<String, CodexAsk>,
     /// What a person decided on them.
-    decided: HashMap<String, (Decision, Option<String>)>,
+    decided: HashMap<String, (CodexDecision, Option<String>)>,
     /// Why it ends, where its end does not say.
     exit: Option<Exit>,
     closing: Option<Instant>,
@@ -46,17 +47,17 @@ pub(super) struct Driver {
 
 impl Driver {
     /// By a child of its own.
-    pub(super) fn child(launch: Launch, opening: Opening) -> Self {
+    pub(super) fn child(launch: Launch, opening: ChatOpening) -> Self {
         Self::over(pipe::child(launch), opening, None)
     }
 
     /// Beside a terminal, by the daemon of that home.
     pub(super) fn beside(home: &Path, thread: String, hosted: Hosted) -> Self {
         let wire = pipe::daemon(home.to_owned());
-        Self::over(wire, Opening::Join { thread }, Some(hosted))
+        Self::over(wire, ChatOpening::Join { thread }, Some(hosted))
     }
 
-    fn over(wire: Child<Heard>, opening: Opening, hosted: Option<Hosted>) -> Self {
+    fn over(wire: Child<PipeHeard>, opening: ChatOpening, hosted: Option<Hosted>) -> Self {
         let mut driver = Self {
             wire,
             chat: Chat::new(opening),
@@ -84,15 +85,15 @@ impl Driver {
         self.path.as_deref()
     }
 
-    pub(super) fn asked(&self, name: &str) -> Option<&Ask> {
+    pub(super) fn asked(&self, name: &str) -> Option<&CodexAsk> {
         self.asked.get(name)
     }
 
-    pub(super) fn decided(&mut self, name: &str, decision: Decision, reason: Option<String>) {
+    pub(super) fn decided(&mut self, name: &str, decision: CodexDecision, reason: Option<String>) {
         self.decided.insert(name.to_owned(), (decision, reason));
     }
 
-    pub(super) async fn next(&mut self) -> Event {
+    pub(super) async fn next(&mut self) -> AgentEvent {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return event;
@@ -151,11 +152,11 @@ impl Driver {
             Say::SetMode { request, mode } => self.chat.order(request, manner(mode)),
             Say::Filled { request, answer } => {
                 let verdict = match answer {
-                    Filled::Accept(content) => Verdict::Allow {
+                    Filled::Accept(content) => ToolVerdict::Allow {
                         input: Value::Object(content),
                         updates: Vec::new(),
                     },
-                    Filled::Decline | Filled::Cancel => Verdict::deny(""),
+                    Filled::Decline | Filled::Cancel => ToolVerdict::deny(""),
                 };
                 self.verdict(&request, verdict)
             }
@@ -165,27 +166,28 @@ impl Driver {
     }
 
     /// Only what a person decided lets anything pass.
-    fn verdict(&mut self, name: &str, verdict: Verdict) -> Vec<Told> {
+    fn verdict(&mut self, name: &str, verdict: ToolVerdict) -> Vec<ChatTold> {
         let is_plan = self.asked.remove(name).is_none();
         let decided = self.decided.remove(name);
         match (verdict, decided) {
-            (Verdict::Allow { .. }, Some((Decision::Answers(words), _))) if is_plan => {
+            (ToolVerdict::Allow { .. }, Some((CodexDecision::Answers(words), _))) if is_plan => {
                 let mode = questions::mode_after(&words).unwrap_or_default();
-                self.ready.push_back(Event::Said(Said::Mode(mode)));
+                self.ready
+                    .push_back(AgentEvent::Said(AgentSaid::Mode(mode)));
                 self.chat.carry_out(name, manner(mode))
             }
-            (Verdict::Allow { .. }, Some((decision, reason))) => {
+            (ToolVerdict::Allow { .. }, Some((decision, reason))) => {
                 self.chat.decide(name, &decision, reason.as_deref())
             }
-            (Verdict::Allow { .. }, None) => self.chat.decide(name, &Decision::Deny, None),
-            (Verdict::Deny { .. }, Some((decision, reason))) if is_no(&decision) => {
+            (ToolVerdict::Allow { .. }, None) => self.chat.decide(name, &CodexDecision::Deny, None),
+            (ToolVerdict::Deny { .. }, Some((decision, reason))) if is_no(&decision) => {
                 self.chat.decide(name, &decision, reason.as_deref())
             }
-            (Verdict::Deny { message, interrupt }, _) => {
+            (ToolVerdict::Deny { message, interrupt }, _) => {
                 let decision = if interrupt {
-                    Decision::Interrupt
+                    CodexDecision::Interrupt
                 } else {
-                    Decision::Deny
+                    CodexDecision::Deny
                 };
                 let message = Some(message.as_str());
                 let message = message.filter(|message| !is_plan && !message.is_empty());
@@ -194,20 +196,20 @@ impl Driver {
         }
     }
 
-    fn heard(&mut self, heard: Heard) {
+    fn heard(&mut self, heard: PipeHeard) {
         match heard {
-            Heard::Text(text) => {
+            PipeHeard::Text(text) => {
                 let acts = self.chat.heard(&text);
                 self.carry_out(acts);
             }
-            Heard::TooLong(bytes) => {
+            PipeHeard::TooLong(bytes) => {
                 let request = None;
-                self.ready.push_back(Event::TooLong { bytes, request });
+                self.ready.push_back(AgentEvent::TooLong { bytes, request });
             }
-            Heard::Ended(ended) => {
+            PipeHeard::Ended(ended) => {
                 self.closing = None;
                 let exit = self.exit.take().unwrap_or_else(|| ended.into());
-                self.ready.push_back(Event::Ended(exit));
+                self.ready.push_back(AgentEvent::Ended(exit));
             }
         }
     }
@@ -217,27 +219,27 @@ impl Driver {
         self.close();
     }
 
-    fn carry_out(&mut self, acts: Vec<Told>) {
+    fn carry_out(&mut self, acts: Vec<ChatTold>) {
         for act in acts {
             let line = match act {
-                Told::Send(text) if self.hosted.is_some() => {
+                ChatTold::Send(text) if self.hosted.is_some() => {
                     self.unsent.push_back(text);
                     continue;
                 }
-                Told::Send(text) => {
+                ChatTold::Send(text) => {
                     self.unsent.push_back(text + "\n");
                     continue;
                 }
-                Told::Unknown => {
+                ChatTold::Unknown => {
                     self.end(Exit::UnknownSession);
                     continue;
                 }
-                Told::Failed(problem) => {
+                ChatTold::Failed(problem) => {
                     let problem = clean(&problem, MAX_SUMMARY);
                     self.end(Exit::NotStarted { problem });
                     continue;
                 }
-                Told::Began {
+                ChatTold::Began {
                     thread,
                     model,
                     path,
@@ -245,101 +247,101 @@ impl Driver {
                     self.path = path;
                     let session = SessionId::parse(&thread).ok();
                     self.thread = Some(thread);
-                    Said::Began(Began {
+                    AgentSaid::Began(Began {
                         session,
                         model,
                         ..Began::default()
                     })
                 }
-                Told::Asked(ask) => {
+                ChatTold::Asked(ask) => {
                     let line = asks(&ask, self.thread.as_deref());
                     self.asked.insert(ask.name.clone(), *ask);
                     line
                 }
-                Told::Withdrawn(request) => {
+                ChatTold::Withdrawn(request) => {
                     self.asked.remove(&request);
-                    Said::Withdrawn { request }
+                    AgentSaid::Withdrawn { request }
                 }
                 other => match line(other) {
                     Some(line) => line,
                     None => continue,
                 },
             };
-            self.ready.push_back(Event::Said(line));
+            self.ready.push_back(AgentEvent::Said(line));
         }
     }
 }
 
 /// What needs no memory.
-fn line(told: Told) -> Option<Said> {
+fn line(told: ChatTold) -> Option<AgentSaid> {
     Some(match told {
-        Told::Taken(uuid) => Said::Text {
+        ChatTold::Taken(uuid) => AgentSaid::Text {
             uuid,
-            stage: Stage::Started,
+            stage: TextStage::Started,
         },
-        Told::Ordered { tag, refused } => Said::Reply(Reply {
+        ChatTold::Ordered { tag, refused } => AgentSaid::Reply(AgentReply {
             request: tag,
             error: refused,
         }),
-        Told::Words(text) => Said::Message(Message {
+        ChatTold::Words(text) => AgentSaid::Message(AgentMessage {
             text,
-            ..Message::default()
+            ..AgentMessage::default()
         }),
-        Told::Tool { id, name, summary } => Said::Message(Message {
-            calls: vec![Call {
+        ChatTold::Tool { id, name, summary } => AgentSaid::Message(AgentMessage {
+            calls: vec![ShownCall {
                 id,
                 tool: name,
                 summary: clean(&summary, MAX_SUMMARY),
             }],
-            ..Message::default()
+            ..AgentMessage::default()
         }),
-        Told::ToolFailed(id) => Said::CallEnds(vec![CallEnd { id, failed: true }]),
-        Told::Retry { attempt, most } => Said::Retry(Retry {
+        ChatTold::ToolFailed(id) => AgentSaid::CallEnds(vec![CallEnd { id, failed: true }]),
+        ChatTold::Retry { attempt, most } => AgentSaid::Retry(ModelRetry {
             attempt,
             most,
             status: None,
         }),
         // It has its refusal; the session tells of it.
-        Told::CannotAsk => Said::Request(Request {
+        ChatTold::CannotAsk => AgentSaid::Request(AgentRequest {
             id: UNSHOWN.to_owned(),
-            what: Wanted::Form(Box::new(Form {
+            what: RequestKind::Form(Box::new(Form {
                 server: None,
                 message: String::new(),
                 schema: Value::Null,
             })),
         }),
-        Told::Planned { name, plan } => Said::Request(Request {
+        ChatTold::Planned { name, plan } => AgentSaid::Request(AgentRequest {
             id: name,
-            what: Wanted::Tool(Box::new(call(
+            what: RequestKind::Tool(Box::new(call(
                 questions::call::PLAN,
                 json!({"plan": plan}),
                 None,
             ))),
         }),
-        Told::TurnOver { how, text } => Said::TurnEnd(Box::new(TurnEnd {
+        ChatTold::TurnOver { how, text } => AgentSaid::TurnEnd(Box::new(TurnEnd {
             how,
             text,
             turns: 1,
             ..TurnEnd::default()
         })),
-        Told::Send(_)
-        | Told::Unknown
-        | Told::Failed(_)
-        | Told::Began { .. }
-        | Told::Asked(_)
-        | Told::Withdrawn(_) => return None,
+        ChatTold::Send(_)
+        | ChatTold::Unknown
+        | ChatTold::Failed(_)
+        | ChatTold::Began { .. }
+        | ChatTold::Asked(_)
+        | ChatTold::Withdrawn(_) => return None,
     })
 }
 
-fn asks(ask: &Ask, own: Option<&str>) -> Said {
+fn asks(ask: &CodexAsk, own: Option<&str>) -> AgentSaid {
     // A subagent has a thread of its own.
     let agent = Some(ask.thread.clone()).filter(|thread| own != Some(thread.as_str()));
     let form = ask.is_form().then(|| questions::form::read(&ask.input));
-    Said::Request(Request {
+    AgentSaid::Request(AgentRequest {
         id: ask.name.clone(),
         what: match form.flatten() {
-            Some(form) => Wanted::Form(Box::new(form)),
-            None => Wanted::Tool(Box::new(call(&ask.tool, ask.input.clone(), agent))),
+            Some(form) => RequestKind::Form(Box::new(form)),
+            None => RequestKind::Tool(Box::new(call(&ask.tool, ask.input.clone(), agent))),
         },
     })
 }
@@ -353,16 +355,16 @@ fn call(tool: &str, input: Value, agent: Option<String>) -> ToolRequest {
     }
 }
 
-pub(super) fn manner(mode: Mode) -> Manner {
+pub(super) fn manner(mode: Mode) -> CodexManner {
     match mode {
-        Mode::Default => Manner::Reads,
-        Mode::AcceptEdits => Manner::Edits,
-        Mode::Plan => Manner::Plans,
+        Mode::Default => CodexManner::Reads,
+        Mode::AcceptEdits => CodexManner::Edits,
+        Mode::Plan => CodexManner::Plans,
     }
 }
 
-fn is_no(decision: &Decision) -> bool {
-    matches!(decision, Decision::Deny | Decision::Interrupt)
+fn is_no(decision: &CodexDecision) -> bool {
+    matches!(decision, CodexDecision::Deny | CodexDecision::Interrupt)
 }
 
 async fn until(at: Option<Instant>) {

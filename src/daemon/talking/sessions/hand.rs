@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use super::codex::Driver;
 use crate::agents::codex::ask;
-use crate::claude::process::Child;
-use crate::talk::{Event, Say};
+use crate::claude::process::ClaudeChild;
+use crate::talk::{AgentEvent, Say};
 
 pub(super) enum Hand {
     Claude {
-        child: Child,
+        child: ClaudeChild,
         /// What it has not been told yet.
         unsaid: VecDeque<Say>,
     },
@@ -18,14 +18,14 @@ pub(super) enum Hand {
 }
 
 impl Hand {
-    pub(super) fn claude(child: Child) -> Self {
+    pub(super) fn claude(child: ClaudeChild) -> Self {
         let unsaid = VecDeque::new();
         Self::Claude { child, unsaid }
     }
 
     /// The next event; writes what is to be said meanwhile. Nothing is lost
     /// when this is dropped.
-    pub(super) async fn next(&mut self) -> Event {
+    pub(super) async fn next(&mut self) -> AgentEvent {
         match self {
             Self::Codex(driver) => driver.next().await,
             Self::Claude { child, unsaid } => loop {
@@ -64,7 +64,7 @@ impl Hand {
     }
 
     /// What Codex itself asked under that name.
-    pub(super) fn asked(&self, name: &str) -> Option<&ask::Ask> {
+    pub(super) fn asked(&self, name: &str) -> Option<&ask::CodexAsk> {
         match self {
             Self::Claude { .. } => None,
             Self::Codex(driver) => driver.asked(name),
@@ -72,7 +72,12 @@ impl Hand {
     }
 
     /// What a person decided on that request, for when the session passes it on.
-    pub(super) fn decided(&mut self, name: &str, decision: ask::Decision, reason: Option<String>) {
+    pub(super) fn decided(
+        &mut self,
+        name: &str,
+        decision: ask::CodexDecision,
+        reason: Option<String>,
+    ) {
         if let Self::Codex(driver) = self {
             driver.decided(name, decision, reason);
         }

@@ -24,9 +24,9 @@ use crate::approvals::request::{Agent as Asker, Digest};
 use crate::cards::progress::End;
 use crate::cards::quote::quote;
 use crate::child::process::Grace;
-use crate::claude::launch::{Launch, Permissions};
+use crate::claude::launch::{ClaudeLaunch, Permissions};
 use crate::claude::process;
-use crate::claude::transcript::{self, Left};
+use crate::claude::transcript::{self, LeftTranscript};
 use crate::daemon::asking::codex as followed;
 use crate::ids::RequestId;
 use crate::sessions::agent::Agent;
@@ -34,7 +34,7 @@ use crate::sessions::command::Project;
 use crate::sessions::state::{
     ChildNo, Effect, Fate, Finish, Input, Notice, Saved, Session, Status, Text, Unanswered,
 };
-use crate::talk::{Event, Mode, Opening};
+use crate::talk::{AgentEvent, Mode, Opening};
 use crate::wording::session as words;
 
 /// tokio's clock stands still while a laptop sleeps.
@@ -53,7 +53,7 @@ pub(super) struct Owner {
     asked: HashMap<RequestId, (String, Value)>,
     saved: Saved,
     /// The transcript as the child left it that rests.
-    left: Option<Left>,
+    left: Option<LeftTranscript>,
 }
 
 /// What woke the owner.
@@ -99,7 +99,7 @@ impl Owner {
             match self.wait(&stop).await {
                 Woken::Input(input) => {
                     if let Input::Child {
-                        event: Event::Ended(_),
+                        event: AgentEvent::Ended(_),
                         ..
                     } = &input
                     {
@@ -149,13 +149,13 @@ impl Owner {
             self.left = match &self.child {
                 // One beside a terminal hears what that one does.
                 Some((_, Hand::Codex(driver))) if driver.is_beside() => None,
-                Some((_, Hand::Codex(driver))) => {
-                    driver.path().map(|path| Left::of(path.to_owned()))
-                }
+                Some((_, Hand::Codex(driver))) => driver
+                    .path()
+                    .map(|path| LeftTranscript::of(path.to_owned())),
                 _ => {
                     let home = transcript::home(&self.sessions.cards.config.sessions.environment);
                     let session = self.session.conversation().clone();
-                    home.map(|home| Left::by(home, session))
+                    home.map(|home| LeftTranscript::by(home, session))
                 }
             };
         }
@@ -310,7 +310,7 @@ impl Owner {
 
     fn start_claude(&self, opening: Opening, mode: Mode) -> Hand {
         let settings = &self.sessions.cards.config.sessions;
-        Hand::claude(process::start(Launch {
+        Hand::claude(process::start(ClaudeLaunch {
             program: settings.claude.clone(),
             project: self.project.path.clone(),
             opening,
@@ -341,18 +341,18 @@ impl Owner {
         }
         let settings = &self.sessions.cards.config.sessions;
         let manner = if settings.bypass {
-            chat::Manner::Free
+            chat::CodexManner::Free
         } else {
             codex::manner(mode)
         };
         let cwd = self.project.path.to_string_lossy().into_owned();
         let opening = match thread {
-            Some(thread) => chat::Opening::Resume {
+            Some(thread) => chat::ChatOpening::Resume {
                 thread,
                 cwd,
                 manner,
             },
-            None => chat::Opening::Fresh { cwd, manner },
+            None => chat::ChatOpening::Fresh { cwd, manner },
         };
         let mut environment = settings.codex_environment.clone();
         if let Some(home) = self.codex_home() {
@@ -494,7 +494,7 @@ fn quoted(notice: &Notice) -> Notice {
     }
 }
 
-async fn next(child: &mut Option<(ChildNo, Hand)>) -> (ChildNo, Event) {
+async fn next(child: &mut Option<(ChildNo, Hand)>) -> (ChildNo, AgentEvent) {
     match child {
         Some((number, hand)) => (*number, hand.next().await),
         None => std::future::pending().await,

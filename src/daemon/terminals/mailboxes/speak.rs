@@ -9,7 +9,7 @@ use tracing::debug;
 
 use super::{Mailboxes, Terminal, open_one};
 use crate::claude::mailbox::{Mailbox, Sign, sign};
-use crate::claude::status::{self, State};
+use crate::claude::status::{self, Activity};
 use crate::clock::Millis;
 use crate::daemon::terminals::watching::open_own;
 use crate::hook::connect;
@@ -102,7 +102,7 @@ pub(crate) async fn to(
         tail = looked;
         match seen {
             // A moment for the hook of an idle session, which says more.
-            Some(Sign::Taken) if open.state == State::Idle => {
+            Some(Sign::Taken) if open.state == Activity::Idle => {
                 let read = timeout(TOLD_WITHIN, read.notified()).await;
                 return read.map_or(Spoken::Queued, |()| Spoken::Read);
             }
@@ -111,7 +111,7 @@ pub(crate) async fn to(
             // Without a transcript nobody tells what a busy session queued.
             None if Instant::now() > give_up
                 && tail.file.is_none()
-                && open.state != State::Idle =>
+                && open.state != Activity::Idle =>
             {
                 return Spoken::Queued;
             }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::locate;
 use crate::approvals::Settled;
 use crate::approvals::request::{Ending, Request};
-use crate::claude::status::{Reading, State};
+use crate::claude::status::{Activity, StatusReading};
 
 /// After a "no" the file says so within this.
 const TOLD_WITHIN: Duration = Duration::from_millis(250);
@@ -43,7 +43,7 @@ async fn was_denied(request: &Arc<Request>) -> bool {
         if !reading.in_terminal() {
             return false;
         }
-        if reading.state() == State::Idle && reading.changed_since(request.asked_at) {
+        if reading.state() == Activity::Idle && reading.changed_since(request.asked_at) {
             return true;
         }
         if Instant::now() > give_up {
@@ -60,7 +60,7 @@ async fn is_unattended(request: &Arc<Request>) -> bool {
     reading.is_some_and(|reading| !reading.in_terminal())
 }
 
-async fn look(request: &Request) -> Option<Reading> {
+async fn look(request: &Request) -> Option<StatusReading> {
     let origin = &request.origin;
     let dir = origin.caller.status_dir.clone()?;
     let session = origin.session.as_ref()?.as_str().to_owned();

@@ -118,7 +118,7 @@ fn reading_passes_and_what_cannot_be_asked_is_refused() {
     for tool in ["Read", "Glob", "Grep"] {
         let effects = session.on(line(1, &wants("r", tool, &json!({"a":1}))), 0);
         assert!(
-            matches!(&essential(effects)[..], [Effect::Write { say: Say::Verdict { verdict: Verdict::Allow { input, .. }, .. }, .. }] if *input == json!({"a":1}))
+            matches!(&essential(effects)[..], [Effect::Write { say: Say::Verdict { verdict: ToolVerdict::Allow { input, .. }, .. }, .. }] if *input == json!({"a":1}))
         );
     }
     let effects = session.on(line(1, &wants("r", "AskUserQuestion", &json!(null))), 0);
@@ -171,7 +171,7 @@ fn a_request_over_the_line_cap_is_denied_and_told() {
     let mut session = running();
     let input = Input::Child {
         child: 1,
-        event: Event::TooLong {
+        event: AgentEvent::TooLong {
             bytes: 99,
             request: Some("r9".to_owned()),
         },
@@ -236,7 +236,7 @@ fn a_question_decided_elsewhere_goes_back_in_its_own_form() {
     let elicits = |id: &str| json!({"type":"control_request","request_id":id,"request":{"subtype":"elicitation","message":"Who?","requested_schema":schema}});
     session.on(line(1, &elicits("e1")), 1);
     session.on(line(1, &elicits("e2")), 1);
-    let allow = |input: Value| Verdict::Allow {
+    let allow = |input: Value| ToolVerdict::Allow {
         input,
         updates: Vec::new(),
     };
@@ -262,7 +262,7 @@ fn a_question_decided_elsewhere_goes_back_in_its_own_form() {
             allow(json!({"name": "lin"})),
             Filled::Accept(json!({"name": "lin"}).as_object().cloned().expect("a map")),
         ),
-        ("e2", Verdict::deny("no"), Filled::Decline),
+        ("e2", ToolVerdict::deny("no"), Filled::Decline),
     ] {
         let effects = essential(session.on(decided(id, verdict), 3));
         let request = id.to_owned();
@@ -293,7 +293,7 @@ fn an_answer_that_will_not_come_is_refused_at_once_and_says_why() {
         let Some(Effect::Write {
             say:
                 Say::Verdict {
-                    verdict: Verdict::Deny { message, .. },
+                    verdict: ToolVerdict::Deny { message, .. },
                     ..
                 },
             ..

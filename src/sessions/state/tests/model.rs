@@ -57,7 +57,7 @@ impl World {
                         Say::Text { uuid, .. } => self.held.push((uuid.clone(), false)),
                         Say::Verdict { request, verdict } => {
                             assert!(self.verdicts.insert(request.clone()), "answered twice");
-                            if matches!(verdict, Verdict::Allow { .. }) {
+                            if matches!(verdict, ToolVerdict::Allow { .. }) {
                                 assert!(
                                     self.allowed_by_a_person.contains(request),
                                     "allowed by nobody"
@@ -136,7 +136,7 @@ fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis
                 world.allowed_by_a_person.insert(id.clone());
                 Input::Decided {
                     ask: ask(&id),
-                    verdict: Verdict::Allow {
+                    verdict: ToolVerdict::Allow {
                         input: json!({}),
                         updates: Vec::new(),
                     },
