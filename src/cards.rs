@@ -178,7 +178,7 @@ fn weigh(card: &Value, byte: impl Fn(u8) -> usize) -> usize {
 
 /// What stands above a card and in the list of chats. All of it is fit to be
 /// seen: on one line, with nothing hidden in it.
-struct Head<'a> {
+struct CardHead<'a> {
     colour: &'static str,
     /// What it is about, the same in every state.
     title: &'a str,
@@ -189,8 +189,8 @@ struct Head<'a> {
 }
 
 /// What a lock screen and the list of chats say.
-fn summary(head: &Head<'_>, lang: Lang) -> String {
-    let Head {
+fn summary(head: &CardHead<'_>, lang: Lang) -> String {
+    let CardHead {
         title, tag, place, ..
     } = head;
     let project = place.split(" · ").next().unwrap_or(place);
@@ -200,7 +200,7 @@ fn summary(head: &Head<'_>, lang: Lang) -> String {
     }
 }
 
-fn card(head: &Head<'_>, elements: Vec<Value>, lang: Lang) -> Value {
+fn card(head: &CardHead<'_>, elements: Vec<Value>, lang: Lang) -> Value {
     let summary = summary(head, lang);
     let mut card = json!({
         "schema": "2.0",

@@ -43,7 +43,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::quit::Quit;
 use self::wording::Words;
 use crate::config::{self, Problems, SettingProblem, Sources};
-use crate::hook::wire::Order;
+use crate::hook::wire::DaemonOrder;
 use crate::text::{Text, system};
 
 #[derive(Parser)]
@@ -307,8 +307,8 @@ impl NodCommand {
             Self::Audit(arguments) => audit::run(&arguments, sources),
             Self::Logs(arguments) => logs::run(&arguments, sources),
             Self::Rules(arguments) => rules::run(&arguments, sources),
-            Self::Lock => lock::run(Order::Lock, sources),
-            Self::Unlock => lock::run(Order::Unlock, sources),
+            Self::Lock => lock::run(DaemonOrder::Lock, sources),
+            Self::Unlock => lock::run(DaemonOrder::Unlock, sources),
             Self::Gateway(arguments) => gateway::run(&arguments, sources),
             Self::Join(arguments) => join::run(&arguments, sources),
             Self::Simulator(arguments) => simulator::run(&arguments),

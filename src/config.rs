@@ -39,7 +39,7 @@ use crate::feishu::domain::Domain;
 use crate::feishu::messages::Previews;
 use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;
-use crate::hook::paths::{Known, MAX_PATH, Places, SocketPaths};
+use crate::hook::paths::{MAX_PATH, SocketHints, SocketPaths, SocketPlaces};
 use crate::ids::{ChatId, UserId};
 use crate::text::Lang;
 
@@ -333,7 +333,7 @@ impl SettingsReader<'_> {
     fn hook_sockets(&mut self, recorded: Option<&Path>) -> Vec<PathBuf> {
         let chosen = self.optional("PERMISSION_SOCKET_PATH", socket_path);
         let state_dir = self.optional("NOD_STATE_DIR", absolute);
-        Known {
+        SocketHints {
             chosen: chosen.as_deref(),
             state_dir: state_dir.as_deref(),
             recorded,
@@ -351,7 +351,7 @@ impl SettingsReader<'_> {
         let chosen = self.optional("PERMISSION_SOCKET_PATH", socket_path);
         let runtime_dir = self.sources.runtime_dir.as_deref().filter(|_| !apart);
         let nowhere = PathBuf::new();
-        let mut paths = Places {
+        let mut paths = SocketPlaces {
             runtime_dir,
             state_dir: state_dir.unwrap_or(&nowhere),
             chosen: chosen.as_deref(),

@@ -62,7 +62,7 @@ use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Messages, Receiver};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
-use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::seal::{SealPurpose, Sealer};
 use crate::gateway::server::{self, DoorError};
 use crate::hook::listen::{ListenError, Listening, listen};
 use crate::ids::MachineId;
@@ -197,7 +197,7 @@ async fn build(
     app: Option<&(String, Secret)>,
     membership: Option<Membership>,
     outbound: &Outbound,
-    terms: server::Terms,
+    terms: server::DoorTerms,
     link: watch::Receiver<LinkView>,
 ) -> Result<(Arc<Parts>, Edits), DaemonError> {
     let clock = Clock::start();
@@ -239,7 +239,7 @@ async fn build(
         desk: Desk::new(Arc::new(move || clock.now())),
         lock: lock::Lock::restore(&store).await,
         proof: proof::Proof::restore(&store, config.domain.base().as_str()).await,
-        buttons: Buttons::new(Sealer::new(secret, Purpose::Button), machine, url),
+        buttons: Buttons::new(Sealer::new(secret, SealPurpose::Button), machine, url),
         flood: gathered::Flood::default(),
         journal: Journal::new(store, clock),
         config: Arc::clone(&config),

@@ -60,10 +60,10 @@ pub mod bus {
 pub mod cards {
     pub use crate::cards::{Action, MAX_CARD};
     pub mod choice {
-        pub use crate::cards::choice::{Button, Choice, WORDS_FIELD, made, open};
+        pub use crate::cards::choice::{ChoiceButton, ChoiceCard, WORDS_FIELD, made, open};
     }
     pub mod ending {
-        pub use crate::cards::ending::{Delivery, ended, running, without_input};
+        pub use crate::cards::ending::{Confirmation, ended, running, without_input};
     }
     pub mod linked {
         pub use crate::cards::linked::{MAX_LINKED, announced, waiting};
@@ -72,10 +72,10 @@ pub mod cards {
         pub use crate::cards::locked::locked;
     }
     pub mod markdown {
-        pub use crate::cards::markdown::{Limits, answer};
+        pub use crate::cards::markdown::{MarkdownLimits, answer};
     }
     pub mod notice {
-        pub use crate::cards::notice::{Notice, Why, notice};
+        pub use crate::cards::notice::{NoticeCard, Why, notice};
     }
     pub mod permission {
         pub use crate::cards::permission::{choices, minimal, pending, pending_after};
@@ -84,7 +84,7 @@ pub mod cards {
         pub use crate::cards::plainest::plainest;
     }
     pub mod progress {
-        pub use crate::cards::progress::{End, Task, answer, ended, running};
+        pub use crate::cards::progress::{Task, TaskEnd, answer, ended, running};
     }
     pub mod question {
         pub use crate::cards::question::{pending, pending_after};
@@ -179,23 +179,25 @@ pub mod files {
 }
 pub mod gateway {
     pub mod call {
-        pub use crate::gateway::call::{Answer, Call, Click, Proof, Stamp, TAKE, WHOSE};
+        pub use crate::gateway::call::{
+            CallAnswer, ForwardedClick, PeerCall, Proof, Stamp, TAKE, WHOSE,
+        };
     }
     pub mod seal {
-        pub use crate::gateway::seal::{Purpose, Sealer};
+        pub use crate::gateway::seal::{SealPurpose, Sealer};
     }
 }
 pub mod hook {
     pub mod client {
-        pub use crate::hook::client::{Patience, Question, ask, order};
+        pub use crate::hook::client::{HookRequest, Patience, ask, order};
     }
     pub mod connect {
         pub use crate::hook::connect::peer_pid;
     }
     pub mod wire {
         pub use crate::hook::wire::{
-            Ack, Additions, MAX_REPLY, Message, Notice, Order, Registration, WireError, frame,
-            unframe,
+            Ack, Additions, DaemonOrder, HookMessage, HookNotice, MAX_REPLY, Registration,
+            WireError, frame, unframe,
         };
         pub mod answer {
             pub use crate::hook::wire::answer::{Decision, decode};
@@ -216,12 +218,12 @@ pub mod sessions {
         pub use crate::sessions::agent::Agent;
     }
     pub mod questions {
-        pub use crate::sessions::questions::{Tap, of};
+        pub use crate::sessions::questions::{QuestionTap, of};
     }
     pub mod state {
         pub use crate::sessions::state::{
-            AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Saved, Session, Status, Text,
-            Unanswered,
+            AskEnding, ChildNo, Effect, PersonText, Saved, Session, SessionCommand, SessionInput,
+            SessionLimits, SessionStatus, TextFate, Unanswered,
         };
     }
 }

@@ -49,7 +49,7 @@ use crate::feishu::link::PushDelivery;
 use crate::feishu::messages::Messages;
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::files;
-use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::seal::{SealPurpose, Sealer};
 use crate::ids::MessageId;
 use crate::text::{Lang, Text};
 use crate::wording::{Toast, reply_json};
@@ -358,8 +358,8 @@ impl Gateway {
             clock,
             lang: config.lang,
             chats: config.bus.chats.clone(),
-            tickets: Sealer::new(secret, Purpose::Ticket),
-            buttons: Sealer::new(secret, Purpose::Team),
+            tickets: Sealer::new(secret, SealPurpose::Ticket),
+            buttons: Sealer::new(secret, SealPurpose::Team),
             seen: Mutex::default(),
             passes: Mutex::default(),
             shares: Mutex::new(shares::Shares::new(config.bus.rate, chat_rate)),

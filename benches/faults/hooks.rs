@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nod::for_tests::approvals::request::Digest;
-use nod::for_tests::hook::client::{self, Patience, Question};
+use nod::for_tests::hook::client::{self, HookRequest, Patience};
 use nod::for_tests::hook::wire::answer::Decision;
 use nod::for_tests::ids::RequestId;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ async fn in_thread(
 }
 
 fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter) -> Ended {
-    let question = Question {
+    let question = HookRequest {
         id: ask.id.clone(),
         project: ask.project.clone(),
         raw_input: ask.input.to_string().into_bytes(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nod::for_tests::hook::wire::{Message, Notice};
+use nod::for_tests::hook::wire::{HookMessage, HookNotice};
 use nod::for_tests::simulator::{
     APP_ID, ChatText, ClickOutcome, Clicked, OWNER, Press, STRANGER, TENANT,
 };
@@ -282,11 +282,11 @@ fn choose(card: &Card, chance: &mut StdRng) -> &'static str {
 fn told(socket: &Path, project: PathBuf, event: String) -> std::io::Result<()> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-    let notice = Notice {
+    let notice = HookNotice {
         project,
         raw_input: event.into_bytes(),
         mailbox: None,
     };
-    stream.write_all(&Message::Notify(notice).encode())?;
+    stream.write_all(&HookMessage::Notify(notice).encode())?;
     stream.read_exact(&mut [0])
 }

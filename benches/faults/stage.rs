@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use nod::for_tests::hook::client;
-use nod::for_tests::hook::wire::Order;
+use nod::for_tests::hook::wire::DaemonOrder;
 use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -219,7 +219,7 @@ impl Daemon {
 }
 
 pub(crate) fn status(socket: &Path) -> Option<Value> {
-    client::order(socket, Order::Status, Duration::from_secs(2)).ok()
+    client::order(socket, DaemonOrder::Status, Duration::from_secs(2)).ok()
 }
 
 /// What a process holds at this moment: KiB of memory and open files.

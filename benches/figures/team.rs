@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
 use nod::for_tests::files;
 use nod::for_tests::hook::client;
-use nod::for_tests::hook::wire::Order;
+use nod::for_tests::hook::wire::DaemonOrder;
 use nod::for_tests::simulator::{OWNER, Press, Simulator};
 use tokio::task::spawn_blocking;
 
@@ -279,8 +279,9 @@ struct Machine {
 impl Machine {
     async fn status(&self) -> Option<serde_json::Value> {
         let socket = self.home.socket();
-        let asking =
-            spawn_blocking(move || client::order(&socket, Order::Status, Duration::from_secs(5)));
+        let asking = spawn_blocking(move || {
+            client::order(&socket, DaemonOrder::Status, Duration::from_secs(5))
+        });
         asking.await.ok()?.ok()
     }
 

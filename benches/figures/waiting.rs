@@ -12,7 +12,7 @@ use nod::for_tests::approvals::request::{Caller, Digest, Origin, Request};
 use nod::for_tests::approvals::token::Token;
 use nod::for_tests::clock::Millis;
 use nod::for_tests::hook::client;
-use nod::for_tests::hook::wire::{Additions, Message, Order, Registration, unframe};
+use nod::for_tests::hook::wire::{Additions, DaemonOrder, HookMessage, Registration, unframe};
 use nod::for_tests::ids::RequestId;
 use nod::for_tests::simulator::{Press, Simulator};
 use serde_json::{Value, json};
@@ -213,7 +213,7 @@ async fn ask(socket: Arc<PathBuf>, project: Arc<PathBuf>, n: usize) -> anyhow::R
         "tool_name": "Bash",
         "tool_input": {"command": format!("make target-{n}")},
     });
-    let message = Message::Register(Registration {
+    let message = HookMessage::Register(Registration {
         id: RequestId::parse(&format!("figures-{n:024}"))?,
         project: (*project).clone(),
         raw_input: raw_input.to_string().into_bytes(),
@@ -238,7 +238,7 @@ async fn wait(mut stream: UnixStream) {
         }
     }
     // The daemon is told; whether it still listens is its own affair.
-    let _ = stream.write_all(&Message::Received.encode()).await;
+    let _ = stream.write_all(&HookMessage::Received.encode()).await;
     let _ = stream.read_buf(&mut bytes).await;
 }
 
@@ -249,7 +249,7 @@ async fn status(home: &Home) -> anyhow::Result<f64> {
         let mut took = Vec::new();
         for _ in 0..50 {
             let started = Instant::now();
-            client::order(&socket, Order::Status, Duration::from_secs(5))?;
+            client::order(&socket, DaemonOrder::Status, Duration::from_secs(5))?;
             took.push(started.elapsed().as_secs_f64() * 1e6);
         }
         took.sort_by(f64::total_cmp);

@@ -7,7 +7,7 @@ use super::desk::Delivery;
 use super::request::Ending;
 use super::{Settled, Unclaimed, record};
 use crate::clock::Millis;
-use crate::sessions::questions::Problem;
+use crate::sessions::questions::ReplyProblem;
 use crate::text::{Text, Tone};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +97,7 @@ pub enum Refusal {
     SayWhat,
     NothingRuns,
     /// What was given is no answer; the question stays open.
-    BadAnswer(Problem),
+    BadAnswer(ReplyProblem),
     /// Remote approval is locked; only a refusal is possible.
     Locked,
     /// The same, because the file that would tell is lost.

@@ -22,7 +22,7 @@ pub(super) use self::leaves::weigh;
 
 /// The nodes, and what the reader can't see of the input.
 #[derive(Default)]
-pub(super) struct Body {
+pub(super) struct CardBody {
     /// What it is about, in its own words, on one line.
     pub(super) title: String,
     pub(super) nodes: Vec<Value>,
@@ -63,9 +63,9 @@ const CLAIM: Budget = Budget {
     lines: 1,
 };
 
-pub(super) fn body(request: &Request, budget: Budget, lang: Lang) -> Body {
+pub(super) fn body(request: &Request, budget: Budget, lang: Lang) -> CardBody {
     let mut sheet = Sheet {
-        body: Body::default(),
+        body: CardBody::default(),
         budget,
         lang,
         glance: false,
@@ -77,7 +77,7 @@ pub(super) fn body(request: &Request, budget: Budget, lang: Lang) -> Body {
 }
 
 struct Sheet {
-    body: Body,
+    body: CardBody,
     budget: Budget,
     lang: Lang,
     /// What is left out here stands in the fold.
@@ -186,7 +186,7 @@ impl Sheet {
 
     fn blank(&self, glance: bool) -> Self {
         Self {
-            body: Body::default(),
+            body: CardBody::default(),
             budget: self.budget,
             lang: self.lang,
             glance,
@@ -195,7 +195,7 @@ impl Sheet {
     }
 
     /// Takes over what was noticed at a glance.
-    fn merge(&mut self, glance: Body) {
+    fn merge(&mut self, glance: CardBody) {
         self.body.secret |= glance.secret;
         self.body.hidden_hits += glance.hidden_hits;
         for danger in glance.attention {

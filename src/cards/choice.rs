@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Head, budget, card, div, note, plain, short, words_field};
+use super::{CardHead, budget, card, div, note, plain, short, words_field};
 use crate::text::{Lang, Text, escape, secrets};
 use crate::wording::terminal as words;
 
@@ -16,7 +16,7 @@ const MAX_LINES: usize = 12;
 pub const WORDS_FIELD: &str = "words";
 
 #[derive(Debug, Clone, Copy)]
-pub struct Choice<'a> {
+pub struct ChoiceCard<'a> {
     pub title: &'a Text,
     /// What to know before choosing.
     pub text: Option<&'a Text>,
@@ -28,7 +28,7 @@ pub struct Choice<'a> {
 }
 
 #[derive(Debug, Clone)]
-pub struct Button {
+pub struct ChoiceButton {
     pub label: String,
     pub value: Value,
     /// It takes the words of the field along.
@@ -36,9 +36,9 @@ pub struct Button {
 }
 
 /// The buttons stand in the order given, those that take words below the field.
-pub fn open(choice: &Choice<'_>, buttons: &[Button], lang: Lang) -> Value {
+pub fn open(choice: &ChoiceCard<'_>, buttons: &[ChoiceButton], lang: Lang) -> Value {
     let mut elements = body(choice, lang);
-    let drawn = |(n, button): (usize, &Button)| {
+    let drawn = |(n, button): (usize, &ChoiceButton)| {
         let mut drawn = json!({
             "tag": "button",
             "element_id": format!("b_pick_{n}"),
@@ -54,7 +54,7 @@ pub fn open(choice: &Choice<'_>, buttons: &[Button], lang: Lang) -> Value {
         }
         drawn
     };
-    let inside = |button: &Button| choice.ask && button.takes_words;
+    let inside = |button: &ChoiceButton| choice.ask && button.takes_words;
     let all = || buttons.iter().enumerate();
     elements.extend(all().filter(|(_, b)| !inside(b)).map(drawn));
     if choice.ask {
@@ -81,14 +81,14 @@ fn field(lang: Lang) -> Value {
     words_field("i_words", WORDS_FIELD, 6, &words::WORDS_HINT, lang)
 }
 
-pub fn made(choice: &Choice<'_>, chosen: &str, lang: Lang) -> Value {
+pub fn made(choice: &ChoiceCard<'_>, chosen: &str, lang: Lang) -> Value {
     let mut elements = body(choice, lang);
     let chosen = words::CHOSEN.labels(short(chosen, 80), lang);
     elements.push(note(&chosen));
     frame(choice, &words::CHOSEN, ("grey", "neutral"), elements, lang)
 }
 
-fn body(choice: &Choice<'_>, lang: Lang) -> Vec<Value> {
+fn body(choice: &ChoiceCard<'_>, lang: Lang) -> Vec<Value> {
     let mut elements = Vec::new();
     if let Some(wrote) = choice.wrote {
         elements.push(note(words::TASK.get(lang)));
@@ -115,13 +115,13 @@ fn shown(text: &str, bytes: usize, lines: usize) -> String {
 }
 
 fn frame(
-    choice: &Choice<'_>,
+    choice: &ChoiceCard<'_>,
     state: &Text,
     (colour, tag_colour): (&'static str, &'static str),
     elements: Vec<Value>,
     lang: Lang,
 ) -> Value {
-    let head = Head {
+    let head = CardHead {
         colour,
         title: choice.title.get(lang),
         tag: state.get(lang),
@@ -137,8 +137,8 @@ mod tests {
     use super::super::{MAX_CARD, size};
     use super::*;
 
-    fn buttons(count: usize) -> Vec<Button> {
-        let one = |n: usize| Button {
+    fn buttons(count: usize) -> Vec<ChoiceButton> {
+        let one = |n: usize| ChoiceButton {
             label: format!("project-{n}"),
             value: json!({"action": "pick", "pick": n}),
             takes_words: n > 0,
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn each_choice_is_a_button_and_what_was_chosen_has_none() {
         let wrote = format!("run the tests {}", "x\n".repeat(90_000));
-        let choice = Choice {
+        let choice = ChoiceCard {
             title: &words::PROJECT_TITLE,
             text: None,
             machine: "mbp-lin",
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn only_what_takes_words_stands_in_the_form() {
-        let choice = Choice {
+        let choice = ChoiceCard {
             title: &words::PROJECT_TITLE,
             text: None,
             machine: "mbp-lin",

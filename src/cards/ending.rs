@@ -8,13 +8,13 @@ use super::body::body;
 use super::permission::{origin, said as rules_said};
 use super::question;
 use super::{
-    Head, MAX_TITLE, card, coloured, cut, div, fitting, fold, local_time, markdown, note, place,
-    plain,
+    CardHead, MAX_TITLE, card, coloured, cut, div, fitting, fold, local_time, markdown, note,
+    place, plain,
 };
 use crate::approvals::request::{Agent, Ending, Operator, Ran, Reach, Request};
 use crate::clock::Millis;
 use crate::ids::UserId;
-use crate::sessions::questions::{self, Kind, Question};
+use crate::sessions::questions::{self, Question, QuestionKind};
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::{Lang, Text};
 use crate::wording::card::{self as words};
@@ -23,7 +23,7 @@ use crate::wording::{ending as said, question as asking};
 
 /// Whether the waiting process confirmed that it took the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub enum Confirmation {
     Confirmed,
     Unconfirmed,
 }
@@ -41,7 +41,7 @@ pub fn ended(
     request: &Request,
     ending: &Ending,
     at: Millis,
-    delivery: Delivery,
+    delivery: Confirmation,
     undo: Option<&Value>,
     lang: Lang,
 ) -> Value {
@@ -60,7 +60,7 @@ pub fn without_input(
     request: &Request,
     ending: &Ending,
     at: Millis,
-    delivery: Delivery,
+    delivery: Confirmation,
     undo: Option<&Value>,
     lang: Lang,
 ) -> Value {
@@ -71,12 +71,12 @@ fn build(
     request: &Request,
     ending: &Ending,
     at: Millis,
-    delivery: Delivery,
+    delivery: Confirmation,
     undo: Option<&Value>,
     budget: Option<Budget>,
     lang: Lang,
 ) -> Value {
-    let unconfirmed = delivery == Delivery::Unconfirmed
+    let unconfirmed = delivery == Confirmation::Unconfirmed
         && matches!(
             ending,
             Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. }
@@ -106,7 +106,7 @@ fn build(
     folded.append(&mut asked);
     folded.push(note(&origin(request, lang)));
     elements.push(fold(opens.get(lang), folded));
-    let head = Head {
+    let head = CardHead {
         colour,
         title: &format!("{} {heading}", mark(ending)),
         tag: state.get(lang),
@@ -198,7 +198,7 @@ fn outcome(ending: &Ending, request: &Request) -> (&'static Text, &'static str) 
 /// What it is called to refuse a question's answer: nobody asked for leave.
 fn refused_answer(request: &Request) -> Option<&'static Text> {
     let (ask, _) = questions::of(&request.tool, &request.input)?;
-    let of_plan = |question: &Question| matches!(question.kind, Kind::Plan { .. });
+    let of_plan = |question: &Question| matches!(question.kind, QuestionKind::Plan { .. });
     Some(if ask.questions.iter().any(of_plan) {
         &said::KEEPS_PLANNING
     } else {
@@ -396,7 +396,7 @@ pub fn running(request: &Request, since: Millis, stop: Option<&Value>, lang: Lan
         folded.extend(body.nodes.into_iter().chain(body.more));
         folded.push(note(&origin(request, lang)));
         elements.push(fold(words::FOLD_DETAILS.get(lang), folded));
-        let head = Head {
+        let head = CardHead {
             colour: "grey",
             title: &format!("▶ {}", body.title),
             tag: state,
@@ -472,7 +472,7 @@ mod tests {
                 &request,
                 ending,
                 at,
-                Delivery::Confirmed,
+                Confirmation::Confirmed,
                 Some(&undo),
                 Lang::Zh,
             );
@@ -497,7 +497,14 @@ mod tests {
             );
             assert_eq!(actions(&card), if always { vec!["undo"] } else { vec![] });
             assert!(!seen.contains("没有收到确认"));
-            let card = ended(&request, ending, at, Delivery::Unconfirmed, None, Lang::Zh);
+            let card = ended(
+                &request,
+                ending,
+                at,
+                Confirmation::Unconfirmed,
+                None,
+                Lang::Zh,
+            );
             assert_eq!(read(&card).contains("没有收到确认"), decided);
             assert_eq!(actions(&card), Vec::<&str>::new());
         }
@@ -518,7 +525,7 @@ mod tests {
                         &request,
                         ending,
                         at,
-                        Delivery::Confirmed,
+                        Confirmation::Confirmed,
                         Some(&undo),
                         Lang::Zh,
                     )
@@ -588,7 +595,7 @@ mod tests {
                 reach,
             };
             for (lang, sentence) in [(Lang::Zh, zh), (Lang::En, en)] {
-                let card = ended(&request, &ending, 0, Delivery::Confirmed, None, lang);
+                let card = ended(&request, &ending, 0, Confirmation::Confirmed, None, lang);
                 assert!(
                     read(&card).contains(sentence),
                     "{sentence}: {}",
@@ -605,7 +612,7 @@ mod tests {
                 request,
                 ending,
                 0,
-                Delivery::Confirmed,
+                Confirmation::Confirmed,
                 None,
                 Lang::Zh,
             ))
@@ -663,7 +670,14 @@ mod tests {
                 by: None,
             }),
         });
-        let card = ended(&bash("ls"), &ending, 0, Delivery::Confirmed, None, Lang::Zh);
+        let card = ended(
+            &bash("ls"),
+            &ending,
+            0,
+            Confirmation::Confirmed,
+            None,
+            Lang::Zh,
+        );
         let seen = read(&card);
         assert!(
             seen.contains("曾显示「已拒绝」") && seen.contains("运行了 12 秒"),
@@ -676,7 +690,7 @@ mod tests {
         let mut request = bash("ls");
         let timed_out = |request: &Request| {
             let ending = Ending::TimedOut;
-            let card = ended(request, &ending, 0, Delivery::Confirmed, None, Lang::Zh);
+            let card = ended(request, &ending, 0, Confirmation::Confirmed, None, Lang::Zh);
             read(&card)
         };
         assert!(timed_out(&request).contains("已交回终端处理"));
@@ -694,7 +708,7 @@ mod tests {
         let denied = |ending: &&Ending| matches!(ending, Ending::Denied { .. });
         let all = endings();
         let ending = all.iter().find(denied).unwrap();
-        let card = ended(&request, ending, 0, Delivery::Confirmed, None, Lang::Zh);
+        let card = ended(&request, ending, 0, Confirmation::Confirmed, None, Lang::Zh);
         strings(&card, &mut |_, node, text| {
             if text.contains("**no**") {
                 assert_eq!(node["tag"], "plain_text");
@@ -714,7 +728,14 @@ mod tests {
                 by,
                 reach: Reach::Once,
             };
-            let card = ended(&request, &ending, 0, Delivery::Confirmed, None, Lang::En);
+            let card = ended(
+                &request,
+                &ending,
+                0,
+                Confirmation::Confirmed,
+                None,
+                Lang::En,
+            );
             assert!(!read(&card).contains("<person"));
             assert!(read(&card).contains(&format!("By: {id}")));
         }

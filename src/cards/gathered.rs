@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::body::body;
-use super::{Head, MAX_CARD, budget, card, cut, div, note, place, plain, question, row, size};
+use super::{CardHead, MAX_CARD, budget, card, cut, div, note, place, plain, question, row, size};
 use crate::approvals::request::Request;
 use crate::ids::RequestId;
 use crate::sessions::questions;
@@ -24,7 +24,7 @@ pub struct Tally {
     pub denied: usize,
 }
 
-pub struct Gathered<'a> {
+pub struct GatheredCard<'a> {
     /// Those that wait; none when it is over.
     pub requests: &'a [Arc<Request>],
     /// How many have a card of their own.
@@ -41,7 +41,7 @@ pub fn place_of(request: &Request, lang: Lang) -> String {
     place(request, lang)
 }
 
-pub fn gathered(gathered: &Gathered<'_>, lang: Lang) -> Value {
+pub fn gathered(gathered: &GatheredCard<'_>, lang: Lang) -> Value {
     if gathered.requests.is_empty() {
         return over(gathered, lang);
     }
@@ -55,7 +55,7 @@ pub fn gathered(gathered: &Gathered<'_>, lang: Lang) -> Value {
     }
 }
 
-fn waiting(gathered: &Gathered<'_>, listed: usize, lang: Lang) -> Value {
+fn waiting(gathered: &GatheredCard<'_>, listed: usize, lang: Lang) -> Value {
     let count = gathered.requests.len();
     let deny = json!({
         "tag": "button",
@@ -87,7 +87,7 @@ fn waiting(gathered: &Gathered<'_>, listed: usize, lang: Lang) -> Value {
         elements.push(note(words::unlisted(count - listed).get(lang)));
     }
     let tag = words::count(count);
-    let head = Head {
+    let head = CardHead {
         colour: "orange",
         title: words::TITLE.get(lang),
         tag: tag.get(lang),
@@ -111,7 +111,7 @@ fn title(request: &Request, lang: Lang) -> String {
     cut(format!("{mark}{}", body.title), MAX_TITLE)
 }
 
-fn over(gathered: &Gathered<'_>, lang: Lang) -> Value {
+fn over(gathered: &GatheredCard<'_>, lang: Lang) -> Value {
     let Tally {
         gathered: all,
         opened,
@@ -119,7 +119,7 @@ fn over(gathered: &Gathered<'_>, lang: Lang) -> Value {
     } = gathered.tally;
     let other = all.saturating_sub(opened + denied);
     let elements = vec![div(words::became(all, opened, denied, other).get(lang))];
-    let head = Head {
+    let head = CardHead {
         colour: "grey",
         title: &format!("✓ {}", words::TITLE.get(lang)),
         tag: words::OVER.get(lang),
@@ -145,7 +145,7 @@ mod tests {
         let padding = "s".repeat(400);
         let open =
             |id: &RequestId| json!({"action": "open", "request_id": id.as_str(), "seal": padding});
-        let gathering = Gathered {
+        let gathering = GatheredCard {
             requests: &requests,
             most: 10,
             place: "shop · laptop",

@@ -3,10 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::body::{Body, body};
+use super::body::{CardBody, body};
 use super::permission::{alarm, buttons, expiry, may_allow, origin, rules, said, warnings};
 use super::ways::button_words;
-use super::{Action, BUDGETS, EVERYTHING, Head, bare_size, card, fold, note, place, plain, row};
+use super::{
+    Action, BUDGETS, CardHead, EVERYTHING, bare_size, card, fold, note, place, plain, row,
+};
 use crate::approvals::request::Request;
 use crate::rules::Offer;
 use crate::text::Lang;
@@ -110,13 +112,19 @@ fn fitting(build: impl Fn(Budget) -> Value) -> Value {
     card
 }
 
-fn finished(request: &Request, body: &Body, elements: Vec<Value>, open: bool, lang: Lang) -> Value {
+fn finished(
+    request: &Request,
+    body: &CardBody,
+    elements: Vec<Value>,
+    open: bool,
+    lang: Lang,
+) -> Value {
     let tag = if open {
         &words::WAITING
     } else {
         &words::BLOCKED
     };
-    let head = Head {
+    let head = CardHead {
         colour: Work::of(&request.tool).colour(),
         title: &body.title,
         tag: tag.get(lang),

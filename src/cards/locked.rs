@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{Action, coloured};
-use crate::sessions::questions::Tap;
+use crate::sessions::questions::QuestionTap;
 use crate::text::{Lang, Text};
 use crate::wording::LOCKED;
 
@@ -48,8 +48,8 @@ fn refuses(button: &Value) -> bool {
             false
         }
         None => matches!(
-            value["tap"].as_str().and_then(Tap::parse),
-            Some(Tap::Decline | Tap::RevisePlan)
+            value["tap"].as_str().and_then(QuestionTap::parse),
+            Some(QuestionTap::Decline | QuestionTap::RevisePlan)
         ),
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         ] {
             let request = request(tool, input);
             let (ask, _) = questions::of(&request.tool, &request.input).unwrap();
-            let values = |tap: Tap| json!({"action": "answer", "tap": tap.as_name()});
+            let values = |tap: QuestionTap| json!({"action": "answer", "tap": tap.as_name()});
             let submit = json!({"action": "answer"});
             let drawn = question::pending_after(
                 &request,

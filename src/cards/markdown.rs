@@ -4,7 +4,7 @@
 
 /// What one card carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MarkdownLimits {
     /// Of the text as it stands in the request: JSON inside JSON.
     pub bytes: usize,
     pub tables: usize,
@@ -12,7 +12,7 @@ pub struct Limits {
     pub pieces: usize,
 }
 
-impl Default for Limits {
+impl Default for MarkdownLimits {
     fn default() -> Self {
         Self {
             bytes: 20 << 10,
@@ -24,7 +24,7 @@ impl Default for Limits {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct AnswerPieces {
     pub pieces: Vec<String>,
     /// Characters of the text that did not fit.
     pub left_out: usize,
@@ -49,7 +49,7 @@ const CALLS: &[&str] = &["at", "person"];
 /// A longer info string is not a language.
 const MAX_INFO: usize = 40;
 
-pub fn answer(text: &str, limits: Limits) -> Answer {
+pub fn answer(text: &str, limits: MarkdownLimits) -> AnswerPieces {
     let mut packer = Packer {
         limits,
         pieces: Vec::new(),
@@ -61,7 +61,7 @@ pub fn answer(text: &str, limits: Limits) -> Answer {
     packer.flush();
     let mut pieces = packer.pieces;
     let cut = pieces.split_off(pieces.len().min(limits.pieces));
-    Answer {
+    AnswerPieces {
         left_out: cut.iter().map(|piece| piece.chars().count()).sum(),
         pieces,
     }
@@ -245,7 +245,7 @@ impl Piece {
 }
 
 struct Packer {
-    limits: Limits,
+    limits: MarkdownLimits,
     pieces: Vec<String>,
     open: Piece,
 }
@@ -367,8 +367,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn limits(bytes: usize) -> Limits {
-        Limits {
+    fn limits(bytes: usize) -> MarkdownLimits {
+        MarkdownLimits {
             bytes,
             tables: 5,
             pieces: 10_000,
@@ -473,7 +473,7 @@ mod tests {
         let text = "word ".repeat(1_000);
         let cut = answer(
             &text,
-            Limits {
+            MarkdownLimits {
                 bytes: 100,
                 tables: 5,
                 pieces: 3,

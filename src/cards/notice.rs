@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::path::Path;
 
-use super::{Head, MAX_TITLE, card, cut, div, fitting, fold, note, prose, short};
+use super::{CardHead, MAX_TITLE, card, cut, div, fitting, fold, note, prose, short};
 use crate::approvals::request::Agent;
 use crate::clock::Millis;
 use crate::ids::SessionId;
@@ -41,7 +41,7 @@ pub enum Why {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Notice<'a> {
+pub struct NoticeCard<'a> {
     pub why: Why,
     pub agent: &'a Agent,
     pub machine: &'a str,
@@ -95,12 +95,12 @@ impl Why {
     }
 }
 
-pub fn notice(notice: &Notice<'_>, lang: Lang) -> Value {
+pub fn notice(notice: &NoticeCard<'_>, lang: Lang) -> Value {
     let message = notice.message.filter(|it| !it.trim().is_empty());
     fitting(|budget| build(notice, message, budget, lang))
 }
 
-fn build(notice: &Notice<'_>, message: Option<&str>, budget: Budget, lang: Lang) -> Value {
+fn build(notice: &NoticeCard<'_>, message: Option<&str>, budget: Budget, lang: Lang) -> Value {
     let (mark, state, colour) = notice.why.shown();
     let shown = message.map(|message| {
         let found = secrets::find(message);
@@ -140,7 +140,7 @@ fn build(notice: &Notice<'_>, message: Option<&str>, budget: Budget, lang: Lang)
         elements.push(note(&words::TOOK.labels(span(took).get(lang), lang)));
     }
     let title = format!("{mark} {title}");
-    let head = Head {
+    let head = CardHead {
         colour,
         title: title.trim_start(),
         tag: state.get(lang),
@@ -151,7 +151,7 @@ fn build(notice: &Notice<'_>, message: Option<&str>, budget: Budget, lang: Lang)
     card(&head, elements, lang)
 }
 
-fn place(notice: &Notice<'_>) -> String {
+fn place(notice: &NoticeCard<'_>) -> String {
     let name = notice.project.file_name();
     let name = name.unwrap_or(notice.project.as_os_str());
     format!(
@@ -162,7 +162,7 @@ fn place(notice: &Notice<'_>) -> String {
     )
 }
 
-fn facts(notice: &Notice<'_>, lang: Lang) -> String {
+fn facts(notice: &NoticeCard<'_>, lang: Lang) -> String {
     let project = notice.project.to_string_lossy();
     let mut facts = vec![
         (&words::MACHINE, short(notice.machine, 120)),
@@ -189,7 +189,7 @@ mod tests {
 
     fn drawn(why: Why, took: Option<Millis>, message: Option<&str>, lang: Lang) -> Value {
         let session = SessionId::parse("3f9c").unwrap();
-        let told = Notice {
+        let told = NoticeCard {
             why,
             agent: &Agent::ClaudeCode,
             machine: "mbp-lin",

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::body::{Body, body};
+use super::body::{CardBody, body};
 use super::ways::{Ways, button, form, plain_button, reason};
 use super::whole::Before;
 use super::{
-    Action, BUDGETS, Drawn, Head, MAX_CARD, card, coloured, drawn, fold, local_time, markdown,
+    Action, BUDGETS, CardHead, Drawn, MAX_CARD, card, coloured, drawn, fold, local_time, markdown,
     note, place, plain, row, short, whole,
 };
 use crate::approvals::request::{Agent, Origin, Request};
@@ -26,11 +26,11 @@ pub fn choices(request: &Request, offer: &Offer, sent: bool) -> Vec<Action> {
 }
 
 /// Nobody allows what they could not read.
-pub(super) fn may_allow(body: &Body, sent: bool) -> bool {
+pub(super) fn may_allow(body: &CardBody, sent: bool) -> bool {
     (!body.elided || sent) && body.bytes <= whole::MAX_BYTES
 }
 
-pub(super) fn buttons(body: &Body, offer: &Offer, sent: bool) -> Vec<Action> {
+pub(super) fn buttons(body: &CardBody, offer: &Offer, sent: bool) -> Vec<Action> {
     // What deserves a second look is looked at each time.
     let plain = !body.elided && !body.secret && body.attention.is_empty();
     let mut actions = Vec::with_capacity(5);
@@ -126,7 +126,7 @@ fn build(
     } else {
         &words::BLOCKED
     };
-    let head = Head {
+    let head = CardHead {
         colour: Work::of(&request.tool).colour(),
         title: &body.title,
         tag: tag.get(lang),
@@ -142,7 +142,7 @@ fn build(
 }
 
 /// Danger changes the whole card: a red header that names it.
-pub(super) fn alarm(card: &mut Value, body: &Body, lang: Lang) {
+pub(super) fn alarm(card: &mut Value, body: &CardBody, lang: Lang) {
     let Some(&first) = body.attention.first() else {
         return;
     };
@@ -174,7 +174,7 @@ pub fn minimal(request: &Request, values: &dyn Fn(Action) -> Value, lang: Lang) 
     ];
     let work = Work::of(&request.tool);
     let title = words::asks_to(&request.origin.caller.agent, work);
-    let head = Head {
+    let head = CardHead {
         colour: work.colour(),
         title: title.get(lang),
         tag: words::BLOCKED.get(lang),
@@ -184,7 +184,7 @@ pub fn minimal(request: &Request, values: &dyn Fn(Action) -> Value, lang: Lang) 
     card(&head, elements, lang)
 }
 
-pub(super) fn warnings(body: &Body, sent: bool, denied_before: u32, lang: Lang) -> Vec<Value> {
+pub(super) fn warnings(body: &CardBody, sent: bool, denied_before: u32, lang: Lang) -> Vec<Value> {
     let mut nodes = Vec::new();
     if let Some(attention) = attention(body, lang) {
         nodes.push(coloured(&attention, "red"));
@@ -215,13 +215,13 @@ pub(super) fn warnings(body: &Body, sent: bool, denied_before: u32, lang: Lang) 
     nodes
 }
 
-pub(super) fn attention(body: &Body, lang: Lang) -> Option<String> {
+pub(super) fn attention(body: &CardBody, lang: Lang) -> Option<String> {
     let dangers = dangers(body, lang)?;
     Some(words::ATTENTION.labels(dangers, lang))
 }
 
 /// What deserves a second look, named.
-fn dangers(body: &Body, lang: Lang) -> Option<String> {
+fn dangers(body: &CardBody, lang: Lang) -> Option<String> {
     let kinds: Vec<Text> = body
         .attention
         .iter()
@@ -276,7 +276,7 @@ pub(super) fn origin(request: &Request, lang: Lang) -> String {
 }
 
 /// The exact rules a click would leave, or why there is none.
-pub(super) fn rules(body: &Body, offer: &Offer, origin: &Origin, lang: Lang) -> Vec<Value> {
+pub(super) fn rules(body: &CardBody, offer: &Offer, origin: &Origin, lang: Lang) -> Vec<Value> {
     if body.elided || body.secret {
         let why = if body.secret {
             &words::SECRET_MASKED

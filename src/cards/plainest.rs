@@ -238,7 +238,7 @@ mod tests {
         let minimal = plain(&permission::minimal(&request, &values, Lang::Zh), Lang::Zh);
         assert_eq!(actions(&minimal), ["deny", "interrupt"]);
         for ending in endings() {
-            let delivery = ending::Delivery::Confirmed;
+            let delivery = ending::Confirmation::Confirmed;
             let undo = values(super::super::Action::Undo);
             let card = ending::ended(&request, &ending, 0, delivery, Some(&undo), Lang::Zh);
             let plain = plain(&card, Lang::Zh);

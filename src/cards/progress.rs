@@ -5,11 +5,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    Head, MAX_TITLE, card, coloured, cut, div, fold, markdown, masked, note, plain, row, short,
+    CardHead, MAX_TITLE, card, coloured, cut, div, fold, markdown, masked, note, plain, row, short,
 };
 use crate::ids::SessionId;
 use crate::sessions::agent::Agent;
-use crate::sessions::progress::View;
+use crate::sessions::progress::ProgressView;
 use crate::talk::How;
 use crate::text::{Lang, Text};
 use crate::wording::{card as facts, span, task as words};
@@ -33,12 +33,12 @@ pub struct Task<'a> {
     /// Tools run without asking.
     pub unguarded: bool,
     /// `None` before the first sign of life.
-    pub view: Option<&'a View>,
+    pub view: Option<&'a ProgressView>,
 }
 
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum TaskEnd {
     Turn(How),
     Stopped,
     Crashed,
@@ -47,7 +47,7 @@ pub enum End {
     Restarted,
 }
 
-impl End {
+impl TaskEnd {
     /// Its mark, its words and its colour.
     fn shown(self) -> (&'static str, &'static Text, &'static str) {
         match self {
@@ -94,7 +94,7 @@ pub fn running(task: &Task<'_>, stop: &Value, lang: Lang) -> Value {
     frame(task, ("", &words::RUNNING), "blue", elements, lang)
 }
 
-pub fn ended(task: &Task<'_>, end: End, lang: Lang) -> Value {
+pub fn ended(task: &Task<'_>, end: TaskEnd, lang: Lang) -> Value {
     let (mark, state, colour) = end.shown();
     let mut elements = Vec::new();
     let mut folded = Vec::new();
@@ -102,7 +102,7 @@ pub fn ended(task: &Task<'_>, end: End, lang: Lang) -> Value {
         elements.push(note(&lasted(&facts::TOOK, view, lang)));
         // What it said last may be why it went wrong; an answer comes by itself.
         match end {
-            End::Turn(How::Done) => folded.extend(says(task, lang)),
+            TaskEnd::Turn(How::Done) => folded.extend(says(task, lang)),
             _ => elements.extend(says(task, lang)),
         }
     }
@@ -141,7 +141,7 @@ fn frame(
         title => cut(masked(title, 4 * MAX_TITLE), MAX_TITLE),
     };
     let title = format!("{mark} {title}");
-    let head = Head {
+    let head = CardHead {
         colour,
         title: title.trim_start(),
         tag: state.get(lang),
@@ -155,7 +155,7 @@ fn frame(
 }
 
 /// How long, how many tools and for how much, on one line.
-fn lasted(elapsed: &Text, view: &View, lang: Lang) -> String {
+fn lasted(elapsed: &Text, view: &ProgressView, lang: Lang) -> String {
     let mut line = elapsed.labels(span(view.elapsed).get(lang), lang);
     if let Some(cost) = view.cost_usd {
         let cost = words::COST.labels(format_args!("${cost:.4}"), lang);
@@ -194,7 +194,7 @@ fn details(task: &Task<'_>, mut folded: Vec<Value>, lang: Lang) -> Value {
     fold(facts::FOLD_DETAILS.get(lang), folded)
 }
 
-fn tools(view: &View, lang: Lang) -> String {
+fn tools(view: &ProgressView, lang: Lang) -> String {
     let used = view.tools.iter();
     let used: Vec<_> = used
         .map(|(name, times)| format!("{} ×{times}", short(name, 60)))
@@ -233,11 +233,11 @@ mod tests {
     use super::super::sample::{actions, read, strings};
     use super::super::{MAX_CARD, size};
     use super::*;
-    use crate::sessions::progress::Step;
+    use crate::sessions::progress::ProgressStep;
 
-    fn view() -> View {
-        View {
-            step: Some(Step {
+    fn view() -> ProgressView {
+        ProgressView {
+            step: Some(ProgressStep {
                 tool: "Bash".to_owned(),
                 summary: "CANARY <at id=all></at> **x**".to_owned(),
             }),
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    fn with<T>(view: Option<&View>, unguarded: bool, use_it: impl Fn(&Task<'_>) -> T) -> T {
+    fn with<T>(view: Option<&ProgressView>, unguarded: bool, use_it: impl Fn(&Task<'_>) -> T) -> T {
         let conversation = SessionId::parse("3f9c").unwrap();
         use_it(&Task {
             number: 7,
@@ -331,9 +331,9 @@ mod tests {
         assert_eq!(columns[0]["elements"], json!([]));
         assert_eq!(columns[1]["elements"][0]["element_id"], "b_stop");
         for (end, mark) in [
-            (End::Turn(How::Done), "✓"),
-            (End::Crashed, "✗"),
-            (End::Stopped, "–"),
+            (TaskEnd::Turn(How::Done), "✓"),
+            (TaskEnd::Crashed, "✗"),
+            (TaskEnd::Stopped, "–"),
         ] {
             let card = with(Some(&view), false, |task| ended(task, end, Lang::En));
             assert_eq!(title(&card), format!("{mark} {name}"));
@@ -363,7 +363,7 @@ mod tests {
             ("Bash", "ls", "Step: Bash · ls"),
         ] {
             let mut view = view();
-            view.step = Some(Step {
+            view.step = Some(ProgressStep {
                 tool: tool.to_owned(),
                 summary: summary.to_owned(),
             });
@@ -390,7 +390,7 @@ mod tests {
             "{card}"
         );
         let over = with(Some(&view), false, |task| {
-            ended(task, End::Turn(How::Done), Lang::Zh)
+            ended(task, TaskEnd::Turn(How::Done), Lang::Zh)
         });
         assert!(!read(&over).contains("HTTP 529"));
     }
@@ -399,15 +399,15 @@ mod tests {
     fn every_ending_is_told_and_leaves_the_way_back() {
         let view = view();
         for (end, said) in [
-            (End::Turn(How::Done), "任务已完成"),
-            (End::Turn(How::Interrupted), "任务已中断"),
-            (End::Turn(How::ApiError), "模型接口出错"),
-            (End::Turn(How::Failed), "任务执行失败"),
-            (End::Stopped, "任务已停止"),
-            (End::Crashed, "意外退出"),
-            (End::NoProgress, "任务超时"),
-            (End::NotStarted, "任务未能启动"),
-            (End::Restarted, "nod 重启，任务中断"),
+            (TaskEnd::Turn(How::Done), "任务已完成"),
+            (TaskEnd::Turn(How::Interrupted), "任务已中断"),
+            (TaskEnd::Turn(How::ApiError), "模型接口出错"),
+            (TaskEnd::Turn(How::Failed), "任务执行失败"),
+            (TaskEnd::Stopped, "任务已停止"),
+            (TaskEnd::Crashed, "意外退出"),
+            (TaskEnd::NoProgress, "任务超时"),
+            (TaskEnd::NotStarted, "任务未能启动"),
+            (TaskEnd::Restarted, "nod 重启，任务中断"),
         ] {
             for view in [None, Some(&view)] {
                 let card = with(view, false, |task| ended(task, end, Lang::Zh));

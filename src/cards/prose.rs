@@ -11,7 +11,7 @@ const MAX_NODES: usize = 40;
 
 /// `title` already stands above the card, so a line that repeats it goes.
 pub(super) fn nodes(text: &str, title: Option<&str>) -> Vec<Value> {
-    let mut page = Page {
+    let mut page = ProsePage {
         nodes: Vec::new(),
         lines: Vec::new(),
         title,
@@ -42,14 +42,14 @@ pub(super) fn first_line(text: &str) -> Option<String> {
     Some(heading(line).map_or_else(|| set(line), inline))
 }
 
-struct Page<'a> {
+struct ProsePage<'a> {
     nodes: Vec<Value>,
     /// Lines that share the next node.
     lines: Vec<String>,
     title: Option<&'a str>,
 }
 
-impl Page<'_> {
+impl ProsePage<'_> {
     fn line(&mut self, line: &str) {
         let bare = line.trim();
         if let Some(heading) = heading(bare) {
@@ -205,9 +205,9 @@ fn may_stand_behind(c: char) -> bool {
 }
 
 /// What stands between marks, and how much of the text both take.
-type Taken = (String, usize);
+type TakenText = (String, usize);
 
-fn code_span(text: &str) -> Option<Taken> {
+fn code_span(text: &str) -> Option<TakenText> {
     let mark = &text[..text.len() - text.trim_start_matches('`').len()];
     let inner = &text[mark.len()..];
     let end = inner.find(mark)?;
@@ -216,7 +216,7 @@ fn code_span(text: &str) -> Option<Taken> {
     whole.then(|| (inner[..end].to_owned(), 2 * mark.len() + end))
 }
 
-fn link(text: &str) -> Option<Taken> {
+fn link(text: &str) -> Option<TakenText> {
     let (label, behind) = text.strip_prefix('[')?.split_once("](")?;
     let (address, _) = behind.split_once(')')?;
     if label.contains(['[', ']']) || address.contains(['(', ' ']) || address.is_empty() {
@@ -234,7 +234,7 @@ fn link(text: &str) -> Option<Taken> {
 
 /// Not by underscores, because `__init__` is a name, and not what is struck out,
 /// which would read as if it stood.
-fn emphasis(text: &str) -> Option<Taken> {
+fn emphasis(text: &str) -> Option<TakenText> {
     let mark = ["***", "**", "*"]
         .into_iter()
         .find(|mark| text.starts_with(mark))?;

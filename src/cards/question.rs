@@ -10,11 +10,11 @@ use super::body::weigh;
 use super::permission::origin;
 use super::whole::{self, Before};
 use super::{
-    BUDGETS, Drawn, EVERYTHING, Head, MAX_CARD, card, coloured, confirm, div, drawn, fold,
+    BUDGETS, CardHead, Drawn, EVERYTHING, MAX_CARD, card, coloured, confirm, div, drawn, fold,
     local_time, markdown, note, place, plain, prose, row,
 };
 use crate::approvals::request::Request;
-use crate::sessions::questions::{Ask, Choice, Kind, SUBMIT, Tap, field};
+use crate::sessions::questions::{Ask, QuestionKind, QuestionOption, QuestionTap, SUBMIT, field};
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::secrets;
 use crate::text::{Lang, Text};
@@ -33,7 +33,7 @@ const MAX_DESCRIPTION: usize = 400;
 pub fn pending(
     request: &Request,
     ask: &Ask,
-    values: &dyn Fn(Tap) -> Value,
+    values: &dyn Fn(QuestionTap) -> Value,
     submit: &Value,
     lang: Lang,
 ) -> Value {
@@ -47,13 +47,13 @@ pub fn pending_after(
     request: &Request,
     ask: &Ask,
     before: &Before,
-    values: &dyn Fn(Tap) -> Value,
+    values: &dyn Fn(QuestionTap) -> Value,
     submit: &Value,
     room: usize,
     lang: Lang,
 ) -> Drawn {
     drawn(room, |budget| {
-        let Asked {
+        let DrawnQuestions {
             mut texts,
             mut more,
             elided,
@@ -83,7 +83,7 @@ pub fn pending_after(
             elements.extend(ways(ask, texts, values, submit, look.as_ref(), more, lang));
         } else {
             elements.push(coloured(words::NOT_WHOLE.get(lang), "red"));
-            let decline = values(Tap::Decline);
+            let decline = values(QuestionTap::Decline);
             elements.push(button(&words::DECLINE, "default", &decline, lang));
             elements.push(fold(said::FOLD_DETAILS.get(lang), more));
         }
@@ -93,7 +93,7 @@ pub fn pending_after(
             until.get(lang)
         )));
         let state = words::WAITING;
-        let head = Head {
+        let head = CardHead {
             colour: colour(ask),
             title: &title(ask, lang),
             tag: state.get(lang),
@@ -115,7 +115,7 @@ pub fn may_answer(request: &Request, ask: &Ask, sent: bool) -> bool {
 }
 
 /// What was asked, and what the reader can't see of it.
-pub(super) struct Asked {
+pub(super) struct DrawnQuestions {
     /// Of each question.
     texts: Vec<Vec<Value>>,
     /// For the fold.
@@ -124,7 +124,7 @@ pub(super) struct Asked {
     pub(super) secret: bool,
 }
 
-impl Asked {
+impl DrawnQuestions {
     pub(super) fn nodes(self) -> Vec<Value> {
         self.texts.into_iter().flatten().collect()
     }
@@ -187,7 +187,7 @@ fn short(text: &str, bytes: usize) -> String {
 }
 
 /// What was asked, for the waiting card and the decided one alike.
-pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
+pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> DrawnQuestions {
     let share = if budget == EVERYTHING {
         budget
     } else {
@@ -197,7 +197,7 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
         }
     };
     let as_it_is = |text: &str| vec![div(text)];
-    let mut asked = Asked {
+    let mut asked = DrawnQuestions {
         texts: Vec::new(),
         more: Vec::new(),
         elided: false,
@@ -216,7 +216,7 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
                 asked.push(header);
             }
         }
-        if let Kind::Plan { plan } = &question.kind {
+        if let QuestionKind::Plan { plan } = &question.kind {
             match plan.as_deref().filter(|plan| !plan.trim().is_empty()) {
                 // What goes out before the card is the plan to the letter.
                 Some(plan) if budget == EVERYTHING => asked.block(plan, share, lang, as_it_is),
@@ -229,7 +229,7 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
         } else if !said {
             asked.block(&question.text, share, lang, as_it_is);
         }
-        if let Kind::Choice { options, .. } = &question.kind {
+        if let QuestionKind::Choice { options, .. } = &question.kind {
             let lines: Vec<String> = options
                 .iter()
                 .filter_map(|choice| described(&mut asked, choice, share, lang))
@@ -244,7 +244,12 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> Asked {
 
 /// A choice with its description. The label alone stands on its button, or in
 /// the whole text.
-fn described(asked: &mut Asked, choice: &Choice, budget: Budget, lang: Lang) -> Option<String> {
+fn described(
+    asked: &mut DrawnQuestions,
+    choice: &QuestionOption,
+    budget: Budget,
+    lang: Lang,
+) -> Option<String> {
     let label = asked.line(&choice.label, MAX_LABEL, budget);
     match choice.description.as_ref().filter(|text| !text.is_empty()) {
         Some(description) => {
@@ -261,8 +266,10 @@ pub(super) fn title(ask: &Ask, lang: Lang) -> String {
         return words::TEXT_TITLE.get(lang).to_owned();
     };
     let text = match &first.kind {
-        Kind::Plan { plan } => plan.as_deref().and_then(heading).unwrap_or_default(),
-        Kind::Confirm | Kind::Choice { .. } | Kind::Text { .. } => &first.text,
+        QuestionKind::Plan { plan } => plan.as_deref().and_then(heading).unwrap_or_default(),
+        QuestionKind::Confirm | QuestionKind::Choice { .. } | QuestionKind::Text { .. } => {
+            &first.text
+        }
     };
     let line = text.lines().find(|line| !line.trim().is_empty());
     match line {
@@ -278,10 +285,10 @@ fn heading(plan: &str) -> Option<&str> {
 
 fn colour(ask: &Ask) -> &'static str {
     match ask.questions.first().map(|question| &question.kind) {
-        Some(Kind::Confirm) => "yellow",
-        Some(Kind::Choice { .. }) => "blue",
-        Some(Kind::Plan { .. }) => "purple",
-        Some(Kind::Text { .. }) | None => "grey",
+        Some(QuestionKind::Confirm) => "yellow",
+        Some(QuestionKind::Choice { .. }) => "blue",
+        Some(QuestionKind::Plan { .. }) => "purple",
+        Some(QuestionKind::Text { .. }) | None => "grey",
     }
 }
 
@@ -290,23 +297,33 @@ fn colour(ask: &Ask) -> &'static str {
 fn ways(
     ask: &Ask,
     texts: Vec<Vec<Value>>,
-    values: &dyn Fn(Tap) -> Value,
+    values: &dyn Fn(QuestionTap) -> Value,
     submit: &Value,
     look: Option<&Value>,
     more: Vec<Value>,
     lang: Lang,
 ) -> Vec<Value> {
     let details = said::FOLD_DETAILS.get(lang);
-    let decline = button(&words::DECLINE, "default", &values(Tap::Decline), lang);
+    let decline = button(
+        &words::DECLINE,
+        "default",
+        &values(QuestionTap::Decline),
+        lang,
+    );
     let (mut nodes, more) = match ask.questions.as_slice() {
         [question] => match &question.kind {
-            Kind::Confirm => {
-                let yes = button(&words::YES, "primary_filled", &values(Tap::Yes), lang);
-                let no = button(&words::NO, "default", &values(Tap::No), lang);
+            QuestionKind::Confirm => {
+                let yes = button(
+                    &words::YES,
+                    "primary_filled",
+                    &values(QuestionTap::Yes),
+                    lang,
+                );
+                let no = button(&words::NO, "default", &values(QuestionTap::No), lang);
                 (vec![row(Some(asking(yes, look)), Some(no))], more)
             }
-            Kind::Plan { .. } => (vec![plan_form(values, look, more, lang)], Vec::new()),
-            Kind::Choice {
+            QuestionKind::Plan { .. } => (vec![plan_form(values, look, more, lang)], Vec::new()),
+            QuestionKind::Choice {
                 options,
                 multi: false,
                 other,
@@ -314,7 +331,10 @@ fn ways(
             } if options.len() <= MAX_BUTTONS => {
                 let buttons = options.iter().enumerate().map(|(i, choice)| {
                     let label = short(&choice.label, MAX_LABEL);
-                    asking(labelled(&label, "default", &values(Tap::Option(i))), look)
+                    asking(
+                        labelled(&label, "default", &values(QuestionTap::Option(i))),
+                        look,
+                    )
                 });
                 let buttons: Vec<Value> = buttons.collect();
                 let small = options.iter().all(|it| it.label.len() <= MAX_SMALL);
@@ -331,7 +351,7 @@ fn ways(
                     (nodes, more)
                 }
             }
-            Kind::Choice { .. } | Kind::Text { .. } => {
+            QuestionKind::Choice { .. } | QuestionKind::Text { .. } => {
                 let form = form(inputs(0, question, lang), submit, look, lang);
                 (vec![form, decline], more)
             }
@@ -396,7 +416,7 @@ fn form_of(elements: Vec<Value>) -> Value {
 }
 
 fn plan_form(
-    values: &dyn Fn(Tap) -> Value,
+    values: &dyn Fn(QuestionTap) -> Value,
     look: Option<&Value>,
     more: Vec<Value>,
     lang: Lang,
@@ -406,19 +426,19 @@ fn plan_form(
             "submit_approve_plan",
             &words::APPROVE_PLAN,
             "primary_filled",
-            Tap::ApprovePlan,
+            QuestionTap::ApprovePlan,
         ),
         (
             "submit_approve_edits",
             &words::APPROVE_PLAN_EDITS,
             "default",
-            Tap::ApprovePlanAndEdits,
+            QuestionTap::ApprovePlanAndEdits,
         ),
         (
             "submit_revise_plan",
             &words::REVISE_PLAN,
             "default",
-            Tap::RevisePlan,
+            QuestionTap::RevisePlan,
         ),
     ];
     let mut elements = Vec::new();
@@ -426,7 +446,7 @@ fn plan_form(
     let mut folded = vec![input(&field(0), change.get(lang), &words::OPTIONAL, lang)];
     folded.extend(more);
     for (name, label, kind, tap) in buttons {
-        let look = look.filter(|_| tap != Tap::RevisePlan);
+        let look = look.filter(|_| tap != QuestionTap::RevisePlan);
         let made = submit_button(name, label, kind, &values(tap), lang);
         elements.push(asking(made, look));
     }
@@ -480,7 +500,7 @@ mod tests {
 
     fn drawn_after(request: &Request, before: &Before) -> Drawn {
         let (ask, _) = questions::of(&request.tool, &request.input).unwrap();
-        let values = |tap: Tap| json!({"tap": tap.as_name()});
+        let values = |tap: QuestionTap| json!({"tap": tap.as_name()});
         let submit = json!({});
         pending_after(request, &ask, before, &values, &submit, MAX_CARD, Lang::Zh)
     }

@@ -80,7 +80,7 @@ mod tests {
     fn one_ended_card_speaks_for_most_others() {
         let request = bash("npm test");
         let undo = values(Action::Undo);
-        let confirmed = ending::Delivery::Confirmed;
+        let confirmed = ending::Confirmation::Confirmed;
         let of = |end| {
             facts(&ending::ended(
                 &request,

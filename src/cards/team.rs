@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Head, card, confirm, div, plain, short};
+use super::{CardHead, card, confirm, div, plain, short};
 use crate::text::escape::{Shape, visible};
 use crate::text::{Lang, Text};
 use crate::wording::team as words;
@@ -16,11 +16,11 @@ const MAX_TEXT: usize = 400;
 #[derive(Debug, Clone)]
 pub struct Row {
     pub text: Text,
-    pub button: Option<Button>,
+    pub button: Option<TeamButton>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Button {
+pub struct TeamButton {
     pub label: Text,
     pub value: Value,
     /// Whether it takes something away.
@@ -48,7 +48,7 @@ pub fn draw(title: &Text, mood: Mood, rows: &[Row], lang: Lang) -> Value {
         Mood::Done => ("green", "green"),
         Mood::Over => ("grey", "neutral"),
     };
-    let head = Head {
+    let head = CardHead {
         colour,
         title: title.get(lang),
         tag: title.get(lang),
@@ -58,7 +58,7 @@ pub fn draw(title: &Text, mood: Mood, rows: &[Row], lang: Lang) -> Value {
     card(&head, elements, lang)
 }
 
-fn drawn(n: usize, button: &Button, lang: Lang) -> Value {
+fn drawn(n: usize, button: &TeamButton, lang: Lang) -> Value {
     let mut drawn = json!({
         "tag": "button",
         "element_id": format!("b_team_{n}"),
@@ -92,7 +92,7 @@ mod tests {
         let name = format!("desk\u{202e}{}", "x".repeat(5_000));
         let row = Row {
             text: words::machine(&name, &words::ONLINE, "id", "1"),
-            button: Some(Button {
+            button: Some(TeamButton {
                 label: words::FORGET.clone(),
                 value: json!({"team": "forget", "key": "U".repeat(56)}),
                 takes: true,

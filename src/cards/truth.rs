@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::ending::{Delivery, ended};
+use super::ending::{Confirmation, ended};
 use super::permission::{choices, minimal, pending, pending_again};
 use super::sample::{actions, bash, endings, read, request, strings, tags, values, waiting};
 use super::{Action, MAX_CARD, size};
@@ -24,7 +24,7 @@ fn cards_of(request: &Request) -> Vec<Value> {
             request,
             &ending,
             at,
-            Delivery::Unconfirmed,
+            Confirmation::Unconfirmed,
             Some(&undo),
             Lang::En,
         ));

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::body::Body;
+use super::body::CardBody;
 use super::permission::{attention, may_allow, origin, rules, said};
 use super::{Action, REASON_FIELD, confirm, fold, label_above, note, plain, row, words_field};
 use crate::approvals::request::Request;
@@ -15,7 +15,7 @@ use crate::wording::rule::Until;
 /// The ways to answer, each in its own place on every card.
 pub(super) struct Ways<'a> {
     pub(super) request: &'a Request,
-    pub(super) body: &'a Body,
+    pub(super) body: &'a CardBody,
     pub(super) offer: &'a Offer,
     pub(super) actions: &'a [Action],
     pub(super) values: &'a dyn Fn(Action) -> Value,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::body::{body, weigh};
 use super::linked::texts;
-use super::{EVERYTHING, Head, card, coloured, div, note, place, question};
+use super::{CardHead, EVERYTHING, card, coloured, div, note, place, question};
 use crate::approvals::request::Request;
 use crate::sessions::questions;
 use crate::text::escape::settles;
@@ -92,7 +92,7 @@ pub fn cards(request: &Request, text: &str, most: usize, lang: Lang) -> Option<V
         let digest = words::DIGEST.labels(request.digest.short(), lang);
         elements.push(note(&digest));
         let title = words::whole_part(i + 1, parts.len());
-        let head = Head {
+        let head = CardHead {
             colour: "grey",
             title: title.get(lang),
             tag: words::WHOLE.get(lang),

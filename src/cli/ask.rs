@@ -8,11 +8,11 @@ use super::wording::Words;
 use super::{CommandResult, Failure, Quit, hook, output, status};
 use crate::approvals::request::Digest;
 use crate::config::{HookConfig, Paths, Sources};
-use crate::hook::client::{self, Patience, Unanswered};
+use crate::hook::client::{self, NoDecision, Patience};
 use crate::hook::wire::answer::Decision;
 use crate::hook::wire::error_word::ErrorWord;
-use crate::sessions::questions::script::{self, MAX_TIMEOUT, Receiver, Wishes};
-use crate::sessions::questions::{Choice, Format, Kind, Question, Tap};
+use crate::sessions::questions::script::{self, Addressee, MAX_TIMEOUT, ScriptWishes};
+use crate::sessions::questions::{Format, Question, QuestionKind, QuestionOption, QuestionTap};
 
 #[derive(clap::Args)]
 #[command(
@@ -70,8 +70,8 @@ pub(super) fn run(arguments: &AskArguments, sources: &Sources) -> CommandResult 
     let config =
         HookConfig::load(sources, None).map_err(|why| Failure::settings(words, sources, &why))?;
     let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
-    let to = arguments.to.as_deref().map(Receiver::parse).transpose();
-    let wishes = Wishes {
+    let to = arguments.to.as_deref().map(Addressee::parse).transpose();
+    let wishes = ScriptWishes {
         timeout: arguments.timeout.map(Duration::from_secs),
         to: to.map_err(|why| Failure::quits(Quit::WrongLine, words.bad_flag("--to", &why)))?,
     };
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &AskArguments, sources: &Sources) -> CommandResult 
         return Err(Failure::quits(Quit::WrongLine, words.bad_question()));
     }
     let timeout = wishes.timeout.unwrap_or(config.request_timeout);
-    let question = client::Question {
+    let question = client::HookRequest {
         id: hook::fresh_id(),
         project: sources.here(),
         raw_input: json!({
@@ -105,16 +105,16 @@ pub(super) fn run(arguments: &AskArguments, sources: &Sources) -> CommandResult 
         &Patience::for_timeout(timeout),
         None,
     );
-    let hint = |why: &Unanswered| status::hint(why, sources, words);
+    let hint = |why: &NoDecision| status::hint(why, sources, words);
     report(arguments, decision, hint, words)
 }
 
 fn question(asked: &ScriptAsk) -> Question {
     let (text, kind) = match asked {
-        ScriptAsk::Confirm { question } => (question, Kind::Confirm),
+        ScriptAsk::Confirm { question } => (question, QuestionKind::Confirm),
         ScriptAsk::Text { question } => (
             question,
-            Kind::Text {
+            QuestionKind::Text {
                 format: Format::Any,
                 optional: false,
             },
@@ -125,13 +125,13 @@ fn question(asked: &ScriptAsk) -> Question {
             multi,
             other,
         } => {
-            let options = options.iter().map(|label| Choice {
+            let options = options.iter().map(|label| QuestionOption {
                 label: label.clone(),
                 description: None,
             });
             (
                 question,
-                Kind::Choice {
+                QuestionKind::Choice {
                     options: options.collect(),
                     multi: *multi,
                     other: *other,
@@ -149,8 +149,8 @@ fn question(asked: &ScriptAsk) -> Question {
 
 fn report(
     arguments: &AskArguments,
-    decision: Result<Decision, Unanswered>,
-    hint: impl FnOnce(&Unanswered) -> Option<String>,
+    decision: Result<Decision, NoDecision>,
+    hint: impl FnOnce(&NoDecision) -> Option<String>,
     words: Words,
 ) -> CommandResult {
     let ended = match decision {
@@ -159,7 +159,7 @@ fn report(
             return answered(arguments, &answers["answers"]);
         }
         Ok(Decision::Deny { .. }) => Failure::quits(Quit::Declined, words.declined()),
-        Err(why @ Unanswered::OutOfTime) => Failure::quits(Quit::TimedOut, words.unanswered(&why)),
+        Err(why @ NoDecision::OutOfTime) => Failure::quits(Quit::TimedOut, words.unanswered(&why)),
         Ok(Decision::Terminal {
             error,
             message,
@@ -191,7 +191,8 @@ fn report(
 
 fn answered(arguments: &AskArguments, answers: &Value) -> CommandResult {
     let answer = answers[0].as_str().unwrap_or_default();
-    let no = matches!(arguments.kind, ScriptAsk::Confirm { .. }) && answer == Tap::No.as_name();
+    let no =
+        matches!(arguments.kind, ScriptAsk::Confirm { .. }) && answer == QuestionTap::No.as_name();
     if arguments.json {
         let status = if no { "declined" } else { "answered" };
         output::line(&json!({"status": status, "answer": answer}).to_string());

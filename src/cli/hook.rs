@@ -21,11 +21,11 @@ use crate::claude::hooks_file::{HookCommand, Hooks, HooksError};
 use crate::claude::mailbox::Mailbox;
 use crate::claude::permission::{Common, HookEvent, HookInput, PermissionAnswer, PermissionAsk};
 use crate::config::{self, AccountFile, Config, HookConfig, SendMode, Sources};
-use crate::hook::client::{self, Patience, Question, Unanswered};
+use crate::hook::client::{self, HookRequest, NoDecision, Patience};
 use crate::hook::connect;
 use crate::hook::wire::answer::Decision;
 use crate::hook::wire::error_word::ErrorWord;
-use crate::hook::wire::{MAX_REQUEST, Notice};
+use crate::hook::wire::{HookNotice, MAX_REQUEST};
 use crate::ids::RequestId;
 use crate::version::BUILD;
 
@@ -143,7 +143,7 @@ fn serve(sources: &Sources, file: &Path, recorded: Option<&Path>) -> Result<(), 
     if let HookEvent::PermissionRequest(ask) = input.event {
         return permission(&way, raw, project, mailbox, input.common, &ask, words);
     }
-    let notice = Notice {
+    let notice = HookNotice {
         project,
         raw_input: raw,
         mailbox,
@@ -184,7 +184,7 @@ fn permission(
     ask: &PermissionAsk,
     words: Words,
 ) -> Result<(), String> {
-    let question = Question {
+    let question = HookRequest {
         id: fresh_id(),
         project,
         raw_input,
@@ -224,14 +224,14 @@ fn permission(
             error: ErrorWord::AnsweredInTerminal,
             ..
         })
-        | Err(Unanswered::ListenerGone) => return Ok(()),
+        | Err(NoDecision::ListenerGone) => return Ok(()),
         Ok(Decision::Terminal {
             error,
             message,
             why,
         }) => return Err(words.terminal(error, &message, why.as_deref())),
         Err(why) => {
-            let unreachable = matches!(why, Unanswered::Unreachable(_));
+            let unreachable = matches!(why, NoDecision::Unreachable(_));
             if unreachable && way.config.send_mode == SendMode::Webhook {
                 announce(way.file, &question.raw_input);
             }

@@ -3,13 +3,13 @@
 use super::wording::Words;
 use super::{CommandResult, Failure, output, status};
 use crate::config::{Paths, Sources};
-use crate::hook::wire::Order;
+use crate::hook::wire::DaemonOrder;
 use crate::wording::{LOCKED, UNLOCKED};
 
-pub(super) fn run(order: Order, sources: &Sources) -> CommandResult {
+pub(super) fn run(order: DaemonOrder, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     let paths = Paths::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
-    let locked = order == Order::Lock;
+    let locked = order == DaemonOrder::Lock;
     let report = status::order(sources, &paths.sockets.own, order, words)?;
     if report["locked"] != locked {
         return Err(Failure::new(words.not_done()));

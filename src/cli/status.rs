@@ -11,9 +11,9 @@ use super::{CommandResult, Failure, Quit, StopSignals, output, service};
 use crate::claude::hooks_file::{AskMode, SettingsDraft};
 use crate::config::{Config, Paths, SettingProblem, Sources};
 use crate::daemon::metrics;
-use crate::hook::client::{self, Unanswered};
+use crate::hook::client::{self, NoDecision};
 use crate::hook::connect::Unreachable;
-use crate::hook::wire::Order;
+use crate::hook::wire::DaemonOrder;
 use crate::version::BUILD;
 
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &StatusArguments, sources: &Sources) -> CommandResu
     if arguments.watch {
         return super::runtime(1)?.block_on(watch(paths.sockets.own, words));
     }
-    let report = order(sources, &paths.sockets.own, Order::Status, words)?;
+    let report = order(sources, &paths.sockets.own, DaemonOrder::Status, words)?;
     if arguments.json {
         output::json(&report);
     } else if arguments.metrics {
@@ -77,7 +77,7 @@ fn unasked(sources: &Sources, words: Words) -> Option<String> {
 pub(super) fn order(
     sources: &Sources,
     socket: &Path,
-    order: Order,
+    order: DaemonOrder,
     words: Words,
 ) -> Result<Value, Failure> {
     client::order(socket, order, ANSWER_WITHIN).map_err(|why| Failure {
@@ -87,11 +87,11 @@ pub(super) fn order(
 }
 
 /// What a person can do about a daemon that gave no answer.
-pub(super) fn hint(why: &Unanswered, sources: &Sources, words: Words) -> Option<String> {
+pub(super) fn hint(why: &NoDecision, sources: &Sources, words: Words) -> Option<String> {
     match why {
-        Unanswered::Unreachable(Unreachable::NoDaemon) => Some(no_daemon_hint(sources, words)),
+        NoDecision::Unreachable(Unreachable::NoDaemon) => Some(no_daemon_hint(sources, words)),
         // It says itself what it wants.
-        Unanswered::Refused { .. } | Unanswered::TooLarge => None,
+        NoDecision::Refused { .. } | NoDecision::TooLarge => None,
         _ => Some(words.doctor_hint().to_owned()),
     }
 }
@@ -126,7 +126,7 @@ async fn watch(socket: PathBuf, words: Words) -> CommandResult {
 
 async fn shown(socket: PathBuf, words: Words) -> String {
     let asked = tokio::task::spawn_blocking(move || {
-        match client::order(&socket, Order::Status, ANSWER_WITHIN) {
+        match client::order(&socket, DaemonOrder::Status, ANSWER_WITHIN) {
             Ok(report) => page::of(&report, words.0),
             Err(why) => words.no_daemon(&socket, &why) + "\n",
         }
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn only_a_daemon_that_does_not_run_is_to_be_started() {
-        let refused = Unanswered::Refused {
+        let refused = NoDecision::Refused {
             error: ErrorWord::Flood,
             message: String::new(),
         };
         let words = Words(Lang::En);
         for (why, expected) in [
             (Unreachable::NoDaemon.into(), Some(words.set_up_hint())),
-            (Unanswered::Hung, Some(words.doctor_hint())),
+            (NoDecision::Hung, Some(words.doctor_hint())),
             (Unreachable::Busy.into(), Some(words.doctor_hint())),
             (refused, None),
         ] {

@@ -22,8 +22,8 @@ use crate::daemon::terminals::mailboxes::Mailboxes;
 use crate::daemon::terminals::watching::Terminals;
 use crate::feishu::clock::TheirClock;
 use crate::feishu::event::EventHead;
-use crate::gateway::route::Here;
-use crate::sessions::naming::Told;
+use crate::gateway::route::ThisMachine;
+use crate::sessions::naming::ToldLists;
 
 pub(super) struct Parts {
     pub(super) cards: Arc<Cards>,
@@ -46,7 +46,7 @@ pub(super) struct Parts {
     pub(super) standing: Standing,
     pub(super) files: Noted,
     /// The lists of waiting things that were told, by place.
-    pub(super) told: Mutex<Told>,
+    pub(super) told: Mutex<ToldLists>,
     pub(super) drafts: Drafts,
     /// Dialogs that have no card to decide on.
     pub(super) dialogs: Arc<Dialogs>,
@@ -72,9 +72,9 @@ impl Parts {
     }
 
     /// What this machine is to the others.
-    pub(super) fn here(&self) -> Here<'_> {
+    pub(super) fn here(&self) -> ThisMachine<'_> {
         let callback = &self.config.callback;
-        Here {
+        ThisMachine {
             machine: &self.buttons.machine.id,
             url: callback.url.as_ref(),
             peers: &callback.peers,

@@ -38,8 +38,8 @@ use crate::feishu::link::PushDelivery;
 use crate::feishu::outbound::Outbound;
 use crate::gateway::server;
 use crate::hook::listen::Listening;
-use crate::hook::server::{Intake, Limits, serve};
-use crate::hook::wire::Order;
+use crate::hook::server::{Intake, ServerLimits, serve};
+use crate::hook::wire::DaemonOrder;
 use crate::wording::{Toast, reply_json};
 
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
@@ -154,7 +154,7 @@ impl Tasks {
             self.serving.spawn(serve(
                 listening,
                 Arc::new(intake),
-                Limits::default(),
+                ServerLimits::default(),
                 self.sockets.clone(),
             ));
         }
@@ -212,11 +212,11 @@ impl Tasks {
 
 /// What a person's command on this machine asks for; the answer is how nod is
 /// afterwards.
-async fn obey(parts: Arc<Parts>, order: Order) -> serde_json::Value {
+async fn obey(parts: Arc<Parts>, order: DaemonOrder) -> serde_json::Value {
     match order {
-        Order::Status => {}
-        Order::Lock => locking::set(&parts.cards, true, None).await,
-        Order::Unlock => locking::set(&parts.cards, false, None).await,
+        DaemonOrder::Status => {}
+        DaemonOrder::Lock => locking::set(&parts.cards, true, None).await,
+        DaemonOrder::Unlock => locking::set(&parts.cards, false, None).await,
     }
     status::report(&parts.standing)
 }

@@ -60,7 +60,7 @@ const MAX_NONCE: usize = 64;
 
 /// A decision somebody asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
+pub struct PeerCall {
     /// The machine it is for, so that it counts on no other. Only [`WHOSE`] is
     /// for whoever hears it; an older nod names none in any call.
     pub to: Option<MachineId>,
@@ -69,14 +69,14 @@ pub struct Call {
     /// The reference protocol's field; the receiving machine knows better and ignores it.
     pub project_dir: String,
     /// What only nod sends.
-    pub click: Option<Click>,
+    pub click: Option<ForwardedClick>,
     /// A chat message as Feishu pushed it; never without a seal.
     pub push: Option<String>,
 }
 
 /// The click behind a forwarded decision, as Feishu told it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Click {
+pub struct ForwardedClick {
     pub by: Person,
     pub event: Option<EventId>,
     pub message: Option<MessageId>,
@@ -104,14 +104,14 @@ pub enum Proof {
 
 /// Why a received body is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
+pub enum UnreadCall {
     /// No seal holds, and the body makes no sense either.
     Unproven,
     /// One of ours sealed something this version cannot read.
     Malformed,
 }
 
-impl Call {
+impl PeerCall {
     /// The body as posted; sealed for machines that share our secret.
     pub fn to_json(&self, seal: Option<(&Sealer, &Stamp)>) -> Value {
         let mut body = json!({
@@ -146,8 +146,8 @@ impl Call {
 
     /// Reads a body. Costs the same whether the seal is right, wrong or
     /// missing, and looks nothing up.
-    pub fn read(bytes: &[u8], sealer: Option<&Sealer>) -> Result<(Self, Proof), Unread> {
-        let mut body: Value = serde_json::from_slice(bytes).map_err(|_| Unread::Unproven)?;
+    pub fn read(bytes: &[u8], sealer: Option<&Sealer>) -> Result<(Self, Proof), UnreadCall> {
+        let mut body: Value = serde_json::from_slice(bytes).map_err(|_| UnreadCall::Unproven)?;
         let tag = body
             .get_mut("nod")
             .and_then(Value::as_object_mut)
@@ -155,16 +155,16 @@ impl Call {
         let tag = tag.as_ref().and_then(Value::as_str).unwrap_or_default();
         let holds = sealer.is_some_and(|sealer| sealer.verifies(&sealed_call(&body), tag));
         let Value::Object(body) = body else {
-            return Err(Unread::Unproven);
+            return Err(UnreadCall::Unproven);
         };
         let nod = body.get("nod").and_then(Value::as_object);
         if !holds && nod.is_some() {
-            return Err(Unread::Unproven);
+            return Err(UnreadCall::Unproven);
         }
         let problem = if holds {
-            Unread::Malformed
+            UnreadCall::Malformed
         } else {
-            Unread::Unproven
+            UnreadCall::Unproven
         };
         let call = Self::of(&body, nod).ok_or(problem)?;
         let proof = match nod {
@@ -188,13 +188,13 @@ impl Call {
     }
 }
 
-fn click(nod: &Map<String, Value>) -> Click {
+fn click(nod: &Map<String, Value>) -> ForwardedClick {
     let text = |field: &str| nod.get(field).and_then(Value::as_str);
     let id = |field: &str| {
         let id = nod.get("operator")?.get(field)?.as_str()?;
         Some(id.to_owned())
     };
-    Click {
+    ForwardedClick {
         by: Person {
             open: id("open_id"),
             union: id("union_id"),
@@ -228,23 +228,23 @@ fn sealed_call(body: &Value) -> Value {
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct CallAnswer {
     pub upshot: Upshot,
     pub message: String,
-    pub seen: Option<Seen>,
+    pub seen: Option<ClickerSees>,
     /// Who answers, where the caller does not know.
     pub machine: Option<MachineId>,
 }
 
 /// What the person who clicked is to see.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct ClickerSees {
     pub tone: Tone,
     pub said: Text,
     pub card: Option<Value>,
 }
 
-impl Answer {
+impl CallAnswer {
     /// The answer to a call that led to `outcome`; the reference protocol's
     /// message is the Chinese text of what the person is told.
     pub fn of(outcome: &Outcome, card: Option<Value>) -> Self {
@@ -253,7 +253,7 @@ impl Answer {
         Self {
             upshot: outcome.upshot(),
             message: said.get(Lang::Zh).to_owned(),
-            seen: Some(Seen {
+            seen: Some(ClickerSees {
                 tone: toast.tone(),
                 said,
                 card,
@@ -285,7 +285,7 @@ impl Answer {
         };
         body["nod"] = match &self.seen {
             None => json!({"machine": self.machine.as_ref().map(MachineId::as_str)}),
-            Some(Seen { tone, said, card }) => json!({
+            Some(ClickerSees { tone, said, card }) => json!({
                 "toast": {"type": tone.as_str(), "zh": said.zh, "en": said.en},
                 "card": card,
             }),
@@ -319,7 +319,7 @@ impl Answer {
         }
         let toast = &body["nod"]["toast"];
         let text = |field: &str| toast[field].as_str().unwrap_or_default().to_owned();
-        let seen = toast.is_object().then(|| Seen {
+        let seen = toast.is_object().then(|| ClickerSees {
             tone: Tone::parse(&text("type")),
             said: Text::made(text("zh"), text("en")),
             card: Some(body["nod"]["card"].clone()).filter(Value::is_object),
@@ -337,7 +337,7 @@ impl Answer {
     pub fn outcome(self) -> (Outcome, Option<Value>) {
         let seen = self.seen.unwrap_or_else(|| {
             let (tone, said) = relayed(self.upshot, &self.message);
-            Seen {
+            ClickerSees {
                 tone,
                 said,
                 card: None,
@@ -358,7 +358,7 @@ fn sealed_answer(body: &Value, stamp: &Stamp) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seal::Purpose;
+    use super::super::seal::SealPurpose;
     use super::*;
     use crate::approvals::desk::Delivery;
     use crate::approvals::outcome::Refusal;
@@ -368,7 +368,7 @@ mod tests {
     use crate::rules::Rule;
 
     fn sealer() -> Sealer {
-        Sealer::new(&Secret::new("s"), Purpose::Call)
+        Sealer::new(&Secret::new("s"), SealPurpose::Call)
     }
 
     fn stamp() -> Stamp {
@@ -378,13 +378,13 @@ mod tests {
         }
     }
 
-    fn call() -> Call {
-        Call {
+    fn call() -> PeerCall {
+        PeerCall {
             to: MachineId::parse("m1").ok(),
             action: "deny".to_owned(),
             request: RequestId::parse("r1").unwrap(),
             project_dir: "/p".to_owned(),
-            click: Some(Click {
+            click: Some(ForwardedClick {
                 by: Person {
                     open: Some("ou_1".to_owned()),
                     ..Person::default()
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn a_sealed_call_reads_back_whole() {
         let body = call().to_json(Some((&sealer(), &stamp()))).to_string();
-        let read = Call::read(body.as_bytes(), Some(&sealer()));
+        let read = PeerCall::read(body.as_bytes(), Some(&sealer()));
         assert_eq!(read, Ok((call(), Proof::Sealed(stamp()))));
     }
 
@@ -413,11 +413,11 @@ mod tests {
             body,
             json!({"action": "deny", "request_id": "r1", "project_dir": "/p"})
         );
-        let (read, proof) = Call::read(body.to_string().as_bytes(), Some(&sealer())).unwrap();
+        let (read, proof) = PeerCall::read(body.to_string().as_bytes(), Some(&sealer())).unwrap();
         assert_eq!((read.action.as_str(), read.click), ("deny", None));
         assert_eq!(proof, Proof::None);
         let least = br#"{"action":"allow","request_id":"x"}"#;
-        assert!(Call::read(least, None).is_ok());
+        assert!(PeerCall::read(least, None).is_ok());
     }
 
     #[test]
@@ -437,13 +437,16 @@ mod tests {
         ] {
             let mut forged = body.clone();
             *forged.pointer_mut(pointer).unwrap() = change;
-            let read = Call::read(forged.to_string().as_bytes(), Some(&sealer()));
-            assert_eq!(read, Err(Unread::Unproven), "{pointer}");
+            let read = PeerCall::read(forged.to_string().as_bytes(), Some(&sealer()));
+            assert_eq!(read, Err(UnreadCall::Unproven), "{pointer}");
         }
-        let other = Sealer::new(&Secret::new("t"), Purpose::Call);
-        let read = Call::read(body.to_string().as_bytes(), Some(&other));
-        assert_eq!(read, Err(Unread::Unproven));
-        assert_eq!(Call::read(b"{", Some(&sealer())), Err(Unread::Unproven));
+        let other = Sealer::new(&Secret::new("t"), SealPurpose::Call);
+        let read = PeerCall::read(body.to_string().as_bytes(), Some(&other));
+        assert_eq!(read, Err(UnreadCall::Unproven));
+        assert_eq!(
+            PeerCall::read(b"{", Some(&sealer())),
+            Err(UnreadCall::Unproven)
+        );
     }
 
     #[test]
@@ -484,7 +487,7 @@ mod tests {
                 json!({"success": false, "decision": null, "message": "该请求已被处理，请勿重复操作"}),
             ),
         ] {
-            assert_eq!(Answer::of(&outcome, None).to_json(None), body);
+            assert_eq!(CallAnswer::of(&outcome, None).to_json(None), body);
         }
     }
 
@@ -492,9 +495,9 @@ mod tests {
     fn an_answer_is_bound_to_its_call() {
         let card = json!({"schema": "2.0"});
         let outcome = decided(denied(false), Delivery::Confirmed);
-        let answer = Answer::of(&outcome, Some(card.clone()));
+        let answer = CallAnswer::of(&outcome, Some(card.clone()));
         let bytes = answer.to_json(Some((&sealer(), &stamp()))).to_string();
-        let read = Answer::read_sealed(bytes.as_bytes(), &sealer(), &stamp()).unwrap();
+        let read = CallAnswer::read_sealed(bytes.as_bytes(), &sealer(), &stamp()).unwrap();
         let told = Outcome::Relayed {
             upshot: Upshot::Denied,
             tone: Tone::Success,
@@ -506,12 +509,12 @@ mod tests {
             ..stamp()
         };
         assert_eq!(
-            Answer::read_sealed(bytes.as_bytes(), &sealer(), &other),
+            CallAnswer::read_sealed(bytes.as_bytes(), &sealer(), &other),
             None
         );
         let forged = bytes.replace("true", "false");
         assert_eq!(
-            Answer::read_sealed(forged.as_bytes(), &sealer(), &stamp()),
+            CallAnswer::read_sealed(forged.as_bytes(), &sealer(), &stamp()),
             None
         );
     }
@@ -535,12 +538,12 @@ mod tests {
                 Toast::Unknown,
             ),
         ] {
-            let (outcome, card) = Answer::read_plain(body.as_bytes()).unwrap().outcome();
+            let (outcome, card) = CallAnswer::read_plain(body.as_bytes()).unwrap().outcome();
             assert_eq!((outcome.upshot(), card), (upshot, None), "{body}");
             let told = Toast::of(&outcome);
             assert_eq!((told.tone(), told.text()), (toast.tone(), toast.text()));
         }
-        assert_eq!(Answer::read_plain(b"<html>"), None);
-        assert_eq!(Answer::read_plain(b"{}"), None);
+        assert_eq!(CallAnswer::read_plain(b"<html>"), None);
+        assert_eq!(CallAnswer::read_plain(b"{}"), None);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::call::{Answer, Call, MAX_BODY, PATH, Stamp, why_refused};
+use super::call::{CallAnswer, MAX_BODY, PATH, PeerCall, Stamp, why_refused};
 use super::route::{CallbackUrl, may_dial};
 use super::seal::Sealer;
 use crate::approvals::outcome::NotTaken;
@@ -25,7 +25,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(60);
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Posted {
-    Answered(Answer),
+    Answered(CallAnswer),
     /// Reached, and not carried out.
     Refused(NotTaken),
     /// Not reached: nothing was written.
@@ -61,7 +61,7 @@ impl Forwarder {
     pub async fn post(
         &self,
         to: &CallbackUrl,
-        call: &Call,
+        call: &PeerCall,
         now: impl Fn() -> Millis,
         within: Duration,
     ) -> Posted {
@@ -75,7 +75,7 @@ impl Forwarder {
     pub async fn post_plain(
         &self,
         to: &CallbackUrl,
-        call: &Call,
+        call: &PeerCall,
         now: impl Fn() -> Millis,
         within: Duration,
     ) -> Posted {
@@ -87,7 +87,7 @@ impl Forwarder {
     async fn repeat(
         &self,
         to: &CallbackUrl,
-        call: &Call,
+        call: &PeerCall,
         sealer: Option<&Sealer>,
         now: impl Fn() -> Millis,
         within: Duration,
@@ -111,7 +111,7 @@ impl Forwarder {
     async fn once(
         &self,
         to: &CallbackUrl,
-        call: &Call,
+        call: &PeerCall,
         sealer: Option<&Sealer>,
         stamp: &Stamp,
         until: Instant,
@@ -143,8 +143,8 @@ impl Forwarder {
         Once::Done(match status {
             200 => body
                 .and_then(|body| match sealer {
-                    Some(sealer) => Answer::read_sealed(&body, sealer, stamp),
-                    None => Answer::read_plain(&body),
+                    Some(sealer) => CallAnswer::read_sealed(&body, sealer, stamp),
+                    None => CallAnswer::read_plain(&body),
                 })
                 .map_or(Posted::Unknown, Posted::Answered),
             401 | 403 => Posted::Refused(why_refused(&body.unwrap_or_default())),

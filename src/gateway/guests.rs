@@ -32,7 +32,7 @@ struct Seat {
 }
 
 /// What becomes of somebody who knocks.
-pub enum Admission {
+pub enum GuestAdmission {
     /// `leave` is told when the place is needed for another.
     Seated {
         number: u64,
@@ -45,14 +45,14 @@ pub enum Admission {
 }
 
 impl Guests {
-    pub fn admit(&mut self, from: IpAddr, now: Instant) -> Admission {
+    pub fn admit(&mut self, from: IpAddr, now: Instant) -> GuestAdmission {
         let from = neighbourhood(from);
         if self.held_by(from) >= PER_ADDRESS {
             if !self.shed(now, |seat| seat.from == from) {
-                return Admission::TooMany;
+                return GuestAdmission::TooMany;
             }
         } else if self.seats.len() >= MAX_GUESTS && !self.shed(now, |_| true) {
-            return Admission::Later;
+            return GuestAdmission::Later;
         }
         let (number, leave) = (self.next, CancellationToken::new());
         self.next += 1;
@@ -63,7 +63,7 @@ impl Guests {
             idle_since: now,
             leave: leave.clone(),
         });
-        Admission::Seated { number, leave }
+        GuestAdmission::Seated { number, leave }
     }
 
     pub fn busy(&mut self, number: u64, busy: bool, now: Instant) {
@@ -107,12 +107,12 @@ fn neighbourhood(from: IpAddr) -> IpAddr {
 }
 
 /// A place at the door, given back when dropped.
-pub struct Place {
+pub struct GuestPlace {
     pub guests: Arc<Mutex<Guests>>,
     pub number: u64,
 }
 
-impl Place {
+impl GuestPlace {
     fn guests(&self) -> MutexGuard<'_, Guests> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,13 +124,13 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for GuestPlace {
     fn drop(&mut self) {
         self.guests().left(self.number);
     }
 }
 
-pub struct Occupied(Arc<Place>);
+pub struct Occupied(Arc<GuestPlace>);
 
 impl Drop for Occupied {
     fn drop(&mut self) {
@@ -147,10 +147,10 @@ mod tests {
         IpAddr::from([10, 0, 0, last])
     }
 
-    fn seated(admission: Admission) -> Option<(u64, CancellationToken)> {
+    fn seated(admission: GuestAdmission) -> Option<(u64, CancellationToken)> {
         match admission {
-            Admission::Seated { number, leave } => Some((number, leave)),
-            Admission::Later | Admission::TooMany => None,
+            GuestAdmission::Seated { number, leave } => Some((number, leave)),
+            GuestAdmission::Later | GuestAdmission::TooMany => None,
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
             assert!(seated(guests.admit(address(1), now)).is_some());
         }
         let more = guests.admit(address(1), now);
-        assert!(matches!(more, Admission::TooMany));
+        assert!(matches!(more, GuestAdmission::TooMany));
         assert!(seated(guests.admit(address(2), now)).is_some());
         assert!(seated(guests.admit(address(1), now + GRACE)).is_some());
         assert!(first.1.is_cancelled(), "the oldest silent one went");
@@ -179,7 +179,7 @@ mod tests {
             .map(|_| seated(guests.admit(address(200), now)).unwrap())
             .collect();
         let early = guests.admit(address(201), now);
-        assert!(matches!(early, Admission::Later));
+        assert!(matches!(early, GuestAdmission::Later));
         guests.busy(crowd[0].0, true, now);
         assert!(seated(guests.admit(address(201), now + GRACE)).is_some());
         assert_eq!(guests.seats.len(), MAX_GUESTS);
@@ -198,7 +198,7 @@ mod tests {
         }
         let later = now + GRACE * 100;
         let more = guests.admit(address(1), later);
-        assert!(matches!(more, Admission::TooMany));
+        assert!(matches!(more, GuestAdmission::TooMany));
         guests.left(0);
         assert!(seated(guests.admit(address(1), later)).is_some());
     }

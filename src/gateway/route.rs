@@ -117,14 +117,14 @@ pub fn may_dial(ip: IpAddr, listed: bool) -> bool {
 
 /// What this machine is called and whom it may call.
 #[derive(Debug, Clone, Copy)]
-pub struct Here<'a> {
+pub struct ThisMachine<'a> {
     pub machine: &'a MachineId,
     pub url: Option<&'a CallbackUrl>,
     pub peers: &'a [CallbackUrl],
     pub allow_unsealed: bool,
 }
 
-impl Here<'_> {
+impl ThisMachine<'_> {
     pub fn lists(&self, url: &CallbackUrl) -> bool {
         self.peers.contains(url)
     }
@@ -132,7 +132,7 @@ impl Here<'_> {
 
 /// Where a click belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Route {
+pub enum ClickRoute {
     Ours,
     Forward {
         to: CallbackUrl,
@@ -147,30 +147,30 @@ pub enum Route {
 }
 
 /// Routes a button's value.
-pub fn route(value: &Value, proof: Option<Sealed>, here: Here<'_>) -> Route {
+pub fn route(value: &Value, proof: Option<Sealed>, here: ThisMachine<'_>) -> ClickRoute {
     let text = |field: &str| value.get(field).and_then(Value::as_str);
     let url = text("callback_url").map(CallbackUrl::parse);
     let is_own = matches!((&url, here.url), (Some(Ok(url)), Some(own)) if url == own);
     if proof.is_none() {
         return match url {
-            _ if is_own => Route::Ours,
+            _ if is_own => ClickRoute::Ours,
             Some(Ok(to)) if here.allow_unsealed && here.lists(&to) && is_reachable(&to, true) => {
-                Route::Forward { to, proof }
+                ClickRoute::Forward { to, proof }
             }
-            Some(Ok(_)) => Route::Invalid,
+            Some(Ok(_)) => ClickRoute::Invalid,
             // Nothing to call: what it claims is checked like any of our own.
-            Some(Err(_)) | None => Route::Ours,
+            Some(Err(_)) | None => ClickRoute::Ours,
         };
     }
     let machine = text("machine");
     if is_own || machine.is_none_or(|id| id == here.machine.as_str()) {
-        return Route::Ours;
+        return ClickRoute::Ours;
     }
     match url {
-        Some(Ok(to)) if is_reachable(&to, here.lists(&to)) => Route::Forward { to, proof },
+        Some(Ok(to)) if is_reachable(&to, here.lists(&to)) => ClickRoute::Forward { to, proof },
         _ => {
             let machine = text("machine_name").or(machine).unwrap_or_default();
-            Route::Elsewhere {
+            ClickRoute::Elsewhere {
                 machine: machine.to_owned(),
             }
         }
@@ -186,7 +186,7 @@ fn is_reachable(url: &CallbackUrl, listed: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seal::{Purpose, Sealer};
+    use super::super::seal::{SealPurpose, Sealer};
     use super::*;
     use crate::feishu::secret::Secret;
     use serde_json::json;
@@ -195,10 +195,15 @@ mod tests {
         CallbackUrl::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"))
     }
 
-    fn routed(value: &Value, proof: Option<Sealed>, peers: &[&str], allow_unsealed: bool) -> Route {
+    fn routed(
+        value: &Value,
+        proof: Option<Sealed>,
+        peers: &[&str],
+        allow_unsealed: bool,
+    ) -> ClickRoute {
         let peers: Vec<_> = peers.iter().map(|text| url(text)).collect();
         let own = url("http://10.0.0.1:8080");
-        let here = Here {
+        let here = ThisMachine {
             machine: &MachineId::parse("m1").unwrap(),
             url: Some(&own),
             peers: &peers,
@@ -208,7 +213,7 @@ mod tests {
     }
 
     fn sealed() -> Option<Sealed> {
-        let sealer = Sealer::new(&Secret::new("s"), Purpose::Button);
+        let sealer = Sealer::new(&Secret::new("s"), SealPurpose::Button);
         sealer.proof(&sealer.seal(json!({})))
     }
 
@@ -259,33 +264,33 @@ mod tests {
         for (value, expected) in [
             (
                 json!({"machine": "m1", "callback_url": "nod://m1"}),
-                Route::Ours,
+                ClickRoute::Ours,
             ),
-            (json!({"request_id": "r"}), Route::Ours),
-            (foreign("http://10.0.0.1:8080/"), Route::Ours),
+            (json!({"request_id": "r"}), ClickRoute::Ours),
+            (foreign("http://10.0.0.1:8080/"), ClickRoute::Ours),
             (
                 foreign("http://10.0.0.2:8080"),
-                Route::Forward {
+                ClickRoute::Forward {
                     to: url("http://10.0.0.2:8080"),
                     proof: sealed(),
                 },
             ),
             (
                 foreign("https://desk.example"),
-                Route::Forward {
+                ClickRoute::Forward {
                     to: url("https://desk.example"),
                     proof: sealed(),
                 },
             ),
             (
                 foreign("nod://m2"),
-                Route::Elsewhere {
+                ClickRoute::Elsewhere {
                     machine: "desk".to_owned(),
                 },
             ),
             (
                 json!({"machine": "m2"}),
-                Route::Elsewhere {
+                ClickRoute::Elsewhere {
                     machine: "m2".to_owned(),
                 },
             ),
@@ -323,7 +328,7 @@ mod tests {
         ] {
             for proof in [sealed(), None] {
                 let route = routed(&foreign(bad), proof, &["http://10.0.0.9"], true);
-                let dials = matches!(route, Route::Forward { .. });
+                let dials = matches!(route, ClickRoute::Forward { .. });
                 assert!(!dials, "{bad} {proof:?}: {route:?}");
             }
         }
@@ -335,7 +340,10 @@ mod tests {
         ] {
             for proof in [sealed(), None] {
                 let route = routed(&foreign(bad), proof, &[bad], true);
-                assert!(!matches!(route, Route::Forward { .. }), "{bad}: {route:?}");
+                assert!(
+                    !matches!(route, ClickRoute::Forward { .. }),
+                    "{bad}: {route:?}"
+                );
             }
         }
     }
@@ -346,26 +354,26 @@ mod tests {
         let peer = "http://127.0.0.2:9000";
         assert!(matches!(
             routed(&here, sealed(), &[peer], false),
-            Route::Forward { .. }
+            ClickRoute::Forward { .. }
         ));
         let other_port = routed(&here, sealed(), &["http://127.0.0.2:9001"], false);
-        assert!(matches!(other_port, Route::Elsewhere { .. }));
+        assert!(matches!(other_port, ClickRoute::Elsewhere { .. }));
     }
 
     #[test]
     fn an_unsealed_address_needs_the_list_and_the_opt_in() {
         let peer = "http://10.0.0.9:1";
         let value = json!({"action": "allow", "request_id": "r", "callback_url": peer});
-        let forward = Route::Forward {
+        let forward = ClickRoute::Forward {
             to: url(peer),
             proof: None,
         };
         assert_eq!(routed(&value, None, &[peer], true), forward);
-        assert_eq!(routed(&value, None, &[peer], false), Route::Invalid);
-        assert_eq!(routed(&value, None, &[], true), Route::Invalid);
+        assert_eq!(routed(&value, None, &[peer], false), ClickRoute::Invalid);
+        assert_eq!(routed(&value, None, &[], true), ClickRoute::Invalid);
         let own = json!({"callback_url": "http://10.0.0.1:8080"});
-        assert_eq!(routed(&own, None, &[], false), Route::Ours);
-        assert_eq!(routed(&json!({}), None, &[], false), Route::Ours);
+        assert_eq!(routed(&own, None, &[], false), ClickRoute::Ours);
+        assert_eq!(routed(&json!({}), None, &[], false), ClickRoute::Ours);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const LENGTH: usize = 16;
 
 /// What a seal is for; each has a key of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum SealPurpose {
     Button,
     /// Calls between machines and their answers.
     Call,
@@ -31,7 +31,7 @@ pub enum Purpose {
     Team,
 }
 
-impl Purpose {
+impl SealPurpose {
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Button => b"nod button seal v1",
@@ -62,7 +62,7 @@ impl Sealed {
 }
 
 impl Sealer {
-    pub fn new(secret: &Secret, purpose: Purpose) -> Self {
+    pub fn new(secret: &Secret, purpose: SealPurpose) -> Self {
         let mut derive = keyed(secret.expose().as_bytes());
         derive.update(purpose.label());
         Self {
@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     fn sealer(secret: &str) -> Sealer {
-        Sealer::new(&Secret::new(secret), Purpose::Button)
+        Sealer::new(&Secret::new(secret), SealPurpose::Button)
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         ] {
             assert!(!sealer.holds(&value), "{value}");
         }
-        let other = Sealer::new(&Secret::new("t"), Purpose::Button).seal(json!({"a": 1}));
+        let other = Sealer::new(&Secret::new("t"), SealPurpose::Button).seal(json!({"a": 1}));
         assert!(!sealer.holds(&other));
     }
 
@@ -193,9 +193,9 @@ mod tests {
     fn a_seal_for_one_purpose_is_none_for_another() {
         let value = json!({"action": "allow"});
         let secret = Secret::new("s");
-        let tag = Sealer::new(&secret, Purpose::Button).tag(&value);
-        assert!(Sealer::new(&secret, Purpose::Button).verifies(&value, &tag));
-        assert!(!Sealer::new(&secret, Purpose::Call).verifies(&value, &tag));
-        assert!(!Sealer::new(&secret, Purpose::Link).verifies(&value, &tag));
+        let tag = Sealer::new(&secret, SealPurpose::Button).tag(&value);
+        assert!(Sealer::new(&secret, SealPurpose::Button).verifies(&value, &tag));
+        assert!(!Sealer::new(&secret, SealPurpose::Call).verifies(&value, &tag));
+        assert!(!Sealer::new(&secret, SealPurpose::Link).verifies(&value, &tag));
     }
 }

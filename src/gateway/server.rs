@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::call::{self, Answer, CLOCK_WINDOW, Call, MAX_BODY, Proof, Stamp, Unread};
+use super::call::{self, CLOCK_WINDOW, CallAnswer, MAX_BODY, PeerCall, Proof, Stamp, UnreadCall};
 use super::rate::{Nonces, Rate};
 use super::route::CallbackUrl;
 use super::seal::Sealer;
@@ -50,7 +50,7 @@ pub enum DoorError {
 }
 
 /// What a call is taken to.
-pub type Decide = Box<dyn Fn(Call) -> BoxFuture<'static, Answer> + Send + Sync>;
+pub type Decide = Box<dyn Fn(PeerCall) -> BoxFuture<'static, CallAnswer> + Send + Sync>;
 
 /// What is behind the door. Pages are there in webhook mode only.
 pub struct Inside {
@@ -67,9 +67,9 @@ pub struct Inside {
 
 pub struct Pages {
     /// Shows a request; changes nothing.
-    pub show: Box<dyn Fn(Visit) -> BoxFuture<'static, Page> + Send + Sync>,
+    pub show: Box<dyn Fn(Visit) -> BoxFuture<'static, WebPage> + Send + Sync>,
     /// A press on the page's button.
-    pub press: Box<dyn Fn(Press) -> BoxFuture<'static, Page> + Send + Sync>,
+    pub press: Box<dyn Fn(PagePress) -> BoxFuture<'static, WebPage> + Send + Sync>,
 }
 
 /// A link somebody opened.
@@ -82,7 +82,7 @@ pub struct Visit {
 
 /// A button somebody pressed on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Press {
+pub struct PagePress {
     pub action: Action,
     pub id: String,
     pub token: String,
@@ -91,21 +91,21 @@ pub struct Press {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct WebPage {
     pub status: u16,
     pub html: String,
 }
 
 /// What this machine is called, and who may speak without a seal.
 #[derive(Clone)]
-pub struct Terms {
+pub struct DoorTerms {
     pub url: Option<CallbackUrl>,
     pub sealer: Option<Sealer>,
     pub allow_unsealed: bool,
 }
 
 /// Opens the door, or says why it must stay shut.
-pub async fn bind(address: SocketAddr, terms: &Terms) -> Result<TcpListener, DoorError> {
+pub async fn bind(address: SocketAddr, terms: &DoorTerms) -> Result<TcpListener, DoorError> {
     if !address.ip().to_canonical().is_loopback() && terms.sealer.is_none() {
         return Err(DoorError::NoSecret(address));
     }
@@ -116,7 +116,7 @@ pub async fn bind(address: SocketAddr, terms: &Terms) -> Result<TcpListener, Doo
 
 struct Door {
     inside: Inside,
-    terms: Terms,
+    terms: DoorTerms,
     on_loopback: bool,
     rate: Mutex<Rate>,
     nonces: Mutex<Nonces>,
@@ -128,10 +128,15 @@ struct Door {
 pub const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy)]
-struct From(IpAddr);
+struct CallerAddress(IpAddr);
 
 /// Serves until stopped; requests under way are answered first.
-pub async fn serve(listener: TcpListener, terms: Terms, inside: Inside, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    terms: DoorTerms,
+    inside: Inside,
+    stop: CancellationToken,
+) {
     let on_loopback = listener
         .local_addr()
         .is_ok_and(|address| address.ip().to_canonical().is_loopback());
@@ -155,7 +160,7 @@ pub async fn serve(listener: TcpListener, terms: Terms, inside: Inside, stop: Ca
             Ok((stream, peer)) => {
                 let from = peer.ip().to_canonical();
                 if let Some(seat) = connection::seat(&guests, from, &stop).await {
-                    let router = router.clone().layer(Extension(From(from)));
+                    let router = router.clone().layer(Extension(CallerAddress(from)));
                     connections.spawn(connection::run(stream, router, seat, stop.clone()));
                 }
             }
@@ -191,7 +196,7 @@ fn router(door: Arc<Door>) -> Router {
 /// browser.
 async fn received(
     State(door): State<Arc<Door>>,
-    Extension(from): Extension<From>,
+    Extension(from): Extension<CallerAddress>,
     request: Request,
     next: Next,
 ) -> Response<Body> {
@@ -219,13 +224,13 @@ impl Door {
         (self.inside.now)()
     }
 
-    fn admits(&self, from: From) -> bool {
+    fn admits(&self, from: CallerAddress) -> bool {
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         rate.admits(from.0, self.now())
     }
 
     /// The seal's time, its receiver, and its nonce once.
-    fn accepts(&self, call: &Call, stamp: &Stamp) -> Result<(), NotTaken> {
+    fn accepts(&self, call: &PeerCall, stamp: &Stamp) -> Result<(), NotTaken> {
         let now = self.now();
         if now.abs_diff(stamp.sent_at) > CLOCK_WINDOW.unsigned_abs() {
             return Err(NotTaken::Clock);
@@ -244,14 +249,14 @@ impl Door {
         }
     }
 
-    fn trusts_unsealed(&self, from: From) -> bool {
+    fn trusts_unsealed(&self, from: CallerAddress) -> bool {
         self.terms.allow_unsealed && self.on_loopback && from.0.is_loopback()
     }
 }
 
 async fn decision(
     State(door): State<Arc<Door>>,
-    Extension(from): Extension<From>,
+    Extension(from): Extension<CallerAddress>,
     request: Request,
 ) -> Result<Response<Body>, Infallible> {
     if !caller::is_json(request.headers()) {
@@ -267,13 +272,13 @@ async fn decision(
             ));
         }
     };
-    let read = Call::read(&body, door.terms.sealer.as_ref());
+    let read = PeerCall::read(&body, door.terms.sealer.as_ref());
     let refused = match &read {
         Ok((call, Proof::Sealed(stamp))) => door.accepts(call, stamp).err(),
-        Ok((_, Proof::None)) | Err(Unread::Unproven) => {
+        Ok((_, Proof::None)) | Err(UnreadCall::Unproven) => {
             (!door.trusts_unsealed(from)).then_some(NotTaken::Secret)
         }
-        Err(Unread::Malformed) => None,
+        Err(UnreadCall::Malformed) => None,
     };
     if let Some(why) = refused {
         if why == NotTaken::Version {
@@ -293,7 +298,7 @@ async fn decision(
             answer(StatusCode::OK, &decided.to_json(None))
         }
         Err(_) => {
-            let invalid = Answer::of(&Refusal::Invalid.into(), None);
+            let invalid = CallAnswer::of(&Refusal::Invalid.into(), None);
             answer(StatusCode::BAD_REQUEST, &invalid.to_json(None))
         }
     })
@@ -306,7 +311,7 @@ async fn status() -> Response<Body> {
 /// Figures tell what somebody is working on, so they stay on this machine.
 async fn metrics(
     State(door): State<Arc<Door>>,
-    Extension(from): Extension<From>,
+    Extension(from): Extension<CallerAddress>,
 ) -> Response<Body> {
     if !from.0.to_canonical().is_loopback() {
         return nothing();
@@ -341,7 +346,7 @@ async fn page(State(door): State<Arc<Door>>, request: Request) -> Response<Body>
         Ok(body) => body,
         Err(status) => return answer(status, &refusal("the body is too large or too slow")),
     };
-    let press = Press {
+    let press = PagePress {
         action,
         id: field(&body, "id"),
         token: field(&body, "t"),
@@ -394,7 +399,7 @@ fn answer(status: StatusCode, body: &Value) -> Response<Body> {
     response
 }
 
-fn html(page: Page) -> Response<Body> {
+fn html(page: WebPage) -> Response<Body> {
     let mut response = Response::new(Body::from(page.html));
     *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();

@@ -13,17 +13,17 @@ const MAX: usize = 4_096;
 const AGE: Millis = 30 * 60 * 1_000;
 
 #[derive(Debug, Default)]
-pub struct Tickets {
-    state: Mutex<State>,
+pub struct PressTickets {
+    state: Mutex<TicketsState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TicketsState {
     open: HashMap<String, (RequestId, Action)>,
     order: VecDeque<(Millis, String)>,
 }
 
-impl Tickets {
+impl PressTickets {
     /// Issues a ticket. `chance` makes it unguessable.
     pub fn issue(
         &self,
@@ -51,12 +51,12 @@ impl Tickets {
             .is_some_and(|issued| issued == (request.clone(), action))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TicketsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TicketsState {
     fn forget(&mut self, before: Millis, keep: usize) {
         while self.order.len() > keep || self.order.front().is_some_and(|(at, _)| *at < before) {
             if let Some((_, ticket)) = self.order.pop_front() {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_ticket_is_good_once_for_one_request_and_action_and_for_a_while() {
-        let tickets = Tickets::default();
+        let tickets = PressTickets::default();
         let (r, q) = (
             RequestId::parse("r").unwrap(),
             RequestId::parse("q").unwrap(),
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn tickets_are_bounded() {
-        let tickets = Tickets::default();
+        let tickets = PressTickets::default();
         let request = RequestId::parse("r").unwrap();
         for n in 0..2 * MAX as u128 {
             tickets.issue(&request, Action::Deny, n.to_be_bytes(), 0);

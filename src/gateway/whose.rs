@@ -2,7 +2,7 @@
 
 /// How sure a machine is that a message is for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Claim {
+pub enum MessageClaim {
     None,
     /// A session it has could be meant; it does nothing right now.
     Perhaps,
@@ -11,7 +11,7 @@ pub enum Claim {
     Every,
 }
 
-impl Claim {
+impl MessageClaim {
     const ALL: [Self; 4] = [Self::None, Self::Perhaps, Self::Surely, Self::Every];
 
     pub fn as_str(self) -> &'static str {
@@ -30,7 +30,7 @@ impl Claim {
 
 /// Whom a message goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice<T> {
+pub enum Recipients<T> {
     Nobody,
     One(T),
     Every(Vec<T>),
@@ -40,9 +40,9 @@ pub enum Choice<T> {
 
 /// Chooses by what each machine said. What none of them claims is for any one
 /// of them, and always for the same.
-pub fn choose<T: Clone + Ord>(said: &[(Claim, T)]) -> Choice<T> {
+pub fn choose<T: Clone + Ord>(said: &[(MessageClaim, T)]) -> Recipients<T> {
     let Some(strongest) = said.iter().map(|(claim, _)| *claim).max() else {
-        return Choice::Nobody;
+        return Recipients::Nobody;
     };
     let mut sure: Vec<T> = said
         .iter()
@@ -51,10 +51,12 @@ pub fn choose<T: Clone + Ord>(said: &[(Claim, T)]) -> Choice<T> {
         .collect();
     sure.sort();
     match strongest {
-        Claim::Every => Choice::Every(said.iter().map(|(_, one)| one.clone()).collect()),
-        Claim::None => Choice::One(sure.swap_remove(0)),
-        Claim::Perhaps | Claim::Surely if sure.len() == 1 => Choice::One(sure.swap_remove(0)),
-        Claim::Perhaps | Claim::Surely => Choice::Unclear,
+        MessageClaim::Every => Recipients::Every(said.iter().map(|(_, one)| one.clone()).collect()),
+        MessageClaim::None => Recipients::One(sure.swap_remove(0)),
+        MessageClaim::Perhaps | MessageClaim::Surely if sure.len() == 1 => {
+            Recipients::One(sure.swap_remove(0))
+        }
+        MessageClaim::Perhaps | MessageClaim::Surely => Recipients::Unclear,
     }
 }
 
@@ -64,15 +66,18 @@ mod tests {
 
     #[test]
     fn the_surest_gets_it_and_equals_are_asked_about() {
-        use Claim::{Every, None, Perhaps, Surely};
+        use MessageClaim::{Every, None, Perhaps, Surely};
         for (said, expected) in [
-            (vec![], Choice::Nobody),
-            (vec![(None, 2), (None, 1)], Choice::One(1)),
-            (vec![(None, 1), (Perhaps, 2)], Choice::One(2)),
-            (vec![(Surely, 1), (Perhaps, 2)], Choice::One(1)),
-            (vec![(Perhaps, 1), (Perhaps, 2)], Choice::Unclear),
-            (vec![(Surely, 1), (Surely, 2), (None, 3)], Choice::Unclear),
-            (vec![(Every, 1), (None, 2)], Choice::Every(vec![1, 2])),
+            (vec![], Recipients::Nobody),
+            (vec![(None, 2), (None, 1)], Recipients::One(1)),
+            (vec![(None, 1), (Perhaps, 2)], Recipients::One(2)),
+            (vec![(Surely, 1), (Perhaps, 2)], Recipients::One(1)),
+            (vec![(Perhaps, 1), (Perhaps, 2)], Recipients::Unclear),
+            (
+                vec![(Surely, 1), (Surely, 2), (None, 3)],
+                Recipients::Unclear,
+            ),
+            (vec![(Every, 1), (None, 2)], Recipients::Every(vec![1, 2])),
         ] {
             assert_eq!(choose(&said), expected, "{said:?}");
         }

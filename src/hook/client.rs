@@ -14,17 +14,18 @@ use super::connect::{self, Unreachable};
 use super::wire::answer::{self, Decision};
 use super::wire::error_word::ErrorWord;
 use super::wire::{
-    self, Ack, Additions, MAX_REQUEST, Message, Notice, Order, Registration, WireError,
+    self, Ack, Additions, DaemonOrder, HookMessage, HookNotice, MAX_REQUEST, Registration,
+    WireError,
 };
 use crate::approvals::request::Digest;
 use crate::approvals::token::Token;
 use crate::claude::mailbox::Mailbox;
 use crate::ids::RequestId;
-use line::{Line, Silence};
+use line::{DaemonLine, Silence};
 
 /// A permission request as the hook read it.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct HookRequest {
     pub id: RequestId,
     pub project: PathBuf,
     /// The hook's stdin, as it came.
@@ -66,7 +67,7 @@ impl Patience {
 
 /// Why there is no decision. Each is one line for stderr; the dialog decides.
 #[derive(Debug, thiserror::Error)]
-pub enum Unanswered {
+pub enum NoDecision {
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
     /// With the daemon's own sentence.
@@ -86,7 +87,7 @@ pub enum Unanswered {
     Garbled(#[from] WireError),
 }
 
-impl From<Silence> for Unanswered {
+impl From<Silence> for NoDecision {
     fn from(silence: Silence) -> Self {
         match silence {
             Silence::Closed => Self::Lost,
@@ -100,23 +101,23 @@ impl From<Silence> for Unanswered {
 /// will be printed; when nobody is left to read it, the wait ends.
 pub fn ask(
     socket: &Path,
-    question: &Question,
+    question: &HookRequest,
     patience: &Patience,
     listener: Option<BorrowedFd<'_>>,
-) -> Result<Decision, Unanswered> {
+) -> Result<Decision, NoDecision> {
     ask_of(socket, question, patience, listener, |_| {})
 }
 
 /// As [`ask`]; `met` hears which nod the daemon is that took the request in.
 pub fn ask_of(
     socket: &Path,
-    question: &Question,
+    question: &HookRequest,
     patience: &Patience,
     listener: Option<BorrowedFd<'_>>,
     met: impl FnOnce(&str),
-) -> Result<Decision, Unanswered> {
+) -> Result<Decision, NoDecision> {
     let give_up = Instant::now() + patience.answer;
-    let mut asking = Asking {
+    let mut asking = AskingHook {
         socket,
         question,
         patience,
@@ -131,15 +132,15 @@ pub fn ask_of(
     }
     loop {
         match asking.wait(&mut line) {
-            Err(Unanswered::Lost) => line = asking.come_back()?,
+            Err(NoDecision::Lost) => line = asking.come_back()?,
             ended => return ended,
         }
     }
 }
 
-struct Asking<'a> {
+struct AskingHook<'a> {
     socket: &'a Path,
-    question: &'a Question,
+    question: &'a HookRequest,
     patience: &'a Patience,
     listener: Option<BorrowedFd<'a>>,
     give_up: Instant,
@@ -148,17 +149,17 @@ struct Asking<'a> {
     daemon: Option<String>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> AskingHook<'a> {
     /// Connects, asks and reads the ack.
-    fn register(&mut self) -> Result<Line<'a>, Unanswered> {
+    fn register(&mut self) -> Result<DaemonLine<'a>, NoDecision> {
         let message = self.message();
         if message.len() > MAX_REQUEST {
-            return Err(Unanswered::TooLarge);
+            return Err(NoDecision::TooLarge);
         }
         let mut line = self.dial()?;
         let until = (Instant::now() + self.patience.ack).min(self.give_up);
         let hung = |silence| match silence {
-            Silence::OutOfTime => Unanswered::Hung,
+            Silence::OutOfTime => NoDecision::Hung,
             Silence::Closed | Silence::ListenerGone => silence.into(),
         };
         // A server that refuses early closes before it has read everything;
@@ -176,13 +177,13 @@ impl<'a> Asking<'a> {
                 }
                 Ok(line)
             }
-            Ack::Refused { error, message, .. } => Err(Unanswered::Refused { error, message }),
+            Ack::Refused { error, message, .. } => Err(NoDecision::Refused { error, message }),
         }
     }
 
     fn message(&self) -> Vec<u8> {
         let question = self.question;
-        Message::Register(Registration {
+        HookMessage::Register(Registration {
             id: question.id.clone(),
             project: question.project.clone(),
             raw_input: question.raw_input.clone(),
@@ -199,11 +200,11 @@ impl<'a> Asking<'a> {
         .encode()
     }
 
-    fn dial(&self) -> Result<Line<'a>, Unanswered> {
+    fn dial(&self) -> Result<DaemonLine<'a>, NoDecision> {
         let until = (Instant::now() + self.patience.queue).min(self.give_up);
         loop {
             match connect::dial(self.socket) {
-                Ok(stream) => return Ok(Line::new(stream, self.listener)),
+                Ok(stream) => return Ok(DaemonLine::new(stream, self.listener)),
                 Err(Unreachable::Busy) if Instant::now() < until => {
                     let jitter = rand::random_range(5..50);
                     line::rest(Duration::from_millis(jitter), self.listener)?;
@@ -214,21 +215,21 @@ impl<'a> Asking<'a> {
     }
 
     /// Reads the decision and confirms it.
-    fn wait(&self, line: &mut Line<'_>) -> Result<Decision, Unanswered> {
+    fn wait(&self, line: &mut DaemonLine<'_>) -> Result<Decision, NoDecision> {
         let frame = line.read_frame(self.give_up)??;
         let decision = answer::decode(&frame, &self.question.digest);
         if !matches!(&decision, Decision::Terminal { .. }) {
             let until = Instant::now() + Duration::from_millis(500);
             // The decision stands without it; the daemon then knows less.
-            let _ = line.write(&Message::Received.encode(), until);
+            let _ = line.write(&HookMessage::Received.encode(), until);
         }
         Ok(decision)
     }
 
     /// Looks for the daemon again and takes the same place with the token.
-    fn come_back(&mut self) -> Result<Line<'a>, Unanswered> {
+    fn come_back(&mut self) -> Result<DaemonLine<'a>, NoDecision> {
         if self.token.is_none() {
-            return Err(Unanswered::Lost);
+            return Err(NoDecision::Lost);
         }
         let until = (Instant::now() + self.patience.comeback).min(self.give_up);
         let mut pause = Duration::from_millis(50);
@@ -237,9 +238,9 @@ impl<'a> Asking<'a> {
             match self.register() {
                 Ok(line) => return Ok(line),
                 Err(
-                    Unanswered::Lost
-                    | Unanswered::Hung
-                    | Unanswered::Unreachable(
+                    NoDecision::Lost
+                    | NoDecision::Hung
+                    | NoDecision::Unreachable(
                         Unreachable::NoDaemon | Unreachable::Busy | Unreachable::Io(_),
                     ),
                 ) => {}
@@ -247,27 +248,27 @@ impl<'a> Asking<'a> {
             }
             pause = (pause * 2).min(Duration::from_secs(1));
         }
-        Err(Unanswered::Lost)
+        Err(NoDecision::Lost)
     }
 }
 
 /// Hands the daemon another hook event, within `limit`. Nobody waits for what
 /// it makes of it: Claude Code stands still until the hook has ended.
-pub fn notify(socket: &Path, notice: Notice, limit: Duration) -> Result<(), Unanswered> {
+pub fn notify(socket: &Path, notice: HookNotice, limit: Duration) -> Result<(), NoDecision> {
     let until = Instant::now() + limit;
-    let message = Message::Notify(notice).encode();
+    let message = HookMessage::Notify(notice).encode();
     if message.len() > MAX_REQUEST {
-        return Err(Unanswered::TooLarge);
+        return Err(NoDecision::TooLarge);
     }
-    let mut line = Line::new(connect::dial(socket)?, None);
+    let mut line = DaemonLine::new(connect::dial(socket)?, None);
     Ok(line.write(&message, until)?)
 }
 
 /// Hands the daemon a person's order and returns how it is afterwards.
-pub fn order(socket: &Path, order: Order, limit: Duration) -> Result<Value, Unanswered> {
+pub fn order(socket: &Path, order: DaemonOrder, limit: Duration) -> Result<Value, NoDecision> {
     let until = Instant::now() + limit;
-    let mut line = Line::new(connect::dial(socket)?, None);
-    line.write(&Message::Order(order).encode(), until)?;
+    let mut line = DaemonLine::new(connect::dial(socket)?, None);
+    line.write(&HookMessage::Order(order).encode(), until)?;
     Ok(line.read_frame(until)??)
 }
 

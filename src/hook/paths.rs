@@ -13,7 +13,7 @@ pub const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// The directories and the override a [`SocketPaths`] is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct SocketPlaces<'a> {
     /// `$XDG_RUNTIME_DIR`.
     pub runtime_dir: Option<&'a Path>,
     /// nod's own state directory.
@@ -25,7 +25,7 @@ pub struct Places<'a> {
 /// What a hook knows of where the daemon listens. None of it comes from its
 /// environment, which a repository's settings choose.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct SocketHints<'a> {
     /// `PERMISSION_SOCKET_PATH` of nod's own file.
     pub chosen: Option<&'a Path>,
     /// `NOD_STATE_DIR` of nod's own file.
@@ -47,7 +47,7 @@ pub struct SocketPaths {
     pub old_clients: Option<PathBuf>,
 }
 
-impl Known<'_> {
+impl SocketHints<'_> {
     /// Where the daemon may listen, the likeliest first.
     pub fn candidates(&self) -> Vec<PathBuf> {
         let in_state = |dir: &Path| dir.join(IN_STATE);
@@ -68,7 +68,7 @@ impl Known<'_> {
     }
 }
 
-impl Places<'_> {
+impl SocketPlaces<'_> {
     pub fn socket_paths(&self) -> SocketPaths {
         if let Some(chosen) = self.chosen {
             return SocketPaths {
@@ -96,14 +96,14 @@ mod tests {
     #[test]
     fn a_hook_looks_where_nods_own_file_and_the_set_up_say() {
         let path = Path::new;
-        let usual = Known {
+        let usual = SocketHints {
             chosen: None,
             state_dir: None,
             recorded: None,
             usual_state: Some(path("/home/u/.local/state/nod")),
             uid: 7,
         };
-        let found = |known: Known<'_>| {
+        let found = |known: SocketHints<'_>| {
             let all = known.candidates().into_iter();
             all.map(|path| path.display().to_string())
                 .collect::<Vec<_>>()
@@ -111,17 +111,17 @@ mod tests {
         };
         let places = "/home/u/.local/state/nod/run/nod.sock /run/user/7/nod/nod.sock";
         assert_eq!(found(usual), places);
-        let recorded = Known {
+        let recorded = SocketHints {
             recorded: Some(path("/r.sock")),
             ..usual
         };
         assert_eq!(found(recorded), format!("/r.sock {places}"));
-        let apart = Known {
+        let apart = SocketHints {
             state_dir: Some(path("/s")),
             ..recorded
         };
         assert_eq!(found(apart), "/s/run/nod.sock /r.sock");
-        let chosen = Known {
+        let chosen = SocketHints {
             chosen: Some(path("/c.sock")),
             ..apart
         };
@@ -132,7 +132,7 @@ mod tests {
     fn the_socket_is_private_unless_a_path_was_chosen() {
         let state_dir = Path::new("/home/u/.local/state/nod");
         let place = |runtime_dir: Option<&'static str>, chosen: Option<&'static str>| {
-            Places {
+            SocketPlaces {
                 runtime_dir: runtime_dir.map(Path::new),
                 state_dir,
                 chosen: chosen.map(Path::new),

@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::connect;
 use super::listen::Listening;
 use super::wire::error_word::ErrorWord;
-use super::wire::{Notice, Order, Registration};
+use super::wire::{DaemonOrder, HookNotice, Registration};
 use crate::approvals::desk::Waiting;
 use admission::Admission;
 
 /// What a client may cost. The defaults are what the daemon runs with.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Whoever connects must be this user.
     pub uid: u32,
     pub request: usize,
@@ -44,7 +44,7 @@ pub struct Limits {
     pub stop_within: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             uid: connect::own_uid(),
@@ -64,7 +64,7 @@ impl Default for Limits {
 
 /// Who is at the other end, as the kernel says. For the card only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
+pub struct HookPeer {
     pub pid: Option<i32>,
     /// When it connected: connections are told apart in the order they came,
     /// the tasks that read them run in any.
@@ -73,7 +73,7 @@ pub struct Peer {
 
 /// Why a registration was turned down; the terminal decides then.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct HookRefused {
     pub error: ErrorWord,
     pub message: String,
 }
@@ -92,14 +92,14 @@ pub struct Intake<R, N, O> {
 pub async fn serve<R, RF, N, NF, O, OF>(
     listening: Listening,
     intake: Arc<Intake<R, N, O>>,
-    limits: Limits,
+    limits: ServerLimits,
     cancel: CancellationToken,
 ) where
-    R: Fn(Registration, Peer) -> RF + Send + Sync + 'static,
-    RF: Future<Output = Result<Waiting, Refused>> + Send + 'static,
-    N: Fn(Notice, Peer) -> NF + Send + Sync + 'static,
+    R: Fn(Registration, HookPeer) -> RF + Send + Sync + 'static,
+    RF: Future<Output = Result<Waiting, HookRefused>> + Send + 'static,
+    N: Fn(HookNotice, HookPeer) -> NF + Send + Sync + 'static,
     NF: Future<Output = Value> + Send + 'static,
-    O: Fn(Order) -> OF + Send + Sync + 'static,
+    O: Fn(DaemonOrder) -> OF + Send + Sync + 'static,
     OF: Future<Output = Value> + Send + 'static,
 {
     let limits = Arc::new(limits);
@@ -126,7 +126,7 @@ pub async fn serve<R, RF, N, NF, O, OF>(
                     () = cancel.cancelled() => break,
                     slot = admission.admit() => slot,
                 };
-                let line = connection::Line {
+                let line = connection::HookLine {
                     stream,
                     limits: Arc::clone(&limits),
                     large: Arc::clone(&large),
@@ -176,9 +176,9 @@ impl Pause {
     }
 }
 
-fn identify(stream: &UnixStream, uid: u32) -> Option<Peer> {
+fn identify(stream: &UnixStream, uid: u32) -> Option<HookPeer> {
     match stream.peer_cred() {
-        Ok(peer) if peer.uid() == uid => Some(Peer {
+        Ok(peer) if peer.uid() == uid => Some(HookPeer {
             pid: peer.pid(),
             since: Instant::now(),
         }),

@@ -13,9 +13,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::listen::listen;
-use super::server::{Intake, Limits, Refused, serve};
+use super::server::{HookRefused, Intake, ServerLimits, serve};
 use super::wire::error_word::ErrorWord;
-use super::wire::{Notice, Registration};
+use super::wire::{HookNotice, Registration};
 use crate::approvals::action::Action;
 use crate::approvals::answer::{Answer, Extras};
 use crate::approvals::desk::expiry::run_expiry;
@@ -29,7 +29,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(30);
 pub(super) struct Office {
     pub(super) desk: Arc<Desk>,
     pub(super) path: PathBuf,
-    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    pub(super) notices: Arc<Mutex<Vec<HookNotice>>>,
     cancel: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -54,11 +54,11 @@ fn now() -> Millis {
 }
 
 impl Office {
-    pub(super) fn open(dir: &Path, limits: Limits) -> Self {
+    pub(super) fn open(dir: &Path, limits: ServerLimits) -> Self {
         Self::open_with(dir, limits, Duration::from_mins(5))
     }
 
-    pub(super) fn open_with(dir: &Path, limits: Limits, patience: Duration) -> Self {
+    pub(super) fn open_with(dir: &Path, limits: ServerLimits, patience: Duration) -> Self {
         let path = dir.join("nod.sock");
         let desk = Desk::new(Arc::new(now));
         let notices = Arc::new(Mutex::new(Vec::new()));
@@ -69,7 +69,7 @@ impl Office {
                 let desk = Arc::clone(&at_desk);
                 async move { take(&desk, &registration, patience) }
             },
-            notify: move |notice: Notice, _| {
+            notify: move |notice: HookNotice, _| {
                 heard.lock().unwrap().push(notice);
                 async { json!({"success": true}) }
             },
@@ -136,8 +136,12 @@ impl Office {
     }
 }
 
-fn take(desk: &Arc<Desk>, asked: &Registration, patience: Duration) -> Result<Waiting, Refused> {
-    let refused = |error, message: String| Refused { error, message };
+fn take(
+    desk: &Arc<Desk>,
+    asked: &Registration,
+    patience: Duration,
+) -> Result<Waiting, HookRefused> {
+    let refused = |error, message: String| HookRefused { error, message };
     if let Some(token) = asked.nod.as_ref().and_then(|nod| nod.resume.clone()) {
         return match desk.resume(&asked.id, token) {
             Ok(Return::Waiting(waiting)) => Ok(waiting),

@@ -46,10 +46,10 @@ pub enum WireError {
 
 /// What a client can say.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
+pub enum HookMessage {
     Register(Registration),
-    Notify(Notice),
-    Order(Order),
+    Notify(HookNotice),
+    Order(DaemonOrder),
     /// The waiting client has its decision.
     Received,
     /// The waiting client no longer wants one.
@@ -60,13 +60,13 @@ pub enum Message {
 /// request: a lock takes authority away, and opening it gives back no more
 /// than a person in Feishu had before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum DaemonOrder {
     Status,
     Lock,
     Unlock,
 }
 
-impl Order {
+impl DaemonOrder {
     const ALL: [Self; 3] = [Self::Status, Self::Lock, Self::Unlock];
 
     const fn verb(self) -> &'static str {
@@ -103,7 +103,7 @@ pub struct Additions {
 
 /// Another hook event; nobody waits for an answer to it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Notice {
+pub struct HookNotice {
     pub project: PathBuf,
     pub raw_input: Vec<u8>,
     /// Where the session takes words, as its hook was told.
@@ -164,17 +164,17 @@ impl RawMailbox {
     }
 }
 
-impl Message {
+impl HookMessage {
     /// Reads one complete message, as cut out by [`scan::Scanner`].
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let raw: RawMessage =
             serde_json::from_slice(bytes).map_err(|e| WireError::BadJson(shape_of(&e)))?;
         match raw.nod.as_ref().and_then(|nod| nod.verb.as_deref()) {
             None | Some("register") => Registration::read(raw).map(Self::Register),
-            Some("notify") => Notice::read(raw).map(Self::Notify),
+            Some("notify") => HookNotice::read(raw).map(Self::Notify),
             Some("received") => Ok(Self::Received),
             Some("cancel") => Ok(Self::Cancel),
-            Some(verb) => Order::ALL
+            Some(verb) => DaemonOrder::ALL
                 .into_iter()
                 .find(|order| order.verb() == verb)
                 .map(Self::Order)
@@ -254,10 +254,10 @@ impl Registration {
     /// The session Claude Code names in its input, if it is a usable id.
     pub fn session(&self) -> Option<SessionId> {
         #[derive(Deserialize)]
-        struct Session {
+        struct SessionOnly {
             session_id: Option<String>,
         }
-        let session: Session = serde_json::from_slice(&self.raw_input).ok()?;
+        let session: SessionOnly = serde_json::from_slice(&self.raw_input).ok()?;
         SessionId::parse(&session.session_id?).ok()
     }
 }
@@ -286,7 +286,7 @@ impl Additions {
     }
 }
 
-impl Notice {
+impl HookNotice {
     fn read(raw: RawMessage) -> Result<Self, WireError> {
         let mailbox = raw.nod.as_ref().and_then(|nod| nod.mailbox.as_ref());
         Ok(Self {
@@ -357,7 +357,7 @@ impl Ack {
 
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         #[derive(Deserialize)]
-        struct Raw {
+        struct RawAnswer {
             success: bool,
             #[serde(default)]
             message: String,
@@ -375,7 +375,7 @@ impl Ack {
             #[serde(default)]
             server_version: String,
         }
-        let raw: Raw =
+        let raw: RawAnswer =
             serde_json::from_slice(bytes).map_err(|e| WireError::BadJson(shape_of(&e)))?;
         let session = raw.session_id.unwrap_or_default();
         if !raw.success {

@@ -12,7 +12,7 @@ use crate::talk::Mode;
 const MAX_PROJECTS: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ChatCommand {
     New {
         /// `None` means the only project there is.
         project: Option<String>,
@@ -40,7 +40,7 @@ pub enum Command {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spoken {
-    Command(Command),
+    Command(ChatCommand),
     Text(String),
     /// A command nod does not know, or one that lacks something. Gets help.
     Unclear(Unclear),
@@ -85,21 +85,21 @@ pub fn parse(message: &str, mention: Option<&str>, projects: &Projects) -> Spoke
     let command = match name {
         "new" => return new(rest, projects),
         "say" => return say_to(rest),
-        "stop" => Command::Stop,
-        "status" => Command::Status,
-        "sessions" => Command::Sessions,
-        "projects" => Command::Projects,
-        "help" => Command::Help,
+        "stop" => ChatCommand::Stop,
+        "status" => ChatCommand::Status,
+        "sessions" => ChatCommand::Sessions,
+        "projects" => ChatCommand::Projects,
+        "help" => ChatCommand::Help,
         "resume" => match first.map(numbered) {
-            None => Command::Resume(None),
-            Some(Some((false, number))) => Command::Resume(Some(number)),
-            Some(Some((true, number))) => Command::TakeOver(number),
+            None => ChatCommand::Resume(None),
+            Some(Some((false, number))) => ChatCommand::Resume(Some(number)),
+            Some(Some((true, number))) => ChatCommand::TakeOver(number),
             Some(None) => return Spoken::Unclear(Unclear::NotANumber),
         },
         "mode" => match first {
-            None => Command::Mode(None),
+            None => ChatCommand::Mode(None),
             Some(word) => match Mode::parse(word) {
-                Some(mode) => Command::Mode(Some(mode)),
+                Some(mode) => ChatCommand::Mode(Some(mode)),
                 None => {
                     return Spoken::Unclear(Unclear::NoSuchMode {
                         mode: word.chars().take(40).collect(),
@@ -139,7 +139,7 @@ fn new(rest: &str, projects: &Projects) -> Spoken {
     if prompt.is_empty() {
         return Spoken::Unclear(Unclear::NoPrompt);
     }
-    Spoken::Command(Command::New {
+    Spoken::Command(ChatCommand::New {
         project,
         agent,
         prompt: prompt.to_owned(),
@@ -184,7 +184,7 @@ fn say_to(rest: &str) -> Spoken {
     let number = number.trim_start_matches(['t', 'T', '#']).parse();
     let words = rest[first.len()..].trim();
     match number {
-        Ok(number) if !words.is_empty() => Spoken::Command(Command::Say {
+        Ok(number) if !words.is_empty() => Spoken::Command(ChatCommand::Say {
             number,
             words: words.to_owned(),
         }),
@@ -347,14 +347,14 @@ mod tests {
         assert_eq!(&parse(message, Some("@_user_1"), &projects()), expected);
     }
 
-    fn command(command: Command) -> Spoken {
+    fn command(command: ChatCommand) -> Spoken {
         Spoken::Command(command)
     }
 
     #[test]
     fn every_command_is_read() {
         let by = |project: Option<&str>, agent: Option<Agent>, prompt: &str| {
-            command(Command::New {
+            command(ChatCommand::New {
                 project: project.map(str::to_owned),
                 agent,
                 prompt: prompt.to_owned(),
@@ -362,7 +362,7 @@ mod tests {
         };
         let new = |project, prompt: &str| by(project, None, prompt);
         let say = |number: usize, words: &str| {
-            command(Command::Say {
+            command(ChatCommand::Say {
                 number,
                 words: words.to_owned(),
             })
@@ -395,28 +395,28 @@ mod tests {
                 new(Some("shop"), "@LiLei 说登录坏了"),
             ),
             ("/new shop ask @gemini", new(Some("shop"), "ask @gemini")),
-            ("@_user_1 /STOP", command(Command::Stop)),
-            ("/status now", command(Command::Status)),
-            ("/sessions", command(Command::Sessions)),
-            ("/resume", command(Command::Resume(None))),
-            ("/resume 2", command(Command::Resume(Some(2)))),
-            ("/resume T2", command(Command::TakeOver(2))),
-            ("／resume ｔ２", command(Command::TakeOver(2))),
-            ("/projects", command(Command::Projects)),
-            ("/mode", command(Command::Mode(None))),
+            ("@_user_1 /STOP", command(ChatCommand::Stop)),
+            ("/status now", command(ChatCommand::Status)),
+            ("/sessions", command(ChatCommand::Sessions)),
+            ("/resume", command(ChatCommand::Resume(None))),
+            ("/resume 2", command(ChatCommand::Resume(Some(2)))),
+            ("/resume T2", command(ChatCommand::TakeOver(2))),
+            ("／resume ｔ２", command(ChatCommand::TakeOver(2))),
+            ("/projects", command(ChatCommand::Projects)),
+            ("/mode", command(ChatCommand::Mode(None))),
             (
                 "/mode acceptedits",
-                command(Command::Mode(Some(Mode::AcceptEdits))),
+                command(ChatCommand::Mode(Some(Mode::AcceptEdits))),
             ),
-            ("/help", command(Command::Help)),
+            ("/help", command(ChatCommand::Help)),
             ("/say 2 go on", say(2, "go on")),
             ("/say T12\u{3000}继续\n做", say(12, "继续\n做")),
-            ("／help", command(Command::Help)),
+            ("／help", command(ChatCommand::Help)),
             (
                 "／ｎｅｗ\u{3000}shop\u{3000}跑测试",
                 new(Some("shop"), "跑测试"),
             ),
-            ("、stop", command(Command::Stop)),
+            ("、stop", command(ChatCommand::Stop)),
             ("\u{3000}／say\u{3000}Ｔ２\u{3000}继续", say(2, "继续")),
         ] {
             check(message, &expected);

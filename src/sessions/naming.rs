@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::route::Place;
+use super::route::ChatPlace;
 use crate::clock::Millis;
 use crate::ids::RequestId;
 
@@ -14,7 +14,7 @@ const MAX_PLACES: usize = 64;
 
 /// One thing that waits, as a person may call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedAsk {
     pub ask: RequestId,
     /// A word or two; empty where there is none.
     pub label: String,
@@ -23,17 +23,17 @@ pub struct Listed {
 /// The lists that were told, by place. What a number meant when it was told
 /// is what it means in the answer.
 #[derive(Debug, Default)]
-pub struct Told(HashMap<Place, (Millis, Vec<Listed>)>);
+pub struct ToldLists(HashMap<ChatPlace, (Millis, Vec<ListedAsk>)>);
 
-impl Told {
-    pub fn note(&mut self, place: Place, list: Vec<Listed>, now: Millis) {
+impl ToldLists {
+    pub fn note(&mut self, place: ChatPlace, list: Vec<ListedAsk>, now: Millis) {
         self.0.retain(|_, (at, _)| now - *at < AGE);
         if self.0.len() < MAX_PLACES || self.0.contains_key(&place) {
             self.0.insert(place, (now, list));
         }
     }
 
-    pub fn at(&self, place: &Place, now: Millis) -> Option<&[Listed]> {
+    pub fn at(&self, place: &ChatPlace, now: Millis) -> Option<&[ListedAsk]> {
         let (at, list) = self.0.get(place)?;
         (now - at < AGE).then_some(list)
     }
@@ -41,7 +41,7 @@ impl Told {
 
 /// The thing that a text names first, and the words behind the name. A name
 /// without words names nothing.
-pub fn named<'a>(text: &'a str, list: &[Listed]) -> Option<(RequestId, &'a str)> {
+pub fn named<'a>(text: &'a str, list: &[ListedAsk]) -> Option<(RequestId, &'a str)> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if digits > 0 {
@@ -71,8 +71,8 @@ mod tests {
     use super::*;
     use crate::ids::ChatId;
 
-    fn list() -> Vec<Listed> {
-        let one = |id: &str, label: &str| Listed {
+    fn list() -> Vec<ListedAsk> {
+        let one = |id: &str, label: &str| ListedAsk {
             ask: RequestId::parse(id).unwrap(),
             label: label.to_owned(),
         };
@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn lists_age_and_are_bounded() {
-        let place = |n: usize| Place {
+        let place = |n: usize| ChatPlace {
             chat: ChatId::parse(&format!("oc_{n}")).unwrap(),
             thread: None,
         };
-        let mut told = Told::default();
+        let mut told = ToldLists::default();
         for n in 0..=MAX_PLACES {
             told.note(place(n), list(), 0);
         }

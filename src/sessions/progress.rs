@@ -13,8 +13,8 @@ const MAX_TOOLS: usize = 16;
 const MAX_WORDS: usize = 200;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct View {
-    pub step: Option<Step>,
+pub struct ProgressView {
+    pub step: Option<ProgressStep>,
     /// The agent's latest words, shortened to one line.
     pub words: Option<String>,
     /// In order of first use, with how often each was used.
@@ -30,7 +30,7 @@ pub struct View {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ProgressStep {
     pub tool: String,
     pub summary: String,
 }
@@ -41,7 +41,7 @@ pub struct Progress {
     every: Millis,
     shown: Option<Millis>,
     changed: bool,
-    view: View,
+    view: ProgressView,
 }
 
 impl Progress {
@@ -52,7 +52,7 @@ impl Progress {
             every,
             shown: None,
             changed: true,
-            view: View {
+            view: ProgressView {
                 step: None,
                 words: None,
                 tools: Vec::new(),
@@ -95,7 +95,7 @@ impl Progress {
                 }
                 for call in &message.calls {
                     self.count(&call.tool);
-                    self.view.step = Some(Step {
+                    self.view.step = Some(ProgressStep {
                         tool: call.tool.clone(),
                         summary: call.summary.clone(),
                     });
@@ -147,7 +147,7 @@ impl Progress {
     }
 
     /// What to show, if it is time. Counts as shown.
-    pub fn due(&mut self, now: Millis) -> Option<View> {
+    pub fn due(&mut self, now: Millis) -> Option<ProgressView> {
         if now < self.due_at() {
             return None;
         }
@@ -156,8 +156,8 @@ impl Progress {
         Some(self.view(now))
     }
 
-    pub fn view(&self, now: Millis) -> View {
-        View {
+    pub fn view(&self, now: Millis) -> ProgressView {
+        ProgressView {
             elapsed: (now - self.started).max(0),
             ..self.view.clone()
         }

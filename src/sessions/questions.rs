@@ -28,7 +28,7 @@ pub struct Ask {
 impl Ask {
     /// Whether it asks to approve a plan.
     pub fn is_plan(&self) -> bool {
-        let is_plan = |question: &Question| matches!(question.kind, Kind::Plan { .. });
+        let is_plan = |question: &Question| matches!(question.kind, QuestionKind::Plan { .. });
         self.questions.iter().any(is_plan)
     }
 }
@@ -38,14 +38,14 @@ pub struct Question {
     /// A word or two that name the topic.
     pub header: Option<String>,
     pub text: String,
-    pub kind: Kind,
+    pub kind: QuestionKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum QuestionKind {
     Confirm,
     Choice {
-        options: Vec<Choice>,
+        options: Vec<QuestionOption>,
         multi: bool,
         /// Whether words of one's own are an answer too.
         other: bool,
@@ -62,7 +62,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct QuestionOption {
     pub label: String,
     pub description: Option<String>,
 }
@@ -77,17 +77,17 @@ pub enum Format {
 /// What a person did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    Tap(Tap),
+    Tap(QuestionTap),
     /// A submitted form, with the button that submitted it.
     Form {
-        button: Option<Tap>,
+        button: Option<QuestionTap>,
         fields: Fields,
     },
     Text(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tap {
+pub enum QuestionTap {
     Yes,
     No,
     Option(usize),
@@ -98,7 +98,7 @@ pub enum Tap {
     Decline,
 }
 
-impl Tap {
+impl QuestionTap {
     pub fn as_name(self) -> String {
         match self {
             Self::Yes => "yes".to_owned(),
@@ -170,11 +170,11 @@ pub const SUBMIT: &str = "submit_answer";
 
 /// What another submit button taps by its name alone, for clients that drop
 /// its value.
-pub fn submitted_by(name: &str) -> Option<Tap> {
+pub fn submitted_by(name: &str) -> Option<QuestionTap> {
     Some(match name {
-        "submit_approve_plan" => Tap::ApprovePlan,
-        "submit_approve_edits" => Tap::ApprovePlanAndEdits,
-        "submit_revise_plan" => Tap::RevisePlan,
+        "submit_approve_plan" => QuestionTap::ApprovePlan,
+        "submit_approve_edits" => QuestionTap::ApprovePlanAndEdits,
+        "submit_revise_plan" => QuestionTap::RevisePlan,
         _ => return None,
     })
 }
@@ -199,14 +199,14 @@ fn option_index(value: &str) -> Option<usize> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReplyOutcome {
     /// One answer per question, in order.
-    Answered(Vec<Answer>),
+    Answered(Vec<QuestionAnswer>),
     Declined,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum QuestionAnswer {
     Yes,
     No,
     Picked {
@@ -224,7 +224,7 @@ pub enum Answer {
 
 /// Why a reply is no answer. The person is told, and the question stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Problem {
+pub enum ReplyProblem {
     Empty,
     TooLong,
     YesOrNo,
@@ -260,18 +260,18 @@ impl Ask {
     pub fn wants_text(&self) -> bool {
         self.questions
             .iter()
-            .any(|question| matches!(question.kind, Kind::Text { .. }))
+            .any(|question| matches!(question.kind, QuestionKind::Text { .. }))
     }
 }
 
 impl Question {
     /// The answer as the asker and the decided card word it; `None` where the
     /// words depend on the reader's language.
-    pub fn words(&self, answer: &Answer) -> Option<String> {
+    pub fn words(&self, answer: &QuestionAnswer) -> Option<String> {
         match (&self.kind, answer) {
             (
-                Kind::Choice { options, .. },
-                Answer::Picked {
+                QuestionKind::Choice { options, .. },
+                QuestionAnswer::Picked {
                     options: picked,
                     other,
                 },
@@ -281,7 +281,9 @@ impl Question {
                 words.extend(other.as_deref());
                 Some(words.join(", "))
             }
-            (_, Answer::Text(text) | Answer::PlanRevised(text)) => Some(text.clone()),
+            (_, QuestionAnswer::Text(text) | QuestionAnswer::PlanRevised(text)) => {
+                Some(text.clone())
+            }
             _ => None,
         }
     }
@@ -290,7 +292,7 @@ impl Question {
 /// Whoever asks by a tool call, and how the answer goes back to them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asker {
-    Agent(call::Asked),
+    Agent(call::AnswerShape),
     Script,
 }
 
@@ -307,22 +309,22 @@ pub fn of(tool: &str, input: &Value) -> Option<(Ask, Asker)> {
 /// What a person decided, in words that can be kept: the same words give the
 /// same answer back, also after a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decided {
+pub enum KeptDecision {
     Answers(Vec<String>),
     /// No answer, or a plan sent back; the words are for the asker.
     Refused(Option<String>),
 }
 
 impl Ask {
-    pub fn decided(&self, outcome: &Outcome) -> Decided {
-        let Outcome::Answered(answers) = outcome else {
-            return Decided::Refused(None);
+    pub fn decided(&self, outcome: &ReplyOutcome) -> KeptDecision {
+        let ReplyOutcome::Answered(answers) = outcome else {
+            return KeptDecision::Refused(None);
         };
-        if let [Answer::PlanRevised(text)] = answers.as_slice() {
-            return Decided::Refused(Some(text.clone()));
+        if let [QuestionAnswer::PlanRevised(text)] = answers.as_slice() {
+            return KeptDecision::Refused(Some(text.clone()));
         }
         let words = self.questions.iter().zip(answers);
-        Decided::Answers(
+        KeptDecision::Answers(
             words
                 .map(|(question, answer)| question.kept(answer))
                 .collect(),
@@ -336,9 +338,9 @@ impl Asker {
     pub fn answered(&self, words: &[String]) -> (Value, Option<Mode>) {
         match self {
             Self::Script => (serde_json::json!({"answers": words}), None),
-            Self::Agent(call::Asked::Questions(these)) => (these.answered(words), None),
-            Self::Agent(call::Asked::Plan(plan)) => (plan.approved(), mode_after(words)),
-            Self::Agent(call::Asked::Fields(fields)) => {
+            Self::Agent(call::AnswerShape::Questions(these)) => (these.answered(words), None),
+            Self::Agent(call::AnswerShape::Plan(plan)) => (plan.approved(), mode_after(words)),
+            Self::Agent(call::AnswerShape::Fields(fields)) => {
                 (Value::Object(form::content(fields, words)), None)
             }
         }
@@ -347,22 +349,25 @@ impl Asker {
 
 /// The mode that goes with an approved plan, by the words that are kept of it.
 pub fn mode_after(words: &[String]) -> Option<Mode> {
-    let edits = Tap::ApprovePlanAndEdits.as_name();
+    let edits = QuestionTap::ApprovePlanAndEdits.as_name();
     (words.first() == Some(&edits)).then_some(Mode::AcceptEdits)
 }
 
 impl Question {
-    fn kept(&self, answer: &Answer) -> String {
+    fn kept(&self, answer: &QuestionAnswer) -> String {
         match answer {
-            Answer::Yes => Tap::Yes.as_name(),
-            Answer::No => Tap::No.as_name(),
-            Answer::PlanApproved { accept_edits: true } => Tap::ApprovePlanAndEdits.as_name(),
-            Answer::PlanApproved {
-                accept_edits: false,
-            } => Tap::ApprovePlan.as_name(),
-            Answer::Picked { .. } | Answer::Text(_) | Answer::PlanRevised(_) | Answer::Skipped => {
-                self.words(answer).unwrap_or_default()
+            QuestionAnswer::Yes => QuestionTap::Yes.as_name(),
+            QuestionAnswer::No => QuestionTap::No.as_name(),
+            QuestionAnswer::PlanApproved { accept_edits: true } => {
+                QuestionTap::ApprovePlanAndEdits.as_name()
             }
+            QuestionAnswer::PlanApproved {
+                accept_edits: false,
+            } => QuestionTap::ApprovePlan.as_name(),
+            QuestionAnswer::Picked { .. }
+            | QuestionAnswer::Text(_)
+            | QuestionAnswer::PlanRevised(_)
+            | QuestionAnswer::Skipped => self.words(answer).unwrap_or_default(),
         }
     }
 }

@@ -12,18 +12,19 @@ mod effect;
 mod turn;
 
 pub use effect::{
-    AskEnding, ChildNo, Effect, Fate, Finish, Input, Notice, Order, Text, Unanswered,
+    AskEnding, ChildNo, Effect, Finish, Notice, PersonText, SessionCommand, SessionInput, TextFate,
+    Unanswered,
 };
 
 use crate::talk::{AgentEvent, AgentSaid, Mode, Opening, Say, ToolVerdict};
-use asks::Open;
-use turn::Running;
+use asks::OpenAsk;
+use turn::RunningTurn;
 
 /// Messages that wait for one child; more would be read by nobody.
 const MAX_TEXTS: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     pub question: Millis,
     pub approval: Millis,
     /// How long a task may show no sign of life.
@@ -38,7 +39,7 @@ pub struct Limits {
     pub slack: Millis,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             question: 5 * 60_000,
@@ -53,7 +54,7 @@ impl Default for Limits {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum SessionStatus {
     Idle,
     Executing,
     WaitingForInput,
@@ -74,13 +75,13 @@ pub struct Saved {
 
 #[derive(Debug)]
 pub struct Session {
-    limits: Limits,
+    limits: SessionLimits,
     conversation: SessionId,
     begun: bool,
     mode: Mode,
-    state: State,
+    state: SessionState,
     /// What its child waits for. A subagent's outlive the turn.
-    asks: Vec<Open>,
+    asks: Vec<OpenAsk>,
     children: ChildNo,
     orders: u32,
     /// When the task began that runs, or ran last.
@@ -92,30 +93,30 @@ pub struct Session {
 }
 
 #[derive(Debug)]
-enum State {
+enum SessionState {
     Idle,
     /// A child waits for words.
     Resting {
         child: ChildNo,
         since: Millis,
     },
-    Running(Box<Running>),
+    Running(Box<RunningTurn>),
     Stopping {
         child: ChildNo,
         /// Whether a person asked for it and is to be told.
         asked: bool,
-        then: Vec<Text>,
+        then: Vec<PersonText>,
     },
 }
 
 impl Session {
-    pub fn new(conversation: SessionId, mode: Mode, limits: Limits) -> Self {
+    pub fn new(conversation: SessionId, mode: Mode, limits: SessionLimits) -> Self {
         Self {
             limits,
             conversation,
             begun: false,
             mode,
-            state: State::Idle,
+            state: SessionState::Idle,
             asks: Vec::new(),
             children: 0,
             orders: 0,
@@ -126,7 +127,7 @@ impl Session {
     }
 
     /// Takes a session up after a restart of the daemon. Its child is gone.
-    pub fn restored(saved: Saved, limits: Limits) -> (Self, Vec<Effect>) {
+    pub fn restored(saved: Saved, limits: SessionLimits) -> (Self, Vec<Effect>) {
         let mut session = Self::new(saved.conversation, saved.mode, limits);
         session.begun = saved.begun;
         let mut effects = Vec::new();
@@ -147,24 +148,24 @@ impl Session {
             conversation: self.conversation.clone(),
             begun: self.begun,
             mode: self.mode,
-            running: matches!(self.state, State::Running(_)) || !self.background.is_empty(),
+            running: matches!(self.state, SessionState::Running(_)) || !self.background.is_empty(),
             asks: self.asks.iter().map(|open| open.id.clone()).collect(),
         }
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> SessionStatus {
         match &self.state {
-            State::Stopping { .. } => Status::Stopping,
-            _ if self.asks.iter().any(Open::wants_text) => Status::WaitingForInput,
-            _ if !self.asks.is_empty() => Status::WaitingForConfirmation,
-            State::Idle | State::Resting { .. } => Status::Idle,
-            State::Running(_) => Status::Executing,
+            SessionState::Stopping { .. } => SessionStatus::Stopping,
+            _ if self.asks.iter().any(OpenAsk::wants_text) => SessionStatus::WaitingForInput,
+            _ if !self.asks.is_empty() => SessionStatus::WaitingForConfirmation,
+            SessionState::Idle | SessionState::Resting { .. } => SessionStatus::Idle,
+            SessionState::Running(_) => SessionStatus::Executing,
         }
     }
 
     /// Whether a child waits for words.
     pub fn rests(&self) -> bool {
-        matches!(self.state, State::Resting { .. })
+        matches!(self.state, SessionState::Resting { .. })
     }
 
     pub fn conversation(&self) -> &SessionId {
@@ -183,9 +184,9 @@ impl Session {
             .map(|open| open.deadline + self.limits.slack);
         let asks = asks.min();
         match &self.state {
-            State::Idle | State::Stopping { .. } => None,
-            State::Resting { since, .. } => asks.or(Some(since + self.rest())),
-            State::Running(run) => asks
+            SessionState::Idle | SessionState::Stopping { .. } => None,
+            SessionState::Resting { since, .. } => asks.or(Some(since + self.rest())),
+            SessionState::Running(run) => asks
                 .into_iter()
                 .chain([run.seen + self.limits.quiet, run.progress.due_at()])
                 .min(),
@@ -201,48 +202,48 @@ impl Session {
         }
     }
 
-    pub fn on(&mut self, input: Input, now: Millis) -> Vec<Effect> {
+    pub fn on(&mut self, input: SessionInput, now: Millis) -> Vec<Effect> {
         let mut out = Vec::new();
         match input {
-            Input::Text(text) => self.text(text, now, &mut out),
-            Input::Decided { ask, verdict } => self.decided(&ask, verdict, now, &mut out),
-            Input::Unanswered { ask, why } => self.unanswered(&ask, why, &mut out),
-            Input::WentOn => self.let_go(&mut out),
-            Input::Command(order) => self.command(order, &mut out),
-            Input::Child { child, event } => self.child(child, event, now, &mut out),
-            Input::Tick => self.tick(now, &mut out),
+            SessionInput::Text(text) => self.text(text, now, &mut out),
+            SessionInput::Decided { ask, verdict } => self.decided(&ask, verdict, now, &mut out),
+            SessionInput::Unanswered { ask, why } => self.unanswered(&ask, why, &mut out),
+            SessionInput::WentOn => self.let_go(&mut out),
+            SessionInput::Command(order) => self.command(order, &mut out),
+            SessionInput::Child { child, event } => self.child(child, event, now, &mut out),
+            SessionInput::Tick => self.tick(now, &mut out),
         }
         out
     }
 
-    fn text(&mut self, text: Text, now: Millis, out: &mut Vec<Effect>) {
+    fn text(&mut self, text: PersonText, now: Millis, out: &mut Vec<Effect>) {
         let waiting = match &self.state {
-            State::Running(run) => run.texts.len(),
-            State::Stopping { then, .. } => then.len(),
-            State::Idle | State::Resting { .. } => 0,
+            SessionState::Running(run) => run.texts.len(),
+            SessionState::Stopping { then, .. } => then.len(),
+            SessionState::Idle | SessionState::Resting { .. } => 0,
         };
         if waiting >= MAX_TEXTS {
             out.push(Effect::Fate {
                 uuid: text.uuid,
-                fate: Fate::Lost,
+                fate: TextFate::Lost,
             });
             out.push(Effect::Tell(Notice::TooManyTexts));
             return;
         }
         match &mut self.state {
-            State::Running(run) => run.send(text, out),
-            State::Stopping { then, .. } => then.push(text),
-            State::Resting { child, .. } => {
+            SessionState::Running(run) => run.send(text, out),
+            SessionState::Stopping { then, .. } => then.push(text),
+            SessionState::Resting { child, .. } => {
                 self.task_began = now;
-                let mut run = Running::new(*child, now, now, self.limits.progress);
+                let mut run = RunningTurn::new(*child, now, now, self.limits.progress);
                 run.send(text, out);
-                self.state = State::Running(Box::new(run));
+                self.state = SessionState::Running(Box::new(run));
             }
-            State::Idle => self.start(vec![text], now, out),
+            SessionState::Idle => self.start(vec![text], now, out),
         }
     }
 
-    fn start(&mut self, texts: Vec<Text>, now: Millis, out: &mut Vec<Effect>) {
+    fn start(&mut self, texts: Vec<PersonText>, now: Millis, out: &mut Vec<Effect>) {
         self.children += 1;
         self.mode_orders.clear();
         let id = self.conversation.clone();
@@ -256,26 +257,30 @@ impl Session {
             mode: self.mode,
         });
         self.task_began = now;
-        let mut run = Running::new(self.children, now, now, self.limits.progress);
+        let mut run = RunningTurn::new(self.children, now, now, self.limits.progress);
         for text in texts {
             run.send(text, out);
         }
-        self.state = State::Running(Box::new(run));
+        self.state = SessionState::Running(Box::new(run));
     }
 
-    fn command(&mut self, order: Order, out: &mut Vec<Effect>) {
-        if order == Order::Stop {
+    fn command(&mut self, order: SessionCommand, out: &mut Vec<Effect>) {
+        if order == SessionCommand::Stop {
             return match &self.state {
-                State::Stopping { .. } => out.push(Effect::Tell(Notice::AlreadyStopping)),
-                State::Resting { .. } if !self.asks.is_empty() || !self.background.is_empty() => {
+                SessionState::Stopping { .. } => out.push(Effect::Tell(Notice::AlreadyStopping)),
+                SessionState::Resting { .. }
+                    if !self.asks.is_empty() || !self.background.is_empty() =>
+                {
                     self.stop(true, out);
                 }
-                State::Idle | State::Resting { .. } => out.push(Effect::Tell(Notice::NothingRuns)),
-                State::Running(_) => self.stop(true, out),
+                SessionState::Idle | SessionState::Resting { .. } => {
+                    out.push(Effect::Tell(Notice::NothingRuns));
+                }
+                SessionState::Running(_) => self.stop(true, out),
             };
         }
         self.cancel_asks(out);
-        if let Order::Mode(mode) = order {
+        if let SessionCommand::Mode(mode) = order {
             self.mode = mode;
             if let Some(child) = self.listening() {
                 self.orders += 1;
@@ -291,17 +296,19 @@ impl Session {
     /// The child that takes what is written to it.
     fn listening(&self) -> Option<ChildNo> {
         match &self.state {
-            State::Resting { child, .. } => Some(*child),
-            State::Running(run) => Some(run.child),
-            State::Idle | State::Stopping { .. } => None,
+            SessionState::Resting { child, .. } => Some(*child),
+            SessionState::Running(run) => Some(run.child),
+            SessionState::Idle | SessionState::Stopping { .. } => None,
         }
     }
 
     fn child(&mut self, child: ChildNo, event: AgentEvent, now: Millis, out: &mut Vec<Effect>) {
         let current = match &self.state {
-            State::Idle => None,
-            State::Resting { child, .. } | State::Stopping { child, .. } => Some(*child),
-            State::Running(run) => Some(run.child),
+            SessionState::Idle => None,
+            SessionState::Resting { child, .. } | SessionState::Stopping { child, .. } => {
+                Some(*child)
+            }
+            SessionState::Running(run) => Some(run.child),
         };
         if current != Some(child) {
             return;
@@ -311,7 +318,7 @@ impl Session {
             AgentEvent::Said(said) => self.said(child, said, now, out),
             AgentEvent::Unreadable => {}
             AgentEvent::TooLong { bytes, request } => {
-                if matches!(self.state, State::Stopping { .. }) {
+                if matches!(self.state, SessionState::Stopping { .. }) {
                     return;
                 }
                 if let Some(request) = request {
@@ -366,11 +373,11 @@ impl Session {
                 | AgentSaid::Request(_)
                 | AgentSaid::TurnEnd(_)
         );
-        if wakes && matches!(self.state, State::Resting { .. }) {
-            let run = Running::new(child, self.task_began, now, self.limits.progress);
-            self.state = State::Running(Box::new(run));
+        if wakes && matches!(self.state, SessionState::Resting { .. }) {
+            let run = RunningTurn::new(child, self.task_began, now, self.limits.progress);
+            self.state = SessionState::Running(Box::new(run));
         }
-        let State::Running(run) = &mut self.state else {
+        let SessionState::Running(run) = &mut self.state else {
             return;
         };
         run.seen = now;
@@ -405,7 +412,7 @@ impl Session {
     }
 
     fn show(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        if let State::Running(run) = &mut self.state
+        if let SessionState::Running(run) = &mut self.state
             && let Some(view) = run.progress.due(now)
         {
             out.push(Effect::Progress(view));
@@ -415,20 +422,23 @@ impl Session {
     fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
         self.expire_asks(now, out);
         match &self.state {
-            State::Resting { child, since }
+            SessionState::Resting { child, since }
                 if self.asks.is_empty() && now >= since + self.rest() =>
             {
                 let child = *child;
                 self.end_background(out);
                 self.close(child, out);
             }
-            State::Running(run) if now >= run.seen + self.limits.quiet => {
+            SessionState::Running(run) if now >= run.seen + self.limits.quiet => {
                 out.push(Effect::Tell(Notice::NoProgress {
                     minutes: self.limits.quiet / 60_000,
                 }));
                 self.stop(false, out);
             }
-            State::Idle | State::Resting { .. } | State::Running(_) | State::Stopping { .. } => {}
+            SessionState::Idle
+            | SessionState::Resting { .. }
+            | SessionState::Running(_)
+            | SessionState::Stopping { .. } => {}
         }
         self.show(now, out);
     }

@@ -10,7 +10,7 @@ use super::db::{DAY, Db, read_id, read_optional_id};
 use crate::clock::Millis;
 use crate::ids::{ChatId, MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
-use crate::sessions::route::Place;
+use crate::sessions::route::ChatPlace;
 use crate::sessions::state::Saved;
 use crate::talk::Mode;
 
@@ -28,7 +28,7 @@ pub struct KeptSession {
     /// The project's name in the settings.
     pub project: String,
     pub title: String,
-    pub place: Place,
+    pub place: ChatPlace,
     /// The message its own messages reply to.
     pub anchor: MessageId,
     /// The card that shows its task.
@@ -132,7 +132,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KeptSession> {
         home: row.get::<_, Option<String>>("home")?.map(PathBuf::from),
         project: row.get("project")?,
         title: row.get("title")?,
-        place: Place {
+        place: ChatPlace {
             chat: read_id(row, "chat_id", ChatId::parse)?,
             thread: row.get("thread")?,
         },
@@ -179,7 +179,7 @@ mod tests {
             home: Some("/home/me/.codex-work".into()),
             project: "shop".to_owned(),
             title: "修复登录".to_owned(),
-            place: Place {
+            place: ChatPlace {
                 chat: ChatId::parse("oc_1").unwrap(),
                 thread: None,
             },

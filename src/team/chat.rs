@@ -17,7 +17,7 @@ use crate::clock::Millis;
 use crate::feishu::api::exchange::ApiCall;
 use crate::feishu::event::Message;
 use crate::feishu::link::PushAnswer;
-use crate::gateway::whose::{Choice, Claim, choose};
+use crate::gateway::whose::{MessageClaim, Recipients, choose};
 use crate::text::Text;
 use crate::wording::{task as words, team as said};
 
@@ -46,11 +46,11 @@ pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]
         return PushAnswer::Again;
     };
     match choose(&said) {
-        Choice::Nobody if !message.in_private => PushAnswer::Done,
-        Choice::Nobody => say(gateway, message, &said::NO_MACHINE).await,
-        Choice::Unclear => say(gateway, message, &words::WHICH_MACHINE).await,
-        Choice::One(machine) => take(gateway, message, &[machine], payload).await,
-        Choice::Every(machines) => take(gateway, message, &machines, payload).await,
+        Recipients::Nobody if !message.in_private => PushAnswer::Done,
+        Recipients::Nobody => say(gateway, message, &said::NO_MACHINE).await,
+        Recipients::Unclear => say(gateway, message, &words::WHICH_MACHINE).await,
+        Recipients::One(machine) => take(gateway, message, &[machine], payload).await,
+        Recipients::Every(machines) => take(gateway, message, &machines, payload).await,
     }
 }
 
@@ -61,7 +61,11 @@ struct ClaimReply {
 }
 
 /// What each machine of `owner` says; `None` where nobody could be asked.
-async fn whose(gateway: &Gateway, owner: &Owner, payload: &[u8]) -> Option<Vec<(Claim, String)>> {
+async fn whose(
+    gateway: &Gateway,
+    owner: &Owner,
+    payload: &[u8],
+) -> Option<Vec<(MessageClaim, String)>> {
     let subject = of_owner(owner);
     let head = PushHead {
         until: gateway.their_clock.now() + COUNTS_FOR,
@@ -72,7 +76,7 @@ async fn whose(gateway: &Gateway, owner: &Owner, payload: &[u8]) -> Option<Vec<(
     let all = gateway
         .line
         .ask_all(&subject, letter, WHOSE_WITHIN, MAX_MACHINES);
-    let mut said: Vec<(Claim, String)> = Vec::new();
+    let mut said: Vec<(MessageClaim, String)> = Vec::new();
     for bytes in all.await? {
         let read = || {
             let letter = Letter::read(&bytes)?;
@@ -81,7 +85,7 @@ async fn whose(gateway: &Gateway, owner: &Owner, payload: &[u8]) -> Option<Vec<(
             let its_own = pass.place.owner == *owner && answer.re == head.once;
             let body = its_own.then(|| letter.open(&pass.key, &subject))??;
             let ClaimReply { claim } = serde_json::from_slice(body).ok()?;
-            Some((Claim::parse(&claim)?, pass.place.machine.to_string()))
+            Some((MessageClaim::parse(&claim)?, pass.place.machine.to_string()))
         };
         match read() {
             // A machine speaks once.

@@ -22,7 +22,7 @@ use crate::bus::membership::Grant;
 use crate::bus::nkey::{KeyKind, KeyPair, PublicKey};
 use crate::bus::pass::{self, Lobby, Seconds, Span};
 use crate::bus::subjects::{MachinePlace, Owner, asker, lobby, lobby_inbox};
-use crate::cards::team::{Button, Mood, Row, draw};
+use crate::cards::team::{Mood, Row, TeamButton, draw};
 use crate::clock::Millis;
 use crate::feishu::messages::{Content, Receiver};
 use crate::feishu::secret::Secret;
@@ -243,7 +243,7 @@ fn question(gateway: &Gateway, lobby: &Lobby, wish: &JoinWish, key: PublicKey) -
     let rows = [
         Row {
             text,
-            button: Some(Button {
+            button: Some(TeamButton {
                 label: words::LET_IN.clone(),
                 value: value("join"),
                 takes: false,
@@ -252,7 +252,7 @@ fn question(gateway: &Gateway, lobby: &Lobby, wish: &JoinWish, key: PublicKey) -
         },
         Row {
             text: words::NOT_ME.clone(),
-            button: Some(Button {
+            button: Some(TeamButton {
                 label: words::KEEP_OUT.clone(),
                 value: value("refuse"),
                 takes: true,

@@ -16,7 +16,7 @@ use super::{Gateway, PROBE_WITHIN};
 use crate::bus::accounts::NotRevoked;
 use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::subjects::{MachinePlace, Owner, ToMachine};
-use crate::cards::team::{Button, MAX_ROWS, Mood, Row, draw};
+use crate::cards::team::{MAX_ROWS, Mood, Row, TeamButton, draw};
 use crate::clock::Millis;
 use crate::feishu::event::{Click, Message, MessageBody};
 use crate::feishu::link::PushAnswer;
@@ -185,7 +185,7 @@ fn row(
     }));
     Row {
         text,
-        button: Some(Button {
+        button: Some(TeamButton {
             label: words::FORGET.clone(),
             value,
             takes: true,

@@ -1,6 +1,6 @@
 //! Words of question and plan cards, and of what is wrong with an answer.
 
-use crate::sessions::questions::{Kind, Problem, Tap};
+use crate::sessions::questions::{QuestionKind, QuestionTap, ReplyProblem};
 use crate::text::Text;
 
 pub const CONFIRM_TITLE: Text = Text::new("请确认", "Please confirm");
@@ -42,22 +42,22 @@ pub const ANSWER: Text = Text::new("回答", "Answer");
 
 /// The words for an answer that was a tap rather than a text.
 pub fn kept_words(answer: &str) -> Option<Text> {
-    Some(match Tap::parse(answer)? {
-        Tap::Yes => YES,
-        Tap::No => NO,
-        Tap::ApprovePlan => APPROVE_PLAN,
-        Tap::ApprovePlanAndEdits => APPROVE_PLAN_EDITS,
-        Tap::RevisePlan | Tap::Decline | Tap::Option(_) => return None,
+    Some(match QuestionTap::parse(answer)? {
+        QuestionTap::Yes => YES,
+        QuestionTap::No => NO,
+        QuestionTap::ApprovePlan => APPROVE_PLAN,
+        QuestionTap::ApprovePlanAndEdits => APPROVE_PLAN_EDITS,
+        QuestionTap::RevisePlan | QuestionTap::Decline | QuestionTap::Option(_) => return None,
     })
 }
 
 /// Above the card; several questions are named by the first.
-pub fn title(kind: &Kind) -> Text {
+pub fn title(kind: &QuestionKind) -> Text {
     match kind {
-        Kind::Confirm => CONFIRM_TITLE,
-        Kind::Choice { .. } => CHOICE_TITLE,
-        Kind::Text { .. } => TEXT_TITLE,
-        Kind::Plan { .. } => PLAN_TITLE,
+        QuestionKind::Confirm => CONFIRM_TITLE,
+        QuestionKind::Choice { .. } => CHOICE_TITLE,
+        QuestionKind::Text { .. } => TEXT_TITLE,
+        QuestionKind::Plan { .. } => PLAN_TITLE,
     }
 }
 
@@ -88,30 +88,30 @@ pub fn which(waiting: &[Text]) -> Text {
     )
 }
 
-pub fn problem(problem: Problem) -> Text {
+pub fn problem(problem: ReplyProblem) -> Text {
     match problem {
-        Problem::Empty => Text::new("请填写回答", "Please give an answer"),
-        Problem::TooLong => Text::new("回答太长", "The answer is too long"),
-        Problem::YesOrNo => Text::new("请回答“是”或“否”", "Please answer yes or no"),
-        Problem::NoSuchOption { number, of } => Text::made(
+        ReplyProblem::Empty => Text::new("请填写回答", "Please give an answer"),
+        ReplyProblem::TooLong => Text::new("回答太长", "The answer is too long"),
+        ReplyProblem::YesOrNo => Text::new("请回答“是”或“否”", "Please answer yes or no"),
+        ReplyProblem::NoSuchOption { number, of } => Text::made(
             format!("没有第 {number} 项，共 {of} 项"),
             format!("There is no option {number}, only {of}"),
         ),
-        Problem::PickOne { of } => Text::made(
+        ReplyProblem::PickOne { of } => Text::made(
             format!("请选择一项（1–{of}）"),
             format!("Please choose one (1–{of})"),
         ),
-        Problem::OnlyOne => Text::new("只能选择一项", "Only one can be chosen"),
-        Problem::NotANumber => Text::new("请填写数字", "Please give a number"),
-        Problem::NotAnInteger => Text::new("请填写整数", "Please give a whole number"),
-        Problem::OneLineEach { questions } => Text::made(
+        ReplyProblem::OnlyOne => Text::new("只能选择一项", "Only one can be chosen"),
+        ReplyProblem::NotANumber => Text::new("请填写数字", "Please give a number"),
+        ReplyProblem::NotAnInteger => Text::new("请填写整数", "Please give a whole number"),
+        ReplyProblem::OneLineEach { questions } => Text::made(
             format!("共 {questions} 个问题，请每行回答一个"),
             format!("There are {questions} questions: one line each, please"),
         ),
-        Problem::Unanswered { number } => Text::made(
+        ReplyProblem::Unanswered { number } => Text::made(
             format!("第 {number} 个问题还没有回答"),
             format!("Question {number} has no answer yet"),
         ),
-        Problem::NotThisQuestion => Text::new("无效的回调请求", "Invalid callback"),
+        ReplyProblem::NotThisQuestion => Text::new("无效的回调请求", "Invalid callback"),
     }
 }

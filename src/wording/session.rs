@@ -3,7 +3,7 @@
 
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Unclear;
-use crate::sessions::state::{Notice, Status};
+use crate::sessions::state::{Notice, SessionStatus};
 use crate::talk::Mode;
 use crate::text::{Text, grouped};
 
@@ -118,13 +118,13 @@ pub fn notice(notice: &Notice, agent: Agent) -> Text {
     }
 }
 
-pub fn status(status: Status) -> Text {
+pub fn status(status: SessionStatus) -> Text {
     match status {
-        Status::Idle => Text::new("空闲", "Idle"),
-        Status::Executing => Text::new("执行中", "Executing"),
-        Status::WaitingForInput => Text::new("等待输入", "Waiting for input"),
-        Status::WaitingForConfirmation => Text::new("等待确认", "Waiting for confirmation"),
-        Status::Stopping => Text::new("正在停止", "Stopping"),
+        SessionStatus::Idle => Text::new("空闲", "Idle"),
+        SessionStatus::Executing => Text::new("执行中", "Executing"),
+        SessionStatus::WaitingForInput => Text::new("等待输入", "Waiting for input"),
+        SessionStatus::WaitingForConfirmation => Text::new("等待确认", "Waiting for confirmation"),
+        SessionStatus::Stopping => Text::new("正在停止", "Stopping"),
     }
 }
 

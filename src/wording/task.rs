@@ -4,7 +4,7 @@
 use super::{ago, span};
 use crate::clock::Millis;
 use crate::sessions::agent::Agent;
-use crate::sessions::state::Status;
+use crate::sessions::state::SessionStatus;
 use crate::talk::ModelRetry;
 use crate::text::Text;
 
@@ -85,7 +85,7 @@ pub fn session_line(
     number: i64,
     (project, agent): (&str, Agent),
     title: &str,
-    status: Status,
+    status: SessionStatus,
     unused: Millis,
 ) -> Text {
     let (status, unused) = (super::session::status(status), ago(unused));

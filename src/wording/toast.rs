@@ -1,7 +1,7 @@
 //! The short answers to a click. Eight of them are fixed by the protocol and
 //! may not change by a letter; the rest say the true reason where those don't.
 
-use crate::sessions::questions::Problem;
+use crate::sessions::questions::ReplyProblem;
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -111,7 +111,7 @@ pub enum Toast {
     /// The person chose not to answer, or sent a plan back.
     AnswerRefused,
     /// What was given is no answer; the question stays open.
-    BadAnswer(Problem),
+    BadAnswer(ReplyProblem),
 }
 
 impl Toast {
@@ -344,7 +344,7 @@ fn cut(text: &str) -> Cow<'_, str> {
 
 /// A callback's answer as Feishu takes it.
 #[derive(Serialize)]
-struct Reply<'a> {
+struct ToastReply<'a> {
     toast: Short<'a>,
 }
 
@@ -366,7 +366,7 @@ struct Both<'a> {
 /// has changed, given as the JSON it is.
 pub fn reply_json(toast: &Toast, card: Option<&str>, lang: Lang) -> Vec<u8> {
     let text = toast.text();
-    let reply = Reply {
+    let reply = ToastReply {
         toast: Short {
             r#type: toast.tone().as_str(),
             content: cut(text.get(lang)),

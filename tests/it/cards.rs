@@ -13,7 +13,7 @@ use nod::for_tests::cards::{
 };
 use nod::for_tests::ids::{SessionId, UserId};
 use nod::for_tests::rules::{self, Rule};
-use nod::for_tests::sessions::questions::{self, Tap};
+use nod::for_tests::sessions::questions::{self, QuestionTap};
 use nod::for_tests::simulator::check_card;
 use nod::for_tests::text::Lang;
 use nod::for_tests::wording::terminal;
@@ -203,7 +203,7 @@ fn cards_of(request: &Request, lang: Lang) -> Vec<Value> {
             let drawn = permission::pending_after(request, &offer, 2, &before, &values, room, lang);
             all.push(drawn.card);
             if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
-                let values = |tap: Tap| {
+                let values = |tap: QuestionTap| {
                     let mut value = sealed("answer");
                     value["tap"] = json!(tap.as_name());
                     value
@@ -217,7 +217,10 @@ fn cards_of(request: &Request, lang: Lang) -> Vec<Value> {
     }
     let undo = sealed("undo");
     for end in endings() {
-        for delivery in [ending::Delivery::Confirmed, ending::Delivery::Unconfirmed] {
+        for delivery in [
+            ending::Confirmation::Confirmed,
+            ending::Confirmation::Unconfirmed,
+        ] {
             all.push(ending::ended(
                 request,
                 &end,
@@ -259,7 +262,7 @@ fn others(lang: Lang) -> Vec<Value> {
         Why::Unknown,
     ] {
         all.push(notice::notice(
-            &notice::Notice {
+            &notice::NoticeCard {
                 why,
                 agent: &Agent::ClaudeCode,
                 machine: "mbp",
@@ -285,31 +288,31 @@ fn others(lang: Lang) -> Vec<Value> {
     };
     all.push(progress::running(&task, &sealed("stop"), lang));
     for end in [
-        progress::End::Stopped,
-        progress::End::Crashed,
-        progress::End::Restarted,
+        progress::TaskEnd::Stopped,
+        progress::TaskEnd::Crashed,
+        progress::TaskEnd::Restarted,
     ] {
         all.push(progress::ended(&task, end, lang));
     }
     let table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n";
     let said = format!("{}{text}```\n{text}\n```", table.repeat(9));
-    for piece in markdown::answer(&said, markdown::Limits::default()).pieces {
+    for piece in markdown::answer(&said, markdown::MarkdownLimits::default()).pieces {
         all.push(progress::answer(&task, &piece, 12, lang));
     }
     for ask in [false, true] {
-        let wanted = choice::Choice {
+        let wanted = choice::ChoiceCard {
             title: &terminal::PROJECT_TITLE,
             text: None,
             machine: "mbp",
             wrote: Some(&text),
             ask,
         };
-        let button = |n: usize| choice::Button {
+        let button = |n: usize| choice::ChoiceButton {
             label: format!("project-{n}"),
             value: sealed("pick"),
             takes_words: ask && n.is_multiple_of(2),
         };
-        let buttons: Vec<choice::Button> = (0..30).map(button).collect();
+        let buttons: Vec<choice::ChoiceButton> = (0..30).map(button).collect();
         all.push(choice::open(&wanted, &buttons, lang));
         all.push(choice::made(&wanted, "project-7", lang));
     }
@@ -386,7 +389,7 @@ fn a_hint_to_reply_says_that_a_group_wants_the_bot_mentioned() {
         for request in requests() {
             let card = match questions::of(&request.tool, &request.input) {
                 Some((ask, _)) => {
-                    let values = |_: Tap| sealed("answer");
+                    let values = |_: QuestionTap| sealed("answer");
                     question::pending(&request, &ask, &values, &sealed("answer"), lang)
                 }
                 None => permission::pending(&request, &rules::offer(&request), &values, lang),

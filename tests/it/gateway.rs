@@ -13,8 +13,8 @@ use futures::StreamExt as _;
 use futures::stream;
 use nod::for_tests::approvals::outcome::Refusal;
 use nod::for_tests::feishu::secret::Secret;
-use nod::for_tests::gateway::call::{Answer, Call, Proof, Stamp, TAKE, WHOSE};
-use nod::for_tests::gateway::seal::{Purpose, Sealer};
+use nod::for_tests::gateway::call::{CallAnswer, PeerCall, Proof, Stamp, TAKE, WHOSE};
+use nod::for_tests::gateway::seal::{SealPurpose, Sealer};
 use nod::for_tests::ids::{MachineId, RequestId};
 use nod::for_tests::simulator::{APP_ID, APP_SECRET, Clicked, OWNER, Press, STRANGER, Simulator};
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ async fn a_machine_that_dies_is_named_and_nothing_happens_twice() {
     assert_eq!(dying.decisions().len(), 2);
 }
 
-fn sealer(purpose: Purpose) -> Sealer {
+fn sealer(purpose: SealPurpose) -> Sealer {
     Sealer::new(&Secret::new(APP_SECRET), purpose)
 }
 
@@ -284,7 +284,7 @@ async fn no_address_in_a_button_makes_nod_dial_what_it_must_not() {
     for (n, address) in addresses.iter().enumerate() {
         let value = elsewhere(address);
         for (value, how) in [
-            (sealer(Purpose::Button).seal(value.clone()), "sealed"),
+            (sealer(SealPurpose::Button).seal(value.clone()), "sealed"),
             (value, "bare"),
         ] {
             let payload = push(&value, &format!("event-{n}-{how}"));
@@ -307,7 +307,7 @@ async fn no_address_in_a_button_makes_nod_dial_what_it_must_not() {
 /// A machine that takes the first call and dies over it, and then tells what
 /// became of it.
 async fn forgetful(listener: TcpListener, asked: tokio::sync::mpsc::UnboundedSender<String>) {
-    let sealer = sealer(Purpose::Call);
+    let sealer = sealer(SealPurpose::Call);
     let card = json!({"schema": "2.0", "body": {"elements": [
         {"tag": "div", "text": {"tag": "plain_text", "content": "the truth"}},
     ]}});
@@ -322,7 +322,7 @@ async fn forgetful(listener: TcpListener, asked: tokio::sync::mpsc::UnboundedSen
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
             .unwrap();
-        let (call, proof) = Call::read(&bytes[head + 4..], Some(&sealer)).unwrap();
+        let (call, proof) = PeerCall::read(&bytes[head + 4..], Some(&sealer)).unwrap();
         let Proof::Sealed(stamp) = proof else {
             panic!("a call without a seal");
         };
@@ -336,7 +336,7 @@ async fn forgetful(listener: TcpListener, asked: tokio::sync::mpsc::UnboundedSen
 }
 
 async fn answer(stream: &mut tokio::net::TcpStream, sealer: &Sealer, stamp: &Stamp, card: &Value) {
-    let body = Answer::of(&Refusal::Handled.into(), Some(card.clone()));
+    let body = CallAnswer::of(&Refusal::Handled.into(), Some(card.clone()));
     let body = body.to_json(Some((sealer, stamp))).to_string();
     let text = format!(
         "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -362,7 +362,7 @@ async fn an_unanswered_call_is_asked_after_and_the_card_told_the_truth() {
     let machine = Machine::of_app(&feishu, free([127, 0, 0, 1]), &peer);
     assert!(feishu.wait_connections(1, LIMIT).await, "{}", machine.log());
     let card = somebodys_card(&feishu, &machine).await;
-    let value = sealer(Purpose::Button).seal(elsewhere(&peer));
+    let value = sealer(SealPurpose::Button).seal(elsewhere(&peer));
     let payload = push(&value, "event-lost").replace("om_elsewhere", &card);
     let (_, outcome) = feishu.push_click_raw(payload).await;
     let toast = outcome.toast.expect("a toast").content;
@@ -390,7 +390,7 @@ async fn a_message_sealed_for_one_machine_is_not_taken_by_another() {
         "{}",
         machines[0].log()
     );
-    let sealer = Sealer::new(&Secret::new(APP_SECRET), Purpose::Call);
+    let sealer = Sealer::new(&Secret::new(APP_SECRET), SealPurpose::Call);
     let push = json!({
         "schema": "2.0",
         "header": {"event_id": "e", "event_type": "im.message.receive_v1", "app_id": APP_ID},
@@ -403,7 +403,7 @@ async fn a_message_sealed_for_one_machine_is_not_taken_by_another() {
         },
     });
     let post = async |at, action: &str, to: Option<MachineId>, nonce: &str| {
-        let call = Call {
+        let call = PeerCall {
             to,
             action: action.to_owned(),
             request: RequestId::parse("om_taken").unwrap(),
@@ -417,7 +417,7 @@ async fn a_message_sealed_for_one_machine_is_not_taken_by_another() {
         };
         let body = call.to_json(Some((&sealer, &stamp))).to_string();
         let (status, _, answer) = http(at, "POST /callback/decision", &body).await;
-        let read = Answer::read_sealed(answer.as_bytes(), &sealer, &stamp);
+        let read = CallAnswer::read_sealed(answer.as_bytes(), &sealer, &stamp);
         (status, answer, read)
     };
     let (_, answer, whose) = post(a, WHOSE, None, "nonce-of-whose").await;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nod::for_tests::hook::wire::{Additions, Message, Registration};
+use nod::for_tests::hook::wire::{Additions, HookMessage, Registration};
 use nod::for_tests::ids::RequestId;
 use nod::for_tests::simulator::{ChatText, STRANGER};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ const ALLOWED: (&str, &str) = ("success", "已批准运行");
 async fn asks(home: &Home, project: &Path, n: usize, input: &Value) -> (Value, UnixStream) {
     let mut input = input.clone();
     input["cwd"] = json!(project);
-    let message = Message::Register(Registration {
+    let message = HookMessage::Register(Registration {
         id: RequestId::parse(&format!("{n:032x}")).unwrap(),
         project: project.to_owned(),
         raw_input: input.to_string().into_bytes(),

@@ -18,8 +18,8 @@ use nod::for_tests::feishu::link::{PushAnswer, PushDelivery};
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
 use nod::for_tests::feishu::secret::Secret;
 use nod::for_tests::hook::client;
-use nod::for_tests::hook::wire::Order;
-use nod::for_tests::hook::wire::{Additions, Message, Registration, unframe};
+use nod::for_tests::hook::wire::DaemonOrder;
+use nod::for_tests::hook::wire::{Additions, HookMessage, Registration, unframe};
 use nod::for_tests::ids::RequestId;
 use nod::for_tests::simulator::{APP_ID, APP_SECRET, Connection, OWNER, Simulator};
 use rustix::process::{Pid, Signal, kill_process};
@@ -259,8 +259,9 @@ impl Daemon {
         let last = Mutex::new(Value::Null);
         let looking = until(what, || async {
             let socket = socket.clone();
-            let asking =
-                tokio::task::spawn_blocking(move || client::order(&socket, Order::Status, LIMIT));
+            let asking = tokio::task::spawn_blocking(move || {
+                client::order(&socket, DaemonOrder::Status, LIMIT)
+            });
             let status = asking.await.unwrap().ok()?;
             *last.lock().unwrap() = status.clone();
             fits(&status).then_some(status)
@@ -295,7 +296,7 @@ impl Asker {
             "tool_name": "Bash",
             "tool_input": {"command": command},
         });
-        let message = Message::Register(Registration {
+        let message = HookMessage::Register(Registration {
             id: RequestId::parse(&format!("{number:032x}")).unwrap(),
             project: home.path().to_owned(),
             raw_input: raw_input.to_string().into_bytes(),
@@ -325,7 +326,10 @@ impl Asker {
     }
 
     pub(crate) async fn confirm(&mut self) {
-        self.0.write_all(&Message::Received.encode()).await.unwrap();
+        self.0
+            .write_all(&HookMessage::Received.encode())
+            .await
+            .unwrap();
     }
 }
 

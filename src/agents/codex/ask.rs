@@ -344,7 +344,7 @@ impl CodexAsk {
             }
             (CodexAskKind::Form, CodexDecision::Answers(answers)) => {
                 let (_, asked) = call::read(filled::CALL, &self.input)?;
-                let call::Asked::Fields(fields) = asked else {
+                let call::AnswerShape::Fields(fields) = asked else {
                     return None;
                 };
                 let content = filled::content(&fields, answers);

@@ -40,7 +40,7 @@ pub(super) fn lay_out(sheet: &mut Sheet, request: &Request) {
     if known {
         return;
     }
-    sheet.body = super::Body::default();
+    sheet.body = super::CardBody::default();
     if LAID_OUT.contains(&&*request.tool) {
         sheet.push(coloured(words::UNUSUAL.get(sheet.lang), "red"));
     }

@@ -4,19 +4,21 @@ use serde_json::{Value, json};
 
 use super::{MAX_LABEL, short};
 use crate::cards::{fold, label_above, plain, words_field};
-use crate::sessions::questions::{Kind, Question, Tap, field, option_value, other_field};
+use crate::sessions::questions::{
+    Question, QuestionKind, QuestionTap, field, option_value, other_field,
+};
 use crate::text::{Lang, Text};
 use crate::wording::question as words;
 
 /// The fields one question adds to the form.
 pub(super) fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
     match &question.kind {
-        Kind::Confirm => {
-            let options = [(words::YES, Tap::Yes), (words::NO, Tap::No)]
+        QuestionKind::Confirm => {
+            let options = [(words::YES, QuestionTap::Yes), (words::NO, QuestionTap::No)]
                 .map(|(label, tap)| (label.get(lang).to_owned(), tap.as_name()));
             vec![select(i, &question.text, &options, false, lang)]
         }
-        Kind::Choice {
+        QuestionKind::Choice {
             options,
             multi,
             other,
@@ -37,7 +39,7 @@ pub(super) fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
             }
             fields
         }
-        Kind::Text { optional, .. } => {
+        QuestionKind::Text { optional, .. } => {
             let hint = if *optional {
                 words::OPTIONAL
             } else {
@@ -46,7 +48,7 @@ pub(super) fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
             let label = short(&question.text, MAX_LABEL);
             vec![input(&field(i), &label, &hint, lang)]
         }
-        Kind::Plan { .. } => Vec::new(),
+        QuestionKind::Plan { .. } => Vec::new(),
     }
 }
 

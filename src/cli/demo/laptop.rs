@@ -16,8 +16,8 @@ use super::stage::{Staging, word};
 use super::stand_in;
 use crate::files;
 use crate::hook::client;
-use crate::hook::paths::Places;
-use crate::hook::wire::Order;
+use crate::hook::paths::SocketPlaces;
+use crate::hook::wire::DaemonOrder;
 use crate::simulator::GROUP;
 use crate::text::Lang;
 
@@ -178,7 +178,7 @@ impl Laptop {
     /// What its daemon says, once it is connected or refused.
     pub(super) async fn standing(&self) -> Standing {
         let state = self.state();
-        let places = Places {
+        let places = SocketPlaces {
             runtime_dir: None,
             state_dir: &state,
             chosen: None,
@@ -187,7 +187,8 @@ impl Laptop {
         let until = Instant::now() + UP_WITHIN;
         while Instant::now() < until {
             let socket = socket.clone();
-            let asked = spawn_blocking(move || client::order(&socket, Order::Status, SAYS_WITHIN));
+            let asked =
+                spawn_blocking(move || client::order(&socket, DaemonOrder::Status, SAYS_WITHIN));
             if let Ok(Ok(status)) = asked.await {
                 match status["connection"]["state"].as_str() {
                     Some("connected") => return Standing::Connected,

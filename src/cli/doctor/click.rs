@@ -14,12 +14,12 @@ use super::finding::{Finding, Level, Took, ok, problem};
 use super::gather::Gathered;
 use super::machine::SocketState;
 use crate::approvals::request::Digest;
-use crate::hook::client::{self, Patience, Unanswered};
-use crate::hook::wire::Order;
+use crate::hook::client::{self, NoDecision, Patience};
+use crate::hook::wire::DaemonOrder;
 use crate::hook::wire::answer::Decision;
 use crate::hook::wire::error_word::ErrorWord;
-use crate::sessions::questions::script::{self, Wishes};
-use crate::sessions::questions::{Kind, Question};
+use crate::sessions::questions::script::{self, ScriptWishes};
+use crate::sessions::questions::{Question, QuestionKind};
 use crate::text::{Lang, Text};
 
 const CHECK: &str = "click";
@@ -68,10 +68,10 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Probe
     let question = Question {
         header: None,
         text: words.doctor_question().to_owned(),
-        kind: Kind::Confirm,
+        kind: QuestionKind::Confirm,
     };
     let mut input = script::input(&question);
-    Wishes {
+    ScriptWishes {
         timeout: Some(limit),
         to: None,
     }
@@ -81,7 +81,7 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Probe
         "tool_name": script::TOOL,
         "tool_input": input,
     });
-    let question = client::Question {
+    let question = client::HookRequest {
         id: hook::fresh_id(),
         project: here.to_owned(),
         raw_input: raw.to_string().into_bytes(),
@@ -99,7 +99,7 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Probe
             error: ErrorWord::ServerTimeout,
             ..
         })
-        | Err(Unanswered::OutOfTime) => ProbeTap::Silence,
+        | Err(NoDecision::OutOfTime) => ProbeTap::Silence,
         Ok(Decision::Terminal {
             error,
             message,
@@ -117,7 +117,7 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Probe
 
 /// What the daemon says of taps so far.
 fn taps(socket: &Path) -> Option<Value> {
-    let report = client::order(socket, Order::Status, STATUS_WITHIN).ok()?;
+    let report = client::order(socket, DaemonOrder::Status, STATUS_WITHIN).ok()?;
     Some(report["latency"].clone())
 }
 

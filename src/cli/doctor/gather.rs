@@ -26,9 +26,9 @@ use crate::feishu::error::ApiError;
 use crate::feishu::messages::Messages;
 use crate::feishu::outbound::Outbound;
 use crate::feishu::pace::PER_SECOND;
-use crate::hook::client::{self, Unanswered};
+use crate::hook::client::{self, NoDecision};
 use crate::hook::connect::Unreachable;
-use crate::hook::wire::Order;
+use crate::hook::wire::DaemonOrder;
 use crate::store;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -318,13 +318,13 @@ fn places(
 }
 
 fn ask_daemon(socket: &Path) -> SocketState {
-    match client::order(socket, Order::Status, ANSWER_WITHIN) {
+    match client::order(socket, DaemonOrder::Status, ANSWER_WITHIN) {
         Ok(report) => SocketState::Answers(Box::new(report)),
-        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) if socket.exists() => {
+        Err(NoDecision::Unreachable(Unreachable::NoDaemon)) if socket.exists() => {
             SocketState::Stale
         }
-        Err(Unanswered::Unreachable(Unreachable::NoDaemon)) => SocketState::Absent,
-        Err(Unanswered::Unreachable(Unreachable::Foreign(_))) => SocketState::Foreign,
+        Err(NoDecision::Unreachable(Unreachable::NoDaemon)) => SocketState::Absent,
+        Err(NoDecision::Unreachable(Unreachable::Foreign(_))) => SocketState::Foreign,
         Err(_) => SocketState::Silent,
     }
 }

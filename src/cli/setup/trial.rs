@@ -10,7 +10,7 @@ use super::Setup;
 use super::plan::SetupStep;
 use super::waiting::watched;
 use crate::hook::client;
-use crate::hook::wire::Order;
+use crate::hook::wire::DaemonOrder;
 
 /// What Claude Code shall run: it changes nothing but an empty directory.
 const COMMAND: &str = "touch nod-was-here";
@@ -108,13 +108,15 @@ impl Setup<'_> {
 
     /// How many taps reached a hook so far.
     fn taps(&self) -> Option<u64> {
-        let report = client::order(&self.config.sockets.own, Order::Status, STATUS_WITHIN).ok()?;
+        let report =
+            client::order(&self.config.sockets.own, DaemonOrder::Status, STATUS_WITHIN).ok()?;
         report["latency"]["tap_to_hook"]["count"].as_u64()
     }
 
     /// The process that answers hooks.
     pub(super) fn daemon_pid(&self) -> Option<u64> {
-        let report = client::order(&self.config.sockets.own, Order::Status, STATUS_WITHIN).ok()?;
+        let report =
+            client::order(&self.config.sockets.own, DaemonOrder::Status, STATUS_WITHIN).ok()?;
         report["pid"].as_u64()
     }
 

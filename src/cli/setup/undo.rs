@@ -8,8 +8,8 @@ use super::super::{CommandResult, Failure, background, env_file, output, service
 use super::Setup;
 use super::manifest::{FileKind, ManifestEntry, ModeBefore, Undone};
 use crate::claude::hooks_file::{AskMode, SettingsDraft};
-use crate::hook::client::{self, Unanswered};
-use crate::hook::wire::Order;
+use crate::hook::client::{self, NoDecision};
+use crate::hook::wire::DaemonOrder;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
@@ -96,9 +96,9 @@ impl Setup<'_> {
 
     fn running(&self) -> Option<RunningDaemon> {
         let socket = &self.config.sockets.own;
-        let (pid, background) = match client::order(socket, Order::Status, ANSWER_WITHIN) {
+        let (pid, background) = match client::order(socket, DaemonOrder::Status, ANSWER_WITHIN) {
             Ok(report) => (report["pid"].as_u64(), report["background"] == true),
-            Err(Unanswered::Unreachable(_)) => return None,
+            Err(NoDecision::Unreachable(_)) => return None,
             Err(_) => (None, false),
         };
         Some(RunningDaemon {

@@ -12,7 +12,7 @@ use crate::claude::permission::BadHook;
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
 use crate::gateway::server::DoorError;
-use crate::hook::client::Unanswered;
+use crate::hook::client::NoDecision;
 use crate::hook::connect::Unreachable;
 use crate::hook::listen::ListenError;
 use crate::hook::wire::answer::DENIED;
@@ -21,9 +21,9 @@ use crate::store::StoreError;
 use crate::text::system::io;
 
 impl Words {
-    pub(in crate::cli) fn no_daemon(self, socket: &Path, why: &Unanswered) -> String {
+    pub(in crate::cli) fn no_daemon(self, socket: &Path, why: &NoDecision) -> String {
         let socket = socket.display();
-        if matches!(why, Unanswered::Unreachable(Unreachable::NoDaemon)) {
+        if matches!(why, NoDecision::Unreachable(Unreachable::NoDaemon)) {
             return self.made(
                 format!("守护进程没有运行：`{socket}` 上没有应答"),
                 format!("no daemon is running: nothing answers on `{socket}`"),
@@ -185,9 +185,9 @@ impl Words {
         )
     }
 
-    pub(in crate::cli) fn unanswered(self, why: &Unanswered) -> String {
+    pub(in crate::cli) fn unanswered(self, why: &NoDecision) -> String {
         let zh = match why {
-            Unanswered::Unreachable(why) => match why {
+            NoDecision::Unreachable(why) => match why {
                 Unreachable::NoDaemon => "守护进程没有运行".to_owned(),
                 Unreachable::Busy => "守护进程的队列已满".to_owned(),
                 Unreachable::Foreign(_) => {
@@ -195,13 +195,13 @@ impl Words {
                 }
                 Unreachable::Io(error) => format!("无法连接守护进程：{}", io(error).zh),
             },
-            Unanswered::Refused { error, message } => return self.refusal(*error, message),
-            Unanswered::Hung => "守护进程没有应答".to_owned(),
-            Unanswered::Lost => "守护进程中断后没有恢复".to_owned(),
-            Unanswered::OutOfTime => "没有人及时回答".to_owned(),
-            Unanswered::ListenerGone => "Claude Code 已离开".to_owned(),
-            Unanswered::TooLarge => "请求过大".to_owned(),
-            Unanswered::Garbled(_) => "守护进程的应答无法识别，版本可能不同".to_owned(),
+            NoDecision::Refused { error, message } => return self.refusal(*error, message),
+            NoDecision::Hung => "守护进程没有应答".to_owned(),
+            NoDecision::Lost => "守护进程中断后没有恢复".to_owned(),
+            NoDecision::OutOfTime => "没有人及时回答".to_owned(),
+            NoDecision::ListenerGone => "Claude Code 已离开".to_owned(),
+            NoDecision::TooLarge => "请求过大".to_owned(),
+            NoDecision::Garbled(_) => "守护进程的应答无法识别，版本可能不同".to_owned(),
         };
         self.made(zh, why.to_string())
     }

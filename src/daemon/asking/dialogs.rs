@@ -242,7 +242,7 @@ fn drawn(
         Some(_) => Agent::Codex(Leaves::default()),
         None => Agent::ClaudeCode,
     };
-    let card = notice::Notice {
+    let card = notice::NoticeCard {
         why,
         agent: &agent,
         machine: &dialogs.cards.buttons.machine.name,

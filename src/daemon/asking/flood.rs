@@ -60,7 +60,7 @@ fn most(cards: &Cards) -> usize {
 /// Tells the owner that a session's further requests go to the terminal.
 async fn tell(cards: Arc<Cards>, session: Option<SessionId>, project: PathBuf) {
     let card = notice::notice(
-        &notice::Notice {
+        &notice::NoticeCard {
             why: Why::Flood,
             agent: &Agent::ClaudeCode,
             machine: &cards.buttons.machine.name,

@@ -14,8 +14,8 @@ use crate::daemon::asking::dialogs::{self, Dialogs};
 use crate::daemon::cards::notices;
 use crate::daemon::known::turns::Turns;
 use crate::daemon::terminals::watching::{self, Terminals};
-use crate::hook::server::Peer;
-use crate::hook::wire::Notice;
+use crate::hook::server::HookPeer;
+use crate::hook::wire::HookNotice;
 use crate::ids::SessionId;
 use crate::store::About;
 
@@ -28,7 +28,7 @@ pub(crate) struct HookEvents {
 
 /// Takes one event and answers at once; sending goes on behind. Only what was
 /// told and turns out untrue is put right first: a crash must not keep it so.
-pub(crate) async fn take(events: Arc<HookEvents>, notice: Notice, peer: Peer) -> Value {
+pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: HookPeer) -> Value {
     let events = &events;
     let input = match HookInput::parse(&notice.raw_input) {
         Ok(input) => input,
@@ -101,7 +101,7 @@ fn ran(call: &ToolCall, digest: Digest, agent: Option<String>) -> Withdrawal {
     }
 }
 
-fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &Notice, event: HookEvent) {
+fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event: HookEvent) {
     let about = About {
         session: session.clone(),
         project: from.project.to_string_lossy().into_owned(),
@@ -123,7 +123,7 @@ fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &Notice, event: Hoo
         return;
     };
     let card = notice::notice(
-        &notice::Notice {
+        &notice::NoticeCard {
             why,
             agent: &Agent::ClaudeCode,
             machine: &events.dialogs.cards.buttons.machine.name,

@@ -21,19 +21,19 @@ use crate::daemon::known::machine;
 use crate::daemon::known::reach;
 use crate::daemon::terminals::mailboxes::Mailboxes;
 use crate::daemon::terminals::watching::{self, Terminals};
-use crate::hook::server::{Peer, Refused};
+use crate::hook::server::{HookPeer, HookRefused};
 use crate::hook::wire::Registration;
 use crate::hook::wire::error_word::ErrorWord;
 use crate::sessions::questions;
-use crate::sessions::questions::script::{self, Wishes};
+use crate::sessions::questions::script::{self, ScriptWishes};
 use crate::text::Text;
 
 pub(crate) async fn register(
     terminals: Arc<Terminals>,
     mailboxes: Arc<Mailboxes>,
     registration: Registration,
-    peer: Peer,
-) -> Result<Waiting, Refused> {
+    peer: HookPeer,
+) -> Result<Waiting, HookRefused> {
     let resume = registration.nod.as_ref().and_then(|nod| nod.resume.clone());
     if let Some(token) = resume {
         match terminals.cards.desk.resume(&registration.id, token.clone()) {
@@ -72,8 +72,8 @@ async fn ask(
     terminals: Arc<Terminals>,
     mailboxes: Arc<Mailboxes>,
     registration: Registration,
-    peer: Peer,
-) -> Result<Waiting, Refused> {
+    peer: HookPeer,
+) -> Result<Waiting, HookRefused> {
     let input = HookInput::parse(&registration.raw_input)
         .map_err(|why| refused(ErrorWord::BadRequest, why.to_string()))?;
     let HookEvent::PermissionRequest(ask) = input.event else {
@@ -88,7 +88,7 @@ async fn ask(
     if let Some(refused) = untold(&terminals.cards, &ask) {
         return Err(refused);
     }
-    let wishes = Wishes::of(&ask.tool, &ask.input);
+    let wishes = ScriptWishes::of(&ask.tool, &ask.input);
     let timeout = wishes
         .timeout
         .unwrap_or(terminals.cards.config.request_timeout);
@@ -159,7 +159,7 @@ async fn ask(
 }
 
 /// Why this can't be put to anybody.
-fn untold(cards: &Cards, ask: &PermissionAsk) -> Option<Refused> {
+fn untold(cards: &Cards, ask: &PermissionAsk) -> Option<HookRefused> {
     let said = |zh, en| Text::new(zh, en).get(cards.config.lang).to_owned();
     if !cards.courier.has_receiver() {
         return Some(refused(
@@ -221,6 +221,6 @@ static NO_OWNER: Text = Text::new(
     "nobody is set to decide: set `FEISHU_OWNER_ID`",
 );
 
-fn refused(error: ErrorWord, message: String) -> Refused {
-    Refused { error, message }
+fn refused(error: ErrorWord, message: String) -> HookRefused {
+    HookRefused { error, message }
 }

@@ -24,7 +24,7 @@ use crate::feishu::connection::{LinkView, first_view};
 use crate::feishu::link::Phase;
 use crate::feishu::messages::{Messages, Receiver};
 use crate::feishu::secret::Secret;
-use crate::gateway::seal::{Purpose, Sealer};
+use crate::gateway::seal::{SealPurpose, Sealer};
 use crate::ids::{MachineId, UserId};
 use crate::store::Store;
 
@@ -79,7 +79,7 @@ impl Bench {
             name: "laptop".to_owned(),
             user: "ann".to_owned(),
         };
-        let sealer = Sealer::new(&Secret::new("a secret"), Purpose::Button);
+        let sealer = Sealer::new(&Secret::new("a secret"), SealPurpose::Button);
         let cards = Arc::new(Cards {
             desk: Desk::new(Arc::new(move || clock.now())),
             lock: Lock::restore(&store).await,

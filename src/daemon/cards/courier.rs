@@ -113,7 +113,7 @@ pub(crate) enum Target {
     /// With a session's other messages.
     Thread {
         anchor: MessageId,
-        place: route::Place,
+        place: route::ChatPlace,
     },
 }
 
@@ -183,7 +183,7 @@ impl Courier {
         let mut book = self.lock();
         book.put(id, place);
         if let Some(card) = card {
-            let stands = route::Place {
+            let stands = route::ChatPlace {
                 chat: card.chat.clone(),
                 thread: None,
             };
@@ -192,7 +192,7 @@ impl Courier {
     }
 
     /// Where this request's card stands, once that is known.
-    pub(crate) fn place_of(&self, id: &RequestId) -> Option<route::Place> {
+    pub(crate) fn place_of(&self, id: &RequestId) -> Option<route::ChatPlace> {
         self.lock().stands.get(id).cloned()
     }
 

@@ -13,23 +13,23 @@ use crate::feishu::custom_bot::CustomBot;
 use crate::feishu::messages::Content;
 use crate::feishu::secret::Secret;
 use crate::gateway::route::CallbackUrl;
-use crate::gateway::seal::{self, Purpose, Sealed, Sealer};
-use crate::gateway::tickets::Tickets;
+use crate::gateway::seal::{self, SealPurpose, Sealed, Sealer};
+use crate::gateway::tickets::PressTickets;
 use crate::ids::RequestId;
 
 /// Makes links and knows its own again.
 pub(crate) struct Links {
     base: CallbackUrl,
     sealer: Sealer,
-    pub(crate) tickets: Tickets,
+    pub(crate) tickets: PressTickets,
 }
 
 impl Links {
     pub(crate) fn new(base: CallbackUrl, secret: &Secret) -> Self {
         Self {
             base,
-            sealer: Sealer::new(secret, Purpose::Link),
-            tickets: Tickets::default(),
+            sealer: Sealer::new(secret, SealPurpose::Link),
+            tickets: PressTickets::default(),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::daemon::cards::courier::{Drawn, Face};
 use crate::daemon::cards::edits;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
-use crate::sessions::questions::script::Wishes;
+use crate::sessions::questions::script::ScriptWishes;
 use crate::store::{CardEdit, CardPlace};
 
 const PREFIX: &str = "perm-";
@@ -34,7 +34,7 @@ pub(crate) fn uuid(id: &RequestId) -> String {
 /// What stands in the outbox for the message. A script's card may be with
 /// somebody else, who must not get a second one.
 pub(crate) fn stand_in(request: &Request) -> Option<MessageId> {
-    let wishes = Wishes::of(&request.tool, &request.input);
+    let wishes = ScriptWishes::of(&request.tool, &request.input);
     if wishes.to.is_some() {
         return None;
     }

@@ -11,7 +11,7 @@ use crate::sessions::questions::{self, Reply};
 /// The answer a tap or a form gives, or what is wrong with it.
 pub(crate) fn answered(
     ask: &questions::Ask,
-    button: Option<questions::Tap>,
+    button: Option<questions::QuestionTap>,
     click: &Click,
 ) -> Result<Choice, Refusal> {
     let reply = match button {
@@ -28,8 +28,8 @@ pub(crate) fn answered(
 pub(crate) fn answer_by(ask: &questions::Ask, reply: &Reply) -> Result<Choice, Refusal> {
     let outcome = ask.read(reply).map_err(Refusal::BadAnswer)?;
     Ok(match ask.decided(&outcome) {
-        questions::Decided::Answers(words) => Choice::Answer(words),
-        questions::Decided::Refused(reason) => Choice::Deny {
+        questions::KeptDecision::Answers(words) => Choice::Answer(words),
+        questions::KeptDecision::Refused(reason) => Choice::Deny {
             reason,
             interrupt: false,
         },

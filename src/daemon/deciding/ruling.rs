@@ -8,7 +8,7 @@ use crate::daemon::cards::courier::{self, Drawn, Face};
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::Click;
-use crate::gateway::call::Answer;
+use crate::gateway::call::CallAnswer;
 use crate::text::{Text, Tone};
 use crate::wording::toast::read_reply;
 use crate::wording::{Toast, reply_json};
@@ -59,25 +59,25 @@ impl Ruling {
 
     /// The same for the machine that brought the tap. It judges by itself what
     /// its Feishu takes, except of a card that this tap made what it is.
-    pub(crate) fn answer(self, parts: &Parts, click: &Click) -> Answer {
+    pub(crate) fn answer(self, parts: &Parts, click: &Click) -> CallAnswer {
         match &self.show {
             Show::Card(face) if self.outcome.lasts() => {
                 let card = taken(parts, click, &self.outcome, face);
                 let card = card.and_then(|card| serde_json::from_str(&card).ok());
-                Answer::of(&self.outcome, card)
+                CallAnswer::of(&self.outcome, card)
             }
             Show::Toast | Show::Card(_) | Show::Kept(..) => self.told(),
         }
     }
 
     /// For a machine that only asks, with the card as it is.
-    pub(crate) fn told(self) -> Answer {
+    pub(crate) fn told(self) -> CallAnswer {
         let card = match self.show {
             Show::Toast => None,
             Show::Card(face) => serde_json::from_str(&face.shown).ok(),
             Show::Kept(_, card) => card,
         };
-        Answer::of(&self.outcome, card)
+        CallAnswer::of(&self.outcome, card)
     }
 }
 
@@ -143,9 +143,9 @@ mod tests {
         let card = json!({"schema": "2.0"});
         let outcome = decided(denied(false), Delivery::Confirmed);
         let told = Ruling::with(outcome.clone(), Some(face(&card))).told();
-        assert_eq!(told, Answer::of(&outcome, Some(card)));
+        assert_eq!(told, CallAnswer::of(&outcome, Some(card)));
         let bare: Ruling = Refusal::Stale.into();
-        assert_eq!(bare.told(), Answer::of(&Refusal::Stale.into(), None));
+        assert_eq!(bare.told(), CallAnswer::of(&Refusal::Stale.into(), None));
     }
 
     #[test]

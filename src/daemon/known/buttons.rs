@@ -7,7 +7,7 @@ use crate::cards::Action;
 use crate::daemon::known::machine::Machine;
 use crate::gateway::seal::{Sealed, Sealer};
 use crate::ids::RequestId;
-use crate::sessions::questions::Tap;
+use crate::sessions::questions::QuestionTap;
 
 /// The action of every button on a question's card.
 pub(crate) const ANSWER: &str = "answer";
@@ -53,7 +53,12 @@ impl Buttons {
     }
 
     /// A question's button, or its form's submit.
-    pub(crate) fn answer(&self, request: &RequestId, tap: Option<Tap>, sent: bool) -> Value {
+    pub(crate) fn answer(
+        &self,
+        request: &RequestId,
+        tap: Option<QuestionTap>,
+        sent: bool,
+    ) -> Value {
         let mut value = self.value(ANSWER, request.as_str());
         // A null may not come back, and would break the seal.
         if let Some(tap) = tap {

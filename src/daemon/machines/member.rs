@@ -33,7 +33,7 @@ use crate::config::Config;
 use crate::daemon::known::machine;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::chat;
-use crate::daemon::talking::chat::claim::{Claim, claim};
+use crate::daemon::talking::chat::claim::{MessageClaim, claim};
 use crate::daemon::talking::inbox;
 use crate::daemon::tapping::dispatch;
 use crate::feishu::api::Api;
@@ -328,7 +328,7 @@ async fn taken(parts: &Arc<Parts>, push: &[u8]) -> Option<Vec<u8>> {
 async fn whose(parts: &Arc<Parts>, push: &[u8]) -> Option<Vec<u8>> {
     let message = message(parts, push)?;
     let claim = if chat::asks_to_lock(&message) {
-        Claim::Every
+        MessageClaim::Every
     } else {
         claim(parts, &message).await
     };

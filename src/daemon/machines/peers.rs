@@ -22,11 +22,11 @@ use crate::daemon::telling::status;
 use crate::feishu::event::{Click, EventHead};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
-use crate::gateway::call::{self, Answer, Call, QUERY, TAKE, WHOSE};
+use crate::gateway::call::{self, CallAnswer, PeerCall, QUERY, TAKE, WHOSE};
 use crate::gateway::forward::{ANSWER_WITHIN, Forwarder, Posted};
 use crate::gateway::route::CallbackUrl;
-use crate::gateway::seal::{Purpose, Sealed, Sealer};
-use crate::gateway::server::{Inside, Pages, Terms};
+use crate::gateway::seal::{SealPurpose, Sealed, Sealer};
+use crate::gateway::server::{DoorTerms, Inside, Pages};
 use crate::ids::{MachineId, RequestId};
 
 /// How an outcome nobody told is asked after.
@@ -41,7 +41,7 @@ const ASK_AGAIN: [Duration; 6] = [
 
 /// What this machine needs to be one of many.
 pub(crate) struct Gate {
-    pub(crate) terms: Terms,
+    pub(crate) terms: DoorTerms,
     forwarder: Forwarder,
 }
 
@@ -49,7 +49,7 @@ impl Gate {
     pub(crate) fn new(
         config: &Config,
         outbound: &Outbound,
-        terms: Terms,
+        terms: DoorTerms,
     ) -> Result<Self, OutboundError> {
         let peers = &config.callback.peers;
         Ok(Self {
@@ -60,12 +60,12 @@ impl Gate {
 }
 
 /// Who may call this machine: whoever shares the secret.
-pub(crate) fn terms(config: &Config, app_secret: Option<&Secret>) -> Terms {
+pub(crate) fn terms(config: &Config, app_secret: Option<&Secret>) -> DoorTerms {
     let callback = &config.callback;
     let secret = callback.secret.as_ref().or(app_secret);
-    Terms {
+    DoorTerms {
         url: callback.url.clone(),
-        sealer: secret.map(|secret| Sealer::new(secret, Purpose::Call)),
+        sealer: secret.map(|secret| Sealer::new(secret, SealPurpose::Call)),
         allow_unsealed: callback.allow_unsealed,
     }
 }
@@ -110,12 +110,12 @@ pub(crate) async fn forward(
     proof: Option<Sealed>,
 ) -> Ruling {
     let text = |field: &str| click.value.get(field).and_then(|value| value.as_str());
-    let call = Call {
+    let call = PeerCall {
         to: text("machine").and_then(|id| MachineId::parse(id).ok()),
         action: text("action").unwrap_or_default().to_owned(),
         request: request.clone(),
         project_dir: text("project_dir").unwrap_or_default().to_owned(),
-        click: Some(call::Click {
+        click: Some(call::ForwardedClick {
             by: click.by.clone(),
             event: click.head.event_id.clone(),
             message: click.message.clone(),
@@ -157,7 +157,7 @@ pub(crate) async fn forward(
 
 /// Asks what became of a click until its machine says so, and makes the card
 /// show it. A click that never arrived leaves the card as it is: waiting.
-async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
+async fn find_out(parts: Arc<Parts>, mut call: PeerCall, to: CallbackUrl) {
     let message = call.click.take().and_then(|click| click.message);
     QUERY.clone_into(&mut call.action);
     for pause in ASK_AGAIN {
@@ -180,7 +180,7 @@ async fn find_out(parts: Arc<Parts>, mut call: Call, to: CallbackUrl) {
 }
 
 /// Decides what another machine of ours asks for.
-async fn receive(parts: &Arc<Parts>, call: Call) -> Answer {
+async fn receive(parts: &Arc<Parts>, call: PeerCall) -> CallAnswer {
     match call.action.as_str() {
         QUERY => became(parts, &call.request).await,
         WHOSE => messages::whose(parts, &call).await,
@@ -190,7 +190,7 @@ async fn receive(parts: &Arc<Parts>, call: Call) -> Answer {
 }
 
 /// The click in a call, as if Feishu had brought it here.
-fn brought(call: Call) -> Click {
+fn brought(call: PeerCall) -> Click {
     let click = call.click.unwrap_or_default();
     Click {
         head: EventHead {
@@ -210,7 +210,7 @@ fn brought(call: Call) -> Click {
 
 /// Decides what a callback service on this machine asks for, which the owner
 /// let speak without a seal.
-async fn plainly(parts: &Parts, call: &Call) -> Answer {
+async fn plainly(parts: &Parts, call: &PeerCall) -> CallAnswer {
     let action = Action::parse(&call.action);
     let known = [
         Action::Allow,
@@ -219,7 +219,7 @@ async fn plainly(parts: &Parts, call: &Call) -> Answer {
         Action::Interrupt,
     ];
     let Some(action) = action.filter(|action| known.contains(action)) else {
-        return Answer::of(&Refusal::Invalid.into(), None);
+        return CallAnswer::of(&Refusal::Invalid.into(), None);
     };
     let by = Operator::unnamed(Operator::CALLBACK);
     clicks::decide(parts, &call.request, action, by, Door::Service)
@@ -227,9 +227,9 @@ async fn plainly(parts: &Parts, call: &Call) -> Answer {
         .told()
 }
 
-async fn became(parts: &Parts, id: &RequestId) -> Answer {
+async fn became(parts: &Parts, id: &RequestId) -> CallAnswer {
     match clicks::became(parts, id).await {
-        None => Answer::of(&Outcome::Waiting, None),
+        None => CallAnswer::of(&Outcome::Waiting, None),
         Some(ruling) => ruling.told(),
     }
 }

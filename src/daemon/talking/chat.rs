@@ -31,7 +31,7 @@ use crate::feishu::messages::{AttachmentKind, Content};
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::command::{self, Spoken, Unclear};
 use crate::sessions::questions::{self, Reply};
-use crate::sessions::route::{Place, Written};
+use crate::sessions::route::{ChatPlace, Written};
 use crate::sessions::yes::means_yes;
 use crate::text::Text;
 use crate::wording::outcome::in_chat;
@@ -203,7 +203,7 @@ pub(crate) fn once(message: &Message) -> String {
 
 fn written(message: &Message) -> Option<Written> {
     Some(Written {
-        place: Place {
+        place: ChatPlace {
             chat: message.chat.clone()?,
             thread: message.thread.clone(),
         },

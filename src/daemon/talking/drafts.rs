@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
 use crate::approvals::outcome::{Deed, Refusal};
-use crate::cards::choice::{self, Choice, WORDS_FIELD};
+use crate::cards::choice::{self, ChoiceCard, WORDS_FIELD};
 use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, AFTER_REPLY, Drawn, To};
 use crate::daemon::deciding::ruling::Ruling;
@@ -109,8 +109,8 @@ impl Drafts {
     }
 }
 
-fn card_of<'a>(parts: &'a Parts, draft: &'a Draft) -> Choice<'a> {
-    Choice {
+fn card_of<'a>(parts: &'a Parts, draft: &'a Draft) -> ChoiceCard<'a> {
+    ChoiceCard {
         title: &draft.title,
         text: draft.text.as_ref(),
         machine: &parts.buttons.machine.name,
@@ -127,8 +127,8 @@ pub(crate) async fn ask(parts: &Parts, mut draft: Draft) {
     draft.choices.truncate(MAX_CHOICES);
     let key = format!("d{:032x}", rand::random::<u128>());
     let choices = draft.choices.iter().enumerate();
-    let buttons: Vec<choice::Button> = choices
-        .map(|(n, (label, picked))| choice::Button {
+    let buttons: Vec<choice::ChoiceButton> = choices
+        .map(|(n, (label, picked))| choice::ChoiceButton {
             label: label.clone(),
             value: parts.buttons.pick(&key, n),
             takes_words: picked.wants_words(),
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::feishu::event::{EventHead, Person};
     use crate::ids::ChatId;
-    use crate::sessions::route::Place;
+    use crate::sessions::route::ChatPlace;
     use crate::wording::terminal;
 
     fn draft(n: usize, at: Millis) -> (String, Draft) {
@@ -290,7 +290,7 @@ mod tests {
                 tapped: false,
             },
             written: Written {
-                place: Place { chat, thread: None },
+                place: ChatPlace { chat, thread: None },
                 parent: None,
                 root: None,
             },

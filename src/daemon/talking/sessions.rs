@@ -31,8 +31,8 @@ use crate::daemon::cards::courier::{self, Cards};
 use crate::feishu::messages::SentMessage;
 use crate::ids::{MessageId, SessionId};
 use crate::sessions::command::Project;
-use crate::sessions::route::{self, Place, Written};
-use crate::sessions::state::{self, Limits, Session, Status};
+use crate::sessions::route::{self, ChatPlace, Written};
+use crate::sessions::state::{self, Session, SessionLimits, SessionStatus};
 use crate::store::KeptSession;
 use crate::text::Text;
 use crate::wording::task as words;
@@ -50,7 +50,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(crate) enum Order {
     Text(String),
-    Command(state::Order),
+    Command(state::SessionCommand),
 }
 
 pub(crate) struct Sessions {
@@ -64,7 +64,7 @@ pub(crate) struct Sessions {
 
 struct Entry {
     kept: KeptSession,
-    status: Status,
+    status: SessionStatus,
     /// `None` while it sleeps.
     owner: Option<mpsc::Sender<Order>>,
     /// The message its topic hangs on, as far as this run knows.
@@ -85,7 +85,7 @@ pub(crate) enum Here {
 /// One session, for lists.
 pub(crate) struct Listed {
     pub(crate) kept: KeptSession,
-    pub(crate) status: Status,
+    pub(crate) status: SessionStatus,
 }
 
 impl Sessions {
@@ -143,7 +143,7 @@ impl Sessions {
         all.retain(|one| one.kept.place.chat == written.place.chat);
         let open: Vec<_> = all
             .iter()
-            .map(|one| route::Open {
+            .map(|one| route::OpenSession {
                 session: one.kept.number,
                 place: one.kept.place.clone(),
                 messages: vec![one.kept.anchor.clone()]
@@ -152,7 +152,7 @@ impl Sessions {
                     .collect(),
             })
             .collect();
-        if let route::Route::Session(number) = route::route(written, &[], &open) {
+        if let route::MessageRoute::Session(number) = route::route(written, &[], &open) {
             return Here::One(number);
         }
         if written.place.thread.is_some() {
@@ -163,7 +163,7 @@ impl Sessions {
         }
         let running: Vec<_> = all
             .iter()
-            .filter(|one| one.status != Status::Idle)
+            .filter(|one| one.status != SessionStatus::Idle)
             .collect();
         match (running.as_slice(), all.as_slice()) {
             ([one], _) => Here::One(one.kept.number),
@@ -175,7 +175,7 @@ impl Sessions {
 
     /// The topic of the session whose first message this hangs on, where the
     /// message itself names no topic.
-    pub(crate) fn topic_of(&self, written: &Written) -> Option<Place> {
+    pub(crate) fn topic_of(&self, written: &Written) -> Option<ChatPlace> {
         let root = written.root.as_ref()?;
         if written.place.thread.is_some() {
             return None;
@@ -201,7 +201,7 @@ impl Sessions {
 
     /// Whether a session that waits lives exactly here, for commands that are
     /// carried out elsewhere and cancel its wait.
-    pub(crate) fn awake_at(&self, place: &Place) -> Option<i64> {
+    pub(crate) fn awake_at(&self, place: &ChatPlace) -> Option<i64> {
         let book = self.lock();
         let found = book
             .values()
@@ -218,8 +218,8 @@ impl Sessions {
         let owner = entry
             .owner
             .as_ref()
-            .filter(|_| entry.status != Status::Idle);
-        let order = Order::Command(state::Order::Stop);
+            .filter(|_| entry.status != SessionStatus::Idle);
+        let order = Order::Command(state::SessionCommand::Stop);
         owner.is_some_and(|owner| owner.try_send(order).is_ok())
     }
 
@@ -236,7 +236,7 @@ impl Sessions {
         let quiet = orders.is_empty();
         if quiet && let Some(entry) = book.get_mut(&number) {
             entry.owner = None;
-            entry.status = Status::Idle;
+            entry.status = SessionStatus::Idle;
         }
         quiet
     }
@@ -254,7 +254,7 @@ impl Sessions {
             }
         }
         let entry = Entry {
-            status: Status::Idle,
+            status: SessionStatus::Idle,
             owner: None,
             root: None,
             kept,
@@ -303,7 +303,7 @@ pub(crate) async fn restore(sessions: &Arc<Sessions>) {
         }
         keep(sessions, kept).await;
         let voice = Voice::start(sessions, number, card);
-        voice.ended(progress::End::Restarted, None);
+        voice.ended(progress::TaskEnd::Restarted, None);
         let text = crate::wording::session::notice(&state::Notice::Restarted, agent);
         voice.text(text.get(sessions.cards.config.lang).to_owned());
         info!(session = number, "a task was cut off by the last stop");
@@ -326,14 +326,14 @@ pub(crate) async fn recall(sessions: Arc<Sessions>, request: Arc<Request>) {
     }
 }
 
-fn limits(sessions: &Sessions) -> Limits {
+fn limits(sessions: &Sessions) -> SessionLimits {
     let settings = &sessions.cards.config.sessions;
-    Limits {
+    SessionLimits {
         question: millis(settings.question_timeout),
         approval: millis(settings.tool_timeout),
         quiet: millis(settings.task_timeout),
         slack: SLACK,
-        ..Limits::default()
+        ..SessionLimits::default()
     }
 }
 
@@ -379,7 +379,7 @@ pub(crate) fn order(sessions: &Arc<Sessions>, number: i64, order: Order) -> Resu
 }
 
 /// Gives a session a new place: the thread of the message that asked for it.
-pub(crate) async fn move_to(sessions: &Sessions, number: i64, place: Place, sent: SentMessage) {
+pub(crate) async fn move_to(sessions: &Sessions, number: i64, place: ChatPlace, sent: SentMessage) {
     let now = sessions.cards.now();
     let moved = sessions.change(number, |entry| {
         entry.kept.place = place;
@@ -428,8 +428,8 @@ mod tests {
     use crate::sessions::state::Saved;
     use crate::talk::Mode;
 
-    fn place(thread: Option<&str>) -> Place {
-        Place {
+    fn place(thread: Option<&str>) -> ChatPlace {
+        ChatPlace {
             chat: ChatId::parse("oc_1").unwrap(),
             thread: thread.map(str::to_owned),
         }
@@ -483,13 +483,13 @@ mod tests {
             Here::Several,
             "never the newest"
         );
-        sessions.change(1, |entry| entry.status = Status::Executing);
+        sessions.change(1, |entry| entry.status = SessionStatus::Executing);
         assert_eq!(
             sessions.here(&written(None)),
             Here::One(1),
             "the one that runs"
         );
-        sessions.change(2, |entry| entry.status = Status::WaitingForInput);
+        sessions.change(2, |entry| entry.status = SessionStatus::WaitingForInput);
         assert_eq!(sessions.here(&written(None)), Here::Several);
         let mut reply = written(None);
         reply.parent = MessageId::parse("om_2").ok();

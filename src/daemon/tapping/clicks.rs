@@ -30,8 +30,8 @@ use crate::daemon::machines::peers;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::{Click, EventHead, Person};
 use crate::feishu::messages::Content;
-use crate::gateway::call::Answer;
-use crate::gateway::route::{Route, route};
+use crate::gateway::call::CallAnswer;
+use crate::gateway::route::{ClickRoute, route};
 use crate::gateway::seal::Sealed;
 use crate::ids::RequestId;
 use crate::sessions::questions;
@@ -68,7 +68,7 @@ struct Tap {
 enum Wanted {
     Permission(Action),
     /// A question's button; a form's submit names none.
-    Answer(Option<questions::Tap>),
+    Answer(Option<questions::QuestionTap>),
     /// The task of this session is to stop.
     Stop(i64),
     /// What the words of the message that the request names are for.
@@ -87,18 +87,18 @@ async fn judge(parts: &Arc<Parts>, click: &Click) -> Ruling {
         return Refusal::Invalid.into();
     };
     match route(&click.value, tap.proof, parts.here()) {
-        Route::Ours => judge_here(parts, click, tap).await,
-        Route::Forward { .. } if is_stale(parts, click) => Refusal::Stale.into(),
-        Route::Forward { to, proof } => {
+        ClickRoute::Ours => judge_here(parts, click, tap).await,
+        ClickRoute::Forward { .. } if is_stale(parts, click) => Refusal::Stale.into(),
+        ClickRoute::Forward { to, proof } => {
             Box::pin(peers::forward(parts, click, &tap.request, to, proof)).await
         }
-        Route::Elsewhere { machine } => Outcome::Elsewhere { machine }.into(),
-        Route::Invalid => Refusal::Invalid.into(),
+        ClickRoute::Elsewhere { machine } => Outcome::Elsewhere { machine }.into(),
+        ClickRoute::Invalid => Refusal::Invalid.into(),
     }
 }
 
 /// A click another machine of ours received for a request of this one.
-pub(crate) async fn judge_forwarded(parts: &Arc<Parts>, click: &Click) -> Answer {
+pub(crate) async fn judge_forwarded(parts: &Arc<Parts>, click: &Click) -> CallAnswer {
     let ruling = match read(parts, click).await {
         Some(tap) => judge_here(parts, click, tap).await,
         None => Refusal::Invalid.into(),
@@ -218,7 +218,7 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     let text = |field: &str| click.value.get(field)?.as_str();
     if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
         let wanted = if action == ANSWER {
-            Wanted::Answer(text("tap").and_then(questions::Tap::parse))
+            Wanted::Answer(text("tap").and_then(questions::QuestionTap::parse))
         } else if action == STOP {
             Wanted::Stop(click.value.get("session")?.as_i64()?)
         } else if action == PICK {

@@ -11,10 +11,10 @@ use crate::daemon::known::offers;
 use crate::daemon::parts::Parts;
 use crate::daemon::tapping::clicks::{self, Door};
 use crate::gateway::pages::{self, Slip};
-use crate::gateway::server::{Page, Press, Visit};
+use crate::gateway::server::{PagePress, Visit, WebPage};
 
 /// A link was opened: the request in full, or what became of it.
-pub(crate) async fn show(parts: Arc<Parts>, visit: Visit) -> Page {
+pub(crate) async fn show(parts: Arc<Parts>, visit: Visit) -> WebPage {
     let lang = parts.config.lang;
     let links = parts.courier.links();
     let known = links.and_then(|links| {
@@ -37,14 +37,14 @@ pub(crate) async fn show(parts: Arc<Parts>, visit: Visit) -> Page {
         token: &visit.token,
         ticket: &ticket,
     };
-    Page {
+    WebPage {
         status: 200,
         html: pages::ask(&request, &offers::of(&request).await, &slip, lang),
     }
 }
 
 /// The button on a page was pressed.
-pub(crate) async fn press(parts: Arc<Parts>, press: Press) -> Page {
+pub(crate) async fn press(parts: Arc<Parts>, press: PagePress) -> WebPage {
     let links = parts.courier.links();
     let known = links.and_then(|links| {
         let (request, proof) = links.open(&press.id, press.action, &press.token)?;
@@ -67,8 +67,8 @@ pub(crate) async fn press(parts: Arc<Parts>, press: Press) -> Page {
     ended(&parts, 200, &ruling.outcome)
 }
 
-fn ended(parts: &Parts, status: u16, outcome: &Outcome) -> Page {
-    Page {
+fn ended(parts: &Parts, status: u16, outcome: &Outcome) -> WebPage {
+    WebPage {
         status,
         html: pages::outcome(outcome, parts.config.lang),
     }

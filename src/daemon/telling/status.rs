@@ -15,7 +15,7 @@ use crate::daemon::machines::team::Team;
 use crate::daemon::process::instance;
 use crate::daemon::talking::sessions::Sessions;
 use crate::feishu::link::Phase;
-use crate::sessions::state::Status;
+use crate::sessions::state::SessionStatus;
 use crate::store::Health;
 use crate::text::Lang;
 
@@ -148,11 +148,11 @@ fn sessions(sessions: &Sessions) -> Vec<Value> {
             "project": one.kept.project,
             "agent": one.kept.agent.word(),
             "state": match one.status {
-                Status::Idle => "idle",
-                Status::Executing => "executing",
-                Status::WaitingForInput => "waiting_input",
-                Status::WaitingForConfirmation => "waiting_confirm",
-                Status::Stopping => "stopping",
+                SessionStatus::Idle => "idle",
+                SessionStatus::Executing => "executing",
+                SessionStatus::WaitingForInput => "waiting_input",
+                SessionStatus::WaitingForConfirmation => "waiting_confirm",
+                SessionStatus::Stopping => "stopping",
             },
             "age_ms": now - one.kept.began_at,
             "unused_ms": now - one.kept.used_at,

@@ -1,5 +1,5 @@
 use super::super::call;
-use super::super::seal::Purpose;
+use super::super::seal::SealPurpose;
 use super::*;
 use crate::approvals::desk::Delivery;
 use crate::approvals::outcome::Upshot;
@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 fn sealer() -> Sealer {
-    Sealer::new(&Secret::new("s"), Purpose::Call)
+    Sealer::new(&Secret::new("s"), SealPurpose::Call)
 }
 
 fn forwarder(peers: &[CallbackUrl]) -> Forwarder {
@@ -28,8 +28,8 @@ fn forwarder(peers: &[CallbackUrl]) -> Forwarder {
     Forwarder::new(&outbound, peers, Some(sealer())).expect("a client")
 }
 
-fn call() -> Call {
-    Call {
+fn call() -> PeerCall {
+    PeerCall {
         to: None,
         action: "allow".to_owned(),
         request: RequestId::parse("r").expect("an id"),
@@ -96,7 +96,7 @@ fn sealed_answer(body: &[u8]) -> String {
         sent_at: 5,
         nonce: sent["nod"]["nonce"].as_str().expect("a nonce").to_owned(),
     };
-    let answer = Answer::of(&decided(allowed(Reach::Once), Delivery::Confirmed), None)
+    let answer = CallAnswer::of(&decided(allowed(Reach::Once), Delivery::Confirmed), None)
         .to_json(Some((&sealer(), &stamp)));
     http("200 OK", "", &answer.to_string())
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::READ_WITHIN;
-use crate::gateway::guests::{Admission, Guests, Place};
+use crate::gateway::guests::{GuestAdmission, GuestPlace, Guests};
 
 /// No caller needs one connection for longer.
 const STAY_WITHIN: Duration = Duration::from_secs(60);
@@ -26,8 +26,8 @@ const STAY_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A place at the door, and the word that it is needed for another.
-pub(super) struct Seat {
-    place: Arc<Place>,
+pub(super) struct HeldSeat {
+    place: Arc<GuestPlace>,
     leave: CancellationToken,
 }
 
@@ -36,33 +36,42 @@ pub(super) async fn seat(
     guests: &Arc<Mutex<Guests>>,
     from: IpAddr,
     stop: &CancellationToken,
-) -> Option<Seat> {
+) -> Option<HeldSeat> {
     while !stop.is_cancelled() {
         let admission = {
             let mut guests = guests.lock().unwrap_or_else(PoisonError::into_inner);
             guests.admit(from, Instant::now())
         };
         match admission {
-            Admission::Seated { number, leave } => {
+            GuestAdmission::Seated { number, leave } => {
                 let guests = Arc::clone(guests);
-                let place = Arc::new(Place { guests, number });
-                return Some(Seat { place, leave });
+                let place = Arc::new(GuestPlace { guests, number });
+                return Some(HeldSeat { place, leave });
             }
-            Admission::TooMany => return None,
-            Admission::Later => tokio::time::sleep(LOOK_AGAIN).await,
+            GuestAdmission::TooMany => return None,
+            GuestAdmission::Later => tokio::time::sleep(LOOK_AGAIN).await,
         }
     }
     None
 }
 
-async fn occupied(State(place): State<Arc<Place>>, request: Request, next: Next) -> Response<Body> {
+async fn occupied(
+    State(place): State<Arc<GuestPlace>>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
     let _occupied = place.occupied();
     next.run(request).await
 }
 
 /// Serves until the caller is done, is silent, or has to make room.
-pub(super) async fn run(stream: TcpStream, router: Router, seat: Seat, stop: CancellationToken) {
-    let Seat { place, leave } = seat;
+pub(super) async fn run(
+    stream: TcpStream,
+    router: Router,
+    seat: HeldSeat,
+    stop: CancellationToken,
+) {
+    let HeldSeat { place, leave } = seat;
     let router = router.layer(middleware::from_fn_with_state(place, occupied));
     let _ = stream.set_nodelay(true);
     // Only with one version known beforehand does the limit on a head count

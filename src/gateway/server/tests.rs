@@ -1,5 +1,5 @@
-use super::super::call::Click;
-use super::super::seal::Purpose;
+use super::super::call::ForwardedClick;
+use super::super::seal::SealPurpose;
 use super::*;
 use crate::approvals::desk::Delivery;
 use crate::approvals::outcome::tests::{decided, denied};
@@ -21,7 +21,7 @@ fn machine(id: &str) -> MachineId {
 }
 
 fn sealer(secret: &str) -> Sealer {
-    Sealer::new(&Secret::new(secret), Purpose::Call)
+    Sealer::new(&Secret::new(secret), SealPurpose::Call)
 }
 
 struct Running {
@@ -42,12 +42,12 @@ fn taken(sealed: bool, count: impl Fn() -> usize + Send + Sync + 'static) -> Dec
     Box::new(move |call| {
         count();
         assert_eq!(sealed, call.click.is_some());
-        Box::pin(async { Answer::of(&decided(denied(false), Delivery::Confirmed), None) })
+        Box::pin(async { CallAnswer::of(&decided(denied(false), Delivery::Confirmed), None) })
     })
 }
 
 async fn open(allow_unsealed: bool, pages: bool) -> Running {
-    let terms = Terms {
+    let terms = DoorTerms {
         url: CallbackUrl::parse("https://desk.example").ok(),
         sealer: Some(sealer("s")),
         allow_unsealed,
@@ -62,7 +62,7 @@ async fn open(allow_unsealed: bool, pages: bool) -> Running {
     let presses = count.clone();
     let page = |text: String| {
         Box::pin(async move {
-            Page {
+            WebPage {
                 status: 200,
                 html: text,
             }
@@ -99,14 +99,14 @@ fn body(secret: &str, sent_at: Millis, nonce: &str) -> String {
 }
 
 fn sealed(secret: &str, sent_at: Millis, nonce: &str, action: &str, to: Option<&str>) -> String {
-    let call = Call {
+    let call = PeerCall {
         to: to.map(machine),
         action: action.to_owned(),
         request: RequestId::parse("r").expect("an id"),
         project_dir: String::new(),
-        click: Some(Click {
+        click: Some(ForwardedClick {
             by: Person::default(),
-            ..Click::default()
+            ..ForwardedClick::default()
         }),
         push: None,
     };
@@ -193,7 +193,7 @@ async fn a_sealed_call_is_answered_under_seal_and_a_late_one_is_told_of_the_cloc
         let (code, answer) = request(door.address, "POST /cb/decision", &sealed).await;
         assert_eq!(code, status, "{answer}");
         let stamp = Stamp { sent_at, nonce };
-        let read = Answer::read_sealed(content(&answer).as_bytes(), &sealer("s"), &stamp);
+        let read = CallAnswer::read_sealed(content(&answer).as_bytes(), &sealer("s"), &stamp);
         assert_eq!(read.is_some(), status == 200);
         assert_eq!(answer.contains(r#"{"refused":"clock"}"#), status == 401);
     }
@@ -275,7 +275,7 @@ async fn pages_are_there_in_webhook_mode_only_and_leak_nothing() {
 #[tokio::test]
 async fn a_door_others_can_reach_needs_a_secret() {
     let everyone = SocketAddr::from(([0, 0, 0, 0], 0));
-    let mut terms = Terms {
+    let mut terms = DoorTerms {
         url: None,
         sealer: None,
         allow_unsealed: true,

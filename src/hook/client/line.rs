@@ -21,14 +21,14 @@ pub(super) enum Silence {
 }
 
 #[derive(Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct DaemonLine<'a> {
     stream: UnixStream,
     listener: Option<BorrowedFd<'a>>,
     /// Read, but not yet part of a message.
     ahead: Vec<u8>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> DaemonLine<'a> {
     pub(super) fn new(stream: UnixStream, listener: Option<BorrowedFd<'a>>) -> Self {
         Self {
             stream,

@@ -5,7 +5,7 @@ use super::*;
 use crate::approvals::answer::Extras;
 use crate::approvals::desk::Delivery;
 use crate::approvals::request::Ending;
-use crate::hook::server::Limits;
+use crate::hook::server::ServerLimits;
 use crate::hook::test_office::{LIMIT, Office, id, private_dir, raw_input, within};
 use serde_json::json;
 use std::io::{Read as _, Write as _};
@@ -17,8 +17,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-fn question(n: usize) -> Question {
-    Question {
+fn question(n: usize) -> HookRequest {
+    HookRequest {
         id: id(n),
         project: "/p".into(),
         raw_input: raw_input(n),
@@ -35,7 +35,7 @@ fn patience() -> Patience {
     Patience::for_timeout(Duration::from_mins(5))
 }
 
-fn asking(socket: &Path, question: Question) -> JoinHandle<Result<Decision, Unanswered>> {
+fn asking(socket: &Path, question: HookRequest) -> JoinHandle<Result<Decision, NoDecision>> {
     let socket = socket.to_owned();
     spawn_blocking(move || ask(&socket, &question, &patience(), None))
 }
@@ -43,7 +43,7 @@ fn asking(socket: &Path, question: Question) -> JoinHandle<Result<Decision, Unan
 #[tokio::test]
 async fn the_answer_arrives_and_is_confirmed() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let hook = asking(&office.path, question(1));
     office.registered(&id(1)).await;
     let extras = Extras {
@@ -74,7 +74,7 @@ async fn the_answer_arrives_and_is_confirmed() {
 #[tokio::test]
 async fn an_allow_for_another_input_is_not_taken_and_not_confirmed() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut other = question(1);
     other.digest = Digest::of(&json!({"command": "rm -rf /"}));
     let hook = asking(&office.path, other);
@@ -91,14 +91,14 @@ async fn an_allow_for_another_input_is_not_taken_and_not_confirmed() {
 #[tokio::test]
 async fn a_hook_outlives_its_daemon_and_takes_its_place_again() {
     let dir = private_dir();
-    let first = Office::open(dir.path(), Limits::default());
+    let first = Office::open(dir.path(), ServerLimits::default());
     let hook = asking(&first.path, question(1));
     first.registered(&id(1)).await;
     let kept = first.desk.all_pending();
     let hashes: Vec<_> = kept.iter().map(|r| first.desk.token_of(&r.id)).collect();
     first.close().await;
 
-    let second = Office::open(dir.path(), Limits::default());
+    let second = Office::open(dir.path(), ServerLimits::default());
     let pending = kept.into_iter().zip(hashes.into_iter().flatten());
     second.desk.restore(pending, [], Duration::from_secs(30));
     assert!(second.desk.wait_attached(&id(1), LIMIT).await);
@@ -114,7 +114,7 @@ async fn a_hook_outlives_its_daemon_and_takes_its_place_again() {
 #[tokio::test]
 async fn an_answer_lost_with_the_daemon_is_given_after_its_restart() {
     let dir = private_dir();
-    let first = Office::open(dir.path(), Limits::default());
+    let first = Office::open(dir.path(), ServerLimits::default());
     let hook = asking(&first.path, question(1));
     first.registered(&id(1)).await;
     let claim = first.allow(&id(1));
@@ -122,7 +122,7 @@ async fn an_answer_lost_with_the_daemon_is_given_after_its_restart() {
     drop(claim);
     first.close().await;
 
-    let second = Office::open(dir.path(), Limits::default());
+    let second = Office::open(dir.path(), ServerLimits::default());
     second
         .desk
         .restore([], [(id(1), past)], Duration::from_secs(30));
@@ -136,14 +136,14 @@ async fn an_answer_lost_with_the_daemon_is_given_after_its_restart() {
 #[tokio::test]
 async fn a_daemon_that_forgot_the_request_sends_the_hook_to_the_terminal() {
     let dir = private_dir();
-    let first = Office::open(dir.path(), Limits::default());
+    let first = Office::open(dir.path(), ServerLimits::default());
     let hook = asking(&first.path, question(1));
     first.registered(&id(1)).await;
     first.close().await;
-    let second = Office::open(dir.path(), Limits::default());
+    let second = Office::open(dir.path(), ServerLimits::default());
     assert!(matches!(
         within(hook).await.unwrap(),
-        Err(Unanswered::Refused { .. })
+        Err(NoDecision::Refused { .. })
     ));
     second.close().await;
 }
@@ -151,7 +151,7 @@ async fn a_daemon_that_forgot_the_request_sends_the_hook_to_the_terminal() {
 #[tokio::test]
 async fn the_hook_leaves_when_nobody_reads_its_answer() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let (claude, stdout) = UnixStream::pair().unwrap();
     let socket = office.path.clone();
     let hook =
@@ -160,7 +160,7 @@ async fn the_hook_leaves_when_nobody_reads_its_answer() {
     drop(claude);
     assert!(matches!(
         within(hook).await.unwrap(),
-        Err(Unanswered::ListenerGone)
+        Err(NoDecision::ListenerGone)
     ));
     let settled = within(office.desk.next_settled()).await;
     assert_eq!(settled.ending, Ending::HookGone);
@@ -173,7 +173,7 @@ async fn the_hook_leaves_when_nobody_reads_its_answer() {
     drop(reader);
     assert!(matches!(
         within(hook).await.unwrap(),
-        Err(Unanswered::ListenerGone)
+        Err(NoDecision::ListenerGone)
     ));
     office.close().await;
 }
@@ -194,7 +194,7 @@ fn without_a_daemon_the_dialog_has_it_at_once() {
         let begun = Instant::now();
         let result = ask(&path, &question(1), &patience(), None);
         assert!(
-            matches!(result, Err(Unanswered::Unreachable(Unreachable::NoDaemon))),
+            matches!(result, Err(NoDecision::Unreachable(Unreachable::NoDaemon))),
             "{path:?}: {result:?}"
         );
         assert!(begun.elapsed() < Duration::from_millis(20), "{path:?}");
@@ -214,7 +214,7 @@ fn a_foreign_server_gets_not_a_byte() {
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     assert!(matches!(
         ask(&path, &question(1), &patience(), None),
-        Err(Unanswered::Unreachable(Unreachable::Foreign(_)))
+        Err(NoDecision::Unreachable(Unreachable::Foreign(_)))
     ));
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "it was not even connected to");
@@ -231,19 +231,19 @@ fn a_hung_daemon_is_not_waited_for() {
     };
     assert!(matches!(
         ask(&path, &question(1), &patience, None),
-        Err(Unanswered::Hung)
+        Err(NoDecision::Hung)
     ));
     let begun = Instant::now();
     let told = notify(&path, notice(b"{}"), Duration::from_millis(100));
     assert!(told.is_ok(), "{told:?}");
     let large = notice(&vec![b' '; 4 << 20]);
     let told = notify(&path, large, Duration::from_millis(100));
-    assert!(matches!(told, Err(Unanswered::OutOfTime)), "{told:?}");
+    assert!(matches!(told, Err(NoDecision::OutOfTime)), "{told:?}");
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
-fn notice(raw_input: &[u8]) -> Notice {
-    Notice {
+fn notice(raw_input: &[u8]) -> HookNotice {
+    HookNotice {
         project: "/p".into(),
         raw_input: raw_input.to_owned(),
         mailbox: None,
@@ -251,7 +251,7 @@ fn notice(raw_input: &[u8]) -> Notice {
 }
 
 /// A server that says exactly these bytes, in these pieces.
-fn scripted(pieces: Vec<Vec<u8>>) -> Result<Decision, Unanswered> {
+fn scripted(pieces: Vec<Vec<u8>>) -> Result<Decision, NoDecision> {
     let dir = private_dir();
     let path = dir.path().join("nod.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -323,11 +323,11 @@ fn no_cut_and_no_garble_of_an_answer_is_an_allow() {
 #[tokio::test]
 async fn notices_and_status_are_quick() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let socket = office.path.clone();
     let told = spawn_blocking(move || {
         let told = notify(&socket, notice(b"{}"), LIMIT);
-        (told, order(&socket, Order::Status, LIMIT))
+        (told, order(&socket, DaemonOrder::Status, LIMIT))
     });
     let (told, status) = within(told).await.unwrap();
     told.unwrap();
@@ -347,7 +347,7 @@ fn a_request_too_large_for_the_daemon_is_not_sent() {
     huge.raw_input = vec![b'x'; MAX_REQUEST];
     let dir = private_dir();
     let result = ask(&dir.path().join("none"), &huge, &patience(), None);
-    assert!(matches!(result, Err(Unanswered::TooLarge)));
+    assert!(matches!(result, Err(NoDecision::TooLarge)));
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn as_nobody(script: &str, dir: &Path) -> Option<std::process::Child> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_user_can_not_speak_to_the_daemon_even_through_open_doors() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let open = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -437,7 +437,7 @@ fn another_users_server_in_a_shared_directory_is_not_believed() {
     assert!(
         matches!(
             result,
-            Err(Unanswered::Unreachable(Unreachable::Foreign(_)))
+            Err(NoDecision::Unreachable(Unreachable::Foreign(_)))
         ),
         "{result:?}"
     );

@@ -16,19 +16,19 @@ const PATIENCE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(super) struct Admission {
     cap: usize,
-    open: Mutex<Open>,
+    open: Mutex<OpenSlots>,
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenSlots {
     next: u64,
     slots: BTreeMap<u64, (Instant, CancellationToken)>,
 }
 
 /// Room for one unfinished request; dropped when it is complete.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct RequestSlot {
     admission: Arc<Admission>,
     number: u64,
     evicted: CancellationToken,
@@ -43,7 +43,7 @@ impl Admission {
         })
     }
 
-    pub(super) async fn admit(self: &Arc<Self>) -> Slot {
+    pub(super) async fn admit(self: &Arc<Self>) -> RequestSlot {
         loop {
             let freed = self.freed.notified();
             let oldest = match self.try_admit() {
@@ -57,7 +57,7 @@ impl Admission {
         }
     }
 
-    fn try_admit(self: &Arc<Self>) -> Result<Slot, Instant> {
+    fn try_admit(self: &Arc<Self>) -> Result<RequestSlot, Instant> {
         let now = Instant::now();
         let mut open = self.lock();
         if open.slots.len() >= self.cap
@@ -73,25 +73,25 @@ impl Admission {
         let number = open.next;
         open.next += 1;
         open.slots.insert(number, (now, evicted.clone()));
-        Ok(Slot {
+        Ok(RequestSlot {
             admission: Arc::clone(self),
             number,
             evicted,
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenSlots> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slot {
+impl RequestSlot {
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 }
 
-impl Drop for Slot {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         if self.admission.lock().slots.remove(&self.number).is_some() {
             self.admission.freed.notify_one();

@@ -11,41 +11,41 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::admission::Slot;
-use super::{Intake, Limits, Peer, Refused};
+use super::admission::RequestSlot;
+use super::{HookPeer, HookRefused, Intake, ServerLimits};
 use crate::approvals::desk::{Delivery, Handover, Waiting};
 use crate::hook::wire::error_word::ErrorWord;
 use crate::hook::wire::scan::Scanner;
 use crate::hook::wire::{
-    self, Ack, AckAdditions, Message, Notice, Order, Registration, WireError, answer,
+    self, Ack, AckAdditions, DaemonOrder, HookMessage, HookNotice, Registration, WireError, answer,
 };
 
 /// What a client may say after its request: a word, not a stream.
 const MAX_AFTER: usize = 64 * 1024;
 
 pub(super) async fn converse<R, RF, N, NF, O, OF>(
-    mut line: Line,
-    peer: Peer,
+    mut line: HookLine,
+    peer: HookPeer,
     intake: Arc<Intake<R, N, O>>,
-    slot: Slot,
+    slot: RequestSlot,
 ) where
-    R: Fn(Registration, Peer) -> RF,
-    RF: Future<Output = Result<Waiting, Refused>>,
-    N: Fn(Notice, Peer) -> NF,
+    R: Fn(Registration, HookPeer) -> RF,
+    RF: Future<Output = Result<Waiting, HookRefused>>,
+    N: Fn(HookNotice, HookPeer) -> NF,
     NF: Future<Output = Value>,
-    O: Fn(Order) -> OF,
+    O: Fn(DaemonOrder) -> OF,
     OF: Future<Output = Value>,
 {
     let first = tokio::select! {
         first = line.request() => first,
-        () = slot.evicted() => Err(Unread::Slow),
+        () = slot.evicted() => Err(UnreadRequest::Slow),
     };
     drop(slot);
-    let decoded = first.and_then(|(bytes, room)| Ok((Message::decode(&bytes)?, room)));
+    let decoded = first.and_then(|(bytes, room)| Ok((HookMessage::decode(&bytes)?, room)));
     let (message, room) = match decoded {
         Ok(decoded) => decoded,
-        Err(Unread::Closed) => return,
-        Err(Unread::Slow) => {
+        Err(UnreadRequest::Closed) => return,
+        Err(UnreadRequest::Slow) => {
             line.refuse(
                 "",
                 ErrorWord::SlowRequest,
@@ -54,7 +54,7 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
             .await;
             return;
         }
-        Err(Unread::Bad(error)) => {
+        Err(UnreadRequest::Bad(error)) => {
             tracing::debug!(%error, "a request was refused");
             line.refuse("", ErrorWord::InvalidRequest, &error.to_string())
                 .await;
@@ -62,14 +62,14 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
         }
     };
     match message {
-        Message::Register(registration) => {
+        HookMessage::Register(registration) => {
             line.ask(registration, peer, room, &intake.register).await;
         }
-        Message::Notify(notice) => {
+        HookMessage::Notify(notice) => {
             let reply = (intake.notify)(notice, peer).await;
             line.write(reply.to_string().as_bytes()).await;
         }
-        Message::Order(order) => {
+        HookMessage::Order(order) => {
             // On the heap, like everything a waiting hook has no use for.
             let done = Box::pin((intake.order)(order)).await;
             let reply = wire::frame(&done).or_else(|error| {
@@ -79,7 +79,7 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
                 line.write(&reply).await;
             }
         }
-        Message::Received | Message::Cancel => {
+        HookMessage::Received | HookMessage::Cancel => {
             line.refuse(
                 "",
                 ErrorWord::InvalidRequest,
@@ -91,50 +91,56 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
 }
 
 /// Why there is no request.
-enum Unread {
+enum UnreadRequest {
     Closed,
     Slow,
     Bad(WireError),
 }
 
-impl From<WireError> for Unread {
+impl From<WireError> for UnreadRequest {
     fn from(error: WireError) -> Self {
         Self::Bad(error)
     }
 }
 
 /// Held while a large request is taken in; nothing for the others.
-type Room = Option<OwnedSemaphorePermit>;
+type LargeRoom = Option<OwnedSemaphorePermit>;
 
 /// A connection and what it may cost.
-pub(super) struct Line {
+pub(super) struct HookLine {
     pub(super) stream: UnixStream,
-    pub(super) limits: Arc<Limits>,
+    pub(super) limits: Arc<ServerLimits>,
     pub(super) large: Arc<Semaphore>,
 }
 
-impl Line {
+impl HookLine {
     /// A large one waits for room when it has grown large, and is then given
     /// the same time again: the wait is not its sender's fault.
-    async fn request(&self) -> Result<(Vec<u8>, Room), Unread> {
+    async fn request(&self) -> Result<(Vec<u8>, LargeRoom), UnreadRequest> {
         let mut scanner = Scanner::new(self.limits.request);
         let (within, small) = (self.limits.complete_within, self.limits.large);
         let read = timeout(within, self.object(&mut scanner, small)).await;
-        if let Some(object) = read.unwrap_or(Err(Unread::Slow))? {
+        if let Some(object) = read.unwrap_or(Err(UnreadRequest::Slow))? {
             return Ok((object, None));
         }
         let room = timeout(within, Arc::clone(&self.large).acquire_owned());
-        let room = room.await.map_err(|_| Unread::Slow)?.ok();
+        let room = room.await.map_err(|_| UnreadRequest::Slow)?.ok();
         let read = timeout(within, self.object(&mut scanner, usize::MAX)).await;
-        let object = read.unwrap_or(Err(Unread::Slow))?.ok_or(Unread::Slow)?;
+        let object = read
+            .unwrap_or(Err(UnreadRequest::Slow))?
+            .ok_or(UnreadRequest::Slow)?;
         Ok((object, room))
     }
 
     /// Reads until an object is there; `None` when it is longer than `most`.
-    async fn object(&self, scanner: &mut Scanner, most: usize) -> Result<Option<Vec<u8>>, Unread> {
+    async fn object(
+        &self,
+        scanner: &mut Scanner,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, UnreadRequest> {
         while scanner.buffer().len() <= most {
             match self.take_in(scanner).await {
-                Ok(0) | Err(_) => return Err(Unread::Closed),
+                Ok(0) | Err(_) => return Err(UnreadRequest::Closed),
                 Ok(_) => {}
             }
             if let Some(object) = scanner.next_object()? {
@@ -144,10 +150,15 @@ impl Line {
         Ok(None)
     }
 
-    async fn ask<R, RF>(mut self, registration: Registration, peer: Peer, room: Room, register: &R)
-    where
-        R: Fn(Registration, Peer) -> RF,
-        RF: Future<Output = Result<Waiting, Refused>>,
+    async fn ask<R, RF>(
+        mut self,
+        registration: Registration,
+        peer: HookPeer,
+        room: LargeRoom,
+        register: &R,
+    ) where
+        R: Fn(Registration, HookPeer) -> RF,
+        RF: Future<Output = Result<Waiting, HookRefused>>,
     {
         let session = registration.session();
         let session = session.as_ref().map_or("", |session| session.as_str());
@@ -159,7 +170,7 @@ impl Line {
         drop(room);
         let mut waiting = match registered {
             Ok(Ok(waiting)) => waiting,
-            Ok(Err(Refused { error, message })) => {
+            Ok(Err(HookRefused { error, message })) => {
                 return self.refuse(session, error, &message).await;
             }
             Err(_) => {
@@ -234,7 +245,7 @@ impl Line {
     async fn received(&self, after: &mut Scanner) -> Delivery {
         loop {
             match after.next_object() {
-                Ok(Some(object)) if Message::decode(&object) == Ok(Message::Received) => {
+                Ok(Some(object)) if HookMessage::decode(&object) == Ok(HookMessage::Received) => {
                     return Delivery::Confirmed;
                 }
                 Ok(Some(_)) => {}
@@ -259,7 +270,9 @@ impl Line {
             }
             loop {
                 match after.next_object() {
-                    Ok(Some(object)) if Message::decode(&object) == Ok(Message::Cancel) => return,
+                    Ok(Some(object)) if HookMessage::decode(&object) == Ok(HookMessage::Cancel) => {
+                        return;
+                    }
                     Ok(None) => break,
                     Err(WireError::TooLarge(_)) => return,
                     Ok(Some(_)) | Err(_) => {}

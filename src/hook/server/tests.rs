@@ -7,7 +7,7 @@ use crate::approvals::desk::Delivery;
 use crate::approvals::request::Ending;
 use crate::clock::Millis;
 use crate::hook::test_office::{LIMIT, Office, id, private_dir, raw_input, within};
-use crate::hook::wire::{Ack, Additions, MAX_REPLY, Message, unframe};
+use crate::hook::wire::{Ack, Additions, HookMessage, MAX_REPLY, unframe};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::json;
 use std::io::{IoSlice, Read as _};
@@ -21,7 +21,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 mod many;
 
 fn register(n: usize, nod: Option<Additions>) -> Vec<u8> {
-    Message::Register(Registration {
+    HookMessage::Register(Registration {
         id: id(n),
         project: "/p".into(),
         raw_input: raw_input(n),
@@ -61,7 +61,7 @@ const ALLOW: &str = r#"{"success":true,"session_id":"sess_123","decision":{"beha
 #[tokio::test]
 async fn a_v1_client_is_answered_byte_for_byte() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut stream = asked(&office.path, 1).await;
     let delivery = office.allow(&id(1)).deliver(Extras::default());
     let mut bytes = Vec::new();
@@ -75,7 +75,7 @@ async fn a_v1_client_is_answered_byte_for_byte() {
 #[tokio::test]
 async fn a_decision_made_at_once_never_rides_with_the_ack() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     for n in 0..10 {
         let mut stream = UnixStream::connect(&office.path).await.unwrap();
         stream.write_all(&register(n, None)).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_decision_made_at_once_never_rides_with_the_ack() {
 #[tokio::test]
 async fn one_byte_at_a_time_and_with_blanks_around_is_the_same_request() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut stream = UnixStream::connect(&office.path).await.unwrap();
     let request = [b"\n ", &register(1, None)[..], b"\n"].concat();
     for byte in request {
@@ -110,7 +110,7 @@ async fn one_byte_at_a_time_and_with_blanks_around_is_the_same_request() {
 #[tokio::test]
 async fn a_client_that_only_stops_writing_still_gets_its_answer() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut stream = UnixStream::connect(&office.path).await.unwrap();
     stream.write_all(&register(1, None)).await.unwrap();
     stream.shutdown().await.unwrap();
@@ -139,7 +139,7 @@ async fn a_client_that_only_stops_writing_still_gets_its_answer() {
 #[tokio::test]
 async fn a_client_that_goes_away_is_noticed_at_once() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut slowest = Duration::ZERO;
     for n in 0..20 {
         let stream = asked(&office.path, n).await;
@@ -152,7 +152,10 @@ async fn a_client_that_goes_away_is_noticed_at_once() {
     assert!(slowest < Duration::from_millis(100), "{slowest:?}");
 
     let mut stream = asked(&office.path, 99).await;
-    stream.write_all(&Message::Cancel.encode()).await.unwrap();
+    stream
+        .write_all(&HookMessage::Cancel.encode())
+        .await
+        .unwrap();
     let settled = within(office.desk.next_settled()).await;
     assert_eq!(settled.request.id, id(99));
     office.close().await;
@@ -161,7 +164,7 @@ async fn a_client_that_goes_away_is_noticed_at_once() {
 #[tokio::test]
 async fn nobody_answering_in_time_sends_the_client_to_the_terminal() {
     let dir = private_dir();
-    let office = Office::open_with(dir.path(), Limits::default(), Duration::from_secs(1));
+    let office = Office::open_with(dir.path(), ServerLimits::default(), Duration::from_secs(1));
     let mut stream = asked(&office.path, 1).await;
     assert_eq!(
         decision(&mut stream).await,
@@ -176,10 +179,10 @@ async fn nobody_answering_in_time_sends_the_client_to_the_terminal() {
 #[tokio::test]
 async fn requests_that_make_no_sense_are_refused_and_harm_nobody() {
     let dir = private_dir();
-    let limits = Limits {
+    let limits = ServerLimits {
         request: 4000,
         complete_within: Duration::from_millis(300),
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let office = Office::open(dir.path(), limits);
     let mut honest = asked(&office.path, 1).await;
@@ -213,7 +216,7 @@ async fn requests_that_make_no_sense_are_refused_and_harm_nobody() {
 #[tokio::test]
 async fn a_second_client_with_the_same_id_needs_the_token() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut first = UnixStream::connect(&office.path).await.unwrap();
     let nod = Additions::default();
     first
@@ -256,7 +259,9 @@ async fn a_second_client_with_the_same_id_needs_the_token() {
 
     let delivery = office.allow(&id(1)).deliver(Extras::default());
     assert_eq!(decision(&mut back).await["nod"]["ack"], true);
-    back.write_all(&Message::Received.encode()).await.unwrap();
+    back.write_all(&HookMessage::Received.encode())
+        .await
+        .unwrap();
     assert_eq!(within(delivery).await, Delivery::Confirmed);
     office.close().await;
 }
@@ -264,7 +269,7 @@ async fn a_second_client_with_the_same_id_needs_the_token() {
 #[tokio::test]
 async fn nods_own_client_is_believed_only_when_it_confirms() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     for (n, leaves, expected) in [(1, true, Delivery::Lost), (2, false, Delivery::Unconfirmed)] {
         let mut stream = UnixStream::connect(&office.path).await.unwrap();
         let nod = Some(Additions::default());
@@ -282,10 +287,10 @@ async fn nods_own_client_is_believed_only_when_it_confirms() {
 #[tokio::test]
 async fn a_client_that_never_reads_costs_nobody_else() {
     let dir = private_dir();
-    let limits = Limits {
+    let limits = ServerLimits {
         write_within: Duration::from_millis(200),
         confirm_within: Duration::from_millis(200),
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let office = Office::open(dir.path(), limits);
     let mut deaf = UnixStream::connect(&office.path).await.unwrap();
@@ -308,7 +313,7 @@ async fn a_client_that_never_reads_costs_nobody_else() {
 #[tokio::test]
 async fn an_answer_too_large_for_the_socket_becomes_the_terminals() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut stream = UnixStream::connect(&office.path).await.unwrap();
     let nod = Some(Additions::default());
     stream.write_all(&register(1, nod)).await.unwrap();
@@ -328,11 +333,11 @@ async fn an_answer_too_large_for_the_socket_becomes_the_terminals() {
 #[tokio::test]
 async fn slow_clients_give_way_and_honest_ones_are_served() {
     let dir = private_dir();
-    let limits = Limits {
+    let limits = ServerLimits {
         unfinished: 16,
         after_ack: Duration::from_millis(1),
         complete_within: LIMIT,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let office = Office::open(dir.path(), limits);
     let mut slow = Vec::new();
@@ -363,9 +368,9 @@ fn accepting_pauses_longer_and_longer_but_never_long() {
 #[tokio::test]
 async fn a_peer_of_another_uid_is_closed_before_a_byte_is_read() {
     let dir = private_dir();
-    let limits = Limits {
+    let limits = ServerLimits {
         uid: connect::own_uid().wrapping_add(1),
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let office = Office::open(dir.path(), limits);
     let mut stream = UnixStream::connect(&office.path).await.unwrap();
@@ -382,7 +387,7 @@ async fn a_peer_of_another_uid_is_closed_before_a_byte_is_read() {
 async fn passed_file_descriptors_are_closed_and_the_request_is_served() {
     const PASSED: usize = 100;
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let stream = std::os::unix::net::UnixStream::connect(&office.path).unwrap();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];
@@ -410,23 +415,23 @@ async fn passed_file_descriptors_are_closed_and_the_request_is_served() {
 #[tokio::test]
 async fn status_and_notices_are_answered() {
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut stream = UnixStream::connect(&office.path).await.unwrap();
-    let status = Message::Order(Order::Status);
+    let status = HookMessage::Order(DaemonOrder::Status);
     stream.write_all(&status.encode()).await.unwrap();
     let mut bytes = Vec::new();
     within(stream.read_to_end(&mut bytes)).await.unwrap();
     let (value, length) = unframe(&bytes).unwrap().unwrap();
     assert_eq!((&value["success"], length), (&json!(true), bytes.len()));
 
-    let notice = Notice {
+    let notice = HookNotice {
         project: "/p".into(),
         raw_input: b"{}".to_vec(),
         mailbox: None,
     };
     let mut stream = UnixStream::connect(&office.path).await.unwrap();
     stream
-        .write_all(&Message::Notify(notice.clone()).encode())
+        .write_all(&HookMessage::Notify(notice.clone()).encode())
         .await
         .unwrap();
     assert_eq!(one_read(&mut stream).await, r#"{"success":true}"#);

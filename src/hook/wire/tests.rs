@@ -24,8 +24,8 @@ fn registration() -> Registration {
 #[test]
 fn the_documented_request_is_read() {
     assert_eq!(
-        Message::decode(SEED.as_bytes()),
-        Ok(Message::Register(registration()))
+        HookMessage::decode(SEED.as_bytes()),
+        Ok(HookMessage::Register(registration()))
     );
     assert_eq!(registration().session().unwrap().as_str(), "sess_123");
 }
@@ -54,28 +54,28 @@ fn every_message_and_ack_reads_back() {
         mailbox: Mailbox::new("/tmp/m.sock", "token"),
     };
     let messages = [
-        Message::Register(registration()),
-        Message::Register(Registration {
+        HookMessage::Register(registration()),
+        HookMessage::Register(Registration {
             nod: Some(additions),
             ..registration()
         }),
-        Message::Register(Registration {
+        HookMessage::Register(Registration {
             nod: Some(Additions::default()),
             ..registration()
         }),
-        Message::Notify(Notice {
+        HookMessage::Notify(HookNotice {
             project: "/p".into(),
             raw_input: vec![0, 255, 3],
             mailbox: Mailbox::new("/tmp/m.sock", "token"),
         }),
-        Message::Order(Order::Status),
-        Message::Order(Order::Lock),
-        Message::Order(Order::Unlock),
-        Message::Received,
-        Message::Cancel,
+        HookMessage::Order(DaemonOrder::Status),
+        HookMessage::Order(DaemonOrder::Lock),
+        HookMessage::Order(DaemonOrder::Unlock),
+        HookMessage::Received,
+        HookMessage::Cancel,
     ];
     for message in messages {
-        assert_eq!(Message::decode(&message.encode()), Ok(message));
+        assert_eq!(HookMessage::decode(&message.encode()), Ok(message));
     }
     let nod = AckAdditions {
         resume_token: Some(Token::from_bytes([9; 32])),
@@ -149,10 +149,10 @@ fn what_can_not_be_understood_is_refused_by_name() {
         ),
     ];
     for (text, error) in table {
-        assert_eq!(Message::decode(text.as_bytes()), Err(error), "{text}");
+        assert_eq!(HookMessage::decode(text.as_bytes()), Err(error), "{text}");
     }
     assert!(matches!(
-        Message::decode(br#"{"request_id":"a b","project_dir":"/p","raw_input_encoded":""}"#),
+        HookMessage::decode(br#"{"request_id":"a b","project_dir":"/p","raw_input_encoded":""}"#),
         Err(WireError::BadId(_))
     ));
     let lone_surrogate = br#"{"request_id":"\ud800"}"#;
@@ -162,7 +162,10 @@ fn what_can_not_be_understood_is_refused_by_name() {
         b"{]}",
         b"",
     ] {
-        assert!(matches!(Message::decode(bytes), Err(WireError::BadJson(_))));
+        assert!(matches!(
+            HookMessage::decode(bytes),
+            Err(WireError::BadJson(_))
+        ));
     }
 }
 
@@ -183,7 +186,7 @@ fn no_verb_decides() {
             "nod": {"version": 2, "verb": verb}
         });
         assert_eq!(
-            Message::decode(text.to_string().as_bytes()),
+            HookMessage::decode(text.to_string().as_bytes()),
             Err(WireError::UnknownVerb(verb.to_owned()))
         );
     }
@@ -196,8 +199,8 @@ fn unknown_fields_and_deep_ignored_values_are_tolerated() {
         r#"{{"request_id":"a","project_dir":"/p","raw_input_encoded":"","more":{deep},"nod":{{"version":9,"news":true}}}}"#
     );
     assert!(matches!(
-        Message::decode(text.as_bytes()),
-        Ok(Message::Register(_))
+        HookMessage::decode(text.as_bytes()),
+        Ok(HookMessage::Register(_))
     ));
 }
 
@@ -211,14 +214,14 @@ fn a_length_beyond_the_cap_is_refused_before_its_bytes_arrive() {
 
 #[test]
 fn an_error_never_quotes_the_message() {
-    let error = Message::decode(br#"{"request_id": hunter2}"#).unwrap_err();
+    let error = HookMessage::decode(br#"{"request_id": hunter2}"#).unwrap_err();
     assert!(!error.to_string().contains("hunter2"));
 }
 
 proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = Message::decode(&bytes);
+        let _ = HookMessage::decode(&bytes);
         let _ = Ack::decode(&bytes);
         let _ = unframe(&bytes);
         let _ = decode_base64(String::from_utf8_lossy(&bytes).into_owned());
@@ -226,9 +229,9 @@ proptest! {
 
     #[test]
     fn any_input_survives_the_wire(raw_input in proptest::collection::vec(any::<u8>(), 0..200), project in "/\\PC{0,30}") {
-        let message = Message::Register(Registration {
+        let message = HookMessage::Register(Registration {
             id: RequestId::parse("r").unwrap(), project: project.into(), raw_input, nod: Some(Additions::default()),
         });
-        prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
+        prop_assert_eq!(HookMessage::decode(&message.encode()), Ok(message));
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::form::{self, Field};
-use super::{Ask, Choice, Format, Kind, MAX_QUESTIONS, Question};
+use super::{Ask, Format, MAX_QUESTIONS, Question, QuestionKind, QuestionOption};
 use crate::talk::{Filled, ToolVerdict};
 
 pub const QUESTIONS: &str = "AskUserQuestion";
@@ -14,7 +14,7 @@ pub const PLAN: &str = "ExitPlanMode";
 
 /// What the answer must be turned back into.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum AnswerShape {
     Questions(Questions),
     Plan(Plan),
     Fields(Vec<Field>),
@@ -29,7 +29,7 @@ pub enum Back {
 
 /// The question a tool call puts to a person; `None` for a tool that only
 /// wants permission, or a form no card can hold.
-pub fn read(name: &str, input: &Value) -> Option<(Ask, Asked)> {
+pub fn read(name: &str, input: &Value) -> Option<(Ask, AnswerShape)> {
     match name {
         QUESTIONS => {
             let asked = Questions::parse(input)?;
@@ -37,25 +37,25 @@ pub fn read(name: &str, input: &Value) -> Option<(Ask, Asked)> {
                 return None;
             }
             let questions = asked.questions.iter().map(question).collect();
-            Some((Ask { questions }, Asked::Questions(asked)))
+            Some((Ask { questions }, AnswerShape::Questions(asked)))
         }
         PLAN => {
             let plan = Plan::parse(input);
             let question = Question {
                 header: None,
                 text: String::new(),
-                kind: Kind::Plan {
+                kind: QuestionKind::Plan {
                     plan: plan.plan.clone(),
                 },
             };
-            Some((Ask::one(question), Asked::Plan(plan)))
+            Some((Ask::one(question), AnswerShape::Plan(plan)))
         }
         form::CALL => form::questions(&form::read(input)?),
         _ => None,
     }
 }
 
-impl Asked {
+impl AnswerShape {
     /// No answer will come; `because` is for the model to read.
     pub fn refused(&self, because: &str, interrupt: bool) -> Back {
         match self {
@@ -150,16 +150,16 @@ impl Plan {
 
 fn question(asked: &AskedQuestion) -> Question {
     let kind = if asked.options.is_empty() {
-        Kind::Text {
+        QuestionKind::Text {
             format: Format::Any,
             optional: false,
         }
     } else {
-        Kind::Choice {
+        QuestionKind::Choice {
             options: asked
                 .options
                 .iter()
-                .map(|option| Choice {
+                .map(|option| QuestionOption {
                     label: option.label.clone(),
                     description: option.description.clone().filter(|d| !d.is_empty()),
                 })
@@ -178,23 +178,23 @@ fn question(asked: &AskedQuestion) -> Question {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asker, Decided, Reply, Tap};
+    use super::super::{Asker, KeptDecision, QuestionTap, Reply};
     use super::*;
     use crate::talk::Mode;
 
     /// The input of the allow and the mode after it, or why it is a refusal.
     fn answered(
-        (ask, asked): (Ask, Asked),
+        (ask, asked): (Ask, AnswerShape),
         reply: &Reply,
     ) -> Result<(Value, Option<Mode>), Option<String>> {
         let outcome = ask.read(reply).expect("an answer");
         match ask.decided(&outcome) {
-            Decided::Answers(words) => Ok(Asker::Agent(asked).answered(&words)),
-            Decided::Refused(why) => Err(why),
+            KeptDecision::Answers(words) => Ok(Asker::Agent(asked).answered(&words)),
+            KeptDecision::Refused(why) => Err(why),
         }
     }
 
-    fn question(name: &str, input: &Value) -> (Ask, Asked) {
+    fn question(name: &str, input: &Value) -> (Ask, AnswerShape) {
         read(name, input).expect("a question")
     }
 
@@ -227,16 +227,19 @@ mod tests {
     #[test]
     fn a_declined_question_is_a_refusal() {
         let asked = question("AskUserQuestion", &two());
-        assert_eq!(answered(asked, &Reply::Tap(Tap::Decline)), Err(None));
+        assert_eq!(
+            answered(asked, &Reply::Tap(QuestionTap::Decline)),
+            Err(None)
+        );
     }
 
     #[test]
     fn a_plan_is_approved_revised_or_left() {
         let input = json!({"plan":"# do","planFilePath":"/p"});
         let plan = || question("ExitPlanMode", &input);
-        let approved = answered(plan(), &Reply::Tap(Tap::ApprovePlan));
+        let approved = answered(plan(), &Reply::Tap(QuestionTap::ApprovePlan));
         assert_eq!(approved, Ok((input.clone(), None)));
-        let edits = answered(plan(), &Reply::Tap(Tap::ApprovePlanAndEdits));
+        let edits = answered(plan(), &Reply::Tap(QuestionTap::ApprovePlanAndEdits));
         assert_eq!(edits, Ok((input.clone(), Some(Mode::AcceptEdits))));
         let revised = answered(plan(), &text("先写测试"));
         assert_eq!(revised, Err(Some("先写测试".to_owned())));

@@ -4,8 +4,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::call::Asked;
-use super::{Answer, Ask, Choice, Format, Kind, MAX_QUESTIONS, Question, Tap};
+use super::call::AnswerShape;
+use super::{
+    Ask, Format, MAX_QUESTIONS, Question, QuestionAnswer, QuestionKind, QuestionOption, QuestionTap,
+};
 use crate::talk::Form;
 
 /// The name of that call.
@@ -13,7 +15,7 @@ pub const CALL: &str = "nod_elicitation";
 
 /// The form in the input of such a call.
 pub fn read(input: &Value) -> Option<Form> {
-    let call = Input::deserialize(input).ok()?;
+    let call = FormInput::deserialize(input).ok()?;
     Some(Form {
         server: call.mcp_server_name,
         message: call.message,
@@ -22,7 +24,7 @@ pub fn read(input: &Value) -> Option<Form> {
 }
 
 #[derive(Deserialize)]
-struct Input {
+struct FormInput {
     #[serde(default)]
     mcp_server_name: Option<String>,
     #[serde(default)]
@@ -41,7 +43,7 @@ pub fn input(asked: &Form) -> Value {
 }
 
 /// The questions of a form; `None` for one that no card can hold.
-pub fn questions(asked: &Form) -> Option<(Ask, Asked)> {
+pub fn questions(asked: &Form) -> Option<(Ask, AnswerShape)> {
     let fields = fields(&asked.schema)?;
     if fields.is_empty() || fields.len() > MAX_QUESTIONS {
         return None;
@@ -51,7 +53,7 @@ pub fn questions(asked: &Form) -> Option<(Ask, Asked)> {
         .enumerate()
         .map(|(i, field)| question(field, (i == 0).then_some(asked.message.as_str())))
         .collect();
-    Some((Ask { questions }, Asked::Fields(fields)))
+    Some((Ask { questions }, AnswerShape::Fields(fields)))
 }
 
 /// A form, filled in with kept words, one per field.
@@ -59,14 +61,16 @@ pub fn content(fields: &[Field], words: &[String]) -> Map<String, Value> {
     let mut content = Map::new();
     for (field, words) in fields.iter().zip(words) {
         let answer = match &field.kind {
-            _ if words.is_empty() => Answer::Skipped,
-            FieldKind::YesNo if *words == Tap::Yes.as_name() => Answer::Yes,
-            FieldKind::YesNo => Answer::No,
-            FieldKind::Choice { options, .. } => Answer::Picked {
+            _ if words.is_empty() => QuestionAnswer::Skipped,
+            FieldKind::YesNo if *words == QuestionTap::Yes.as_name() => QuestionAnswer::Yes,
+            FieldKind::YesNo => QuestionAnswer::No,
+            FieldKind::Choice { options, .. } => QuestionAnswer::Picked {
                 options: picked(options, words),
                 other: None,
             },
-            FieldKind::Text | FieldKind::Number | FieldKind::Integer => Answer::Text(words.clone()),
+            FieldKind::Text | FieldKind::Number | FieldKind::Integer => {
+                QuestionAnswer::Text(words.clone())
+            }
         };
         if let Some(value) = field_value(field, &answer) {
             content.insert(field.name.clone(), value);
@@ -196,16 +200,16 @@ fn options(property: &Value) -> Option<Vec<(String, String)>> {
 
 fn question(field: &Field, message: Option<&str>) -> Question {
     let optional = !field.required;
-    let text = |format| Kind::Text { format, optional };
+    let text = |format| QuestionKind::Text { format, optional };
     let kind = match &field.kind {
         FieldKind::Text => text(Format::Any),
         FieldKind::Number => text(Format::Number),
         FieldKind::Integer => text(Format::Integer),
-        FieldKind::YesNo => Kind::Confirm,
-        FieldKind::Choice { options, multi } => Kind::Choice {
+        FieldKind::YesNo => QuestionKind::Confirm,
+        FieldKind::Choice { options, multi } => QuestionKind::Choice {
             options: options
                 .iter()
-                .map(|(_, shown)| Choice {
+                .map(|(_, shown)| QuestionOption {
                     label: shown.clone(),
                     description: None,
                 })
@@ -228,16 +232,16 @@ fn question(field: &Field, message: Option<&str>) -> Question {
     }
 }
 
-fn field_value(field: &Field, answer: &Answer) -> Option<Value> {
+fn field_value(field: &Field, answer: &QuestionAnswer) -> Option<Value> {
     Some(match (&field.kind, answer) {
-        (FieldKind::YesNo, Answer::Yes) => Value::Bool(true),
-        (FieldKind::YesNo, Answer::No) => Value::Bool(false),
-        (FieldKind::Number, Answer::Text(text)) => text.parse::<f64>().ok()?.into(),
-        (FieldKind::Integer, Answer::Text(text)) => text.parse::<i64>().ok()?.into(),
-        (FieldKind::Text, Answer::Text(text)) => Value::String(text.clone()),
+        (FieldKind::YesNo, QuestionAnswer::Yes) => Value::Bool(true),
+        (FieldKind::YesNo, QuestionAnswer::No) => Value::Bool(false),
+        (FieldKind::Number, QuestionAnswer::Text(text)) => text.parse::<f64>().ok()?.into(),
+        (FieldKind::Integer, QuestionAnswer::Text(text)) => text.parse::<i64>().ok()?.into(),
+        (FieldKind::Text, QuestionAnswer::Text(text)) => Value::String(text.clone()),
         (
             FieldKind::Choice { options, multi },
-            Answer::Picked {
+            QuestionAnswer::Picked {
                 options: picked, ..
             },
         ) => {
@@ -258,7 +262,7 @@ fn field_value(field: &Field, answer: &Answer) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::super::call::Back;
-    use super::super::{Asker, Decided, Reply};
+    use super::super::{Asker, KeptDecision, Reply};
     use super::*;
     use crate::talk::Filled;
 
@@ -278,7 +282,8 @@ mod tests {
         assert_eq!(ask.questions[0].text, "Who?");
         assert_eq!(source.refused("", true), Back::Filled(Filled::Cancel));
         let reply = Reply::Text("42\n是\nlarge\na, b".to_owned());
-        let Decided::Answers(words) = ask.decided(&ask.read(&reply).expect("an answer")) else {
+        let KeptDecision::Answers(words) = ask.decided(&ask.read(&reply).expect("an answer"))
+        else {
             panic!("no answers")
         };
         let expected = json!({"age":42,"ok":true,"size":"l","tags":["a","b"]});
@@ -300,7 +305,7 @@ mod tests {
         let call = input(&asked);
         let (ask, asked) = super::super::call::read(CALL, &call).expect("a question");
         assert_eq!(ask.questions.len(), 4);
-        let Asked::Fields(fields) = asked else {
+        let AnswerShape::Fields(fields) = asked else {
             panic!("fields")
         };
         let words = ["lin", "", "yes", "A, B, C"].map(str::to_owned);

@@ -2,57 +2,62 @@
 //! tell.
 
 use super::{
-    Answer, Ask, Choice, Fields, Format, KEEP_PLANNING, Kind, MAX_ANSWER, Outcome, Problem,
-    Question, Reply, Tap, field, option_index, other_field,
+    Ask, Fields, Format, KEEP_PLANNING, MAX_ANSWER, Question, QuestionAnswer, QuestionKind,
+    QuestionOption, QuestionTap, Reply, ReplyOutcome, ReplyProblem, field, option_index,
+    other_field,
 };
 
 impl Ask {
-    pub fn read(&self, reply: &Reply) -> Result<Outcome, Problem> {
+    pub fn read(&self, reply: &Reply) -> Result<ReplyOutcome, ReplyProblem> {
         match reply {
-            Reply::Tap(Tap::Decline)
+            Reply::Tap(QuestionTap::Decline)
             | Reply::Form {
-                button: Some(Tap::Decline),
+                button: Some(QuestionTap::Decline),
                 ..
-            } => Ok(Outcome::Declined),
+            } => Ok(ReplyOutcome::Declined),
             Reply::Tap(tap) => match self.questions.as_slice() {
-                [question] => Ok(Outcome::Answered(vec![question.tapped(*tap, None)?])),
-                _ => Err(Problem::NotThisQuestion),
+                [question] => Ok(ReplyOutcome::Answered(vec![question.tapped(*tap, None)?])),
+                _ => Err(ReplyProblem::NotThisQuestion),
             },
             Reply::Form { button, fields } => self.submitted(*button, fields),
-            Reply::Text(text) => self.typed(text).map(Outcome::Answered),
+            Reply::Text(text) => self.typed(text).map(ReplyOutcome::Answered),
         }
     }
 
-    fn submitted(&self, button: Option<Tap>, fields: &Fields) -> Result<Outcome, Problem> {
+    fn submitted(
+        &self,
+        button: Option<QuestionTap>,
+        fields: &Fields,
+    ) -> Result<ReplyOutcome, ReplyProblem> {
         if let ([question], Some(tap)) = (self.questions.as_slice(), button) {
             let words = fields
                 .text(&field(0))
                 .or_else(|| fields.text(&other_field(0)));
-            return Ok(Outcome::Answered(vec![question.tapped(tap, words)?]));
+            return Ok(ReplyOutcome::Answered(vec![question.tapped(tap, words)?]));
         }
         let answers = self
             .questions
             .iter()
             .enumerate()
             .map(|(i, question)| question.filled(i, fields).map_err(|why| self.which(i, why)));
-        Ok(Outcome::Answered(answers.collect::<Result<_, _>>()?))
+        Ok(ReplyOutcome::Answered(answers.collect::<Result<_, _>>()?))
     }
 
     /// Says of which question, where there are several, an answer is missing.
-    fn which(&self, index: usize, why: Problem) -> Problem {
+    fn which(&self, index: usize, why: ReplyProblem) -> ReplyProblem {
         match why {
-            Problem::Empty | Problem::YesOrNo | Problem::PickOne { .. }
+            ReplyProblem::Empty | ReplyProblem::YesOrNo | ReplyProblem::PickOne { .. }
                 if self.questions.len() > 1 =>
             {
-                Problem::Unanswered { number: index + 1 }
+                ReplyProblem::Unanswered { number: index + 1 }
             }
             other => other,
         }
     }
 
-    fn typed(&self, text: &str) -> Result<Vec<Answer>, Problem> {
+    fn typed(&self, text: &str) -> Result<Vec<QuestionAnswer>, ReplyProblem> {
         if text.len() > MAX_ANSWER {
-            return Err(Problem::TooLong);
+            return Err(ReplyProblem::TooLong);
         }
         if let [question] = self.questions.as_slice() {
             return Ok(vec![question.typed(text)?]);
@@ -62,7 +67,7 @@ impl Ask {
             .filter(|line| !line.trim().is_empty())
             .collect();
         if lines.len() != self.questions.len() {
-            return Err(Problem::OneLineEach {
+            return Err(ReplyProblem::OneLineEach {
                 questions: self.questions.len(),
             });
         }
@@ -75,46 +80,52 @@ impl Ask {
 }
 
 impl Question {
-    fn tapped(&self, tap: Tap, words: Option<&str>) -> Result<Answer, Problem> {
+    fn tapped(
+        &self,
+        tap: QuestionTap,
+        words: Option<&str>,
+    ) -> Result<QuestionAnswer, ReplyProblem> {
         match (&self.kind, tap) {
-            (Kind::Confirm, Tap::Yes) => Ok(Answer::Yes),
-            (Kind::Confirm, Tap::No) => Ok(Answer::No),
-            (Kind::Choice { options, .. }, Tap::Option(index)) => {
+            (QuestionKind::Confirm, QuestionTap::Yes) => Ok(QuestionAnswer::Yes),
+            (QuestionKind::Confirm, QuestionTap::No) => Ok(QuestionAnswer::No),
+            (QuestionKind::Choice { options, .. }, QuestionTap::Option(index)) => {
                 if index < options.len() {
-                    Ok(Answer::Picked {
+                    Ok(QuestionAnswer::Picked {
                         options: vec![index],
                         other: None,
                     })
                 } else {
-                    Err(Problem::NoSuchOption {
+                    Err(ReplyProblem::NoSuchOption {
                         number: index + 1,
                         of: options.len(),
                     })
                 }
             }
-            (Kind::Plan { .. }, Tap::ApprovePlan) => Ok(Answer::PlanApproved {
-                accept_edits: false,
-            }),
-            (Kind::Plan { .. }, Tap::ApprovePlanAndEdits) => {
-                Ok(Answer::PlanApproved { accept_edits: true })
+            (QuestionKind::Plan { .. }, QuestionTap::ApprovePlan) => {
+                Ok(QuestionAnswer::PlanApproved {
+                    accept_edits: false,
+                })
             }
-            (Kind::Plan { .. }, Tap::RevisePlan) => {
+            (QuestionKind::Plan { .. }, QuestionTap::ApprovePlanAndEdits) => {
+                Ok(QuestionAnswer::PlanApproved { accept_edits: true })
+            }
+            (QuestionKind::Plan { .. }, QuestionTap::RevisePlan) => {
                 let text = words.unwrap_or(KEEP_PLANNING);
-                Ok(Answer::PlanRevised(text.to_owned()))
+                Ok(QuestionAnswer::PlanRevised(text.to_owned()))
             }
-            _ => Err(Problem::NotThisQuestion),
+            _ => Err(ReplyProblem::NotThisQuestion),
         }
     }
 
-    fn filled(&self, index: usize, fields: &Fields) -> Result<Answer, Problem> {
+    fn filled(&self, index: usize, fields: &Fields) -> Result<QuestionAnswer, ReplyProblem> {
         let value = fields.text(&field(index));
         match &self.kind {
-            Kind::Confirm => match value.and_then(Tap::parse) {
-                Some(Tap::Yes) => Ok(Answer::Yes),
-                Some(Tap::No) => Ok(Answer::No),
-                _ => Err(Problem::YesOrNo),
+            QuestionKind::Confirm => match value.and_then(QuestionTap::parse) {
+                Some(QuestionTap::Yes) => Ok(QuestionAnswer::Yes),
+                Some(QuestionTap::No) => Ok(QuestionAnswer::No),
+                _ => Err(ReplyProblem::YesOrNo),
             },
-            Kind::Choice {
+            QuestionKind::Choice {
                 options,
                 multi,
                 other,
@@ -127,100 +138,107 @@ impl Question {
                         continue;
                     }
                     let found = option_index(value).filter(|i| *i < options.len());
-                    picked.push(found.ok_or(Problem::NotThisQuestion)?);
+                    picked.push(found.ok_or(ReplyProblem::NotThisQuestion)?);
                 }
                 picked.sort_unstable();
                 picked.dedup();
                 match (picked.len() + usize::from(own.is_some()), multi) {
-                    (0, _) if *optional => Ok(Answer::Skipped),
-                    (0, _) => Err(Problem::PickOne { of: options.len() }),
+                    (0, _) if *optional => Ok(QuestionAnswer::Skipped),
+                    (0, _) => Err(ReplyProblem::PickOne { of: options.len() }),
                     // Words of one's own stand against the select's choice.
-                    (2.., false) if own.is_none() => Err(Problem::OnlyOne),
-                    (2.., false) => Ok(Answer::Picked {
+                    (2.., false) if own.is_none() => Err(ReplyProblem::OnlyOne),
+                    (2.., false) => Ok(QuestionAnswer::Picked {
                         options: Vec::new(),
                         other: own.map(str::to_owned),
                     }),
-                    _ => Ok(Answer::Picked {
+                    _ => Ok(QuestionAnswer::Picked {
                         options: picked,
                         other: own.map(str::to_owned),
                     }),
                 }
             }
-            Kind::Text { format, optional } => match value {
+            QuestionKind::Text { format, optional } => match value {
                 Some(text) => format.read(text),
-                None if *optional => Ok(Answer::Skipped),
-                None => Err(Problem::Empty),
+                None if *optional => Ok(QuestionAnswer::Skipped),
+                None => Err(ReplyProblem::Empty),
             },
-            Kind::Plan { .. } => Err(Problem::NotThisQuestion),
+            QuestionKind::Plan { .. } => Err(ReplyProblem::NotThisQuestion),
         }
     }
 
-    fn typed(&self, text: &str) -> Result<Answer, Problem> {
+    fn typed(&self, text: &str) -> Result<QuestionAnswer, ReplyProblem> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(Problem::Empty);
+            return Err(ReplyProblem::Empty);
         }
         match &self.kind {
-            Kind::Confirm => yes_or_no(text),
-            Kind::Choice {
+            QuestionKind::Confirm => yes_or_no(text),
+            QuestionKind::Choice {
                 options,
                 multi,
                 other,
                 ..
             } => pick(options, *multi, *other, text),
-            Kind::Text { format, .. } => format.read(text),
-            Kind::Plan { .. } => Ok(match text.to_lowercase().as_str() {
+            QuestionKind::Text { format, .. } => format.read(text),
+            QuestionKind::Plan { .. } => Ok(match text.to_lowercase().as_str() {
                 "批准" | "批准计划" | "同意" | "approve" | "yes" | "1" => {
-                    Answer::PlanApproved {
+                    QuestionAnswer::PlanApproved {
                         accept_edits: false,
                     }
                 }
-                "批准并自动接受编辑" | "2" => Answer::PlanApproved { accept_edits: true },
-                _ => Answer::PlanRevised(text.to_owned()),
+                "批准并自动接受编辑" | "2" => {
+                    QuestionAnswer::PlanApproved { accept_edits: true }
+                }
+                _ => QuestionAnswer::PlanRevised(text.to_owned()),
             }),
         }
     }
 }
 
 impl Format {
-    fn read(self, text: &str) -> Result<Answer, Problem> {
+    fn read(self, text: &str) -> Result<QuestionAnswer, ReplyProblem> {
         if text.len() > MAX_ANSWER {
-            return Err(Problem::TooLong);
+            return Err(ReplyProblem::TooLong);
         }
         match self {
             Self::Any => {}
             Self::Number => {
                 let number: Option<f64> = text.parse().ok();
                 if !number.is_some_and(f64::is_finite) {
-                    return Err(Problem::NotANumber);
+                    return Err(ReplyProblem::NotANumber);
                 }
             }
             Self::Integer => {
                 if text.parse::<i64>().is_err() {
-                    return Err(Problem::NotAnInteger);
+                    return Err(ReplyProblem::NotAnInteger);
                 }
             }
         }
-        Ok(Answer::Text(text.to_owned()))
+        Ok(QuestionAnswer::Text(text.to_owned()))
     }
 }
 
 /// Whole words only: a sentence that holds a "yes" is not a yes.
-fn yes_or_no(text: &str) -> Result<Answer, Problem> {
+fn yes_or_no(text: &str) -> Result<QuestionAnswer, ReplyProblem> {
     match text.to_lowercase().as_str() {
         "是" | "确认" | "确定" | "同意" | "可以" | "好" | "好的" | "yes" | "y" | "ok" => {
-            Ok(Answer::Yes)
+            Ok(QuestionAnswer::Yes)
         }
         "否" | "不" | "不是" | "取消" | "不同意" | "不可以" | "no" | "n" | "cancel" => {
-            Ok(Answer::No)
+            Ok(QuestionAnswer::No)
         }
-        _ => Err(Problem::YesOrNo),
+        _ => Err(ReplyProblem::YesOrNo),
     }
 }
 
-fn pick(options: &[Choice], multi: bool, other: bool, text: &str) -> Result<Answer, Problem> {
+fn pick(
+    options: &[QuestionOption],
+    multi: bool,
+    other: bool,
+    text: &str,
+) -> Result<QuestionAnswer, ReplyProblem> {
     if let Some(index) = by_label(options, text).or_else(|| numbered(options, text)) {
-        return Ok(Answer::Picked {
+        return Ok(QuestionAnswer::Picked {
             options: vec![index],
             other: None,
         });
@@ -253,26 +271,26 @@ fn pick(options: &[Choice], multi: bool, other: bool, text: &str) -> Result<Answ
     picked.sort_unstable();
     picked.dedup();
     match missing {
-        None if picked.len() > 1 && !multi => Err(Problem::OnlyOne),
-        None if !picked.is_empty() => Ok(Answer::Picked {
+        None if picked.len() > 1 && !multi => Err(ReplyProblem::OnlyOne),
+        None if !picked.is_empty() => Ok(QuestionAnswer::Picked {
             options: picked,
             other: None,
         }),
         // A digit out of range is a slip; a longer number may well be an answer.
-        Some(Some(number)) if number < 10 || !other => Err(Problem::NoSuchOption {
+        Some(Some(number)) if number < 10 || !other => Err(ReplyProblem::NoSuchOption {
             number,
             of: options.len(),
         }),
-        _ if other => Ok(Answer::Picked {
+        _ if other => Ok(QuestionAnswer::Picked {
             options: Vec::new(),
             other: Some(text.to_owned()),
         }),
-        _ => Err(Problem::PickOne { of: options.len() }),
+        _ => Err(ReplyProblem::PickOne { of: options.len() }),
     }
 }
 
 /// "1. `SQLite`": a number and the words of that very option.
-fn numbered(options: &[Choice], text: &str) -> Option<usize> {
+fn numbered(options: &[QuestionOption], text: &str) -> Option<usize> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, rest) = text.split_at(end);
@@ -283,7 +301,7 @@ fn numbered(options: &[Choice], text: &str) -> Option<usize> {
     (is_marked && by_label(options, label) == Some(index)).then_some(index)
 }
 
-fn by_label(options: &[Choice], text: &str) -> Option<usize> {
+fn by_label(options: &[QuestionOption], text: &str) -> Option<usize> {
     let wanted = text.trim().to_lowercase();
     let mut found = options
         .iter()

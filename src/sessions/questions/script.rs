@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::{Ask, Choice, Format, Kind, MAX_ANSWER, Question};
+use super::{Ask, Format, MAX_ANSWER, Question, QuestionKind, QuestionOption};
 use crate::ids::{BadId, ChatId, UserId};
 
 pub const TOOL: &str = "nod_ask";
@@ -16,10 +16,10 @@ pub const MAX_TIMEOUT: u64 = 7 * 24 * 3_600;
 pub fn input(question: &Question) -> Value {
     let mut input = json!({"question": question.text});
     match &question.kind {
-        Kind::Confirm => input["kind"] = json!("confirm"),
-        Kind::Text { .. } => input["kind"] = json!("text"),
-        Kind::Plan { .. } => input["kind"] = json!("plan"),
-        Kind::Choice {
+        QuestionKind::Confirm => input["kind"] = json!("confirm"),
+        QuestionKind::Text { .. } => input["kind"] = json!("text"),
+        QuestionKind::Plan { .. } => input["kind"] = json!("plan"),
+        QuestionKind::Choice {
             options,
             multi,
             other,
@@ -37,19 +37,19 @@ pub fn input(question: &Question) -> Value {
 
 /// What a script asks for besides the answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct ScriptWishes {
     pub timeout: Option<Duration>,
-    pub to: Option<Receiver>,
+    pub to: Option<Addressee>,
 }
 
 /// Somebody else than the owner, who may then answer too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Receiver {
+pub enum Addressee {
     Chat(ChatId),
     User(UserId),
 }
 
-impl Receiver {
+impl Addressee {
     pub fn parse(text: &str) -> Result<Self, BadId> {
         if text.starts_with("oc_") {
             return ChatId::parse(text).map(Self::Chat);
@@ -65,7 +65,7 @@ impl Receiver {
     }
 }
 
-impl Wishes {
+impl ScriptWishes {
     /// Adds the wishes to a question's input.
     pub fn write(&self, input: &mut Value) {
         if let Some(timeout) = self.timeout {
@@ -86,7 +86,9 @@ impl Wishes {
             timeout: seconds
                 .filter(|s| (1..=MAX_TIMEOUT).contains(s))
                 .map(Duration::from_secs),
-            to: input["to"].as_str().and_then(|to| Receiver::parse(to).ok()),
+            to: input["to"]
+                .as_str()
+                .and_then(|to| Addressee::parse(to).ok()),
         }
     }
 }
@@ -97,8 +99,8 @@ pub fn parse(input: &Value) -> Option<Ask> {
         return None;
     }
     let kind = match input["kind"].as_str()? {
-        "confirm" => Kind::Confirm,
-        "text" => Kind::Text {
+        "confirm" => QuestionKind::Confirm,
+        "text" => QuestionKind::Text {
             format: Format::Any,
             optional: false,
         },
@@ -107,14 +109,14 @@ pub fn parse(input: &Value) -> Option<Ask> {
             let options: Option<Vec<_>> = labels
                 .iter()
                 .map(|label| {
-                    Some(Choice {
+                    Some(QuestionOption {
                         label: label.as_str()?.to_owned(),
                         description: None,
                     })
                 })
                 .collect();
             let options = options.filter(|o| (1..=MAX_OPTIONS).contains(&o.len()))?;
-            Kind::Choice {
+            QuestionKind::Choice {
                 options,
                 multi: input["multi"].as_bool().unwrap_or(false),
                 other: input["other"].as_bool().unwrap_or(false),
@@ -136,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_question_reads_back_from_its_input() {
-        let choice = |multi, other| Kind::Choice {
-            options: vec![Choice {
+        let choice = |multi, other| QuestionKind::Choice {
+            options: vec![QuestionOption {
                 label: "a".to_owned(),
                 description: None,
             }],
@@ -145,12 +147,12 @@ mod tests {
             other,
             optional: false,
         };
-        let text = Kind::Text {
+        let text = QuestionKind::Text {
             format: Format::Any,
             optional: false,
         };
         for kind in [
-            Kind::Confirm,
+            QuestionKind::Confirm,
             text,
             choice(true, false),
             choice(false, true),
@@ -166,17 +168,17 @@ mod tests {
 
     #[test]
     fn wishes_read_back_and_count_for_scripts_only() {
-        let wishes = Wishes {
+        let wishes = ScriptWishes {
             timeout: Some(Duration::from_secs(9)),
-            to: Some(Receiver::parse("oc_1").unwrap()),
+            to: Some(Addressee::parse("oc_1").unwrap()),
         };
         let mut input = json!({"question": "q", "kind": "text"});
         wishes.write(&mut input);
         assert!(parse(&input).is_some());
-        assert_eq!(Wishes::of(TOOL, &input), wishes);
-        assert_eq!(Wishes::of("Bash", &input), Wishes::default());
+        assert_eq!(ScriptWishes::of(TOOL, &input), wishes);
+        assert_eq!(ScriptWishes::of("Bash", &input), ScriptWishes::default());
         let never = json!({"timeout_s": 0, "to": "a b"});
-        assert_eq!(Wishes::of(TOOL, &never), Wishes::default());
+        assert_eq!(ScriptWishes::of(TOOL, &never), ScriptWishes::default());
     }
 
     #[test]

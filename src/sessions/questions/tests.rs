@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::json;
 
-fn of(kind: Kind) -> Ask {
+fn of(kind: QuestionKind) -> Ask {
     Ask::one(Question {
         header: None,
         text: "?".to_owned(),
@@ -13,9 +13,9 @@ fn of(kind: Kind) -> Ask {
 
 fn choice(multi: bool, other: bool) -> Ask {
     let labels = ["Redis", "In-process LRU", "SQLite"];
-    of(Kind::Choice {
+    of(QuestionKind::Choice {
         options: labels
-            .map(|label| Choice {
+            .map(|label| QuestionOption {
                 label: label.to_owned(),
                 description: None,
             })
@@ -30,8 +30,8 @@ fn choice(multi: bool, other: bool) -> Ask {
     clippy::unnecessary_wraps,
     reason = "compared with what reading returns"
 )]
-fn picked(options: &[usize], other: Option<&str>) -> Result<Outcome, Problem> {
-    Ok(Outcome::Answered(vec![Answer::Picked {
+fn picked(options: &[usize], other: Option<&str>) -> Result<ReplyOutcome, ReplyProblem> {
+    Ok(ReplyOutcome::Answered(vec![QuestionAnswer::Picked {
         options: options.to_vec(),
         other: other.map(str::to_owned),
     }]))
@@ -55,9 +55,9 @@ fn text(text: &str) -> Reply {
 #[test]
 fn a_choice_is_read_by_tap_label_number_and_own_words() {
     let one = choice(false, true);
-    let no_such = |number| Err(Problem::NoSuchOption { number, of: 3 });
+    let no_such = |number| Err(ReplyProblem::NoSuchOption { number, of: 3 });
     for (reply, expected) in [
-        (Reply::Tap(Tap::Option(1)), picked(&[1], None)),
+        (Reply::Tap(QuestionTap::Option(1)), picked(&[1], None)),
         (text("sqlite"), picked(&[2], None)),
         (text(" 2 "), picked(&[1], None)),
         (text("in-process lru"), picked(&[1], None)),
@@ -68,17 +68,23 @@ fn a_choice_is_read_by_tap_label_number_and_own_words() {
         (text("9000"), picked(&[], Some("9000"))),
         (text("7"), no_such(7)),
         (text("0"), no_such(0)),
-        (text("1, 2"), Err(Problem::OnlyOne)),
-        (text("  "), Err(Problem::Empty)),
-        (Reply::Tap(Tap::Option(3)), no_such(4)),
-        (Reply::Tap(Tap::Yes), Err(Problem::NotThisQuestion)),
-        (Reply::Tap(Tap::ApprovePlan), Err(Problem::NotThisQuestion)),
+        (text("1, 2"), Err(ReplyProblem::OnlyOne)),
+        (text("  "), Err(ReplyProblem::Empty)),
+        (Reply::Tap(QuestionTap::Option(3)), no_such(4)),
+        (
+            Reply::Tap(QuestionTap::Yes),
+            Err(ReplyProblem::NotThisQuestion),
+        ),
+        (
+            Reply::Tap(QuestionTap::ApprovePlan),
+            Err(ReplyProblem::NotThisQuestion),
+        ),
     ] {
         assert_eq!(one.read(&reply), expected, "{reply:?}");
     }
     assert_eq!(
         choice(false, false).read(&text("Postgres")),
-        Err(Problem::PickOne { of: 3 })
+        Err(ReplyProblem::PickOne { of: 3 })
     );
 }
 
@@ -101,8 +107,14 @@ fn several_choices_are_read_by_numbers_and_labels() {
             form(&json!({"q0":["o0"],"q0_other":"Postgres"})),
             picked(&[0], Some("Postgres")),
         ),
-        (form(&json!({"q0":["o9"]})), Err(Problem::NotThisQuestion)),
-        (form(&json!({"q0":[]})), Err(Problem::PickOne { of: 3 })),
+        (
+            form(&json!({"q0":["o9"]})),
+            Err(ReplyProblem::NotThisQuestion),
+        ),
+        (
+            form(&json!({"q0":[]})),
+            Err(ReplyProblem::PickOne { of: 3 }),
+        ),
     ] {
         assert_eq!(many.read(&reply), expected, "{reply:?}");
     }
@@ -124,137 +136,156 @@ fn own_words_in_a_form_stand_against_the_select() {
 
 #[test]
 fn a_confirmation_takes_whole_words_only() {
-    let ask = of(Kind::Confirm);
+    let ask = of(QuestionKind::Confirm);
     let read = |word: &str| ask.read(&text(word));
     for word in ["是", "确认", "YES", "ok"] {
-        assert_eq!(read(word), Ok(Outcome::Answered(vec![Answer::Yes])));
+        assert_eq!(
+            read(word),
+            Ok(ReplyOutcome::Answered(vec![QuestionAnswer::Yes]))
+        );
     }
     for word in ["否", "取消", "No"] {
-        assert_eq!(read(word), Ok(Outcome::Answered(vec![Answer::No])));
+        assert_eq!(
+            read(word),
+            Ok(ReplyOutcome::Answered(vec![QuestionAnswer::No]))
+        );
     }
     for word in ["yes but not now", "是吗", "1"] {
-        assert_eq!(read(word), Err(Problem::YesOrNo), "{word}");
+        assert_eq!(read(word), Err(ReplyProblem::YesOrNo), "{word}");
     }
 }
 
 #[test]
 fn texts_are_checked_against_their_format() {
-    let kind = |format, optional| of(Kind::Text { format, optional });
-    let ok = |text: &str| Ok(Outcome::Answered(vec![Answer::Text(text.to_owned())]));
+    let kind = |format, optional| of(QuestionKind::Text { format, optional });
+    let ok = |text: &str| {
+        Ok(ReplyOutcome::Answered(vec![QuestionAnswer::Text(
+            text.to_owned(),
+        )]))
+    };
     let long = "x".repeat(MAX_ANSWER + 1);
     for (format, words, expected) in [
         (Format::Any, " src/main.rs ", ok("src/main.rs")),
-        (Format::Any, long.as_str(), Err(Problem::TooLong)),
-        (Format::Integer, "4.5", Err(Problem::NotAnInteger)),
+        (Format::Any, long.as_str(), Err(ReplyProblem::TooLong)),
+        (Format::Integer, "4.5", Err(ReplyProblem::NotAnInteger)),
         (Format::Integer, "-4", ok("-4")),
         (Format::Number, "4.5", ok("4.5")),
-        (Format::Number, "inf", Err(Problem::NotANumber)),
+        (Format::Number, "inf", Err(ReplyProblem::NotANumber)),
     ] {
         assert_eq!(kind(format, false).read(&text(words)), expected);
     }
     let empty = form(&json!({"q0":null}));
-    assert_eq!(kind(Format::Any, false).read(&empty), Err(Problem::Empty));
+    assert_eq!(
+        kind(Format::Any, false).read(&empty),
+        Err(ReplyProblem::Empty)
+    );
     assert_eq!(
         kind(Format::Any, true).read(&empty),
-        Ok(Outcome::Answered(vec![Answer::Skipped]))
+        Ok(ReplyOutcome::Answered(vec![QuestionAnswer::Skipped]))
     );
 }
 
 #[test]
 fn several_questions_want_a_form_or_a_line_each() {
     let mut ask = choice(false, true);
-    ask.questions.extend(of(Kind::Confirm).questions);
-    let both = Ok(Outcome::Answered(vec![
-        Answer::Picked {
+    ask.questions.extend(of(QuestionKind::Confirm).questions);
+    let both = Ok(ReplyOutcome::Answered(vec![
+        QuestionAnswer::Picked {
             options: vec![0],
             other: None,
         },
-        Answer::Yes,
+        QuestionAnswer::Yes,
     ]));
     assert_eq!(ask.read(&form(&json!({"q0":"o0","q1":"yes"}))), both);
     assert_eq!(ask.read(&text("1\n\n是")), both);
     assert_eq!(
         ask.read(&text("1")),
-        Err(Problem::OneLineEach { questions: 2 })
+        Err(ReplyProblem::OneLineEach { questions: 2 })
     );
     assert_eq!(
-        ask.read(&Reply::Tap(Tap::Option(0))),
-        Err(Problem::NotThisQuestion)
+        ask.read(&Reply::Tap(QuestionTap::Option(0))),
+        Err(ReplyProblem::NotThisQuestion)
     );
-    assert_eq!(ask.read(&Reply::Tap(Tap::Decline)), Ok(Outcome::Declined));
+    assert_eq!(
+        ask.read(&Reply::Tap(QuestionTap::Decline)),
+        Ok(ReplyOutcome::Declined)
+    );
 }
 
 #[test]
 fn only_exact_words_approve_a_plan() {
-    let ask = of(Kind::Plan { plan: None });
-    let answered = |answer| Ok(Outcome::Answered(vec![answer]));
+    let ask = of(QuestionKind::Plan { plan: None });
+    let answered = |answer| Ok(ReplyOutcome::Answered(vec![answer]));
     for (words, accept_edits) in [("批准计划", false), ("批准并自动接受编辑", true)] {
         assert_eq!(
             ask.read(&text(words)),
-            answered(Answer::PlanApproved { accept_edits })
+            answered(QuestionAnswer::PlanApproved { accept_edits })
         );
     }
     for words in ["批准吗", "approve it later", "可以，但先写测试"] {
         assert_eq!(
             ask.read(&text(words)),
-            answered(Answer::PlanRevised(words.to_owned()))
+            answered(QuestionAnswer::PlanRevised(words.to_owned()))
         );
     }
     let revise = |value: &Value| Reply::Form {
-        button: Some(Tap::RevisePlan),
+        button: Some(QuestionTap::RevisePlan),
         fields: fields(value),
     };
     assert_eq!(
         ask.read(&revise(&json!({}))),
-        answered(Answer::PlanRevised(KEEP_PLANNING.to_owned()))
+        answered(QuestionAnswer::PlanRevised(KEEP_PLANNING.to_owned()))
     );
     assert_eq!(
         ask.read(&revise(&json!({"q0_other":"smaller"}))),
-        answered(Answer::PlanRevised("smaller".to_owned()))
+        answered(QuestionAnswer::PlanRevised("smaller".to_owned()))
     );
 }
 
 #[test]
 fn button_names_read_back() {
     for tap in [
-        Tap::Yes,
-        Tap::No,
-        Tap::Option(3),
-        Tap::ApprovePlan,
-        Tap::ApprovePlanAndEdits,
-        Tap::RevisePlan,
-        Tap::Decline,
+        QuestionTap::Yes,
+        QuestionTap::No,
+        QuestionTap::Option(3),
+        QuestionTap::ApprovePlan,
+        QuestionTap::ApprovePlanAndEdits,
+        QuestionTap::RevisePlan,
+        QuestionTap::Decline,
     ] {
-        assert_eq!(Tap::parse(&tap.as_name()), Some(tap));
+        assert_eq!(QuestionTap::parse(&tap.as_name()), Some(tap));
     }
-    assert_eq!(Tap::parse("o"), None);
-    assert_eq!(Tap::parse("allow"), None);
+    assert_eq!(QuestionTap::parse("o"), None);
+    assert_eq!(QuestionTap::parse("allow"), None);
 }
 
 #[test]
 fn equal_labels_are_told_apart_only_by_number() {
-    let twin = || Choice {
+    let twin = || QuestionOption {
         label: "Same".to_owned(),
         description: None,
     };
-    let ask = of(Kind::Choice {
+    let ask = of(QuestionKind::Choice {
         options: vec![twin(), twin()],
         multi: false,
         other: false,
         optional: false,
     });
-    assert_eq!(ask.read(&text("same")), Err(Problem::PickOne { of: 2 }));
+    assert_eq!(
+        ask.read(&text("same")),
+        Err(ReplyProblem::PickOne { of: 2 })
+    );
     assert_eq!(ask.read(&text("2")), picked(&[1], None));
 }
 
 #[test]
 fn a_number_beside_its_own_label_is_that_option() {
-    let choice = |label: &str| Choice {
+    let choice = |label: &str| QuestionOption {
         label: label.to_owned(),
         description: None,
     };
     let ask = |multi| {
-        of(Kind::Choice {
+        of(QuestionKind::Choice {
             options: vec![choice("SQLite"), choice("2 servers"), choice("Redis")],
             multi,
             other: true,
@@ -277,11 +308,11 @@ fn a_number_beside_its_own_label_is_that_option() {
 #[test]
 fn of_several_questions_the_unanswered_one_is_named() {
     let any = |optional| Question {
-        kind: Kind::Text {
+        kind: QuestionKind::Text {
             format: Format::Any,
             optional,
         },
-        ..of(Kind::Confirm).questions.remove(0)
+        ..of(QuestionKind::Confirm).questions.remove(0)
     };
     let ask = Ask {
         questions: vec![any(true), any(false)],
@@ -290,5 +321,5 @@ fn of_several_questions_the_unanswered_one_is_named() {
         button: None,
         fields: Fields::default(),
     };
-    assert_eq!(ask.read(&form), Err(Problem::Unanswered { number: 2 }));
+    assert_eq!(ask.read(&form), Err(ReplyProblem::Unanswered { number: 2 }));
 }

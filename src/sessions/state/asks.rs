@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::{AskEnding, ChildNo, Effect, Notice, Session, State, Unanswered};
+use super::{AskEnding, ChildNo, Effect, Notice, Session, SessionState, Unanswered};
 use crate::clock::Millis;
 use crate::ids::RequestId;
-use crate::sessions::questions::call::{self, Asked, Back};
+use crate::sessions::questions::call::{self, AnswerShape, Back};
 use crate::sessions::questions::{Ask, form};
 use crate::talk::{AgentRequest, Filled, RequestKind, Say, ToolRequest, ToolVerdict};
 
@@ -16,35 +16,35 @@ const READ_ONLY: [&str; 3] = ["Read", "Glob", "Grep"];
 const MAX_ASKS: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenAsk {
     pub(super) id: RequestId,
     pub(super) deadline: Millis,
     /// A subagent asked it, and works on when the main agent's turn is over.
     subagent: bool,
-    what: What,
+    what: OpenKind,
 }
 
 #[derive(Debug)]
-enum What {
+enum OpenKind {
     Tool { name: String },
-    Question { ask: Ask, asked: Asked },
+    Question { ask: Ask, asked: AnswerShape },
 }
 
-impl Open {
+impl OpenAsk {
     pub(super) fn wants_text(&self) -> bool {
         match &self.what {
-            What::Tool { .. } => false,
-            What::Question { ask, .. } => ask.wants_text(),
+            OpenKind::Tool { .. } => false,
+            OpenKind::Question { ask, .. } => ask.wants_text(),
         }
     }
 
     fn refuse(&self, because: &str, interrupt: bool) -> Say {
         match &self.what {
-            What::Tool { .. } => self.back(Back::Verdict(ToolVerdict::Deny {
+            OpenKind::Tool { .. } => self.back(Back::Verdict(ToolVerdict::Deny {
                 message: because.to_owned(),
                 interrupt,
             })),
-            What::Question { asked, .. } => self.back(asked.refused(because, interrupt)),
+            OpenKind::Question { asked, .. } => self.back(asked.refused(because, interrupt)),
         }
     }
 
@@ -99,11 +99,11 @@ impl Session {
                     return;
                 }
                 let deadline = now + self.limits.approval;
-                self.asks.push(Open {
+                self.asks.push(OpenAsk {
                     id: id.clone(),
                     deadline,
                     subagent,
-                    what: What::Tool {
+                    what: OpenKind::Tool {
                         name: tool.tool.clone(),
                     },
                 });
@@ -137,16 +137,16 @@ impl Session {
         &mut self,
         (id, subagent): (RequestId, bool),
         (tool, input): (String, Value),
-        (ask, asked): (Ask, Asked),
+        (ask, asked): (Ask, AnswerShape),
         now: Millis,
         out: &mut Vec<Effect>,
     ) {
         let deadline = now + self.limits.question;
-        self.asks.push(Open {
+        self.asks.push(OpenAsk {
             id: id.clone(),
             deadline,
             subagent,
-            what: What::Question { ask, asked },
+            what: OpenKind::Question { ask, asked },
         });
         out.push(Effect::AskQuestion {
             ask: id,
@@ -171,13 +171,13 @@ impl Session {
             return;
         };
         let open = self.asks.remove(at);
-        if let State::Running(run) = &mut self.state {
+        if let SessionState::Running(run) = &mut self.state {
             run.seen = now;
         }
         let back = match (&open.what, verdict) {
             (
-                What::Question {
-                    asked: Asked::Fields(_),
+                OpenKind::Question {
+                    asked: AnswerShape::Fields(_),
                     ..
                 },
                 verdict,
@@ -210,8 +210,8 @@ impl Session {
                 |open| {
                     let because = "This could not be shown to the user, so nobody answered.";
                     let tool = match &open.what {
-                        What::Tool { name } => Some(name.clone()),
-                        What::Question { .. } => None,
+                        OpenKind::Tool { name } => Some(name.clone()),
+                        OpenKind::Question { .. } => None,
                     };
                     let notice = Notice::NotBrought { tool };
                     (open.refuse(because, false), Some(notice))
@@ -239,10 +239,10 @@ impl Session {
         self.time_out(|open| now >= open.deadline + slack, out);
     }
 
-    fn time_out(&mut self, which: impl Fn(&Open) -> bool, out: &mut Vec<Effect>) {
+    fn time_out(&mut self, which: impl Fn(&OpenAsk) -> bool, out: &mut Vec<Effect>) {
         let limits = self.limits;
         self.end_asks(which, &AskEnding::TimedOut, out, |open| match &open.what {
-            What::Tool { name } => {
+            OpenKind::Tool { name } => {
                 let because = format!(
                     "Nobody answered within {} seconds, so this was not allowed. \
                          The user may be away: do not try it again unasked.",
@@ -254,7 +254,7 @@ impl Session {
                     Some(Notice::ApprovalTimedOut { tool }),
                 )
             }
-            What::Question { .. } => {
+            OpenKind::Question { .. } => {
                 let because = format!(
                     "Nobody answered within {} seconds. The task stops here.",
                     limits.question / 1_000
@@ -266,15 +266,15 @@ impl Session {
 
     fn end_asks(
         &mut self,
-        which: impl Fn(&Open) -> bool,
+        which: impl Fn(&OpenAsk) -> bool,
         ending: &AskEnding,
         out: &mut Vec<Effect>,
-        refusal: impl Fn(&Open) -> (Say, Option<Notice>),
+        refusal: impl Fn(&OpenAsk) -> (Say, Option<Notice>),
     ) {
         let Some(child) = self.listening() else {
             return;
         };
-        let over: Vec<Open> = self.asks.extract_if(.., |open| which(open)).collect();
+        let over: Vec<OpenAsk> = self.asks.extract_if(.., |open| which(open)).collect();
         for open in over {
             let (say, notice) = refusal(&open);
             // A form's answer can't end the turn; an order can.
@@ -299,7 +299,7 @@ impl Session {
     /// The main agent's turn is over: what it asked is refused, so that the
     /// child never waits for it, and what its subagents asked stays open.
     pub(super) fn end_turns_asks(&mut self, child: ChildNo, out: &mut Vec<Effect>) {
-        let over: Vec<Open> = self.asks.extract_if(.., |open| !open.subagent).collect();
+        let over: Vec<OpenAsk> = self.asks.extract_if(.., |open| !open.subagent).collect();
         for open in over {
             let say = open.refuse("The turn ended before the user answered.", false);
             out.push(Effect::Write { child, say });

@@ -1,7 +1,7 @@
 //! How a session's child ends: told to, by itself, or because nobody needs it.
 //! What ran beside its turns ends with it, and that is said.
 
-use super::{AskEnding, ChildNo, Effect, Notice, Session, State, turn};
+use super::{AskEnding, ChildNo, Effect, Notice, Session, SessionState, turn};
 use crate::clock::Millis;
 use crate::talk::Exit;
 
@@ -13,11 +13,11 @@ impl Session {
         };
         self.forget_asks(&AskEnding::Cancelled, out);
         self.end_background(out);
-        if let State::Running(run) = std::mem::replace(&mut self.state, State::Idle) {
+        if let SessionState::Running(run) = std::mem::replace(&mut self.state, SessionState::Idle) {
             turn::abandon(*run, out);
         }
         out.push(Effect::Close { child });
-        self.state = State::Stopping {
+        self.state = SessionState::Stopping {
             child,
             asked,
             then: Vec::new(),
@@ -27,7 +27,7 @@ impl Session {
     /// Ends a child that rests with nothing to do, so that the next words start
     /// one that knows the whole conversation.
     pub(super) fn let_go(&mut self, out: &mut Vec<Effect>) {
-        if let State::Resting { child, .. } = self.state
+        if let SessionState::Resting { child, .. } = self.state
             && self.asks.is_empty()
             && self.background.is_empty()
         {
@@ -37,7 +37,7 @@ impl Session {
 
     pub(super) fn close(&mut self, child: ChildNo, out: &mut Vec<Effect>) {
         out.push(Effect::Close { child });
-        self.state = State::Stopping {
+        self.state = SessionState::Stopping {
             child,
             asked: false,
             then: Vec::new(),
@@ -65,15 +65,15 @@ impl Session {
         }
         self.forget_asks(&AskEnding::ChildGone, out);
         self.end_background(out);
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => {}
+        match std::mem::replace(&mut self.state, SessionState::Idle) {
+            SessionState::Idle => {}
             // The only sign of an unknown conversation may be an error turn.
-            State::Resting { .. } => {
+            SessionState::Resting { .. } => {
                 if exit == Exit::UnknownSession {
                     out.push(Effect::Tell(Notice::Expired));
                 }
             }
-            State::Stopping { asked, then, .. } => {
+            SessionState::Stopping { asked, then, .. } => {
                 if asked {
                     out.push(Effect::Tell(Notice::Stopped));
                 }
@@ -81,7 +81,7 @@ impl Session {
                     self.start(then, now, out);
                 }
             }
-            State::Running(run) => {
+            SessionState::Running(run) => {
                 turn::abandon(*run, out);
                 out.push(Effect::Tell(match exit {
                     Exit::Finished | Exit::Killed => Notice::Crashed { words: None },

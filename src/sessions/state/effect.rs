@@ -2,7 +2,7 @@
 
 use crate::clock::Millis;
 use crate::ids::RequestId;
-use crate::sessions::progress::View;
+use crate::sessions::progress::ProgressView;
 use crate::talk::{AgentEvent, How, Mode, Opening, Say, ToolRequest, ToolVerdict};
 use serde_json::Value;
 
@@ -13,14 +13,14 @@ pub type ChildNo = u32;
 /// must be new: Claude Code drops a text in silence whose id its conversation
 /// has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct PersonText {
     pub uuid: String,
     pub body: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    Text(Text),
+pub enum SessionInput {
+    Text(PersonText),
     /// For a tool request or a question, from wherever it was put to a
     /// person. A question's answers stand in the input of the allow.
     Decided {
@@ -36,7 +36,7 @@ pub enum Input {
         why: Unanswered,
     },
     /// A command given where this session lives; cancels what it waits for.
-    Command(Order),
+    Command(SessionCommand),
     Child {
         child: ChildNo,
         event: AgentEvent,
@@ -52,7 +52,7 @@ pub enum Unanswered {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum SessionCommand {
     Stop,
     Mode(Mode),
     /// A command that is carried out elsewhere, such as `/new` or `/status`.
@@ -91,12 +91,12 @@ pub enum Effect {
         ask: RequestId,
         ending: AskEnding,
     },
-    Progress(View),
+    Progress(ProgressView),
     Finished(Box<Finish>),
     /// Follows every text exactly once.
     Fate {
         uuid: String,
-        fate: Fate,
+        fate: TextFate,
     },
     Tell(Notice),
 }
@@ -115,7 +115,7 @@ pub enum AskEnding {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum TextFate {
     /// The turn it belonged to ended.
     Done,
     /// The turn it belonged to ended with an error or was interrupted.
@@ -130,7 +130,7 @@ pub struct Finish {
     pub how: How,
     pub answer: Option<String>,
     pub turns: u32,
-    pub view: View,
+    pub view: ProgressView,
 }
 
 /// Something a person in the chat must be told.

@@ -13,25 +13,25 @@ const MINUTE: Millis = 60_000;
 
 fn session() -> Session {
     let id = SessionId::parse("6b5f").expect("an id");
-    Session::new(id, Mode::Default, Limits::default())
+    Session::new(id, Mode::Default, SessionLimits::default())
 }
 
-fn text(uuid: &str) -> Input {
-    Input::Text(Text {
+fn text(uuid: &str) -> SessionInput {
+    SessionInput::Text(PersonText {
         uuid: uuid.to_owned(),
         body: format!("words of {uuid}"),
     })
 }
 
-fn line(child: ChildNo, value: &Value) -> Input {
-    Input::Child {
+fn line(child: ChildNo, value: &Value) -> SessionInput {
+    SessionInput::Child {
         child,
         event: AgentEvent::Said(parse(value.to_string().as_bytes()).expect("a line")),
     }
 }
 
-fn ended(child: ChildNo, exit: Exit) -> Input {
-    Input::Child {
+fn ended(child: ChildNo, exit: Exit) -> SessionInput {
+    SessionInput::Child {
         child,
         event: AgentEvent::Ended(exit),
     }
@@ -65,8 +65,8 @@ fn ask(id: &str) -> RequestId {
     RequestId::parse(id).expect("an id")
 }
 
-fn answered(id: &str) -> Input {
-    Input::Decided {
+fn answered(id: &str) -> SessionInput {
+    SessionInput::Decided {
         ask: ask(id),
         verdict: ToolVerdict::Allow {
             input: json!({"answers": {"Which?": "B"}}),
@@ -90,7 +90,7 @@ fn settled(id: &str, ending: AskEnding) -> Effect {
     }
 }
 
-fn fate(uuid: &str, fate: Fate) -> Effect {
+fn fate(uuid: &str, fate: TextFate) -> Effect {
     Effect::Fate {
         uuid: uuid.to_owned(),
         fate,
@@ -103,7 +103,7 @@ fn running() -> Session {
     session.on(text("t1"), 0);
     session.on(line(1, &stage("t1", "started")), 0);
     session.on(line(1, &init()), 0);
-    assert_eq!(session.status(), Status::Executing);
+    assert_eq!(session.status(), SessionStatus::Executing);
     session
 }
 
@@ -135,11 +135,11 @@ fn words_start_a_child_and_its_answer_ends_the_turn() {
     session.on(line(1, &stage("t1", "started")), 0);
     session.on(line(1, &init()), 0);
     let effects = essential(session.on(line(1, &result("42")), 5_000));
-    assert_eq!(effects[0], fate("t1", Fate::Done));
+    assert_eq!(effects[0], fate("t1", TextFate::Done));
     assert!(
         matches!(&effects[1], Effect::Finished(finish) if finish.how == How::Done && finish.answer.as_deref() == Some("42") && finish.view.elapsed == 5_000)
     );
-    assert_eq!(session.status(), Status::Idle);
+    assert_eq!(session.status(), SessionStatus::Idle);
     let effects = session.on(text("t2"), 6_000);
     assert!(
         matches!(&effects[..], [Effect::Write { child: 1, .. }]),
@@ -154,13 +154,13 @@ fn confirmation_goes_through_the_desk() {
     assert!(
         matches!(&essential(effects)[..], [Effect::AskPermission { deadline, .. }] if *deadline == 10 + 120_000)
     );
-    assert_eq!(session.status(), Status::WaitingForConfirmation);
+    assert_eq!(session.status(), SessionStatus::WaitingForConfirmation);
     let verdict = ToolVerdict::Allow {
         input: json!({"command":"ls"}),
         updates: Vec::new(),
     };
     let effects = session.on(
-        Input::Decided {
+        SessionInput::Decided {
             ask: ask("r1"),
             verdict: verdict.clone(),
         },
@@ -179,14 +179,14 @@ fn confirmation_goes_through_the_desk() {
             settled("r1", AskEnding::Decided),
         ]
     );
-    assert_eq!(session.status(), Status::Executing);
+    assert_eq!(session.status(), SessionStatus::Executing);
 }
 
 #[test]
 fn a_question_waits_for_its_answer_and_takes_one() {
     let mut session = running();
     session.on(line(1, &question("q1")), 0);
-    assert_eq!(session.status(), Status::WaitingForConfirmation);
+    assert_eq!(session.status(), SessionStatus::WaitingForConfirmation);
     let effects = session.on(answered("q1"), 2);
     assert!(
         matches!(&effects[..], [
@@ -198,15 +198,15 @@ fn a_question_waits_for_its_answer_and_takes_one() {
     assert!(session.on(answered("q1"), 3).is_empty());
     let open = json!({"questions":[{"question":"File?"}]});
     session.on(line(1, &wants("q2", "AskUserQuestion", &open)), 4);
-    assert_eq!(session.status(), Status::WaitingForInput);
+    assert_eq!(session.status(), SessionStatus::WaitingForInput);
 }
 
 #[test]
 fn a_question_times_out_after_five_minutes_and_ends_the_turn() {
     let mut session = running();
     session.on(line(1, &question("q1")), 0);
-    assert!(essential(session.on(Input::Tick, 5 * MINUTE - 1)).is_empty());
-    let effects = essential(session.on(Input::Tick, 5 * MINUTE));
+    assert!(essential(session.on(SessionInput::Tick, 5 * MINUTE - 1)).is_empty());
+    let effects = essential(session.on(SessionInput::Tick, 5 * MINUTE));
     assert!(denial(&effects).is_some_and(|(_, interrupt)| interrupt));
     assert!(effects.contains(&settled("q1", AskEnding::TimedOut)));
     assert!(effects.contains(&Effect::Tell(Notice::QuestionTimedOut)));
@@ -226,11 +226,11 @@ fn an_answer_after_the_deadline_but_before_the_sweep_is_too_late() {
 fn an_approval_times_out_as_an_honest_denial_and_the_turn_goes_on() {
     let mut session = running();
     session.on(line(1, &wants("r1", "Bash", &json!({}))), 0);
-    let effects = essential(session.on(Input::Tick, 120_000));
+    let effects = essential(session.on(SessionInput::Tick, 120_000));
     let (message, interrupt) = denial(&effects).expect("a denial");
     assert!(message.contains("120 seconds") && !interrupt, "{message}");
-    assert_eq!(session.status(), Status::Executing);
-    let late = Input::Decided {
+    assert_eq!(session.status(), SessionStatus::Executing);
+    let late = SessionInput::Decided {
         ask: ask("r1"),
         verdict: ToolVerdict::Allow {
             input: json!({}),
@@ -244,23 +244,23 @@ fn an_approval_times_out_as_an_honest_denial_and_the_turn_goes_on() {
 fn a_command_cancels_the_wait_and_is_carried_out() {
     let mut session = running();
     session.on(line(1, &question("q1")), 0);
-    let effects = session.on(Input::Command(Order::Mode(Mode::Plan)), 1);
+    let effects = session.on(SessionInput::Command(SessionCommand::Mode(Mode::Plan)), 1);
     assert!(denial(&effects).is_some_and(|(_, interrupt)| !interrupt));
     assert!(effects.contains(&settled("q1", AskEnding::Cancelled)));
     assert!(effects.contains(&Effect::Tell(Notice::Mode(Mode::Plan))));
-    assert_eq!(session.status(), Status::Executing);
+    assert_eq!(session.status(), SessionStatus::Executing);
 
     session.on(line(1, &question("q2")), 2);
-    let effects = session.on(Input::Command(Order::Stop), 3);
+    let effects = session.on(SessionInput::Command(SessionCommand::Stop), 3);
     assert_eq!(
         effects,
         [
             settled("q2", AskEnding::Cancelled),
-            fate("t1", Fate::Failed),
+            fate("t1", TextFate::Failed),
             Effect::Close { child: 1 },
         ]
     );
-    assert_eq!(session.status(), Status::Stopping);
+    assert_eq!(session.status(), SessionStatus::Stopping);
     assert_eq!(
         session.on(ended(1, Exit::Finished), 4),
         [Effect::Tell(Notice::Stopped)]
@@ -270,7 +270,7 @@ fn a_command_cancels_the_wait_and_is_carried_out() {
 #[test]
 fn words_while_stopping_wait_and_resume_the_conversation() {
     let mut session = running();
-    session.on(Input::Command(Order::Stop), 1);
+    session.on(SessionInput::Command(SessionCommand::Stop), 1);
     assert!(session.on(text("t2"), 2).is_empty());
     let effects = session.on(ended(1, Exit::Killed), 3);
     assert!(
@@ -295,12 +295,16 @@ fn words_that_missed_the_turn_run_in_the_next() {
     let mut session = running();
     session.on(text("t2"), 1);
     let effects = essential(session.on(line(1, &result("one")), 2));
-    assert_eq!(effects[0], fate("t1", Fate::Done));
-    assert_eq!(session.status(), Status::Executing, "t2 has not begun yet");
+    assert_eq!(effects[0], fate("t1", TextFate::Done));
+    assert_eq!(
+        session.status(),
+        SessionStatus::Executing,
+        "t2 has not begun yet"
+    );
     session.on(line(1, &stage("t2", "started")), 3);
     let effects = essential(session.on(line(1, &result("two")), 4));
-    assert_eq!(effects[0], fate("t2", Fate::Done));
-    assert_eq!(session.status(), Status::Idle);
+    assert_eq!(effects[0], fate("t2", TextFate::Done));
+    assert_eq!(session.status(), SessionStatus::Idle);
 }
 
 #[test]
@@ -308,7 +312,7 @@ fn a_child_that_reports_no_stages_still_ends_its_texts() {
     let mut session = session();
     session.on(text("t1"), 0);
     let effects = essential(session.on(line(1, &result("x")), 1));
-    assert_eq!(effects[0], fate("t1", Fate::Done));
+    assert_eq!(effects[0], fate("t1", TextFate::Done));
 }
 
 fn subagent_wants(id: &str) -> Value {
@@ -326,9 +330,9 @@ fn a_turns_end_leaves_a_subagents_request_open_and_its_answer_reaches_the_child(
     let after = essential(session.on(line(1, &result("done")), 3));
     let settled = |effect: &Effect| matches!(effect, Effect::Settle { .. });
     assert!(!after.iter().any(settled), "{after:?}");
-    assert_eq!(session.status(), Status::WaitingForConfirmation);
+    assert_eq!(session.status(), SessionStatus::WaitingForConfirmation);
     assert_eq!(session.saved().asks, [ask("r1")]);
-    assert!(session.wake_at() <= Some(2 + Limits::default().approval));
+    assert!(session.wake_at() <= Some(2 + SessionLimits::default().approval));
     let verdict = essential(session.on(answered("r1"), 4));
     assert!(
         matches!(
@@ -349,7 +353,7 @@ fn a_turns_end_leaves_a_subagents_request_open_and_its_answer_reaches_the_child(
         ),
         "{verdict:?}"
     );
-    assert_eq!(session.status(), Status::Idle);
+    assert_eq!(session.status(), SessionStatus::Idle);
 }
 
 #[test]
@@ -363,7 +367,7 @@ fn a_request_that_outlives_its_turn_is_refused_in_time_and_ends_with_its_child()
         session
     };
     let mut late = resting();
-    let refused = late.on(Input::Tick, 2 + Limits::default().approval);
+    let refused = late.on(SessionInput::Tick, 2 + SessionLimits::default().approval);
     assert!(
         refused.iter().any(|effect| matches!(
             effect,
@@ -379,7 +383,10 @@ fn a_request_that_outlives_its_turn_is_refused_in_time_and_ends_with_its_child()
     );
     for (input, ending) in [
         (ended(1, Exit::Finished), AskEnding::ChildGone),
-        (Input::Command(Order::Stop), AskEnding::Cancelled),
+        (
+            SessionInput::Command(SessionCommand::Stop),
+            AskEnding::Cancelled,
+        ),
     ] {
         let over = resting().on(input, 5);
         let settle = Effect::Settle {

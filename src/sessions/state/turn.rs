@@ -1,15 +1,15 @@
 //! One turn of a session's child: the words it was given, what it waits for,
 //! and how it ends.
 
-use super::{ChildNo, Effect, Fate, Finish, Notice, Session, State, Text};
+use super::{ChildNo, Effect, Finish, Notice, PersonText, Session, SessionState, TextFate};
 use crate::clock::Millis;
 use crate::sessions::progress::Progress;
 use crate::talk::{How, Say, TextStage, TurnEnd};
 
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningTurn {
     pub(super) child: ChildNo,
-    pub(super) texts: Vec<Sent>,
+    pub(super) texts: Vec<SentText>,
     pub(super) seen: Millis,
     pub(super) progress: Progress,
     /// Whether this child reports how far each text came.
@@ -18,18 +18,18 @@ pub(super) struct Running {
 }
 
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct SentText {
     pub(super) uuid: String,
     pub(super) started: bool,
 }
 
-pub(super) fn abandon(run: Running, out: &mut Vec<Effect>) {
+pub(super) fn abandon(run: RunningTurn, out: &mut Vec<Effect>) {
     let unread = run.texts.iter().filter(|sent| !sent.started).count();
     for sent in run.texts {
         let fate = if sent.started && run.stages {
-            Fate::Failed
+            TextFate::Failed
         } else {
-            Fate::Lost
+            TextFate::Lost
         };
         out.push(Effect::Fate {
             uuid: sent.uuid,
@@ -43,16 +43,17 @@ pub(super) fn abandon(run: Running, out: &mut Vec<Effect>) {
 
 impl Session {
     pub(super) fn turn_end(&mut self, end: &TurnEnd, now: Millis, out: &mut Vec<Effect>) {
-        let State::Running(run) = std::mem::replace(&mut self.state, State::Idle) else {
+        let SessionState::Running(run) = std::mem::replace(&mut self.state, SessionState::Idle)
+        else {
             return;
         };
         let run = *run;
         self.end_turns_asks(run.child, out);
         let how = end.how;
         let fate = if how == How::Done {
-            Fate::Done
+            TextFate::Done
         } else {
-            Fate::Failed
+            TextFate::Failed
         };
         let (over, waiting): (Vec<_>, Vec<_>) = run
             .texts
@@ -71,21 +72,21 @@ impl Session {
             })));
         }
         self.state = if waiting.is_empty() && end.queued == 0 {
-            State::Resting {
+            SessionState::Resting {
                 child: run.child,
                 since: now,
             }
         } else {
-            State::Running(Box::new(Running {
+            SessionState::Running(Box::new(RunningTurn {
                 texts: waiting,
                 stages: run.stages,
-                ..Running::new(run.child, run.progress.began(), now, self.limits.progress)
+                ..RunningTurn::new(run.child, run.progress.began(), now, self.limits.progress)
             }))
         };
     }
 }
 
-impl Running {
+impl RunningTurn {
     /// A turn of the task that began then.
     pub(super) fn new(child: ChildNo, began: Millis, now: Millis, progress: Millis) -> Self {
         Self {
@@ -98,7 +99,7 @@ impl Running {
         }
     }
 
-    pub(super) fn send(&mut self, text: Text, out: &mut Vec<Effect>) {
+    pub(super) fn send(&mut self, text: PersonText, out: &mut Vec<Effect>) {
         out.push(Effect::Write {
             child: self.child,
             say: Say::Text {
@@ -106,7 +107,7 @@ impl Running {
                 text: text.body,
             },
         });
-        self.texts.push(Sent {
+        self.texts.push(SentText {
             uuid: text.uuid,
             started: false,
         });
@@ -126,7 +127,7 @@ impl Running {
                 let sent = self.texts.remove(at);
                 out.push(Effect::Fate {
                     uuid: sent.uuid,
-                    fate: Fate::Lost,
+                    fate: TextFate::Lost,
                 });
                 out.push(Effect::Tell(Notice::NotCarriedOut { texts: 1 }));
             }

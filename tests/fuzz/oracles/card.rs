@@ -9,7 +9,7 @@ use nod::for_tests::cards::{
 };
 use nod::for_tests::ids::{SessionId, UserId};
 use nod::for_tests::rules;
-use nod::for_tests::sessions::questions::{self, Tap};
+use nod::for_tests::sessions::questions::{self, QuestionTap};
 use nod::for_tests::text::escape::{self, Budget, Shape};
 use nod::for_tests::text::{Lang, secrets};
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ fn waits(request: &Request, lang: Lang) {
     is_sound(&minimal, MAX_CARD, ours);
 
     if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
-        let values = |tap: Tap| json!({"action": tap.as_name()});
+        let values = |tap: QuestionTap| json!({"action": tap.as_name()});
         let submit = json!({"action": "answer"});
         let drawn =
             question::pending_after(request, &ask, &nothing, &values, &submit, MAX_CARD, lang);
@@ -203,7 +203,7 @@ fn ends(request: &Request, text: &str, lang: Lang) {
 }
 
 fn ended(request: &Request, ending: &Ending, lang: Lang) -> Value {
-    let delivery = ending::Delivery::Confirmed;
+    let delivery = ending::Confirmation::Confirmed;
     ending::ended(request, ending, 2_000, delivery, None, lang)
 }
 
@@ -259,7 +259,7 @@ fn ours(lang: Lang) -> &'static Ours {
 
 fn tells(text: &str, lang: Lang) {
     let card = notice::notice(
-        &notice::Notice {
+        &notice::NoticeCard {
             why: notice::Why::Finished,
             agent: &nod::for_tests::approvals::request::Agent::ClaudeCode,
             machine: text,
@@ -288,7 +288,7 @@ fn answers(text: &str, lang: Lang) {
         unguarded: false,
         view: None,
     };
-    let answer = markdown::answer(text, markdown::Limits::default());
+    let answer = markdown::answer(text, markdown::MarkdownLimits::default());
     assert!(answer.pieces.len() <= 8);
     for piece in &answer.pieces {
         let piece_lower = piece.to_ascii_lowercase();

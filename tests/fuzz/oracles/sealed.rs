@@ -4,8 +4,8 @@
 use nod::for_tests::approvals::outcome::{Outcome, Upshot};
 use nod::for_tests::feishu::event::Person;
 use nod::for_tests::feishu::secret::Secret;
-use nod::for_tests::gateway::call::{Answer, Call, Click, Proof, Stamp};
-use nod::for_tests::gateway::seal::{Purpose, Sealer};
+use nod::for_tests::gateway::call::{CallAnswer, ForwardedClick, PeerCall, Proof, Stamp};
+use nod::for_tests::gateway::seal::{SealPurpose, Sealer};
 use nod::for_tests::ids::{MachineId, RequestId};
 use nod::for_tests::text::{Text, Tone};
 use serde_json::Value;
@@ -17,14 +17,14 @@ pub(crate) fn check(bytes: &[u8]) {
     };
     let change = (usize::from(high) << 8 | usize::from(low), other);
     let secret = Secret::new("a secret nobody guesses");
-    let buttons = Sealer::new(&secret, Purpose::Button);
-    let calls = Sealer::new(&secret, Purpose::Call);
-    match Call::read(rest, Some(&calls)) {
+    let buttons = Sealer::new(&secret, SealPurpose::Button);
+    let calls = Sealer::new(&secret, SealPurpose::Call);
+    match PeerCall::read(rest, Some(&calls)) {
         Ok((call, proof)) => {
             assert_eq!(proof, Proof::None, "a forged call");
             assert_eq!(call.click, None, "a click nobody vouches for");
         }
-        Err(_) => assert!(Answer::read_sealed(rest, &calls, &stamp("another-nonce")).is_none()),
+        Err(_) => assert!(CallAnswer::read_sealed(rest, &calls, &stamp("another-nonce")).is_none()),
     }
     let Ok(value) = serde_json::from_slice::<Value>(rest) else {
         return;
@@ -61,12 +61,12 @@ fn changed(sealed: &Value, (at, other): (usize, u8)) -> Option<Value> {
 fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
     let text = |field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
     let push = text("push");
-    let call = Call {
+    let call = PeerCall {
         to: MachineId::parse("m").ok(),
         action: text("action").unwrap_or_else(|| "allow".to_owned()),
         request: RequestId::parse("r-1").expect("an id"),
         project_dir: text("project_dir").unwrap_or_default(),
-        click: Some(Click {
+        click: Some(ForwardedClick {
             by: Person {
                 open: text("open_id"),
                 ..Person::default()
@@ -74,16 +74,16 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
             name: text("name"),
             form: value.as_object().cloned().unwrap_or_default(),
             value,
-            ..Click::default()
+            ..ForwardedClick::default()
         }),
         push,
     };
     let stamp = stamp("a-nonce-of-ours");
     let sent = call.to_json(Some((calls, &stamp)));
-    let read = Call::read(sent.to_string().as_bytes(), Some(calls));
+    let read = PeerCall::read(sent.to_string().as_bytes(), Some(calls));
     assert_eq!(read, Ok((call, Proof::Sealed(stamp.clone()))));
     if let Some(changed) = changed(&sent, change) {
-        let read = Call::read(changed.to_string().as_bytes(), Some(calls));
+        let read = PeerCall::read(changed.to_string().as_bytes(), Some(calls));
         if let Ok((_, proof)) = read {
             assert_eq!(proof, Proof::None, "it opened after a change");
         }
@@ -93,10 +93,10 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
         tone: Tone::Success,
         said: Text::new("已拒绝运行", "Denied"),
     };
-    let answer = Answer::of(&outcome, Some(sent));
+    let answer = CallAnswer::of(&outcome, Some(sent));
     let sent = answer.to_json(Some((calls, &stamp)));
     let read = |answer: &Value, stamp: &Stamp| {
-        Answer::read_sealed(answer.to_string().as_bytes(), calls, stamp)
+        CallAnswer::read_sealed(answer.to_string().as_bytes(), calls, stamp)
     };
     let got = read(&sent, &stamp).expect("an answer to this call");
     assert_eq!(got.upshot, Upshot::Denied);

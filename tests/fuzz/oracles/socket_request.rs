@@ -6,7 +6,7 @@ use nod::for_tests::approvals::request::Digest;
 use nod::for_tests::approvals::token::{Token, TokenHash};
 use nod::for_tests::hook::wire::answer::{self, Decision};
 use nod::for_tests::hook::wire::scan::Scanner;
-use nod::for_tests::hook::wire::{self, Ack, MAX_REPLY, Message, WireError};
+use nod::for_tests::hook::wire::{self, Ack, HookMessage, MAX_REPLY, WireError};
 use serde_json::{Value, json};
 
 const CAP: usize = 600;
@@ -17,7 +17,7 @@ pub(crate) fn check(bytes: &[u8]) {
     assert_eq!(whole, objects(bytes, 7), "cut into sevens");
     for object in whole.0 {
         assert!(object.len() <= CAP);
-        if let Ok(message) = Message::decode(&object) {
+        if let Ok(message) = HookMessage::decode(&object) {
             is_its_own(&message, &object);
         }
         if let Ok(ack) = Ack::decode(&object) {
@@ -65,12 +65,12 @@ fn objects(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<WireError>) {
     (found, None)
 }
 
-fn is_its_own(message: &Message, object: &[u8]) {
-    assert_eq!(Message::decode(&message.encode()).as_ref(), Ok(message));
+fn is_its_own(message: &HookMessage, object: &[u8]) {
+    assert_eq!(HookMessage::decode(&message.encode()).as_ref(), Ok(message));
     let Ok(value) = serde_json::from_slice::<Value>(object) else {
         return;
     };
-    if let Message::Register(registration) = message
+    if let HookMessage::Register(registration) = message
         && value["nod"].is_object()
     {
         let nod = registration.nod.as_ref().expect("additions");

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use nod::for_tests::feishu::event::Person;
-use nod::for_tests::gateway::call::{Call, Click, Stamp};
-use nod::for_tests::gateway::seal::Purpose;
+use nod::for_tests::gateway::call::{ForwardedClick, PeerCall, Stamp};
+use nod::for_tests::gateway::seal::SealPurpose;
 use nod::for_tests::ids::{EventId, MachineId, MessageId, RequestId};
 use nod::for_tests::simulator::{OWNER, Simulator};
 
@@ -46,12 +46,12 @@ async fn bring(
     nonce: &str,
 ) -> Value {
     let text = |field: &str| value[field].as_str().unwrap();
-    let call = Call {
+    let call = PeerCall {
         to: MachineId::parse(text("machine")).ok(),
         action: text("action").to_owned(),
         request: RequestId::parse(text("request_id")).unwrap(),
         project_dir: String::new(),
-        click: Some(Click {
+        click: Some(ForwardedClick {
             by: Person {
                 open: Some(OWNER.to_owned()),
                 ..Person::default()
@@ -68,7 +68,7 @@ async fn bring(
         sent_at: nod::for_tests::clock::wall_ms(),
         nonce: nonce.to_owned(),
     };
-    let body = call.to_json(Some((&sealer(Purpose::Call), &stamp)));
+    let body = call.to_json(Some((&sealer(SealPurpose::Call), &stamp)));
     let (status, _, answer) = http(at, "POST /callback/decision", &body.to_string()).await;
     assert_eq!(status, 200, "{answer}");
     serde_json::from_str(&answer).unwrap()

@@ -9,7 +9,8 @@ use nod::for_tests::claude::stream;
 use nod::for_tests::clock::Millis;
 use nod::for_tests::ids::{RequestId, SessionId};
 use nod::for_tests::sessions::state::{
-    AskEnding, ChildNo, Effect, Fate, Input, Limits, Order, Session, Status, Text, Unanswered,
+    AskEnding, ChildNo, Effect, PersonText, Session, SessionCommand, SessionInput, SessionLimits,
+    SessionStatus, TextFate, Unanswered,
 };
 use nod::for_tests::talk::{AgentEvent, Exit, Mode, Say, ToolVerdict};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use super::Bug;
 use super::feishu::FIRST_TEXT;
 use super::world::{Event, PATIENCE, Row, World, id};
 
-const LIMITS: Limits = Limits {
+const LIMITS: SessionLimits = SessionLimits {
     question: PATIENCE,
     approval: PATIENCE,
     quiet: 60_000,
@@ -44,7 +45,7 @@ pub(super) struct Written {
     pub(super) taken: bool,
     /// How often the session got it.
     heard: u32,
-    fate: Option<Fate>,
+    fate: Option<TextFate>,
     /// The daemon crashed while the session had it, and said so afterwards.
     cut_short: bool,
 }
@@ -90,18 +91,18 @@ impl World {
         text.heard += 1;
         assert_eq!(text.heard, 1, "seed {seed}: text {event} ran twice");
         if event % 7 == 3 {
-            text.fate = Some(Fate::Done);
-            self.feed(Input::Command(Order::Stop));
+            text.fate = Some(TextFate::Done);
+            self.feed(SessionInput::Command(SessionCommand::Stop));
             return;
         }
         let uuid = event.to_string();
         let body = format!("do {event}");
-        self.feed(Input::Text(Text { uuid, body }));
+        self.feed(SessionInput::Text(PersonText { uuid, body }));
     }
 
     /// Hands the session an input and does what it says; true when the child
     /// was written to.
-    pub(super) fn feed(&mut self, input: Input) -> bool {
+    pub(super) fn feed(&mut self, input: SessionInput) -> bool {
         let effects = self.task.session.on(input, self.millis());
         let wrote = self.obey(effects);
         self.disk.session = Some(self.task.session.saved());
@@ -160,7 +161,7 @@ impl World {
                 let text = self.task.texts.get_mut(&event).expect("written before");
                 let before = text.fate.replace(fate);
                 assert_eq!(before, None, "seed {seed}: text {event} ended twice");
-                if fate == Fate::Done {
+                if fate == TextFate::Done {
                     self.count("texts carried out");
                 }
             }
@@ -222,7 +223,7 @@ impl World {
             },
             Ending::TimedOut => {
                 let why = Unanswered::TimedOut;
-                return self.feed(Input::Unanswered { ask, why });
+                return self.feed(SessionInput::Unanswered { ask, why });
             }
             Ending::Terminal { .. }
             | Ending::Ran(_)
@@ -232,7 +233,7 @@ impl World {
             | Ending::Undeliverable { .. }
             | Ending::Dropped { .. } => return false,
         };
-        self.feed(Input::Decided { ask, verdict })
+        self.feed(SessionInput::Decided { ask, verdict })
     }
 
     fn child_reads(&mut self, number: ChildNo, say: Say) {
@@ -367,7 +368,7 @@ impl World {
     }
 
     fn hear(&mut self, child: ChildNo, event: AgentEvent) {
-        self.feed(Input::Child { child, event });
+        self.feed(SessionInput::Child { child, event });
     }
 
     /// The daemon crashed, and the child with it. What the disk knows of the
@@ -416,7 +417,7 @@ impl World {
     pub(super) fn judge_task(&self) {
         let seed = self.seed;
         let task = &self.task;
-        assert_eq!(task.session.status(), Status::Idle, "seed {seed}");
+        assert_eq!(task.session.status(), SessionStatus::Idle, "seed {seed}");
         for (n, ask) in &task.asks {
             let known = ask.ending.is_some() && self.disk.past.contains_key(n);
             assert!(known, "seed {seed}: ask {n} never ended");

@@ -15,7 +15,7 @@ use nod::for_tests::approvals::{Approvals, Attachment, Resumed, Settled, Unclaim
 use nod::for_tests::clock::Millis;
 use nod::for_tests::feishu::link::{Incoming, Link, LinkStep, Now, Phase, PushAnswer, PushTicket};
 use nod::for_tests::ids::{RequestId, SessionId, UserId};
-use nod::for_tests::sessions::state::{ChildNo, Input, Saved};
+use nod::for_tests::sessions::state::{ChildNo, Saved, SessionInput};
 use prost::bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -255,7 +255,7 @@ impl World {
             Event::TextAgain(event, attempt) => self.deliver_text(event, attempt),
             Event::Child(child) => self.child_acts(child),
             Event::TaskTick => {
-                self.feed(Input::Tick);
+                self.feed(SessionInput::Tick);
                 self.later(2_500, Event::TaskTick);
             }
             Event::Trouble => self.trouble(),

@@ -13,7 +13,7 @@ use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::pass::{self, Span};
 use nod::for_tests::bus::subjects::{Owner, lobby};
 use nod::for_tests::feishu::secret::Secret;
-use nod::for_tests::gateway::seal::{Purpose, Sealer};
+use nod::for_tests::gateway::seal::{SealPurpose, Sealer};
 use nod::for_tests::simulator::{APP_SECRET, ChatText, HeldMessage, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
@@ -315,7 +315,7 @@ async fn a_machine_that_its_owner_keeps_out_stays_out_whoever_taps_afterwards() 
         assert!(told.contains("无效"), "{field}: {told}");
     }
     // One of ours whose time is over.
-    let sealer = Sealer::new(&Secret::new(APP_SECRET.to_owned()), Purpose::Team);
+    let sealer = Sealer::new(&Secret::new(APP_SECRET.to_owned()), SealPurpose::Team);
     let mut old = yes.clone();
     old["until"] = json!(1_000);
     let told = pressed(&team, &message, OWNER, &sealer.seal(old)).await;

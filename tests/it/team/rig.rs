@@ -20,7 +20,7 @@ use nod::for_tests::bus::url::BusUrl;
 use nod::for_tests::clock::{self, Clock};
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
 use nod::for_tests::hook::client;
-use nod::for_tests::hook::wire::Order;
+use nod::for_tests::hook::wire::DaemonOrder;
 use nod::for_tests::simulator::bus::Bus;
 use nod::for_tests::simulator::{APP_ID, APP_SECRET, GROUP, Simulator};
 use tempfile::TempDir;
@@ -370,6 +370,6 @@ pub(super) const SOON: Duration = Duration::from_secs(1);
 /// What a machine says of itself.
 pub(super) async fn status(machine: &Machine) -> Option<serde_json::Value> {
     let socket = machine.socket();
-    let asking = spawn_blocking(move || client::order(&socket, Order::Status, LIMIT));
+    let asking = spawn_blocking(move || client::order(&socket, DaemonOrder::Status, LIMIT));
     asking.await.unwrap().ok()
 }

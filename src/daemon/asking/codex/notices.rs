@@ -87,7 +87,7 @@ fn tell(
     let codex = Arc::clone(codex);
     tokio::spawn(async move {
         let card = notice::notice(
-            &notice::Notice {
+            &notice::NoticeCard {
                 why,
                 agent: &Agent::Codex(Leaves::default()),
                 machine: &codex.terminals.cards.buttons.machine.name,

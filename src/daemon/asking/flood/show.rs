@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::approvals::request::Request;
-use crate::cards::gathered::{self, Gathered, Tally};
+use crate::cards::gathered::{self, GatheredCard, Tally};
 use crate::daemon::cards::courier::Cards;
 use crate::daemon::cards::courier::{self, Drawn};
 use crate::daemon::known::buttons::{DENY_ALL, OPEN};
@@ -101,7 +101,7 @@ pub(super) fn draw(cards: &Cards, group: &Group) -> Value {
         .collect();
     let open = |id: &RequestId| cards.buttons.gathered(OPEN, id);
     let deny_all = cards.buttons.gathered(DENY_ALL, &group.id);
-    let gathered = Gathered {
+    let gathered = GatheredCard {
         requests: &requests,
         most: cards.config.cards_at_once,
         place: &group.place,

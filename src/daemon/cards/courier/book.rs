@@ -13,7 +13,7 @@ pub(super) struct Book {
     pub(super) places: HashMap<RequestId, Place>,
     pub(super) requests: HashMap<MessageId, RequestId>,
     /// The chats and threads the cards stand in.
-    pub(super) stands: HashMap<RequestId, route::Place>,
+    pub(super) stands: HashMap<RequestId, route::ChatPlace>,
     /// Requests that do not fit their card: what of them went out before.
     pub(super) whole: HashMap<RequestId, Before>,
     /// The cards that ask once more about one of a request's buttons.

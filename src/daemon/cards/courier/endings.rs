@@ -94,12 +94,12 @@ pub(crate) fn ended_face(
     Face { shown, kept }
 }
 
-type Draw = fn(&Request, &Ending, Millis, ending::Delivery, Option<&Value>, Lang) -> Value;
+type Draw = fn(&Request, &Ending, Millis, ending::Confirmation, Option<&Value>, Lang) -> Value;
 
 fn drawn(cards: &Cards, settled: &Settled, delivery: desk::Delivery, draw: Draw) -> Drawn {
     let shown = match delivery {
-        desk::Delivery::Confirmed | desk::Delivery::Written => ending::Delivery::Confirmed,
-        desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Delivery::Unconfirmed,
+        desk::Delivery::Confirmed | desk::Delivery::Written => ending::Confirmation::Confirmed,
+        desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Confirmation::Unconfirmed,
     };
     let undo = cards
         .buttons

@@ -12,7 +12,7 @@ use crate::approvals::request::Request;
 use crate::daemon::cards::{links, nameless};
 use crate::feishu::messages::{Receiver, SentMessage};
 use crate::ids::RequestId;
-use crate::sessions::questions::script::{self, Wishes};
+use crate::sessions::questions::script::{self, ScriptWishes};
 use crate::sessions::route;
 use crate::store::CardPlace;
 use crate::text::Lang;
@@ -69,9 +69,9 @@ pub(crate) async fn send_now(cards: Arc<Cards>, request: Arc<Request>) {
 }
 
 fn receiver_for(cards: &Cards, request: &Request) -> Option<Receiver> {
-    match Wishes::of(&request.tool, &request.input).to {
-        Some(script::Receiver::Chat(chat)) => Some(Receiver::Chat(chat)),
-        Some(script::Receiver::User(user)) => Some(Receiver::User(user)),
+    match ScriptWishes::of(&request.tool, &request.input).to {
+        Some(script::Addressee::Chat(chat)) => Some(Receiver::Chat(chat)),
+        Some(script::Addressee::User(user)) => Some(Receiver::User(user)),
         None => cards.courier.receiver().cloned(),
     }
 }
@@ -185,7 +185,7 @@ async fn arrived(cards: &Cards, id: &RequestId, sent: SentMessage) {
                 if let Some(chat) = sent.chat_id.clone() {
                     let thread = sent.thread.clone();
                     book.stands
-                        .insert(id.clone(), route::Place { chat, thread });
+                        .insert(id.clone(), route::ChatPlace { chat, thread });
                 }
                 false
             }

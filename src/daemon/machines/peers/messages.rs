@@ -11,11 +11,11 @@ use crate::approvals::outcome::{NotTaken, Refusal};
 use crate::daemon::cards::courier;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::chat;
-use crate::daemon::talking::chat::claim::{Claim, claim, is_anchored};
+use crate::daemon::talking::chat::claim::{MessageClaim, claim, is_anchored};
 use crate::daemon::talking::inbox;
 use crate::feishu::event::{self, Message, Push};
 use crate::feishu::messages::Content;
-use crate::gateway::call::{Answer, Call, TAKE, WHOSE};
+use crate::gateway::call::{CallAnswer, PeerCall, TAKE, WHOSE};
 use crate::gateway::forward::{ANSWER_WITHIN, Posted};
 use crate::gateway::route::CallbackUrl;
 use crate::ids::{MachineId, RequestId};
@@ -47,7 +47,7 @@ pub(crate) async fn is_for_us(parts: &Arc<Parts>, message: &Message, push: &[u8]
         return true;
     }
     let own = claim(parts, message).await;
-    if own == Claim::Surely && is_anchored(message) {
+    if own == MessageClaim::Surely && is_anchored(message) {
         return true;
     }
     let heard = join_all(peers.iter().map(|peer| letter.ask(parts, peer))).await;
@@ -56,8 +56,8 @@ pub(crate) async fn is_for_us(parts: &Arc<Parts>, message: &Message, push: &[u8]
         .map(|heard| heard.as_ref().map(|(claim, _)| *claim))
         .collect();
     let strongest = asked.iter().flatten().copied().chain([own]).max();
-    let strongest = strongest.unwrap_or(Claim::None);
-    if strongest == Claim::None {
+    let strongest = strongest.unwrap_or(MessageClaim::None);
+    if strongest == MessageClaim::None {
         let lost = is_anchored(message) && asked.contains(&None);
         if lost && chat::may_be_told(parts, message).await {
             chat::say(parts, message, &words::MACHINE_UNREACHABLE).await;
@@ -96,8 +96,8 @@ impl Letter {
         })
     }
 
-    fn call(&self, action: &str, to: Option<MachineId>) -> Call {
-        Call {
+    fn call(&self, action: &str, to: Option<MachineId>) -> PeerCall {
+        PeerCall {
             to,
             action: action.to_owned(),
             request: self.id.clone(),
@@ -107,7 +107,7 @@ impl Letter {
         }
     }
 
-    async fn post(&self, parts: &Parts, to: &CallbackUrl, call: Call) -> Posted {
+    async fn post(&self, parts: &Parts, to: &CallbackUrl, call: PeerCall) -> Posted {
         let now = || parts.their_clock.now();
         let forwarder = &parts.gate.forwarder;
         forwarder.post(to, &call, now, ANSWER_WITHIN).await
@@ -128,9 +128,15 @@ impl Letter {
     }
 
     /// What the machine says and which it is; `None` if it does not say.
-    async fn ask(&self, parts: &Parts, peer: &CallbackUrl) -> Option<(Claim, Option<MachineId>)> {
+    async fn ask(
+        &self,
+        parts: &Parts,
+        peer: &CallbackUrl,
+    ) -> Option<(MessageClaim, Option<MachineId>)> {
         match self.post(parts, peer, self.call(WHOSE, None)).await {
-            Posted::Answered(answer) => Some((Claim::parse(&answer.message)?, answer.machine)),
+            Posted::Answered(answer) => {
+                Some((MessageClaim::parse(&answer.message)?, answer.machine))
+            }
             Posted::Refused(_) | Posted::Unreachable | Posted::Unknown => None,
         }
     }
@@ -174,27 +180,27 @@ impl Letter {
 }
 
 /// Another machine asks whether a message is for this one.
-pub(super) async fn whose(parts: &Parts, call: &Call) -> Answer {
+pub(super) async fn whose(parts: &Parts, call: &PeerCall) -> CallAnswer {
     let claim = match read(parts, call) {
         Some((message, _)) => claim(parts, &message).await,
-        None => Claim::None,
+        None => MessageClaim::None,
     };
-    Answer {
+    CallAnswer {
         machine: Some(parts.buttons.machine.id.clone()),
-        ..Answer::bare(claim != Claim::None, claim.as_str())
+        ..CallAnswer::bare(claim != MessageClaim::None, claim.as_str())
     }
 }
 
 /// Another machine brings a message that is for this one.
-pub(super) async fn take(parts: &Arc<Parts>, call: &Call) -> Answer {
+pub(super) async fn take(parts: &Arc<Parts>, call: &PeerCall) -> CallAnswer {
     let Some((message, push)) = read(parts, call) else {
-        return Answer::bare(false, "no message");
+        return CallAnswer::bare(false, "no message");
     };
     inbox::receive_from_peer(parts, message, push).await;
-    Answer::bare(true, "taken")
+    CallAnswer::bare(true, "taken")
 }
 
-fn read<'a>(parts: &Parts, call: &'a Call) -> Option<(Message, &'a [u8])> {
+fn read<'a>(parts: &Parts, call: &'a PeerCall) -> Option<(Message, &'a [u8])> {
     let push = call.push.as_ref()?.as_bytes();
     match event::parse(push) {
         Push::Message(message) if parts.is_of_our_app(&message.head) => Some((*message, push)),

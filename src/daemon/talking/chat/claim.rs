@@ -4,34 +4,34 @@ use super::{addressed, bot_mention, is_for_the_bot, waiting, written};
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::sessions::Here;
 use crate::feishu::event::{Message, MessageBody};
-pub(crate) use crate::gateway::whose::Claim;
-use crate::sessions::command::{self, Command, Spoken};
+pub(crate) use crate::gateway::whose::MessageClaim;
+use crate::sessions::command::{self, ChatCommand, Spoken};
 use crate::sessions::route::Written;
-use crate::sessions::state::Status;
+use crate::sessions::state::SessionStatus;
 
 /// Whether it hangs on another message, which one machine knows.
 pub(crate) fn is_anchored(message: &Message) -> bool {
     message.parent.is_some() || message.thread.is_some()
 }
 
-pub(crate) async fn claim(parts: &Parts, message: &Message) -> Claim {
+pub(crate) async fn claim(parts: &Parts, message: &Message) -> MessageClaim {
     if let Some(parent) = &message.parent
         && (parts.courier.request_soon(parent).await.is_some()
             || addressed::card(parts, parent).await.is_some())
     {
-        return Claim::Surely;
+        return MessageClaim::Surely;
     }
     let Some(written) = written(message) else {
-        return Claim::None;
+        return MessageClaim::None;
     };
     if !is_for_the_bot(parts, message).await {
-        return Claim::None;
+        return MessageClaim::None;
     }
     if is_anchored(message) {
         return if parts.sessions.is_about_one(&written) {
-            Claim::Surely
+            MessageClaim::Surely
         } else {
-            Claim::None
+            MessageClaim::None
         };
     }
     let MessageBody::Text(text) = &message.body else {
@@ -39,22 +39,25 @@ pub(crate) async fn claim(parts: &Parts, message: &Message) -> Claim {
     };
     let mention = bot_mention(parts, message).await;
     match command::parse(text, mention, &parts.config.sessions.projects) {
-        Spoken::Text(_) if waiting::any(parts, &written) => Claim::Surely,
-        Spoken::Text(_) | Spoken::Command(Command::Stop | Command::Status | Command::Mode(_)) => {
+        Spoken::Text(_) if waiting::any(parts, &written) => MessageClaim::Surely,
+        Spoken::Text(_)
+        | Spoken::Command(ChatCommand::Stop | ChatCommand::Status | ChatCommand::Mode(_)) => {
             by_session(parts, &written)
         }
-        Spoken::Command(Command::New { project, .. }) if project.is_some() => Claim::Surely,
-        Spoken::Command(_) | Spoken::Unclear(_) | Spoken::Nothing => Claim::None,
+        Spoken::Command(ChatCommand::New { project, .. }) if project.is_some() => {
+            MessageClaim::Surely
+        }
+        Spoken::Command(_) | Spoken::Unclear(_) | Spoken::Nothing => MessageClaim::None,
     }
 }
 
-fn by_session(parts: &Parts, written: &Written) -> Claim {
+fn by_session(parts: &Parts, written: &Written) -> MessageClaim {
     match parts.sessions.here(written) {
-        Here::Several => Claim::Surely,
+        Here::Several => MessageClaim::Surely,
         Here::One(number) => match parts.sessions.find(number) {
-            Some(found) if found.status != Status::Idle => Claim::Surely,
-            _ => Claim::Perhaps,
+            Some(found) if found.status != SessionStatus::Idle => MessageClaim::Surely,
+            _ => MessageClaim::Perhaps,
         },
-        Here::None | Here::Nobodys => Claim::None,
+        Here::None | Here::Nobodys => MessageClaim::None,
     }
 }

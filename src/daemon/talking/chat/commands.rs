@@ -15,8 +15,8 @@ use crate::feishu::event::Message;
 use crate::feishu::messages::Content;
 use crate::ids::SessionId;
 use crate::sessions::agent::Agent;
-use crate::sessions::command::{Command, Project};
-use crate::sessions::route::{Place, Written};
+use crate::sessions::command::{ChatCommand, Project};
+use crate::sessions::route::{ChatPlace, Written};
 use crate::sessions::state;
 use crate::store::About;
 use crate::text::Text;
@@ -29,24 +29,24 @@ pub(super) async fn obey(
     parts: &Arc<Parts>,
     message: &Message,
     written: &Written,
-    command: Command,
+    command: ChatCommand,
 ) {
     let told = match command {
-        Command::Help => return menus::help(parts, message, written).await,
-        Command::Projects => {
+        ChatCommand::Help => return menus::help(parts, message, written).await,
+        ChatCommand::Projects => {
             return menus::start(parts, message, written, (&menu::PROJECTS, None)).await;
         }
-        Command::Sessions => return menus::sessions(parts, message, written).await,
-        Command::Say { number, words } => {
+        ChatCommand::Sessions => return menus::sessions(parts, message, written).await,
+        ChatCommand::Say { number, words } => {
             return say_to(parts, message, written, number, &words).await;
         }
-        Command::Status => Some(status(parts, written)),
-        Command::Mode(None) => return menus::mode(parts, message, written).await,
-        Command::Mode(Some(mode)) => steer(parts, written, state::Order::Mode(mode)),
-        Command::Stop => steer(parts, written, state::Order::Stop),
-        Command::Resume(number) => resume(parts, message, written, number).await,
-        Command::TakeOver(number) => take_over(parts, message, written, number).await,
-        Command::New {
+        ChatCommand::Status => Some(status(parts, written)),
+        ChatCommand::Mode(None) => return menus::mode(parts, message, written).await,
+        ChatCommand::Mode(Some(mode)) => steer(parts, written, state::SessionCommand::Mode(mode)),
+        ChatCommand::Stop => steer(parts, written, state::SessionCommand::Stop),
+        ChatCommand::Resume(number) => resume(parts, message, written, number).await,
+        ChatCommand::TakeOver(number) => take_over(parts, message, written, number).await,
+        ChatCommand::New {
             project,
             agent,
             prompt,
@@ -142,7 +142,7 @@ pub(super) fn one(parts: &Parts, written: &Written) -> Result<Listed, Text> {
 }
 
 /// The session answers for itself; only what keeps the order from it is told.
-fn steer(parts: &Arc<Parts>, written: &Written, order: state::Order) -> Option<Text> {
+fn steer(parts: &Arc<Parts>, written: &Written, order: state::SessionCommand) -> Option<Text> {
     let found = match one(parts, written) {
         Ok(found) => found,
         Err(why) => return Some(why),
@@ -152,12 +152,12 @@ fn steer(parts: &Arc<Parts>, written: &Written, order: state::Order) -> Option<T
 
 /// A command that is carried out elsewhere cancels what a session waits for in
 /// the very place it was given.
-fn cancel_waits(parts: &Arc<Parts>, place: &Place) {
+fn cancel_waits(parts: &Arc<Parts>, place: &ChatPlace) {
     if let Some(number) = parts.sessions.awake_at(place)
         && let Err(why) = sessions::order(
             &parts.sessions,
             number,
-            Order::Command(state::Order::Elsewhere),
+            Order::Command(state::SessionCommand::Elsewhere),
         )
     {
         warn!(session = number, "its wait was not cancelled: {}", why.en);
@@ -373,7 +373,7 @@ async fn move_here(
             return Some(words::FEISHU_FAILED);
         }
     };
-    let place = Place {
+    let place = ChatPlace {
         chat: written.place.chat.clone(),
         thread: sent.thread.clone().or_else(|| written.place.thread.clone()),
     };

@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use crate::approvals::request::Request;
 use crate::daemon::parts::Parts;
 use crate::ids::RequestId;
-use crate::sessions::naming::{self, Listed};
+use crate::sessions::naming::{self, ListedAsk};
 use crate::sessions::questions;
-use crate::sessions::route::{self, Route, Written};
+use crate::sessions::route::{self, MessageRoute, Written};
 use crate::text::Text;
 use crate::text::escape::{Shape, visible};
 use crate::wording::card::Work;
@@ -39,8 +39,8 @@ pub(super) fn meant(parts: &Parts, written: &Written, text: &str) -> Meant {
         return Meant::One(request, rest.to_owned());
     }
     match route::route::<i64>(&written, &waiting, &[]) {
-        Route::Answer(request) => Meant::One(request, text.to_owned()),
-        Route::Which(asks) => {
+        MessageRoute::Answer(request) => Meant::One(request, text.to_owned()),
+        MessageRoute::Which(asks) => {
             let (list, lines): (Vec<_>, Vec<_>) = asks
                 .iter()
                 .filter_map(|ask| parts.desk.find(ask))
@@ -52,7 +52,7 @@ pub(super) fn meant(parts: &Parts, written: &Written, text: &str) -> Meant {
             told.note(written.place, list, now);
             Meant::Which(question::which(&lines))
         }
-        Route::Session(_) | Route::Fresh => Meant::Session,
+        MessageRoute::Session(_) | MessageRoute::Fresh => Meant::Session,
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn any(parts: &Parts, written: &Written) -> bool {
 /// What plain words here could answer, the oldest first. Outside of topics
 /// those are the questions of the whole chat; a session's request for
 /// permission is answered only in its own place.
-fn waiting(parts: &Parts, written: &Written) -> Vec<route::Waiting> {
+fn waiting(parts: &Parts, written: &Written) -> Vec<route::WaitingAsk> {
     let here = &written.place;
     let pending = parts.desk.all_pending();
     let stands = |request: &Request| {
@@ -77,7 +77,7 @@ fn waiting(parts: &Parts, written: &Written) -> Vec<route::Waiting> {
         (asks || request.origin.hosted).then_some(place)
     };
     let waiting = pending.iter().filter_map(|request| {
-        Some(route::Waiting {
+        Some(route::WaitingAsk {
             card: parts.courier.message_of(&request.id),
             ask: request.id.clone(),
             place: stands(request)?,
@@ -87,7 +87,7 @@ fn waiting(parts: &Parts, written: &Written) -> Vec<route::Waiting> {
 }
 
 /// How a waiting thing is called, and its line in a list.
-fn listed(request: &Request) -> (Listed, Text) {
+fn listed(request: &Request) -> (ListedAsk, Text) {
     let asked = questions::of(&request.tool, &request.input);
     let asked = asked.and_then(|(ask, _)| ask.questions.into_iter().next());
     let (label, line) = match asked {
@@ -103,7 +103,7 @@ fn listed(request: &Request) -> (Listed, Text) {
         None => (String::new(), Work::of(&request.tool).name()),
     };
     let ask = request.id.clone();
-    (Listed { ask, label }, line)
+    (ListedAsk { ask, label }, line)
 }
 
 /// An agent's words inside a message of ours: one short line.

@@ -15,7 +15,7 @@ use crate::daemon::known::machine;
 use crate::ids::{BadId, RequestId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::questions;
-use crate::sessions::state::{AskEnding, Input, Unanswered};
+use crate::sessions::state::{AskEnding, SessionInput, Unanswered};
 use crate::talk::{ToolRequest, ToolVerdict};
 use crate::text::{Lang, Text};
 
@@ -113,15 +113,15 @@ pub(super) fn heard(
     (tool, input): (&str, &Value),
     answer: &Answer,
     lang: Lang,
-) -> Option<Input> {
+) -> Option<SessionInput> {
     let decided = |verdict| {
-        Some(Input::Decided {
+        Some(SessionInput::Decided {
             ask: ask.clone(),
             verdict,
         })
     };
     let unanswered = |why| {
-        Some(Input::Unanswered {
+        Some(SessionInput::Unanswered {
             ask: ask.clone(),
             why,
         })
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    fn meaning(tool: &str, input: &Value, ending: Ending, extras: Extras) -> Option<Input> {
+    fn meaning(tool: &str, input: &Value, ending: Ending, extras: Extras) -> Option<SessionInput> {
         let answer = Answer {
             ending,
             digest: Digest::of(&json!({"command": "ls"})),
@@ -221,9 +221,9 @@ mod tests {
         heard(&id, (tool, input), &answer, Lang::En)
     }
 
-    fn verdict(input: Option<Input>) -> ToolVerdict {
+    fn verdict(input: Option<SessionInput>) -> ToolVerdict {
         match input {
-            Some(Input::Decided { verdict, .. }) => verdict,
+            Some(SessionInput::Decided { verdict, .. }) => verdict,
             other => panic!("{other:?}"),
         }
     }
@@ -250,7 +250,7 @@ mod tests {
         );
         let other = meaning("Bash", &json!({"command": "rm"}), allowed(), extras);
         assert!(
-            matches!(other, Some(Input::Unanswered { .. })),
+            matches!(other, Some(SessionInput::Unanswered { .. })),
             "never allowed: {other:?}"
         );
     }
@@ -304,7 +304,7 @@ mod tests {
         ] {
             let found = meaning("Bash", &json!({}), ending, Extras::default());
             let why = found.map(|input| match input {
-                Input::Unanswered { why, .. } => why,
+                SessionInput::Unanswered { why, .. } => why,
                 other => panic!("{other:?}"),
             });
             assert_eq!(why, expected);

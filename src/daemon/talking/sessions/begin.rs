@@ -10,7 +10,7 @@ use crate::feishu::messages::SentMessage;
 use crate::ids::{ChatId, MessageId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Project;
-use crate::sessions::route::Place;
+use crate::sessions::route::ChatPlace;
 use crate::sessions::state::Saved;
 use crate::store::KeptSession;
 use crate::talk::Mode;
@@ -101,7 +101,7 @@ async fn new(
         home: opening.home.clone(),
         project: project.name.clone(),
         title: clean(opening.words, MAX_TITLE),
-        place: Place {
+        place: ChatPlace {
             chat: birthplace.chat,
             thread: birthplace.thread,
         },

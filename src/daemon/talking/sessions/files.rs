@@ -14,7 +14,7 @@ use crate::feishu::error::ApiError;
 use crate::feishu::messages::AttachmentKind;
 use crate::feishu::registration::ATTACHMENTS;
 use crate::ids::MessageId;
-use crate::sessions::route::Place;
+use crate::sessions::route::ChatPlace;
 use crate::store::{Db, KeptFile, StoreError};
 use crate::text::Text;
 use crate::wording::task as words;
@@ -38,7 +38,7 @@ pub(crate) struct Sent {
 
 /// Files that wait for words, by where they were sent.
 pub(crate) struct Noted {
-    places: Mutex<Bounded<Place, (Millis, Vec<Sent>)>>,
+    places: Mutex<Bounded<ChatPlace, (Millis, Vec<Sent>)>>,
 }
 
 impl Default for Noted {
@@ -51,7 +51,7 @@ impl Default for Noted {
 
 impl Noted {
     /// `false` when too many wait already.
-    pub(crate) fn note(&self, place: Place, sent: Sent, now: Millis) -> bool {
+    pub(crate) fn note(&self, place: ChatPlace, sent: Sent, now: Millis) -> bool {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((at, waiting)) = places.live(place, |(at, _)| now - at >= AGE) else {
             return false;
@@ -64,7 +64,7 @@ impl Noted {
         true
     }
 
-    pub(crate) fn take(&self, place: &Place, now: Millis) -> Vec<Sent> {
+    pub(crate) fn take(&self, place: &ChatPlace, now: Millis) -> Vec<Sent> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let found = places.remove(place).filter(|(at, _)| now - at < AGE);
         found.map(|(_, sent)| sent).unwrap_or_default()
@@ -300,8 +300,8 @@ mod tests {
     use super::*;
     use crate::ids::ChatId;
 
-    fn place(n: usize) -> Place {
-        Place {
+    fn place(n: usize) -> ChatPlace {
+        ChatPlace {
             chat: ChatId::parse(&format!("oc_{n}")).unwrap(),
             thread: None,
         }

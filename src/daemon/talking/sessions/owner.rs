@@ -21,7 +21,7 @@ use crate::agents::codex::ask::PATCH;
 use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
 use crate::approvals::request::{Agent as Asker, Digest};
-use crate::cards::progress::End;
+use crate::cards::progress::TaskEnd;
 use crate::cards::quote::quote;
 use crate::child::process::Grace;
 use crate::claude::launch::{ClaudeLaunch, Permissions};
@@ -32,7 +32,8 @@ use crate::ids::RequestId;
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Project;
 use crate::sessions::state::{
-    ChildNo, Effect, Fate, Finish, Input, Notice, Saved, Session, Status, Text, Unanswered,
+    ChildNo, Effect, Finish, Notice, PersonText, Saved, Session, SessionInput, SessionStatus,
+    TextFate, Unanswered,
 };
 use crate::talk::{AgentEvent, Mode, Opening};
 use crate::wording::session as words;
@@ -58,7 +59,7 @@ pub(super) struct Owner {
 
 /// What woke the owner.
 enum Woken {
-    Input(Input),
+    Input(SessionInput),
     Answered(RequestId, Option<Handover>),
     Stop,
 }
@@ -92,22 +93,22 @@ impl Owner {
         loop {
             let rests = self.child.is_none()
                 && self.asks.is_empty()
-                && self.session.status() == Status::Idle;
+                && self.session.status() == SessionStatus::Idle;
             if rests && self.sessions.retire(self.number, &self.orders) {
                 break;
             }
             match self.wait(&stop).await {
                 Woken::Input(input) => {
-                    if let Input::Child {
+                    if let SessionInput::Child {
                         event: AgentEvent::Ended(_),
                         ..
                     } = &input
                     {
                         self.child = None;
                     }
-                    if matches!(input, Input::Text(_)) && self.went_on().await {
+                    if matches!(input, SessionInput::Text(_)) && self.went_on().await {
                         info!(session = self.number, "the conversation went on elsewhere");
-                        self.feed(Input::WentOn).await;
+                        self.feed(SessionInput::WentOn).await;
                     }
                     self.feed(input).await;
                     self.note_rest();
@@ -179,18 +180,18 @@ impl Owner {
         tokio::select! {
             () = stop.cancelled() => Woken::Stop,
             order = self.orders.recv() => match order {
-                Some(Order::Text(body)) => Woken::Input(Input::Text(Text { uuid: uuid(), body })),
-                Some(Order::Command(order)) => Woken::Input(Input::Command(order)),
+                Some(Order::Text(body)) => Woken::Input(SessionInput::Text(PersonText { uuid: uuid(), body })),
+                Some(Order::Command(order)) => Woken::Input(SessionInput::Command(order)),
                 None => Woken::Stop,
             },
-            (child, event) = next(&mut self.child) => Woken::Input(Input::Child { child, event }),
+            (child, event) = next(&mut self.child) => Woken::Input(SessionInput::Child { child, event }),
             Some(Ok((ask, handed))) = self.asks.join_next(), if !self.asks.is_empty() => Woken::Answered(ask, handed),
-            () = sleep => Woken::Input(Input::Tick),
+            () = sleep => Woken::Input(SessionInput::Tick),
         }
     }
 
     /// Whether anything was written to the child because of it.
-    async fn feed(&mut self, input: Input) -> bool {
+    async fn feed(&mut self, input: SessionInput) -> bool {
         let mut inputs = VecDeque::from([input]);
         let mut wrote = false;
         while let Some(input) = inputs.pop_front() {
@@ -199,7 +200,7 @@ impl Owner {
                 wrote |= matches!(effect, Effect::Write { .. });
                 if let Some(ask) = self.carry_out(effect).await {
                     let why = Unanswered::NotShown;
-                    inputs.push_back(Input::Unanswered { ask, why });
+                    inputs.push_back(SessionInput::Unanswered { ask, why });
                 }
             }
         }
@@ -284,8 +285,8 @@ impl Owner {
             Effect::Progress(view) => self.voice.progress(view),
             Effect::Finished(finish) => self.finished(*finish),
             Effect::Fate { uuid, fate } => match fate {
-                Fate::Done => {}
-                Fate::Failed | Fate::Lost => {
+                TextFate::Done => {}
+                TextFate::Failed | TextFate::Lost => {
                     debug!(text = uuid, ?fate, "words were not carried out");
                 }
             },
@@ -402,7 +403,8 @@ impl Owner {
     }
 
     fn finished(&mut self, finish: Finish) {
-        self.voice.ended(End::Turn(finish.how), Some(finish.view));
+        self.voice
+            .ended(TaskEnd::Turn(finish.how), Some(finish.view));
         if let Some(answer) = finish.answer.filter(|answer| !answer.trim().is_empty()) {
             self.voice.answer(answer);
         }
@@ -410,15 +412,15 @@ impl Owner {
 
     fn tell(&mut self, notice: &Notice) {
         let end = match notice {
-            Notice::Stopped => Some(End::Stopped),
-            Notice::Crashed { .. } => Some(End::Crashed),
-            Notice::NoProgress { .. } => Some(End::NoProgress),
+            Notice::Stopped => Some(TaskEnd::Stopped),
+            Notice::Crashed { .. } => Some(TaskEnd::Crashed),
+            Notice::NoProgress { .. } => Some(TaskEnd::NoProgress),
             Notice::NotInstalled
             | Notice::ProjectGone
             | Notice::NotStarted { .. }
             | Notice::Expired
-            | Notice::InUse => Some(End::NotStarted),
-            Notice::Restarted => Some(End::Restarted),
+            | Notice::InUse => Some(TaskEnd::NotStarted),
+            Notice::Restarted => Some(TaskEnd::Restarted),
             Notice::QuestionTimedOut
             | Notice::ApprovalTimedOut { .. }
             | Notice::NothingRuns

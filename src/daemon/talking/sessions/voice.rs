@@ -9,12 +9,12 @@ use tracing::{debug, warn};
 
 use super::{Sessions, keep};
 use crate::cards::markdown;
-use crate::cards::progress::{self, End, Task};
+use crate::cards::progress::{self, Task, TaskEnd};
 use crate::daemon::cards::courier::{self, Drawn};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, SentMessage};
 use crate::ids::MessageId;
-use crate::sessions::progress::View;
+use crate::sessions::progress::ProgressView;
 use crate::store::{About, KeptSession};
 use crate::wording::need::Need;
 use crate::wording::task as words;
@@ -32,8 +32,8 @@ const RETRY_MOST: Duration = Duration::from_secs(30);
 pub(super) struct Voice(mpsc::Sender<Said>);
 
 enum Said {
-    Progress(View),
-    Ended(End, Option<View>),
+    Progress(ProgressView),
+    Ended(TaskEnd, Option<ProgressView>),
     Answer(String),
     Text(String),
 }
@@ -52,12 +52,12 @@ impl Voice {
         Self(voice)
     }
 
-    pub(super) fn progress(&self, view: View) {
+    pub(super) fn progress(&self, view: ProgressView) {
         // The next one says more.
         let _ = self.0.try_send(Said::Progress(view));
     }
 
-    pub(super) fn ended(&self, end: End, view: Option<View>) {
+    pub(super) fn ended(&self, end: TaskEnd, view: Option<ProgressView>) {
         self.say(Said::Ended(end, view));
     }
 
@@ -90,7 +90,7 @@ struct Speaker {
     sessions: Arc<Sessions>,
     number: i64,
     card: Option<MessageId>,
-    view: Option<View>,
+    view: Option<ProgressView>,
 }
 
 impl Speaker {
@@ -115,7 +115,7 @@ impl Speaker {
         Some(self.sessions.find(self.number)?.kept)
     }
 
-    async fn show(&mut self, view: View) {
+    async fn show(&mut self, view: ProgressView) {
         let Some(kept) = self.kept() else { return };
         let card = running_card(&self.sessions, &kept, Some(&view));
         self.view = Some(view);
@@ -132,7 +132,7 @@ impl Speaker {
         }
     }
 
-    async fn end(&mut self, end: End, view: Option<View>) {
+    async fn end(&mut self, end: TaskEnd, view: Option<ProgressView>) {
         let view = view.or_else(|| self.view.take());
         self.view = None;
         let (Some(message), Some(kept)) = (self.card.take(), self.kept()) else {
@@ -169,8 +169,8 @@ impl Speaker {
     async fn answer(&mut self, text: &str) {
         let Some(kept) = self.kept() else { return };
         let lang = self.sessions.cards.config.lang;
-        let markdown::Answer { pieces, left_out } =
-            markdown::answer(text, markdown::Limits::default());
+        let markdown::AnswerPieces { pieces, left_out } =
+            markdown::answer(text, markdown::MarkdownLimits::default());
         let last = pieces.len().saturating_sub(1);
         for (n, piece) in pieces.iter().enumerate() {
             let left_out = if n == last { left_out } else { 0 };
@@ -284,7 +284,11 @@ pub(super) async fn remember(sessions: &Sessions, kept: &KeptSession, message: &
     }
 }
 
-pub(super) fn running_card(sessions: &Sessions, kept: &KeptSession, view: Option<&View>) -> Value {
+pub(super) fn running_card(
+    sessions: &Sessions,
+    kept: &KeptSession,
+    view: Option<&ProgressView>,
+) -> Value {
     let stop = sessions.cards.buttons.stop(kept.number);
     with_task(sessions, kept, view, |task| {
         progress::running(task, &stop, sessions.cards.config.lang)
@@ -294,7 +298,7 @@ pub(super) fn running_card(sessions: &Sessions, kept: &KeptSession, view: Option
 fn with_task(
     sessions: &Sessions,
     kept: &KeptSession,
-    view: Option<&View>,
+    view: Option<&ProgressView>,
     show: impl FnOnce(&Task<'_>) -> Value,
 ) -> Value {
     show(&Task {

@@ -6,7 +6,7 @@ use super::*;
 async fn a_thousand_waiting_are_answered_in_any_order_each_exactly_once() {
     const MANY: usize = 1000;
     let dir = private_dir();
-    let office = Office::open(dir.path(), Limits::default());
+    let office = Office::open(dir.path(), ServerLimits::default());
     let mut clients = JoinSet::new();
     let acks = Arc::new(AtomicUsize::new(0));
     for n in 0..MANY {
@@ -57,9 +57,9 @@ async fn a_thousand_waiting_are_answered_in_any_order_each_exactly_once() {
 #[tokio::test]
 async fn only_a_few_large_requests_are_taken_in_at_once_and_small_ones_pass() {
     let dir = private_dir();
-    let limits = Limits {
+    let limits = ServerLimits {
         large_at_once: 2,
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let office = Office::open(dir.path(), limits);
     let path = office.path.clone();

@@ -35,7 +35,7 @@ fn ended_beside() -> Notice {
 #[test]
 fn a_background_command_is_not_killed_ten_minutes_after_the_answer() {
     let mut session = left_running();
-    assert_eq!(session.on(Input::Tick, 60 * MINUTE), []);
+    assert_eq!(session.on(SessionInput::Tick, 60 * MINUTE), []);
     assert!(session.rests(), "it stays awake");
     // Its end wakes Claude, and what Claude says to it comes as a message.
     session.on(line(1, &beside(&[])), 61 * MINUTE);
@@ -46,7 +46,7 @@ fn a_background_command_is_not_killed_ten_minutes_after_the_answer() {
     };
     assert_eq!(finish.answer.as_deref(), Some("it is built"));
     assert_eq!(finish.view.elapsed, 62 * MINUTE, "the whole task");
-    let effects = session.on(Input::Tick, 73 * MINUTE);
+    let effects = session.on(SessionInput::Tick, 73 * MINUTE);
     assert_eq!(effects, [Effect::Close { child: 1 }], "nothing runs now");
 }
 
@@ -54,7 +54,7 @@ fn a_background_command_is_not_killed_ten_minutes_after_the_answer() {
 fn a_background_command_that_must_end_is_said_to_have_ended() {
     let day = 24 * 60 * MINUTE;
     let mut session = left_running();
-    let effects = session.on(Input::Tick, MINUTE + day);
+    let effects = session.on(SessionInput::Tick, MINUTE + day);
     assert_eq!(told(&effects), [&ended_beside()]);
     assert!(effects.contains(&Effect::Close { child: 1 }));
     assert_eq!(
@@ -63,7 +63,7 @@ fn a_background_command_that_must_end_is_said_to_have_ended() {
     );
 
     let mut session = left_running();
-    let effects = session.on(Input::Command(Order::Stop), 2 * MINUTE);
+    let effects = session.on(SessionInput::Command(SessionCommand::Stop), 2 * MINUTE);
     assert_eq!(told(&effects), [&ended_beside()]);
     assert!(effects.contains(&Effect::Close { child: 1 }));
 
@@ -78,7 +78,7 @@ fn a_background_command_that_must_end_is_said_to_have_ended() {
     );
 
     let session = left_running();
-    let (_, effects) = Session::restored(session.saved(), Limits::default());
+    let (_, effects) = Session::restored(session.saved(), SessionLimits::default());
     assert_eq!(told(&effects), [&Notice::Restarted]);
 }
 
@@ -86,7 +86,7 @@ fn a_background_command_that_must_end_is_said_to_have_ended() {
 fn a_conversation_that_went_on_elsewhere_is_taken_up_from_there() {
     let mut session = running();
     session.on(line(1, &result("done")), MINUTE);
-    let effects = session.on(Input::WentOn, 2 * MINUTE);
+    let effects = session.on(SessionInput::WentOn, 2 * MINUTE);
     assert_eq!(effects, [Effect::Close { child: 1 }]);
     assert_eq!(session.on(text("t2"), 2 * MINUTE), []);
     let effects = session.on(ended(1, Exit::Finished), 2 * MINUTE);
@@ -104,8 +104,8 @@ fn a_conversation_that_went_on_elsewhere_is_taken_up_from_there() {
     );
     assert!(resumes, "{effects:?}");
     // What runs, asks or has something beside it is never ended for that.
-    assert_eq!(running().on(Input::WentOn, 0), []);
-    assert_eq!(left_running().on(Input::WentOn, 2 * MINUTE), []);
+    assert_eq!(running().on(SessionInput::WentOn, 0), []);
+    assert_eq!(left_running().on(SessionInput::WentOn, 2 * MINUTE), []);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use super::*;
 fn thirty_quiet_minutes_end_a_task() {
     let mut session = running();
     session.on(line(1, &json!({"type":"stream_event"})), MINUTE);
-    assert!(essential(session.on(Input::Tick, 31 * MINUTE - 1)).is_empty());
-    let effects = essential(session.on(Input::Tick, 31 * MINUTE));
+    assert!(essential(session.on(SessionInput::Tick, 31 * MINUTE - 1)).is_empty());
+    let effects = essential(session.on(SessionInput::Tick, 31 * MINUTE));
     assert!(effects.contains(&Effect::Tell(Notice::NoProgress { minutes: 30 })));
     assert!(effects.contains(&Effect::Close { child: 1 }));
 }
@@ -35,7 +35,7 @@ fn every_bad_end_is_told_and_leaves_the_session_resumable() {
         session.on(line(1, &question("q1")), 0);
         let effects = session.on(ended(1, exit), 1);
         assert!(effects.contains(&settled("q1", AskEnding::ChildGone)));
-        assert!(effects.contains(&fate("t1", Fate::Failed)));
+        assert!(effects.contains(&fate("t1", TextFate::Failed)));
         assert_eq!(effects.last(), Some(&Effect::Tell(notice)));
         let again = session.on(text("t2"), 2);
         let resumed = matches!(
@@ -69,13 +69,13 @@ fn an_unknown_conversation_is_expired_and_begins_anew() {
         begun: true,
         ..session().saved()
     };
-    let (mut session, effects) = Session::restored(saved, Limits::default());
+    let (mut session, effects) = Session::restored(saved, SessionLimits::default());
     assert!(effects.is_empty());
     session.on(text("t1"), 0);
     let end = json!({"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: 6b5f"]});
     assert_eq!(
         essential(session.on(line(1, &end), 1)),
-        [fate("t1", Fate::Failed)]
+        [fate("t1", TextFate::Failed)]
     );
     assert_eq!(
         session.on(ended(1, Exit::UnknownSession), 2),
@@ -94,7 +94,7 @@ fn an_unknown_conversation_is_expired_and_begins_anew() {
 fn a_restart_closes_open_cards_and_says_so() {
     let mut before = running();
     before.on(line(1, &question("q1")), 0);
-    let (mut after, effects) = Session::restored(before.saved(), Limits::default());
+    let (mut after, effects) = Session::restored(before.saved(), SessionLimits::default());
     assert_eq!(
         effects,
         [
@@ -169,7 +169,7 @@ fn a_tool_that_wants_a_person_gets_no_allow_that_does_nothing() {
 #[test]
 fn a_request_over_the_line_cap_is_denied_and_told() {
     let mut session = running();
-    let input = Input::Child {
+    let input = SessionInput::Child {
         child: 1,
         event: AgentEvent::TooLong {
             bytes: 99,
@@ -189,22 +189,22 @@ fn a_resting_child_is_let_go_and_an_order_to_stop_finds_nothing() {
     let mut session = running();
     session.on(line(1, &result("x")), 0);
     assert_eq!(
-        session.on(Input::Command(Order::Stop), 1),
+        session.on(SessionInput::Command(SessionCommand::Stop), 1),
         [Effect::Tell(Notice::NothingRuns)]
     );
     assert_eq!(session.wake_at(), Some(10 * MINUTE));
     assert_eq!(
-        session.on(Input::Tick, 10 * MINUTE),
+        session.on(SessionInput::Tick, 10 * MINUTE),
         [Effect::Close { child: 1 }]
     );
     assert!(session.on(ended(1, Exit::Finished), 10 * MINUTE).is_empty());
-    assert_eq!(session.status(), Status::Idle);
+    assert_eq!(session.status(), SessionStatus::Idle);
 }
 
 #[test]
 fn modes_follow_orders_and_the_agent_and_a_refusal_is_told() {
     let mut session = running();
-    session.on(Input::Command(Order::Mode(Mode::Plan)), 0);
+    session.on(SessionInput::Command(SessionCommand::Mode(Mode::Plan)), 0);
     session.on(line(1, &init()), 0);
     assert_eq!(session.mode(), Mode::Plan, "an older report does not count");
     let refused = json!({"type":"control_response","response":{"subtype":"error","request_id":"nod-1","error":"no"}});
@@ -223,7 +223,10 @@ fn more_texts_than_anyone_reads_are_refused_aloud() {
     }
     assert_eq!(
         session.on(text("over"), 0),
-        [fate("over", Fate::Lost), Effect::Tell(Notice::TooManyTexts)]
+        [
+            fate("over", TextFate::Lost),
+            Effect::Tell(Notice::TooManyTexts)
+        ]
     );
 }
 
@@ -240,7 +243,7 @@ fn a_question_decided_elsewhere_goes_back_in_its_own_form() {
         input,
         updates: Vec::new(),
     };
-    let decided = |id: &str, verdict| Input::Decided {
+    let decided = |id: &str, verdict| SessionInput::Decided {
         ask: ask(id),
         verdict,
     };
@@ -273,23 +276,23 @@ fn a_question_decided_elsewhere_goes_back_in_its_own_form() {
 
 #[test]
 fn an_answer_that_will_not_come_is_refused_at_once_and_says_why() {
-    let limits = Limits {
+    let limits = SessionLimits {
         slack: MINUTE,
-        ..Limits::default()
+        ..SessionLimits::default()
     };
     let id = SessionId::parse("6b5f").expect("an id");
     let mut session = Session::new(id, Mode::Default, limits);
     session.on(text("t1"), 0);
     session.on(line(1, &wants("r1", "Bash", &json!({}))), 0);
     session.on(line(1, &wants("r2", "Bash", &json!({}))), 0);
-    let late = essential(session.on(Input::Tick, limits.approval));
+    let late = essential(session.on(SessionInput::Tick, limits.approval));
     assert_eq!(late, [], "an answer may be on its way");
     for (id, why, words) in [
         ("r1", Unanswered::TimedOut, "within 120 seconds"),
         ("r2", Unanswered::NotShown, "could not be shown"),
     ] {
         let ask = ask(id);
-        let effects = essential(session.on(Input::Unanswered { ask, why }, limits.approval));
+        let effects = essential(session.on(SessionInput::Unanswered { ask, why }, limits.approval));
         let Some(Effect::Write {
             say:
                 Say::Verdict {
@@ -303,5 +306,5 @@ fn an_answer_that_will_not_come_is_refused_at_once_and_says_why() {
         };
         assert!(message.contains(words), "{message}");
     }
-    assert_eq!(session.status(), Status::Executing);
+    assert_eq!(session.status(), SessionStatus::Executing);
 }

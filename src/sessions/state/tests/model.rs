@@ -34,7 +34,7 @@ struct World {
     verdicts: BTreeSet<String>,
     allowed_by_a_person: BTreeSet<String>,
     said: BTreeSet<String>,
-    fates: BTreeMap<String, Fate>,
+    fates: BTreeMap<String, TextFate>,
     /// Texts the present child got and has not ended.
     held: Vec<(String, bool)>,
     told_lost: usize,
@@ -105,7 +105,7 @@ impl World {
 }
 
 /// One random event, likely or not.
-fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis) -> Input {
+fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis) -> SessionInput {
     let child = match chance.below(20) {
         0 => world.alive.unwrap_or(1).saturating_sub(1),
         _ => world.alive.unwrap_or(1),
@@ -134,7 +134,7 @@ fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis
         6 | 7 => match some_ask {
             Some(id) => {
                 world.allowed_by_a_person.insert(id.clone());
-                Input::Decided {
+                SessionInput::Decided {
                     ask: ask(&id),
                     verdict: ToolVerdict::Allow {
                         input: json!({}),
@@ -142,7 +142,7 @@ fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis
                     },
                 }
             }
-            None => Input::Tick,
+            None => SessionInput::Tick,
         },
         8 => line(child, &result("x")),
         9 => match some_ask {
@@ -156,9 +156,9 @@ fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis
             ),
         },
         10 => match chance.below(3) {
-            0 => Input::Command(Order::Stop),
-            1 => Input::Command(Order::Mode(Mode::Plan)),
-            _ => Input::Command(Order::Elsewhere),
+            0 => SessionInput::Command(SessionCommand::Stop),
+            1 => SessionInput::Command(SessionCommand::Mode(Mode::Plan)),
+            _ => SessionInput::Command(SessionCommand::Elsewhere),
         },
         11 if world.alive.is_some() && chance.below(3) == 0 => {
             if Some(child) == world.alive {
@@ -177,11 +177,11 @@ fn event(chance: &mut Chance, world: &mut World, serial: usize, now: &mut Millis
         }
         12 => {
             *now += [100, 60_000, 121_000, 31 * MINUTE][usize::try_from(chance.below(4)).unwrap()];
-            Input::Tick
+            SessionInput::Tick
         }
         _ => {
             *now += 10;
-            Input::Tick
+            SessionInput::Tick
         }
     }
 }
@@ -193,25 +193,25 @@ fn live(seed: u64) -> World {
     let mut now = 0;
     for serial in 0..STEPS {
         let input = event(&mut chance, &mut world, serial, &mut now);
-        let ticked = input == Input::Tick;
+        let ticked = input == SessionInput::Tick;
         world.see(&session.on(input, now));
         if ticked {
             assert!(session.wake_at().is_none_or(|at| at > now), "overslept");
         }
         let waits = matches!(
             session.status(),
-            Status::WaitingForInput | Status::WaitingForConfirmation
+            SessionStatus::WaitingForInput | SessionStatus::WaitingForConfirmation
         );
         assert_eq!(waits, !world.open().is_empty(), "status and asks agree");
         assert_eq!(session.saved().asks.len(), world.open().len());
     }
     // Let it end: everything must have been brought to an end by then.
-    world.see(&session.on(Input::Command(Order::Stop), now));
+    world.see(&session.on(SessionInput::Command(SessionCommand::Stop), now));
     while let Some(child) = world.alive.take() {
         world.closing = false;
         world.see(&session.on(ended(child, Exit::Killed), now));
     }
-    assert_eq!(session.status(), Status::Idle);
+    assert_eq!(session.status(), SessionStatus::Idle);
     assert!(
         world.open().is_empty(),
         "asks left open: {:?}",
@@ -219,7 +219,11 @@ fn live(seed: u64) -> World {
     );
     let ended: BTreeSet<_> = world.fates.keys().cloned().collect();
     assert_eq!(ended, world.said, "every text has its fate");
-    let lost = world.fates.values().filter(|f| **f == Fate::Lost).count();
+    let lost = world
+        .fates
+        .values()
+        .filter(|f| **f == TextFate::Lost)
+        .count();
     assert!(
         lost <= world.told_lost,
         "{lost} lost, {} told",
