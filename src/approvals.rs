@@ -2,8 +2,8 @@
 //! Pure: time is an argument, and every call returns what there is to do.
 //! Nothing but a person's click in time ever ends a request as allowed.
 
-pub mod action;
 pub mod answer;
+pub mod choice;
 pub mod desk;
 pub mod outcome;
 pub mod record;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use crate::clock::Millis;
 use crate::ids::{RequestId, SessionId};
-use action::Action;
+use choice::Choice;
 use request::{Digest, Dropped, Ending, Operator, Ran, Request, weight};
 use token::TokenHash;
-use told::{Call, Told};
+use told::{ToldCall, ToldEndings};
 
 pub use terminal::Withdrawal;
 pub use told::Correction;
@@ -98,7 +98,7 @@ pub enum Resumed {
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingRequest {
     request: Arc<Request>,
     weight: usize,
     token: TokenHash,
@@ -113,7 +113,7 @@ enum Hook {
     Detached { until: Millis },
 }
 
-impl Pending {
+impl PendingRequest {
     fn due(&self) -> Millis {
         match self.hook {
             Hook::Attached(_) => self.request.deadline,
@@ -135,7 +135,7 @@ impl Pending {
 
 /// What one session waits for, oldest first.
 #[derive(Debug, Default)]
-struct Asked {
+struct OpenAsks {
     open: BTreeSet<(Millis, RequestId)>,
     /// Bytes of input among it.
     held: usize,
@@ -143,11 +143,11 @@ struct Asked {
 
 #[derive(Debug, Default)]
 pub struct Approvals {
-    pending: HashMap<RequestId, Pending>,
+    pending: HashMap<RequestId, PendingRequest>,
     due: BTreeSet<(Millis, RequestId)>,
-    sessions: HashMap<SessionId, Asked>,
-    running: VecDeque<Call>,
-    told: Told,
+    sessions: HashMap<SessionId, OpenAsks>,
+    running: VecDeque<ToldCall>,
+    told: ToldEndings,
     corrections: Vec<Correction>,
     past: HashMap<RequestId, Past>,
     past_order: VecDeque<(Millis, RequestId)>,
@@ -264,7 +264,7 @@ impl Approvals {
     pub fn decide(
         &mut self,
         id: &RequestId,
-        action: Action,
+        action: Choice,
         by: Operator,
         now: Millis,
     ) -> Result<Settled, Unclaimed> {
@@ -280,7 +280,7 @@ impl Approvals {
         }
         let stops = matches!(
             action,
-            Action::Deny {
+            Choice::Deny {
                 interrupt: true,
                 ..
             }
@@ -292,7 +292,7 @@ impl Approvals {
         if let Hook::Detached { .. } = pending.hook {
             return Err(Unclaimed::Reconnecting);
         }
-        let allowed = matches!(action, Action::Allow(_));
+        let allowed = matches!(action, Choice::Allow(_));
         let ending = match pending.runs {
             Some(since) => Ending::Stopped { by, since },
             None => action.ending(by),
@@ -402,7 +402,7 @@ impl Approvals {
             asked.open.insert((request.asked_at, id.clone()));
             asked.held += weight;
         }
-        let pending = Pending {
+        let pending = PendingRequest {
             request,
             weight,
             token,
@@ -416,7 +416,7 @@ impl Approvals {
     fn settle(&mut self, id: &RequestId, ending: Ending, at: Millis) -> Option<Settled> {
         let pending = self.pending.remove(id)?;
         self.due.remove(&(pending.due(), id.clone()));
-        let Pending {
+        let PendingRequest {
             request,
             weight,
             token,
@@ -473,7 +473,7 @@ impl Approvals {
     /// The tool will run and its event will come; it must not be taken for an
     /// answer to an identical call that is still open.
     fn expect_run(&mut self, request: &Request) {
-        if let Some(call) = Call::of(request) {
+        if let Some(call) = ToldCall::of(request) {
             if self.running.len() >= MAX_RUNNING {
                 self.running.pop_front();
             }
@@ -483,7 +483,7 @@ impl Approvals {
 }
 
 /// The ending a request has reached by the clock alone, and when.
-fn overdue(pending: &Pending, now: Millis) -> Option<(Ending, Millis)> {
+fn overdue(pending: &PendingRequest, now: Millis) -> Option<(Ending, Millis)> {
     if pending.request.deadline <= now && pending.request.deadline <= pending.due() {
         let ending = pending.unchosen(Ending::TimedOut);
         return Some((ending, pending.request.deadline));

@@ -28,7 +28,7 @@ pub use self::asking::no_daemon;
 pub(crate) use self::cards::book;
 use self::cards::courier::{self, Cards, Courier, Way};
 use self::cards::edits::{self, Edits};
-use self::cards::links::Links;
+use self::cards::links::PageLinks;
 use self::known::buttons::Buttons;
 use self::known::journal::{self, Journal};
 use self::known::machine::Machine;
@@ -238,7 +238,7 @@ async fn build(
     let cards = Arc::new(Cards {
         desk: Desk::new(Arc::new(move || clock.now())),
         lock: lock::Lock::restore(&store).await,
-        proof: proof::Proof::restore(&store, config.domain.base().as_str()).await,
+        proof: proof::CardProof::restore(&store, config.domain.base().as_str()).await,
         buttons: Buttons::new(Sealer::new(secret, SealPurpose::Button), machine, url),
         flood: gathered::Flood::default(),
         journal: Journal::new(store, clock),
@@ -250,7 +250,7 @@ async fn build(
     let terminals = Arc::new(watching::Terminals::new(Arc::clone(&cards)));
     let dialogs = Dialogs::new(Arc::clone(&cards), Arc::clone(&mailboxes));
     let dialogs = Arc::new(dialogs);
-    let links = Arc::new(codex::Links::default());
+    let links = Arc::new(codex::CodexLinks::default());
     let sessions = Sessions::new(Arc::clone(&cards), Arc::clone(&links), app_id.clone());
     let sessions = Arc::new(sessions);
     let figures = Arc::new(figures::Figures::default());
@@ -308,7 +308,7 @@ fn way(
         let webhook = CustomBot::new(outbound, &bot.url, bot.secret.clone(), config.previews)?;
         let links = config.callback.url.as_ref().map(|url| {
             let secret = config.callback.secret.as_ref().unwrap_or(own_secret);
-            Links::new(url.clone(), secret)
+            PageLinks::new(url.clone(), secret)
         });
         return Ok(Way::Webhook(Box::new(webhook), links));
     }

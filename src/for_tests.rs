@@ -3,16 +3,16 @@
 
 pub mod approvals {
     pub use crate::approvals::{Approvals, Attachment, Past, Resumed, Settled, Unclaimed};
-    pub mod action {
-        pub use crate::approvals::action::Action;
+    pub mod choice {
+        pub use crate::approvals::choice::Choice;
     }
     pub mod outcome {
         pub use crate::approvals::outcome::{Outcome, Refusal, Upshot};
     }
     pub mod request {
         pub use crate::approvals::request::{
-            Agent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath,
-            Request, Said,
+            AskingAgent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath,
+            Request, UntrueEnding,
         };
     }
     pub mod token {
@@ -34,7 +34,7 @@ pub mod bus {
     }
     #[cfg(feature = "team")]
     pub mod line {
-        pub use crate::bus::line::{BusAnswer, BusHeard, BusLine, BusUser, LineState, run};
+        pub use crate::bus::line::{BusAnswer, BusHeard, BusLine, BusLineState, BusUser, run};
     }
     pub mod lobby {
         pub use crate::bus::lobby::{Invite, Invited, JoinWish, ticket};

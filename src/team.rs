@@ -31,7 +31,7 @@ use tracing::{info, warn};
 
 use crate::bus::accounts::NotRevoked;
 use crate::bus::keys::{BadKeys, Keys};
-use crate::bus::line::{self, BusLine, BusUser, LineState};
+use crate::bus::line::{self, BusLine, BusLineState, BusUser};
 use crate::bus::nkey::{KeyKind, KeyPair};
 use crate::bus::pass::{self, Pass, Seconds, Span};
 use crate::bus::subjects::{
@@ -182,9 +182,9 @@ pub async fn forget(
     hold_line(&gateway, Vec::new(), &mut tasks, &stop);
     let mut state = gateway.line.state();
     let settled = state
-        .wait_for(|state| !matches!(state, LineState::Dialing))
+        .wait_for(|state| !matches!(state, BusLineState::Dialing))
         .await;
-    if let Ok(LineState::Waiting { why, .. }) = settled.as_deref() {
+    if let Ok(BusLineState::Waiting { why, .. }) = settled.as_deref() {
         return Err(ForgetError::NoBus(why.clone()));
     }
     drop(settled);

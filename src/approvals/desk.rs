@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::action::Action;
 use super::answer::{Answer, Extras};
+use super::choice::Choice;
 use super::request::{Dropped, Operator, Request};
 use super::token::{Token, TokenHash};
 use super::{
@@ -32,10 +32,10 @@ pub const DELIVERY_LIMIT: Duration = Duration::from_millis(500);
 /// Endings nobody has fetched; the oldest go first.
 const MAX_OUTBOX: usize = 16_384;
 
-pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
+pub type DeskClock = Arc<dyn Fn() -> Millis + Send + Sync>;
 
 #[derive(Debug, Default)]
-struct State {
+struct DeskState {
     approvals: Approvals,
     hooks: HashMap<RequestId, oneshot::Sender<Handover>>,
     outbox: VecDeque<Settled>,
@@ -46,8 +46,8 @@ struct State {
 }
 
 pub struct Desk {
-    state: Mutex<State>,
-    clock: Clock,
+    state: Mutex<DeskState>,
+    clock: DeskClock,
     earlier: Notify,
     attached: Notify,
     settled: Notify,
@@ -62,7 +62,7 @@ pub enum Return {
 }
 
 impl Desk {
-    pub fn new(clock: Clock) -> Arc<Self> {
+    pub fn new(clock: DeskClock) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             clock,
@@ -135,7 +135,7 @@ impl Desk {
     pub fn claim(
         self: &Arc<Self>,
         id: &RequestId,
-        action: Action,
+        action: Choice,
         by: Operator,
     ) -> Result<Claim, Unclaimed> {
         let now = (self.clock)();
@@ -332,12 +332,12 @@ impl Desk {
         state.armed
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DeskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl DeskState {
     /// Dropping a sender wakes its task and runs none of its code, so this is
     /// safe under the lock.
     fn let_go_if_closing(&mut self, now: Millis) {
@@ -357,7 +357,7 @@ impl State {
         let (answer, answered) = oneshot::channel();
         self.hooks.insert(request.id.clone(), answer);
         Waiting {
-            _place: Some(Place {
+            _place: Some(HookPlace {
                 desk: Arc::clone(desk),
                 id: request.id.clone(),
                 attachment,
@@ -383,20 +383,20 @@ fn answer(settled: &Settled, extras: Extras) -> Answer {
 /// A hook's place. The server's task holds it while the connection stands.
 #[derive(Debug)]
 pub struct Waiting {
-    _place: Option<Place>,
+    _place: Option<HookPlace>,
     token: Option<Token>,
     deadline: Millis,
     answered: oneshot::Receiver<Handover>,
 }
 
 /// Ends the request when the hook goes away before its answer.
-struct Place {
+struct HookPlace {
     desk: Arc<Desk>,
     id: RequestId,
     attachment: Attachment,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for HookPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Place")
             .field(&self.id)
@@ -405,7 +405,7 @@ impl std::fmt::Debug for Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for HookPlace {
     fn drop(&mut self) {
         self.desk.hook_gone(&self.id, self.attachment);
     }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 use super::request::{
-    Agent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath, Request, Said,
+    AskingAgent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath, Request,
+    UntrueEnding,
 };
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Leaves, Rule};
@@ -89,10 +90,10 @@ pub fn read_request(value: &Value) -> Option<Request> {
     })
 }
 
-fn agent_json(agent: &Agent) -> Value {
+fn agent_json(agent: &AskingAgent) -> Value {
     match agent {
-        Agent::ClaudeCode => Value::Null,
-        Agent::Codex(leaves) => json!({
+        AskingAgent::ClaudeCode => Value::Null,
+        AskingAgent::Codex(leaves) => json!({
             "agent": agent.word(),
             "session": leaves.session,
             "prefix": leaves.prefix,
@@ -101,9 +102,9 @@ fn agent_json(agent: &Agent) -> Value {
 }
 
 /// Requests of an older nod name none, and those were Claude Code's.
-fn read_agent(value: &Value) -> Option<Agent> {
+fn read_agent(value: &Value) -> Option<AskingAgent> {
     if value.is_null() {
-        return Some(Agent::ClaudeCode);
+        return Some(AskingAgent::ClaudeCode);
     }
     let words = value["prefix"].as_array()?.iter();
     let prefix = words.map(|word| word.as_str().map(str::to_owned));
@@ -111,7 +112,7 @@ fn read_agent(value: &Value) -> Option<Agent> {
         session: value["session"].as_bool()?,
         prefix: prefix.collect::<Option<_>>()?,
     };
-    (value["agent"] == "codex").then_some(Agent::Codex(leaves))
+    (value["agent"] == "codex").then_some(AskingAgent::Codex(leaves))
 }
 
 fn real_json(real: &RealPath) -> Value {
@@ -261,7 +262,7 @@ fn read_ran(value: &Value) -> Ran {
     Ran {
         since: value["since"].as_i64(),
         took: value["took"].as_i64(),
-        corrects: text(said, "kind").map(|kind| Said {
+        corrects: text(said, "kind").map(|kind| UntrueEnding {
             kind,
             by: by().map(|id| Operator { id }),
         }),
@@ -328,7 +329,7 @@ mod tests {
                 pid: Some(7),
                 hosted: true,
                 caller: Caller {
-                    agent: Agent::Codex(Leaves {
+                    agent: AskingAgent::Codex(Leaves {
                         session: true,
                         prefix: vec!["git".to_owned(), "log".to_owned()],
                     }),
@@ -380,7 +381,7 @@ mod tests {
             Ending::Ran(Ran {
                 since: Some(3),
                 took: Some(4),
-                corrects: Some(Said {
+                corrects: Some(UntrueEnding {
                     kind: "deny".to_owned(),
                     by: Some(by.clone()),
                 }),

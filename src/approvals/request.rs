@@ -61,8 +61,8 @@ impl<'a> From<&'a Request> for RuleCall<'a> {
             cwd: &request.origin.cwd,
             project: &request.origin.project,
             codex: match &request.origin.caller.agent {
-                Agent::ClaudeCode => None,
-                Agent::Codex(leaves) => Some(leaves),
+                AskingAgent::ClaudeCode => None,
+                AskingAgent::Codex(leaves) => Some(leaves),
             },
         }
     }
@@ -141,7 +141,7 @@ pub struct Origin {
 /// Which agent asks, which part of it, and where it says how it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Caller {
-    pub agent: Agent,
+    pub agent: AskingAgent,
     /// The subagent's own id; the main agent has none.
     pub agent_id: Option<String>,
     /// The directory of the agent's own status files.
@@ -154,13 +154,13 @@ pub struct Caller {
 
 /// The coding agent a request comes from, with what only that one offers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Agent {
+pub enum AskingAgent {
     #[default]
     ClaudeCode,
     Codex(Leaves),
 }
 
-impl Agent {
+impl AskingAgent {
     pub fn name(&self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -299,12 +299,12 @@ pub struct Ran {
     pub since: Option<Millis>,
     pub took: Option<Millis>,
     /// What was said of it before, if that was untrue.
-    pub corrects: Option<Said>,
+    pub corrects: Option<UntrueEnding>,
 }
 
 /// An ending that was told and turned out untrue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct UntrueEnding {
     /// Its word, by [`super::record::kind`].
     pub kind: String,
     pub by: Option<Operator>,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::request::{Digest, Ending, Ran, Request};
-use super::told::{Call, Correction};
+use super::told::{Correction, ToldCall};
 use super::{Approvals, Hook, Settled};
 use crate::clock::Millis;
 use crate::ids::{RequestId, SessionId};
@@ -45,7 +45,7 @@ impl Approvals {
                 agent,
                 took,
             } => {
-                let call = Call::new(session, agent.as_ref(), tool, *digest);
+                let call = ToldCall::new(session, agent.as_ref(), tool, *digest);
                 let known = self.running.iter().position(|running| *running == call);
                 if let Some(known) = known {
                     self.running.remove(known);
@@ -79,12 +79,12 @@ impl Approvals {
         }
     }
 
-    fn oldest(&self, call: &Call, now: Millis) -> Option<RequestId> {
+    fn oldest(&self, call: &ToldCall, now: Millis) -> Option<RequestId> {
         let mut asked = self.sessions.get(call.session())?.open.iter();
         let oldest = asked.find(|(_, id)| {
             let pending = self.pending.get(id);
             let pending = pending.filter(|p| p.request.asked_at <= now);
-            pending.is_some_and(|p| Call::of(&p.request).as_ref() == Some(call))
+            pending.is_some_and(|p| ToldCall::of(&p.request).as_ref() == Some(call))
         });
         oldest.map(|(_, id)| id.clone())
     }
@@ -126,13 +126,13 @@ impl Approvals {
     /// Whether no other call like this one waits or was allowed here, so that
     /// a process that runs it must be this one.
     pub fn is_alone(&self, request: &Request) -> bool {
-        let Some(call) = Call::of(request) else {
+        let Some(call) = ToldCall::of(request) else {
             return false;
         };
-        let same = |other: &Call| other.is_like(&call);
+        let same = |other: &ToldCall| other.is_like(&call);
         let asked = self.sessions.get(call.session()).into_iter();
         let open = asked.flat_map(|asked| &asked.open);
-        let mut waiting = open.filter_map(|(_, id)| Call::of(&self.pending.get(id)?.request));
+        let mut waiting = open.filter_map(|(_, id)| ToldCall::of(&self.pending.get(id)?.request));
         !self.running.iter().any(same) && waiting.by_ref().filter(same).count() == 1
     }
 

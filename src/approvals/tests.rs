@@ -55,12 +55,12 @@ fn request(n: usize, s: usize, command: &str, now: Millis) -> Arc<Request> {
     })
 }
 
-fn allow() -> Action {
-    Action::Allow(Reach::Once)
+fn allow() -> Choice {
+    Choice::Allow(Reach::Once)
 }
 
-fn deny(interrupt: bool) -> Action {
-    Action::Deny {
+fn deny(interrupt: bool) -> Choice {
+    Choice::Deny {
         reason: None,
         interrupt,
     }
@@ -107,7 +107,7 @@ fn a_second_click_is_told_what_the_first_decided() {
     let table = [
         ("ou_a", allow()),
         ("ou_b", allow()),
-        ("ou_a", Action::Allow(Reach::Session(Vec::new()))),
+        ("ou_a", Choice::Allow(Reach::Session(Vec::new()))),
         ("ou_a", deny(false)),
         ("ou_a", deny(true)),
     ];

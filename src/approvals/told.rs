@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::record;
-use super::request::{Digest, Ending, Ran, Request, Said};
+use super::request::{Digest, Ending, Ran, Request, UntrueEnding};
 use crate::clock::Millis;
 use crate::ids::{RequestId, SessionId};
 
@@ -19,14 +19,14 @@ const SLACK: Millis = 2_000;
 
 /// A tool call as hook events name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct ToldCall {
     session: SessionId,
     agent: Option<String>,
     tool: String,
     digest: Digest,
 }
 
-impl Call {
+impl ToldCall {
     pub(super) fn new(
         session: &SessionId,
         agent: Option<&String>,
@@ -70,8 +70,8 @@ pub struct Correction {
     pub at: Millis,
 }
 
-fn said(ending: &Ending) -> Said {
-    Said {
+fn said(ending: &Ending) -> UntrueEnding {
+    UntrueEnding {
         kind: record::kind(ending).to_owned(),
         by: match ending {
             Ending::Denied { by, .. } => Some(by.clone()),
@@ -81,11 +81,11 @@ fn said(ending: &Ending) -> Said {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    endings: VecDeque<(Call, RequestId, Ending, Millis)>,
+pub(super) struct ToldEndings {
+    endings: VecDeque<(ToldCall, RequestId, Ending, Millis)>,
 }
 
-impl Told {
+impl ToldEndings {
     /// Remembers an ending that a later "it ran" would contradict or complete.
     pub(super) fn note(&mut self, request: &Request, ending: &Ending, at: Millis) {
         let open = match ending {
@@ -101,7 +101,7 @@ impl Told {
             | Ending::Undeliverable { .. }
             | Ending::Dropped { .. } => false,
         };
-        if let (true, Some(call)) = (open, Call::of(request)) {
+        if let (true, Some(call)) = (open, ToldCall::of(request)) {
             if self.endings.len() >= MAX_TOLD {
                 self.endings.pop_front();
             }
@@ -132,7 +132,7 @@ impl Told {
     /// began only after the answer is another one.
     pub(super) fn ran(
         &mut self,
-        call: &Call,
+        call: &ToldCall,
         took: Option<Millis>,
         now: Millis,
     ) -> Option<Correction> {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::keys::{Keys, Own};
-use super::line::{self, BusAnswer, BusLine, BusUser, LineState};
+use super::line::{self, BusAnswer, BusLine, BusLineState, BusUser};
 use super::nkey::{KeyKind, KeyPair, PublicKey};
 use super::pass::{self, AccountWord, LONGEST, Revoked, Seconds, Span};
 use super::subjects::SYSTEM_INBOX;
@@ -140,10 +140,14 @@ async fn speak(
         nobody,
         stop,
     ));
-    let settled =
-        state.wait_for(|state| matches!(state, LineState::Up { .. } | LineState::Waiting { .. }));
+    let settled = state.wait_for(|state| {
+        matches!(
+            state,
+            BusLineState::Up { .. } | BusLineState::Waiting { .. }
+        )
+    });
     let settled = tokio::time::timeout(CONNECT_WITHIN, settled).await;
-    match settled.map(|state| state.map(|state| matches!(*state, LineState::Up { .. }))) {
+    match settled.map(|state| state.map(|state| matches!(*state, BusLineState::Up { .. }))) {
         Ok(Ok(true)) => Ok(line),
         Ok(Ok(false) | Err(_)) | Err(_) => Err(NotRevoked::Unreached),
     }

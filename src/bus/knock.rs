@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::letter::{self, AnswerHead, CallHead, Letter};
-use super::line::{self, BusAnswer, BusHeard, BusLine, BusUser, LineState};
+use super::line::{self, BusAnswer, BusHeard, BusLine, BusLineState, BusUser};
 use super::lobby::{Invited, JoinWish, LobbyReply, No};
 use super::membership::Grant;
 use super::nkey::{KeyPair, PublicKey};
@@ -141,11 +141,11 @@ pub async fn knock(
 
 async fn connected(line: &BusLine) -> Result<(), NotJoined> {
     let mut state = line.state();
-    let settled = state.wait_for(|state| !matches!(state, LineState::Dialing));
+    let settled = state.wait_for(|state| !matches!(state, BusLineState::Dialing));
     match tokio::time::timeout(CONNECT_WITHIN, settled).await {
         Ok(Ok(state)) => match &*state {
-            LineState::Waiting { why, .. } => Err(NotJoined::NoBus(why.clone())),
-            LineState::Up { .. } | LineState::Dialing => Ok(()),
+            BusLineState::Waiting { why, .. } => Err(NotJoined::NoBus(why.clone())),
+            BusLineState::Up { .. } | BusLineState::Dialing => Ok(()),
         },
         Ok(Err(_)) | Err(_) => Err(NotJoined::Silent),
     }

@@ -82,7 +82,7 @@ pub enum BusAnswer {
 
 /// Where the line stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum LineState {
+pub enum BusLineState {
     Dialing,
     Up {
         since: Instant,
@@ -112,7 +112,7 @@ struct SharedLine {
     inbox: String,
     client: Mutex<Option<Client>>,
     asked: Mutex<LineAskers>,
-    state: watch::Sender<LineState>,
+    state: watch::Sender<BusLineState>,
     redial: tokio::sync::Notify,
 }
 
@@ -171,13 +171,13 @@ impl BusLine {
                 inbox: inbox.to_owned(),
                 client: Mutex::default(),
                 asked: Mutex::default(),
-                state: watch::channel(LineState::Dialing).0,
+                state: watch::channel(BusLineState::Dialing).0,
                 redial: tokio::sync::Notify::new(),
             }),
         }
     }
 
-    pub fn state(&self) -> watch::Receiver<LineState> {
+    pub fn state(&self) -> watch::Receiver<BusLineState> {
         self.shared.state.subscribe()
     }
 
@@ -279,7 +279,7 @@ pub async fn run<H, F>(
     let (mut failures, mut connects) = (0, 0);
     let mut passes = member.pass.clone();
     loop {
-        line.shared.state.send_replace(LineState::Dialing);
+        line.shared.state.send_replace(BusLineState::Dialing);
         let dialed = tokio::select! {
             () = stop.cancelled() => return,
             dialed = dial(&member, &mut passes, &outbound, line.shared.inbox.as_str()) => dialed,
@@ -291,7 +291,7 @@ pub async fn run<H, F>(
                 let server = up.client.server_info().version;
                 info!("connected to the bus, version {server}");
                 line.shared.set_client(Some(up.client.clone()));
-                line.shared.state.send_replace(LineState::Up {
+                line.shared.state.send_replace(BusLineState::Up {
                     since: Instant::now(),
                     connects,
                     server,
@@ -323,7 +323,7 @@ pub async fn run<H, F>(
         } else {
             backoff::delay(failures, PAUSE, roll)
         };
-        line.shared.state.send_replace(LineState::Waiting {
+        line.shared.state.send_replace(BusLineState::Waiting {
             until: Instant::now() + pause,
             why,
             refused,

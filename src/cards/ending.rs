@@ -11,7 +11,7 @@ use super::{
     CardHead, MAX_TITLE, card, coloured, cut, div, fitting, fold, local_time, markdown, note,
     place, plain,
 };
-use crate::approvals::request::{Agent, Ending, Operator, Ran, Reach, Request};
+use crate::approvals::request::{AskingAgent, Ending, Operator, Ran, Reach, Request};
 use crate::clock::Millis;
 use crate::ids::UserId;
 use crate::sessions::questions::{self, Question, QuestionKind};
@@ -291,7 +291,7 @@ fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) 
                         folded.push(note(said::UNDONE_TEXT.get(lang)));
                         &said::FOLD_RULE
                     }
-                    _ if request.origin.caller.agent != Agent::ClaudeCode => {
+                    _ if request.origin.caller.agent != AskingAgent::ClaudeCode => {
                         folded.push(note(said::CODEX_KEEPS_IT.get(lang)));
                         &said::FOLD_RULE
                     }
@@ -436,7 +436,7 @@ mod tests {
     use super::super::Action;
     use super::super::sample::{actions, bash, endings, read, strings, values};
     use super::*;
-    use crate::approvals::request::Said;
+    use crate::approvals::request::UntrueEnding;
     use crate::rules::Rule;
 
     #[test]
@@ -641,7 +641,7 @@ mod tests {
         let let_go = Ending::Ran(Ran {
             since: None,
             took: Some(1_000),
-            corrects: Some(Said {
+            corrects: Some(UntrueEnding {
                 kind: "hook_gone".to_owned(),
                 by: None,
             }),
@@ -665,7 +665,7 @@ mod tests {
         let ending = Ending::Ran(Ran {
             since: None,
             took: Some(12_000),
-            corrects: Some(Said {
+            corrects: Some(UntrueEnding {
                 kind: "deny".to_owned(),
                 by: None,
             }),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::Path;
 
 use super::{CardHead, MAX_TITLE, card, cut, div, fitting, fold, note, prose, short};
-use crate::approvals::request::Agent;
+use crate::approvals::request::AskingAgent;
 use crate::clock::Millis;
 use crate::ids::SessionId;
 use crate::text::escape::{self, Budget, Shape};
@@ -43,7 +43,7 @@ pub enum Why {
 #[derive(Debug, Clone, Copy)]
 pub struct NoticeCard<'a> {
     pub why: Why,
-    pub agent: &'a Agent,
+    pub agent: &'a AskingAgent,
     pub machine: &'a str,
     pub project: &'a Path,
     pub session: Option<&'a SessionId>,
@@ -191,7 +191,7 @@ mod tests {
         let session = SessionId::parse("3f9c").unwrap();
         let told = NoticeCard {
             why,
-            agent: &Agent::ClaudeCode,
+            agent: &AskingAgent::ClaudeCode,
             machine: "mbp-lin",
             project: "/home/lin/shop".as_ref(),
             session: Some(&session),

@@ -10,7 +10,7 @@ use super::{
     Action, BUDGETS, CardHead, Drawn, MAX_CARD, card, coloured, drawn, fold, local_time, markdown,
     note, place, plain, row, short, whole,
 };
-use crate::approvals::request::{Agent, Origin, Request};
+use crate::approvals::request::{AskingAgent, Origin, Request};
 use crate::rules::{LOCAL_SETTINGS, Offer, Rule};
 use crate::sessions::questions::script;
 use crate::text::escape::Budget;
@@ -321,7 +321,7 @@ pub fn said(rules: &[Rule], origin: &Origin, until: Until, lang: Lang) -> String
         .map(|rule| short(&rule.render(), 2_200))
         .collect();
     lines.push(words::RULE.labels(texts.join("  "), lang));
-    if until == Until::Undone && origin.caller.agent == Agent::ClaudeCode {
+    if until == Until::Undone && origin.caller.agent == AskingAgent::ClaudeCode {
         let place = match &origin.caller.rules_in {
             Some(dir) => short(&dir.join(LOCAL_SETTINGS).to_string_lossy(), 400),
             None => LOCAL_SETTINGS.to_owned(),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Action;
 use super::permission::pending;
 use crate::approvals::request::{
-    Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, Request, Said,
+    Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, Request, UntrueEnding,
 };
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Rule, offer};
@@ -120,7 +120,7 @@ pub(super) fn endings() -> Vec<Ending> {
         Ending::Ran(Ran {
             since: None,
             took: Some(12_000),
-            corrects: Some(Said {
+            corrects: Some(UntrueEnding {
                 kind: "deny".to_owned(),
                 by: Some(operator()),
             }),

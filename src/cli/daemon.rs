@@ -17,7 +17,7 @@ use super::wording::{Words, place, whole};
 use super::{CommandResult, Failure, Quit, background, output};
 use crate::config::{self, Config, SendMode, SettingProblem, Sources};
 use crate::daemon::instance::InstanceError;
-use crate::daemon::service_manager::{self, Manager};
+use crate::daemon::service_manager::{self, ManagerSocket};
 use crate::daemon::{self, DaemonError};
 use crate::hook::listen::ListenError;
 
@@ -71,7 +71,7 @@ where
         let told = stop.clone();
         tokio::spawn(async move {
             told.cancelled().await;
-            tell(stopping.as_deref(), Manager::stopping);
+            tell(stopping.as_deref(), ManagerSocket::stopping);
         });
         let ready = move || tell(manager.as_deref(), |manager| manager.ready("ready"));
         run(stop, Box::new(ready)).await
@@ -117,9 +117,9 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// The service manager that started us, if one did.
-fn manager(sources: &Sources) -> Option<Arc<Manager>> {
+fn manager(sources: &Sources) -> Option<Arc<ManagerSocket>> {
     let (name, _) = sources.get("NOTIFY_SOCKET")?;
-    match Manager::new(name) {
+    match ManagerSocket::new(name) {
         Ok(manager) => Some(Arc::new(manager)),
         Err(error) => {
             tracing::warn!(%error, "the service manager can't be told anything");
@@ -129,7 +129,10 @@ fn manager(sources: &Sources) -> Option<Arc<Manager>> {
 }
 
 /// Tells the manager's watchdog that the runtime still turns.
-fn keep_alive(sources: &Sources, manager: Option<&Arc<Manager>>) -> Option<AbortOnDropHandle<()>> {
+fn keep_alive(
+    sources: &Sources,
+    manager: Option<&Arc<ManagerSocket>>,
+) -> Option<AbortOnDropHandle<()>> {
     let value = |name| sources.get(name).map(|(value, _)| value);
     let every = service_manager::alive_every(
         value("WATCHDOG_USEC"),
@@ -141,13 +144,13 @@ fn keep_alive(sources: &Sources, manager: Option<&Arc<Manager>>) -> Option<Abort
         let mut turn = tokio::time::interval(every);
         loop {
             turn.tick().await;
-            tell(Some(&manager), Manager::alive);
+            tell(Some(&manager), ManagerSocket::alive);
         }
     })))
 }
 
 /// A manager that can't be told is no reason to stop.
-fn tell(manager: Option<&Manager>, what: impl FnOnce(&Manager) -> io::Result<()>) {
+fn tell(manager: Option<&ManagerSocket>, what: impl FnOnce(&ManagerSocket) -> io::Result<()>) {
     if let Some(manager) = manager
         && let Err(error) = what(manager)
     {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::OnceCell;
 
 use crate::clock::Clock;
-use crate::daemon::asking::codex::{Codex, Links};
+use crate::daemon::asking::codex::{Codex, CodexLinks};
 use crate::daemon::asking::dialogs::Dialogs;
 use crate::daemon::asking::hook_events::HookEvents;
 use crate::daemon::cards::courier::Cards;
@@ -38,7 +38,7 @@ pub(super) struct Parts {
     pub(super) freshness: Freshness,
     pub(super) events: Arc<HookEvents>,
     pub(super) followed: Arc<Codex>,
-    pub(super) codex: Arc<Links>,
+    pub(super) codex: Arc<CodexLinks>,
     pub(super) mailboxes: Arc<Mailboxes>,
     pub(super) terminals: Arc<Terminals>,
     pub(super) figures: Arc<Figures>,

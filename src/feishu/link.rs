@@ -71,7 +71,7 @@ pub enum DialRetry {
 
 /// Where the connection stands; what there is only while it is up lives there.
 #[derive(Debug)]
-enum State {
+enum LinkState {
     Dialing { why: Option<Text> },
     Up(LinkPeer),
     Waiting { until: Instant, why: Text },
@@ -115,7 +115,7 @@ const RENEW_IDLE: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub struct Link {
-    state: State,
+    state: LinkState,
     settings: ServerSettings,
     redial: Redial,
     chunks: Chunks,
@@ -147,7 +147,7 @@ impl Link {
     /// for a click whose handler took too long.
     pub fn new(now: Now, seed: u64, overdue_answer: Vec<u8>) -> Self {
         let mut link = Self {
-            state: State::Dialing { why: None },
+            state: LinkState::Dialing { why: None },
             settings: ServerSettings::default(),
             redial: Redial::new(now.mono),
             chunks: Chunks::default(),
@@ -167,13 +167,13 @@ impl Link {
 
     pub fn phase(&self) -> Phase {
         match &self.state {
-            State::Dialing { why } => Phase::Dialing { why: why.clone() },
-            State::Up(peer) => Phase::Up { since: peer.since },
-            State::Waiting { until, why } => Phase::Waiting {
+            LinkState::Dialing { why } => Phase::Dialing { why: why.clone() },
+            LinkState::Up(peer) => Phase::Up { since: peer.since },
+            LinkState::Waiting { until, why } => Phase::Waiting {
                 until: *until,
                 why: why.clone(),
             },
-            State::Degraded { until, why } => Phase::Degraded {
+            LinkState::Degraded { until, why } => Phase::Degraded {
                 until: *until,
                 why: why.clone(),
             },
@@ -194,7 +194,7 @@ impl Link {
         self.settings = settings;
         self.redial.got_through();
         self.counts.connects += 1;
-        self.state = State::Up(LinkPeer::new(service, now.mono));
+        self.state = LinkState::Up(LinkPeer::new(service, now.mono));
         self.steps
             .push_back(LinkStep::Send(Frame::ping(service).to_bytes()));
         let unsent: Vec<_> = self.parked.take_unsent(now.mono).collect();
@@ -205,15 +205,17 @@ impl Link {
     pub fn dial_failed(&mut self, retry: DialRetry, why: Text, now: Now) {
         let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
         self.state = match self.redial.failed(retry, ceiling, self.hot, now.mono, roll) {
-            NextDial::Others => State::Dialing { why: Some(why) },
-            NextDial::At(until) => State::Waiting { until, why },
-            NextDial::Standing(until) => State::Degraded { until, why },
+            NextDial::Others => LinkState::Dialing { why: Some(why) },
+            NextDial::At(until) => LinkState::Waiting { until, why },
+            NextDial::Standing(until) => LinkState::Degraded { until, why },
         };
     }
 
     /// The other side or the network ended the connection.
     pub fn lost(&mut self, why: Text, now: Now) {
-        let State::Up(peer) = &self.state else { return };
+        let LinkState::Up(peer) = &self.state else {
+            return;
+        };
         self.quick_deaths = match (peer.died_quickly(now.mono), self.quick_deaths) {
             (None, deaths) | (_, deaths @ QUICK_DEATHS) => deaths,
             (Some(true), deaths) => deaths + 1,
@@ -224,12 +226,14 @@ impl Link {
 
     /// The connection is gone, whoever ended it.
     fn gone(&mut self, why: Text, now: Now) {
-        let State::Up(peer) = &self.state else { return };
+        let LinkState::Up(peer) = &self.state else {
+            return;
+        };
         let since = peer.since;
         self.counts.lost_heard = Some(peer.heard);
         let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
         let until = (self.redial).lost(since, ceiling, self.hot, now.mono, roll);
-        self.state = State::Waiting { until, why };
+        self.state = LinkState::Waiting { until, why };
     }
 
     fn dial(&mut self, now: Instant) {
@@ -239,7 +243,7 @@ impl Link {
     }
 
     pub fn received(&mut self, incoming: Incoming, now: Now) {
-        if let State::Up(peer) = &mut self.state {
+        if let LinkState::Up(peer) = &mut self.state {
             peer.hear(now.mono);
         }
         match incoming {
@@ -269,7 +273,9 @@ impl Link {
             self.cools_at = Some(now.mono + COOLS_AFTER);
         }
         self.hot = hot;
-        if hot && let State::Waiting { until, .. } | State::Degraded { until, .. } = &mut self.state
+        if hot
+            && let LinkState::Waiting { until, .. } | LinkState::Degraded { until, .. } =
+                &mut self.state
         {
             *until = (*until).min(self.redial.soonest(now.mono));
         }
@@ -288,19 +294,19 @@ impl Link {
             self.send_reply(parked::reply(frame, &answer, age), now.mono);
         }
         match &self.state {
-            State::Waiting { until, why } | State::Degraded { until, why }
+            LinkState::Waiting { until, why } | LinkState::Degraded { until, why }
                 if *until <= now.mono =>
             {
-                self.state = State::Dialing {
+                self.state = LinkState::Dialing {
                     why: Some(why.clone()),
                 };
                 self.dial(now.mono);
             }
-            State::Dialing { .. } if self.joins_at().is_some_and(|at| at <= now.mono) => {
+            LinkState::Dialing { .. } if self.joins_at().is_some_and(|at| at <= now.mono) => {
                 self.dial(now.mono);
             }
-            State::Up(_) => self.tend_peer(now),
-            State::Waiting { .. } | State::Degraded { .. } | State::Dialing { .. } => {}
+            LinkState::Up(_) => self.tend_peer(now),
+            LinkState::Waiting { .. } | LinkState::Degraded { .. } | LinkState::Dialing { .. } => {}
         }
     }
 
@@ -317,9 +323,9 @@ impl Link {
             due = due.min(deadline);
         }
         match &self.state {
-            State::Waiting { until, .. } | State::Degraded { until, .. } => due.min(*until),
-            State::Dialing { .. } => self.joins_at().map_or(due, |at| due.min(at)),
-            State::Up(_) => due,
+            LinkState::Waiting { until, .. } | LinkState::Degraded { until, .. } => due.min(*until),
+            LinkState::Dialing { .. } => self.joins_at().map_or(due, |at| due.min(at)),
+            LinkState::Up(_) => due,
         }
     }
 
@@ -339,15 +345,17 @@ impl Link {
         self.steps.push_back(LinkStep::Note(Note::Woke(gap)));
         self.redial.start_afresh();
         match &mut self.state {
-            State::Up(peer) => peer.doubt(),
-            State::Waiting { until, .. } | State::Degraded { until, .. } => *until = now.mono,
-            State::Dialing { .. } => {}
+            LinkState::Up(peer) => peer.doubt(),
+            LinkState::Waiting { until, .. } | LinkState::Degraded { until, .. } => {
+                *until = now.mono;
+            }
+            LinkState::Dialing { .. } => {}
         }
     }
 
     fn tend_peer(&mut self, now: Now) {
         let gently = self.asks_gently();
-        let State::Up(peer) = &mut self.state else {
+        let LinkState::Up(peer) = &mut self.state else {
             return;
         };
         let now_mono = now.mono;
@@ -462,7 +470,7 @@ impl Link {
     }
 
     fn send_reply(&mut self, bytes: Bytes, now: Instant) {
-        if matches!(self.state, State::Up(_)) {
+        if matches!(self.state, LinkState::Up(_)) {
             self.steps.push_back(LinkStep::Send(bytes));
         } else {
             self.parked.keep_for_next_connection(bytes, now);

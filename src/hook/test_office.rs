@@ -16,8 +16,8 @@ use super::listen::listen;
 use super::server::{HookRefused, Intake, ServerLimits, serve};
 use super::wire::error_word::ErrorWord;
 use super::wire::{HookNotice, Registration};
-use crate::approvals::action::Action;
 use crate::approvals::answer::{Answer, Extras};
+use crate::approvals::choice::Choice;
 use crate::approvals::desk::expiry::run_expiry;
 use crate::approvals::desk::{Claim, Desk, Return, Waiting};
 use crate::approvals::request::{Caller, Digest, Operator, Origin, Reach, Request};
@@ -118,7 +118,7 @@ impl Office {
             id: UserId::parse("ou_ann").unwrap(),
         };
         self.desk
-            .claim(id, Action::Allow(Reach::Once), by)
+            .claim(id, Choice::Allow(Reach::Once), by)
             .expect("the request is open")
     }
 
@@ -126,7 +126,7 @@ impl Office {
         let by = Operator {
             id: UserId::parse("ou_ann").unwrap(),
         };
-        let action = Action::Deny {
+        let action = Choice::Deny {
             reason: None,
             interrupt: false,
         };

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
 use crate::bus::letter::{self, PushHead};
-use crate::bus::line::LineState;
+use crate::bus::line::BusLineState;
 use crate::bus::subjects::BEACON;
 use crate::clock::Millis;
 use crate::feishu::link::Phase;
@@ -21,7 +21,7 @@ const COUNTS_FOR: Millis = 12_000;
 pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
     let (mut bus, mut link) = (gateway.line.state(), gateway.link.clone());
     loop {
-        let up = matches!(*bus.borrow_and_update(), LineState::Up { .. });
+        let up = matches!(*bus.borrow_and_update(), BusLineState::Up { .. });
         let feishu = matches!(link.borrow_and_update().phase, Phase::Up { .. });
         if up {
             say(&gateway, feishu).await;

@@ -16,7 +16,7 @@ use super::taps::{PushedTap, push_within};
 use crate::bus::accounts::{self, NotRevoked};
 use crate::bus::errand::{self, ErrandCall, ErrandTerms, LeftCard};
 use crate::bus::letter::{self, Letter, PushHead};
-use crate::bus::line::{BusHeard, LineState};
+use crate::bus::line::{BusHeard, BusLineState};
 use crate::bus::lobby::is_ticket;
 use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::pass::Seconds;
@@ -183,8 +183,8 @@ pub(super) async fn keep_up(gateway: Arc<Gateway>, stop: CancellationToken) {
     let mut last = 0;
     loop {
         let now = match &*state.borrow_and_update() {
-            LineState::Up { connects, .. } => Some(*connects),
-            LineState::Dialing | LineState::Waiting { .. } => None,
+            BusLineState::Up { connects, .. } => Some(*connects),
+            BusLineState::Dialing | BusLineState::Waiting { .. } => None,
         };
         if let Some(connects) = now.filter(|connects| *connects != last) {
             last = connects;

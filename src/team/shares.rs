@@ -9,7 +9,7 @@ mod turns;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use self::turns::Turns;
+use self::turns::ShareTurns;
 use crate::bounded::Bounded;
 use crate::bus::subjects::Owner;
 use crate::clock::Millis;
@@ -77,7 +77,7 @@ pub(super) struct Shares {
     edits: Bounded<String, [Option<Millis>; ENDINGS]>,
     /// Who ended what in the last minute.
     endings: Window,
-    turns: Turns,
+    turns: ShareTurns,
     calls: SharedRoom,
     bytes: SharedRoom,
     waiting: SharedRoom,
@@ -94,7 +94,7 @@ impl Shares {
             budgets: HashMap::new(),
             edits: Bounded::new(rate),
             endings: Window::new(MINUTE, rate),
-            turns: Turns::new(chat_rate),
+            turns: ShareTurns::new(chat_rate),
             calls: SharedRoom::new(MAX_CALLS),
             bytes: SharedRoom::new(MAX_BYTES),
             waiting: SharedRoom::new(MAX_WAITING),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::Gateway;
-use crate::bus::line::LineState;
+use crate::bus::line::BusLineState;
 use crate::clock;
 use crate::feishu::link::Phase;
 use crate::files;
@@ -52,9 +52,9 @@ impl GatewayCounts {
 
 fn report(gateway: &Gateway) -> Value {
     let (bus, server, why) = match &*gateway.line.state().borrow() {
-        LineState::Up { server, .. } => (true, Some(server.clone()), None),
-        LineState::Dialing => (false, None, None),
-        LineState::Waiting { why, .. } => (false, None, Some(why.clone())),
+        BusLineState::Up { server, .. } => (true, Some(server.clone()), None),
+        BusLineState::Dialing => (false, None, None),
+        BusLineState::Waiting { why, .. } => (false, None, Some(why.clone())),
     };
     let feishu = matches!(gateway.link.borrow().phase, Phase::Up { .. });
     let counts = &gateway.counts;

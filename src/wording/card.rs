@@ -3,7 +3,7 @@
 
 mod hidden;
 
-use crate::approvals::request::Agent;
+use crate::approvals::request::AskingAgent;
 use crate::danger::Danger;
 use crate::rules::NoRule;
 use crate::text::{Text, grouped};
@@ -220,7 +220,7 @@ impl Work {
     }
 }
 
-pub fn asks_to(agent: &Agent, work: Work) -> Text {
+pub fn asks_to(agent: &AskingAgent, work: Work) -> Text {
     let (Text { zh, en }, agent) = (work.name(), agent.name());
     Text::made(format!("{agent} 请求{zh}"), format!("{agent} asks to {en}"))
 }

@@ -193,7 +193,7 @@ mod tests {
     use crate::approvals::outcome::tests::{
         allowed, always, answered, carried, decided, denied, request,
     };
-    use crate::approvals::request::{Agent, Dropped, Ran};
+    use crate::approvals::request::{AskingAgent, Dropped, Ran};
     use crate::rules::Leaves;
 
     fn toast(ending: Ending, delivery: Delivery) -> Toast {
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn a_reply_in_the_chat_says_who_was_told_and_refuses_in_the_toasts_words() {
         let mut asked = request("Bash", json!({"command": "npm test"}));
-        asked.origin.caller.agent = Agent::Codex(Leaves::default());
+        asked.origin.caller.agent = AskingAgent::Codex(Leaves::default());
         let it = carried(asked, denied(false), Delivery::Lost);
         assert_eq!(
             in_chat(&Outcome::Decided(Box::new(it))),

@@ -3,7 +3,7 @@
 //! nothing with what draws the cards, and refuses what is known to be bad.
 
 use nod::for_tests::approvals::request::{
-    Agent, Dropped, Ending, Operator, Ran, Reach, Request, Said,
+    AskingAgent, Dropped, Ending, Operator, Ran, Reach, Request, UntrueEnding,
 };
 use nod::for_tests::cards::plainest::plainest;
 use nod::for_tests::cards::whole::{self, Before};
@@ -142,7 +142,7 @@ fn endings() -> Vec<Ending> {
         Ending::Ran(Ran {
             since: Some(1),
             took: Some(2),
-            corrects: Some(Said {
+            corrects: Some(UntrueEnding {
                 kind: "deny".to_owned(),
                 by: Some(lin()),
             }),
@@ -264,7 +264,7 @@ fn others(lang: Lang) -> Vec<Value> {
         all.push(notice::notice(
             &notice::NoticeCard {
                 why,
-                agent: &Agent::ClaudeCode,
+                agent: &AskingAgent::ClaudeCode,
                 machine: "mbp",
                 project: Path::new("/home/lin/shop"),
                 session: None,

@@ -109,7 +109,7 @@ const PURE: &[&str] = &[
     "agents/codex/follow.rs",
     "agents/codex/wire.rs",
     "approvals.rs",
-    "approvals/action.rs",
+    "approvals/choice.rs",
     "approvals/answer.rs",
     "approvals/outcome.rs",
     "approvals/record.rs",

@@ -55,8 +55,8 @@ fn ann() -> Operator {
     }
 }
 
-fn allow() -> Action {
-    Action::Allow(Reach::Once)
+fn allow() -> Choice {
+    Choice::Allow(Reach::Once)
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {

@@ -58,7 +58,7 @@ fn what_runs_in_the_terminal_takes_no_choice_but_a_stop() {
     for action in [
         allow(),
         deny(false),
-        Action::Allow(Reach::Session(Vec::new())),
+        Choice::Allow(Reach::Session(Vec::new())),
     ] {
         let (mut desk, _) = asking();
         assert!(desk.runs(&id(1), T0 + 5).is_some());

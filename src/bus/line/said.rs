@@ -2,7 +2,7 @@
 
 use async_nats::ConnectErrorKind;
 
-use super::LineState;
+use super::BusLineState;
 use crate::feishu::outbound::OutboundError;
 use crate::text::Text;
 
@@ -21,7 +21,7 @@ const NO_PASS: Text = Text::new(
     "the bus does not accept this pass: it may be over or taken back, join again",
 );
 
-impl LineState {
+impl BusLineState {
     /// Whether the server does not take this pass, or no longer.
     pub fn refuses_pass(&self) -> bool {
         matches!(self, Self::Waiting { why, .. } if *why == NO_PASS)

@@ -39,7 +39,7 @@ pub(super) struct Laptop {
 
 /// How a laptop of a team stands with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LaptopStanding {
     Connected,
     /// Its pass was taken back.
     Refused,
@@ -176,7 +176,7 @@ impl Laptop {
     }
 
     /// What its daemon says, once it is connected or refused.
-    pub(super) async fn standing(&self) -> Standing {
+    pub(super) async fn standing(&self) -> LaptopStanding {
         let state = self.state();
         let places = SocketPlaces {
             runtime_dir: None,
@@ -191,14 +191,14 @@ impl Laptop {
                 spawn_blocking(move || client::order(&socket, DaemonOrder::Status, SAYS_WITHIN));
             if let Ok(Ok(status)) = asked.await {
                 match status["connection"]["state"].as_str() {
-                    Some("connected") => return Standing::Connected,
-                    Some("degraded") => return Standing::Refused,
+                    Some("connected") => return LaptopStanding::Connected,
+                    Some("degraded") => return LaptopStanding::Refused,
                     _ => {}
                 }
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        Standing::Silent
+        LaptopStanding::Silent
     }
 
     /// Its daemon dies without a word.

@@ -13,7 +13,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::Broken;
-use super::laptop::{Laptop, Standing};
+use super::laptop::{Laptop, LaptopStanding};
 use super::process::{DOWN_WITHIN, UP_WITHIN};
 use super::team::DemoTeam;
 use crate::simulator::{APP_ID, App, OWNER, Options, STRANGER, Simulator};
@@ -203,7 +203,7 @@ impl DemoStage {
         // The visitor may have had it forgotten: the bot offers that.
         let forgotten = self.team.is_some()
             && laptop.is_running()
-            && laptop.standing().await == Standing::Refused;
+            && laptop.standing().await == LaptopStanding::Refused;
         if !forgotten && laptop.runs_with(staging, lang) {
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl DemoStage {
     async fn connected(&self, at: usize) -> Result<(), Broken> {
         let laptop = &self.laptops[at];
         let connected = if self.team.is_some() {
-            laptop.standing().await == Standing::Connected
+            laptop.standing().await == LaptopStanding::Connected
         } else {
             self.simulator.wait_connections(1, UP_WITHIN).await
         };

@@ -9,7 +9,7 @@ use super::machine::Program;
 /// The first version whose daemon can be followed.
 const HAS_A_DAEMON: [u32; 3] = [0, 166, 0];
 
-pub(super) struct Codex {
+pub(super) struct CodexReport {
     pub(super) program: Program,
     pub(super) homes: Vec<CodexHome>,
     /// Processes of this user's that were started with `--no-daemon`.
@@ -27,7 +27,7 @@ pub(super) struct CodexHome {
 }
 
 /// `report` is the running daemon's.
-pub(super) fn check(codex: &Codex, report: Option<&Value>) -> Vec<Finding> {
+pub(super) fn check(codex: &CodexReport, report: Option<&Value>) -> Vec<Finding> {
     let used = codex.program != Program::Absent || codex.homes.iter().any(|home| home.exists);
     if !used {
         return Vec::new();
@@ -166,8 +166,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn codex(program: Program) -> Codex {
-        Codex {
+    fn codex(program: Program) -> CodexReport {
+        CodexReport {
             program,
             homes: vec![CodexHome {
                 path: "/h/.codex".to_owned(),
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    fn said(codex: &Codex, told: &Value) -> Vec<(Level, String)> {
+    fn said(codex: &CodexReport, told: &Value) -> Vec<(Level, String)> {
         let mut told = told.clone();
         told["home"] = json!("/h/.codex");
         let report = json!({"codex": [told]});

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::super::wording::{Words, place};
 use super::super::{hook, service};
 use super::bus::MemberReport;
-use super::codex::{self, Codex};
+use super::codex::{self, CodexReport};
 use super::feishu::{AppReport, Remote, Sharing};
 use super::machine::{
     HooksState, MachineReport, PlaceKind, PrivatePlace, Program, Service, SocketState,
@@ -381,7 +381,7 @@ fn manager(sources: &Sources, config: &Config) -> Service {
     }
 }
 
-fn codex(config: &Config, shown: &impl Fn(&Path) -> String) -> Codex {
+fn codex(config: &Config, shown: &impl Fn(&Path) -> String) -> CodexReport {
     let temporary = std::env::temp_dir();
     let home = |path: &PathBuf| codex::CodexHome {
         path: path.to_string_lossy().into_owned(),
@@ -389,7 +389,7 @@ fn codex(config: &Config, shown: &impl Fn(&Path) -> String) -> Codex {
         exists: path.is_dir(),
         is_temporary: path.starts_with(&temporary),
     };
-    Codex {
+    CodexReport {
         program: version("codex"),
         homes: config.codex_homes.iter().map(home).collect(),
         without_daemon: without_daemon(),

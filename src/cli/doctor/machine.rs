@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::status::page::needs;
 use super::super::wording::Words;
-use super::codex::{self, Codex};
+use super::codex::{self, CodexReport};
 use super::finding::{Finding, Level, ok, problem, warning};
 use super::settings::{self, Settings};
 use crate::claude::hooks_file::AskMode;
@@ -29,7 +29,7 @@ pub(super) struct MachineReport {
     /// `None` where nothing of Claude Code is to be seen.
     pub(super) asking: Option<AskMode>,
     pub(super) claude: Program,
-    pub(super) codex: Codex,
+    pub(super) codex: CodexReport,
     pub(super) service: Service,
 }
 
@@ -514,7 +514,7 @@ mod tests {
             hooks_file: "~/c".to_owned(),
             asking: Some(AskMode::HooksOff),
             claude: Program::Silent,
-            codex: Codex {
+            codex: CodexReport {
                 program: Program::Absent,
                 homes: Vec::new(),
                 without_daemon: Vec::new(),

@@ -28,11 +28,11 @@ use crate::daemon::terminals::watching::Terminals;
 use crate::ids::MessageId;
 use crate::store::Store;
 pub(crate) use asks::decision;
-pub(crate) use links::{Hosted, Links, Seen};
+pub(crate) use links::{CodexLinks, Hosted, SeenThread};
 pub(crate) use register::name_real_places;
 
-use asks::Asks;
-use links::State;
+use asks::CodexAsks;
+use links::HomeState;
 
 /// A look whether there is a socket costs next to nothing.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -48,14 +48,14 @@ const MAX_ORDERS: usize = 256;
 pub(crate) struct Codex {
     pub(crate) terminals: Arc<Terminals>,
     pub(crate) dialogs: Arc<Dialogs>,
-    pub(crate) links: Arc<Links>,
+    pub(crate) links: Arc<CodexLinks>,
 }
 
 /// What others of the daemon want of a home's task.
 #[derive(Debug)]
-enum Order {
+enum CodexOrder {
     /// The desk has an answer for the request of this name.
-    Answered(asks::Answered),
+    Answered(asks::CodexAnswered),
     Say {
         thread: String,
         text: String,
@@ -100,7 +100,7 @@ pub(crate) async fn run(codex: Arc<Codex>, stop: CancellationToken) {
 
 async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
     let (orders, mut inbox) = mpsc::channel(MAX_ORDERS);
-    let mut asks = Asks::new(Arc::clone(&codex), orders.clone());
+    let mut asks = CodexAsks::new(Arc::clone(&codex), orders.clone());
     loop {
         let why = match link::dial(&home).await {
             Ok(socket) => {
@@ -135,10 +135,10 @@ async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
                 () = stop.cancelled() => return,
                 () = &mut pause => break,
                 Some(order) = inbox.recv() => match order {
-                    Order::Answered(answered) => asks.hold(answered),
+                    CodexOrder::Answered(answered) => asks.hold(answered),
                     // Dropping its `done` says that nobody is there.
-                    Order::Say { .. } => {}
-                    Order::Leave(thread) => asks.leave(&thread),
+                    CodexOrder::Say { .. } => {}
+                    CodexOrder::Leave(thread) => asks.leave(&thread),
                 }
             }
         }
@@ -146,9 +146,9 @@ async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
     }
 }
 
-fn away(codex: &Codex, home: &Path, orders: &mpsc::Sender<Order>, why: &CodexDialError) {
+fn away(codex: &Codex, home: &Path, orders: &mpsc::Sender<CodexOrder>, why: &CodexDialError) {
     let there = !matches!(why, CodexDialError::None);
-    let state = State::Away {
+    let state = HomeState::Away {
         why: why.text(),
         there,
     };
@@ -161,7 +161,7 @@ fn away(codex: &Codex, home: &Path, orders: &mpsc::Sender<Order>, why: &CodexDia
 struct Served<'a> {
     codex: &'a Arc<Codex>,
     home: &'a Path,
-    orders: &'a mpsc::Sender<Order>,
+    orders: &'a mpsc::Sender<CodexOrder>,
     socket: CodexSocket,
     follower: Follower,
     /// Words on their way, by tag.
@@ -173,7 +173,11 @@ struct Served<'a> {
 
 impl Served<'_> {
     /// Serves until the connection ends; why it did.
-    async fn run(&mut self, asks: &mut Asks, inbox: &mut mpsc::Receiver<Order>) -> CodexDialError {
+    async fn run(
+        &mut self,
+        asks: &mut CodexAsks,
+        inbox: &mut mpsc::Receiver<CodexOrder>,
+    ) -> CodexDialError {
         let first = self.follower.start();
         if let Err(why) = self.perform(asks, first).await {
             return why;
@@ -199,14 +203,14 @@ impl Served<'_> {
         }
     }
 
-    async fn obey(&mut self, asks: &mut Asks, order: Order) -> Vec<CodexAct> {
+    async fn obey(&mut self, asks: &mut CodexAsks, order: CodexOrder) -> Vec<CodexAct> {
         match order {
-            Order::Answered(answered) => asks.answer(&mut self.follower, answered).await,
-            Order::Leave(thread) => {
+            CodexOrder::Answered(answered) => asks.answer(&mut self.follower, answered).await,
+            CodexOrder::Leave(thread) => {
                 asks.leave(&thread);
                 Vec::new()
             }
-            Order::Say { thread, text, done } => {
+            CodexOrder::Say { thread, text, done } => {
                 self.words.retain(|_, done| !done.is_closed());
                 self.said += 1;
                 self.words.insert(self.said, done);
@@ -217,7 +221,7 @@ impl Served<'_> {
 
     async fn perform(
         &mut self,
-        asks: &mut Asks,
+        asks: &mut CodexAsks,
         acts: Vec<CodexAct>,
     ) -> Result<(), CodexDialError> {
         let mut acts = std::collections::VecDeque::from(acts);
@@ -234,15 +238,15 @@ impl Served<'_> {
                 }
                 CodexAct::Ready { agent } => {
                     self.ready_by = None;
-                    let asks = links::Asks::default();
-                    let state = State::Attached { agent, asks };
+                    let asks = links::AskPolicy::default();
+                    let state = HomeState::Attached { agent, asks };
                     if self.codex.links.is(self.home, self.orders, state) {
                         info!(home = %self.home.display(), "Codex is followed");
                     }
                 }
                 CodexAct::Strange(why) => return Err(CodexDialError::Strange(why)),
                 CodexAct::Asks { reviewer, policy } => {
-                    let asks = links::Asks { reviewer, policy };
+                    let asks = links::AskPolicy { reviewer, policy };
                     self.codex.links.asks(self.home, asks);
                 }
                 CodexAct::Thread(thread) => {

@@ -12,11 +12,11 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use crate::agents::codex::ask;
-use crate::approvals::request::Agent;
+use crate::approvals::request::AskingAgent;
 use crate::cards::notice::{self, Why};
 use crate::claude::status::Activity;
 use crate::clock::Millis;
-use crate::daemon::cards::courier::{self, Cards, Drawn};
+use crate::daemon::cards::courier::{self, CardText, Cards};
 use crate::daemon::cards::notices;
 use crate::daemon::terminals::mailboxes::{self, Mailboxes};
 use crate::ids::{MessageId, SessionId};
@@ -183,7 +183,7 @@ pub(crate) async fn restore(dialogs: &Dialogs) {
 }
 
 async fn say(dialogs: &Dialogs, message: MessageId, card: &Value) {
-    let face: Drawn = card.to_string().into();
+    let face: CardText = card.to_string().into();
     courier::queue_edit(&dialogs.cards, message.clone(), face.into(), Duration::ZERO).await;
     keep(dialogs, &message, Db::dialog_over).await;
 }
@@ -239,8 +239,8 @@ fn drawn(
     let project = PathBuf::from(&about.project);
     let thread = ask::thread(&about.session);
     let agent = match thread {
-        Some(_) => Agent::Codex(Leaves::default()),
-        None => Agent::ClaudeCode,
+        Some(_) => AskingAgent::Codex(Leaves::default()),
+        None => AskingAgent::ClaudeCode,
     };
     let card = notice::NoticeCard {
         why,

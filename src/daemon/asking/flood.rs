@@ -6,12 +6,12 @@ mod show;
 mod taps;
 
 pub(crate) use self::show::{restore, run};
-pub(crate) use self::taps::{Tap, tapped};
+pub(crate) use self::taps::{FloodTap, tapped};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::approvals::request::{Agent, Request};
+use crate::approvals::request::{AskingAgent, Request};
 use crate::cards::gathered;
 use crate::cards::notice::{self, Why};
 use crate::clock::Millis;
@@ -62,7 +62,7 @@ async fn tell(cards: Arc<Cards>, session: Option<SessionId>, project: PathBuf) {
     let card = notice::notice(
         &notice::NoticeCard {
             why: Why::Flood,
-            agent: &Agent::ClaudeCode,
+            agent: &AskingAgent::ClaudeCode,
             machine: &cards.buttons.machine.name,
             project: &project,
             session: session.as_ref(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::debug;
 
 use crate::approvals::Withdrawal;
-use crate::approvals::request::{Agent, Digest};
+use crate::approvals::request::{AskingAgent, Digest};
 use crate::cards::notice::{self, Why};
 use crate::claude::permission::{HookEvent, HookInput, ToolCall};
 use crate::clock::millis;
@@ -125,7 +125,7 @@ fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event:
     let card = notice::notice(
         &notice::NoticeCard {
             why,
-            agent: &Agent::ClaudeCode,
+            agent: &AskingAgent::ClaudeCode,
             machine: &events.dialogs.cards.buttons.machine.name,
             project: &from.project,
             session: Some(session),

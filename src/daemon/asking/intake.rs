@@ -8,7 +8,7 @@ use tracing::{debug, info};
 
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::{Return, Waiting};
-use crate::approvals::request::{Agent, Caller, Digest, Origin, Request};
+use crate::approvals::request::{AskingAgent, Caller, Digest, Origin, Request};
 use crate::approvals::{Past, RegisterRefusal, ResumeRefusal};
 use crate::claude::permission::{HookEvent, HookInput, PermissionAsk};
 use crate::claude::status;
@@ -124,7 +124,7 @@ async fn ask(
             pid: nod.pid.or(peer.pid.and_then(|pid| u32::try_from(pid).ok())),
             hosted: false,
             caller: Caller {
-                agent: Agent::ClaudeCode,
+                agent: AskingAgent::ClaudeCode,
                 agent_id: input.common.agent_id,
                 status_dir: input.common.transcript.as_deref().and_then(status::dir),
                 unattended: false,

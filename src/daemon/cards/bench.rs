@@ -17,7 +17,7 @@ use crate::daemon::known::gathered::Flood;
 use crate::daemon::known::journal::Journal;
 use crate::daemon::known::lock::Lock;
 use crate::daemon::known::machine::Machine;
-use crate::daemon::known::proof::Proof;
+use crate::daemon::known::proof::CardProof;
 use crate::feishu::api::exchange::{ApiCall, ApiReply};
 use crate::feishu::api::{Api, Errands};
 use crate::feishu::connection::{LinkView, first_view};
@@ -83,7 +83,7 @@ impl Bench {
         let cards = Arc::new(Cards {
             desk: Desk::new(Arc::new(move || clock.now())),
             lock: Lock::restore(&store).await,
-            proof: Proof::restore(&store, "https://open.feishu.cn").await,
+            proof: CardProof::restore(&store, "https://open.feishu.cn").await,
             buttons: Buttons::new(sealer, machine, None),
             flood: Flood::default(),
             journal: Journal::new(store, clock),

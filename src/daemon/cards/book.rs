@@ -28,7 +28,7 @@ mod taps;
 
 pub use edits::{Left, Patch, PatchOf, Patched};
 pub use line::{LineState, LineView};
-pub use memory::{Decided, Drawn, Face, MAX_FACES};
+pub use memory::{CardText, Decided, Face, MAX_FACES};
 pub use nameless::Found;
 pub use taps::OVER_AFTER;
 
@@ -236,7 +236,7 @@ impl<P: Default> CardBook<P> {
     }
 
     /// What a card should show by an edit that the last daemon left.
-    pub fn restore_face(&mut self, message: MessageId, version: i64, card: Drawn) {
+    pub fn restore_face(&mut self, message: MessageId, version: i64, card: CardText) {
         self.memory.show(message, Some(version), card);
     }
 
@@ -371,7 +371,7 @@ impl<P: Default> CardBook<P> {
     pub fn recorded(
         &mut self,
         key: &CardKey,
-        card: Drawn,
+        card: CardText,
         version: Option<i64>,
         wait: Duration,
         now: Instant,
@@ -435,7 +435,7 @@ impl<P: Default> CardBook<P> {
     pub fn edit(
         &mut self,
         message: &MessageId,
-        card: Drawn,
+        card: CardText,
         version: Option<i64>,
         wait: Duration,
         now: Instant,
@@ -454,7 +454,7 @@ impl<P: Default> CardBook<P> {
 
     /// Shows a card as soon as the answer to a tap on it is with Feishu. Only
     /// a first try: what must become true is edited later as well.
-    pub fn edit_soon(&mut self, message: MessageId, card: Drawn, now: Instant) {
+    pub fn edit_soon(&mut self, message: MessageId, card: CardText, now: Instant) {
         self.edits.queue_soon(message, card, now);
         self.tick(now);
     }

@@ -12,7 +12,7 @@ mod sending;
 
 use self::book::{Book, Place};
 pub(crate) use self::endings::{
-    CardEdit, Decided, Face, close, decided_card, ended_face, retold, take_down,
+    Decided, EndingEdit, Face, close, decided_card, ended_face, retold, take_down,
 };
 use self::needs::Needs;
 pub(crate) use self::needs::{
@@ -35,14 +35,14 @@ use crate::cards::whole::Before;
 use crate::clock::Millis;
 use crate::config::Config;
 use crate::daemon::cards::edits::{Edit, Edits, OneByOne};
-use crate::daemon::cards::links::Links;
+use crate::daemon::cards::links::PageLinks;
 use crate::daemon::cards::nameless;
 use crate::daemon::cards::under_way::{OVER_AFTER, UnderWay};
 use crate::daemon::known::buttons::Buttons;
 use crate::daemon::known::gathered::Flood;
 use crate::daemon::known::journal::Journal;
 use crate::daemon::known::lock::Lock;
-use crate::daemon::known::proof::Proof;
+use crate::daemon::known::proof::CardProof;
 use crate::feishu::connection::LinkView;
 use crate::feishu::custom_bot::CustomBot;
 use crate::feishu::messages::{Content, Messages, Receiver};
@@ -74,7 +74,7 @@ pub(crate) struct Cards {
     pub(crate) lock: Lock,
     pub(crate) buttons: Buttons,
     pub(crate) courier: Courier,
-    pub(crate) proof: Proof,
+    pub(crate) proof: CardProof,
     pub(crate) flood: Flood,
     pub(crate) link: watch::Receiver<LinkView>,
 }
@@ -104,11 +104,11 @@ pub(crate) enum Way {
         receiver: Option<Receiver>,
     },
     /// As a group's custom bot, which can only speak; its buttons are links.
-    Webhook(Box<CustomBot>, Option<Links>),
+    Webhook(Box<CustomBot>, Option<PageLinks>),
 }
 
 /// Where a card is to stand.
-pub(crate) enum Target {
+pub(crate) enum CardTarget {
     Receiver(Receiver),
     /// With a session's other messages.
     Thread {
@@ -119,7 +119,7 @@ pub(crate) enum Target {
 
 /// A card as Feishu takes it: as text, because as a tree it weighs five times
 /// as much, and shared by all who still need it.
-pub(crate) type Drawn = Arc<str>;
+pub(crate) type CardText = Arc<str>;
 
 impl Courier {
     pub(crate) fn new(way: Way) -> (Self, Edits) {
@@ -160,7 +160,7 @@ impl Courier {
     }
 
     /// The links on the cards of a custom bot.
-    pub(crate) fn links(&self) -> Option<&Links> {
+    pub(crate) fn links(&self) -> Option<&PageLinks> {
         match &self.way {
             Way::App { .. } | Way::Webhook(_, None) => None,
             Way::Webhook(_, Some(links)) => Some(links),
@@ -276,7 +276,7 @@ impl Courier {
     }
 
     /// What a request that ended while its card was on the way is to show.
-    fn ended_meanwhile(&self, id: &RequestId) -> Option<Drawn> {
+    fn ended_meanwhile(&self, id: &RequestId) -> Option<CardText> {
         match self.lock().places.get(id) {
             Some(Place::Ended(face)) => Some(Arc::clone(&face.shown)),
             Some(Place::Held | Place::Unsent | Place::Sent(_)) | None => None,
@@ -332,7 +332,7 @@ impl Courier {
     }
 
     /// What the card of this request will show, once Feishu has named it.
-    pub(crate) fn face_to_come(&self, id: &RequestId) -> Option<Drawn> {
+    pub(crate) fn face_to_come(&self, id: &RequestId) -> Option<CardText> {
         match self.lock().places.get(id) {
             Some(Place::Ended(face)) => Some(Arc::clone(&face.shown)),
             _ => None,
@@ -340,7 +340,7 @@ impl Courier {
     }
 
     /// What a message was last changed to, lately.
-    pub(crate) fn face(&self, message: &MessageId) -> Option<Drawn> {
+    pub(crate) fn face(&self, message: &MessageId) -> Option<CardText> {
         let book = self.lock();
         let mut newest_first = book.faces.iter().rev();
         let (_, _, card) = newest_first.find(|(of, _, _)| of == message)?;
@@ -381,7 +381,7 @@ impl Courier {
     pub(crate) fn edit(
         &self,
         message: MessageId,
-        card: Drawn,
+        card: CardText,
         version: Option<i64>,
         wait: Duration,
     ) {
@@ -409,7 +409,7 @@ impl Courier {
 
     /// Shows a card as soon as the answer to a tap on it is with Feishu. Only
     /// a first try: what must become true is edited later as well.
-    pub(crate) fn edit_soon(&self, message: MessageId, card: Drawn) {
+    pub(crate) fn edit_soon(&self, message: MessageId, card: CardText) {
         let edit = Edit {
             not_before: tokio::time::Instant::now() + ANSWERED_BY,
             message,

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::daemon::cards::courier::Cards;
-use crate::daemon::cards::courier::{self, Drawn};
+use crate::daemon::cards::courier::{self, CardText};
 use crate::daemon::cards::nameless;
 use crate::daemon::cards::under_way::OVER_AFTER;
 use crate::feishu::connection::LinkView;
@@ -52,7 +52,7 @@ const ENOUGH: u32 = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct Edit {
     pub(crate) message: MessageId,
-    pub(crate) card: Drawn,
+    pub(crate) card: CardText,
     pub(crate) version: Option<i64>,
     pub(crate) not_before: Instant,
     pub(crate) tries: u32,
@@ -326,7 +326,7 @@ fn is_plainer(cards: &Cards, edit: &mut Edit) -> bool {
     let Ok(card) = serde_json::from_str(&edit.card) else {
         return false;
     };
-    let plain: Drawn = courier::plain(cards, &card).to_string().into();
+    let plain: CardText = courier::plain(cards, &card).to_string().into();
     let is_new = plain != edit.card;
     edit.card = plain;
     is_new

@@ -18,13 +18,13 @@ use crate::gateway::tickets::PressTickets;
 use crate::ids::RequestId;
 
 /// Makes links and knows its own again.
-pub(crate) struct Links {
+pub(crate) struct PageLinks {
     base: CallbackUrl,
     sealer: Sealer,
     pub(crate) tickets: PressTickets,
 }
 
-impl Links {
+impl PageLinks {
     pub(crate) fn new(base: CallbackUrl, secret: &Secret) -> Self {
         Self {
             base,

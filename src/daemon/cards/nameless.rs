@@ -13,7 +13,7 @@ use crate::approvals::request::Request;
 use crate::clock::Millis;
 use crate::daemon::cards::courier;
 use crate::daemon::cards::courier::Cards;
-use crate::daemon::cards::courier::{Drawn, Face};
+use crate::daemon::cards::courier::{CardText, Face};
 use crate::daemon::cards::edits;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
@@ -79,7 +79,7 @@ pub(crate) async fn run(cards: Arc<Cards>, stop: CancellationToken) {
 async fn find(cards: &Cards, edit: CardEdit, age: Millis) -> ControlFlow<()> {
     let id = edit.message.as_str().strip_prefix(PREFIX);
     let id = id.and_then(|id| RequestId::parse(id).ok());
-    let kept: Drawn = edit.card.as_str().into();
+    let kept: CardText = edit.card.as_str().into();
     let shown = id.as_ref().and_then(|id| cards.courier.face_to_come(id));
     let face = Face {
         shown: shown.unwrap_or_else(|| Arc::clone(&kept)),

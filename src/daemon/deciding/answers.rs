@@ -1,7 +1,7 @@
 //! What a reply to a question means, and whether the question was there to be
 //! read.
 
-use crate::approvals::action::Action as Choice;
+use crate::approvals::choice::Choice;
 use crate::approvals::outcome::Refusal;
 use crate::approvals::request::Request;
 use crate::cards;

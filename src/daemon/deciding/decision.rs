@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-use crate::approvals::action::Action as Choice;
+use crate::approvals::choice::Choice;
 use crate::approvals::desk::{Claim, Delivery};
 use crate::approvals::outcome::{Carried, Outcome, Refusal};
-use crate::approvals::request::{Agent, Ending, Operator, Reach};
+use crate::approvals::request::{AskingAgent, Ending, Operator, Reach};
 use crate::approvals::{Settled, Unclaimed, record};
-use crate::daemon::cards::courier::{self, AFTER_REPLY, CardEdit, Face};
+use crate::daemon::cards::courier::{self, AFTER_REPLY, EndingEdit, Face};
 use crate::daemon::cards::sure;
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::verdict;
@@ -146,7 +146,7 @@ pub(crate) async fn settle(
     parts.terminals.denied(&settled);
     let face = courier::ended_face(parts, &settled, Delivery::Confirmed, true);
     let message = courier::take_down(parts, &settled, &face);
-    let edit = message.map(|message| CardEdit {
+    let edit = message.map(|message| EndingEdit {
         message,
         face: face.clone(),
     });
@@ -154,7 +154,7 @@ pub(crate) async fn settle(
         &parts.journal,
         &settled,
         event,
-        edit.as_ref().map(CardEdit::kept),
+        edit.as_ref().map(EndingEdit::kept),
     )
     .await
     {
@@ -213,7 +213,7 @@ async fn leave_rule(parts: &Parts, settled: &Settled, delivery: Delivery) -> Opt
         return None;
     };
     // Any other agent keeps its rules itself.
-    if settled.request.origin.caller.agent != Agent::ClaudeCode {
+    if settled.request.origin.caller.agent != AskingAgent::ClaudeCode {
         return None;
     }
     let left = verdict::leave_rules(parts, &settled.request, by, rules, delivery).await;

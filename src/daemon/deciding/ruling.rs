@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::approvals::outcome::{Deed, Outcome, Refusal, Upshot};
-use crate::daemon::cards::courier::{self, Drawn, Face};
+use crate::daemon::cards::courier::{self, CardText, Face};
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::feishu::event::Click;
@@ -114,7 +114,7 @@ fn taken(parts: &Parts, click: &Click, outcome: &Outcome, face: &Face) -> Option
 
 /// The card if this Feishu is known to take it in an answer; else it is shown
 /// by an edit as soon as the answer is there.
-fn laid_out(parts: &Parts, click: &Click, card: &Drawn) -> Option<String> {
+fn laid_out(parts: &Parts, click: &Click, card: &CardText) -> Option<String> {
     let card = courier::laid_out_text(parts, card);
     if parts.proof.covers(&card) {
         return Some(parts.config.previews.of_json(&card).into_owned());
@@ -135,7 +135,7 @@ mod tests {
     use crate::text::Lang;
 
     fn face(card: &Value) -> Face {
-        Drawn::from(card.to_string()).into()
+        CardText::from(card.to_string()).into()
     }
 
     #[test]

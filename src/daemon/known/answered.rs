@@ -16,36 +16,36 @@ const MAX: usize = 1_024;
 const AGE: Millis = 10 * 60 * 1_000;
 
 /// One push's answer; whoever comes second waits for the first.
-pub(crate) type Slot = Arc<OnceCell<Vec<u8>>>;
+pub(crate) type AnswerSlot = Arc<OnceCell<Vec<u8>>>;
 
 #[derive(Default)]
 pub(crate) struct Recent {
-    state: Mutex<State>,
+    state: Mutex<AnsweredState>,
 }
 
 #[derive(Default)]
-struct State {
-    answers: HashMap<EventId, Slot>,
+struct AnsweredState {
+    answers: HashMap<EventId, AnswerSlot>,
     order: VecDeque<(Millis, EventId)>,
 }
 
 impl Recent {
     /// The place for this push's answer, the same one each time it comes.
-    pub(crate) fn slot(&self, event: &EventId, now: Millis) -> Slot {
+    pub(crate) fn slot(&self, event: &EventId, now: Millis) -> AnswerSlot {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.forget(now - AGE, MAX);
         if let Some(slot) = state.answers.get(event) {
             return Arc::clone(slot);
         }
         state.forget(now - AGE, MAX - 1);
-        let slot = Slot::default();
+        let slot = AnswerSlot::default();
         state.answers.insert(event.clone(), Arc::clone(&slot));
         state.order.push_back((now, event.clone()));
         slot
     }
 }
 
-impl State {
+impl AnsweredState {
     fn forget(&mut self, before: Millis, keep: usize) {
         while self.order.len() > keep || self.order.front().is_some_and(|(at, _)| *at < before) {
             if let Some((_, event)) = self.order.pop_front() {

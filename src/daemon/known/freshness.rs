@@ -16,12 +16,12 @@ const MOST_DRIFT: Millis = 30_000;
 const WINDOW: Millis = 3_600_000;
 
 #[derive(Default)]
-pub(crate) struct Freshness(Mutex<Seen>);
+pub(crate) struct Freshness(Mutex<LeastDelays>);
 
 /// The least delays of this window and of the one before; a dial makes both
 /// nothing.
 #[derive(Debug, Default, Clone, Copy)]
-struct Seen {
+struct LeastDelays {
     /// How far Feishu's clock is ahead, as the last dial told.
     ahead: Millis,
     since: Millis,
@@ -34,10 +34,10 @@ impl Freshness {
     pub(crate) fn is_stale(&self, created: Millis, now: Millis, ahead: Millis) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.ahead != ahead {
-            *seen = Seen {
+            *seen = LeastDelays {
                 ahead,
                 since: now,
-                ..Seen::default()
+                ..LeastDelays::default()
             };
         }
         let delay = now.saturating_add(ahead).saturating_sub(created);
@@ -49,7 +49,7 @@ impl Freshness {
     }
 }
 
-impl Seen {
+impl LeastDelays {
     fn note(&mut self, delay: Millis, now: Millis) {
         if now.saturating_sub(self.since) >= WINDOW {
             self.before = self.current;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use crate::approvals::outcome::{Outcome, Refusal};
-use crate::approvals::request::{Agent, Digest, Ending, Reach, Request};
+use crate::approvals::request::{AskingAgent, Digest, Ending, Reach, Request};
 use crate::approvals::token::TokenHash;
 use crate::approvals::{Correction, Settled, record};
 use crate::cards::gist;
@@ -125,7 +125,7 @@ fn detail(settled: &Settled) -> Value {
     if let Some(pid) = request.origin.pid {
         detail["pid"] = json!(pid);
     }
-    if request.origin.caller.agent != Agent::ClaudeCode {
+    if request.origin.caller.agent != AskingAgent::ClaudeCode {
         detail["agent"] = json!(request.origin.caller.agent.word());
     }
     if let Some(what) = gist::gist(request) {
@@ -160,7 +160,7 @@ fn rules_text(reach: &Reach) -> Option<String> {
 }
 
 /// An ending the store remembers and the desk no longer does.
-pub(crate) struct Remembered {
+pub(crate) struct RememberedEnding {
     pub(crate) ending: Ending,
     pub(crate) at: Millis,
     pub(crate) asked_at: Millis,
@@ -168,11 +168,11 @@ pub(crate) struct Remembered {
     pub(crate) token: Option<TokenHash>,
 }
 
-pub(crate) async fn remembered(journal: &Journal, id: &RequestId) -> Option<Remembered> {
+pub(crate) async fn remembered(journal: &Journal, id: &RequestId) -> Option<RememberedEnding> {
     let id = id.clone();
     let row = journal.store.run(move |db| db.settled(&id)).await.ok()??;
     let value: Value = serde_json::from_str(&row.ending).ok()?;
-    Some(Remembered {
+    Some(RememberedEnding {
         ending: record::read_ending(&value)?,
         at: row.at,
         asked_at: row.asked_at,

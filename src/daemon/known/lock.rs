@@ -12,11 +12,11 @@ use crate::text::Text;
 use crate::wording::{LOCKED, LOCKED_UNSURE};
 
 pub(crate) struct Lock {
-    state: Mutex<State>,
+    state: Mutex<LockState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+struct LockState {
     is: Is,
     /// Whether the next daemon will know.
     kept: bool,
@@ -51,7 +51,7 @@ impl Lock {
             }
         }
         Self {
-            state: Mutex::new(State { is, kept: true }),
+            state: Mutex::new(LockState { is, kept: true }),
         }
     }
 
@@ -89,7 +89,7 @@ impl Lock {
         std::mem::replace(&mut self.lock().is, is)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LockState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -128,7 +128,7 @@ pub(crate) enum BadProject {
 
 /// What a project's directory says of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SeenProject {
     pub(crate) branch: Option<String>,
     /// Where Claude Code keeps the project's rules, if not in it.
     pub(crate) rules_in: Option<PathBuf>,
@@ -136,11 +136,11 @@ pub(crate) struct Seen {
 
 /// Checks a project's directory and reads what it says, without letting a file
 /// system that hangs cost other projects their turn.
-pub(crate) async fn look(dir: PathBuf) -> Result<Seen, BadProject> {
+pub(crate) async fn look(dir: PathBuf) -> Result<SeenProject, BadProject> {
     let at = dir.clone();
     let look = move || {
         check_project(&dir)?;
-        Ok(Seen {
+        Ok(SeenProject {
             branch: branch(&dir),
             rules_in: settings_file::rules_elsewhere(&dir),
         })
@@ -155,7 +155,7 @@ pub(crate) async fn looked<T: Send + 'static>(
     look: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let looking = async {
-        let turn = Turn::at(project).await;
+        let turn = LookTurn::at(project).await;
         let looked = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             look()
@@ -166,7 +166,7 @@ pub(crate) async fn looked<T: Send + 'static>(
 }
 
 /// Held until a look is over, and not only given up.
-struct Turn {
+struct LookTurn {
     _here: Option<OwnedSemaphorePermit>,
     _anywhere: Option<SemaphorePermit<'static>>,
 }
@@ -174,7 +174,7 @@ struct Turn {
 static ANYWHERE: Semaphore = Semaphore::const_new(MAX_LOOKS);
 static HERE: Mutex<BTreeMap<PathBuf, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
 
-impl Turn {
+impl LookTurn {
     async fn at(dir: &Path) -> Self {
         let here = {
             let mut all = HERE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -312,10 +312,13 @@ mod tests {
         let hangs = dir.path().join("a");
         let mut held = Vec::new();
         for _ in 0..MAX_LOOKS_AT_ONE {
-            held.push(Turn::at(&hangs).await);
+            held.push(LookTurn::at(&hangs).await);
         }
         assert_eq!(look(hangs.clone()).await, Err(BadProject::Hangs));
-        assert_eq!(look(dir.path().to_owned()).await, Ok(Seen::default()));
+        assert_eq!(
+            look(dir.path().to_owned()).await,
+            Ok(SeenProject::default())
+        );
         drop(held);
         assert_eq!(look(hangs).await, Err(BadProject::Missing));
     }

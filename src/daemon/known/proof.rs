@@ -13,13 +13,13 @@ use crate::store::Store;
 /// Far more than all cards of one version are made of.
 const MAX: usize = 1_024;
 
-pub(crate) struct Proof {
+pub(crate) struct CardProof {
     /// The row that keeps it: one for each Feishu.
     row: String,
     taken: Mutex<BTreeSet<String>>,
 }
 
-impl Proof {
+impl CardProof {
     pub(crate) async fn restore(store: &Store, feishu: &str) -> Self {
         let row = format!("taken {feishu}");
         let of = row.clone();
@@ -77,16 +77,16 @@ mod tests {
     #[tokio::test]
     async fn what_was_taken_is_known_after_a_restart_and_to_the_same_feishu_only() {
         let store = Store::in_memory().unwrap();
-        let proof = Proof::restore(&store, "https://a").await;
+        let proof = CardProof::restore(&store, "https://a").await;
         let card = |tag: &str| json!({"body": {"elements": [{"tag": tag}]}}).to_string();
         assert!(!proof.covers(&card("hr")));
         assert!(!proof.covers("no card"));
         proof.took(&store, &card("hr"));
         assert!(proof.covers(&card("hr")));
         assert!(!proof.covers(&card("chart")));
-        let again = Proof::restore(&store, "https://a").await;
+        let again = CardProof::restore(&store, "https://a").await;
         assert!(again.covers(&card("hr")));
-        let other = Proof::restore(&store, "https://b").await;
+        let other = CardProof::restore(&store, "https://b").await;
         assert!(!other.covers(&card("hr")));
     }
 }

@@ -18,7 +18,7 @@ const MAX_TALLIED: usize = 64;
 
 pub(crate) struct Strangers {
     taps: Mutex<Bounded<String, Vec<Millis>>>,
-    tallies: Mutex<HashMap<Whom, Tally>>,
+    tallies: Mutex<HashMap<Whom, StrangerTally>>,
 }
 
 impl Default for Strangers {
@@ -38,7 +38,7 @@ pub(crate) struct Whom {
 }
 
 #[derive(Debug)]
-struct Tally {
+struct StrangerTally {
     /// When the last line was written.
     since: Millis,
     unwritten: u64,
@@ -90,7 +90,7 @@ impl Strangers {
             tally.unwritten += 1;
             return None;
         }
-        let tally = Tally {
+        let tally = StrangerTally {
             since: now,
             unwritten: 0,
         };

@@ -10,7 +10,7 @@ use crate::ids::SessionId;
 const MAX_SESSIONS: usize = 1_024;
 
 pub(crate) struct Turns {
-    sessions: Mutex<Bounded<SessionId, Turn>>,
+    sessions: Mutex<Bounded<SessionId, ClaudeTurn>>,
 }
 
 impl Default for Turns {
@@ -22,7 +22,7 @@ impl Default for Turns {
 }
 
 #[derive(Default)]
-struct Turn {
+struct ClaudeTurn {
     /// The prompt it began with; one that is read on the way has the same id.
     prompt: Option<String>,
     began: Millis,
@@ -34,7 +34,7 @@ struct Turn {
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, Bounded<SessionId, Turn>> {
+    fn lock(&self) -> MutexGuard<'_, Bounded<SessionId, ClaudeTurn>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,7 +56,7 @@ impl Turns {
             turn.stirred = now;
             return;
         }
-        *sessions.entry(session.clone(), |turn| turn.began) = Turn {
+        *sessions.entry(session.clone(), |turn| turn.began) = ClaudeTurn {
             prompt,
             began: now,
             stirred: now,

@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use self::gateways::Gateways;
-use self::tickets::Tickets;
+use self::tickets::MessageTickets;
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
-use crate::bus::line::{self, BusHeard, BusLine, LineState};
+use crate::bus::line::{self, BusHeard, BusLine, BusLineState};
 use crate::bus::membership::{Grant, Membership};
 use crate::bus::nkey::{KeyKind, KeyPair, PublicKey};
 use crate::bus::pass::Pass;
@@ -70,7 +70,7 @@ pub(crate) struct Member {
     their_clock: TheirClock,
     /// Whether a gateway has told what time it is.
     knows_time: AtomicBool,
-    tickets: Tickets,
+    tickets: MessageTickets,
     gateways: Gateways,
 }
 
@@ -92,7 +92,7 @@ impl Member {
             key: Arc::new(member.key),
             pass: watch::channel(member.pass_text).0,
             push: member.push,
-            tickets: Tickets::new(store, their_clock.clone()),
+            tickets: MessageTickets::new(store, their_clock.clone()),
             their_clock,
             knows_time: AtomicBool::new(false),
             gateways: Gateways::default(),
@@ -117,7 +117,7 @@ impl Member {
     pub(crate) fn report(&self) -> Value {
         let pass = Pass::read(&self.pass());
         let (server, refused) = match &*self.line.state().borrow() {
-            LineState::Up { server, .. } => (Some(server.clone()), false),
+            BusLineState::Up { server, .. } => (Some(server.clone()), false),
             state => (None, state.refuses_pass()),
         };
         let (gateways, up) = self.gateways.count(self.their_clock.now());

@@ -134,7 +134,7 @@ pub(crate) async fn forward(
         Posted::Answered(answer) => {
             info!(%request, %to, "a click was taken to its machine");
             let (outcome, card) = answer.outcome();
-            let card = card.map(|card| courier::Drawn::from(card.to_string()));
+            let card = card.map(|card| courier::CardText::from(card.to_string()));
             Ruling::with(outcome, card.map(Into::into))
         }
         Posted::Refused(why) => {
@@ -170,7 +170,7 @@ async fn find_out(parts: Arc<Parts>, mut call: PeerCall, to: CallbackUrl) {
         if let Posted::Answered(answer) = asked {
             let (_, card) = answer.outcome();
             if let (Some(message), Some(card)) = (message, card) {
-                let card: courier::Drawn = card.to_string().into();
+                let card: courier::CardText = card.to_string().into();
                 courier::queue_edit(&parts, message, card.into(), AFTER_REPLY).await;
             }
             return;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 /// The manager's socket.
 #[derive(Debug)]
-pub struct Manager {
+pub struct ManagerSocket {
     socket: UnixDatagram,
     address: SocketAddr,
 }
 
-impl Manager {
+impl ManagerSocket {
     /// `name` is the value of `NOTIFY_SOCKET`: a path, or `@` and a name that
     /// stands in no directory.
     pub fn new(name: &str) -> io::Result<Self> {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn check(socket: &UnixDatagram, name: &str) {
-        let manager = Manager::new(name).unwrap();
+        let manager = ManagerSocket::new(name).unwrap();
         manager.ready("connected\nMAINPID=1").unwrap();
         assert_eq!(heard(socket), "READY=1\nSTATUS=connected MAINPID=1");
         manager.alive().unwrap();
@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn other_names_are_refused_and_a_gone_manager_is_an_error() {
-        assert!(Manager::new("vsock:2:1").is_err());
-        assert!(Manager::new("").is_err());
+        assert!(ManagerSocket::new("vsock:2:1").is_err());
+        assert!(ManagerSocket::new("").is_err());
         let dir = tempfile::tempdir().unwrap();
         let gone = dir.path().join("gone");
-        let manager = Manager::new(gone.to_str().unwrap()).unwrap();
+        let manager = ManagerSocket::new(gone.to_str().unwrap()).unwrap();
         assert!(manager.alive().is_err());
     }
 

@@ -12,7 +12,7 @@ mod waiting;
 use std::sync::Arc;
 use tracing::{debug, warn};
 
-use crate::approvals::action::Action;
+use crate::approvals::choice::Choice;
 use crate::approvals::outcome::Refusal;
 use crate::approvals::request::Operator;
 use crate::clock::Millis;
@@ -116,7 +116,7 @@ async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
             return say(parts, message, &words::UNREADABLE_KIND).await;
         }
     };
-    let sent = files::Sent {
+    let sent = files::HeldFile {
         message: id,
         key: key.clone(),
         name: name.to_owned(),
@@ -135,7 +135,7 @@ async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
 fn keep_pictures(parts: &Parts, message: &Message, id: &MessageId, written: &Written) -> bool {
     let mut pictures = message.pictures.iter();
     pictures.all(|key| {
-        let sent = files::Sent {
+        let sent = files::HeldFile {
             message: id.clone(),
             key: key.clone(),
             name: "image.png".to_owned(),
@@ -280,7 +280,7 @@ async fn answer(
         return say(parts, message, &told).await;
     }
     let action = match &ask {
-        None => Action::Deny {
+        None => Choice::Deny {
             reason: Some(text),
             interrupt: false,
         },

@@ -10,7 +10,7 @@ use tracing::warn;
 use crate::approvals::outcome::{Deed, Refusal};
 use crate::cards::choice::{self, ChoiceCard, WORDS_FIELD};
 use crate::clock::Millis;
-use crate::daemon::cards::courier::{self, AFTER_REPLY, Drawn, To};
+use crate::daemon::cards::courier::{self, AFTER_REPLY, CardText, To};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
@@ -186,7 +186,7 @@ pub(crate) async fn picked(parts: &Arc<Parts>, click: &Click, key: &str, number:
         draft.message.id.clone_from(&click.message);
     }
     let card = choice::made(&card_of(parts, &draft), &label, parts.config.lang);
-    let card: Drawn = card.to_string().into();
+    let card: CardText = card.to_string().into();
     if let Some(message) = click.message.clone() {
         courier::queue_edit(parts, message, Arc::clone(&card).into(), AFTER_REPLY).await;
     }
@@ -236,7 +236,7 @@ async fn carry_out(parts: Arc<Parts>, draft: Draft, picked: Picked) {
                 },
             };
             let files = parts.files.take(place, parts.now());
-            let opening = sessions::Opening {
+            let opening = sessions::SessionOpening {
                 agent: agent.unwrap_or(project.agent),
                 conversation,
                 home: None,

@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-pub(crate) use self::begin::{Birthplace, Opening, adopt, begin};
-use self::owner::Owner;
+pub(crate) use self::begin::{Birthplace, SessionOpening, adopt, begin};
+use self::owner::SessionOwner;
 use self::voice::Voice;
 use crate::approvals::request::Request;
 use crate::cards::progress;
 use crate::clock::{Millis, millis};
-use crate::daemon::asking::codex::Links;
+use crate::daemon::asking::codex::CodexLinks;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::feishu::messages::SentMessage;
 use crate::ids::{MessageId, SessionId};
@@ -48,32 +48,32 @@ const STOP_WITHIN: Duration = Duration::from_secs(3);
 
 /// What a person wants of a session.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum SessionOrder {
     Text(String),
     Command(state::SessionCommand),
 }
 
 pub(crate) struct Sessions {
     pub(crate) cards: Arc<Cards>,
-    codex: Arc<Links>,
+    codex: Arc<CodexLinks>,
     app_id: String,
-    book: Mutex<HashMap<i64, Entry>>,
+    book: Mutex<HashMap<i64, KnownSession>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-struct Entry {
+struct KnownSession {
     kept: KeptSession,
     status: SessionStatus,
     /// `None` while it sleeps.
-    owner: Option<mpsc::Sender<Order>>,
+    owner: Option<mpsc::Sender<SessionOrder>>,
     /// The message its topic hangs on, as far as this run knows.
     root: Option<MessageId>,
 }
 
 /// The session that words written somewhere are for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Here {
+pub(crate) enum AddressedSession {
     One(i64),
     /// The words could be for any of several.
     Several,
@@ -83,13 +83,13 @@ pub(crate) enum Here {
 }
 
 /// One session, for lists.
-pub(crate) struct Listed {
+pub(crate) struct ListedSession {
     pub(crate) kept: KeptSession,
     pub(crate) status: SessionStatus,
 }
 
 impl Sessions {
-    pub(crate) fn new(cards: Arc<Cards>, codex: Arc<Links>, app_id: String) -> Self {
+    pub(crate) fn new(cards: Arc<Cards>, codex: Arc<CodexLinks>, app_id: String) -> Self {
         Self {
             cards,
             codex,
@@ -100,16 +100,16 @@ impl Sessions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, KnownSession>> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The one used last stands first.
-    pub(crate) fn list(&self) -> Vec<Listed> {
+    pub(crate) fn list(&self) -> Vec<ListedSession> {
         let mut all: Vec<_> = self
             .lock()
             .values()
-            .map(|entry| Listed {
+            .map(|entry| ListedSession {
                 kept: entry.kept.clone(),
                 status: entry.status,
             })
@@ -125,10 +125,10 @@ impl Sessions {
         found.map(|entry| entry.kept.number)
     }
 
-    pub(crate) fn find(&self, number: i64) -> Option<Listed> {
+    pub(crate) fn find(&self, number: i64) -> Option<ListedSession> {
         let book = self.lock();
         let entry = book.get(&number)?;
-        Some(Listed {
+        Some(ListedSession {
             kept: entry.kept.clone(),
             status: entry.status,
         })
@@ -137,7 +137,7 @@ impl Sessions {
     /// The session of this thread, or whose card is replied to. Plain words
     /// outside of threads are for the one that runs in this chat, or the only
     /// one there is.
-    pub(crate) fn here(&self, written: &Written) -> Here {
+    pub(crate) fn here(&self, written: &Written) -> AddressedSession {
         let mut all = self.list();
         all.reverse();
         all.retain(|one| one.kept.place.chat == written.place.chat);
@@ -153,23 +153,23 @@ impl Sessions {
             })
             .collect();
         if let route::MessageRoute::Session(number) = route::route(written, &[], &open) {
-            return Here::One(number);
+            return AddressedSession::One(number);
         }
         if written.place.thread.is_some() {
-            return Here::None;
+            return AddressedSession::None;
         }
         if written.parent.is_some() {
-            return Here::Nobodys;
+            return AddressedSession::Nobodys;
         }
         let running: Vec<_> = all
             .iter()
             .filter(|one| one.status != SessionStatus::Idle)
             .collect();
         match (running.as_slice(), all.as_slice()) {
-            ([one], _) => Here::One(one.kept.number),
-            ([], [only]) => Here::One(only.kept.number),
-            ([], []) => Here::None,
-            _ => Here::Several,
+            ([one], _) => AddressedSession::One(one.kept.number),
+            ([], [only]) => AddressedSession::One(only.kept.number),
+            ([], []) => AddressedSession::None,
+            _ => AddressedSession::Several,
         }
     }
 
@@ -219,11 +219,11 @@ impl Sessions {
             .owner
             .as_ref()
             .filter(|_| entry.status != SessionStatus::Idle);
-        let order = Order::Command(state::SessionCommand::Stop);
+        let order = SessionOrder::Command(state::SessionCommand::Stop);
         owner.is_some_and(|owner| owner.try_send(order).is_ok())
     }
 
-    fn change(&self, number: i64, change: impl FnOnce(&mut Entry)) -> Option<KeptSession> {
+    fn change(&self, number: i64, change: impl FnOnce(&mut KnownSession)) -> Option<KeptSession> {
         let mut book = self.lock();
         let entry = book.get_mut(&number)?;
         change(entry);
@@ -231,7 +231,7 @@ impl Sessions {
     }
 
     /// Lets an owner go, unless an order came meanwhile.
-    fn retire(&self, number: i64, orders: &mpsc::Receiver<Order>) -> bool {
+    fn retire(&self, number: i64, orders: &mpsc::Receiver<SessionOrder>) -> bool {
         let mut book = self.lock();
         let quiet = orders.is_empty();
         if quiet && let Some(entry) = book.get_mut(&number) {
@@ -253,7 +253,7 @@ impl Sessions {
                 book.remove(&oldest);
             }
         }
-        let entry = Entry {
+        let entry = KnownSession {
             status: SessionStatus::Idle,
             owner: None,
             root: None,
@@ -317,8 +317,8 @@ pub(crate) async fn recall(sessions: Arc<Sessions>, request: Arc<Request>) {
     let mut of_session = all
         .into_iter()
         .filter(|one| request.origin.session.as_ref() == Some(&one.kept.saved.conversation));
-    if let Some(Listed { kept, .. }) = of_session.next() {
-        let target = courier::Target::Thread {
+    if let Some(ListedSession { kept, .. }) = of_session.next() {
+        let target = courier::CardTarget::Thread {
             anchor: kept.anchor,
             place: kept.place,
         };
@@ -344,7 +344,11 @@ fn project(sessions: &Sessions, number: i64) -> Option<Project> {
 }
 
 /// Hands an order to a session's owner, waking it if it sleeps.
-pub(crate) fn order(sessions: &Arc<Sessions>, number: i64, order: Order) -> Result<(), Text> {
+pub(crate) fn order(
+    sessions: &Arc<Sessions>,
+    number: i64,
+    order: SessionOrder,
+) -> Result<(), Text> {
     let Some(project) = project(sessions, number) else {
         return Err(words::PROJECT_UNKNOWN);
     };
@@ -365,7 +369,7 @@ pub(crate) fn order(sessions: &Arc<Sessions>, number: i64, order: Order) -> Resu
     let (card, agent) = (entry.kept.card.clone(), entry.kept.agent);
     drop(book);
     let voice = Voice::start(sessions, number, card);
-    let owner = Owner::new(
+    let owner = SessionOwner::new(
         Arc::clone(sessions),
         number,
         (project, agent),
@@ -473,33 +477,33 @@ mod tests {
     #[tokio::test]
     async fn words_find_the_session_of_their_thread_or_the_one_that_matters_in_the_chat() {
         let sessions = none().await;
-        assert_eq!(sessions.here(&written(None)), Here::None);
+        assert_eq!(sessions.here(&written(None)), AddressedSession::None);
         sessions.add(kept(1, Some("a")));
         sessions.add(kept(2, Some("b")));
-        assert_eq!(sessions.here(&written(Some("a"))), Here::One(1));
-        assert_eq!(sessions.here(&written(Some("c"))), Here::None);
+        assert_eq!(sessions.here(&written(Some("a"))), AddressedSession::One(1));
+        assert_eq!(sessions.here(&written(Some("c"))), AddressedSession::None);
         assert_eq!(
             sessions.here(&written(None)),
-            Here::Several,
+            AddressedSession::Several,
             "never the newest"
         );
         sessions.change(1, |entry| entry.status = SessionStatus::Executing);
         assert_eq!(
             sessions.here(&written(None)),
-            Here::One(1),
+            AddressedSession::One(1),
             "the one that runs"
         );
         sessions.change(2, |entry| entry.status = SessionStatus::WaitingForInput);
-        assert_eq!(sessions.here(&written(None)), Here::Several);
+        assert_eq!(sessions.here(&written(None)), AddressedSession::Several);
         let mut reply = written(None);
         reply.parent = MessageId::parse("om_2").ok();
         assert_eq!(
             sessions.here(&reply),
-            Here::One(2),
+            AddressedSession::One(2),
             "a reply names its session"
         );
         reply.parent = MessageId::parse("om_99").ok();
-        assert_eq!(sessions.here(&reply), Here::Nobodys);
+        assert_eq!(sessions.here(&reply), AddressedSession::Nobodys);
     }
 
     #[tokio::test]

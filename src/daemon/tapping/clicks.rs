@@ -11,7 +11,7 @@ use tracing::warn;
 
 use self::past::{past, remembered};
 use self::steered::steered;
-use crate::approvals::action::Action as Choice;
+use crate::approvals::choice::Choice;
 use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Operator, Reach, Request};
 use crate::cards::{self, Action, REASON_FIELD, choice};
@@ -55,9 +55,9 @@ async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
 }
 
 /// What a button says.
-struct Tap {
+struct ButtonTap {
     request: RequestId,
-    wanted: Wanted,
+    wanted: TapMeaning,
     /// There where one of ours made the button.
     proof: Option<Sealed>,
     /// Its card came after the whole input, by its seal.
@@ -65,7 +65,7 @@ struct Tap {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum TapMeaning {
     Permission(Action),
     /// A question's button; a form's submit names none.
     Answer(Option<questions::QuestionTap>),
@@ -74,7 +74,7 @@ enum Wanted {
     /// What the words of the message that the request names are for.
     Pick(usize),
     /// A list of gathered requests, or one on it.
-    Gathered(flood::Tap),
+    Gathered(flood::FloodTap),
 }
 
 /// What takes long, or seldom happens, is made on the heap when it happens:
@@ -112,8 +112,8 @@ fn is_stale(parts: &Parts, click: &Click) -> bool {
     click.head.created_ms.is_some_and(is_stale)
 }
 
-async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
-    if matches!(tap.wanted, Wanted::Stop(_) | Wanted::Pick(_)) {
+async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: ButtonTap) -> Ruling {
+    if matches!(tap.wanted, TapMeaning::Stop(_) | TapMeaning::Pick(_)) {
         return Box::pin(steered(parts, click, &tap)).await;
     }
     let operator = parts.people.approver(&click.by);
@@ -126,14 +126,14 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
         return Refusal::Stale.into();
     }
     match (tap.wanted, tap.proof) {
-        (Wanted::Gathered(wanted), Some(proof)) => {
+        (TapMeaning::Gathered(wanted), Some(proof)) => {
             return flood::tapped(parts, click, &tap.request, wanted, operator, proof);
         }
-        (Wanted::Permission(Action::Undo), Some(proof)) => {
+        (TapMeaning::Permission(Action::Undo), Some(proof)) => {
             let (id, message) = (&tap.request, click.message.as_ref());
             return Box::pin(undo::undo(parts, id, proof, &operator, message)).await;
         }
-        (Wanted::Gathered(_) | Wanted::Permission(Action::Undo), None) => {
+        (TapMeaning::Gathered(_) | TapMeaning::Permission(Action::Undo), None) => {
             return Refusal::Invalid.into();
         }
         _ => {}
@@ -156,17 +156,22 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: Tap) -> Ruling {
     let known = parts.courier.sent_whole(&tap.request);
     let whole = if tap.whole { Some(true) } else { known };
     let chosen = match (questions::of(&request.tool, &request.input), tap.wanted) {
-        (Some((ask, _)), Wanted::Answer(button)) => {
+        (Some((ask, _)), TapMeaning::Answer(button)) => {
             answered(&ask, button, click).and_then(|choice| readable(&request, &ask, choice, whole))
         }
         // A card without the question's words still takes a refusal.
-        (_, Wanted::Permission(action @ (Action::Deny | Action::DenyWith | Action::Interrupt)))
-        | (None, Wanted::Permission(action)) => {
+        (
+            _,
+            TapMeaning::Permission(action @ (Action::Deny | Action::DenyWith | Action::Interrupt)),
+        )
+        | (None, TapMeaning::Permission(action)) => {
             Box::pin(wanted(&request, action, click, whole)).await
         }
-        (Some(_), Wanted::Permission(_))
-        | (None, Wanted::Answer(_))
-        | (_, Wanted::Stop(_) | Wanted::Pick(_) | Wanted::Gathered(_)) => Err(Refusal::Invalid),
+        (Some(_), TapMeaning::Permission(_))
+        | (None, TapMeaning::Answer(_))
+        | (_, TapMeaning::Stop(_) | TapMeaning::Pick(_) | TapMeaning::Gathered(_)) => {
+            Err(Refusal::Invalid)
+        }
     };
     let action = match chosen {
         Ok(action) => action,
@@ -214,25 +219,25 @@ fn is_ours(parts: &Parts, click: &Click) -> bool {
 
 /// Reads the button's value, or finds it by the card and the button's name for
 /// clients that drop the value of a form's button.
-async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
+async fn read(parts: &Parts, click: &Click) -> Option<ButtonTap> {
     let text = |field: &str| click.value.get(field)?.as_str();
     if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
         let wanted = if action == ANSWER {
-            Wanted::Answer(text("tap").and_then(questions::QuestionTap::parse))
+            TapMeaning::Answer(text("tap").and_then(questions::QuestionTap::parse))
         } else if action == STOP {
-            Wanted::Stop(click.value.get("session")?.as_i64()?)
+            TapMeaning::Stop(click.value.get("session")?.as_i64()?)
         } else if action == PICK {
             let number = click.value.get("pick")?.as_u64()?;
-            Wanted::Pick(usize::try_from(number).ok()?)
+            TapMeaning::Pick(usize::try_from(number).ok()?)
         } else if action == OPEN {
-            Wanted::Gathered(flood::Tap::Open)
+            TapMeaning::Gathered(flood::FloodTap::Open)
         } else if action == DENY_ALL {
-            Wanted::Gathered(flood::Tap::DenyAll)
+            TapMeaning::Gathered(flood::FloodTap::DenyAll)
         } else {
-            Wanted::Permission(Action::parse(action)?)
+            TapMeaning::Permission(Action::parse(action)?)
         };
         let proof = parts.buttons.proof(&click.value);
-        return Some(Tap {
+        return Some(ButtonTap {
             request: RequestId::parse(request).ok()?,
             wanted,
             proof,
@@ -249,25 +254,25 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
         (is_empty, choice::number_of(name), click.message.as_ref())
     {
         let request = parts.drafts.shown_by(message)?;
-        return Some(Tap {
+        return Some(ButtonTap {
             proof: Some(Sealed::by_our_card(&request)),
             request,
-            wanted: Wanted::Pick(number),
+            wanted: TapMeaning::Pick(number),
             whole: false,
         });
     }
     let permission = Action::ALL.into_iter().find(|a| a.button() == name);
     let wanted = match permission {
-        Some(action) => Wanted::Permission(action),
-        None if name == questions::SUBMIT => Wanted::Answer(None),
-        None => Wanted::Answer(Some(questions::submitted_by(name)?)),
+        Some(action) => TapMeaning::Permission(action),
+        None if name == questions::SUBMIT => TapMeaning::Answer(None),
+        None => TapMeaning::Answer(Some(questions::submitted_by(name)?)),
     };
     if !is_empty {
         return None;
     }
     let soon = parts.courier.request_soon(click.message.as_ref()?);
     let request = Box::pin(soon).await?;
-    Some(Tap {
+    Some(ButtonTap {
         proof: Some(Sealed::by_our_card(&request)),
         request,
         wanted,
@@ -275,7 +280,7 @@ async fn read(parts: &Parts, click: &Click) -> Option<Tap> {
     })
 }
 
-async fn stranger(parts: &Parts, click: &Click, tap: &Tap) -> Ruling {
+async fn stranger(parts: &Parts, click: &Click, tap: &ButtonTap) -> Ruling {
     let id = click.by.id().map(|id| id.to_string());
     let who = id.as_deref().unwrap_or("unknown");
     warn!(request = %tap.request, "refused a tap of somebody who is not an approver");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// The page a scraper reads, of a status report.
 pub fn text(report: &Value) -> String {
     let connection = &report["connection"];
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     let version = report["version"].as_str().unwrap_or_default();
     page.head("nod_info", "gauge", "The running version.");
     let _ = writeln!(page.0, "nod_info{{version=\"{}\"}} 1", label_value(version));
@@ -73,9 +73,9 @@ pub fn text(report: &Value) -> String {
 }
 
 #[derive(Default)]
-struct Page(String);
+struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }

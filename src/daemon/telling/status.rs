@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::approvals::request::Request;
 use crate::clock::Millis;
-use crate::daemon::asking::codex::Links;
+use crate::daemon::asking::codex::CodexLinks;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::figures::{Figures, Summary};
 use crate::daemon::known::lock;
@@ -26,7 +26,7 @@ pub(crate) struct Standing {
     pub(crate) cards: Arc<Cards>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) codex: Arc<Links>,
+    pub(crate) codex: Arc<CodexLinks>,
     pub(crate) team: Team,
     pub(crate) app_id: String,
     pub(crate) started: Millis,

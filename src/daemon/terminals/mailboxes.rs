@@ -24,7 +24,7 @@ const WORDS_KEPT: Millis = 10 * 60_000;
 
 /// A session in a terminal, as its hooks told of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Terminal {
+pub(crate) struct TerminalSession {
     /// What a person calls it by, for as long as this daemon runs.
     pub(crate) number: usize,
     pub(crate) session: SessionId,
@@ -36,8 +36,8 @@ pub(crate) struct Terminal {
 }
 
 /// One that is open, and what it does.
-pub(crate) struct Open {
-    pub(crate) terminal: Terminal,
+pub(crate) struct OpenTerminal {
+    pub(crate) terminal: TerminalSession,
     pub(crate) state: Activity,
     /// Its mailbox, if the status file names the same.
     mailbox: Option<(Mailbox, u32)>,
@@ -45,18 +45,18 @@ pub(crate) struct Open {
 
 #[derive(Default)]
 pub(crate) struct Mailboxes {
-    book: Mutex<Book>,
+    book: Mutex<TerminalBook>,
 }
 
 #[derive(Default)]
-struct Book {
-    terminals: HashMap<SessionId, Terminal>,
+struct TerminalBook {
+    terminals: HashMap<SessionId, TerminalSession>,
     numbered: usize,
-    words: VecDeque<Words>,
+    words: VecDeque<SpokenWords>,
 }
 
 /// Words that were put into a session.
-struct Words {
+struct SpokenWords {
     session: SessionId,
     text: String,
     at: Millis,
@@ -64,7 +64,7 @@ struct Words {
 }
 
 impl Mailboxes {
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    fn lock(&self) -> MutexGuard<'_, TerminalBook> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +97,7 @@ impl Mailboxes {
             }
         }
         book.numbered += 1;
-        let terminal = Terminal {
+        let terminal = TerminalSession {
             number: book.numbered,
             session: session.clone(),
             project: project.to_owned(),
@@ -123,19 +123,19 @@ impl Mailboxes {
         }
     }
 
-    pub(crate) fn find(&self, session: &SessionId) -> Option<Terminal> {
+    pub(crate) fn find(&self, session: &SessionId) -> Option<TerminalSession> {
         self.lock().terminals.get(session).cloned()
     }
 
     /// By its number in the list of `/sessions`.
-    pub(crate) fn numbered(&self, number: usize) -> Option<Terminal> {
+    pub(crate) fn numbered(&self, number: usize) -> Option<TerminalSession> {
         let book = self.lock();
         let found = book.terminals.values().find(|it| it.number == number);
         found.cloned()
     }
 
     /// The one used last stands first.
-    fn all(&self) -> Vec<Terminal> {
+    fn all(&self) -> Vec<TerminalSession> {
         let mut all: Vec<_> = self.lock().terminals.values().cloned().collect();
         all.sort_by_key(|terminal| std::cmp::Reverse((terminal.told_at, terminal.number)));
         all
@@ -149,7 +149,7 @@ impl Mailboxes {
             book.words.pop_front();
         }
         let read = Arc::new(Notify::new());
-        book.words.push_back(Words {
+        book.words.push_back(SpokenWords {
             session: session.clone(),
             text: text.trim().to_owned(),
             at: now,
@@ -179,7 +179,7 @@ impl Mailboxes {
 }
 
 /// The terminals that are open, the one used last first.
-pub(crate) async fn open(mailboxes: &Mailboxes) -> Vec<Open> {
+pub(crate) async fn open(mailboxes: &Mailboxes) -> Vec<OpenTerminal> {
     let all = mailboxes.all();
     let looked =
         tokio::task::spawn_blocking(move || all.into_iter().filter_map(look).collect::<Vec<_>>());
@@ -187,12 +187,12 @@ pub(crate) async fn open(mailboxes: &Mailboxes) -> Vec<Open> {
 }
 
 /// Looks at one terminal: `None` once its session has ended.
-pub(crate) async fn open_one(terminal: Terminal) -> Option<Open> {
+pub(crate) async fn open_one(terminal: TerminalSession) -> Option<OpenTerminal> {
     let looked = tokio::task::spawn_blocking(move || look(terminal)).await;
     looked.ok().flatten()
 }
 
-fn look(terminal: Terminal) -> Option<Open> {
+fn look(terminal: TerminalSession) -> Option<OpenTerminal> {
     if terminal.ended {
         return None;
     }
@@ -204,7 +204,7 @@ fn look(terminal: Terminal) -> Option<Open> {
     let named = reading.socket.as_deref();
     let mailbox = terminal.mailbox.clone();
     let mailbox = mailbox.filter(|mailbox| named == Some(mailbox.socket.as_path()));
-    Some(Open {
+    Some(OpenTerminal {
         state: reading.state(),
         mailbox: mailbox.map(|mailbox| (mailbox, reading.pid)),
         terminal,

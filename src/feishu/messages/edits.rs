@@ -24,11 +24,11 @@ const TIDY_FROM: usize = 64;
 /// The edits under way; cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EditLanes {
-    lanes: Arc<Mutex<HashMap<MessageId, Arc<Lane>>>>,
+    lanes: Arc<Mutex<HashMap<MessageId, Arc<EditLane>>>>,
 }
 
 #[derive(Debug, Default)]
-struct Lane {
+struct EditLane {
     /// Held while an edit of this message is on its way.
     turn: tokio::sync::Mutex<()>,
     wanted: Mutex<WantedEdit>,
@@ -76,7 +76,7 @@ impl EditLanes {
         outcome
     }
 
-    fn lane(&self, message: &MessageId) -> Result<Arc<Lane>, ApiError> {
+    fn lane(&self, message: &MessageId) -> Result<Arc<EditLane>, ApiError> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = lanes.get(message) {
             return Ok(Arc::clone(lane));
@@ -88,13 +88,13 @@ impl EditLanes {
         if lanes.len() >= MAX_MESSAGES {
             return Err(ApiError::Crowded { after: APART });
         }
-        let lane = Arc::<Lane>::default();
+        let lane = Arc::<EditLane>::default();
         lanes.insert(message.clone(), Arc::clone(&lane));
         Ok(lane)
     }
 }
 
-impl Lane {
+impl EditLane {
     fn wanted(&self) -> MutexGuard<'_, WantedEdit> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,7 +10,7 @@ const MAX_PLACES: usize = 4_096;
 const MAX_WINDOWS: usize = 4_096;
 
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct ShareTurns {
     /// What all gateways together write to one chat in any second.
     rate: usize,
     windows: Bounded<String, Option<Window>>,
@@ -18,7 +18,7 @@ pub(super) struct Turns {
     chats: Bounded<String, (Millis, String)>,
 }
 
-impl Turns {
+impl ShareTurns {
     pub(super) fn new(rate: usize) -> Self {
         Self {
             rate,
@@ -115,7 +115,7 @@ mod tests {
     /// How many of those that ask at once are let through, and how long the
     /// next has to wait.
     fn burst(
-        turns: &mut Turns,
+        turns: &mut ShareTurns,
         wish: &CallWish<'_>,
         gateways: usize,
         now: Millis,
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_person_has_four_messages_a_second_whatever_they_are_called() {
-        let (who, mut turns) = (person(1), Turns::new(RATE));
+        let (who, mut turns) = (person(1), ShareTurns::new(RATE));
         assert_eq!(burst(&mut turns, &to(&who, "ou_1"), 1, 0), (4, SECOND));
         // A reply to a message that nobody knows is to the same person.
         assert_eq!(burst(&mut turns, &to(&who, "om_x"), 1, 400).0, 0);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn in_a_group_nobody_takes_all_of_what_is_for_everybody() {
-        let (one, two, mut turns) = (person(1), person(2), Turns::new(RATE));
+        let (one, two, mut turns) = (person(1), person(2), ShareTurns::new(RATE));
         turns.stands("om_g", "oc_g", 0);
         assert_eq!(burst(&mut turns, &to(&one, "oc_g"), 1, 0).0, 3);
         assert_eq!(burst(&mut turns, &to(&two, "om_g"), 1, 10).0, 1);
@@ -160,7 +160,7 @@ mod tests {
     fn gateways_share_a_chats_second_and_each_has_one_at_least() {
         let who = person(1);
         for gateways in 1..9 {
-            let mut turns = Turns::new(RATE);
+            let mut turns = ShareTurns::new(RATE);
             let (made, _) = burst(&mut turns, &to(&who, "ou_1"), gateways, 0);
             assert!(made >= 1, "{gateways}");
             assert!(made * gateways <= RATE.max(gateways), "{gateways}");
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn one_message_is_edited_four_times_a_second_and_others_meanwhile() {
-        let (who, mut turns) = (person(1), Turns::new(RATE));
+        let (who, mut turns) = (person(1), ShareTurns::new(RATE));
         let edit = |message| CallWish {
             edits: Some(message),
             writes: None,
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_newest_is_known() {
-        let (who, mut turns) = (person(1), Turns::new(RATE));
+        let (who, mut turns) = (person(1), ShareTurns::new(RATE));
         for n in 0..MAX_PLACES + 100 {
             let now = Millis::try_from(n).unwrap();
             turns.stands(&format!("om_{n}"), "oc_g", now);

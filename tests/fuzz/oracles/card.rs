@@ -261,7 +261,7 @@ fn tells(text: &str, lang: Lang) {
     let card = notice::notice(
         &notice::NoticeCard {
             why: notice::Why::Finished,
-            agent: &nod::for_tests::approvals::request::Agent::ClaudeCode,
+            agent: &nod::for_tests::approvals::request::AskingAgent::ClaudeCode,
             machine: text,
             project: Path::new(text),
             session: None,

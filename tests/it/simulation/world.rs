@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use nod::for_tests::approvals::action::Action;
+use nod::for_tests::approvals::choice::Choice;
 use nod::for_tests::approvals::request::{
     Caller, Digest, Ending, Operator, Origin, Reach, Request,
 };
@@ -435,9 +435,9 @@ impl World {
         }
         let is_question = self.hooks[&n].request.tool == "AskUserQuestion";
         let action = match (allows, is_question) {
-            (true, true) => Action::Answer(vec!["A".to_owned()]),
-            (true, false) => Action::Allow(Reach::Once),
-            (false, _) => Action::Deny {
+            (true, true) => Choice::Answer(vec!["A".to_owned()]),
+            (true, false) => Choice::Allow(Reach::Once),
+            (false, _) => Choice::Deny {
                 reason: None,
                 interrupt: false,
             },

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::{SinkExt as _, StreamExt as _};
-use nod::for_tests::bus::line::{BusAnswer, LineState};
+use nod::for_tests::bus::line::{BusAnswer, BusLineState};
 use nod::for_tests::bus::subjects::ToMachine;
 use nod::for_tests::bus::url::BusUrl;
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
@@ -184,9 +184,9 @@ async fn the_bus_is_reached_through_each_kind_of_proxy_by_its_name() {
 /// Why there is no connection.
 async fn refusal(member: &Member) -> String {
     let mut state = member.line.state();
-    let waiting = state.wait_for(|state| matches!(state, LineState::Waiting { .. }));
+    let waiting = state.wait_for(|state| matches!(state, BusLineState::Waiting { .. }));
     let state = within(waiting).await.unwrap().clone();
-    let LineState::Waiting { why, .. } = state else {
+    let BusLineState::Waiting { why, .. } = state else {
         panic!("{state:?}");
     };
     assert!(!why.zh.is_empty());

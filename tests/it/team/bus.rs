@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use nod::for_tests::bus::line::{BusAnswer, LineState};
+use nod::for_tests::bus::line::{BusAnswer, BusLineState};
 use nod::for_tests::bus::lobby::ticket;
 use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::pass::{self, Span};
@@ -112,7 +112,7 @@ async fn while_the_server_is_gone_nothing_is_written_and_nothing_leaves_late() {
     let subject = machine.place().hears(ToMachine::Tap);
     meeting.gone();
     let mut state = gateway.line.state();
-    let down = state.wait_for(|state| !matches!(state, LineState::Up { .. }));
+    let down = state.wait_for(|state| !matches!(state, BusLineState::Up { .. }));
     within(down).await.unwrap();
     for _ in 0..20 {
         let answer = gateway.line.ask(&subject, b"late".to_vec(), LIMIT).await;

@@ -296,8 +296,8 @@ async fn nobody_else_can_forget_a_machine_and_a_forgotten_one_is_not_served() {
     let (code, told) = gateway.nod(&["gateway", "forget", &key, "--owner", OWNER]);
     assert_eq!(code, Some(0), "{told}");
     let mut state = thief.line.state();
-    let down =
-        state.wait_for(|state| !matches!(state, nod::for_tests::bus::line::LineState::Up { .. }));
+    let down = state
+        .wait_for(|state| !matches!(state, nod::for_tests::bus::line::BusLineState::Up { .. }));
     tokio::time::timeout(LIMIT, down)
         .await
         .expect("cut off")

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nod::for_tests::bus::conf;
 use nod::for_tests::bus::keys::Keys;
-use nod::for_tests::bus::line::{self, BusHeard, BusLine, BusUser, LineState};
+use nod::for_tests::bus::line::{self, BusHeard, BusLine, BusLineState, BusUser};
 use nod::for_tests::bus::lobby::Invited;
 use nod::for_tests::bus::membership::{self, Grant};
 use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
@@ -260,7 +260,7 @@ pub(super) struct Member {
 impl Member {
     pub(super) async fn up(&self) {
         let mut state = self.line.state();
-        let up = state.wait_for(|state| matches!(state, LineState::Up { .. }));
+        let up = state.wait_for(|state| matches!(state, BusLineState::Up { .. }));
         tokio::time::timeout(LIMIT, up)
             .await
             .expect("in time")

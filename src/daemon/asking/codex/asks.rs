@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::register::{named, put_to_a_person};
-use super::{Codex, Order};
+use super::{Codex, CodexOrder};
 use crate::agents::codex::act::CodexAct;
 use crate::agents::codex::ask::{CodexAsk, CodexDecision};
 use crate::agents::codex::follow::Follower;
@@ -31,13 +31,13 @@ const MAX_KNOWN: usize = 512;
 
 /// The desk's answer to the request of this name.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct CodexAnswered {
     name: String,
-    what: What,
+    what: AnswerKind,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum AnswerKind {
     Now(Box<Handover>),
     /// Decided in an earlier run of nod's that could not hand it over.
     Before {
@@ -49,18 +49,18 @@ pub(super) enum What {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownAsk {
     ask: CodexAsk,
     digest: Digest,
     session: SessionId,
     gone: CancellationToken,
-    stage: Stage,
+    stage: AskStage,
     /// Not seen since the connection broke.
     missed_since: Option<Instant>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum AskStage {
     Asking,
     /// Decided; Codex is not there to hear it.
     Held(Box<Handover>),
@@ -77,14 +77,14 @@ enum Stage {
     },
 }
 
-pub(super) struct Asks {
+pub(super) struct CodexAsks {
     codex: Arc<Codex>,
-    orders: mpsc::Sender<Order>,
-    known: HashMap<String, Known>,
+    orders: mpsc::Sender<CodexOrder>,
+    known: HashMap<String, KnownAsk>,
 }
 
-impl Asks {
-    pub(super) fn new(codex: Arc<Codex>, orders: mpsc::Sender<Order>) -> Self {
+impl CodexAsks {
+    pub(super) fn new(codex: Arc<Codex>, orders: mpsc::Sender<CodexOrder>) -> Self {
         Self {
             codex,
             orders,
@@ -97,11 +97,12 @@ impl Asks {
         let name = ask.name.clone();
         if let Some(known) = self.known.get_mut(&name) {
             known.missed_since = None;
-            if let Stage::Held(_) = known.stage
-                && let Stage::Held(handover) = std::mem::replace(&mut known.stage, Stage::Asking)
+            if let AskStage::Held(_) = known.stage
+                && let AskStage::Held(handover) =
+                    std::mem::replace(&mut known.stage, AskStage::Asking)
             {
-                let what = What::Now(handover);
-                return self.answer(follower, Answered { name, what }).await;
+                let what = AnswerKind::Now(handover);
+                return self.answer(follower, CodexAnswered { name, what }).await;
             }
             return Vec::new();
         }
@@ -110,12 +111,12 @@ impl Asks {
         };
         self.make_room();
         let gone = CancellationToken::new();
-        let known = Known {
+        let known = KnownAsk {
             digest: Digest::of(&named(ask.clone()).await.input),
             ask: ask.clone(),
             session: session.clone(),
             gone: gone.clone(),
-            stage: Stage::Asking,
+            stage: AskStage::Asking,
             missed_since: None,
         };
         self.known.insert(name.clone(), known);
@@ -123,7 +124,9 @@ impl Asks {
         tokio::spawn(async move {
             let what = put_to_a_person(&codex, id, session, ask, &gone).await;
             // The home's task ends only with the daemon.
-            let _ = orders.send(Order::Answered(Answered { name, what })).await;
+            let _ = orders
+                .send(CodexOrder::Answered(CodexAnswered { name, what }))
+                .await;
         });
         Vec::new()
     }
@@ -133,37 +136,37 @@ impl Asks {
             return;
         }
         self.known
-            .retain(|_, known| !matches!(known.stage, Stage::Over { .. }));
+            .retain(|_, known| !matches!(known.stage, AskStage::Over { .. }));
     }
 
     /// Hands the desk's answer to Codex.
     pub(super) async fn answer(
         &mut self,
         follower: &mut Follower,
-        answered: Answered,
+        answered: CodexAnswered,
     ) -> Vec<CodexAct> {
-        let Answered { name, what } = answered;
+        let CodexAnswered { name, what } = answered;
         let Some(known) = self.known.get_mut(&name) else {
-            if let What::Now(handover) = what {
+            if let AnswerKind::Now(handover) = what {
                 self.undone(&name, handover, TERMINAL_FIRST).await;
             }
             return Vec::new();
         };
         let (ending, digest, handover) = match what {
-            What::Nothing => {
-                known.stage = Stage::Over {
+            AnswerKind::Nothing => {
+                known.stage = AskStage::Over {
                     allowed_here: false,
                 };
                 return Vec::new();
             }
-            What::Before { ending, digest } => (ending, digest, None),
-            What::Now(handover) => {
+            AnswerKind::Before { ending, digest } => (ending, digest, None),
+            AnswerKind::Now(handover) => {
                 let answer = &handover.answer;
                 (answer.ending.clone(), answer.digest, Some(handover))
             }
         };
         let Some((decision, reason)) = decision(&ending) else {
-            known.stage = Stage::Over {
+            known.stage = AskStage::Over {
                 allowed_here: false,
             };
             return Vec::new();
@@ -177,7 +180,7 @@ impl Asks {
             None
         };
         let Some(acts) = acts else {
-            known.stage = Stage::Over {
+            known.stage = AskStage::Over {
                 allowed_here: false,
             };
             if let Some(handover) = handover {
@@ -191,7 +194,7 @@ impl Asks {
             }
             return Vec::new();
         };
-        known.stage = Stage::Sent {
+        known.stage = AskStage::Sent {
             handover,
             allowed,
             sure: None,
@@ -211,15 +214,15 @@ impl Asks {
     }
 
     /// As [`Self::answer`], while Codex is not there.
-    pub(super) fn hold(&mut self, answered: Answered) {
+    pub(super) fn hold(&mut self, answered: CodexAnswered) {
         let Some(known) = self.known.get_mut(&answered.name) else {
             return;
         };
         match answered.what {
-            What::Now(handover) if decision(&handover.answer.ending).is_some() => {
-                known.stage = Stage::Held(handover);
+            AnswerKind::Now(handover) if decision(&handover.answer.ending).is_some() => {
+                known.stage = AskStage::Held(handover);
             }
-            What::Now(_) | What::Before { .. } | What::Nothing => {
+            AnswerKind::Now(_) | AnswerKind::Before { .. } | AnswerKind::Nothing => {
                 self.known.remove(&answered.name);
             }
         }
@@ -236,10 +239,10 @@ impl Asks {
         {
             info!(request = %id, "answered in the terminal");
         }
-        if let Stage::Held(handover) = &mut known.stage {
+        if let AskStage::Held(handover) = &mut known.stage {
             handover.report(Delivery::Lost);
         }
-        known.stage = Stage::Over {
+        known.stage = AskStage::Over {
             allowed_here: false,
         };
     }
@@ -248,7 +251,7 @@ impl Asks {
     pub(super) fn leave(&mut self, thread: &str) {
         let codex = &self.codex;
         self.known.retain(|name, known| {
-            if known.ask.thread != thread || !matches!(known.stage, Stage::Asking) {
+            if known.ask.thread != thread || !matches!(known.stage, AskStage::Asking) {
                 return true;
             }
             known.gone.cancel();
@@ -264,7 +267,7 @@ impl Asks {
         let Some(known) = self.known.get_mut(name) else {
             return;
         };
-        if let Stage::Sent {
+        if let AskStage::Sent {
             handover,
             allowed,
             sure,
@@ -278,14 +281,14 @@ impl Asks {
             if let Some(mut handover) = handover.take() {
                 handover.report(Delivery::Confirmed);
             }
-            known.stage = Stage::Over { allowed_here };
+            known.stage = AskStage::Over { allowed_here };
         }
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
         let due = self.known.values().filter_map(|known| match &known.stage {
-            Stage::Sent { sure, .. } => *sure,
-            Stage::Asking | Stage::Held(_) | Stage::Over { .. } => None,
+            AskStage::Sent { sure, .. } => *sure,
+            AskStage::Asking | AskStage::Held(_) | AskStage::Over { .. } => None,
         });
         due.min()
     }
@@ -294,7 +297,7 @@ impl Asks {
     pub(super) fn settle_due(&mut self) {
         let now = Instant::now();
         for known in self.known.values_mut() {
-            if let Stage::Sent {
+            if let AskStage::Sent {
                 handover,
                 sure: Some(sure),
                 ..
@@ -304,7 +307,7 @@ impl Asks {
                 if let Some(mut handover) = handover.take() {
                     handover.report(Delivery::Confirmed);
                 }
-                known.stage = Stage::Over { allowed_here: true };
+                known.stage = AskStage::Over { allowed_here: true };
             }
         }
     }
@@ -319,11 +322,11 @@ impl Asks {
             return;
         };
         let (mut handover, allowed_here) = match &mut known.stage {
-            Stage::Sent {
+            AskStage::Sent {
                 handover, allowed, ..
             } => (handover.take(), *allowed),
-            Stage::Over { allowed_here } => (None, *allowed_here),
-            Stage::Asking | Stage::Held(_) => return,
+            AskStage::Over { allowed_here } => (None, *allowed_here),
+            AskStage::Asking | AskStage::Held(_) => return,
         };
         if declined && allowed_here {
             let ending = Ending::Terminal {
@@ -361,7 +364,7 @@ impl Asks {
         let now = Instant::now();
         self.known.retain(|_, known| {
             known.missed_since = Some(now);
-            !matches!(known.stage, Stage::Over { .. } | Stage::Sent { .. })
+            !matches!(known.stage, AskStage::Over { .. } | AskStage::Sent { .. })
         });
     }
 
@@ -377,7 +380,7 @@ impl Asks {
                 if let Ok(id) = RequestId::parse(name) {
                     codex.terminals.cards.desk.answered_there(&id);
                 }
-                if let Stage::Held(handover) = &mut known.stage {
+                if let AskStage::Held(handover) = &mut known.stage {
                     handover.report(Delivery::Lost);
                 }
             }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Order;
+use super::CodexOrder;
 use crate::agents::codex::act::{self, Doing};
 use crate::text::Text;
 
@@ -17,9 +17,9 @@ const MAX_THREADS: usize = 1_024;
 const SAY_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(crate) struct Links {
-    homes: Mutex<HashMap<PathBuf, Home>>,
-    threads: Mutex<Vec<Seen>>,
+pub(crate) struct CodexLinks {
+    homes: Mutex<HashMap<PathBuf, FollowedHome>>,
+    threads: Mutex<Vec<SeenThread>>,
     hosted: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -36,16 +36,16 @@ impl Drop for Hosted {
 }
 
 #[derive(Debug, Clone)]
-struct Home {
-    state: State,
-    orders: mpsc::Sender<Order>,
+struct FollowedHome {
+    state: HomeState,
+    orders: mpsc::Sender<CodexOrder>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum State {
+pub(super) enum HomeState {
     Attached {
         agent: String,
-        asks: Asks,
+        asks: AskPolicy,
     },
     Away {
         why: Text,
@@ -56,14 +56,14 @@ pub(super) enum State {
 
 /// Who is asked by Codex's settings, and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Asks {
+pub(super) struct AskPolicy {
     pub(super) reviewer: Option<String>,
     pub(super) policy: Option<String>,
 }
 
 /// A thread in a terminal.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct SeenThread {
     /// What a person calls it by, for as long as this daemon runs.
     pub(crate) number: usize,
     pub(crate) thread: String,
@@ -72,7 +72,7 @@ pub(crate) struct Seen {
     pub(crate) home: PathBuf,
 }
 
-impl Links {
+impl CodexLinks {
     /// For `nod status`: each home, and whether there is anything in it.
     pub(crate) fn report(&self) -> Vec<Value> {
         let homes = lock(&self.homes);
@@ -82,11 +82,11 @@ impl Links {
             .map(|(path, home)| {
                 let shown = path.to_string_lossy();
                 match &home.state {
-                    State::Attached { agent, asks } => json!({
+                    HomeState::Attached { agent, asks } => json!({
                         "home": shown, "state": "attached", "agent": agent,
                         "reviewer": asks.reviewer, "policy": asks.policy,
                     }),
-                    State::Away { why, there } => {
+                    HomeState::Away { why, there } => {
                         let state = if *there { "refused" } else { "away" };
                         json!({
                             "home": shown, "state": state,
@@ -104,7 +104,7 @@ impl Links {
         let mut answer = None;
         for to in self.ways(thread) {
             let (done, said) = oneshot::channel();
-            let order = Order::Say {
+            let order = CodexOrder::Say {
                 thread: thread.to_owned(),
                 text: text.to_owned(),
                 done,
@@ -122,7 +122,7 @@ impl Links {
         answer
     }
 
-    fn ways(&self, thread: &str) -> Vec<mpsc::Sender<Order>> {
+    fn ways(&self, thread: &str) -> Vec<mpsc::Sender<CodexOrder>> {
         let known = lock(&self.threads)
             .iter()
             .find(|seen| seen.thread == thread)
@@ -130,7 +130,7 @@ impl Links {
         let homes = lock(&self.homes);
         let attached = homes
             .iter()
-            .filter(|(_, home)| matches!(home.state, State::Attached { .. }));
+            .filter(|(_, home)| matches!(home.state, HomeState::Attached { .. }));
         attached
             .filter(|(path, _)| known.as_ref().is_none_or(|known| known == *path))
             .map(|(_, home)| home.orders.clone())
@@ -149,7 +149,7 @@ impl Links {
         let mut seen = match at {
             Some(at) => threads.remove(at),
             None if thread.doing == Doing::Closed => return,
-            None => Seen {
+            None => SeenThread {
                 number: number(),
                 thread: thread.id,
                 project: PathBuf::new(),
@@ -169,7 +169,7 @@ impl Links {
     }
 
     /// Those that are open, the one that did something last first.
-    pub(crate) fn open(&self) -> Vec<Seen> {
+    pub(crate) fn open(&self) -> Vec<SeenThread> {
         let threads = lock(&self.threads);
         let open = threads.iter().rev();
         open.filter(|seen| seen.doing != Doing::Closed)
@@ -196,7 +196,7 @@ impl Links {
     pub(crate) async fn host(&self, thread: &str) -> Hosted {
         lock(&self.hosted).insert(thread.to_owned());
         for to in self.ways(thread) {
-            let order = Order::Leave(thread.to_owned());
+            let order = CodexOrder::Leave(thread.to_owned());
             // Its task ends only with the daemon.
             let _ = to.send(order).await;
         }
@@ -211,32 +211,37 @@ impl Links {
     }
 
     /// By its number in the list of `/sessions`.
-    pub(crate) fn numbered(&self, number: usize) -> Option<Seen> {
+    pub(crate) fn numbered(&self, number: usize) -> Option<SeenThread> {
         let threads = lock(&self.threads);
         let found = threads.iter().find(|seen| seen.number == number);
         found.cloned()
     }
 
     /// Whether that is news.
-    pub(super) fn is(&self, path: &Path, orders: &mpsc::Sender<Order>, state: State) -> bool {
-        if let State::Away { .. } = &state {
+    pub(super) fn is(
+        &self,
+        path: &Path,
+        orders: &mpsc::Sender<CodexOrder>,
+        state: HomeState,
+    ) -> bool {
+        if let HomeState::Away { .. } = &state {
             let mut threads = lock(&self.threads);
             let theirs = threads.iter_mut().filter(|seen| seen.home == path);
             theirs.for_each(|seen| seen.doing = Doing::Closed);
         }
-        let word = |state: &State| match state {
-            State::Attached { .. } => String::new(),
-            State::Away { why, .. } => why.en.to_string(),
+        let word = |state: &HomeState| match state {
+            HomeState::Attached { .. } => String::new(),
+            HomeState::Away { why, .. } => why.en.to_string(),
         };
         let (now, orders) = (word(&state), orders.clone());
-        let home = Home { state, orders };
+        let home = FollowedHome { state, orders };
         let before = lock(&self.homes).insert(path.to_owned(), home);
         before.is_none_or(|before| word(&before.state) != now)
     }
 
-    pub(super) fn asks(&self, path: &Path, now: Asks) {
+    pub(super) fn asks(&self, path: &Path, now: AskPolicy) {
         if let Some(home) = lock(&self.homes).get_mut(path)
-            && let State::Attached { asks, .. } = &mut home.state
+            && let HomeState::Attached { asks, .. } = &mut home.state
         {
             *asks = now;
         }
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_thread_keeps_its_number_and_is_listed_while_it_is_open() {
-        let links = Links::default();
+        let links = CodexLinks::default();
         let home = Path::new("/h");
         links.tells(home, thread(1, Doing::Idle), || 1);
         links.tells(home, thread(2, Doing::Idle), || 2);
@@ -273,7 +278,7 @@ mod tests {
         assert_eq!(links.open().len(), 1);
         let (orders, _inbox) = mpsc::channel(1);
         let why = Text::new("", "");
-        let gone = State::Away { why, there: false };
+        let gone = HomeState::Away { why, there: false };
         links.is(home, &orders, gone);
         assert!(links.open().is_empty(), "their daemon is gone");
         assert_eq!(links.numbered(2).unwrap().thread, "2");
@@ -281,7 +286,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let links = Links::default();
+        let links = CodexLinks::default();
         for id in 0..2 * MAX_THREADS {
             links.tells(Path::new("/h"), thread(id, Doing::Idle), || id);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Codex;
 use crate::agents::codex::act::TurnOver;
 use crate::agents::codex::ask::named;
-use crate::approvals::request::Agent;
+use crate::approvals::request::AskingAgent;
 use crate::cards::notice::{self, Why};
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::dialogs;
@@ -89,7 +89,7 @@ fn tell(
         let card = notice::notice(
             &notice::NoticeCard {
                 why,
-                agent: &Agent::Codex(Leaves::default()),
+                agent: &AskingAgent::Codex(Leaves::default()),
                 machine: &codex.terminals.cards.buttons.machine.name,
                 project: &project,
                 session: Some(&session),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::asks::What;
+use super::asks::AnswerKind;
 use super::{Codex, notices};
 use crate::agents::codex::ask::{CodexAsk, PATCH};
 use crate::approvals::desk::Waiting;
-use crate::approvals::request::{Agent, Caller, Digest, Origin, RealPath, Request};
+use crate::approvals::request::{AskingAgent, Caller, Digest, Origin, RealPath, Request};
 use crate::clock::millis;
 use crate::daemon::asking::flood;
 use crate::daemon::cards::courier::Cards;
@@ -28,12 +28,12 @@ pub(super) async fn put_to_a_person(
     session: SessionId,
     ask: CodexAsk,
     gone: &CancellationToken,
-) -> What {
+) -> AnswerKind {
     let waiting = if let Some(waiting) = codex.terminals.cards.desk.take_back(&id) {
         Some(waiting)
     } else {
         if let Some(before) = journal::remembered(&codex.terminals.cards.journal, &id).await {
-            return What::Before {
+            return AnswerKind::Before {
                 ending: before.ending,
                 digest: before.digest,
             };
@@ -44,7 +44,7 @@ pub(super) async fn put_to_a_person(
         }
     };
     let Some(mut waiting) = waiting else {
-        return What::Nothing;
+        return AnswerKind::Nothing;
     };
     if gone.is_cancelled() {
         codex.terminals.cards.desk.answered_there(&id);
@@ -52,7 +52,9 @@ pub(super) async fn put_to_a_person(
     waiting
         .answered()
         .await
-        .map_or(What::Nothing, |handover| What::Now(Box::new(handover)))
+        .map_or(AnswerKind::Nothing, |handover| {
+            AnswerKind::Now(Box::new(handover))
+        })
 }
 
 async fn register(
@@ -99,7 +101,7 @@ async fn register(
             pid: None,
             hosted: false,
             caller: Caller {
-                agent: Agent::Codex(ask.leaves),
+                agent: AskingAgent::Codex(ask.leaves),
                 ..Caller::default()
             },
         },

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use crate::approvals::request::Request;
 use crate::cards::gathered::{self, GatheredCard, Tally};
 use crate::daemon::cards::courier::Cards;
-use crate::daemon::cards::courier::{self, Drawn};
+use crate::daemon::cards::courier::{self, CardText};
 use crate::daemon::known::buttons::{DENY_ALL, OPEN};
 use crate::daemon::known::gathered::{Group, MAX_GROUPS};
 use crate::feishu::messages::Content;
@@ -83,7 +83,7 @@ async fn show(cards: &Cards, group: &Group) -> bool {
         }
         return sent.is_some();
     };
-    let card: Drawn = card.to_string().into();
+    let card: CardText = card.to_string().into();
     courier::queue_edit(cards, message, card.into(), Duration::ZERO).await;
     // Over, unless something was added while this was drawn.
     let mut book = cards.flood.lock();

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::show::draw;
-use crate::approvals::action::Action;
+use crate::approvals::choice::Choice;
 use crate::approvals::outcome::{Deed, Refusal};
 use crate::approvals::request::Operator;
-use crate::daemon::cards::courier::{self, Drawn};
+use crate::daemon::cards::courier::{self, CardText};
 use crate::daemon::deciding::decision::{self, Right};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::known::gathered::Group;
@@ -20,7 +20,7 @@ use crate::ids::RequestId;
 use crate::wording::Toast;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tap {
+pub(crate) enum FloodTap {
     Open,
     DenyAll,
 }
@@ -30,7 +30,7 @@ pub(crate) fn tapped(
     parts: &Arc<Parts>,
     click: &Click,
     id: &RequestId,
-    tap: Tap,
+    tap: FloodTap,
     by: Operator,
     proof: Sealed,
 ) -> Ruling {
@@ -38,13 +38,13 @@ pub(crate) fn tapped(
         let book = parts.flood.lock();
         let mut groups = book.groups.iter();
         let found = match tap {
-            Tap::Open => groups.find(|group| group.waiting.contains(id)),
-            Tap::DenyAll => groups.find(|group| group.id == *id),
+            FloodTap::Open => groups.find(|group| group.waiting.contains(id)),
+            FloodTap::DenyAll => groups.find(|group| group.id == *id),
         };
         found.cloned()
     };
     let Some(group) = group else {
-        let is_open = tap == Tap::Open && parts.desk.find(id).is_some();
+        let is_open = tap == FloodTap::Open && parts.desk.find(id).is_some();
         return if is_open {
             Deed::Opened.into()
         } else {
@@ -56,8 +56,8 @@ pub(crate) fn tapped(
         return Refusal::Invalid.into();
     }
     match tap {
-        Tap::Open => open(parts, id),
-        Tap::DenyAll => {
+        FloodTap::Open => open(parts, id),
+        FloodTap::DenyAll => {
             let count = group.waiting.len();
             tokio::spawn(deny_all(Arc::clone(parts), group.waiting, by, proof));
             Deed::DenyingAll(count).into()
@@ -87,13 +87,13 @@ fn open(parts: &Arc<Parts>, id: &RequestId) -> Ruling {
         return Refusal::Expired.into();
     };
     tokio::spawn(courier::send_now(Arc::clone(&parts.cards), request));
-    let card: Option<Drawn> = left.map(|group| draw(parts, &group).to_string().into());
+    let card: Option<CardText> = left.map(|group| draw(parts, &group).to_string().into());
     Ruling::with(Deed::Opened.into(), card.map(Into::into))
 }
 
 async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator, proof: Sealed) {
     for id in all {
-        let deny = Action::Deny {
+        let deny = Choice::Deny {
             reason: None,
             interrupt: false,
         };

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::memory::{Drawn, Memory};
+use super::memory::{CardText, Memory};
 use super::taps::{OVER_AFTER, Taps};
 use super::{CardEffect, CardKey};
 use crate::ids::MessageId;
@@ -49,11 +49,11 @@ pub struct Patch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatchOf {
     /// Made at once or not at all, before the one that is kept.
-    Soon(Drawn),
+    Soon(CardText),
     /// Could not be kept on disk.
-    Unkept(Drawn),
+    Unkept(CardText),
     /// What people saw of it; `None` where only the disk knows.
-    Kept(i64, Option<Drawn>),
+    Kept(i64, Option<CardText>),
 }
 
 /// What became of one.
@@ -79,7 +79,7 @@ pub struct Left {
 struct Edit {
     version: Option<i64>,
     /// Let go once it was made.
-    card: Option<Drawn>,
+    card: Option<CardText>,
     made: u32,
     tries: u32,
     stage: Stage,
@@ -118,7 +118,7 @@ struct Making {
 #[derive(Debug)]
 struct Soon {
     message: MessageId,
-    card: Drawn,
+    card: CardText,
     not_before: Instant,
 }
 
@@ -141,7 +141,7 @@ impl Edits {
         &mut self,
         message: &MessageId,
         version: Option<i64>,
-        card: Drawn,
+        card: CardText,
         not_before: Instant,
     ) -> bool {
         self.drop_edit(message);
@@ -165,7 +165,7 @@ impl Edits {
         true
     }
 
-    pub(super) fn queue_soon(&mut self, message: MessageId, card: Drawn, now: Instant) {
+    pub(super) fn queue_soon(&mut self, message: MessageId, card: CardText, now: Instant) {
         self.soon.retain(|soon| soon.message != message);
         if self.soon.len() < MAX_SOON {
             self.soon.push(Soon {

@@ -12,7 +12,7 @@ use crate::ids::{MessageId, RequestId};
 
 /// A card as Feishu takes it: as text, because as a tree it weighs five times
 /// as much, and shared by all who still need it.
-pub type Drawn = Arc<str>;
+pub type CardText = Arc<str>;
 
 /// Ended requests whose cards can be drawn again.
 const MAX_DECIDED: usize = 256;
@@ -24,13 +24,13 @@ const MAX_INPUT: usize = 64 << 10;
 /// input stays after the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Face {
-    pub shown: Drawn,
-    pub kept: Drawn,
+    pub shown: CardText,
+    pub kept: CardText,
 }
 
-impl From<Drawn> for Face {
+impl From<CardText> for Face {
     /// Of a card without any tool input, or of another machine's.
-    fn from(card: Drawn) -> Self {
+    fn from(card: CardText) -> Self {
         Self {
             shown: Arc::clone(&card),
             kept: card,
@@ -54,7 +54,7 @@ pub struct Decided {
 pub(super) struct Memory {
     decided: VecDeque<Decided>,
     /// With the version of the edit, as far as it is on disk.
-    faces: VecDeque<(MessageId, Option<i64>, Drawn)>,
+    faces: VecDeque<(MessageId, Option<i64>, CardText)>,
 }
 
 impl Memory {
@@ -91,14 +91,14 @@ impl Memory {
     }
 
     /// What a message was last changed to.
-    pub(super) fn face(&self, message: &MessageId) -> Option<&Drawn> {
+    pub(super) fn face(&self, message: &MessageId) -> Option<&CardText> {
         let mut newest_first = self.faces.iter().rev();
         let (_, _, card) = newest_first.find(|(of, _, _)| of == message)?;
         Some(card)
     }
 
     /// What this very edit of a message showed.
-    pub(super) fn face_of(&self, message: &MessageId, version: i64) -> Option<&Drawn> {
+    pub(super) fn face_of(&self, message: &MessageId, version: i64) -> Option<&CardText> {
         let mut newest_first = self.faces.iter().rev();
         let (_, of, card) = newest_first.find(|(of, _, _)| of == message)?;
         (*of == Some(version)).then_some(card)
@@ -106,7 +106,12 @@ impl Memory {
 
     /// What a card is to show; false when a newer edit has said otherwise. One
     /// that is not on disk counts as the newest.
-    pub(super) fn show(&mut self, message: MessageId, version: Option<i64>, card: Drawn) -> bool {
+    pub(super) fn show(
+        &mut self,
+        message: MessageId,
+        version: Option<i64>,
+        card: CardText,
+    ) -> bool {
         let mut known = self.faces.iter();
         if version.is_some() && known.any(|(of, newer, _)| *of == message && *newer > version) {
             return false;

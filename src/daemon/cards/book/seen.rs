@@ -1,6 +1,6 @@
 //! What the book knows of a card or a message, for whoever asks.
 
-use super::memory::{Decided, Drawn, Face};
+use super::memory::{CardText, Decided, Face};
 use super::{Card, CardBook, MAX_ASKING, Place};
 use crate::ids::{MessageId, RequestId};
 
@@ -52,7 +52,7 @@ impl<P: Default> CardBook<P> {
     }
 
     /// What a message was last changed to, lately.
-    pub fn face(&self, message: &MessageId) -> Option<&Drawn> {
+    pub fn face(&self, message: &MessageId) -> Option<&CardText> {
         self.memory.face(message)
     }
 

@@ -16,7 +16,7 @@ fn message(n: usize) -> MessageId {
 }
 
 fn face(text: &str) -> Face {
-    Drawn::from(text).into()
+    CardText::from(text).into()
 }
 
 fn settled(n: usize) -> Settled {
@@ -119,7 +119,7 @@ impl Desk {
     }
 
     fn edit(&mut self, n: usize, version: i64, text: &str) {
-        let (message, card) = (message(n), Drawn::from(text));
+        let (message, card) = (message(n), CardText::from(text));
         let fits = (self.book).edit(&message, card, Some(version), Duration::ZERO, self.now);
         assert!(fits);
     }
@@ -591,7 +591,7 @@ fn half_of_the_slots_are_for_new_edits() {
 fn what_is_beyond_a_cap_is_on_disk_or_stays() {
     let mut desk = Desk::quiet();
     for n in 0..=16_384 + 10_000 + 32 {
-        let (message, card) = (message(n), Drawn::from("ended"));
+        let (message, card) = (message(n), CardText::from("ended"));
         let fits = (desk.book).edit(&message, card, Some(1), Duration::ZERO, desk.now);
         assert_eq!(fits, n < 16_384 + 10_000 + 32, "{n}");
     }

@@ -5,8 +5,8 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tracing::{info, warn};
 
+use super::CardTarget;
 use super::Cards;
-use super::Target;
 use super::sending::send;
 use crate::approvals::request::Request;
 use crate::cards::whole::{self, Before};
@@ -19,7 +19,7 @@ use crate::hex;
 pub(super) async fn send_whole(
     cards: &Cards,
     messages: &Messages,
-    target: &Target,
+    target: &CardTarget,
     turn: &mut Option<SendTurn<'_>>,
     request: &Request,
 ) -> Before {
@@ -28,7 +28,7 @@ pub(super) async fn send_whole(
         info!(request = %request.id, "an input is too long to be sent whole");
         return Before::Nothing;
     };
-    let mut way = Way {
+    let mut way = SendBefore {
         cards,
         messages,
         target,
@@ -58,10 +58,10 @@ pub(super) async fn send_whole(
     }
 }
 
-struct Way<'a, 'b> {
+struct SendBefore<'a, 'b> {
     cards: &'a Cards,
     messages: &'a Messages,
-    target: &'a Target,
+    target: &'a CardTarget,
     turn: &'a mut Option<SendTurn<'b>>,
     request: &'a Request,
     /// Of the whole text. Part of each key, so that a text that was sent
@@ -69,7 +69,7 @@ struct Way<'a, 'b> {
     digest: String,
 }
 
-impl Way<'_, '_> {
+impl SendBefore<'_, '_> {
     async fn as_messages(&mut self, cards: Vec<serde_json::Value>) -> Result<Before, ApiError> {
         let count = cards.len();
         for (i, card) in cards.into_iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Decided, Drawn, Face, MAX_FACES};
+use super::{CardText, Decided, Face, MAX_FACES};
 use crate::cards::whole::Before;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::route;
@@ -24,7 +24,7 @@ pub(super) struct Book {
     pub(super) untold: usize,
     pub(super) decided: VecDeque<Decided>,
     /// With the version of the edit, as far as it is on disk.
-    pub(super) faces: VecDeque<(MessageId, Option<i64>, Drawn)>,
+    pub(super) faces: VecDeque<(MessageId, Option<i64>, CardText)>,
 }
 
 pub(super) enum Place {
@@ -39,7 +39,7 @@ pub(super) enum Place {
 
 impl Book {
     /// What a card is to show, unless a newer edit has said otherwise.
-    pub(super) fn remember(&mut self, message: MessageId, version: Option<i64>, card: Drawn) {
+    pub(super) fn remember(&mut self, message: MessageId, version: Option<i64>, card: CardText) {
         let mut known = self.faces.iter();
         if known.any(|(of, newer, _)| *of == message && *newer > version) {
             return;
@@ -113,7 +113,7 @@ mod tests {
     fn a_face_that_is_put_right_while_it_is_queued_is_queued_again() {
         let mut book = Book::default();
         let id = RequestId::parse("r1").unwrap();
-        let face = |text: &str| Face::from(Drawn::from(text));
+        let face = |text: &str| Face::from(CardText::from(text));
         book.put(&id, Place::Ended(face("ended")));
         let first = book.last_face(&id, None).unwrap();
         book.put(&id, Place::Ended(face("ran")));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
 
-use super::{Cards, Drawn, Place};
+use super::{CardText, Cards, Place};
 use crate::approvals::request::{Ending, Request, weight};
 use crate::approvals::{Settled, desk};
 use crate::cards::{Action, ending};
@@ -24,13 +24,13 @@ const MAX_INPUT: usize = 64 << 10;
 /// tool input stays after the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Face {
-    pub(crate) shown: Drawn,
-    pub(crate) kept: Drawn,
+    pub(crate) shown: CardText,
+    pub(crate) kept: CardText,
 }
 
-impl From<Drawn> for Face {
+impl From<CardText> for Face {
     /// Of a card without any tool input, or of another machine's.
-    fn from(card: Drawn) -> Self {
+    fn from(card: CardText) -> Self {
         Self {
             shown: Arc::clone(&card),
             kept: card,
@@ -39,14 +39,14 @@ impl From<Drawn> for Face {
 }
 
 /// The edit that makes a card true, kept together with the ending it shows.
-pub(crate) struct CardEdit {
+pub(crate) struct EndingEdit {
     pub(crate) message: MessageId,
     pub(crate) face: Face,
 }
 
-impl CardEdit {
+impl EndingEdit {
     /// As it is written down.
-    pub(crate) fn kept(&self) -> (MessageId, Drawn) {
+    pub(crate) fn kept(&self) -> (MessageId, CardText) {
         (self.message.clone(), Arc::clone(&self.face.kept))
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn ended_face(
 
 type Draw = fn(&Request, &Ending, Millis, ending::Confirmation, Option<&Value>, Lang) -> Value;
 
-fn drawn(cards: &Cards, settled: &Settled, delivery: desk::Delivery, draw: Draw) -> Drawn {
+fn drawn(cards: &Cards, settled: &Settled, delivery: desk::Delivery, draw: Draw) -> CardText {
     let shown = match delivery {
         desk::Delivery::Confirmed | desk::Delivery::Written => ending::Confirmation::Confirmed,
         desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Confirmation::Unconfirmed,
@@ -138,7 +138,7 @@ pub(crate) fn retold(
 }
 
 /// The card of a request that ended lately, while its input is known.
-pub(crate) fn decided_card(cards: &Cards, id: &RequestId) -> Option<Drawn> {
+pub(crate) fn decided_card(cards: &Cards, id: &RequestId) -> Option<CardText> {
     let Decided {
         settled,
         delivery,
@@ -182,7 +182,7 @@ pub(crate) fn take_down(cards: &Cards, settled: &Settled, face: &Face) -> Option
 /// Makes the card of a request that ended without a click true.
 pub(crate) async fn close(cards: &Cards, settled: &Settled) {
     let face = ended_face(cards, settled, desk::Delivery::Confirmed, true);
-    let edit = take_down(cards, settled, &face).map(|message| CardEdit {
+    let edit = take_down(cards, settled, &face).map(|message| EndingEdit {
         message,
         face: face.clone(),
     });
@@ -190,7 +190,7 @@ pub(crate) async fn close(cards: &Cards, settled: &Settled) {
         &cards.journal,
         settled,
         None,
-        edit.as_ref().map(CardEdit::kept),
+        edit.as_ref().map(EndingEdit::kept),
     )
     .await
     {

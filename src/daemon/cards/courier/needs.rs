@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
-use super::{Cards, Drawn, tell};
+use super::{CardText, Cards, tell};
 use crate::cards::MAX_CARD;
 use crate::cards::plainest::plainest;
 use crate::daemon::cards::sure;
@@ -17,10 +17,10 @@ use crate::wording::need::{Need, refused};
 pub(super) const SMALL: usize = 8_000;
 
 #[derive(Default)]
-pub(super) struct Needs(Mutex<Known>);
+pub(super) struct Needs(Mutex<KnownNeeds>);
 
 #[derive(Default)]
-struct Known {
+struct KnownNeeds {
     needs: Vec<(Need, FeishuAnswer)>,
     /// The least that was too much.
     room: Option<usize>,
@@ -62,7 +62,7 @@ impl Needs {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownNeeds> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn laid_out(cards: &Cards, card: &Value) -> Value {
 }
 
 /// As [`laid_out`], of a card as Feishu takes it.
-pub(crate) fn laid_out_text(cards: &Cards, card: &Drawn) -> Drawn {
+pub(crate) fn laid_out_text(cards: &Cards, card: &CardText) -> CardText {
     if !cards.courier.needs.is_plain() {
         return Arc::clone(card);
     }

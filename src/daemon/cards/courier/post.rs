@@ -7,7 +7,7 @@ use tracing::{debug, warn};
 
 use super::line::Line;
 use super::sending::send_any;
-use super::{Cards, Place, Target, queue_edit, show_running};
+use super::{CardTarget, Cards, Place, queue_edit, show_running};
 use crate::approvals::request::Request;
 use crate::daemon::cards::{links, nameless};
 use crate::feishu::messages::{Receiver, SentMessage};
@@ -65,7 +65,7 @@ pub(crate) async fn send_now(cards: Arc<Cards>, request: Arc<Request>) {
         cards.desk.undeliverable(&request.id, None);
         return;
     };
-    send_to(cards, request, Target::Receiver(receiver)).await;
+    send_to(cards, request, CardTarget::Receiver(receiver)).await;
 }
 
 fn receiver_for(cards: &Cards, request: &Request) -> Option<Receiver> {
@@ -84,16 +84,16 @@ pub(crate) async fn resend(cards: Arc<Cards>, request: Arc<Request>) {
         return send_now(cards, request).await;
     };
     if cards.desk.find(&request.id).is_some() {
-        post(&cards, &request, &Target::Receiver(receiver), true).await;
+        post(&cards, &request, &CardTarget::Receiver(receiver), true).await;
     }
 }
 
 /// Sends a request's card as soon as there is a connection.
-pub(crate) async fn send_to(cards: Arc<Cards>, request: Arc<Request>, target: Target) {
+pub(crate) async fn send_to(cards: Arc<Cards>, request: Arc<Request>, target: CardTarget) {
     if !hold(&cards, &request.id) {
         return;
     }
-    if let Target::Thread { place, .. } = &target {
+    if let CardTarget::Thread { place, .. } = &target {
         let mut book = cards.courier.lock();
         book.stands.insert(request.id.clone(), place.clone());
     }
@@ -103,7 +103,7 @@ pub(crate) async fn send_to(cards: Arc<Cards>, request: Arc<Request>, target: Ta
 /// Sends a card, over and over while Feishu is away: the same key never makes a
 /// second one. One that may be there without our knowing how it is called keeps
 /// its place, so that its ending is shown when it is found.
-async fn post(cards: &Cards, request: &Request, target: &Target, sent_before: bool) {
+async fn post(cards: &Cards, request: &Request, target: &CardTarget, sent_before: bool) {
     let Some(messages) = cards.courier.messages() else {
         return;
     };
@@ -151,7 +151,7 @@ async fn post(cards: &Cards, request: &Request, target: &Target, sent_before: bo
 
 /// Finds out which message carries the card of a request that has ended: the
 /// same key never makes a second one. The edit that waits for it goes out.
-pub(crate) async fn recall(cards: &Cards, request: &Request, target: &Target) {
+pub(crate) async fn recall(cards: &Cards, request: &Request, target: &CardTarget) {
     let Some(messages) = cards.courier.messages() else {
         return;
     };

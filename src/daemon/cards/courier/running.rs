@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cards, Drawn, queue_edit};
+use super::{CardText, Cards, queue_edit};
 use crate::cards::{Action, ending};
 use crate::ids::RequestId;
 
@@ -19,7 +19,7 @@ pub(crate) async fn show_running(cards: &Cards, id: &RequestId) {
     queue_edit(
         cards,
         message,
-        Drawn::from(card.to_string()).into(),
+        CardText::from(card.to_string()).into(),
         Duration::ZERO,
     )
     .await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::warn;
 
+use super::CardTarget;
 use super::Cards;
-use super::Target;
 use super::before::send_whole;
 use super::needs::{SMALL, is_a_hiccup, is_layout, is_too_long, laid_out, needed, plain};
 use super::queue_edit;
@@ -33,12 +33,12 @@ const MOST_REDRAWN: usize = 256;
 pub(super) async fn send_any(
     cards: &Cards,
     messages: &Messages,
-    target: &Target,
+    target: &CardTarget,
     request: &Request,
 ) -> Result<SentMessage, ApiError> {
     let turn = match target {
-        Target::Receiver(receiver) => Some(messages.turn(receiver).await?),
-        Target::Thread { .. } => None,
+        CardTarget::Receiver(receiver) => Some(messages.turn(receiver).await?),
+        CardTarget::Thread { .. } => None,
     };
     let _place = cards.courier.sends.acquire().await;
     Box::pin(draw_and_send(cards, messages, target, turn, request)).await
@@ -47,7 +47,7 @@ pub(super) async fn send_any(
 async fn draw_and_send(
     cards: &Cards,
     messages: &Messages,
-    target: &Target,
+    target: &CardTarget,
     mut turn: Option<SendTurn<'_>>,
     request: &Request,
 ) -> Result<SentMessage, ApiError> {
@@ -76,7 +76,7 @@ async fn draw_and_send(
 struct Ladder<'a> {
     cards: &'a Cards,
     messages: &'a Messages,
-    target: &'a Target,
+    target: &'a CardTarget,
     request: &'a Request,
     denied: u32,
     offer: Offer,
@@ -304,7 +304,7 @@ pub(crate) async fn redraw_waiting(cards: Arc<Cards>) {
         };
         let card = laid_out(&cards, &waiting_face(&cards, card));
         if cards.desk.find(&request.id).is_some() {
-            let card: super::Drawn = card.to_string().into();
+            let card: super::CardText = card.to_string().into();
             queue_edit(&cards, message, card.into(), Duration::ZERO).await;
         }
     }
@@ -347,13 +347,13 @@ async fn drawn_anew(cards: &Cards, request: &Request) -> Option<(MessageId, Valu
 
 pub(super) async fn send(
     messages: &Messages,
-    target: &Target,
+    target: &CardTarget,
     content: Content,
     uuid: &str,
 ) -> Result<SentMessage, ApiError> {
     match target {
-        Target::Receiver(receiver) => messages.send(receiver, &content, uuid).await,
-        Target::Thread { anchor, place } => {
+        CardTarget::Receiver(receiver) => messages.send(receiver, &content, uuid).await,
+        CardTarget::Thread { anchor, place } => {
             let in_thread = place.thread.is_some();
             messages
                 .reply(anchor, Some(&place.chat), &content, in_thread, uuid)

@@ -14,7 +14,7 @@ use tracing::warn;
 use super::Member;
 use crate::bounded::Bounded;
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
-use crate::bus::line::{BusAnswer, LineState};
+use crate::bus::line::{BusAnswer, BusLineState};
 use crate::bus::subjects::FromMachine;
 use crate::clock::Millis;
 use crate::feishu::connection::LinkView;
@@ -36,12 +36,12 @@ const MAX_GATEWAYS: usize = 64;
 
 /// What the gateways told last.
 pub(super) struct Gateways {
-    known: Mutex<Known>,
+    known: Mutex<KnownGateways>,
     changed: Notify,
 }
 
-struct Known {
-    by_name: Bounded<String, Told>,
+struct KnownGateways {
+    by_name: Bounded<String, GatewayLease>,
     /// Until when somebody's word for Feishu counts, and for a gateway at all.
     feishu_until: Millis,
     gateway_until: Millis,
@@ -50,7 +50,7 @@ struct Known {
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Told {
+struct GatewayLease {
     until: Millis,
     feishu: bool,
 }
@@ -58,7 +58,7 @@ struct Told {
 impl Default for Gateways {
     fn default() -> Self {
         Self {
-            known: Mutex::new(Known {
+            known: Mutex::new(KnownGateways {
                 by_name: Bounded::new(MAX_GATEWAYS),
                 feishu_until: Millis::MIN,
                 gateway_until: Millis::MIN,
@@ -85,7 +85,7 @@ struct Hello {
 }
 
 impl Gateways {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownGateways> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,7 +96,7 @@ impl Gateways {
         };
         let until = head.until.min(now + GONE_AFTER);
         let mut known = self.known();
-        let is_stale = |told: &Told| told.until <= now;
+        let is_stale = |told: &GatewayLease| told.until <= now;
         let Some(told) = known.by_name.live(head.once.clone(), is_stale) else {
             return;
         };
@@ -145,7 +145,7 @@ impl Gateways {
     }
 }
 
-impl Known {
+impl KnownGateways {
     fn heard(&mut self, until: Millis, feishu: bool) {
         self.gateway_until = self.gateway_until.max(until);
         if feishu {
@@ -171,7 +171,7 @@ pub(super) async fn watch(
     let mut told: Option<(u64, Instant)> = None;
     loop {
         let state = line.borrow_and_update().clone();
-        if let LineState::Up { connects, .. } = state {
+        if let BusLineState::Up { connects, .. } = state {
             let missing = member.gateways.missing(member.their_clock.now()).is_some();
             let timeless = !member.knows_time.load(Ordering::Relaxed);
             let due = asked.is_none_or(|(connection, at)| {
@@ -261,11 +261,11 @@ async fn hello(member: &Member, missing: bool) {
     }
 }
 
-fn show(member: &Member, state: &LineState, view: &watch::Sender<LinkView>) {
+fn show(member: &Member, state: &BusLineState, view: &watch::Sender<LinkView>) {
     let soon = Instant::now() + LOOK_EVERY;
     let phase = match state {
-        LineState::Dialing => Phase::Dialing { why: None },
-        LineState::Waiting {
+        BusLineState::Dialing => Phase::Dialing { why: None },
+        BusLineState::Waiting {
             until,
             why,
             refused,
@@ -277,7 +277,7 @@ fn show(member: &Member, state: &LineState, view: &watch::Sender<LinkView>) {
                 Phase::Waiting { until, why }
             }
         }
-        LineState::Up { since, .. } => {
+        BusLineState::Up { since, .. } => {
             // Without the time every tap would be late.
             let timeless = (!member.knows_time.load(Ordering::Relaxed)).then_some(NO_GATEWAY);
             match member

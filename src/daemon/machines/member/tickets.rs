@@ -13,13 +13,13 @@ use crate::store::{Db, Store};
 
 const AT_HAND: usize = 1_024;
 
-pub(super) struct Tickets {
+pub(super) struct MessageTickets {
     store: Store,
     clock: TheirClock,
     at_hand: Mutex<Bounded<MessageId, (Millis, String)>>,
 }
 
-impl Tickets {
+impl MessageTickets {
     pub(super) fn new(store: Store, clock: TheirClock) -> Self {
         Self {
             store,

@@ -36,7 +36,7 @@ pub(crate) async fn is_for_us(parts: &Arc<Parts>, message: &Message, push: &[u8]
     let own_url = parts.config.callback.url.as_ref();
     let peers = parts.config.callback.peers.iter();
     let peers: Vec<_> = peers.filter(|peer| Some(*peer) != own_url).collect();
-    let Some(letter) = Letter::of(message, push) else {
+    let Some(letter) = PeerLetter::of(message, push) else {
         return true;
     };
     if peers.is_empty() || parts.gate.terms.sealer.is_none() {
@@ -83,12 +83,12 @@ pub(crate) async fn is_for_us(parts: &Arc<Parts>, message: &Message, push: &[u8]
 }
 
 /// A message on its way between machines.
-struct Letter {
+struct PeerLetter {
     id: RequestId,
     push: String,
 }
 
-impl Letter {
+impl PeerLetter {
     fn of(message: &Message, push: &[u8]) -> Option<Self> {
         Some(Self {
             id: RequestId::parse(message.id.as_ref()?.as_str()).ok()?,

@@ -11,7 +11,7 @@ use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts::{self, Draft, Picked};
 use crate::daemon::talking::inbox;
-use crate::daemon::terminals::mailboxes::speak::{self, Spoken};
+use crate::daemon::terminals::mailboxes::speak::{self, WordsFate};
 use crate::feishu::event::{Message, MessageBody};
 use crate::ids::MessageId;
 use crate::sessions::command::{self, Spoken as Said};
@@ -23,14 +23,14 @@ use crate::wording::outcome::in_chat;
 use crate::wording::{task, terminal as words};
 
 /// A card of a session's.
-pub(super) struct Card {
+pub(super) struct SessionCard {
     about: Option<About>,
     /// It asked something, which has its answer.
     asked: bool,
 }
 
 /// The card this message is, if nod remembers it.
-pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<Card> {
+pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<SessionCard> {
     let message = message.clone();
     let found = parts.journal.store.run(move |db| {
         if let Some(settled) = db.settled_by_message(&message)? {
@@ -39,10 +39,10 @@ pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<Card> {
                 session,
                 project: subject.project,
             });
-            return Ok(Some(Card { about, asked }));
+            return Ok(Some(SessionCard { about, asked }));
         }
         let about = db.notice(&message)?;
-        Ok(about.map(|about| Card {
+        Ok(about.map(|about| SessionCard {
             about: Some(about),
             asked: false,
         }))
@@ -50,7 +50,7 @@ pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<Card> {
     found.await.ok().flatten()
 }
 
-pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: Card) {
+pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: SessionCard) {
     let Some(owner) = parts.people.owner(&message.by) else {
         if card.asked && parts.people.approver(&message.by).is_some() {
             say(parts, message, &in_chat(&Refusal::Handled.into())).await;
@@ -124,21 +124,24 @@ pub(super) async fn to_terminal(
     let place = project.file_name().unwrap_or(project.as_os_str());
     let place = place.to_string_lossy();
     let told = match spoken {
-        Spoken::Read => words::read(&place),
-        Spoken::Queued => words::queued(&place),
-        Spoken::Held => words::held(&place),
-        Spoken::Refused => words::refused(&place),
-        Spoken::NoMailbox => words::no_mailbox(&place),
-        Spoken::Gone => words::gone(&place),
-        Spoken::Unknown => words::unknown(&place),
-        Spoken::TooLong => words::TOO_LONG,
+        WordsFate::Read => words::read(&place),
+        WordsFate::Queued => words::queued(&place),
+        WordsFate::Held => words::held(&place),
+        WordsFate::Refused => words::refused(&place),
+        WordsFate::NoMailbox => words::no_mailbox(&place),
+        WordsFate::Gone => words::gone(&place),
+        WordsFate::Unknown => words::unknown(&place),
+        WordsFate::TooLong => words::TOO_LONG,
     };
     let told = if late {
         lines(&in_chat(&Refusal::Handled.into()), &told)
     } else {
         told
     };
-    let offer = matches!(spoken, Spoken::NoMailbox | Spoken::Gone | Spoken::Unknown);
+    let offer = matches!(
+        spoken,
+        WordsFate::NoMailbox | WordsFate::Gone | WordsFate::Unknown
+    );
     if !offer {
         return say(parts, message, &told).await;
     }

@@ -2,7 +2,7 @@
 
 use super::{addressed, bot_mention, is_for_the_bot, waiting, written};
 use crate::daemon::parts::Parts;
-use crate::daemon::talking::sessions::Here;
+use crate::daemon::talking::sessions::AddressedSession;
 use crate::feishu::event::{Message, MessageBody};
 pub(crate) use crate::gateway::whose::MessageClaim;
 use crate::sessions::command::{self, ChatCommand, Spoken};
@@ -53,11 +53,11 @@ pub(crate) async fn claim(parts: &Parts, message: &Message) -> MessageClaim {
 
 fn by_session(parts: &Parts, written: &Written) -> MessageClaim {
     match parts.sessions.here(written) {
-        Here::Several => MessageClaim::Surely,
-        Here::One(number) => match parts.sessions.find(number) {
+        AddressedSession::Several => MessageClaim::Surely,
+        AddressedSession::One(number) => match parts.sessions.find(number) {
             Some(found) if found.status != SessionStatus::Idle => MessageClaim::Surely,
             _ => MessageClaim::Perhaps,
         },
-        Here::None | Here::Nobodys => MessageClaim::None,
+        AddressedSession::None | AddressedSession::Nobodys => MessageClaim::None,
     }
 }

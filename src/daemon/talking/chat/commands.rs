@@ -5,12 +5,14 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::{addressed, menus, once, say, words_for_codex};
-use crate::daemon::asking::codex::Seen;
+use crate::daemon::asking::codex::SeenThread;
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts::{self, Draft, Picked};
 use crate::daemon::talking::inbox;
-use crate::daemon::talking::sessions::{self, Birthplace, Here, Listed, Order, files};
+use crate::daemon::talking::sessions::{
+    self, AddressedSession, Birthplace, ListedSession, SessionOrder, files,
+};
 use crate::feishu::event::Message;
 use crate::feishu::messages::Content;
 use crate::ids::SessionId;
@@ -115,7 +117,7 @@ pub(super) async fn go_on(parts: &Arc<Parts>, message: &Message, written: &Writt
 async fn carry_on(
     parts: &Arc<Parts>,
     written: &Written,
-    found: &Listed,
+    found: &ListedSession,
     text: &str,
 ) -> Result<Option<Text>, Text> {
     if parts.lock.is_closed() {
@@ -128,16 +130,16 @@ async fn carry_on(
     }
     let sent = parts.files.take(&written.place, parts.now());
     let attached = files::attach(&parts.sessions, number, &sent, text).await;
-    sessions::order(&parts.sessions, number, Order::Text(attached.words))?;
+    sessions::order(&parts.sessions, number, SessionOrder::Text(attached.words))?;
     Ok(attached.told)
 }
 
-pub(super) fn one(parts: &Parts, written: &Written) -> Result<Listed, Text> {
+pub(super) fn one(parts: &Parts, written: &Written) -> Result<ListedSession, Text> {
     match parts.sessions.here(written) {
-        Here::One(number) => parts.sessions.find(number).ok_or(words::NO_SESSION_HERE),
-        Here::Several => Err(words::WHICH_SESSION),
-        Here::Nobodys => Err(terminal::NOBODYS),
-        Here::None => Err(words::NO_SESSION_HERE),
+        AddressedSession::One(number) => parts.sessions.find(number).ok_or(words::NO_SESSION_HERE),
+        AddressedSession::Several => Err(words::WHICH_SESSION),
+        AddressedSession::Nobodys => Err(terminal::NOBODYS),
+        AddressedSession::None => Err(words::NO_SESSION_HERE),
     }
 }
 
@@ -147,7 +149,12 @@ fn steer(parts: &Arc<Parts>, written: &Written, order: state::SessionCommand) ->
         Ok(found) => found,
         Err(why) => return Some(why),
     };
-    sessions::order(&parts.sessions, found.kept.number, Order::Command(order)).err()
+    sessions::order(
+        &parts.sessions,
+        found.kept.number,
+        SessionOrder::Command(order),
+    )
+    .err()
 }
 
 /// A command that is carried out elsewhere cancels what a session waits for in
@@ -157,7 +164,7 @@ fn cancel_waits(parts: &Arc<Parts>, place: &ChatPlace) {
         && let Err(why) = sessions::order(
             &parts.sessions,
             number,
-            Order::Command(state::SessionCommand::Elsewhere),
+            SessionOrder::Command(state::SessionCommand::Elsewhere),
         )
     {
         warn!(session = number, "its wait was not cancelled: {}", why.en);
@@ -190,7 +197,7 @@ async fn begin(
         message: message.id.clone()?,
     };
     let sent = parts.files.take(&written.place, parts.now());
-    let opening = sessions::Opening {
+    let opening = sessions::SessionOpening {
         agent: agent.unwrap_or(project.agent),
         conversation: None,
         home: None,
@@ -312,7 +319,7 @@ async fn adopt(
     parts: &Arc<Parts>,
     message: &Message,
     written: &Written,
-    seen: Seen,
+    seen: SeenThread,
     conversation: SessionId,
 ) -> Result<i64, Text> {
     let directory = &*seen.project;
@@ -328,7 +335,7 @@ async fn adopt(
         thread: written.place.thread.clone(),
         message: message.id.clone().ok_or(words::FEISHU_FAILED)?,
     };
-    let opening = sessions::Opening {
+    let opening = sessions::SessionOpening {
         agent: Agent::Codex,
         conversation: Some(conversation),
         home: Some(seen.home),
@@ -343,7 +350,7 @@ async fn move_here(
     parts: &Arc<Parts>,
     message: &Message,
     written: &Written,
-    found: Listed,
+    found: ListedSession,
 ) -> Option<Text> {
     cancel_waits(parts, &written.place);
     let kept = found.kept;
@@ -388,7 +395,7 @@ fn status(parts: &Parts, written: &Written) -> Text {
     }
 }
 
-pub(super) fn list(parts: &Parts, all: &[Listed]) -> Text {
+pub(super) fn list(parts: &Parts, all: &[ListedSession]) -> Text {
     if all.is_empty() {
         return words::NO_SESSIONS;
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Sessions;
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::Waiting;
-use crate::approvals::request::{Agent, Caller, Digest, Dropped, Ending, Origin, Request};
+use crate::approvals::request::{AskingAgent, Caller, Digest, Dropped, Ending, Origin, Request};
 use crate::clock::Millis;
 use crate::daemon::cards::courier;
 use crate::daemon::known::journal;
@@ -23,23 +23,23 @@ use crate::text::{Lang, Text};
 static DENIED: Text = Text::new("用户通过飞书拒绝", "The user denied this from Feishu");
 
 /// What a session asks for.
-pub(super) struct Ask {
+pub(super) struct SessionAsk {
     pub(super) id: RequestId,
     pub(super) tool: String,
     pub(super) input: Value,
     pub(super) agent: Option<String>,
-    pub(super) by: Agent,
+    pub(super) by: AskingAgent,
     pub(super) deadline: Millis,
 }
 
-impl Ask {
+impl SessionAsk {
     pub(super) fn permission(id: RequestId, request: ToolRequest, deadline: Millis) -> Self {
         Self {
             id,
             tool: request.tool,
             input: request.input,
             agent: request.agent,
-            by: Agent::default(),
+            by: AskingAgent::default(),
             deadline,
         }
     }
@@ -57,7 +57,7 @@ pub(super) async fn put_up(
     number: i64,
     project: &Project,
     conversation: &SessionId,
-    ask: Ask,
+    ask: SessionAsk,
 ) -> Option<Waiting> {
     let kept = sessions.find(number)?.kept;
     let seen = machine::look(project.path.clone()).await;
@@ -94,7 +94,7 @@ pub(super) async fn put_up(
     if let Some(token) = waiting.token() {
         journal::keep(&sessions.cards.journal, &request, token.hash()).await;
     }
-    let target = courier::Target::Thread {
+    let target = courier::CardTarget::Thread {
         anchor: kept.anchor,
         place: kept.place,
     };
@@ -185,13 +185,13 @@ pub(super) fn dropped(ending: &AskEnding) -> Option<Dropped> {
 }
 
 /// The call that a question is put under at the desk.
-pub(super) fn question(id: RequestId, tool: String, input: Value, deadline: Millis) -> Ask {
-    Ask {
+pub(super) fn question(id: RequestId, tool: String, input: Value, deadline: Millis) -> SessionAsk {
+    SessionAsk {
         id,
         tool,
         input: if input.is_null() { json!({}) } else { input },
         agent: None,
-        by: Agent::default(),
+        by: AskingAgent::default(),
         deadline,
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tracing::{debug, info, warn};
 
-use super::{Order, Sessions, files, keep, order, uuid, voice};
+use super::{SessionOrder, Sessions, files, keep, order, uuid, voice};
 use crate::daemon::cards::courier::{self, To};
 use crate::feishu::messages::SentMessage;
 use crate::ids::{ChatId, MessageId, SessionId};
@@ -29,14 +29,14 @@ pub(crate) struct Birthplace {
 }
 
 /// What a session begins with.
-pub(crate) struct Opening<'a> {
+pub(crate) struct SessionOpening<'a> {
     pub(crate) agent: Agent,
     /// The conversation that goes on, if it is not a new one.
     pub(crate) conversation: Option<SessionId>,
     /// The home of Codex's that holds it.
     pub(crate) home: Option<PathBuf>,
     pub(crate) words: &'a str,
-    pub(crate) files: &'a [files::Sent],
+    pub(crate) files: &'a [files::HeldFile],
 }
 
 /// Starts a session: keeps it, shows its card, and gives it its first words.
@@ -45,7 +45,7 @@ pub(crate) async fn begin(
     sessions: &Arc<Sessions>,
     project: &Project,
     birthplace: Birthplace,
-    opening: Opening<'_>,
+    opening: SessionOpening<'_>,
 ) -> Result<Option<Text>, Text> {
     let prompt = opening.words;
     let mut kept = new(sessions, project, birthplace, &opening).await?;
@@ -65,7 +65,7 @@ pub(crate) async fn begin(
     voice::remember(sessions, &kept, &kept.anchor).await;
     keep(sessions, kept).await;
     info!(session = number, project = %project.name, "a session begins");
-    order(sessions, number, Order::Text(prompt))?;
+    order(sessions, number, SessionOrder::Text(prompt))?;
     Ok(told)
 }
 
@@ -74,7 +74,7 @@ async fn new(
     sessions: &Sessions,
     project: &Project,
     birthplace: Birthplace,
-    opening: &Opening<'_>,
+    opening: &SessionOpening<'_>,
 ) -> Result<KeptSession, Text> {
     if opening.agent == Agent::Codex && sessions.cards.config.codex_homes.is_empty() {
         return Err(words::CODEX_OFF);
@@ -133,7 +133,7 @@ pub(crate) async fn adopt(
     sessions: &Sessions,
     project: &Project,
     birthplace: Birthplace,
-    opening: Opening<'_>,
+    opening: SessionOpening<'_>,
 ) -> Result<i64, Text> {
     let kept = new(sessions, project, birthplace, &opening).await?;
     let number = kept.number;

@@ -26,7 +26,7 @@ const INTERRUPT: Duration = Duration::from_secs(5);
 /// Stands for what no card can hold.
 const UNSHOWN: &str = "codex-unshown";
 
-pub(super) struct Driver {
+pub(super) struct CodexDriver {
     wire: Child<PipeHeard>,
     chat: Chat,
     unsent: VecDeque<String>,
@@ -45,7 +45,7 @@ pub(super) struct Driver {
     path: Option<PathBuf>,
 }
 
-impl Driver {
+impl CodexDriver {
     /// By a child of its own.
     pub(super) fn child(launch: Launch, opening: ChatOpening) -> Self {
         Self::over(pipe::child(launch), opening, None)

@@ -29,7 +29,7 @@ const KEPT: Millis = 7 * 24 * 3_600_000;
 
 /// A file that Feishu holds for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct HeldFile {
     pub(crate) message: MessageId,
     pub(crate) key: String,
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct Sent {
 
 /// Files that wait for words, by where they were sent.
 pub(crate) struct Noted {
-    places: Mutex<Bounded<ChatPlace, (Millis, Vec<Sent>)>>,
+    places: Mutex<Bounded<ChatPlace, (Millis, Vec<HeldFile>)>>,
 }
 
 impl Default for Noted {
@@ -51,7 +51,7 @@ impl Default for Noted {
 
 impl Noted {
     /// `false` when too many wait already.
-    pub(crate) fn note(&self, place: ChatPlace, sent: Sent, now: Millis) -> bool {
+    pub(crate) fn note(&self, place: ChatPlace, sent: HeldFile, now: Millis) -> bool {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((at, waiting)) = places.live(place, |(at, _)| now - at >= AGE) else {
             return false;
@@ -64,7 +64,7 @@ impl Noted {
         true
     }
 
-    pub(crate) fn take(&self, place: &ChatPlace, now: Millis) -> Vec<Sent> {
+    pub(crate) fn take(&self, place: &ChatPlace, now: Millis) -> Vec<HeldFile> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let found = places.remove(place).filter(|(at, _)| now - at < AGE);
         found.map(|(_, sent)| sent).unwrap_or_default()
@@ -83,7 +83,7 @@ pub(crate) struct Attached {
 pub(crate) async fn attach(
     sessions: &Sessions,
     number: i64,
-    sent: &[Sent],
+    sent: &[HeldFile],
     words: &str,
 ) -> Attached {
     let mut lines = Vec::new();
@@ -136,7 +136,7 @@ enum Unfetched {
 async fn fetch(
     sessions: &Sessions,
     number: i64,
-    file: &Sent,
+    file: &HeldFile,
     name: String,
 ) -> Result<PathBuf, Unfetched> {
     let messages = sessions.cards.courier.messages().ok_or(Unfetched::Other)?;
@@ -307,8 +307,8 @@ mod tests {
         }
     }
 
-    fn sent() -> Sent {
-        Sent {
+    fn sent() -> HeldFile {
+        HeldFile {
             message: MessageId::parse("om_1").unwrap(),
             key: "k".to_owned(),
             name: "n".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::codex::Driver;
+use super::codex::CodexDriver;
 use crate::agents::codex::ask;
 use crate::claude::process::ClaudeChild;
 use crate::talk::{AgentEvent, Say};
@@ -14,7 +14,7 @@ pub(super) enum Hand {
         /// What it has not been told yet.
         unsaid: VecDeque<Say>,
     },
-    Codex(Box<Driver>),
+    Codex(Box<CodexDriver>),
 }
 
 impl Hand {

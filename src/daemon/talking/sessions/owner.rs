@@ -12,15 +12,15 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
-use super::asks::{self, Ask};
-use super::codex::{self, Driver};
+use super::asks::{self, SessionAsk};
+use super::codex::{self, CodexDriver};
 use super::hand::Hand;
 use super::voice::{self, Voice};
-use super::{Order, Sessions, files, keep, limits, uuid};
+use super::{SessionOrder, Sessions, files, keep, limits, uuid};
 use crate::agents::codex::ask::PATCH;
 use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
-use crate::approvals::request::{Agent as Asker, Digest};
+use crate::approvals::request::{AskingAgent, Digest};
 use crate::cards::progress::TaskEnd;
 use crate::cards::quote::quote;
 use crate::child::process::Grace;
@@ -41,13 +41,13 @@ use crate::wording::session as words;
 /// tokio's clock stands still while a laptop sleeps.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
-pub(super) struct Owner {
+pub(super) struct SessionOwner {
     sessions: Arc<Sessions>,
     number: i64,
     project: Project,
     agent: Agent,
     session: Session,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<SessionOrder>,
     voice: Voice,
     child: Option<(ChildNo, Hand)>,
     asks: JoinSet<(RequestId, Option<Handover>)>,
@@ -64,13 +64,13 @@ enum Woken {
     Stop,
 }
 
-impl Owner {
+impl SessionOwner {
     pub(super) fn new(
         sessions: Arc<Sessions>,
         number: i64,
         (project, agent): (Project, Agent),
         session: Session,
-        orders: mpsc::Receiver<Order>,
+        orders: mpsc::Receiver<SessionOrder>,
         voice: Voice,
     ) -> Self {
         Self {
@@ -180,8 +180,8 @@ impl Owner {
         tokio::select! {
             () = stop.cancelled() => Woken::Stop,
             order = self.orders.recv() => match order {
-                Some(Order::Text(body)) => Woken::Input(SessionInput::Text(PersonText { uuid: uuid(), body })),
-                Some(Order::Command(order)) => Woken::Input(SessionInput::Command(order)),
+                Some(SessionOrder::Text(body)) => Woken::Input(SessionInput::Text(PersonText { uuid: uuid(), body })),
+                Some(SessionOrder::Command(order)) => Woken::Input(SessionInput::Command(order)),
                 None => Woken::Stop,
             },
             (child, event) = next(&mut self.child) => Woken::Input(SessionInput::Child { child, event }),
@@ -262,7 +262,7 @@ impl Owner {
                 request,
                 deadline,
             } => {
-                let ask = Ask::permission(ask, *request, deadline);
+                let ask = SessionAsk::permission(ask, *request, deadline);
                 return self.ask(ask).await;
             }
             Effect::AskQuestion {
@@ -338,7 +338,7 @@ impl Owner {
             && let Some(home) = links.open_in(thread)
         {
             let hosted = links.host(thread).await;
-            return Hand::Codex(Box::new(Driver::beside(&home, thread.clone(), hosted)));
+            return Hand::Codex(Box::new(CodexDriver::beside(&home, thread.clone(), hosted)));
         }
         let settings = &self.sessions.cards.config.sessions;
         let manner = if settings.bypass {
@@ -361,7 +361,7 @@ impl Owner {
             environment.push(("CODEX_HOME".into(), home.into()));
         }
         let launch = codex::launch(&settings.codex, &self.project.path, environment);
-        Hand::Codex(Box::new(Driver::child(launch, opening)))
+        Hand::Codex(Box::new(CodexDriver::child(launch, opening)))
     }
 
     /// The home that holds the thread; the first, where nobody knows better.
@@ -372,13 +372,13 @@ impl Owner {
         kept.or_else(|| homes.first().cloned())
     }
 
-    async fn ask(&mut self, mut ask: Ask) -> Option<RequestId> {
+    async fn ask(&mut self, mut ask: SessionAsk) -> Option<RequestId> {
         let id = ask.id.clone();
         if self.agent == Agent::Codex {
             let hand = self.child.as_ref().map(|(_, hand)| hand);
             let asked = hand.and_then(|hand| hand.asked(id.as_str()));
             let leaves = asked.map(|asked| asked.leaves.clone());
-            ask.by = Asker::Codex(leaves.unwrap_or_default());
+            ask.by = AskingAgent::Codex(leaves.unwrap_or_default());
             if ask.tool == PATCH {
                 followed::name_real_places(&mut ask.input, &self.project.path).await;
             }

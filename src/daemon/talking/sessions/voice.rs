@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::{Sessions, keep};
 use crate::cards::markdown;
 use crate::cards::progress::{self, Task, TaskEnd};
-use crate::daemon::cards::courier::{self, Drawn};
+use crate::daemon::cards::courier::{self, CardText};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, SentMessage};
 use crate::ids::MessageId;
@@ -29,9 +29,9 @@ const RETRY_MOST: Duration = Duration::from_secs(30);
 
 /// The way to say something; the words end with the last of them.
 #[derive(Clone)]
-pub(super) struct Voice(mpsc::Sender<Said>);
+pub(super) struct Voice(mpsc::Sender<VoiceLine>);
 
-enum Said {
+enum VoiceLine {
     Progress(ProgressView),
     Ended(TaskEnd, Option<ProgressView>),
     Answer(String),
@@ -54,22 +54,22 @@ impl Voice {
 
     pub(super) fn progress(&self, view: ProgressView) {
         // The next one says more.
-        let _ = self.0.try_send(Said::Progress(view));
+        let _ = self.0.try_send(VoiceLine::Progress(view));
     }
 
     pub(super) fn ended(&self, end: TaskEnd, view: Option<ProgressView>) {
-        self.say(Said::Ended(end, view));
+        self.say(VoiceLine::Ended(end, view));
     }
 
     pub(super) fn answer(&self, text: String) {
-        self.say(Said::Answer(text));
+        self.say(VoiceLine::Answer(text));
     }
 
     pub(super) fn text(&self, text: String) {
-        self.say(Said::Text(text));
+        self.say(VoiceLine::Text(text));
     }
 
-    fn say(&self, said: Said) {
+    fn say(&self, said: VoiceLine) {
         if self.0.try_send(said).is_err() {
             warn!("a session's words were lost: too many wait");
         }
@@ -94,17 +94,17 @@ struct Speaker {
 }
 
 impl Speaker {
-    async fn run(mut self, mut said: mpsc::Receiver<Said>) {
+    async fn run(mut self, mut said: mpsc::Receiver<VoiceLine>) {
         while let Some(next) = said.recv().await {
             match next {
                 // Whatever waits behind it is newer.
-                Said::Progress(view) if self.card.is_some() && !said.is_empty() => {
+                VoiceLine::Progress(view) if self.card.is_some() && !said.is_empty() => {
                     self.view = Some(view);
                 }
-                Said::Progress(view) => self.show(view).await,
-                Said::Ended(end, view) => self.end(end, view).await,
-                Said::Answer(text) => self.answer(&text).await,
-                Said::Text(text) => {
+                VoiceLine::Progress(view) => self.show(view).await,
+                VoiceLine::Ended(end, view) => self.end(end, view).await,
+                VoiceLine::Answer(text) => self.answer(&text).await,
+                VoiceLine::Text(text) => {
                     self.send(Content::Text(text)).await;
                 }
             }
@@ -142,7 +142,7 @@ impl Speaker {
         let card = with_task(&self.sessions, &kept, view.as_ref(), |task| {
             progress::ended(task, end, lang)
         });
-        let card: Drawn = card.to_string().into();
+        let card: CardText = card.to_string().into();
         if self.sessions.stop.is_cancelled() {
             // The daemon stops; what is only queued waits for the next one.
             if let Some(messages) = self.sessions.cards.courier.messages()

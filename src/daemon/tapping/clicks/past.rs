@@ -1,6 +1,6 @@
 //! A tap that comes after the end, and the truth it is told.
 
-use super::{Ruling, Tap, true_face};
+use super::{ButtonTap, Ruling, true_face};
 use crate::approvals::outcome::{Refusal, Upshot};
 use crate::approvals::request::Ending;
 use crate::clock::Millis;
@@ -12,7 +12,7 @@ use crate::ids::RequestId;
 /// A tap on a card whose request is over. One that nod made learns the truth,
 /// also after a restart, and gets the true card; a button nod did not make
 /// learns only how it ended, while the desk still knows.
-pub(super) async fn past(parts: &Parts, click: &Click, tap: &Tap) -> Ruling {
+pub(super) async fn past(parts: &Parts, click: &Click, tap: &ButtonTap) -> Ruling {
     match tap.proof {
         Some(_) => Box::pin(remembered(parts, click, &tap.request)).await,
         None => match parts.desk.past(&tap.request) {

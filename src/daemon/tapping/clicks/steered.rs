@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Ruling, Tap, Wanted, is_stale, turned_away};
+use super::{ButtonTap, Ruling, TapMeaning, is_stale, turned_away};
 use crate::approvals::outcome::{Deed, Outcome, Refusal};
 use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts;
 use crate::feishu::event::Click;
 
 /// A button that steers sessions, which is the owner's alone.
-pub(super) async fn steered(parts: &Arc<Parts>, click: &Click, tap: &Tap) -> Ruling {
+pub(super) async fn steered(parts: &Arc<Parts>, click: &Click, tap: &ButtonTap) -> Ruling {
     if parts.people.owner(&click.by).is_none() {
         return turned_away(parts, click, None, Refusal::NotTheOwner).await;
     }
@@ -20,9 +20,13 @@ pub(super) async fn steered(parts: &Arc<Parts>, click: &Click, tap: &Tap) -> Rul
         return Refusal::Stale.into();
     }
     match tap.wanted {
-        Wanted::Pick(number) => drafts::picked(parts, click, tap.request.as_str(), number).await,
-        Wanted::Stop(session) => stop(parts, session).into(),
-        Wanted::Permission(_) | Wanted::Answer(_) | Wanted::Gathered(_) => Refusal::Invalid.into(),
+        TapMeaning::Pick(number) => {
+            drafts::picked(parts, click, tap.request.as_str(), number).await
+        }
+        TapMeaning::Stop(session) => stop(parts, session).into(),
+        TapMeaning::Permission(_) | TapMeaning::Answer(_) | TapMeaning::Gathered(_) => {
+            Refusal::Invalid.into()
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::{Mailboxes, Terminal, open_one};
+use super::{Mailboxes, TerminalSession, open_one};
 use crate::claude::mailbox::{Mailbox, Sign, sign};
 use crate::claude::status::{self, Activity};
 use crate::clock::Millis;
@@ -26,7 +26,7 @@ const MAX_TAIL: u64 = 4 << 20;
 
 /// What became of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spoken {
+pub(crate) enum WordsFate {
     /// The session works on them.
     Read,
     /// It is busy and reads them between two steps.
@@ -44,7 +44,7 @@ pub(crate) enum Spoken {
     TooLong,
 }
 
-impl Spoken {
+impl WordsFate {
     /// One word for the audit.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -66,23 +66,23 @@ pub(crate) async fn to(
     session: &SessionId,
     words: &str,
     now: Millis,
-) -> Spoken {
+) -> WordsFate {
     if words.len() > MAX_WORDS {
-        return Spoken::TooLong;
+        return WordsFate::TooLong;
     }
     let Some(terminal) = mailboxes.find(session) else {
-        return Spoken::Unknown;
+        return WordsFate::Unknown;
     };
     let transcript = terminal.transcript.clone();
     let has_status = transcript.as_deref().and_then(status::dir).is_some();
     if !has_status && !terminal.ended {
-        return Spoken::NoMailbox;
+        return WordsFate::NoMailbox;
     }
     let Some(open) = open_one(terminal).await else {
-        return Spoken::Gone;
+        return WordsFate::Gone;
     };
     let Some((mailbox, pid)) = open.mailbox else {
-        return Spoken::NoMailbox;
+        return WordsFate::NoMailbox;
     };
     let mut tail = Tail::of(transcript).await;
     let read = mailboxes.expect(session, words, now);
@@ -91,12 +91,12 @@ pub(crate) async fn to(
     let written = timeout(WRITE_WITHIN, tokio::task::spawn_blocking(write)).await;
     if !matches!(written, Ok(Ok(true))) {
         mailboxes.forget(&read);
-        return Spoken::NoMailbox;
+        return WordsFate::NoMailbox;
     }
     let give_up = Instant::now() + TOLD_WITHIN;
     loop {
         if timeout(LOOK_EVERY, read.notified()).await.is_ok() {
-            return Spoken::Read;
+            return WordsFate::Read;
         }
         let (seen, looked) = tail.look(words.to_owned()).await;
         tail = looked;
@@ -104,20 +104,20 @@ pub(crate) async fn to(
             // A moment for the hook of an idle session, which says more.
             Some(Sign::Taken) if open.state == Activity::Idle => {
                 let read = timeout(TOLD_WITHIN, read.notified()).await;
-                return read.map_or(Spoken::Queued, |()| Spoken::Read);
+                return read.map_or(WordsFate::Queued, |()| WordsFate::Read);
             }
-            Some(Sign::Taken) => return Spoken::Queued,
-            Some(Sign::Held) => return Spoken::Held,
+            Some(Sign::Taken) => return WordsFate::Queued,
+            Some(Sign::Held) => return WordsFate::Held,
             // Without a transcript nobody tells what a busy session queued.
             None if Instant::now() > give_up
                 && tail.file.is_none()
                 && open.state != Activity::Idle =>
             {
-                return Spoken::Queued;
+                return WordsFate::Queued;
             }
             None if Instant::now() > give_up => {
                 mailboxes.forget(&read);
-                return Spoken::Refused;
+                return WordsFate::Refused;
             }
             None => {}
         }
@@ -184,7 +184,7 @@ impl Tail {
     }
 }
 
-impl Terminal {
+impl TerminalSession {
     /// The name of its directory, as above every card.
     pub(crate) fn place(&self) -> String {
         let name = self.project.file_name();

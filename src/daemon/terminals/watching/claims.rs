@@ -26,9 +26,9 @@ const MAX_CLAIMS: usize = 256;
 const MAX_FILE: u64 = 4 * 1024 * 1024;
 
 #[derive(Default)]
-pub(super) struct Claims(Mutex<Vec<Claim>>);
+pub(super) struct Claims(Mutex<Vec<RuleClaim>>);
 
-struct Claim {
+struct RuleClaim {
     request: Arc<Request>,
     rules: Vec<String>,
     due: Millis,
@@ -56,7 +56,7 @@ impl Claims {
         if claims.len() >= MAX_CLAIMS {
             return false;
         }
-        claims.push(Claim {
+        claims.push(RuleClaim {
             request: Arc::clone(&settled.request),
             rules: rules.iter().map(Rule::render).collect(),
             due: settled.at + WRITTEN_WITHIN,
@@ -67,7 +67,7 @@ impl Claims {
     /// This call of a session has ended.
     pub(super) fn ran(&self, session: &SessionId, digest: &Digest, now: Millis) {
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_it = |claim: &&mut Claim| {
+        let of_it = |claim: &&mut RuleClaim| {
             let request = &claim.request;
             request.origin.session.as_ref() == Some(session) && request.digest == *digest
         };
@@ -76,7 +76,7 @@ impl Claims {
         }
     }
 
-    fn due(&self, now: Millis) -> Vec<Claim> {
+    fn due(&self, now: Millis) -> Vec<RuleClaim> {
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         claims.extract_if(.., |claim| now >= claim.due).collect()
     }

@@ -4,7 +4,7 @@ use super::request::{Ending, Operator, Reach};
 
 /// What a person chose on the card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum Choice {
     Allow(Reach),
     Deny {
         reason: Option<String>,
@@ -14,7 +14,7 @@ pub enum Action {
     Answer(Vec<String>),
 }
 
-impl Action {
+impl Choice {
     pub(super) fn ending(self, by: Operator) -> Ending {
         match self {
             Self::Allow(reach) => Ending::Allowed { by, reach },
