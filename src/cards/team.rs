@@ -51,9 +51,9 @@ pub fn draw(title: &Text, mood: Mood, rows: &[Row], lang: Lang) -> Value {
     let head = CardHead {
         colour,
         title: title.get(lang),
-        tag: title.get(lang),
+        tag: words::TEAM.get(lang),
         tag_colour,
-        place: words::TEAM.get(lang),
+        place: words::GATEWAY.get(lang),
     };
     card(&head, elements, lang)
 }
@@ -103,6 +103,9 @@ mod tests {
         let card = draw(&words::MACHINES, Mood::Asks, &rows, Lang::En);
         assert!(size(&card) <= MAX_CARD, "{}", size(&card));
         assert!(!card.to_string().contains('\u{202e}'));
+        // A lock screen does not say the same thing twice.
+        let summary = card["config"]["summary"]["content"].as_str().unwrap();
+        assert_eq!(summary.matches("Your machines").count(), 1, "{summary}");
         let seen = read(&card);
         assert!(seen.contains("desk") && seen.contains("Forget"), "{seen}");
     }

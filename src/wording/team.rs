@@ -12,7 +12,8 @@ pub static TAPPED_TOO_LATE: Text = Text::new(
     "A tap on this card arrived too late and was not used: tap again.",
 );
 
-pub static TEAM: Text = Text::new("团队", "team");
+pub static TEAM: Text = Text::new("团队", "Team");
+pub static GATEWAY: Text = Text::new("nod 网关", "nod gateway");
 pub static MACHINES: Text = Text::new("我的机器", "Your machines");
 pub static NO_MACHINES: Text = Text::new(
     "网关没有见过你的任何机器。发送 /join 加入一台。",

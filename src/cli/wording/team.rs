@@ -113,7 +113,15 @@ impl Words {
         let calls: Vec<String> = calls
             .map(|(kind, count)| format!("{kind} {count}"))
             .collect();
-        let calls = visible(&calls.join(", "), Shape::Name);
+        let none = match self.0 {
+            Lang::Zh => "无",
+            Lang::En => "none",
+        };
+        let listed = |all: &[String]| match all {
+            [] => none.to_owned(),
+            all => visible(&all.join(", "), Shape::Name),
+        };
+        let calls = listed(&calls);
         let (here, known) = (count("connected"), count("machines"));
         let (taps, unanswered) = (count("taps"), count("unanswered"));
         let (refused, crowded) = (count("refused"), count("crowded"));
@@ -121,7 +129,7 @@ impl Words {
         let minute: Vec<String> = minute
             .map(|(kind, made)| format!("{kind} {made}"))
             .collect();
-        let minute = visible(&minute.join(", "), Shape::Name);
+        let minute = listed(&minute);
         let most = count("most");
         let connections = match report["connections"].as_u64() {
             Some(open) => (

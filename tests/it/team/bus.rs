@@ -271,6 +271,31 @@ async fn a_pass_that_is_forged_over_or_anothers_lets_nobody_in() {
 }
 
 #[tokio::test]
+async fn a_line_whose_pass_is_refused_rests_until_there_is_another() {
+    let mut meeting = Meeting::start().await;
+    let member = meeting.member(OWNER);
+    member.up().await;
+    let stranger = KeyPair::of(KeyKind::Account, rand::random());
+    let later = seconds() + HOUR;
+    let foreign = meeting.pass(&stranger, OWNER, &member.key, later);
+    // It had a new one while it was up, as by a renewal.
+    member.passes.send_replace(foreign);
+    meeting.gone();
+    meeting.again().await;
+    let mut state = member.line.state();
+    let refused = state.wait_for(BusLineState::refuses_pass);
+    tokio::time::timeout(LIMIT, refused)
+        .await
+        .expect("refused")
+        .unwrap();
+    let again = tokio::time::timeout(Duration::from_secs(3), state.changed());
+    assert!(again.await.is_err(), "it dials with the same pass");
+    let good = meeting.pass(&meeting.keys.machines, OWNER, &member.key, later);
+    member.passes.send_replace(good);
+    member.up().await;
+}
+
+#[tokio::test]
 async fn a_pass_that_runs_out_cuts_a_live_connection() {
     let meeting = Meeting::start().await;
     let key = KeyPair::of(KeyKind::User, rand::random());

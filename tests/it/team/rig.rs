@@ -241,7 +241,7 @@ fn line(
         pass,
         place,
         heard,
-        _pass: kept,
+        passes: kept,
         _stop: stop.drop_guard(),
     }
 }
@@ -253,7 +253,7 @@ pub(super) struct Member {
     pub(super) pass: String,
     pub(super) place: Option<MachinePlace>,
     pub(super) heard: mpsc::UnboundedReceiver<BusHeard>,
-    _pass: watch::Sender<String>,
+    pub(super) passes: watch::Sender<String>,
     _stop: DropGuard,
 }
 
