@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::clock::Millis;
 use crate::ids::{RequestId, SessionId};
 use choice::Choice;
-use request::{Digest, Dropped, Ending, Operator, Ran, Request, weight};
+use request::{Digest, Dropped, Ending, Operator, Ran, Request};
 use token::TokenHash;
 use told::{ToldCall, ToldEndings};
 
@@ -225,7 +225,7 @@ impl Approvals {
         if self.pending.len() >= MAX_PENDING {
             return Err(RegisterRefusal::Full);
         }
-        let more = weight(&request.input);
+        let more = request.weight();
         let session = request.origin.session.as_ref();
         let asked = session.and_then(|session| self.sessions.get(session));
         let of_session = asked.map_or(0, |asked| asked.held);
@@ -395,7 +395,7 @@ impl Approvals {
 
     fn insert(&mut self, request: Arc<Request>, token: TokenHash, hook: Hook) {
         let id = request.id.clone();
-        let weight = weight(&request.input);
+        let weight = request.weight();
         self.held += weight;
         if let Some(session) = &request.origin.session {
             let asked = self.sessions.entry(session.clone()).or_default();

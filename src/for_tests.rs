@@ -11,8 +11,8 @@ pub mod approvals {
     }
     pub mod request {
         pub use crate::approvals::request::{
-            AskingAgent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath,
-            Request, UntrueEnding,
+            AskingAgent, Caller, Digest, Dropped, Ending, Facts, Operator, Origin, Ran, Reach,
+            RealPath, Request, UntrueEnding,
         };
     }
     pub mod token {

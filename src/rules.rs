@@ -110,6 +110,15 @@ pub struct Offer {
     pub wider: Option<Vec<Rule>>,
 }
 
+impl Offer {
+    /// For what is no call that could be allowed again.
+    pub const NONE: Self = Self {
+        always: Err(NoRule::Tool),
+        session: Err(NoRule::Tool),
+        wider: None,
+    };
+}
+
 /// The call a rule is made for, and where it would run.
 #[derive(Debug, Clone, Copy)]
 pub struct RuleCall<'a> {
@@ -495,13 +504,13 @@ fn domain_rule(call: RuleCall<'_>) -> Result<Rule, NoRule> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approvals::request::{Caller, Digest, Origin, RealPath, Request};
+    use crate::approvals::request::{Caller, Digest, Facts, Origin, RealPath, Request};
     use crate::ids::RequestId;
     use proptest::prelude::*;
     use serde_json::json;
 
     fn request(tool: &str, input: Value) -> Request {
-        Request {
+        Facts {
             id: RequestId::parse("r1").unwrap(),
             tool: tool.to_owned(),
             digest: Digest::of(&input),
@@ -522,6 +531,7 @@ mod tests {
             asked_at: 0,
             deadline: 0,
         }
+        .read()
     }
 
     fn bash(command: &str) -> Offer {

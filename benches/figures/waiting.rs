@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
 use nod::for_tests::approvals::Approvals;
-use nod::for_tests::approvals::request::{Caller, Digest, Origin, Request};
+use nod::for_tests::approvals::request::{Caller, Digest, Facts, Origin};
 use nod::for_tests::approvals::token::Token;
 use nod::for_tests::clock::Millis;
 use nod::for_tests::hook::client;
@@ -102,27 +102,30 @@ fn expiry(others: usize) -> f64 {
     const TIMES: u32 = 20_000;
     let request = |name: String, deadline: Millis| {
         let input = json!({"command": "make"});
-        Arc::new(Request {
-            id: RequestId::parse(&name).expect("printable"),
-            tool: "Bash".to_owned(),
-            digest: Digest::of(&input),
-            input,
-            origin: Origin {
-                machine: "m".to_owned(),
-                user: "u".to_owned(),
-                project: "/p".into(),
-                cwd: "/p".into(),
-                branch: None,
-                session: None,
-                agent: None,
-                pid: None,
-                hosted: false,
-                caller: Caller::default(),
-            },
-            real: nod::for_tests::approvals::request::RealPath::Unasked,
-            asked_at: 0,
-            deadline,
-        })
+        Arc::new(
+            Facts {
+                id: RequestId::parse(&name).expect("printable"),
+                tool: "Bash".to_owned(),
+                digest: Digest::of(&input),
+                input,
+                origin: Origin {
+                    machine: "m".to_owned(),
+                    user: "u".to_owned(),
+                    project: "/p".into(),
+                    cwd: "/p".into(),
+                    branch: None,
+                    session: None,
+                    agent: None,
+                    pid: None,
+                    hosted: false,
+                    caller: Caller::default(),
+                },
+                real: nod::for_tests::approvals::request::RealPath::Unasked,
+                asked_at: 0,
+                deadline,
+            }
+            .read(),
+        )
     };
     let token = Token::from_bytes([7; 32]).hash();
     let mut approvals = Approvals::new();

@@ -276,7 +276,9 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::approvals::request::{Caller, Digest, Operator, Origin, Reach, RealPath, Request};
+    use crate::approvals::request::{
+        Caller, Digest, Facts, Operator, Origin, Reach, RealPath, Request,
+    };
     use crate::ids::RequestId;
     use crate::rules::Rule;
 
@@ -311,7 +313,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn request(tool: &str, input: Value) -> Request {
-        Request {
+        Facts {
             id: RequestId::parse("r1").unwrap(),
             tool: tool.to_owned(),
             digest: Digest::of(&input),
@@ -332,6 +334,7 @@ pub(crate) mod tests {
                 caller: Caller::default(),
             },
         }
+        .read()
     }
 
     /// What came of a choice about `request`.

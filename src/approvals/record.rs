@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 use super::request::{
-    AskingAgent, Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, RealPath, Request,
-    UntrueEnding,
+    AskingAgent, Caller, Digest, Dropped, Ending, Facts, Operator, Origin, Ran, Reach, RealPath,
+    Request, UntrueEnding,
 };
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Leaves, Rule};
@@ -59,35 +59,38 @@ fn around_input(request: &Request) -> Value {
 pub fn read_request(value: &Value) -> Option<Request> {
     let origin = value.get("origin")?;
     let input = value.get("input")?.clone();
-    Some(Request {
-        id: RequestId::parse(value["id"].as_str()?).ok()?,
-        tool: text(value, "tool")?,
-        digest: Digest::of(&input),
-        input,
-        real: read_real(&value["real"]),
-        asked_at: value["asked_at"].as_i64()?,
-        deadline: value["deadline"].as_i64()?,
-        origin: Origin {
-            machine: text(origin, "machine")?,
-            user: text(origin, "user")?,
-            project: PathBuf::from(text(origin, "project")?),
-            cwd: PathBuf::from(text(origin, "cwd")?),
-            branch: text(origin, "branch"),
-            session: origin["session"]
-                .as_str()
-                .and_then(|id| SessionId::parse(id).ok()),
-            agent: text(origin, "agent"),
-            pid: origin["pid"].as_u64().and_then(|pid| pid.try_into().ok()),
-            hosted: origin["hosted"] == true,
-            caller: Caller {
-                agent: read_agent(&origin["by"])?,
-                agent_id: text(origin, "agent_id"),
-                status_dir: text(origin, "status_dir").map(PathBuf::from),
-                unattended: origin["unattended"] == true,
-                rules_in: text(origin, "rules_in").map(PathBuf::from),
+    Some(
+        Facts {
+            id: RequestId::parse(value["id"].as_str()?).ok()?,
+            tool: text(value, "tool")?,
+            digest: Digest::of(&input),
+            input,
+            real: read_real(&value["real"]),
+            asked_at: value["asked_at"].as_i64()?,
+            deadline: value["deadline"].as_i64()?,
+            origin: Origin {
+                machine: text(origin, "machine")?,
+                user: text(origin, "user")?,
+                project: PathBuf::from(text(origin, "project")?),
+                cwd: PathBuf::from(text(origin, "cwd")?),
+                branch: text(origin, "branch"),
+                session: origin["session"]
+                    .as_str()
+                    .and_then(|id| SessionId::parse(id).ok()),
+                agent: text(origin, "agent"),
+                pid: origin["pid"].as_u64().and_then(|pid| pid.try_into().ok()),
+                hosted: origin["hosted"] == true,
+                caller: Caller {
+                    agent: read_agent(&origin["by"])?,
+                    agent_id: text(origin, "agent_id"),
+                    status_dir: text(origin, "status_dir").map(PathBuf::from),
+                    unattended: origin["unattended"] == true,
+                    rules_in: text(origin, "rules_in").map(PathBuf::from),
+                },
             },
-        },
-    })
+        }
+        .read(),
+    )
 }
 
 fn agent_json(agent: &AskingAgent) -> Value {
@@ -307,7 +310,7 @@ mod tests {
     #[test]
     fn a_request_reads_back_as_it_was() {
         let input = json!({"command": "ls", "n": 1});
-        let request = Request {
+        let request = Facts {
             id: RequestId::parse("r1").unwrap(),
             tool: "Bash".to_owned(),
             digest: Digest::of(&input),
@@ -339,7 +342,8 @@ mod tests {
                     rules_in: Some("/repository".into()),
                 },
             },
-        };
+        }
+        .read();
         let text = request_text(&request);
         let value = serde_json::from_str(&text).unwrap();
         assert_eq!(read_request(&value), Some(request));

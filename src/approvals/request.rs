@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::clock::Millis;
 use crate::hex;
 use crate::ids::{RequestId, SessionId, UserId};
-use crate::rules::{Leaves, Rule, RuleCall};
+use crate::rules::{self, Leaves, Offer, Rule, RuleCall};
+use crate::sessions::questions::script::{Addressee, ScriptWishes};
+use crate::sessions::questions::{self, Ask, Asker};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -16,11 +18,92 @@ pub struct Request {
     /// `Bash`, `Edit`, `mcp__server__tool`, …: Claude Code's name for it.
     pub tool: String,
     pub input: Value,
+    /// Read from tool and input once, by [`Facts::read`].
+    pub kind: RequestKind,
     pub digest: Digest,
     pub origin: Origin,
     pub real: RealPath,
     pub asked_at: Millis,
     pub deadline: Millis,
+}
+
+/// A request as it was told, before anybody has read what it wants.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub id: RequestId,
+    pub tool: String,
+    pub input: Value,
+    pub digest: Digest,
+    pub origin: Origin,
+    pub real: RealPath,
+    pub asked_at: Millis,
+    pub deadline: Millis,
+}
+
+impl Facts {
+    pub fn read(self) -> Request {
+        Request {
+            kind: RequestKind::of(&self.tool, &self.input, &self.origin),
+            id: self.id,
+            tool: self.tool,
+            input: self.input,
+            digest: self.digest,
+            origin: self.origin,
+            real: self.real,
+            asked_at: self.asked_at,
+            deadline: self.deadline,
+        }
+    }
+}
+
+/// What a request wants of a person.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RequestKind {
+    /// Leave for a call, with the rules it could leave as far as the call alone
+    /// tells: what a file is has to be looked at whenever it counts.
+    Permission(Box<Offer>),
+    Question(Box<Posed>),
+}
+
+/// A question, whoever asks it, and whom, if not the owner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Posed {
+    pub ask: Ask,
+    pub asker: Asker,
+    pub to: Option<Addressee>,
+}
+
+impl RequestKind {
+    fn of(tool: &str, input: &Value, origin: &Origin) -> Self {
+        match questions::of(tool, input) {
+            Some((ask, asker)) => Self::Question(Box::new(Posed {
+                ask,
+                asker,
+                to: ScriptWishes::of(tool, input).to,
+            })),
+            None => Self::Permission(Box::new(rules::offer(call(tool, input, origin)))),
+        }
+    }
+}
+
+impl Request {
+    /// The question this is; `None` where it wants leave.
+    pub fn question(&self) -> Option<&Posed> {
+        match &self.kind {
+            RequestKind::Question(posed) => Some(posed),
+            RequestKind::Permission(_) => None,
+        }
+    }
+
+    /// About how many bytes it holds: a question's words stand in its input, in
+    /// what is shown, and in what its answer is made of.
+    pub fn weight(&self) -> usize {
+        let copies = match self.kind {
+            RequestKind::Permission(_) => 1,
+            RequestKind::Question(_) => 4,
+        };
+        copies * weight(&self.input)
+    }
 }
 
 impl Request {
@@ -40,7 +123,7 @@ impl Request {
     /// The same request with another input; its digest is still the old one's.
     #[must_use]
     pub fn with_input(&self, input: Value) -> Self {
-        Self {
+        let facts = Facts {
             id: self.id.clone(),
             tool: self.tool.clone(),
             input,
@@ -49,22 +132,27 @@ impl Request {
             real: self.real.clone(),
             asked_at: self.asked_at,
             deadline: self.deadline,
-        }
+        };
+        facts.read()
     }
 }
 
 impl<'a> From<&'a Request> for RuleCall<'a> {
     fn from(request: &'a Request) -> Self {
-        Self {
-            tool: &request.tool,
-            input: &request.input,
-            cwd: &request.origin.cwd,
-            project: &request.origin.project,
-            codex: match &request.origin.caller.agent {
-                AskingAgent::ClaudeCode => None,
-                AskingAgent::Codex(leaves) => Some(leaves),
-            },
-        }
+        call(&request.tool, &request.input, &request.origin)
+    }
+}
+
+fn call<'a>(tool: &'a str, input: &'a Value, origin: &'a Origin) -> RuleCall<'a> {
+    RuleCall {
+        tool,
+        input,
+        cwd: &origin.cwd,
+        project: &origin.project,
+        codex: match &origin.caller.agent {
+            AskingAgent::ClaudeCode => None,
+            AskingAgent::Codex(leaves) => Some(leaves),
+        },
     }
 }
 
@@ -378,7 +466,43 @@ impl Operator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approvals::outcome::tests::request;
     use serde_json::json;
+
+    #[test]
+    fn a_request_says_what_it_wants_and_of_whom() {
+        let permission = request("Bash", json!({"command": "npm test"}));
+        assert_eq!(permission.question(), None);
+        let RequestKind::Permission(offer) = &permission.kind else {
+            panic!("it asks nothing");
+        };
+        assert_eq!(**offer, rules::offer(&permission));
+        assert!(offer.always.is_ok());
+        let asked = json!({"question": "Go?", "kind": "confirm", "to": "ou_colleague"});
+        let posed = request("nod_ask", asked.clone());
+        let posed = posed.question().expect("a question");
+        assert_eq!(posed.asker, Asker::Script);
+        let colleague = Addressee::parse("ou_colleague").ok();
+        assert_eq!(posed.to, colleague);
+        // Only a script chooses whom it asks, and words in a command are none.
+        let spoofed = request("Bash", asked);
+        assert_eq!(spoofed.question(), None);
+        let plan = request(
+            "ExitPlanMode",
+            json!({"plan": "1. Do", "to": "ou_colleague"}),
+        );
+        let plan = plan.question().expect("a question");
+        assert!(plan.ask.is_plan() && plan.to.is_none());
+    }
+
+    #[test]
+    fn another_input_is_read_anew() {
+        let asked = request("nod_ask", json!({"question": "Go?", "kind": "confirm"}));
+        assert!(asked.weight() > weight(&asked.input));
+        let emptied = asked.with_input(Value::Null);
+        assert_eq!(emptied.question(), None);
+        assert_eq!(emptied.weight(), weight(&Value::Null));
+    }
 
     #[test]
     fn the_digest_ignores_key_order_and_nothing_else() {

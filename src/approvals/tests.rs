@@ -4,7 +4,7 @@ mod interleavings;
 mod terminal;
 
 use super::*;
-use crate::approvals::request::{Caller, Origin, Ran, Reach};
+use crate::approvals::request::{Caller, Facts, Origin, Ran, Reach, weight};
 use crate::ids::UserId;
 use serde_json::json;
 
@@ -32,27 +32,30 @@ fn person(name: &str) -> Operator {
 
 fn request(n: usize, s: usize, command: &str, now: Millis) -> Arc<Request> {
     let input = json!({"command": command});
-    Arc::new(Request {
-        id: id(n),
-        tool: "Bash".into(),
-        digest: Digest::of(&input),
-        input,
-        origin: Origin {
-            machine: "m".into(),
-            user: "u".into(),
-            project: "/p".into(),
-            cwd: "/p".into(),
-            branch: None,
-            session: Some(session(s)),
-            agent: None,
-            pid: None,
-            hosted: false,
-            caller: Caller::default(),
-        },
-        real: request::RealPath::Unasked,
-        asked_at: now,
-        deadline: now + TIMEOUT,
-    })
+    Arc::new(
+        Facts {
+            id: id(n),
+            tool: "Bash".into(),
+            digest: Digest::of(&input),
+            input,
+            origin: Origin {
+                machine: "m".into(),
+                user: "u".into(),
+                project: "/p".into(),
+                cwd: "/p".into(),
+                branch: None,
+                session: Some(session(s)),
+                agent: None,
+                pid: None,
+                hosted: false,
+                caller: Caller::default(),
+            },
+            real: request::RealPath::Unasked,
+            asked_at: now,
+            deadline: now + TIMEOUT,
+        }
+        .read(),
+    )
 }
 
 fn allow() -> Choice {

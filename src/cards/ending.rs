@@ -11,10 +11,9 @@ use super::{
     CardHead, MAX_TITLE, card, coloured, cut, div, fitting, fold, local_time, markdown, note,
     place, plain,
 };
-use crate::approvals::request::{AskingAgent, Ending, Operator, Ran, Reach, Request};
+use crate::approvals::request::{AskingAgent, Ending, Operator, Posed, Ran, Reach, Request};
 use crate::clock::Millis;
 use crate::ids::UserId;
-use crate::sessions::questions::{self, Question, QuestionKind};
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::{Lang, Text};
 use crate::wording::card::{self as words};
@@ -123,9 +122,9 @@ fn build(
 
 /// Title and body of what was asked.
 fn asked(request: &Request, budget: Budget, lang: Lang) -> (String, Vec<Value>) {
-    if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
-        let nodes = question::asked(&ask, budget, lang).nodes();
-        return (question::title(&ask, lang), nodes);
+    if let Some(Posed { ask, .. }) = request.question() {
+        let nodes = question::asked(ask, budget, lang).nodes();
+        return (question::title(ask, lang), nodes);
     }
     let body = body(request, budget, lang);
     let nodes = body.nodes.into_iter().chain(body.more);
@@ -134,13 +133,8 @@ fn asked(request: &Request, budget: Budget, lang: Lang) -> (String, Vec<Value>) 
 
 /// A title without anything of the input.
 fn kind(request: &Request, lang: Lang) -> String {
-    let title = match questions::of(&request.tool, &request.input) {
-        Some((ask, _)) => ask
-            .questions
-            .first()
-            .map(|first| asking::title(&first.kind)),
-        None => None,
-    };
+    let asked = request.question().and_then(|it| it.ask.questions.first());
+    let title = asked.map(|first| asking::title(&first.kind));
     let title = title.unwrap_or_else(|| words::Work::of(&request.tool).name());
     title.get(lang).to_owned()
 }
@@ -197,9 +191,7 @@ fn outcome(ending: &Ending, request: &Request) -> (&'static Text, &'static str) 
 
 /// What it is called to refuse a question's answer: nobody asked for leave.
 fn refused_answer(request: &Request) -> Option<&'static Text> {
-    let (ask, _) = questions::of(&request.tool, &request.input)?;
-    let of_plan = |question: &Question| matches!(question.kind, QuestionKind::Plan { .. });
-    Some(if ask.questions.iter().any(of_plan) {
+    Some(if request.question()?.ask.is_plan() {
         &said::KEEPS_PLANNING
     } else {
         &said::DECLINED

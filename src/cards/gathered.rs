@@ -8,7 +8,6 @@ use super::body::body;
 use super::{CardHead, MAX_CARD, budget, card, cut, div, note, place, plain, question, row, size};
 use crate::approvals::request::Request;
 use crate::ids::RequestId;
-use crate::sessions::questions;
 use crate::text::Lang;
 use crate::wording::flood as words;
 
@@ -99,8 +98,8 @@ fn waiting(gathered: &GatheredCard<'_>, listed: usize, lang: Lang) -> Value {
 
 /// What a request is about, with a mark for what deserves a second look.
 fn title(request: &Request, lang: Lang) -> String {
-    if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
-        return cut(question::title(&ask, lang), MAX_TITLE);
+    if let Some(posed) = request.question() {
+        return cut(question::title(&posed.ask, lang), MAX_TITLE);
     }
     let body = body(request, budget(256, 12), lang);
     let mark = if body.attention.is_empty() {

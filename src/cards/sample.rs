@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::Action;
 use super::permission::pending;
 use crate::approvals::request::{
-    Caller, Digest, Dropped, Ending, Operator, Origin, Ran, Reach, Request, UntrueEnding,
+    Caller, Digest, Dropped, Ending, Facts, Operator, Origin, Ran, Reach, Request, UntrueEnding,
 };
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Rule, offer};
 use crate::text::Lang;
 
 pub(super) fn request(tool: &str, input: Value) -> Request {
-    Request {
+    Facts {
         id: RequestId::parse("r1").unwrap(),
         tool: tool.to_owned(),
         digest: Digest::of(&json!("not what these tests are about")),
@@ -33,6 +33,7 @@ pub(super) fn request(tool: &str, input: Value) -> Request {
         asked_at: 1_793_922_600_000,
         deadline: 1_793_922_900_000,
     }
+    .read()
 }
 
 pub(crate) fn bash(command: &str) -> Request {

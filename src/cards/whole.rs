@@ -7,7 +7,6 @@ use super::body::{body, weigh};
 use super::linked::texts;
 use super::{CardHead, EVERYTHING, card, coloured, div, note, place, question};
 use crate::approvals::request::Request;
-use crate::sessions::questions;
 use crate::text::escape::settles;
 use crate::text::{Lang, Text};
 use crate::wording::card as words;
@@ -63,8 +62,8 @@ pub fn text(request: &Request, lang: Lang) -> Option<String> {
     if weigh(&request.input) > MAX_BYTES {
         return None;
     }
-    let (nodes, elided) = if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
-        let asked = question::asked(&ask, EVERYTHING, lang);
+    let (nodes, elided) = if let Some(posed) = request.question() {
+        let asked = question::asked(&posed.ask, EVERYTHING, lang);
         let elided = asked.elided;
         (asked.nodes(), elided)
     } else {

@@ -264,14 +264,14 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::approvals::outcome::tests::{allowed, decided, denied};
-    use crate::approvals::request::{Caller, Digest, Origin};
+    use crate::approvals::request::{Caller, Digest, Facts, Origin};
     use crate::approvals::request::{Ending, Reach};
     use crate::ids::RequestId;
     use serde_json::json;
 
     fn page(command: &str, action: Action) -> String {
         let input = json!({"command": command});
-        let request = Request {
+        let request = Facts {
             id: RequestId::parse("r\"><1").unwrap(),
             tool: "Bash".to_owned(),
             digest: Digest::of(&input),
@@ -291,7 +291,8 @@ mod tests {
             real: crate::approvals::request::RealPath::Unasked,
             asked_at: 0,
             deadline: 1,
-        };
+        }
+        .read();
         let slip = Slip {
             action,
             token: "tok",

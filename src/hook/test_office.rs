@@ -20,7 +20,7 @@ use crate::approvals::answer::{Answer, Extras};
 use crate::approvals::choice::Choice;
 use crate::approvals::desk::expiry::run_expiry;
 use crate::approvals::desk::{Claim, Desk, Return, Waiting};
-use crate::approvals::request::{Caller, Digest, Operator, Origin, Reach, Request};
+use crate::approvals::request::{Caller, Digest, Facts, Operator, Origin, Reach};
 use crate::clock::Millis;
 use crate::ids::{RequestId, UserId};
 
@@ -160,7 +160,7 @@ fn take(
     let input: Value = serde_json::from_slice(&asked.raw_input)
         .map_err(|error| refused(ErrorWord::InvalidRequest, error.to_string()))?;
     let now = now();
-    let request = Request {
+    let request = Facts {
         id: asked.id.clone(),
         tool: input["tool_name"].as_str().unwrap_or_default().to_owned(),
         digest: Digest::of(&input["tool_input"]),
@@ -180,7 +180,8 @@ fn take(
         real: crate::approvals::request::RealPath::Unasked,
         asked_at: now,
         deadline: now + Millis::try_from(patience.as_millis()).unwrap(),
-    };
+    }
+    .read();
     desk.register(request)
         .map_err(|error| refused(ErrorWord::Duplicate, error.to_string()))
 }

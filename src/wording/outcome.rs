@@ -5,7 +5,6 @@ use crate::approvals::outcome::{Carried, Deed, Outcome, Refusal, Upshot};
 use crate::approvals::request::{Ending, Origin, Reach};
 use crate::clock::Millis;
 use crate::rules::Rule;
-use crate::sessions::questions;
 use crate::text::{Text, Tone};
 use crate::wording::rule::{Until, sentences};
 use crate::wording::toast::Toast;
@@ -38,7 +37,7 @@ pub fn in_chat(outcome: &Outcome) -> Text {
         return Toast::of(outcome).text();
     };
     let request = &it.settled.request;
-    match questions::of(&request.tool, &request.input) {
+    match request.question() {
         Some(_) if request.origin.hosted => session::RECEIVED,
         Some(_) => terminal::ANSWERED,
         None => terminal::denied_by_reply(request.origin.caller.agent.short()),
@@ -89,7 +88,7 @@ fn decided(it: &Carried) -> Toast {
         Ending::Denied {
             interrupt: true, ..
         } => Toast::Interrupted,
-        Ending::Denied { .. } => match questions::of(&request.tool, &request.input) {
+        Ending::Denied { .. } => match request.question() {
             Some(_) => Toast::AnswerRefused,
             None => Toast::Denied,
         },

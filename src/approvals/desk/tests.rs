@@ -2,7 +2,7 @@
 
 use super::expiry::run_expiry;
 use super::*;
-use crate::approvals::request::{Caller, Digest, Ending, Origin, Reach};
+use crate::approvals::request::{Caller, Digest, Ending, Facts, Origin, Reach};
 use crate::ids::UserId;
 use serde_json::json;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,7 @@ fn id(n: usize) -> RequestId {
 
 fn request(n: usize, timeout: Millis) -> Request {
     let input = json!({"command": format!("echo {n}")});
-    Request {
+    Facts {
         id: id(n),
         tool: "Bash".into(),
         digest: Digest::of(&input),
@@ -38,6 +38,7 @@ fn request(n: usize, timeout: Millis) -> Request {
         asked_at: T0,
         deadline: T0 + timeout,
     }
+    .read()
 }
 
 fn desk() -> (Arc<Desk>, Arc<AtomicI64>) {

@@ -1,14 +1,13 @@
 //! A hook asks: a permission request becomes a place at the desk and a card,
 //! or is refused and the terminal decides.
 
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, info};
 
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::{Return, Waiting};
-use crate::approvals::request::{AskingAgent, Caller, Digest, Origin, Request};
+use crate::approvals::request::{AskingAgent, Caller, Digest, Facts, Origin};
 use crate::approvals::{Past, RegisterRefusal, ResumeRefusal};
 use crate::claude::permission::{HookEvent, HookInput, PermissionAsk};
 use crate::claude::status;
@@ -107,7 +106,7 @@ async fn ask(
     let cwd = nod.cwd.or(input.common.cwd);
     let project = registration.project;
     let cwd = cwd.unwrap_or_else(|| project.clone());
-    let request = Request {
+    let request = Facts {
         id: registration.id,
         digest: Digest::of(&ask.input),
         real: machine::real_path(&ask.tool, &ask.input, &cwd, &project).await,
@@ -133,7 +132,8 @@ async fn ask(
         },
         asked_at: now,
         deadline: now + millis(timeout),
-    };
+    }
+    .read();
     let id = request.id.clone();
     let waiting = terminals.cards.desk.register(request).map_err(|why| {
         let word = match why {
@@ -197,12 +197,12 @@ fn untold(cards: &Cards, ask: &PermissionAsk) -> Option<HookRefused> {
 
 /// A place whose answer is there already, with all that the ending carries.
 fn ended(past: Past, asked_at: Millis, raw_input: &[u8]) -> Waiting {
-    let extras = match HookInput::parse(raw_input).map(|input| input.event) {
-        Ok(HookEvent::PermissionRequest(ask)) => {
-            verdict::extras(&past.ending, &ask.tool, &ask.input)
-        }
-        Ok(_) | Err(_) => verdict::extras(&past.ending, "", &Value::Null),
+    let question = match HookInput::parse(raw_input).map(|input| input.event) {
+        Ok(HookEvent::PermissionRequest(ask)) => questions::of(&ask.tool, &ask.input),
+        Ok(_) | Err(_) => None,
     };
+    let asker = question.as_ref().map(|(_, asker)| asker);
+    let extras = verdict::extras(&past.ending, asker);
     let patience = (past.at - asked_at).max(0).unsigned_abs();
     debug!("a hook came back for an answer it had missed");
     Waiting::ended(

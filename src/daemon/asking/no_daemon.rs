@@ -1,7 +1,7 @@
 //! What is said when nobody is there to decide: in webhook mode a request that
 //! finds no daemon is announced in the group, and the terminal decides.
 
-use crate::approvals::request::{Caller, Digest, Origin, Request};
+use crate::approvals::request::{Caller, Digest, Facts, Origin};
 use crate::cards::linked;
 use crate::claude::permission::{HookEvent, HookInput};
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ pub async fn announce(config: &Config, raw_input: &[u8]) -> Result<(), AnnounceE
     };
     let clock = Clock::start();
     let cwd = input.common.cwd.unwrap_or_default();
-    let request = Request {
+    let request = Facts {
         id: RequestId::parse("announced").expect("a plain word"),
         digest: Digest::of(&ask.input),
         tool: ask.tool,
@@ -56,7 +56,8 @@ pub async fn announce(config: &Config, raw_input: &[u8]) -> Result<(), AnnounceE
         real: crate::approvals::request::RealPath::Unasked,
         asked_at: clock.now(),
         deadline: clock.now(),
-    };
+    }
+    .read();
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
     let webhook = CustomBot::new(&outbound, &bot.url, bot.secret.clone(), config.previews)?;
     let card = linked::announced(&request, config.lang);

@@ -17,7 +17,6 @@ use crate::daemon::cards::courier::{CardText, Face};
 use crate::daemon::cards::edits;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId};
-use crate::sessions::questions::script::ScriptWishes;
 use crate::store::{CardEdit, CardPlace};
 
 const PREFIX: &str = "perm-";
@@ -34,8 +33,7 @@ pub(crate) fn uuid(id: &RequestId) -> String {
 /// What stands in the outbox for the message. A script's card may be with
 /// somebody else, who must not get a second one.
 pub(crate) fn stand_in(request: &Request) -> Option<MessageId> {
-    let wishes = ScriptWishes::of(&request.tool, &request.input);
-    if wishes.to.is_some() {
+    if request.question().is_some_and(|it| it.to.is_some()) {
         return None;
     }
     MessageId::parse(&uuid(&request.id)).ok()

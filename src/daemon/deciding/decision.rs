@@ -165,7 +165,8 @@ pub(crate) async fn settle(
         }
     };
     let request = &settled.request;
-    let extras = verdict::extras(&settled.ending, &request.tool, &request.input);
+    let asker = request.question().map(|it| &it.asker);
+    let extras = verdict::extras(&settled.ending, asker);
     let delivery = claim.deliver(extras).await;
     info!(
         request = %settled.request.id,

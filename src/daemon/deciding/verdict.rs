@@ -1,7 +1,6 @@
 //! What an ending means to Claude Code: the permission update that goes with
 //! it, and the rule it leaves in the project's settings.
 
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tracing::warn;
 
@@ -12,16 +11,16 @@ use crate::claude::permission::{Destination, allow_rules, set_mode};
 use crate::claude::settings_file;
 use crate::daemon::parts::Parts;
 use crate::rules::Rule;
-use crate::sessions::questions;
+use crate::sessions::questions::Asker;
 use crate::store::LeftRule;
 use crate::text::Text;
 
 /// What the hook is told besides allow or deny. A question's answers go back
 /// inside the input of the call that asked it.
-pub(crate) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
+pub(crate) fn extras(ending: &Ending, asker: Option<&Asker>) -> Extras {
     let reach = match ending {
         Ending::Allowed { reach, .. } => reach,
-        Ending::Answered { answers, .. } => return answered(tool, input, answers),
+        Ending::Answered { answers, .. } => return answered(asker, answers),
         Ending::Denied { .. }
         | Ending::Terminal { .. }
         | Ending::Ran(_)
@@ -47,8 +46,8 @@ pub(crate) fn extras(ending: &Ending, tool: &str, input: &Value) -> Extras {
     }
 }
 
-fn answered(tool: &str, input: &Value, answers: &[String]) -> Extras {
-    let Some((_, asker)) = questions::of(tool, input) else {
+fn answered(asker: Option<&Asker>, answers: &[String]) -> Extras {
+    let Some(asker) = asker else {
         return Extras::default();
     };
     let (input, mode) = asker.answered(answers);

@@ -4,13 +4,17 @@
 
 use std::path::Path;
 
-use crate::approvals::request::Request;
+use crate::approvals::request::{Request, RequestKind};
 use crate::daemon::known::machine;
 use crate::rules::{self, Offer, PathKind};
 
 pub(crate) async fn of(request: &Request) -> Offer {
+    let offer = match &request.kind {
+        RequestKind::Permission(offer) => offer,
+        RequestKind::Question(_) => return Offer::NONE,
+    };
     let Some(path) = rules::file_named(request) else {
-        return rules::offer(request);
+        return (**offer).clone();
     };
     let project = request.origin.project.clone();
     let at = project.clone();

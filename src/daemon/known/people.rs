@@ -3,7 +3,7 @@
 use crate::approvals::request::{Operator, Request};
 use crate::feishu::event::Person;
 use crate::ids::UserId;
-use crate::sessions::questions::script::{Addressee, ScriptWishes};
+use crate::sessions::questions::script::Addressee;
 
 #[derive(Debug, Default)]
 pub(crate) struct People {
@@ -33,8 +33,8 @@ impl People {
 /// The person a script put this question to: they may answer it, and nothing
 /// else.
 pub(crate) fn addressee(request: &Request, person: &Person) -> Option<Operator> {
-    match ScriptWishes::of(&request.tool, &request.input).to? {
-        Addressee::User(id) if person.is(&id) => person.id().map(|id| Operator { id }),
+    match request.question()?.to.as_ref()? {
+        Addressee::User(id) if person.is(id) => person.id().map(|id| Operator { id }),
         Addressee::User(_) | Addressee::Chat(_) => None,
     }
 }

@@ -30,7 +30,7 @@ use crate::feishu::event::{Message, MessageBody};
 use crate::feishu::messages::{AttachmentKind, Content};
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::command::{self, Spoken, Unclear};
-use crate::sessions::questions::{self, Reply};
+use crate::sessions::questions::Reply;
 use crate::sessions::route::{ChatPlace, Written};
 use crate::sessions::yes::means_yes;
 use crate::text::Text;
@@ -262,10 +262,10 @@ async fn answer(
         say(parts, message, &in_chat(&Refusal::Handled.into())).await;
         return;
     };
-    let ask = questions::of(&asked.tool, &asked.input);
-    let wants_a_tap = match &ask {
+    let ask = asked.question().map(|it| &it.ask);
+    let wants_a_tap = match ask {
         None => Some(terminal::tap_to_allow()),
-        Some((ask, _)) if ask.is_plan() => Some(terminal::tap_to_approve_plan()),
+        Some(ask) if ask.is_plan() => Some(terminal::tap_to_approve_plan()),
         Some(_) => None,
     };
     if let Some(told) = wants_a_tap.filter(|_| means_yes(&text)) {
@@ -279,12 +279,12 @@ async fn answer(
         };
         return say(parts, message, &told).await;
     }
-    let action = match &ask {
+    let action = match ask {
         None => Choice::Deny {
             reason: Some(text),
             interrupt: false,
         },
-        Some((ask, _)) => match answers::answer_by(ask, &Reply::Text(text)).and_then(|choice| {
+        Some(ask) => match answers::answer_by(ask, &Reply::Text(text)).and_then(|choice| {
             answers::readable(&asked, ask, choice, parts.courier.sent_whole(request))
         }) {
             Ok(action) => action,

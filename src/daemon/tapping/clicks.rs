@@ -13,7 +13,7 @@ use self::past::{past, remembered};
 use self::steered::steered;
 use crate::approvals::choice::Choice;
 use crate::approvals::outcome::{Outcome, Refusal};
-use crate::approvals::request::{Operator, Reach, Request};
+use crate::approvals::request::{Operator, Posed, Reach, Request};
 use crate::cards::{self, Action, REASON_FIELD, choice};
 use crate::daemon::asking::flood;
 use crate::daemon::cards::courier;
@@ -155,9 +155,9 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: ButtonTap) -> Ruling
     let right = Right::Sealed(proof);
     let known = parts.courier.sent_whole(&tap.request);
     let whole = if tap.whole { Some(true) } else { known };
-    let chosen = match (questions::of(&request.tool, &request.input), tap.wanted) {
-        (Some((ask, _)), TapMeaning::Answer(button)) => {
-            answered(&ask, button, click).and_then(|choice| readable(&request, &ask, choice, whole))
+    let chosen = match (request.question(), tap.wanted) {
+        (Some(Posed { ask, .. }), TapMeaning::Answer(button)) => {
+            answered(ask, button, click).and_then(|choice| readable(&request, ask, choice, whole))
         }
         // A card without the question's words still takes a refusal.
         (
@@ -395,7 +395,7 @@ pub(crate) async fn decide(
     let Some(request) = parts.desk.find(id) else {
         return Box::pin(remembered(parts, &click, id)).await;
     };
-    if questions::of(&request.tool, &request.input).is_some() {
+    if request.question().is_some() {
         return Refusal::NotOffered.into();
     }
     let (right, whole) = match door {

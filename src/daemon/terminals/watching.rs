@@ -30,7 +30,6 @@ use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::journal;
 use crate::hook::connect::own_uid;
 use crate::ids::{RequestId, SessionId};
-use crate::sessions::questions;
 
 /// Requests beyond this are looked at by nobody; their events end them.
 const MAX_WATCHED: usize = 512;
@@ -303,7 +302,7 @@ async fn allowed_there(terminals: &Arc<Terminals>, id: &RequestId, since: Millis
     let Some(request) = terminals.cards.desk.find(id) else {
         return;
     };
-    let is_question = questions::of(&request.tool, &request.input).is_some();
+    let is_question = request.question().is_some();
     if is_question || terminals.cards.courier.is_held(id) {
         terminals.cards.desk.answered_there(id);
         return;

@@ -1,13 +1,13 @@
 //! A permission request around an input, as if a person in a project asked it.
 
-use nod::for_tests::approvals::request::{Caller, Digest, Origin, Request};
+use nod::for_tests::approvals::request::{Caller, Digest, Facts, Origin, Request};
 use nod::for_tests::ids::RequestId;
 use serde_json::Value;
 
 pub(crate) const PROJECT: &str = "/home/lin/shop";
 
 pub(crate) fn request(tool: &str, input: Value) -> Request {
-    Request {
+    Facts {
         id: RequestId::parse("r-1").expect("an id"),
         tool: tool.to_owned(),
         digest: Digest::of(&input),
@@ -28,4 +28,5 @@ pub(crate) fn request(tool: &str, input: Value) -> Request {
         asked_at: 1_000,
         deadline: 61_000,
     }
+    .read()
 }

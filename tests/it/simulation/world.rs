@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nod::for_tests::approvals::choice::Choice;
 use nod::for_tests::approvals::request::{
-    Caller, Digest, Ending, Operator, Origin, Reach, Request,
+    Caller, Digest, Ending, Facts, Operator, Origin, Reach, Request,
 };
 use nod::for_tests::approvals::token::{Token, TokenHash};
 use nod::for_tests::approvals::{Approvals, Attachment, Resumed, Settled, Unclaimed};
@@ -333,27 +333,30 @@ impl World {
     pub(super) fn register(&mut self, tool: String, input: Value, deadline: Millis, hosted: bool) {
         let n = u64::try_from(self.hooks.len()).expect("few");
         let now = self.millis();
-        let request = Arc::new(Request {
-            id: id(n),
-            tool,
-            digest: Digest::of(&input),
-            input,
-            real: nod::for_tests::approvals::request::RealPath::Unasked,
-            origin: Origin {
-                machine: "m".to_owned(),
-                user: "u".to_owned(),
-                project: PathBuf::from("/p"),
-                cwd: PathBuf::from("/p"),
-                branch: None,
-                session: SessionId::parse("s").ok(),
-                agent: None,
-                pid: None,
-                hosted,
-                caller: Caller::default(),
-            },
-            asked_at: now,
-            deadline,
-        });
+        let request = Arc::new(
+            Facts {
+                id: id(n),
+                tool,
+                digest: Digest::of(&input),
+                input,
+                real: nod::for_tests::approvals::request::RealPath::Unasked,
+                origin: Origin {
+                    machine: "m".to_owned(),
+                    user: "u".to_owned(),
+                    project: PathBuf::from("/p"),
+                    cwd: PathBuf::from("/p"),
+                    branch: None,
+                    session: SessionId::parse("s").ok(),
+                    agent: None,
+                    pid: None,
+                    hosted,
+                    caller: Caller::default(),
+                },
+                asked_at: now,
+                deadline,
+            }
+            .read(),
+        );
         let mut token = [0; 32];
         token[..8].copy_from_slice(&n.to_be_bytes());
         let hash = Token::from_bytes(token).hash();

@@ -10,7 +10,7 @@ use super::asks::AnswerKind;
 use super::{Codex, notices};
 use crate::agents::codex::ask::{CodexAsk, PATCH};
 use crate::approvals::desk::Waiting;
-use crate::approvals::request::{AskingAgent, Caller, Digest, Origin, RealPath, Request};
+use crate::approvals::request::{AskingAgent, Caller, Digest, Facts, Origin, RealPath};
 use crate::clock::millis;
 use crate::daemon::asking::flood;
 use crate::daemon::cards::courier::Cards;
@@ -84,7 +84,7 @@ async fn register(
     }
     let ask = named(ask).await;
     let timeout = millis(codex.terminals.cards.config.request_timeout);
-    let request = Request {
+    let request = Facts {
         id: id.clone(),
         digest: Digest::of(&ask.input),
         tool: ask.tool,
@@ -107,7 +107,8 @@ async fn register(
         },
         asked_at: now,
         deadline: now.saturating_add(timeout),
-    };
+    }
+    .read();
     let waiting = match codex.terminals.cards.desk.register(request) {
         Ok(waiting) => waiting,
         Err(why) => {

@@ -3,7 +3,7 @@
 mod model;
 
 use super::*;
-use crate::approvals::request::{Caller, Digest, Ending, Origin, RealPath, Request};
+use crate::approvals::request::{Caller, Digest, Ending, Facts, Origin, RealPath};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn face(text: &str) -> Face {
 }
 
 fn settled(n: usize) -> Settled {
-    let request = Request {
+    let request = Facts {
         id: id(n),
         tool: "Bash".to_owned(),
         digest: Digest::of(&serde_json::Value::Null),
@@ -40,7 +40,8 @@ fn settled(n: usize) -> Settled {
         },
         asked_at: 0,
         deadline: 1,
-    };
+    }
+    .read();
     Settled {
         request: Arc::new(request),
         ending: Ending::TimedOut,

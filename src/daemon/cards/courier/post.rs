@@ -12,7 +12,7 @@ use crate::approvals::request::Request;
 use crate::daemon::cards::{links, nameless};
 use crate::feishu::messages::{Receiver, SentMessage};
 use crate::ids::RequestId;
-use crate::sessions::questions::script::{self, ScriptWishes};
+use crate::sessions::questions::script;
 use crate::sessions::route;
 use crate::store::CardPlace;
 use crate::text::Lang;
@@ -69,7 +69,7 @@ pub(crate) async fn send_now(cards: Arc<Cards>, request: Arc<Request>) {
 }
 
 fn receiver_for(cards: &Cards, request: &Request) -> Option<Receiver> {
-    match ScriptWishes::of(&request.tool, &request.input).to {
+    match request.question().and_then(|it| it.to.clone()) {
         Some(script::Addressee::Chat(chat)) => Some(Receiver::Chat(chat)),
         Some(script::Addressee::User(user)) => Some(Receiver::User(user)),
         None => cards.courier.receiver().cloned(),

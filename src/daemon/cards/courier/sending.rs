@@ -10,7 +10,7 @@ use super::Cards;
 use super::before::send_whole;
 use super::needs::{SMALL, is_a_hiccup, is_layout, is_too_long, laid_out, needed, plain};
 use super::queue_edit;
-use crate::approvals::request::Request;
+use crate::approvals::request::{Posed, Request};
 use crate::cards::whole::Before;
 use crate::cards::{Drawn, locked, permission, plainest, question, size};
 use crate::daemon::cards::nameless;
@@ -20,7 +20,6 @@ use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, SendTurn, SentMessage};
 use crate::ids::{ChatId, MessageId};
 use crate::rules::Offer;
-use crate::sessions::questions;
 use crate::wording::need::Need;
 
 /// Each holds a drawn card and a call to Feishu; the rest wait for little.
@@ -278,10 +277,10 @@ fn draw(
     room: usize,
 ) -> Drawn {
     let (id, lang, sent) = (&request.id, cards.config.lang, before.is_sent());
-    if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
+    if let Some(Posed { ask, .. }) = request.question() {
         let values = |tap| cards.buttons.answer(id, Some(tap), sent);
         let submit = cards.buttons.answer(id, None, sent);
-        return question::pending_after(request, &ask, before, &values, &submit, room, lang);
+        return question::pending_after(request, ask, before, &values, &submit, room, lang);
     }
     let values = |action| cards.buttons.choice(id, action, sent);
     permission::pending_after(request, offer, denied, before, &values, room, lang)

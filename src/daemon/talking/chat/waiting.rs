@@ -6,7 +6,6 @@ use crate::approvals::request::Request;
 use crate::daemon::parts::Parts;
 use crate::ids::RequestId;
 use crate::sessions::naming::{self, ListedAsk};
-use crate::sessions::questions;
 use crate::sessions::route::{self, MessageRoute, Written};
 use crate::text::Text;
 use crate::text::escape::{Shape, visible};
@@ -70,7 +69,7 @@ fn waiting(parts: &Parts, written: &Written) -> Vec<route::WaitingAsk> {
     let pending = parts.desk.all_pending();
     let stands = |request: &Request| {
         let mut place = parts.courier.place_of(&request.id)?;
-        let asks = questions::of(&request.tool, &request.input).is_some();
+        let asks = request.question().is_some();
         if asks && here.thread.is_none() {
             place.thread = None;
         }
@@ -88,12 +87,11 @@ fn waiting(parts: &Parts, written: &Written) -> Vec<route::WaitingAsk> {
 
 /// How a waiting thing is called, and its line in a list.
 fn listed(request: &Request) -> (ListedAsk, Text) {
-    let asked = questions::of(&request.tool, &request.input);
-    let asked = asked.and_then(|(ask, _)| ask.questions.into_iter().next());
+    let asked = request.question().and_then(|it| it.ask.questions.first());
     let (label, line) = match asked {
         Some(question) => {
             let text = shown(&question.text);
-            let label = question.header.map(|header| shown(&header));
+            let label = question.header.as_ref().map(|header| shown(header));
             let line = match &label {
                 Some(label) => format!("{label}: {text}"),
                 None => text,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Sessions;
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::Waiting;
-use crate::approvals::request::{AskingAgent, Caller, Digest, Dropped, Ending, Origin, Request};
+use crate::approvals::request::{AskingAgent, Caller, Digest, Dropped, Ending, Facts, Origin};
 use crate::clock::Millis;
 use crate::daemon::cards::courier;
 use crate::daemon::known::journal;
@@ -63,7 +63,7 @@ pub(super) async fn put_up(
     let seen = machine::look(project.path.clone()).await;
     let seen = seen.unwrap_or_default();
     let real = machine::real_path(&ask.tool, &ask.input, &project.path, &project.path).await;
-    let request = Request {
+    let request = Facts {
         id: desk_id(number, &ask.id).ok()?,
         digest: Digest::of(&ask.input),
         tool: ask.tool,
@@ -87,7 +87,8 @@ pub(super) async fn put_up(
         },
         asked_at: sessions.cards.now(),
         deadline: ask.deadline,
-    };
+    }
+    .read();
     let id = request.id.clone();
     let waiting = sessions.cards.desk.register(request).ok()?;
     let request = sessions.cards.desk.find(&id)?;
