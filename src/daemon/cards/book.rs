@@ -23,6 +23,7 @@ mod edits;
 mod line;
 mod memory;
 mod nameless;
+mod places;
 mod seen;
 mod taps;
 
@@ -35,7 +36,8 @@ pub use taps::OVER_AFTER;
 use edits::Edits;
 use line::Line;
 use memory::Memory;
-use nameless::{Nameless, Turn};
+use nameless::Nameless;
+use places::{Card, Place};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use taps::Taps;
@@ -109,69 +111,6 @@ pub struct Unsent {
     pub passes: bool,
     pub retry_after: Option<Duration>,
     pub why: Text,
-}
-
-/// A request's card, until the request has ended and the card has a name.
-/// `P` is what whoever sends it needs to know besides.
-#[derive(Debug)]
-struct Card<P> {
-    place: Place,
-    sending: Option<Sending>,
-    /// Whether Feishu may have it.
-    in_doubt: bool,
-    /// Since when Feishu may know its key.
-    set_out: Option<Instant>,
-    /// What it is to show once it has a name.
-    wanted: Option<Face>,
-    post: P,
-}
-
-impl<P> Card<P> {
-    fn new(place: Place, in_doubt: bool, post: P) -> Self {
-        Self {
-            place,
-            sending: None,
-            in_doubt,
-            set_out: None,
-            wanted: None,
-            post,
-        }
-    }
-
-    /// Whether Feishu may have it under a name that nod does not know.
-    fn is_unsent(&self) -> bool {
-        match self.place {
-            Place::Sending { .. } | Place::Left => true,
-            Place::Held { .. } => self.in_doubt,
-            Place::Sent(_) | Place::Ended { .. } => false,
-        }
-    }
-}
-
-#[derive(Debug)]
-enum Place {
-    /// Until its time, or between two tries.
-    Held {
-        not_before: Instant,
-        /// When it is looked at.
-        due: Instant,
-        /// A newer connection than this is as good as the time.
-        connects: Option<u64>,
-    },
-    /// A card of the last run, or one that is given up; nobody sends it.
-    Left,
-    Sending {
-        connects: u64,
-    },
-    Sent(MessageId),
-    /// The request ended before its card had a name.
-    Ended {
-        face: Face,
-        /// Its edit is being kept under this name.
-        name: Option<(MessageId, Duration)>,
-        /// Its key is kept on disk.
-        is_kept: bool,
-    },
 }
 
 #[derive(Debug)]
@@ -526,176 +465,6 @@ impl<P: Default> CardBook<P> {
         let held = self.due.first().map(|(at, _)| *at);
         let ticks = [held, self.edits.next_tick(), self.nameless.next_tick()];
         ticks.into_iter().flatten().min()
-    }
-
-    fn look_at(&mut self, id: &RequestId, now: Instant) {
-        let Some(card) = self.cards.get_mut(id) else {
-            return;
-        };
-        let (
-            Place::Held {
-                not_before,
-                connects,
-                ..
-            },
-            Some(sending),
-        ) = (&card.place, card.sending)
-        else {
-            return;
-        };
-        let (not_before, connects) = (*not_before, *connects);
-        let is_renewed = self.line.is_up() && connects.is_some_and(|it| self.line.connects > it);
-        if now < not_before && !is_renewed {
-            return self.hold(id, not_before, connects);
-        }
-        if !sending.needs_line {
-            self.remove(id);
-            self.effects.push_back(CardEffect::Send(id.clone()));
-            return;
-        }
-        match &self.line.state {
-            LineState::Up => {
-                card.set_out.get_or_insert(now);
-                card.place = Place::Sending {
-                    connects: self.line.connects,
-                };
-                self.effects.push_back(CardEffect::Send(id.clone()));
-            }
-            LineState::Away(_) if now < sending.latest => {
-                card.place = Place::Held {
-                    not_before,
-                    due: sending.latest,
-                    connects,
-                };
-                self.due.insert((sending.latest, id.clone()));
-            }
-            LineState::Away(why) | LineState::ShutOut(why) => {
-                let why = why.clone();
-                self.give_up(id, why);
-            }
-        }
-    }
-
-    /// What was under way may hang for long in a line that is gone.
-    fn send_anew(&mut self, now: Instant) {
-        let connects = self.line.connects;
-        let mut hanging: Vec<_> = self
-            .cards
-            .iter()
-            .filter(
-                |(_, card)| matches!(card.place, Place::Sending { connects: of } if of < connects),
-            )
-            .map(|(id, _)| id.clone())
-            .collect();
-        hanging.sort_unstable();
-        for id in hanging {
-            if let Some(card) = self.cards.get_mut(&id) {
-                card.in_doubt = true;
-            }
-            self.hold(&id, now, None);
-        }
-    }
-
-    fn hold(&mut self, id: &RequestId, not_before: Instant, connects: Option<u64>) {
-        if let Some(card) = self.cards.get_mut(id) {
-            card.place = Place::Held {
-                not_before,
-                due: not_before,
-                connects,
-            };
-            self.due.insert((not_before, id.clone()));
-        }
-    }
-
-    /// A card that may be there keeps its place, so that its ending is shown
-    /// when it is found.
-    fn give_up(&mut self, id: &RequestId, why: Text) {
-        match self.cards.get_mut(id) {
-            Some(card) if card.in_doubt => card.place = Place::Left,
-            Some(_) | None => drop(self.remove(id)),
-        }
-        self.effects.push_back(CardEffect::GiveUp(id.clone(), why));
-    }
-
-    fn name(&mut self, id: &RequestId, message: &MessageId, wait: Duration) {
-        let Some(card) = self.cards.get_mut(id) else {
-            return;
-        };
-        match &mut card.place {
-            Place::Ended { name: Some(_), .. } => {}
-            Place::Ended { name, .. } => {
-                *name = Some((message.clone(), wait));
-                self.nameless.remove(id);
-                self.memory.place(id, message);
-                self.keep_ending(id, message.clone(), wait);
-            }
-            Place::Held { .. } | Place::Left | Place::Sending { .. } | Place::Sent(_) => {
-                self.rename(id, message);
-            }
-        }
-    }
-
-    fn rename(&mut self, id: &RequestId, message: &MessageId) {
-        let Some(mut card) = self.remove(id) else {
-            return;
-        };
-        card.place = Place::Sent(message.clone());
-        let wanted = card.wanted.take();
-        self.names.insert(message.clone(), id.clone());
-        self.cards.insert(id.clone(), card);
-        if let Some(face) = wanted {
-            self.show(id, face);
-        }
-    }
-
-    fn keep_ending(&mut self, id: &RequestId, message: MessageId, wait: Duration) {
-        if let Some(card) = self.cards.get(id)
-            && let Place::Ended { face, .. } = &card.place
-        {
-            self.effects.push_back(CardEffect::Keep(Keep {
-                request: id.clone(),
-                message,
-                face: face.clone(),
-                of: KeepOf::Ended { wait },
-            }));
-        }
-    }
-
-    fn look_for_a_name(&mut self, now: Instant) {
-        while let Some(turn) = self.nameless.next(now) {
-            match turn {
-                Turn::TooOld(id) => self.strike_off(&id),
-                Turn::Look(id) => match self.face_to_come(&id).cloned() {
-                    Some(face) => self.effects.push_back(CardEffect::Look(id, face)),
-                    None => self.nameless.looked(),
-                },
-            }
-        }
-    }
-
-    /// A card without a name is off the book, and its key off the disk.
-    fn strike_off(&mut self, id: &RequestId) {
-        if let Some(card) = self.remove(id)
-            && let Place::Ended { is_kept: true, .. } = card.place
-        {
-            let key = CardKey::Sending(id.clone());
-            self.effects.push_back(CardEffect::StrikeOff(key, None));
-        }
-    }
-
-    fn remove(&mut self, id: &RequestId) -> Option<Card<P>> {
-        let card = self.cards.remove(id)?;
-        match &card.place {
-            Place::Held { due, .. } => {
-                self.due.remove(&(*due, id.clone()));
-            }
-            Place::Sent(message) => {
-                self.names.remove(message);
-            }
-            Place::Ended { .. } => self.nameless.remove(id),
-            Place::Left | Place::Sending { .. } => {}
-        }
-        Some(card)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the book knows of a card or a message, for whoever asks.
 
 use super::memory::{CardText, Decided, Face};
-use super::{Card, CardBook, MAX_ASKING, Place};
+use super::places::{Card, Place};
+use super::{CardBook, MAX_ASKING};
 use crate::ids::{MessageId, RequestId};
 
 impl<P: Default> CardBook<P> {

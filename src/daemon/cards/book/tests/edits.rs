@@ -1,0 +1,197 @@
+//! Which edit is made when, which is made again, and which stays.
+
+use super::*;
+
+#[test]
+fn an_edit_waits_for_the_tap_on_its_card_and_the_first_try_does_not() {
+    let mut desk = Desk::quiet();
+    desk.book.tapped(&message(1), desk.now);
+    desk.edit(1, 1, "ended");
+    desk.edit(2, 2, "other");
+    desk.book.edit_soon(message(1), "first".into(), desk.now);
+    assert_eq!(desk.effects(), [patch(2, 2, "other")]);
+    let soon = CardEffect::Patch(Patch {
+        message: message(1),
+        edit: PatchOf::Soon("first".into()),
+    });
+    assert_eq!(desk.pass(SECOND), [soon]);
+    assert_eq!(desk.pass(3 * SECOND), [], "it is under way");
+    desk.book
+        .patched(&message(1), Patched::Passing(None), desk.now);
+    assert_eq!(desk.effects(), [patch(1, 1, "ended")]);
+    desk.book.edit_soon(message(1), "late".into(), desk.now);
+    assert_eq!(desk.pass(3 * SECOND), []);
+    desk.taken(1);
+    assert_eq!(desk.pass(SECOND), [made(1, 1)], "too late for a first try");
+}
+
+#[test]
+fn an_edit_made_while_a_tap_may_be_under_way_is_made_again() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "ended");
+    desk.book.tapped(&message(1), desk.now);
+    desk.taken(1);
+    assert_eq!(desk.effects(), [patch(1, 1, "ended"), made(1, 1)]);
+    assert_eq!(desk.pass(OVER_AFTER), [patch(1, 1, "ended")]);
+    desk.taken(1);
+    assert_eq!(desk.pass(SECOND), [made(1, 1)]);
+    // Under way before it was heard.
+    desk.book.tapped(&message(1), desk.now);
+    assert_eq!(desk.pass(OVER_AFTER), [patch(1, 1, "ended")]);
+    desk.taken(1);
+    assert_eq!(desk.effects(), [made(1, 1), struck(1, 1)], "often enough");
+    desk.edit(2, 2, "ended");
+    desk.taken(2);
+    assert_eq!(desk.pass(4 * SECOND), [patch(2, 2, "ended"), made(2, 2)]);
+    desk.book.tapped(&message(2), desk.now);
+    assert_eq!(desk.pass(20 * SECOND), [], "the tap saw it");
+    assert_eq!(desk.pass(SECOND), [struck(2, 2)], "it stays");
+}
+
+#[test]
+fn what_a_lost_line_may_have_undone_is_made_again_and_nothing_else() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "sure");
+    desk.taken(1);
+    desk.pass(10 * SECOND);
+    let heard = desk.now;
+    desk.edit(2, 2, "unsure");
+    desk.taken(2);
+    desk.effects();
+    desk.edit(3, 3, "under way");
+    desk.effects();
+    desk.book.line(view(2, true, Some(heard)), desk.now);
+    desk.taken(3);
+    let again = |n: usize, text: &str| patch(n, i64::try_from(n).unwrap(), text);
+    assert_eq!(desk.effects(), [made(3, 3)]);
+    let both = [again(2, "unsure"), again(3, "under way")];
+    assert_eq!(desk.pass(OVER_AFTER), both);
+    desk.taken(2);
+    desk.taken(3);
+    let effects = desk.pass(60 * SECOND);
+    assert_eq!(effects[..2], [made(2, 2), made(3, 3)]);
+    assert_eq!(effects[2..], [struck(1, 1), struck(2, 2), struck(3, 3)]);
+}
+
+#[test]
+fn what_the_last_daemon_left_is_made_first_or_made_again() {
+    let mut desk = Desk::quiet();
+    let mut book = CardBook::<()>::new(view(0, false, None), desk.now);
+    let left = |n, made| Left {
+        message: message(n),
+        version: 1,
+        made,
+    };
+    book.restore_face(message(1), 1, "known".into());
+    book.restore_edit(left(1, 1), desk.now);
+    book.restore_edit(left(2, 0), desk.now);
+    desk.book = book;
+    let from_disk = CardEffect::Patch(Patch {
+        message: message(2),
+        edit: PatchOf::Kept(1, None),
+    });
+    assert_eq!(desk.effects(), std::slice::from_ref(&from_disk));
+    desk.taken(2);
+    assert_eq!(desk.effects(), [made(2, 1)]);
+    assert_eq!(desk.pass(OVER_AFTER), [patch(1, 1, "known"), from_disk]);
+    desk.book.patched(&message(2), Patched::Refused, desk.now);
+    assert_eq!(desk.effects(), [struck(2, 1)]);
+}
+
+#[test]
+fn an_edit_that_fails_is_tried_later_and_later_and_when_feishu_is_back() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "ended");
+    assert_eq!(desk.effects(), [patch(1, 1, "ended")]);
+    for wait in [1, 3, 7, 15, 31, 59, 59] {
+        desk.book
+            .patched(&message(1), Patched::Passing(None), desk.now);
+        assert_eq!(desk.pass(wait * SECOND), []);
+        assert_eq!(desk.pass(SECOND), [patch(1, 1, "ended")]);
+    }
+    let asked = Patched::Passing(Some(5 * SECOND));
+    desk.book.patched(&message(1), asked, desk.now);
+    assert_eq!(desk.pass(5 * SECOND), [patch(1, 1, "ended")]);
+    desk.book.patched(&message(1), asked, desk.now);
+    desk.edit(2, 2, "not yet");
+    desk.book.patched(&message(2), asked, desk.now);
+    desk.effects();
+    desk.book.line(view(2, true, Some(desk.now)), desk.now);
+    assert_eq!(
+        desk.effects(),
+        [patch(1, 1, "ended"), patch(2, 2, "not yet")]
+    );
+}
+
+#[test]
+fn a_newer_edit_takes_an_older_ones_place_and_an_older_comes_to_nothing() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 2, "second");
+    desk.edit(1, 1, "first, late");
+    assert_eq!(desk.effects(), [patch(1, 2, "second")]);
+    desk.edit(1, 3, "third");
+    desk.edit(1, 4, "fourth");
+    assert_eq!(desk.effects(), [], "one at a time");
+    desk.taken(1);
+    assert_eq!(desk.effects(), [patch(1, 4, "fourth")]);
+    desk.taken(1);
+    assert_eq!(desk.effects(), [made(1, 4)]);
+    assert!((desk.book).edit(&message(1), "unkept".into(), None, SECOND, desk.now));
+    let unkept = CardEffect::Patch(Patch {
+        message: message(1),
+        edit: PatchOf::Unkept("unkept".into()),
+    });
+    assert_eq!(desk.pass(SECOND), [unkept]);
+    desk.taken(1);
+    assert_eq!(desk.pass(60 * SECOND), [], "nothing to strike off");
+}
+
+#[test]
+fn half_of_the_slots_are_for_new_edits() {
+    let mut desk = Desk::quiet();
+    let mut book = CardBook::<()>::new(view(0, false, None), desk.now);
+    for n in 0..100 {
+        let left = Left {
+            message: message(n),
+            version: 1,
+            made: 0,
+        };
+        book.restore_edit(left, desk.now);
+    }
+    desk.book = book;
+    assert_eq!(desk.effects().len(), 16);
+    for n in 200..300 {
+        desk.edit(n, 2, "new");
+    }
+    assert_eq!(desk.effects().len(), 16);
+    desk.taken(200);
+    assert_eq!(desk.effects(), [made(200, 2), patch(216, 2, "new")]);
+    for n in 0..16 {
+        desk.taken(n);
+    }
+    let started = desk.effects();
+    let new = |effect: &&CardEffect| matches!(effect, CardEffect::Patch(patch) if patch.edit == PatchOf::Kept(2, Some("new".into())));
+    assert_eq!(started.iter().filter(new).count(), 16);
+}
+
+#[test]
+fn what_is_beyond_a_cap_is_on_disk_or_stays() {
+    let mut desk = Desk::quiet();
+    for n in 0..=16_384 + 10_000 + 32 {
+        let (message, card) = (message(n), CardText::from("ended"));
+        let fits = (desk.book).edit(&message, card, Some(1), Duration::ZERO, desk.now);
+        assert_eq!(fits, n < 16_384 + 10_000 + 32, "{n}");
+    }
+    let more = (desk.book).edit(&message(99_999), "x".into(), None, SECOND, desk.now);
+    assert!(!more, "it is nowhere else");
+    let mut desk = Desk::quiet();
+    for n in 0..=4_096 {
+        desk.edit(n, 1, "ended");
+        desk.taken(n);
+    }
+    let struck_off = desk.effects().into_iter();
+    let struck_off: Vec<_> = struck_off
+        .filter(|effect| matches!(effect, CardEffect::StrikeOff(..)))
+        .collect();
+    assert_eq!(struck_off, [struck(0, 1)], "the oldest has to stay");
+}
