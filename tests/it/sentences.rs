@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 
 /// A file's string literals, in order, without its tests and comments.
 fn literals(code: &str) -> Vec<String> {
-    let code = code.split("\nmod tests").next().unwrap_or_default();
+    let code = code.split("mod tests {").next().unwrap_or_default();
     let mut found = Vec::new();
     let mut rest = code;
     while let Some(at) = rest.find(['"', '/', '\'']) {
@@ -170,7 +170,7 @@ fn debug_formatting_reaches_nobody() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("\nmod tests").next().unwrap_or_default();
+        let code = text.split("mod tests {").next().unwrap_or_default();
         let mut level = "";
         for (n, line) in code.lines().enumerate() {
             let macros = ["trace!(", "debug!(", "info!(", "warn!(", "error!("];
