@@ -2,6 +2,7 @@
 //! its output into lines, and what ends it when nod itself dies. Knows no
 //! agent and nothing of what the lines mean.
 
+pub mod environment;
 pub mod guard;
 pub mod lines;
 pub mod process;

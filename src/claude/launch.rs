@@ -7,23 +7,9 @@ use std::path::PathBuf;
 use crate::child::process::Grace;
 use crate::talk::{Mode, Opening};
 
-/// What a child may inherit. A name that begins or ends with `*` stands for all
-/// that end or begin so.
-/// Feishu's secrets and another session's own variables are not among them.
+/// What a child may inherit besides what any may; another session's own
+/// variables are not among them.
 pub const INHERITED: &[&str] = &[
-    "HOME",
-    "PATH",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "SSH_AUTH_SOCK",
-    "XDG_*",
     "ANTHROPIC_*",
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_CODE_OAUTH_TOKEN",
@@ -35,17 +21,7 @@ pub const INHERITED: &[&str] = &[
     "GOOGLE_*",
     "CLOUD_ML_REGION",
     "VERTEX_*",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
     "NODE_EXTRA_CA_CERTS",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,31 +80,10 @@ impl ClaudeLaunch {
     }
 }
 
-/// The variables of `from` that `allowed` names.
-pub fn environment(
-    from: impl IntoIterator<Item = (OsString, OsString)>,
-    allowed: &[&str],
-) -> Vec<(OsString, OsString)> {
-    from.into_iter()
-        .filter(|(name, _)| {
-            name.to_str().is_some_and(|name| {
-                allowed.iter().any(|pattern| {
-                    if let Some(prefix) = pattern.strip_suffix('*') {
-                        name.starts_with(prefix)
-                    } else if let Some(suffix) = pattern.strip_prefix('*') {
-                        name.ends_with(suffix)
-                    } else {
-                        *pattern == name
-                    }
-                })
-            })
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::child::environment::inherited;
     use crate::ids::SessionId;
 
     fn launch(opening: Opening, permissions: Permissions) -> ClaudeLaunch {
@@ -170,23 +125,17 @@ mod tests {
     }
 
     #[test]
-    fn only_named_variables_are_inherited() {
+    fn another_sessions_own_variables_are_not_inherited() {
         let all = [
-            "PATH",
-            "LC_ALL",
             "ANTHROPIC_API_KEY",
-            "FEISHU_APP_SECRET",
             "CLAUDECODE",
             "CLAUDE_CODE_SESSION_ID",
             "CLAUDE_CODE_MESSAGING_TOKEN",
-            "PATHX",
+            "CLAUDE_CODE_USE_BEDROCK",
         ];
         let from = all.map(|name| (OsString::from(name), OsString::from("x")));
-        let names = |allowed: &[&str]| {
-            let all = environment(from.clone(), allowed).into_iter();
-            all.map(|(name, _)| name).collect::<Vec<_>>()
-        };
-        assert_eq!(names(INHERITED), ["PATH", "LC_ALL", "ANTHROPIC_API_KEY"]);
-        assert_eq!(names(&["*_API_KEY"]), ["ANTHROPIC_API_KEY"]);
+        let kept = inherited(from, INHERITED).into_iter();
+        let kept: Vec<_> = kept.map(|(name, _)| name).collect();
+        assert_eq!(kept, ["ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"]);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::SettingsReader;
 use crate::agents::codex::pipe;
+use crate::child::environment::inherited;
 use crate::claude::launch;
 use crate::sessions::command::Projects;
 
@@ -30,11 +31,6 @@ pub struct SessionSettings {
     pub task_timeout: Duration,
 }
 
-/// What a session's child inherits of this process' environment.
-fn inherited(allowed: &[&str]) -> Vec<(OsString, OsString)> {
-    launch::environment(std::env::vars_os(), allowed)
-}
-
 impl SettingsReader<'_> {
     pub(super) fn sessions(&mut self) -> SessionSettings {
         let asks = self
@@ -53,8 +49,8 @@ impl SettingsReader<'_> {
             codex: self
                 .optional("NOD_CODEX_PROGRAM", program)
                 .unwrap_or_else(|| "codex".into()),
-            environment: inherited(launch::INHERITED),
-            codex_environment: inherited(pipe::INHERITED),
+            environment: inherited(std::env::vars_os(), launch::INHERITED),
+            codex_environment: inherited(std::env::vars_os(), pipe::INHERITED),
             bypass: !asks && allowed,
             tool_timeout: self.seconds("NOD_TOOL_TIMEOUT", 1, 86_400),
             question_timeout: self.seconds("NOD_QUESTION_TIMEOUT", 1, 86_400),

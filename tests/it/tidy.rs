@@ -129,6 +129,7 @@ const PURE: &[&str] = &[
     "bus/url.rs",
     "cards.rs",
     "cards/",
+    "child/environment.rs",
     "claude/exit.rs",
     "claude/launch.rs",
     "claude/mailbox.rs",

@@ -14,37 +14,9 @@ use crate::child::process::{self, Child, ChildEnd, ChildManner, Launch};
 
 const MAX_WAITING: usize = 64;
 
-/// What a child may inherit. The key of a provider has a name that its owner
-/// chose.
-pub const INHERITED: &[&str] = &[
-    "HOME",
-    "PATH",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "SSH_AUTH_SOCK",
-    "XDG_*",
-    "CODEX_*",
-    "OPENAI_*",
-    "AZURE_*",
-    "*_API_KEY",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
+/// What a child may inherit besides what any may. The key of a provider has a
+/// name that its owner chose.
+pub const INHERITED: &[&str] = &["CODEX_*", "OPENAI_*", "AZURE_*", "*_API_KEY"];
 
 #[derive(Debug)]
 pub enum PipeHeard {
