@@ -71,27 +71,33 @@ pub(crate) async fn take(parts: &Arc<Parts>, message: &Message) {
         if answer_in_topic(parts, message).await {
             return;
         }
-        let who = message.by.id().map(|id| id.to_string());
-        let event = message.head.event_id.as_ref();
-        journal::turned_away(
-            &parts.journal,
-            &Refusal::NotTheOwner,
-            None,
-            who.as_deref(),
-            event,
-        )
-        .await;
+        turned_away(parts, message).await;
         say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     };
+    if is_late(parts, message).await {
+        return;
+    }
+    listen(parts, message, owner).await;
+}
+
+/// Writes down that somebody wrote who is not the owner.
+async fn turned_away(parts: &Parts, message: &Message) {
+    let who = message.by.id().map(|id| id.to_string());
+    let event = message.head.event_id.as_ref();
+    let why = &Refusal::NotTheOwner;
+    journal::turned_away(&parts.journal, why, None, who.as_deref(), event).await;
+}
+
+/// Whether it comes too late to be acted on, which is then told.
+async fn is_late(parts: &Arc<Parts>, message: &Message) -> bool {
     let age = message
         .sent_ms
         .map_or(0, |sent| parts.their_clock.now() - sent);
     if age > MAX_AGE {
         say(parts, message, &words::too_old(age)).await;
-        return;
     }
-    listen(parts, message, owner).await;
+    age > MAX_AGE
 }
 
 /// The owner says something.
@@ -305,24 +311,12 @@ async fn answer(
 /// the session on its screen.
 async fn reply_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str) {
     if parts.people.owner(&message.by).is_none() {
-        let who = message.by.id().map(|id| id.to_string());
-        let event = message.head.event_id.as_ref();
-        journal::turned_away(
-            &parts.journal,
-            &Refusal::NotTheOwner,
-            None,
-            who.as_deref(),
-            event,
-        )
-        .await;
+        turned_away(parts, message).await;
         say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     }
-    let age = message
-        .sent_ms
-        .map_or(0, |sent| parts.their_clock.now() - sent);
-    if age > MAX_AGE {
-        return say(parts, message, &words::too_old(age)).await;
+    if is_late(parts, message).await {
+        return;
     }
     let MessageBody::Text(text) = &message.body else {
         return say(parts, message, &words::UNREADABLE_KIND).await;

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{MAX_AGE, bot_mention, commands, hear, say, written};
+use super::{bot_mention, commands, hear, is_late, say, turned_away, written};
 use crate::approvals::outcome::Refusal;
 use crate::daemon::known::journal;
 use crate::daemon::parts::Parts;
@@ -20,7 +20,7 @@ use crate::sessions::yes::only_agrees;
 use crate::store::About;
 use crate::text::Text;
 use crate::wording::outcome::in_chat;
-use crate::wording::{task, terminal as words};
+use crate::wording::terminal as words;
 
 /// A card of a session's.
 pub(super) struct SessionCard {
@@ -55,24 +55,12 @@ pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: SessionCa
         if card.asked && parts.people.approver(&message.by).is_some() {
             say(parts, message, &in_chat(&Refusal::Handled.into())).await;
         } else {
-            let who = message.by.id().map(|id| id.to_string());
-            let event = message.head.event_id.as_ref();
-            journal::turned_away(
-                &parts.journal,
-                &Refusal::NotTheOwner,
-                None,
-                who.as_deref(),
-                event,
-            )
-            .await;
+            turned_away(parts, message).await;
         }
         return;
     };
-    let age = message
-        .sent_ms
-        .map_or(0, |sent| parts.their_clock.now() - sent);
-    if age > MAX_AGE {
-        return say(parts, message, &task::too_old(age)).await;
+    if is_late(parts, message).await {
+        return;
     }
     let Some(written) = written(message) else {
         return;
