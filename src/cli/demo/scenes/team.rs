@@ -1,7 +1,7 @@
 //! The scenes of a team: laptops without the app's secret, gateways that bring
 //! what belongs to them, and what happens when one of them is gone.
 
-use super::hooks::bash;
+use super::hooks::{self, bash};
 use super::{Actor, Prints, Scene, SceneStep};
 use crate::cards::Action;
 use crate::cli::demo::stage::Staging;
@@ -95,23 +95,7 @@ pub(super) fn colleague(staging: Staging, lang: Lang) -> Scene {
             "desk 的卡片发到群里，两个人都看得到。网关只管送达；谁能决定，由 desk 判断。",
             "The card of desk goes to a group that both see. Gateways only deliver; who may decide is for desk to judge.",
         ),
-        hint: Text::new(
-            "先以“同事”的身份点批准，再换回“你”来点。",
-            "Switch to “Colleague” and tap allow; then be yourself again and tap.",
-        ),
-        opening: bash(
-            "docker compose up -d",
-            &Text::new("启动服务", "Start the services"),
-            lang,
-        ),
-        staging,
-        steps: vec![
-            SceneStep::Tap(Actor::Stranger, Action::Allow, Toast::NotAnApprover),
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
-            SceneStep::Prints(Prints::Allow),
-            SceneStep::Ends(&ending::ALLOWED),
-        ],
-        run: "Container shop-db-1   Started\nContainer shop-web-1  Started",
+        ..hooks::stranger(staging, lang)
     }
 }
 
