@@ -269,92 +269,14 @@ impl Upshot {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::path::PathBuf;
-    use std::sync::Arc;
+pub(crate) mod sample;
 
-    use serde_json::{Value, json};
-
+#[cfg(test)]
+mod tests {
+    use super::sample::{allowed, always, answered, by, decided, denied};
     use super::*;
-    use crate::approvals::request::{
-        Caller, Digest, Facts, Operator, Origin, Reach, RealPath, Request,
-    };
-    use crate::ids::RequestId;
+    use crate::approvals::request::Reach;
     use crate::rules::Rule;
-
-    fn by() -> Operator {
-        Operator::unnamed(Operator::CALLBACK)
-    }
-
-    pub(crate) fn allowed(reach: Reach) -> Ending {
-        Ending::Allowed { by: by(), reach }
-    }
-
-    pub(crate) fn denied(interrupt: bool) -> Ending {
-        Ending::Denied {
-            by: by(),
-            reason: None,
-            interrupt,
-        }
-    }
-
-    pub(crate) fn answered() -> Ending {
-        Ending::Answered {
-            by: by(),
-            answers: vec!["yes".to_owned()],
-        }
-    }
-
-    pub(crate) fn always(rule: Rule) -> Reach {
-        Reach::Always {
-            rules: vec![rule],
-            undone: false,
-        }
-    }
-
-    pub(crate) fn request(tool: &str, input: Value) -> Request {
-        Facts {
-            id: RequestId::parse("r1").unwrap(),
-            tool: tool.to_owned(),
-            digest: Digest::of(&input),
-            input,
-            real: RealPath::default(),
-            asked_at: 0,
-            deadline: 1_000,
-            origin: Origin {
-                machine: "desk".to_owned(),
-                user: "me".to_owned(),
-                project: PathBuf::from("/home/me/shop"),
-                cwd: PathBuf::from("/home/me/shop"),
-                branch: None,
-                session: None,
-                agent: None,
-                pid: None,
-                hosted: false,
-                caller: Caller::default(),
-            },
-        }
-        .read()
-    }
-
-    /// What came of a choice about `request`.
-    pub(crate) fn carried(request: Request, ending: Ending, delivery: Delivery) -> Carried {
-        Carried {
-            settled: Settled {
-                request: Arc::new(request),
-                ending,
-                at: 500,
-            },
-            delivery,
-            unsaved: None,
-            instead: None,
-        }
-    }
-
-    pub(crate) fn decided(ending: Ending, delivery: Delivery) -> Outcome {
-        let request = request("Bash", json!({"command": "npm test"}));
-        Outcome::Decided(Box::new(carried(request, ending, delivery)))
-    }
 
     #[test]
     fn every_kind_of_allow_and_every_answer_is_a_success() {

@@ -466,7 +466,7 @@ impl Operator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approvals::outcome::tests::request;
+    use crate::approvals::outcome::sample::request;
     use serde_json::json;
 
     #[test]

@@ -362,7 +362,7 @@ mod tests {
     use super::*;
     use crate::approvals::desk::Delivery;
     use crate::approvals::outcome::Refusal;
-    use crate::approvals::outcome::tests::{allowed, always, answered, decided, denied};
+    use crate::approvals::outcome::sample::{allowed, always, answered, decided, denied};
     use crate::approvals::request::Reach;
     use crate::feishu::secret::Secret;
     use crate::rules::Rule;

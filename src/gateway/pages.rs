@@ -263,7 +263,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approvals::outcome::tests::{allowed, decided, denied};
+    use crate::approvals::outcome::sample::{allowed, decided, denied};
     use crate::approvals::request::{Caller, Digest, Facts, Origin};
     use crate::approvals::request::{Ending, Reach};
     use crate::ids::RequestId;

@@ -189,7 +189,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::approvals::outcome::tests::{
+    use crate::approvals::outcome::sample::{
         allowed, always, answered, carried, decided, denied, request,
     };
     use crate::approvals::request::{AskingAgent, Dropped, Ran};

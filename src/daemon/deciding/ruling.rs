@@ -35,7 +35,11 @@ impl Ruling {
 
     /// The answer this very event got before.
     pub(crate) fn kept(upshot: Upshot, reply: Vec<u8>) -> Self {
-        let unread = (Tone::Warning, Text::new("", ""), None);
+        let unread = (
+            Tone::Warning,
+            Text::made(String::new(), String::new()),
+            None,
+        );
         let (tone, said, card) = read_reply(&reply).unwrap_or(unread);
         Self {
             outcome: Outcome::Relayed { upshot, tone, said },
@@ -131,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::approvals::desk::Delivery;
-    use crate::approvals::outcome::tests::{decided, denied};
+    use crate::approvals::outcome::sample::{decided, denied};
     use crate::text::Lang;
 
     fn face(card: &Value) -> Face {

@@ -3,7 +3,7 @@ use super::super::seal::SealPurpose;
 use super::*;
 use crate::approvals::desk::Delivery;
 use crate::approvals::outcome::Upshot;
-use crate::approvals::outcome::tests::{allowed, decided};
+use crate::approvals::outcome::sample::{allowed, decided};
 use crate::approvals::request::Reach;
 use crate::feishu::outbound::Proxies;
 use crate::feishu::secret::Secret;

@@ -2,7 +2,7 @@ use super::super::call::ForwardedClick;
 use super::super::seal::SealPurpose;
 use super::*;
 use crate::approvals::desk::Delivery;
-use crate::approvals::outcome::tests::{decided, denied};
+use crate::approvals::outcome::sample::{decided, denied};
 use crate::feishu::event::Person;
 use crate::feishu::secret::Secret;
 use crate::gateway::guests::MAX_GUESTS;
