@@ -54,7 +54,6 @@ impl<K: Eq + Hash, V> Bounded<K, V> {
     }
 
     /// How many of the values are so.
-    #[cfg(feature = "team")]
     pub fn count(&self, is: impl Fn(&V) -> bool) -> usize {
         self.map.values().filter(|value| is(value)).count()
     }

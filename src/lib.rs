@@ -11,14 +11,14 @@
     test,
     allow(clippy::unwrap_used, reason = "a panic is how a test fails")
 )]
+#![cfg_attr(
+    not(feature = "team"),
+    allow(dead_code, reason = "what a team alone uses stands in many rooms")
+)]
 
 mod agents;
 mod approvals;
 mod bounded;
-#[cfg_attr(
-    not(feature = "team"),
-    expect(dead_code, reason = "most of it is for a team")
-)]
 mod bus;
 mod cards;
 mod child;
