@@ -1,12 +1,12 @@
 //! The daemon: builds the parts, goes on where the last one stopped, runs the
 //! tasks until told to stop. Only here does everything meet.
 
+mod arriving;
 mod asking;
 mod cards;
 mod deciding;
 mod known;
 mod machines;
-mod parts;
 mod process;
 mod talking;
 mod tapping;
@@ -14,12 +14,12 @@ mod tasks;
 mod telling;
 mod terminals;
 
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::watch;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use self::arriving::inbox;
 use self::asking::codex::{self, Codex};
 use self::asking::dialogs::{self, Dialogs};
 use self::asking::flood;
@@ -28,26 +28,34 @@ pub use self::asking::no_daemon;
 pub(crate) use self::cards::book;
 use self::cards::courier::{self, Cards, Courier, Way};
 use self::cards::edits::{self, Edits};
-use self::cards::links::PageLinks;
+use self::cards::nameless;
+use self::deciding::decision::Decider;
 use self::known::buttons::Buttons;
 use self::known::journal::{self, Journal};
+use self::known::links::PageLinks;
 use self::known::machine::Machine;
 pub use self::known::machine::name as machine_name;
 use self::known::people::People;
 use self::known::{answered, figures, freshness, gathered, lock, proof, turns};
-use self::machines::peers::{self, Gate};
+use self::machines::gate::{self, Gate};
 use self::machines::team::Team;
-use self::parts::Parts;
 use self::process::hardening;
 pub use self::process::{instance, service_manager};
+use self::talking::chat::{Chat, RETURN_AFTER_RESTART};
+use self::talking::drafts::Drafts;
+use self::talking::sessions::files::Noted;
 use self::talking::sessions::{self, Sessions};
-use self::talking::{drafts, inbox};
+use self::tapping::clicks::Taps;
 use self::tasks::Tasks;
 pub use self::telling::metrics;
 use self::telling::status::Standing;
+use self::telling::{names, rivals};
+use self::terminals::endings;
+use self::terminals::watching::Terminals;
 use self::terminals::{mailboxes, watching};
 use crate::approvals::Settled;
 use crate::approvals::desk::Desk;
+use crate::approvals::desk::expiry::run_expiry;
 use crate::approvals::request::{Dropped, Ending, Request};
 use crate::approvals::token::TokenHash;
 use crate::bus::membership::Membership;
@@ -68,9 +76,6 @@ use crate::hook::listen::{ListenError, Listening, listen};
 use crate::ids::MachineId;
 use crate::store::{Store, StoreError, StoreNotice};
 use instance::{Instance, InstanceError};
-
-/// How long a hook may take to come back after a restart.
-const RETURN_AFTER_RESTART: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -128,7 +133,7 @@ pub async fn run(
     let _instance = Instance::acquire(&config.state_dir)?;
     let listeners = listeners(&config)?;
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref())?;
-    let terms = peers::terms(&config, app.as_ref().map(|(_, secret)| secret));
+    let terms = gate::terms(&config, app.as_ref().map(|(_, secret)| secret));
     let door = match config.callback.listen {
         Some(address) => Some(server::bind(address, &terms).await?),
         None => None,
@@ -137,48 +142,77 @@ pub async fn run(
         warn!("others cannot call this machine: `CALLBACK_LISTEN` is not set");
     }
     let (view, link) = watch::channel(connection::first_view());
-    let (parts, edits) = build(config, app.as_ref(), membership, &outbound, terms, link).await?;
-    let left = edits::left_by_the_last(&parts).await;
-    let unsent = restore(&parts).await;
-    let unsent = flood::restore(&parts, unsent).await;
+    let built = build(config, app.as_ref(), membership, &outbound, terms, link).await?;
+    let Built {
+        taps,
+        codex,
+        events,
+        standing,
+        edits,
+    } = built;
+    let (cards, sessions) = (&taps.cards, &taps.chat.sessions);
+    let left = edits::left_by_the_last(cards).await;
+    let unsent = restore(&codex.terminals).await;
+    let unsent = flood::restore(cards, unsent).await;
     let dialer = app.map(|(app_id, app_secret)| Dialer {
         outbound: outbound.clone(),
-        domain: parts.config.domain.clone(),
+        domain: cards.config.domain.clone(),
         app_id,
         app_secret,
         limits: DialLimits::default(),
-        clock: parts.their_clock.clone(),
+        clock: taps.gate.their_clock.clone(),
     });
-    let mut tasks = Tasks::start(&parts, (edits, left), listeners);
-    match dialer {
-        Some(dialer) => tasks.connect(&parts, dialer, view),
+    let mut tasks = Tasks::default();
+    tasks.serve(&codex.terminals, &events, &standing, listeners);
+    tasks.also(|stop| edits::run(Arc::clone(cards), edits, left, stop));
+    in_the_background(&mut tasks, &codex, sessions, taps.chat.in_team);
+    match (dialer, standing.team.member()) {
+        (Some(dialer), _) => tasks.connect(&taps, dialer, view),
         #[cfg(feature = "team")]
-        None => tasks.join(&parts, outbound, view),
-        #[cfg(not(feature = "team"))]
-        None => {}
+        (None, Some(member)) => tasks.join(&taps, member, outbound, view),
+        (None, _) => {}
     }
     if let Some(door) = door {
-        tasks.open(&parts, door);
+        tasks.open(&taps, &standing, door);
     }
-    sessions::restore(&parts.sessions).await;
-    inbox::restore(&parts).await;
-    dialogs::restore(&parts.dialogs).await;
+    sessions::restore(sessions).await;
+    inbox::restore(&taps.chat, &taps.gate).await;
+    dialogs::restore(&codex.dialogs).await;
     for request in unsent {
         if request.origin.hosted {
-            tokio::spawn(sessions::recall(Arc::clone(&parts.sessions), request));
+            tokio::spawn(sessions::recall(Arc::clone(sessions), request));
         } else {
-            tokio::spawn(courier::resend(Arc::clone(&parts.cards), request));
+            tokio::spawn(courier::resend(Arc::clone(cards), request));
         }
     }
-    if !parts.courier.has_receiver() {
+    if !cards.courier.has_receiver() {
         warn!("nobody is set to decide: set `FEISHU_OWNER_ID`; until then the terminal decides");
     }
     info!("ready");
     ready();
     let ended = tasks.run_until(&stop).await;
     info!("stopping");
-    tasks.stop(&parts).await;
-    ended
+    tasks.stop(sessions).await;
+    ended.map_err(|_| DaemonError::Fault)
+}
+
+/// What nobody waits for, and what runs as long as the daemon.
+fn in_the_background(
+    tasks: &mut Tasks,
+    codex: &Arc<Codex>,
+    sessions: &Arc<Sessions>,
+    in_team: bool,
+) {
+    let cards = || Arc::clone(&codex.terminals.cards);
+    tasks.also(|stop| nameless::run(cards(), stop));
+    tasks.also(|stop| endings::run(cards(), stop));
+    tasks.also(|stop| run_expiry(Arc::clone(&cards().desk), stop));
+    tasks.also(|stop| watching::run(Arc::clone(&codex.terminals), stop));
+    tasks.also(|stop| flood::run(cards(), stop));
+    tasks.also(|stop| codex::run(Arc::clone(codex), stop));
+    tasks.also(|stop| tasks::prune(Arc::clone(sessions), stop));
+    tasks.also(|stop| rivals::look(cards(), in_team, stop));
+    tasks.also(|stop| names::look(cards(), stop));
 }
 
 fn listeners(config: &Config) -> Result<Vec<Listening>, DaemonError> {
@@ -192,6 +226,15 @@ fn listeners(config: &Config) -> Result<Vec<Listening>, DaemonError> {
     Ok(listeners)
 }
 
+/// What the tasks start from.
+struct Built {
+    taps: Arc<Taps>,
+    codex: Arc<Codex>,
+    events: Arc<HookEvents>,
+    standing: Arc<Standing>,
+    edits: Edits,
+}
+
 async fn build(
     config: Config,
     app: Option<&(String, Secret)>,
@@ -199,8 +242,86 @@ async fn build(
     outbound: &Outbound,
     terms: server::DoorTerms,
     link: watch::Receiver<LinkView>,
-) -> Result<(Arc<Parts>, Edits), DaemonError> {
+) -> Result<Built, DaemonError> {
     let clock = Clock::start();
+    let store = store(&config, clock)?;
+    let their_clock = TheirClock::new(clock);
+    let app_id = match (app, &membership) {
+        (Some((id, _)), _) => id.clone(),
+        (None, Some(membership)) => membership.app_id.clone(),
+        (None, None) => String::new(),
+    };
+    let team = Team::of(membership, &config, &their_clock, &store);
+    let journal = Journal::new(store, clock);
+    let (cards, edits) = cards(config, app, &team, outbound, journal, link).await?;
+    let mailboxes = Arc::new(mailboxes::Mailboxes::default());
+    let terminals = Arc::new(Terminals::new(Arc::clone(&cards)));
+    let dialogs = Dialogs::new(Arc::clone(&cards), Arc::clone(&mailboxes));
+    let dialogs = Arc::new(dialogs);
+    let links = Arc::new(codex::CodexLinks::default());
+    let sessions = Sessions::new(Arc::clone(&cards), Arc::clone(&links), app_id.clone());
+    let sessions = Arc::new(sessions);
+    let figures = Arc::new(figures::Figures::default());
+    let gate = Gate::new(Arc::clone(&cards), outbound, terms, their_clock.clone())?;
+    let people = People::new(cards.config.owner.clone(), cards.config.approvers.clone());
+    let (gate, people) = (Arc::new(gate), Arc::new(people));
+    let decider = Arc::new(Decider {
+        terminals: Arc::clone(&terminals),
+        figures: Arc::clone(&figures),
+    });
+    let chat = Arc::new(Chat {
+        cards: Arc::clone(&cards),
+        people: Arc::clone(&people),
+        decider: Arc::clone(&decider),
+        sessions: Arc::clone(&sessions),
+        codex: Arc::clone(&links),
+        mailboxes,
+        drafts: Drafts::new(Arc::clone(&cards)),
+        files: Noted::default(),
+        told: Mutex::default(),
+        bot: OnceCell::new(),
+        their_clock,
+        in_team: team.place().is_some(),
+    });
+    let events = HookEvents {
+        terminals: Arc::clone(&terminals),
+        dialogs: Arc::clone(&dialogs),
+        turns: turns::Turns::default(),
+    };
+    let standing = Standing {
+        cards: Arc::clone(&cards),
+        figures,
+        sessions,
+        codex: Arc::clone(&links),
+        team,
+        app_id: app_id.clone(),
+        started: clock.now(),
+    };
+    let taps = Taps {
+        recent: answered::Recent::default(),
+        freshness: freshness::Freshness::default(),
+        cards,
+        people,
+        decider,
+        chat,
+        gate,
+        app_id,
+    };
+    let codex = Codex {
+        terminals,
+        dialogs,
+        links,
+    };
+    Ok(Built {
+        taps: Arc::new(taps),
+        codex: Arc::new(codex),
+        events: Arc::new(events),
+        standing: Arc::new(standing),
+        edits,
+    })
+}
+
+fn store(config: &Config, clock: Clock) -> Result<Store, DaemonError> {
     let (store, notice) = Store::open(&config.state_dir, clock.now())?;
     match notice {
         Some(StoreNotice::SetAside(aside)) => {
@@ -211,21 +332,25 @@ async fn build(
         }
         None => {}
     }
-    let their_clock = TheirClock::new(clock);
-    let app_id = match (app, &membership) {
-        (Some((id, _)), _) => id.clone(),
-        (None, Some(membership)) => membership.app_id.clone(),
-        (None, None) => String::new(),
-    };
-    let team = Team::of(membership, &config, &their_clock, &store);
-    let own_secret = own_secret(&store).await;
-    let (courier, edits) = Courier::new(way(&config, app, &team, outbound, &own_secret)?);
+    Ok(store)
+}
+
+async fn cards(
+    config: Config,
+    app: Option<&(String, Secret)>,
+    team: &Team,
+    outbound: &Outbound,
+    journal: Journal,
+    link: watch::Receiver<LinkView>,
+) -> Result<(Arc<Cards>, Edits), DaemonError> {
+    let store = &journal.store;
+    let own_secret = own_secret(store).await;
+    let (courier, edits) = Courier::new(way(&config, app, team, outbound, &own_secret)?);
     let secret = app.map_or(&own_secret, |(_, secret)| secret);
-    let gate = Gate::new(&config, outbound, terms)?;
     let machine = Machine {
         id: match team.place() {
             Some(place) => place.machine.clone(),
-            None => machine_id(&store).await,
+            None => machine_id(store).await,
         },
         name: machine_name(&config),
         user: config.user.clone(),
@@ -234,67 +359,19 @@ async fn build(
         (Some(place), _) => Some(place.url()),
         (None, url) => url.as_ref().map(ToString::to_string),
     };
-    let config = Arc::new(config);
-    let cards = Arc::new(Cards {
+    let clock = journal.clock;
+    let cards = Cards {
         desk: Desk::new(Arc::new(move || clock.now())),
-        lock: lock::Lock::restore(&store).await,
-        proof: proof::CardProof::restore(&store, config.domain.base().as_str()).await,
+        lock: lock::Lock::restore(store).await,
+        proof: proof::CardProof::restore(store, config.domain.base().as_str()).await,
         buttons: Buttons::new(Sealer::new(secret, SealPurpose::Button), machine, url),
         flood: gathered::Flood::default(),
-        journal: Journal::new(store, clock),
-        config: Arc::clone(&config),
+        config: Arc::new(config),
+        journal,
         courier,
         link,
-    });
-    let mailboxes = Arc::new(mailboxes::Mailboxes::default());
-    let terminals = Arc::new(watching::Terminals::new(Arc::clone(&cards)));
-    let dialogs = Dialogs::new(Arc::clone(&cards), Arc::clone(&mailboxes));
-    let dialogs = Arc::new(dialogs);
-    let links = Arc::new(codex::CodexLinks::default());
-    let sessions = Sessions::new(Arc::clone(&cards), Arc::clone(&links), app_id.clone());
-    let sessions = Arc::new(sessions);
-    let figures = Arc::new(figures::Figures::default());
-    let parts = Parts {
-        people: People::new(config.owner.clone(), config.approvers.clone()),
-        recent: answered::Recent::default(),
-        freshness: freshness::Freshness::default(),
-        events: Arc::new(HookEvents {
-            terminals: Arc::clone(&terminals),
-            dialogs: Arc::clone(&dialogs),
-            turns: turns::Turns::default(),
-        }),
-        followed: Arc::new(Codex {
-            terminals: Arc::clone(&terminals),
-            dialogs: Arc::clone(&dialogs),
-            links: Arc::clone(&links),
-        }),
-        standing: Standing {
-            cards: Arc::clone(&cards),
-            figures: Arc::clone(&figures),
-            sessions: Arc::clone(&sessions),
-            codex: Arc::clone(&links),
-            team: team.clone(),
-            app_id: app_id.clone(),
-            started: clock.now(),
-        },
-        files: sessions::files::Noted::default(),
-        told: std::sync::Mutex::default(),
-        drafts: drafts::Drafts::default(),
-        bot: tokio::sync::OnceCell::new(),
-        codex: links,
-        mailboxes,
-        terminals,
-        sessions,
-        dialogs,
-        figures,
-        app_id,
-        their_clock,
-        team,
-        clock,
-        cards,
-        gate,
     };
-    Ok((Arc::new(parts), edits))
+    Ok((Arc::new(cards), edits))
 }
 
 fn way(
@@ -363,26 +440,27 @@ async fn machine_id(store: &Store) -> MachineId {
 /// Goes on where the last daemon stopped: requests wait for their hooks. Returns
 /// those whose card may not have been sent; Feishu takes a card that comes twice
 /// as one.
-async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
-    let pending = journal::pending(&parts.journal).await;
+async fn restore(terminals: &Arc<Terminals>) -> Vec<Arc<Request>> {
+    let cards = &terminals.cards;
+    let pending = journal::pending(&cards.journal).await;
     if !pending.is_empty() {
         info!(requests = pending.len(), "taken over from the last run");
     }
     let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
     for (row, request) in pending {
         let request = Arc::new(request);
-        parts.courier.restore(&request.id, row.card.as_ref());
+        cards.courier.restore(&request.id, row.card.as_ref());
         if request.origin.hosted {
             let why = Dropped::Restart;
             let settled = Settled {
                 request,
                 ending: Ending::Dropped { why },
-                at: parts.now(),
+                at: cards.now(),
             };
             if row.card.is_none() {
                 unsent.push(Arc::clone(&settled.request));
             }
-            courier::close(parts, &settled).await;
+            courier::close(cards, &settled).await;
             continue;
         }
         if row.card.is_none() {
@@ -395,9 +473,9 @@ async fn restore(parts: &Arc<Parts>) -> Vec<Arc<Request>> {
         .iter()
         .map(|(request, _)| Arc::clone(request))
         .collect();
-    parts.desk.restore(waiting, [], RETURN_AFTER_RESTART);
+    cards.desk.restore(waiting, [], RETURN_AFTER_RESTART);
     for request in &watched {
-        watching::watch(&parts.terminals, request);
+        watching::watch(terminals, request);
     }
     unsent
 }

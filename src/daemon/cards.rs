@@ -5,7 +5,6 @@ pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod courier;
 pub(crate) mod edits;
-pub(crate) mod links;
 pub(crate) mod locking;
 pub(crate) mod nameless;
 pub(crate) mod notices;

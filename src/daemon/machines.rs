@@ -1,6 +1,7 @@
 //! The other machines of this app or team, and how they are reached.
 
+pub(crate) mod gate;
 #[cfg(feature = "team")]
 pub(crate) mod member;
-pub(crate) mod peers;
+
 pub(crate) mod team;

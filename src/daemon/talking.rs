@@ -2,5 +2,5 @@
 
 pub(crate) mod chat;
 pub(crate) mod drafts;
-pub(crate) mod inbox;
+pub(crate) mod picks;
 pub(crate) mod sessions;

@@ -2,5 +2,4 @@
 //! pages.
 
 pub(crate) mod clicks;
-pub(crate) mod dispatch;
 pub(crate) mod pages;

@@ -9,28 +9,20 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::approvals::desk::expiry::run_expiry;
-use crate::daemon::DaemonError;
-use crate::daemon::RETURN_AFTER_RESTART;
-use crate::daemon::asking::codex;
-use crate::daemon::asking::flood;
-use crate::daemon::asking::hook_events;
+#[cfg(feature = "team")]
+use crate::daemon::arriving::bus;
+use crate::daemon::arriving::{calls, dispatch};
+use crate::daemon::asking::hook_events::{self, HookEvents};
 use crate::daemon::asking::intake;
-use crate::daemon::cards::edits;
-use crate::daemon::cards::edits::{Edits, Later};
 use crate::daemon::cards::locking;
-use crate::daemon::cards::nameless;
 use crate::daemon::known::journal;
 #[cfg(feature = "team")]
-use crate::daemon::machines::member;
-use crate::daemon::machines::peers;
-use crate::daemon::parts::Parts;
-use crate::daemon::talking::sessions;
-use crate::daemon::tapping::dispatch;
-use crate::daemon::telling::names;
-use crate::daemon::telling::rivals;
-use crate::daemon::telling::status;
-use crate::daemon::terminals::{endings, watching};
+use crate::daemon::machines::member::Member;
+use crate::daemon::talking::chat::RETURN_AFTER_RESTART;
+use crate::daemon::talking::sessions::{self, Sessions};
+use crate::daemon::tapping::clicks::Taps;
+use crate::daemon::telling::status::{self, Standing};
+use crate::daemon::terminals::watching::Terminals;
 use crate::feishu::connection::{self, LinkView, Wiring};
 use crate::feishu::endpoint::Dialer;
 use crate::feishu::link::PushDelivery;
@@ -45,6 +37,10 @@ use crate::wording::{Toast, reply_json};
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 
+/// A task that must always run has panicked.
+#[derive(Debug)]
+pub(super) struct Fault;
+
 /// The running tasks, each stopped by its own token so that the order holds.
 #[derive(Default)]
 pub(super) struct Tasks {
@@ -57,63 +53,27 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    pub(super) fn start(
-        parts: &Arc<Parts>,
-        (edits, left): (Edits, Later),
-        listeners: Vec<Listening>,
-    ) -> Self {
-        let mut tasks = Self::default();
-        tasks.serve(parts, listeners);
-        let rest = &tasks.rest;
-        tasks.others.spawn(edits::run(
-            Arc::clone(&parts.cards),
-            edits,
-            left,
-            rest.clone(),
-        ));
-        tasks
-            .others
-            .spawn(nameless::run(Arc::clone(&parts.cards), rest.clone()));
-        tasks
-            .others
-            .spawn(endings::run(Arc::clone(&parts.cards), rest.clone()));
-        tasks
-            .others
-            .spawn(run_expiry(Arc::clone(&parts.desk), rest.clone()));
-        tasks
-            .others
-            .spawn(watching::run(Arc::clone(&parts.terminals), rest.clone()));
-        tasks
-            .others
-            .spawn(flood::run(Arc::clone(&parts.cards), rest.clone()));
-        tasks
-            .others
-            .spawn(codex::run(Arc::clone(&parts.followed), rest.clone()));
-        tasks.others.spawn(prune(Arc::clone(parts), rest.clone()));
-        tasks.others.spawn(rivals::look(
-            Arc::clone(&parts.cards),
-            parts.team.place().is_some(),
-            rest.clone(),
-        ));
-        tasks
-            .others
-            .spawn(names::look(Arc::clone(&parts.cards), rest.clone()));
-        tasks
+    /// Has a task run until the daemon stops.
+    pub(super) fn also<F>(&mut self, task: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.others.spawn(task(self.rest.clone()));
     }
 
     pub(super) fn connect(
         &mut self,
-        parts: &Arc<Parts>,
+        taps: &Arc<Taps>,
         dialer: Dialer,
         view: watch::Sender<LinkView>,
     ) {
-        let lang = parts.config.lang;
-        let shared = Arc::clone(parts);
+        let lang = taps.cards.config.lang;
+        let shared = Arc::clone(taps);
         let wiring = Wiring {
             handler: move |delivery: PushDelivery| {
                 dispatch::answer(Arc::clone(&shared), delivery.payload)
             },
-            hot: parts.desk.hot(),
+            hot: taps.cards.desk.hot(),
             view,
             overdue_answer: reply_json(&Toast::Processing, None, lang),
             failed_answer: reply_json(&Toast::Invalid, None, lang),
@@ -122,34 +82,40 @@ impl Tasks {
         self.connected.spawn(connection::run(dialer, wiring));
     }
 
-    /// Holds the line of a team's machine; without one there is none to hold.
+    /// Holds the line of a team's machine.
     #[cfg(feature = "team")]
     pub(super) fn join(
         &mut self,
-        parts: &Arc<Parts>,
+        taps: &Arc<Taps>,
+        member: &Arc<Member>,
         outbound: Outbound,
         view: watch::Sender<LinkView>,
     ) {
-        if let Some(member) = parts.team.member() {
-            let (parts, member) = (Arc::clone(parts), Arc::clone(member));
-            let stop = self.feishu.clone();
-            self.connected
-                .spawn(member::run(parts, member, outbound, view, stop));
-        }
+        let (taps, member) = (Arc::clone(taps), Arc::clone(member));
+        let stop = self.feishu.clone();
+        self.connected
+            .spawn(bus::run(taps, member, outbound, view, stop));
     }
 
-    fn serve(&mut self, parts: &Arc<Parts>, listeners: Vec<Listening>) {
+    /// Lets hooks, and commands of this machine, connect.
+    pub(super) fn serve(
+        &mut self,
+        terminals: &Arc<Terminals>,
+        events: &Arc<HookEvents>,
+        standing: &Arc<Standing>,
+        listeners: Vec<Listening>,
+    ) {
         for listening in listeners {
-            let (terminals, mailboxes) =
-                (Arc::clone(&parts.terminals), Arc::clone(&parts.mailboxes));
-            let (events, states) = (Arc::clone(&parts.events), Arc::clone(parts));
+            let terminals = Arc::clone(terminals);
+            let mailboxes = Arc::clone(&events.dialogs.mailboxes);
+            let (events, standing) = (Arc::clone(events), Arc::clone(standing));
             let intake = Intake {
                 register: move |registration, peer| {
                     let (terminals, mailboxes) = (Arc::clone(&terminals), Arc::clone(&mailboxes));
                     intake::register(terminals, mailboxes, registration, peer)
                 },
                 notify: move |notice, peer| hook_events::take(Arc::clone(&events), notice, peer),
-                order: move |order| obey(Arc::clone(&states), order),
+                order: move |order| obey(Arc::clone(&standing), order),
             };
             self.serving.spawn(serve(
                 listening,
@@ -161,8 +127,9 @@ impl Tasks {
     }
 
     /// Lets other machines and services call this one.
-    pub(super) fn open(&mut self, parts: &Arc<Parts>, door: TcpListener) {
-        let (terms, inside) = (parts.gate.terms.clone(), peers::inside(parts));
+    pub(super) fn open(&mut self, taps: &Arc<Taps>, standing: &Arc<Standing>, door: TcpListener) {
+        let terms = taps.gate.terms.clone();
+        let inside = calls::inside(taps, Arc::clone(standing));
         let stop = self.feishu.clone();
         self.connected
             .spawn(server::serve(door, terms, inside, stop));
@@ -171,10 +138,10 @@ impl Tasks {
     /// Waits for `stop`. A task that panics leaves a daemon that looks alive
     /// and no longer does its work, so the whole ends then: hooks go back to
     /// the terminal, and a service manager starts a daemon that is whole.
-    pub(super) async fn run_until(&mut self, stop: &CancellationToken) -> Result<(), DaemonError> {
+    pub(super) async fn run_until(&mut self, stop: &CancellationToken) -> Result<(), Fault> {
         tokio::select! {
             () = stop.cancelled() => Ok(()),
-            () = self.panicked() => Err(DaemonError::Fault),
+            () = self.panicked() => Err(Fault),
         }
     }
 
@@ -196,29 +163,30 @@ impl Tasks {
     /// Sessions first, which say why they end; then hooks, which come back to
     /// the next daemon; then Feishu, with its goodbye; then the card
     /// corrections under way.
-    pub(super) async fn stop(mut self, parts: &Parts) {
-        parts.sessions.stop().await;
-        parts.desk.detach_all(RETURN_AFTER_RESTART);
+    pub(super) async fn stop(mut self, sessions: &Sessions) {
+        let cards = &sessions.cards;
+        sessions.stop().await;
+        cards.desk.detach_all(RETURN_AFTER_RESTART);
         self.sockets.cancel();
         drain(&mut self.serving).await;
         self.feishu.cancel();
         drain(&mut self.connected).await;
         self.rest.cancel();
         drain(&mut self.others).await;
-        journal::sum_up(&parts.journal, true).await;
-        parts.journal.store.clone().close().await;
+        journal::sum_up(&cards.journal, true).await;
+        cards.journal.store.clone().close().await;
     }
 }
 
 /// What a person's command on this machine asks for; the answer is how nod is
 /// afterwards.
-async fn obey(parts: Arc<Parts>, order: DaemonOrder) -> serde_json::Value {
+async fn obey(standing: Arc<Standing>, order: DaemonOrder) -> serde_json::Value {
     match order {
         DaemonOrder::Status => {}
-        DaemonOrder::Lock => locking::set(&parts.cards, true, None).await,
-        DaemonOrder::Unlock => locking::set(&parts.cards, false, None).await,
+        DaemonOrder::Lock => locking::set(&standing.cards, true, None).await,
+        DaemonOrder::Unlock => locking::set(&standing.cards, false, None).await,
     }
-    status::report(&parts.standing)
+    status::report(&standing)
 }
 
 async fn drain(tasks: &mut JoinSet<()>) {
@@ -228,18 +196,20 @@ async fn drain(tasks: &mut JoinSet<()>) {
     }
 }
 
-async fn prune(parts: Arc<Parts>, stop: CancellationToken) {
+/// Removes what is too old to be of use, once an hour.
+pub(super) async fn prune(sessions: Arc<Sessions>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(PRUNE_EVERY) => {}
         }
-        let now = parts.now();
-        if let Err(why) = parts.journal.store.run(move |db| db.prune(now)).await {
+        let journal = &sessions.cards.journal;
+        let now = journal.now();
+        if let Err(why) = journal.store.run(move |db| db.prune(now)).await {
             warn!("old records were not removed: {why}");
         }
-        sessions::files::remove_old(&parts.sessions).await;
-        journal::sum_up(&parts.journal, false).await;
+        sessions::files::remove_old(&sessions).await;
+        journal::sum_up(journal, false).await;
     }
 }
 
@@ -263,7 +233,7 @@ mod tests {
             tasks.others.spawn(std::future::pending());
             set(&mut tasks).spawn(async { panic!("a task's own fault") });
             let ended = tokio::time::timeout(EVER, tasks.run_until(&stop)).await;
-            assert!(matches!(ended, Ok(Err(DaemonError::Fault))), "{ended:?}");
+            assert!(matches!(ended, Ok(Err(Fault))), "{ended:?}");
         }
     }
 

@@ -103,6 +103,15 @@ pub struct Person {
     pub tenant_key: Option<String>,
 }
 
+impl EventHead {
+    /// Whether an event is of this app. One that names no app is: only Feishu
+    /// speaks on a connection that this app's secret opened, and it sends each
+    /// app its own events.
+    pub fn is_of(&self, app: &str) -> bool {
+        self.app_id.as_ref().is_none_or(|named| *named == app)
+    }
+}
+
 impl Person {
     pub fn is(&self, id: &UserId) -> bool {
         let named = match id {

@@ -375,6 +375,58 @@ fn the_library_has_one_door() {
     assert_eq!(open, ["pub mod for_tests;", "pub use cli::main;"]);
 }
 
+/// The folders of the daemon, from the floor up: each knows only those before
+/// it. The files beside them put everything together.
+const FOLDERS: &[&str] = &[
+    "process",
+    "known",
+    "cards",
+    "terminals",
+    "deciding",
+    "asking",
+    "machines",
+    "talking",
+    "tapping",
+    "telling",
+    "arriving",
+];
+
+#[test]
+fn folders_of_the_daemon_know_only_those_below_them() {
+    let place = |folder: &str| FOLDERS.iter().position(|one| *one == folder);
+    let mut offences = Vec::new();
+    let all = sources();
+    for folder in FOLDERS {
+        let name = format!("daemon/{folder}.rs");
+        assert!(all.iter().any(|source| source.name == name), "no {name}");
+    }
+    for source in &all {
+        let Some((folder, _)) = source
+            .name
+            .strip_prefix("daemon/")
+            .and_then(|inside| inside.split_once('/'))
+        else {
+            continue;
+        };
+        let Some(own) = place(folder) else {
+            panic!("`{folder}` has no place in the order of the daemon's folders");
+        };
+        for (n, line) in source.code.lines().enumerate() {
+            let lines = line.match_indices("crate::daemon::").map(|(at, path)| {
+                let rest = &line[at + path.len()..];
+                let end = rest.find(|c: char| !(c.is_ascii_lowercase() || c == '_'));
+                &rest[..end.unwrap_or(rest.len())]
+            });
+            for named in lines {
+                if place(named).is_none_or(|place| place > own) {
+                    offences.push(format!("src/{}:{}: {named}", source.name, n + 1));
+                }
+            }
+        }
+    }
+    none("direction in the daemon", &offences);
+}
+
 #[test]
 fn the_house_rules_see_past_what_is_for_tests_alone() {
     let text = "mod a;\n#[cfg(test)]\nmod fake;\n\nfn b() {}\n\n#[cfg(test)]\n#[path = \"x\"]\nmod c {\n}\n";

@@ -5,6 +5,7 @@ mod before;
 mod book;
 mod endings;
 mod line;
+mod linked;
 mod needs;
 mod post;
 mod running;
@@ -12,7 +13,7 @@ mod sending;
 
 use self::book::{Book, Place};
 pub(crate) use self::endings::{
-    Decided, EndingEdit, Face, close, decided_card, ended_face, retold, take_down,
+    Decided, EndingEdit, Face, close, close_asking, decided_card, ended_face, retold, take_down,
 };
 use self::needs::Needs;
 pub(crate) use self::needs::{
@@ -35,12 +36,12 @@ use crate::cards::whole::Before;
 use crate::clock::Millis;
 use crate::config::Config;
 use crate::daemon::cards::edits::{Edit, Edits, OneByOne};
-use crate::daemon::cards::links::PageLinks;
 use crate::daemon::cards::nameless;
 use crate::daemon::cards::under_way::{OVER_AFTER, UnderWay};
 use crate::daemon::known::buttons::Buttons;
 use crate::daemon::known::gathered::Flood;
 use crate::daemon::known::journal::Journal;
+use crate::daemon::known::links::PageLinks;
 use crate::daemon::known::lock::Lock;
 use crate::daemon::known::proof::CardProof;
 use crate::feishu::connection::LinkView;

@@ -9,33 +9,12 @@ use tracing::warn;
 use crate::approvals::outcome::{Deed, Outcome, Refusal};
 use crate::approvals::request::Request;
 use crate::cards::sure::once_more;
-use crate::daemon::cards::courier::{self, Cards, Face};
+use crate::daemon::cards::courier::{self, Cards};
+use crate::daemon::known::buttons::{ASK, SURE};
 use crate::feishu::event::Click;
 use crate::feishu::messages::Content;
-use crate::ids::{MessageId, RequestId};
+use crate::ids::MessageId;
 use crate::wording::need;
-
-/// The field of a button that asks by another card.
-const ASK: &str = "ask";
-/// The field of that other card's button.
-const SURE: &str = "sure";
-
-/// A button's value, changed so that its tap only asks.
-pub(crate) fn asking(cards: &Cards, value: &Value) -> Value {
-    let mut value = value.clone();
-    value[ASK] = json!(true);
-    cards.buttons.seal(value)
-}
-
-/// Whether a sealed value only asks.
-pub(crate) fn asks(value: &Value) -> bool {
-    value.get(ASK) == Some(&Value::Bool(true))
-}
-
-/// Whether a sealed value stands on a card that asked.
-pub(crate) fn is_sure(value: &Value) -> bool {
-    value.get(SURE) == Some(&Value::Bool(true))
-}
 
 /// Sends the card that asks, as a reply to the one that was tapped.
 pub(crate) fn ask(cards: &Arc<Cards>, click: &Click, request: Arc<Request>, sent: bool) -> Outcome {
@@ -92,11 +71,4 @@ async fn send(
         courier::queue_edit(cards, message, card.into(), courier::AFTER_REPLY).await;
     }
     Ok(())
-}
-
-/// Makes the cards that asked about a request true, now that it has ended.
-pub(crate) async fn close(cards: &Cards, request: &RequestId, face: &Face) {
-    for message in cards.courier.take_asking(request) {
-        courier::queue_edit(cards, message, face.clone(), courier::AFTER_REPLY).await;
-    }
 }

@@ -11,12 +11,11 @@ use crate::approvals::outcome::{Carried, Outcome, Refusal};
 use crate::approvals::request::{AskingAgent, Ending, Operator, Reach};
 use crate::approvals::{Settled, Unclaimed, record};
 use crate::daemon::cards::courier::{self, AFTER_REPLY, EndingEdit, Face};
-use crate::daemon::cards::sure;
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::verdict;
+use crate::daemon::known::figures::Figures;
 use crate::daemon::known::journal;
-use crate::daemon::parts::Parts;
-use crate::daemon::terminals::watching;
+use crate::daemon::terminals::watching::{self, Terminals};
 use crate::feishu::event::Click;
 use crate::gateway::seal::Sealed;
 use crate::ids::{EventId, RequestId};
@@ -37,22 +36,28 @@ pub(crate) enum Right {
     Service,
 }
 
+/// What a choice is carried out with.
+pub(crate) struct Decider {
+    pub(crate) terminals: Arc<Terminals>,
+    pub(crate) figures: Arc<Figures>,
+}
+
 /// One compare-and-set decides who wins. The one door for taps and replies, so
 /// the lock is here: an answer to a question or a plan lets work go on as much
 /// as an allow does, and only a refusal passes.
 pub(crate) async fn claim(
-    parts: &Parts,
+    decider: &Decider,
     id: &RequestId,
     action: Choice,
     operator: Operator,
     _: Right,
 ) -> Result<Claim, Refusal> {
-    if let Some(locked) = parts.lock.refusal()
+    if let Some(locked) = decider.terminals.cards.lock.refusal()
         && !matches!(action, Choice::Deny { .. })
     {
         return Err(locked);
     }
-    if let Some(since) = watching::left(&parts.terminals, id).await {
+    if let Some(since) = watching::left(&decider.terminals, id).await {
         let stops = matches!(
             action,
             Choice::Deny {
@@ -61,46 +66,58 @@ pub(crate) async fn claim(
             }
         );
         if stops {
-            parts.desk.runs(id, since);
-        } else if parts.desk.running_since(id).is_none() && parts.desk.find(id).is_some() {
+            decider.terminals.cards.desk.runs(id, since);
+        } else if decider.terminals.cards.desk.running_since(id).is_none()
+            && decider.terminals.cards.desk.find(id).is_some()
+        {
             return Err(Refusal::Over {
                 ending: Ending::Terminal { allowed: None },
-                ago: parts.now() - since,
+                ago: decider.terminals.cards.now() - since,
             });
         }
     }
-    let first = parts.desk.claim(id, action.clone(), operator.clone());
+    let first = decider
+        .terminals
+        .cards
+        .desk
+        .claim(id, action.clone(), operator.clone());
     let won = match first {
         Err(Unclaimed::Reconnecting) => {
-            if !parts.desk.wait_attached(id, RETURN_WITHIN_A_TAP).await {
+            if !decider
+                .terminals
+                .cards
+                .desk
+                .wait_attached(id, RETURN_WITHIN_A_TAP)
+                .await
+            {
                 return Err(Refusal::Reconnecting);
             }
-            parts.desk.claim(id, action, operator)
+            decider.terminals.cards.desk.claim(id, action, operator)
         }
         first => first,
     };
-    won.map_err(|why| Refusal::of(why, parts.now()))
+    won.map_err(|why| Refusal::of(why, decider.terminals.cards.now()))
 }
 
 /// The claim is ours: write it down, tell the hook, leave the rule.
-pub(crate) async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Ruling {
+pub(crate) async fn carry_out(decider: &Decider, click: &Click, claim: Claim) -> Ruling {
     let since = Instant::now();
     let settled = claim.settled().clone();
-    let (delivery, face) = settle(parts, claim, click.head.event_id.clone(), AFTER_REPLY).await;
+    let (delivery, face) = settle(decider, claim, click.head.event_id.clone(), AFTER_REPLY).await;
     if delivery == Delivery::Confirmed {
-        parts.figures.hook.note(since.elapsed());
+        decider.figures.hook.note(since.elapsed());
     }
     let (mut unsaved, mut instead) = (None, None);
     match delivery {
         // The terminal's answer may have been there a moment before.
         Delivery::Lost => {
-            let known = parts.courier.decided(&settled.request.id);
+            let known = decider.terminals.cards.courier.decided(&settled.request.id);
             let known = known.map(|known| known.settled.ending);
             instead = known.filter(|ending| *ending != settled.ending);
         }
         // A hook that said nothing may well have it, and then the rule is left.
         Delivery::Confirmed | Delivery::Written | Delivery::Unconfirmed => {
-            unsaved = leave_rule(parts, &settled, delivery).await;
+            unsaved = leave_rule(decider, &settled, delivery).await;
         }
     }
     let carried = Carried {
@@ -115,18 +132,18 @@ pub(crate) async fn carry_out(parts: &Parts, click: &Click, claim: Claim) -> Rul
 /// As a tap decides, for words in the chat: nobody waits for a toast, and words
 /// leave no rule.
 pub(crate) async fn by_reply(
-    parts: &Parts,
+    decider: &Decider,
     id: &RequestId,
     action: Choice,
     operator: Operator,
     event: Option<EventId>,
 ) -> Outcome {
-    let claim = match claim(parts, id, action, operator, Right::Words).await {
+    let claim = match claim(decider, id, action, operator, Right::Words).await {
         Ok(claim) => claim,
         Err(why) => return why.into(),
     };
     let settled = claim.settled().clone();
-    let (delivery, _) = settle(parts, claim, event, Duration::ZERO).await;
+    let (delivery, _) = settle(decider, claim, event, Duration::ZERO).await;
     Outcome::Decided(Box::new(Carried {
         settled,
         delivery,
@@ -137,21 +154,26 @@ pub(crate) async fn by_reply(
 
 /// Records a won claim, hands the answer over and queues the card's edit.
 pub(crate) async fn settle(
-    parts: &Parts,
+    decider: &Decider,
     claim: Claim,
     event: Option<EventId>,
     wait: Duration,
 ) -> (Delivery, Face) {
     let settled = claim.settled().clone();
-    parts.terminals.denied(&settled);
-    let face = courier::ended_face(parts, &settled, Delivery::Confirmed, true);
-    let message = courier::take_down(parts, &settled, &face);
+    decider.terminals.denied(&settled);
+    let face = courier::ended_face(
+        &decider.terminals.cards,
+        &settled,
+        Delivery::Confirmed,
+        true,
+    );
+    let message = courier::take_down(&decider.terminals.cards, &settled, &face);
     let edit = message.map(|message| EndingEdit {
         message,
         face: face.clone(),
     });
     let version = match journal::settle(
-        &parts.journal,
+        &decider.terminals.cards.journal,
         &settled,
         event,
         edit.as_ref().map(EndingEdit::kept),
@@ -179,11 +201,15 @@ pub(crate) async fn settle(
         Delivery::Unconfirmed | Delivery::Lost => {
             let mut told = settled.clone();
             // The terminal may have corrected it meanwhile.
-            if let Some(known) = parts.courier.decided(&request.id) {
+            if let Some(known) = decider.terminals.cards.courier.decided(&request.id) {
                 told.ending = known.settled.ending;
             }
-            let face = courier::ended_face(parts, &told, delivery, true);
-            parts.courier.remember_ending(told, delivery);
+            let face = courier::ended_face(&decider.terminals.cards, &told, delivery, true);
+            decider
+                .terminals
+                .cards
+                .courier
+                .remember_ending(told, delivery);
             face
         }
     };
@@ -191,21 +217,30 @@ pub(crate) async fn settle(
         match delivery {
             Delivery::Confirmed | Delivery::Written => {
                 let (message, card) = (edit.message, Arc::clone(&face.shown));
-                parts.courier.edit(message, card, version, wait);
+                decider
+                    .terminals
+                    .cards
+                    .courier
+                    .edit(message, card, version, wait);
             }
             // It says something else than what was written down.
             Delivery::Unconfirmed | Delivery::Lost => {
-                parts.courier.redraw(&settled.request.id, &face);
-                courier::queue_edit(parts, edit.message, face.clone(), wait).await;
+                decider
+                    .terminals
+                    .cards
+                    .courier
+                    .redraw(&settled.request.id, &face);
+                courier::queue_edit(&decider.terminals.cards, edit.message, face.clone(), wait)
+                    .await;
             }
         }
     }
-    sure::close(parts, &settled.request.id, &face).await;
+    courier::close_asking(&decider.terminals.cards, &settled.request.id, &face).await;
     (delivery, face)
 }
 
 /// Sees to the rule of an "always"; says why it is in no file.
-async fn leave_rule(parts: &Parts, settled: &Settled, delivery: Delivery) -> Option<Text> {
+async fn leave_rule(decider: &Decider, settled: &Settled, delivery: Delivery) -> Option<Text> {
     let Ending::Allowed {
         by,
         reach: Reach::Always { rules, .. },
@@ -217,9 +252,16 @@ async fn leave_rule(parts: &Parts, settled: &Settled, delivery: Delivery) -> Opt
     if settled.request.origin.caller.agent != AskingAgent::ClaudeCode {
         return None;
     }
-    let left = verdict::leave_rules(parts, &settled.request, by, rules, delivery).await;
+    let left = verdict::leave_rules(
+        &decider.terminals.cards.journal,
+        &settled.request,
+        by,
+        rules,
+        delivery,
+    )
+    .await;
     if delivery != Delivery::Written {
-        parts.terminals.claimed(settled);
+        decider.terminals.claimed(settled);
     }
     left.err()
 }

@@ -4,9 +4,8 @@
 use serde_json::Value;
 
 use crate::approvals::outcome::{Deed, Outcome, Refusal, Upshot};
-use crate::daemon::cards::courier::{self, CardText, Face};
+use crate::daemon::cards::courier::{self, CardText, Cards, Face};
 use crate::daemon::known::journal;
-use crate::daemon::parts::Parts;
 use crate::feishu::event::Click;
 use crate::gateway::call::CallAnswer;
 use crate::text::{Text, Tone};
@@ -48,25 +47,25 @@ impl Ruling {
     }
 
     /// The reply to the tap, as the JSON Feishu takes.
-    pub(crate) fn reply(self, parts: &Parts, click: &Click) -> Vec<u8> {
+    pub(crate) fn reply(self, cards: &Cards, click: &Click) -> Vec<u8> {
         let card = match self.show {
             Show::Toast => None,
-            Show::Card(face) => taken(parts, click, &self.outcome, &face),
+            Show::Card(face) => taken(cards, click, &self.outcome, &face),
             Show::Kept(reply, _) => return reply,
         };
         reply_json(
             &Toast::of(&self.outcome),
             card.as_deref(),
-            parts.config.lang,
+            cards.config.lang,
         )
     }
 
     /// The same for the machine that brought the tap. It judges by itself what
     /// its Feishu takes, except of a card that this tap made what it is.
-    pub(crate) fn answer(self, parts: &Parts, click: &Click) -> CallAnswer {
+    pub(crate) fn answer(self, cards: &Cards, click: &Click) -> CallAnswer {
         match &self.show {
             Show::Card(face) if self.outcome.lasts() => {
-                let card = taken(parts, click, &self.outcome, face);
+                let card = taken(cards, click, &self.outcome, face);
                 let card = card.and_then(|card| serde_json::from_str(&card).ok());
                 CallAnswer::of(&self.outcome, card)
             }
@@ -105,26 +104,26 @@ impl From<Deed> for Ruling {
 
 /// The card as it goes with the answer. What a tap changed is kept, so that
 /// the same event gets the same answer ever after.
-fn taken(parts: &Parts, click: &Click, outcome: &Outcome, face: &Face) -> Option<String> {
-    let shown = laid_out(parts, click, &face.shown);
+fn taken(cards: &Cards, click: &Click, outcome: &Outcome, face: &Face) -> Option<String> {
+    let shown = laid_out(cards, click, &face.shown);
     if outcome.lasts() {
-        let previews = parts.config.previews;
+        let previews = cards.config.previews;
         let kept = shown.as_ref().map(|_| previews.of_json(&face.kept));
-        let kept = reply_json(&Toast::of(outcome), kept.as_deref(), parts.config.lang);
-        journal::answered(&parts.journal, click.head.event_id.as_ref(), kept);
+        let kept = reply_json(&Toast::of(outcome), kept.as_deref(), cards.config.lang);
+        journal::answered(&cards.journal, click.head.event_id.as_ref(), kept);
     }
     shown
 }
 
 /// The card if this Feishu is known to take it in an answer; else it is shown
 /// by an edit as soon as the answer is there.
-fn laid_out(parts: &Parts, click: &Click, card: &CardText) -> Option<String> {
-    let card = courier::laid_out_text(parts, card);
-    if parts.proof.covers(&card) {
-        return Some(parts.config.previews.of_json(&card).into_owned());
+fn laid_out(cards: &Cards, click: &Click, card: &CardText) -> Option<String> {
+    let card = courier::laid_out_text(cards, card);
+    if cards.proof.covers(&card) {
+        return Some(cards.config.previews.of_json(&card).into_owned());
     }
     if let Some(message) = click.message.clone() {
-        parts.courier.edit_soon(message, card);
+        cards.courier.edit_soon(message, card);
     }
     None
 }

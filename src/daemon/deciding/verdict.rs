@@ -9,7 +9,7 @@ use crate::approvals::desk::Delivery;
 use crate::approvals::request::{Ending, Operator, Reach, Request};
 use crate::claude::permission::{Destination, allow_rules, set_mode};
 use crate::claude::settings_file;
-use crate::daemon::parts::Parts;
+use crate::daemon::known::journal::Journal;
 use crate::rules::Rule;
 use crate::sessions::questions::Asker;
 use crate::store::LeftRule;
@@ -61,7 +61,7 @@ fn answered(asker: Option<&Asker>, answers: &[String]) -> Extras {
 /// when the hook handed them over, and nod does for clients that cannot. Says
 /// why when they could not be saved.
 pub(crate) async fn leave_rules(
-    parts: &Parts,
+    journal: &Journal,
     request: &Request,
     by: &Operator,
     rules: &[Rule],
@@ -83,10 +83,10 @@ pub(crate) async fn leave_rules(
             file: file.clone(),
             rule,
             operator: by.id.clone(),
-            at: parts.now(),
+            at: journal.now(),
         })
         .collect();
-    let kept = parts.journal.store.run(move |db| {
+    let kept = journal.store.run(move |db| {
         for rule in &left {
             db.rule_left(rule)?;
         }

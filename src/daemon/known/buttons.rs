@@ -25,6 +25,11 @@ pub(crate) const DENY_ALL: &str = "deny_all";
 /// The field of a button whose request went out whole before its card.
 pub(crate) const WHOLE: &str = "whole";
 
+/// The field of a button that asks by another card.
+pub(crate) const ASK: &str = "ask";
+/// The field of that other card's button.
+pub(crate) const SURE: &str = "sure";
+
 pub(crate) struct Buttons {
     sealer: Sealer,
     pub(crate) machine: Machine,
@@ -90,6 +95,13 @@ impl Buttons {
         self.seal(self.value(action, id.as_str()))
     }
 
+    /// A button's value, changed so that its tap only asks.
+    pub(crate) fn asking(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        value[ASK] = json!(true);
+        self.seal(value)
+    }
+
     /// Seals a value anew that was changed.
     pub(crate) fn seal(&self, value: Value) -> Value {
         self.sealer.seal(value)
@@ -112,4 +124,14 @@ impl Buttons {
         value["machine"] = json!(self.machine.id.as_str());
         value["machine_name"] = json!(self.machine.name);
     }
+}
+
+/// Whether a sealed value only asks.
+pub(crate) fn asks(value: &Value) -> bool {
+    value.get(ASK) == Some(&Value::Bool(true))
+}
+
+/// Whether a sealed value stands on a card that asked.
+pub(crate) fn is_sure(value: &Value) -> bool {
+    value.get(SURE) == Some(&Value::Bool(true))
 }

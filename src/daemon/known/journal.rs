@@ -25,7 +25,7 @@ use crate::text::secrets;
 #[derive(Clone)]
 pub(crate) struct Journal {
     pub(crate) store: Store,
-    clock: Clock,
+    pub(crate) clock: Clock,
     pub(crate) refused: Arc<Strangers>,
 }
 

@@ -4,74 +4,52 @@
 //! waited while the machine slept, is dropped.
 
 mod errands;
-mod gateways;
-mod leave;
+pub(crate) mod gateways;
+pub(crate) mod leave;
 mod tickets;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
-use prost::bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use self::gateways::Gateways;
 use self::tickets::MessageTickets;
-use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
-use crate::bus::line::{self, BusHeard, BusLine, BusLineState};
+use crate::bus::letter::Letter;
+use crate::bus::line::{BusLine, BusLineState};
 use crate::bus::membership::{Grant, Membership};
 use crate::bus::nkey::{KeyKind, KeyPair, PublicKey};
 use crate::bus::pass::Pass;
-use crate::bus::subjects::{BEACON, GATEWAY_INBOX, MachinePlace, ToMachine, of_owner};
+use crate::bus::subjects::MachinePlace;
 use crate::bus::url::BusUrl;
-use crate::clock::Millis;
 use crate::config::Config;
 use crate::daemon::known::machine;
-use crate::daemon::parts::Parts;
-use crate::daemon::talking::chat;
-use crate::daemon::talking::chat::claim::{MessageClaim, claim};
-use crate::daemon::talking::inbox;
-use crate::daemon::tapping::dispatch;
 use crate::feishu::api::Api;
 use crate::feishu::clock::TheirClock;
-use crate::feishu::connection::LinkView;
-use crate::feishu::event::{self, Message, Push};
-use crate::feishu::link::PushAnswer;
-use crate::feishu::messages::Content;
-use crate::feishu::outbound::Outbound;
 use crate::files;
-use crate::ids::MessageId;
 use crate::store::Store;
-use crate::wording::team as words;
 
-/// Two gateways' clocks may differ by the second that Feishu's dates are exact
-/// to. A tap that its gateway has just given up is still worth deciding: its
-/// card tells.
-const SLACK: Millis = 1_500;
-const TELL_WITHIN: Duration = Duration::from_secs(20);
-
-/// What the parts of this role share.
+/// What everything of this role shares.
 pub(crate) struct Member {
-    url: BusUrl,
-    app_id: String,
+    pub(crate) url: BusUrl,
+    pub(crate) app_id: String,
     /// Where the pass is kept.
-    file: PathBuf,
-    place: MachinePlace,
+    pub(crate) file: PathBuf,
+    pub(crate) place: MachinePlace,
     /// What people call it.
-    name: String,
-    key: Arc<KeyPair>,
-    pass: watch::Sender<String>,
-    push: Vec<PublicKey>,
-    line: BusLine,
-    their_clock: TheirClock,
+    pub(crate) name: String,
+    pub(crate) key: Arc<KeyPair>,
+    pub(crate) pass: watch::Sender<String>,
+    pub(crate) push: Vec<PublicKey>,
+    pub(crate) line: BusLine,
+    pub(crate) their_clock: TheirClock,
     /// Whether a gateway has told what time it is.
-    knows_time: AtomicBool,
-    tickets: MessageTickets,
-    gateways: Gateways,
+    pub(crate) knows_time: AtomicBool,
+    pub(crate) tickets: MessageTickets,
+    pub(crate) gateways: Gateways,
 }
 
 impl Member {
@@ -183,196 +161,17 @@ impl Member {
     }
 
     /// What this machine says of itself to its gateways.
-    fn here(&self) -> Vec<u8> {
+    pub(crate) fn here(&self) -> Vec<u8> {
         let here = json!({"name": self.name, "version": crate::version::BUILD});
         here.to_string().into_bytes()
     }
 
     /// The body of a letter that a gateway signed about `about`.
-    fn by_gateway<'a>(&self, letter: &Letter<'a>, about: &str) -> Option<&'a [u8]> {
+    pub(crate) fn by_gateway<'a>(&self, letter: &Letter<'a>, about: &str) -> Option<&'a [u8]> {
         self.push.iter().find_map(|key| letter.open(key, about))
     }
 
-    fn pass(&self) -> String {
+    pub(crate) fn pass(&self) -> String {
         self.pass.borrow().clone()
-    }
-}
-
-/// Holds the line until `stop`.
-pub(crate) async fn run(
-    parts: Arc<Parts>,
-    member: Arc<Member>,
-    outbound: Outbound,
-    view: watch::Sender<LinkView>,
-    stop: CancellationToken,
-) {
-    let place = &member.place;
-    let alone = |subject: String| (subject, None);
-    let membership = line::BusUser {
-        url: member.url.clone(),
-        key: Arc::clone(&member.key),
-        pass: member.pass.subscribe(),
-        inbox: place.inbox(),
-        hears: vec![
-            alone(place.hears(ToMachine::Tap)),
-            alone(place.hears(ToMachine::Take)),
-            alone(place.hears(ToMachine::There)),
-            alone(place.hears(ToMachine::Leave)),
-            alone(of_owner(&place.owner)),
-            alone(BEACON.to_owned()),
-        ],
-    };
-    let (heard, clock) = (Arc::clone(&member), parts.clock);
-    let hearing = line::run(
-        member.line.clone(),
-        membership,
-        outbound,
-        clock,
-        move |message| hear(Arc::clone(&parts), Arc::clone(&heard), message),
-        stop.clone(),
-    );
-    let watching = gateways::watch(&member, &view, &stop);
-    tokio::join!(hearing, watching);
-}
-
-async fn hear(parts: Arc<Parts>, member: Arc<Member>, message: BusHeard) {
-    let Some(letter) = Letter::read(&message.body) else {
-        return;
-    };
-    let Some(body) = member.by_gateway(&letter, &message.subject) else {
-        warn!("refused what no gateway of this team signed");
-        return;
-    };
-    let Some(head) = letter.claims::<PushHead>() else {
-        return;
-    };
-    if message.subject == BEACON {
-        let now = member.their_clock.now();
-        member.gateways.beacon(&head, body, now);
-        return;
-    }
-    let body = message.body.slice_ref(body);
-    if is_late(&member, &head) {
-        warn!("dropped what came after its time");
-        tell_of_late(parts, &member, &message.subject, body, head.ticket).await;
-        return;
-    }
-    if let Some(ticket) = &head.ticket {
-        keep(&member, &body, ticket);
-    }
-    let hears = |what| message.subject == member.place.hears(what);
-    let answer = if hears(ToMachine::Tap) {
-        tapped(&parts, body).await
-    } else if hears(ToMachine::Take) {
-        taken(&parts, &body).await
-    } else if hears(ToMachine::There) {
-        Some(member.here())
-    } else if hears(ToMachine::Leave) {
-        Some(leave::open_cards(&parts, &member).await)
-    } else {
-        whose(&parts, &body).await
-    };
-    let Some(answer) = answer else {
-        return;
-    };
-    let Some(reply) = message.reply.filter(|to| to.starts_with(GATEWAY_INBOX)) else {
-        return;
-    };
-    let head = AnswerHead {
-        re: head.once,
-        pass: Some(member.pass()),
-    };
-    let letter = letter::sign(&member.key, &message.subject, &head, &answer);
-    if !member.line.tell(&reply, letter).await {
-        debug!("an answer did not go out");
-    }
-}
-
-/// Whether it counts for nothing any more; before anybody has told the time,
-/// nobody can say that it does.
-fn is_late(member: &Member, head: &PushHead) -> bool {
-    !member.knows_time.load(Ordering::Relaxed) || member.their_clock.now() > head.until + SLACK
-}
-
-/// The right to touch the message that a push tells of.
-fn keep(member: &Member, push: &[u8], ticket: &str) {
-    if let Some(message) = message_of(push) {
-        member.tickets.keep(&message, ticket);
-    }
-}
-
-fn message_of(push: &[u8]) -> Option<MessageId> {
-    match event::parse(push) {
-        Push::Click(click) => click.message,
-        Push::Message(message) => message.id,
-        Push::Other { .. } | Push::Unreadable { .. } => None,
-    }
-}
-
-async fn tapped(parts: &Arc<Parts>, push: Bytes) -> Option<Vec<u8>> {
-    if !matches!(event::parse(&push), Push::Click(_)) {
-        return None;
-    }
-    match dispatch::answer(Arc::clone(parts), push).await {
-        PushAnswer::Show(shown) => Some(shown),
-        PushAnswer::Done | PushAnswer::Again => None,
-    }
-}
-
-async fn taken(parts: &Arc<Parts>, push: &[u8]) -> Option<Vec<u8>> {
-    let message = message(parts, push)?;
-    inbox::receive_from_peer(parts, message, push).await;
-    Some(b"{}".to_vec())
-}
-
-async fn whose(parts: &Arc<Parts>, push: &[u8]) -> Option<Vec<u8>> {
-    let message = message(parts, push)?;
-    let claim = if chat::asks_to_lock(&message) {
-        MessageClaim::Every
-    } else {
-        claim(parts, &message).await
-    };
-    Some(json!({"claim": claim.as_str()}).to_string().into_bytes())
-}
-
-fn message(parts: &Parts, push: &[u8]) -> Option<Message> {
-    match event::parse(push) {
-        Push::Message(message) if parts.is_of_our_app(&message.head) => Some(*message),
-        Push::Message(_) | Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
-    }
-}
-
-/// Whoever tapped was told that it is being checked: the card must not keep
-/// them waiting.
-async fn tell_of_late(
-    parts: Arc<Parts>,
-    member: &Member,
-    subject: &str,
-    push: Bytes,
-    ticket: Option<String>,
-) {
-    let known = member.knows_time.load(Ordering::Relaxed);
-    let Push::Click(click) = event::parse(&push) else {
-        return;
-    };
-    let (Some(message), true) = (click.message, known) else {
-        return;
-    };
-    if subject != member.place.hears(ToMachine::Tap) {
-        return;
-    }
-    if let Some(ticket) = ticket {
-        member.tickets.keep(&message, &ticket);
-    }
-    let Some(messages) = parts.courier.messages() else {
-        return;
-    };
-    let content = Content::Text(words::TAPPED_TOO_LATE.get(parts.config.lang).to_owned());
-    let uuid = format!("late-{message}");
-    let told = messages.reply(&message, None, &content, false, &uuid);
-    match tokio::time::timeout(TELL_WITHIN, told).await {
-        Ok(Ok(_)) => info!("a person was told that a tap came too late"),
-        Ok(Err(why)) => warn!("a person was not told that a tap came too late: {why}"),
-        Err(_) => warn!("a person was not told that a tap came too late: no answer in time"),
     }
 }

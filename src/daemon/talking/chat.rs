@@ -9,27 +9,32 @@ mod commands;
 mod menus;
 mod waiting;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::OnceCell;
 use tracing::{debug, warn};
 
 use crate::approvals::choice::Choice;
 use crate::approvals::outcome::Refusal;
 use crate::approvals::request::Operator;
 use crate::clock::Millis;
-use crate::daemon::RETURN_AFTER_RESTART;
-use crate::daemon::asking::codex;
+use crate::daemon::asking::codex::{self, CodexLinks};
+use crate::daemon::cards::courier::Cards;
 use crate::daemon::cards::locking;
 use crate::daemon::deciding::answers;
-use crate::daemon::deciding::decision;
+use crate::daemon::deciding::decision::{self, Decider};
+use crate::daemon::known::inbox;
 use crate::daemon::known::journal;
-use crate::daemon::known::people;
-use crate::daemon::parts::Parts;
-use crate::daemon::talking::inbox;
-use crate::daemon::talking::sessions::files;
+use crate::daemon::known::people::{self, People};
+use crate::daemon::talking::drafts::{Drafts, once};
+use crate::daemon::talking::sessions::{Sessions, files};
+use crate::daemon::terminals::mailboxes::Mailboxes;
+use crate::feishu::clock::TheirClock;
 use crate::feishu::event::{Message, MessageBody};
 use crate::feishu::messages::{AttachmentKind, Content};
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::command::{self, Spoken, Unclear};
+use crate::sessions::naming::ToldLists;
 use crate::sessions::questions::Reply;
 use crate::sessions::route::{ChatPlace, Written};
 use crate::sessions::yes::means_yes;
@@ -38,88 +43,108 @@ use crate::wording::outcome::in_chat;
 use crate::wording::{LOCKED, menu, session, task as words, terminal};
 use waiting::Meant;
 
+/// How long a hook may take to come back after a restart.
+pub(crate) const RETURN_AFTER_RESTART: Duration = Duration::from_secs(30);
 /// Longer than any reason that helps a model.
 const MAX_REASON: usize = 4_000;
 const MAX_NAME: usize = 40;
 /// An older message starts nothing: its sender has moved on.
 const MAX_AGE: Millis = 5 * 60_000;
 
+/// Who hears what people write, and with what it is carried out.
+pub(crate) struct Chat {
+    pub(crate) cards: Arc<Cards>,
+    pub(crate) people: Arc<People>,
+    pub(crate) decider: Arc<Decider>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) codex: Arc<CodexLinks>,
+    pub(crate) mailboxes: Arc<Mailboxes>,
+    pub(crate) drafts: Drafts,
+    pub(crate) files: files::Noted,
+    /// The lists of waiting things that were told, by place.
+    pub(crate) told: Mutex<ToldLists>,
+    /// The bot's own id, once Feishu has told it.
+    pub(crate) bot: OnceCell<String>,
+    pub(crate) their_clock: TheirClock,
+    pub(crate) in_team: bool,
+}
+
 /// Sees to one message of a person's.
-pub(crate) async fn take(parts: &Arc<Parts>, message: &Message) {
+pub(crate) async fn take(chat: &Arc<Chat>, message: &Message) {
     if asks_to_lock(message) {
-        lock_up(parts, message).await;
+        lock_up(chat, message).await;
         return;
     }
     if let Some(parent) = &message.parent {
-        if let Some(request) = parts.courier.request_soon(parent).await {
-            reply_to_card(parts, message, &request).await;
+        if let Some(request) = chat.cards.courier.request_soon(parent).await {
+            reply_to_card(chat, message, &request).await;
             return;
         }
-        if let Some(thread) = codex::thread_of(&parts.journal.store, parent).await {
-            reply_for_codex(parts, message, &thread).await;
+        if let Some(thread) = codex::thread_of(&chat.cards.journal.store, parent).await {
+            reply_for_codex(chat, message, &thread).await;
             return;
         }
-        if let Some(card) = addressed::card(parts, parent).await {
-            addressed::reply(parts, message, card).await;
+        if let Some(card) = addressed::card(chat, parent).await {
+            addressed::reply(chat, message, card).await;
             return;
         }
     }
-    if !is_for_the_bot(parts, message).await {
+    if !is_for_the_bot(chat, message).await {
         return;
     }
-    let Some(owner) = parts.people.owner(&message.by) else {
-        if answer_in_topic(parts, message).await {
+    let Some(owner) = chat.people.owner(&message.by) else {
+        if answer_in_topic(chat, message).await {
             return;
         }
-        turned_away(parts, message).await;
-        say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
+        turned_away(chat, message).await;
+        say(chat, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     };
-    if is_late(parts, message).await {
+    if is_late(chat, message).await {
         return;
     }
-    listen(parts, message, owner).await;
+    listen(chat, message, owner).await;
 }
 
 /// Writes down that somebody wrote who is not the owner.
-async fn turned_away(parts: &Parts, message: &Message) {
+async fn turned_away(chat: &Chat, message: &Message) {
     let who = message.by.id().map(|id| id.to_string());
     let event = message.head.event_id.as_ref();
     let why = &Refusal::NotTheOwner;
-    journal::turned_away(&parts.journal, why, None, who.as_deref(), event).await;
+    journal::turned_away(&chat.cards.journal, why, None, who.as_deref(), event).await;
 }
 
 /// Whether it comes too late to be acted on, which is then told.
-async fn is_late(parts: &Arc<Parts>, message: &Message) -> bool {
+async fn is_late(chat: &Arc<Chat>, message: &Message) -> bool {
     let age = message
         .sent_ms
-        .map_or(0, |sent| parts.their_clock.now() - sent);
+        .map_or(0, |sent| chat.their_clock.now() - sent);
     if age > MAX_AGE {
-        say(parts, message, &words::too_old(age)).await;
+        say(chat, message, &words::too_old(age)).await;
     }
     age > MAX_AGE
 }
 
 /// The owner says something.
-async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
+async fn listen(chat: &Arc<Chat>, message: &Message, owner: Operator) {
     let (Some(id), Some(written)) = (message.id.clone(), written(message)) else {
         return;
     };
     let (key, name, kind) = match &message.body {
         MessageBody::Text(text) => {
-            if !message.pictures.is_empty() && !keep_pictures(parts, message, &id, &written) {
-                return say(parts, message, &words::TOO_MANY_FILES).await;
+            if !message.pictures.is_empty() && !keep_pictures(chat, message, &id, &written) {
+                return say(chat, message, &words::TOO_MANY_FILES).await;
             }
             if text.trim().is_empty() && !message.pictures.is_empty() {
-                return say(parts, message, &words::KEPT_FILE).await;
+                return say(chat, message, &words::KEPT_FILE).await;
             }
-            return hear(parts, message, &written, owner, text).await;
+            return hear(chat, message, &written, owner, text).await;
         }
         MessageBody::Image { key } => (key, "image.png", AttachmentKind::Image),
         MessageBody::File { key, name } => (key, name.as_str(), AttachmentKind::File),
         MessageBody::Other { kind } => {
             debug!(kind, "a message of a kind nod does not read");
-            return say(parts, message, &words::UNREADABLE_KIND).await;
+            return say(chat, message, &words::UNREADABLE_KIND).await;
         }
     };
     let sent = files::HeldFile {
@@ -128,17 +153,17 @@ async fn listen(parts: &Arc<Parts>, message: &Message, owner: Operator) {
         name: name.to_owned(),
         kind,
     };
-    let noted = parts.files.note(written.place, sent, parts.now());
+    let noted = chat.files.note(written.place, sent, chat.cards.now());
     let told = if noted {
         words::KEPT_FILE
     } else {
         words::TOO_MANY_FILES
     };
-    say(parts, message, &told).await;
+    say(chat, message, &told).await;
 }
 
 /// Pictures between words go with those words.
-fn keep_pictures(parts: &Parts, message: &Message, id: &MessageId, written: &Written) -> bool {
+fn keep_pictures(chat: &Chat, message: &Message, id: &MessageId, written: &Written) -> bool {
     let mut pictures = message.pictures.iter();
     pictures.all(|key| {
         let sent = files::HeldFile {
@@ -147,64 +172,51 @@ fn keep_pictures(parts: &Parts, message: &Message, id: &MessageId, written: &Wri
             name: "image.png".to_owned(),
             kind: AttachmentKind::Image,
         };
-        parts.files.note(written.place.clone(), sent, parts.now())
+        chat.files
+            .note(written.place.clone(), sent, chat.cards.now())
     })
 }
 
-async fn hear(
-    parts: &Arc<Parts>,
-    message: &Message,
-    written: &Written,
-    owner: Operator,
-    text: &str,
-) {
-    let mention = bot_mention(parts, message).await;
-    let projects = &parts.config.sessions.projects;
+async fn hear(chat: &Arc<Chat>, message: &Message, written: &Written, owner: Operator, text: &str) {
+    let mention = bot_mention(chat, message).await;
+    let projects = &chat.cards.config.sessions.projects;
     let text = with_names(text, message, mention);
     match command::parse(&text, mention, projects) {
-        Spoken::Nothing => menus::help(parts, message, written).await,
+        Spoken::Nothing => menus::help(chat, message, written).await,
         Spoken::Unclear(Unclear::NoPrompt) => {
-            menus::start(parts, message, written, (&menu::NEW, None)).await;
+            menus::start(chat, message, written, (&menu::NEW, None)).await;
         }
-        Spoken::Unclear(unclear) => say(parts, message, &session::unclear(&unclear)).await,
-        Spoken::Command(command) => commands::obey(parts, message, written, command).await,
-        Spoken::Text(text) => match waiting::meant(parts, written, &text) {
-            Meant::One(request, text) => answer(parts, message, &request, owner, text).await,
-            Meant::Which(list) => say(parts, message, &list).await,
-            Meant::Session => commands::go_on(parts, message, written, &text).await,
+        Spoken::Unclear(unclear) => say(chat, message, &session::unclear(&unclear)).await,
+        Spoken::Command(command) => commands::obey(chat, message, written, command).await,
+        Spoken::Text(text) => match waiting::meant(chat, written, &text) {
+            Meant::One(request, text) => answer(chat, message, &request, owner, text).await,
+            Meant::Which(list) => say(chat, message, &list).await,
+            Meant::Session => commands::go_on(chat, message, written, &text).await,
         },
     }
 }
 
 /// A menu's button stands for these words of the owner's.
-pub(crate) async fn tapped(parts: &Arc<Parts>, message: &Message, written: &Written) {
+pub(crate) async fn tapped(chat: &Arc<Chat>, message: &Message, written: &Written) {
     if asks_to_lock(message) {
-        return lock_up(parts, message).await;
+        return lock_up(chat, message).await;
     }
-    let (Some(owner), MessageBody::Text(text)) = (parts.people.owner(&message.by), &message.body)
+    let (Some(owner), MessageBody::Text(text)) = (chat.people.owner(&message.by), &message.body)
     else {
         return;
     };
-    hear(parts, message, written, owner, text).await;
+    hear(chat, message, written, owner, text).await;
 }
 
 /// Words for the terminal of this number.
 pub(crate) async fn say_to(
-    parts: &Arc<Parts>,
+    chat: &Arc<Chat>,
     message: &Message,
     written: &Written,
     number: usize,
     text: &str,
 ) {
-    commands::say_to(parts, message, written, number, text).await;
-}
-
-/// What tells a message from every other one: Feishu makes one reply of a key.
-pub(crate) fn once(message: &Message) -> String {
-    let event = message.head.event_id.as_ref().filter(|_| message.tapped);
-    let event = event.map(ToString::to_string);
-    let id = message.id.as_ref().map(ToString::to_string);
-    event.or(id).unwrap_or_default()
+    commands::say_to(chat, message, written, number, text).await;
 }
 
 fn written(message: &Message) -> Option<Written> {
@@ -218,38 +230,38 @@ fn written(message: &Message) -> Option<Written> {
     })
 }
 
-async fn reply_to_card(parts: &Arc<Parts>, message: &Message, request: &RequestId) {
-    let operator = parts.people.approver(&message.by);
+async fn reply_to_card(chat: &Arc<Chat>, message: &Message, request: &RequestId) {
+    let operator = chat.people.approver(&message.by);
     let Some(operator) =
-        operator.or_else(|| people::addressee(&*parts.desk.find(request)?, &message.by))
+        operator.or_else(|| people::addressee(&*chat.cards.desk.find(request)?, &message.by))
     else {
-        say(parts, message, &in_chat(&Refusal::NotAnApprover.into())).await;
+        say(chat, message, &in_chat(&Refusal::NotAnApprover.into())).await;
         return;
     };
     let MessageBody::Text(text) = &message.body else {
-        return say(parts, message, &words::UNREADABLE_KIND).await;
+        return say(chat, message, &words::UNREADABLE_KIND).await;
     };
     let text = without_mentions(text, message);
     if !text.is_empty() {
-        answer(parts, message, request, operator, text).await;
+        answer(chat, message, request, operator, text).await;
     }
 }
 
 /// An approver who is not the owner steers no session, but may answer what
 /// waits in its topic, as by a reply to its card elsewhere.
-async fn answer_in_topic(parts: &Arc<Parts>, message: &Message) -> bool {
-    let (Some(operator), Some(written)) = (parts.people.approver(&message.by), written(message))
+async fn answer_in_topic(chat: &Arc<Chat>, message: &Message) -> bool {
+    let (Some(operator), Some(written)) = (chat.people.approver(&message.by), written(message))
     else {
         return false;
     };
     let MessageBody::Text(text) = &message.body else {
         return false;
     };
-    match waiting::meant(parts, &written, &without_mentions(text, message)) {
+    match waiting::meant(chat, &written, &without_mentions(text, message)) {
         Meant::One(request, text) if !text.is_empty() => {
-            answer(parts, message, &request, operator, text).await;
+            answer(chat, message, &request, operator, text).await;
         }
-        Meant::Which(list) => say(parts, message, &list).await,
+        Meant::Which(list) => say(chat, message, &list).await,
         Meant::One(..) | Meant::Session => return false,
     }
     true
@@ -258,14 +270,14 @@ async fn answer_in_topic(parts: &Arc<Parts>, message: &Message) -> bool {
 /// Takes a text as the answer to a pending request: a question's answer, or
 /// the reason of a refusal.
 async fn answer(
-    parts: &Arc<Parts>,
+    chat: &Arc<Chat>,
     message: &Message,
     request: &RequestId,
     operator: Operator,
     text: String,
 ) {
-    let Some(asked) = parts.desk.find(request) else {
-        say(parts, message, &in_chat(&Refusal::Handled.into())).await;
+    let Some(asked) = chat.cards.desk.find(request) else {
+        say(chat, message, &in_chat(&Refusal::Handled.into())).await;
         return;
     };
     let ask = asked.question().map(|it| &it.ask);
@@ -275,15 +287,15 @@ async fn answer(
         Some(_) => None,
     };
     if let Some(told) = wants_a_tap.filter(|_| means_yes(&text)) {
-        let whole = parts.courier.sent_whole(request) != Some(false);
-        let told = if parts.lock.is_closed() {
-            parts.lock.text()
+        let whole = chat.cards.courier.sent_whole(request) != Some(false);
+        let told = if chat.cards.lock.is_closed() {
+            chat.cards.lock.text()
         } else if whole {
             told
         } else {
             in_chat(&Refusal::NotOffered.into())
         };
-        return say(parts, message, &told).await;
+        return say(chat, message, &told).await;
     }
     let action = match ask {
         None => Choice::Deny {
@@ -291,54 +303,54 @@ async fn answer(
             interrupt: false,
         },
         Some(ask) => match answers::answer_by(ask, &Reply::Text(text)).and_then(|choice| {
-            answers::readable(&asked, ask, choice, parts.courier.sent_whole(request))
+            answers::readable(&asked, ask, choice, chat.cards.courier.sent_whole(request))
         }) {
             Ok(action) => action,
-            Err(why) => return say(parts, message, &in_chat(&why.into())).await,
+            Err(why) => return say(chat, message, &in_chat(&why.into())).await,
         },
     };
     // Nobody waits for a toast: a hook that lost the daemon may take its time.
-    parts
+    chat.cards
         .desk
         .wait_attached(request, RETURN_AFTER_RESTART)
         .await;
     let event = message.head.event_id.clone();
-    let outcome = decision::by_reply(parts, request, action, operator, event).await;
-    say(parts, message, &in_chat(&outcome)).await;
+    let outcome = decision::by_reply(&chat.decider, request, action, operator, event).await;
+    say(chat, message, &in_chat(&outcome)).await;
 }
 
 /// A reply to what Codex asked before, or to the end of its turn, goes into
 /// the session on its screen.
-async fn reply_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str) {
-    if parts.people.owner(&message.by).is_none() {
-        turned_away(parts, message).await;
-        say(parts, message, &in_chat(&Refusal::NotTheOwner.into())).await;
+async fn reply_for_codex(chat: &Arc<Chat>, message: &Message, thread: &str) {
+    if chat.people.owner(&message.by).is_none() {
+        turned_away(chat, message).await;
+        say(chat, message, &in_chat(&Refusal::NotTheOwner.into())).await;
         return;
     }
-    if is_late(parts, message).await {
+    if is_late(chat, message).await {
         return;
     }
     let MessageBody::Text(text) = &message.body else {
-        return say(parts, message, &words::UNREADABLE_KIND).await;
+        return say(chat, message, &words::UNREADABLE_KIND).await;
     };
     let text = without_mentions(text, message);
     if !text.is_empty() {
-        words_for_codex(parts, message, thread, &text).await;
+        words_for_codex(chat, message, thread, &text).await;
     }
 }
 
 /// The owner's words, for the session on Codex's screen.
-async fn words_for_codex(parts: &Arc<Parts>, message: &Message, thread: &str, text: &str) {
-    if let Some(locked) = parts.lock.refusal() {
-        return say(parts, message, &in_chat(&locked.into())).await;
+async fn words_for_codex(chat: &Arc<Chat>, message: &Message, thread: &str, text: &str) {
+    if let Some(locked) = chat.cards.lock.refusal() {
+        return say(chat, message, &in_chat(&locked.into())).await;
     }
-    inbox::begin(parts, message).await;
-    let told = match parts.codex.say(thread, text).await {
+    inbox::begin(&chat.cards.journal, message).await;
+    let told = match chat.codex.say(thread, text).await {
         Some(Ok(())) => words::TOLD_CODEX,
         Some(Err(why)) => words::codex_refused(&why),
         None => words::CODEX_AWAY,
     };
-    say(parts, message, &told).await;
+    say(chat, message, &told).await;
 }
 
 /// `/lock`, alone or as a reply; never taken for a reason.
@@ -347,36 +359,36 @@ pub(crate) fn asks_to_lock(message: &Message) -> bool {
 }
 
 /// Whoever may allow may also see to it that nobody does.
-async fn lock_up(parts: &Arc<Parts>, message: &Message) {
-    let Some(operator) = parts.people.approver(&message.by) else {
-        say(parts, message, &in_chat(&Refusal::NotAnApprover.into())).await;
+async fn lock_up(chat: &Arc<Chat>, message: &Message) {
+    let Some(operator) = chat.people.approver(&message.by) else {
+        say(chat, message, &in_chat(&Refusal::NotAnApprover.into())).await;
         return;
     };
-    locking::set(&parts.cards, true, Some(operator.id.as_str())).await;
-    say(parts, message, &LOCKED).await;
+    locking::set(&chat.cards, true, Some(operator.id.as_str())).await;
+    say(chat, message, &LOCKED).await;
 }
 
 /// Whether it is polite to answer: they speak to the bot, and may.
-pub(crate) async fn may_be_told(parts: &Parts, message: &Message) -> bool {
-    parts.people.approver(&message.by).is_some() && is_for_the_bot(parts, message).await
+pub(crate) async fn may_be_told(chat: &Chat, message: &Message) -> bool {
+    chat.people.approver(&message.by).is_some() && is_for_the_bot(chat, message).await
 }
 
 /// In private, or in the configured group when the bot is mentioned.
-async fn is_for_the_bot(parts: &Parts, message: &Message) -> bool {
+async fn is_for_the_bot(chat: &Chat, message: &Message) -> bool {
     if message.in_private {
         return true;
     }
-    let ours = parts.config.chat.is_some() && message.chat == parts.config.chat;
-    ours && bot_mention(parts, message).await.is_some()
+    let ours = chat.cards.config.chat.is_some() && message.chat == chat.cards.config.chat;
+    ours && bot_mention(chat, message).await.is_some()
 }
 
 /// The placeholder that stands for the bot in the text.
-async fn bot_mention<'a>(parts: &Parts, message: &'a Message) -> Option<&'a str> {
+async fn bot_mention<'a>(chat: &Chat, message: &'a Message) -> Option<&'a str> {
     if message.mentions.is_empty() {
         return None;
     }
     let ask = || async {
-        let bot = parts.courier.messages().ok_or(())?.bot().await;
+        let bot = chat.cards.courier.messages().ok_or(())?.bot().await;
         match bot.map(|bot| bot.open_id) {
             Ok(Some(id)) => Ok(id),
             Ok(None) => Err(()),
@@ -386,7 +398,7 @@ async fn bot_mention<'a>(parts: &Parts, message: &'a Message) -> Option<&'a str>
             }
         }
     };
-    let own = parts.bot.get_or_try_init(ask).await.ok()?;
+    let own = chat.bot.get_or_try_init(ask).await.ok()?;
     let mut mentions = message.mentions.iter();
     let found = mentions.find(|mention| mention.who.open.as_ref() == Some(own))?;
     Some(&found.key)
@@ -417,11 +429,11 @@ fn without_mentions(text: &str, message: &Message) -> String {
     text.trim().chars().take(MAX_REASON).collect()
 }
 
-pub(crate) async fn say(parts: &Parts, to: &Message, text: &Text) {
+pub(crate) async fn say(chat: &Chat, to: &Message, text: &Text) {
     let Some(id) = &to.id else { return };
-    let text = text.get(parts.config.lang).to_owned();
+    let text = text.get(chat.cards.config.lang).to_owned();
     let uuid = format!("re-{}", once(to));
-    let Some(messages) = parts.courier.messages() else {
+    let Some(messages) = chat.cards.courier.messages() else {
         return;
     };
     let sent = messages

@@ -2,36 +2,26 @@
 //! session that shall go on in the chat, or which command. Words that wait for
 //! such a tap are kept here. Only the owner's tap counts.
 
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
-use crate::approvals::outcome::{Deed, Refusal};
-use crate::cards::choice::{self, ChoiceCard, WORDS_FIELD};
+use crate::cards::choice::{self, ChoiceCard};
 use crate::clock::Millis;
-use crate::daemon::cards::courier::{self, AFTER_REPLY, CardText, To};
-use crate::daemon::deciding::ruling::Ruling;
-use crate::daemon::known::journal;
-use crate::daemon::parts::Parts;
-use crate::daemon::talking::chat;
-use crate::daemon::talking::sessions;
-use crate::feishu::event::{Click, Message, MessageBody};
+use crate::daemon::cards::courier::{self, Cards, To};
+use crate::feishu::event::Message;
 use crate::ids::{MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::route::Written;
 use crate::text::Text;
-use crate::wording::task as words;
 
 const MAX: usize = 64;
 const KEPT: Millis = 60 * 60_000;
 /// More buttons than a person would look through.
 const MAX_CHOICES: usize = 30;
-/// As much as a form's field holds.
-const MAX_WORDS: usize = 1_000;
 
-#[derive(Default)]
 pub(crate) struct Drafts {
+    pub(crate) cards: Arc<Cards>,
     all: Mutex<VecDeque<(String, Draft)>>,
 }
 
@@ -64,6 +54,13 @@ pub(crate) enum Picked {
 }
 
 impl Drafts {
+    pub(crate) fn new(cards: Arc<Cards>) -> Self {
+        Self {
+            cards,
+            all: Mutex::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Draft)>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,7 +74,7 @@ impl Drafts {
         all.push_back((key, draft));
     }
 
-    fn find(&self, key: &str, now: Millis) -> Option<Draft> {
+    pub(super) fn find(&self, key: &str, now: Millis) -> Option<Draft> {
         let all = self.lock();
         let mut all = all.iter();
         let (_, draft) = all.find(|(kept, draft)| kept == key && draft.at > now - KEPT)?;
@@ -85,7 +82,7 @@ impl Drafts {
     }
 
     /// False when somebody was faster.
-    fn remove(&self, key: &str) -> bool {
+    pub(super) fn remove(&self, key: &str) -> bool {
         let mut all = self.lock();
         let before = all.len();
         all.retain(|(kept, _)| kept != key);
@@ -109,19 +106,20 @@ impl Drafts {
     }
 }
 
-fn card_of<'a>(parts: &'a Parts, draft: &'a Draft) -> ChoiceCard<'a> {
+pub(super) fn card_of<'a>(cards: &'a Cards, draft: &'a Draft) -> ChoiceCard<'a> {
     ChoiceCard {
         title: &draft.title,
         text: draft.text.as_ref(),
-        machine: &parts.buttons.machine.name,
+        machine: &cards.buttons.machine.name,
         wrote: draft.words.as_deref(),
         ask: draft.words.is_none() && draft.choices.iter().any(|(_, it)| it.wants_words()),
     }
 }
 
 /// Asks what is meant, as a reply.
-pub(crate) async fn ask(parts: &Parts, mut draft: Draft) {
-    let (Some(id), Some(messages)) = (draft.message.id.clone(), parts.courier.messages()) else {
+pub(crate) async fn ask(drafts: &Drafts, mut draft: Draft) {
+    let (Some(id), Some(messages)) = (draft.message.id.clone(), drafts.cards.courier.messages())
+    else {
         return;
     };
     draft.choices.truncate(MAX_CHOICES);
@@ -130,130 +128,36 @@ pub(crate) async fn ask(parts: &Parts, mut draft: Draft) {
     let buttons: Vec<choice::ChoiceButton> = choices
         .map(|(n, (label, picked))| choice::ChoiceButton {
             label: label.clone(),
-            value: parts.buttons.pick(&key, n),
+            value: drafts.cards.buttons.pick(&key, n),
             takes_words: picked.wants_words(),
         })
         .collect();
-    let card = choice::open(&card_of(parts, &draft), &buttons, parts.config.lang);
+    let card = choice::open(
+        &card_of(&drafts.cards, &draft),
+        &buttons,
+        drafts.cards.config.lang,
+    );
     let place = &draft.written.place;
     let (chat, in_thread) = (place.chat.clone(), place.thread.is_some());
-    let uuid = format!("pick-{}", chat::once(&draft.message));
-    parts.drafts.put(key.clone(), draft);
+    let uuid = format!("pick-{}", once(&draft.message));
+    drafts.put(key.clone(), draft);
     let to = To::Reply {
         anchor: &id,
         chat: &chat,
         in_thread,
     };
-    match courier::say(parts, messages, to, &card, &uuid).await {
-        Ok(sent) => parts.drafts.name(&key, sent.message_id),
+    match courier::say(&drafts.cards, messages, to, &card, &uuid).await {
+        Ok(sent) => drafts.name(&key, sent.message_id),
         Err(why) => warn!("a question about a message could not be sent: {why}"),
     }
 }
 
-/// The owner tapped one of the choices.
-pub(crate) async fn picked(parts: &Arc<Parts>, click: &Click, key: &str, number: usize) -> Ruling {
-    let Some(mut draft) = parts.drafts.find(key, parts.now()) else {
-        return Refusal::MenuGone.into();
-    };
-    let Some((label, picked)) = draft.choices.get(number).cloned() else {
-        return Refusal::Invalid.into();
-    };
-    if draft.card.is_some() && draft.card != click.message {
-        return Refusal::Invalid.into();
-    }
-    if let Picked::Command(text) = picked {
-        let message = typed(&draft.message, click, text);
-        let (parts, written) = (Arc::clone(parts), draft.written);
-        tokio::spawn(async move { chat::tapped(&parts, &message, &written).await });
-        return Deed::CarriedOut.into();
-    }
-    if let Some(locked) = parts.lock.refusal() {
-        return locked.into();
-    }
-    if draft.words.is_none() {
-        let typed = click.form.get(WORDS_FIELD).and_then(Value::as_str);
-        let typed = typed.unwrap_or_default().trim();
-        if typed.is_empty() {
-            return Refusal::SayWhat.into();
-        }
-        draft.words = Some(typed.chars().take(MAX_WORDS).collect());
-    }
-    if !parts.drafts.remove(key) {
-        return Refusal::MenuGone.into();
-    }
-    if draft.message.tapped {
-        // Several of these cards may answer one and the same menu.
-        draft.message.id.clone_from(&click.message);
-    }
-    let card = choice::made(&card_of(parts, &draft), &label, parts.config.lang);
-    let card: CardText = card.to_string().into();
-    if let Some(message) = click.message.clone() {
-        courier::queue_edit(parts, message, Arc::clone(&card).into(), AFTER_REPLY).await;
-    }
-    let deed = match picked {
-        Picked::Say(_) => Deed::CarriedOut,
-        Picked::Project(..) | Picked::Resume(..) | Picked::Command(_) => Deed::Starting,
-    };
-    tokio::spawn(carry_out(Arc::clone(parts), draft, picked));
-    Ruling::with(deed.into(), Some(card.into()))
-}
-
-/// The message the owner would have written in place of this tap.
-fn typed(to: &Message, click: &Click, text: String) -> Message {
-    Message {
-        head: click.head.clone(),
-        by: click.by.clone(),
-        id: click.message.clone(),
-        body: MessageBody::Text(text),
-        pictures: Vec::new(),
-        mentions: Vec::new(),
-        tapped: true,
-        ..to.clone()
-    }
-}
-
-async fn carry_out(parts: Arc<Parts>, draft: Draft, picked: Picked) {
-    let said = draft.words.unwrap_or_default();
-    let (name, agent, conversation) = match picked {
-        Picked::Project(name, agent) => (name, agent, None),
-        Picked::Resume(session, name) => (name, Some(Agent::Claude), Some(session)),
-        Picked::Say(number) => {
-            return chat::say_to(&parts, &draft.message, &draft.written, number, &said).await;
-        }
-        Picked::Command(_) => return,
-    };
-    let projects = &parts.config.sessions.projects;
-    let begun = match projects.find(&name).cloned() {
-        None => Err(words::PROJECT_UNKNOWN),
-        Some(project) => {
-            let place = &draft.written.place;
-            let birthplace = sessions::Birthplace {
-                chat: place.chat.clone(),
-                thread: place.thread.clone(),
-                message: match draft.message.id.clone() {
-                    Some(id) => id,
-                    None => return,
-                },
-            };
-            let files = parts.files.take(place, parts.now());
-            let opening = sessions::SessionOpening {
-                agent: agent.unwrap_or(project.agent),
-                conversation,
-                home: None,
-                words: &said,
-                files: &files,
-            };
-            let begun = sessions::begin(&parts.sessions, &project, birthplace, opening).await;
-            if begun.is_ok() {
-                let who = draft.message.by.id().map(|id| id.to_string());
-                journal::began(&parts.journal, who.as_deref(), &project.path, &said).await;
-            }
-            begun
-        }
-    };
-    if let Ok(Some(told)) | Err(told) = begun {
-        chat::say(&parts, &draft.message, &told).await;
-    }
+/// What tells a message from every other one: Feishu makes one reply of a key.
+pub(crate) fn once(message: &Message) -> String {
+    let event = message.head.event_id.as_ref().filter(|_| message.tapped);
+    let event = event.map(ToString::to_string);
+    let id = message.id.as_ref().map(ToString::to_string);
+    event.or(id).unwrap_or_default()
 }
 
 impl Picked {
@@ -265,7 +169,8 @@ impl Picked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feishu::event::{EventHead, Person};
+    use crate::daemon::cards::bench::Bench;
+    use crate::feishu::event::{EventHead, MessageBody, Person};
     use crate::ids::ChatId;
     use crate::sessions::route::ChatPlace;
     use crate::wording::terminal;
@@ -304,9 +209,9 @@ mod tests {
         (format!("d{n}"), draft)
     }
 
-    #[test]
-    fn a_draft_is_taken_once_and_not_for_ever() {
-        let drafts = Drafts::default();
+    #[tokio::test]
+    async fn a_draft_is_taken_once_and_not_for_ever() {
+        let drafts = Drafts::new(Bench::new().await.cards);
         let (key, kept) = draft(1, 0);
         drafts.put(key, kept);
         assert!(drafts.find("d1", KEPT).is_none(), "too old");

@@ -16,42 +16,69 @@ use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Operator, Posed, Reach, Request};
 use crate::cards::{self, Action, REASON_FIELD, choice};
 use crate::daemon::asking::flood;
-use crate::daemon::cards::courier;
+use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::cards::sure;
 use crate::daemon::deciding::answers::{answered, readable};
-use crate::daemon::deciding::decision::{Right, carry_out, claim};
+use crate::daemon::deciding::decision::{Decider, Right, carry_out, claim};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::undo;
-use crate::daemon::known::buttons::{ANSWER, DENY_ALL, OPEN, PICK, STOP, WHOLE};
+use crate::daemon::known::answered::Recent;
+use crate::daemon::known::buttons::{self, ANSWER, DENY_ALL, OPEN, PICK, STOP, WHOLE};
+use crate::daemon::known::freshness::Freshness;
 use crate::daemon::known::journal;
 use crate::daemon::known::offers;
-use crate::daemon::known::people;
-use crate::daemon::machines::peers;
-use crate::daemon::parts::Parts;
+use crate::daemon::known::people::{self, People};
+use crate::daemon::machines::gate::{self, Gate};
+use crate::daemon::talking::chat::Chat;
 use crate::feishu::event::{Click, EventHead, Person};
 use crate::feishu::messages::Content;
 use crate::gateway::call::CallAnswer;
-use crate::gateway::route::{ClickRoute, route};
+use crate::gateway::route::{ClickRoute, ThisMachine, route};
 use crate::gateway::seal::Sealed;
 use crate::ids::RequestId;
 use crate::sessions::questions;
 
-pub(crate) async fn answer(parts: &Arc<Parts>, click: Click) -> Vec<u8> {
-    if let Some(message) = &click.message {
-        parts.courier.under_way.began(message);
-    }
-    let Some(event) = click.head.event_id.clone() else {
-        return work_out(parts, &click).await;
-    };
-    let slot = parts.recent.slot(&event, parts.now());
-    slot.get_or_init(|| work_out(parts, &click)).await.clone()
+/// What a tap is judged by, and what it can set going.
+pub(crate) struct Taps {
+    pub(crate) cards: Arc<Cards>,
+    pub(crate) people: Arc<People>,
+    pub(crate) decider: Arc<Decider>,
+    pub(crate) chat: Arc<Chat>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) recent: Recent,
+    pub(crate) freshness: Freshness,
+    pub(crate) app_id: String,
 }
 
-async fn work_out(parts: &Arc<Parts>, click: &Click) -> Vec<u8> {
+impl Taps {
+    /// What this machine is to the others.
+    fn here(&self) -> ThisMachine<'_> {
+        let callback = &self.cards.config.callback;
+        ThisMachine {
+            machine: &self.cards.buttons.machine.id,
+            url: callback.url.as_ref(),
+            peers: &callback.peers,
+            allow_unsealed: callback.allow_unsealed,
+        }
+    }
+}
+
+pub(crate) async fn answer(taps: &Arc<Taps>, click: Click) -> Vec<u8> {
+    if let Some(message) = &click.message {
+        taps.cards.courier.under_way.began(message);
+    }
+    let Some(event) = click.head.event_id.clone() else {
+        return work_out(taps, &click).await;
+    };
+    let slot = taps.recent.slot(&event, taps.cards.now());
+    slot.get_or_init(|| work_out(taps, &click)).await.clone()
+}
+
+async fn work_out(taps: &Arc<Taps>, click: &Click) -> Vec<u8> {
     let since = Instant::now();
-    let ruling = judge(parts, click).await;
-    parts.figures.reply.note(since.elapsed());
-    ruling.reply(parts, click)
+    let ruling = judge(taps, click).await;
+    taps.decider.figures.reply.note(since.elapsed());
+    ruling.reply(&taps.cards, click)
 }
 
 /// What a button says.
@@ -79,18 +106,18 @@ enum TapMeaning {
 
 /// What takes long, or seldom happens, is made on the heap when it happens:
 /// every tap carries the room for all it might have to wait for.
-async fn judge(parts: &Arc<Parts>, click: &Click) -> Ruling {
-    if !is_ours(parts, click) {
+async fn judge(taps: &Arc<Taps>, click: &Click) -> Ruling {
+    if !is_ours(taps, click) {
         return Refusal::Invalid.into();
     }
-    let Some(tap) = read(parts, click).await else {
+    let Some(tap) = read(taps, click).await else {
         return Refusal::Invalid.into();
     };
-    match route(&click.value, tap.proof, parts.here()) {
-        ClickRoute::Ours => judge_here(parts, click, tap).await,
-        ClickRoute::Forward { .. } if is_stale(parts, click) => Refusal::Stale.into(),
+    match route(&click.value, tap.proof, taps.here()) {
+        ClickRoute::Ours => judge_here(taps, click, tap).await,
+        ClickRoute::Forward { .. } if is_stale(taps, click) => Refusal::Stale.into(),
         ClickRoute::Forward { to, proof } => {
-            Box::pin(peers::forward(parts, click, &tap.request, to, proof)).await
+            Box::pin(gate::forward(&taps.gate, click, &tap.request, to, proof)).await
         }
         ClickRoute::Elsewhere { machine } => Outcome::Elsewhere { machine }.into(),
         ClickRoute::Invalid => Refusal::Invalid.into(),
@@ -98,62 +125,62 @@ async fn judge(parts: &Arc<Parts>, click: &Click) -> Ruling {
 }
 
 /// A click another machine of ours received for a request of this one.
-pub(crate) async fn judge_forwarded(parts: &Arc<Parts>, click: &Click) -> CallAnswer {
-    let ruling = match read(parts, click).await {
-        Some(tap) => judge_here(parts, click, tap).await,
+pub(crate) async fn judge_forwarded(taps: &Arc<Taps>, click: &Click) -> CallAnswer {
+    let ruling = match read(taps, click).await {
+        Some(tap) => judge_here(taps, click, tap).await,
         None => Refusal::Invalid.into(),
     };
-    ruling.answer(parts, click)
+    ruling.answer(&taps.cards, click)
 }
 
-fn is_stale(parts: &Parts, click: &Click) -> bool {
-    let ahead = parts.their_clock.ahead();
-    let is_stale = |created| parts.freshness.is_stale(created, parts.now(), ahead);
+fn is_stale(taps: &Taps, click: &Click) -> bool {
+    let ahead = taps.gate.their_clock.ahead();
+    let is_stale = |created| taps.freshness.is_stale(created, taps.cards.now(), ahead);
     click.head.created_ms.is_some_and(is_stale)
 }
 
-async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: ButtonTap) -> Ruling {
+async fn judge_here(taps: &Arc<Taps>, click: &Click, tap: ButtonTap) -> Ruling {
     if matches!(tap.wanted, TapMeaning::Stop(_) | TapMeaning::Pick(_)) {
-        return Box::pin(steered(parts, click, &tap)).await;
+        return Box::pin(steered(taps, click, &tap)).await;
     }
-    let operator = parts.people.approver(&click.by);
+    let operator = taps.people.approver(&click.by);
     let operator =
-        operator.or_else(|| people::addressee(&*parts.desk.find(&tap.request)?, &click.by));
+        operator.or_else(|| people::addressee(&*taps.cards.desk.find(&tap.request)?, &click.by));
     let Some(operator) = operator else {
-        return Box::pin(stranger(parts, click, &tap)).await;
+        return Box::pin(stranger(taps, click, &tap)).await;
     };
-    if is_stale(parts, click) {
+    if is_stale(taps, click) {
         return Refusal::Stale.into();
     }
     match (tap.wanted, tap.proof) {
         (TapMeaning::Gathered(wanted), Some(proof)) => {
-            return flood::tapped(parts, click, &tap.request, wanted, operator, proof);
+            return flood::tapped(&taps.decider, click, &tap.request, wanted, operator, proof);
         }
         (TapMeaning::Permission(Action::Undo), Some(proof)) => {
             let (id, message) = (&tap.request, click.message.as_ref());
-            return Box::pin(undo::undo(parts, id, proof, &operator, message)).await;
+            return Box::pin(undo::undo(&taps.cards, id, proof, &operator, message)).await;
         }
         (TapMeaning::Gathered(_) | TapMeaning::Permission(Action::Undo), None) => {
             return Refusal::Invalid.into();
         }
         _ => {}
     }
-    let Some(request) = parts.desk.find(&tap.request) else {
-        return past(parts, click, &tap).await;
+    let Some(request) = taps.cards.desk.find(&tap.request) else {
+        return past(taps, click, &tap).await;
     };
     let Some(proof) = tap.proof else {
         warn!(request = %tap.request, "refused a button that nod did not make");
         return Refusal::Invalid.into();
     };
-    if sure::is_sure(&click.value) && !asked_here(parts, click, &tap.request).await {
+    if buttons::is_sure(&click.value) && !asked_here(taps, click, &tap.request).await {
         return Refusal::AskAnew.into();
     }
-    if !names_its_card(parts, click, &tap.request).await {
+    if !names_its_card(taps, click, &tap.request).await {
         warn!(request = %tap.request, "refused a button on a card it was not made for");
         return Refusal::Invalid.into();
     }
     let right = Right::Sealed(proof);
-    let known = parts.courier.sent_whole(&tap.request);
+    let known = taps.cards.courier.sent_whole(&tap.request);
     let whole = if tap.whole { Some(true) } else { known };
     let chosen = match (request.question(), tap.wanted) {
         (Some(Posed { ask, .. }), TapMeaning::Answer(button)) => {
@@ -177,49 +204,49 @@ async fn judge_here(parts: &Arc<Parts>, click: &Click, tap: ButtonTap) -> Ruling
         Ok(action) => action,
         Err(why) => return why.into(),
     };
-    if sure::asks(&click.value) {
-        return sure::ask(&parts.cards, click, request, whole == Some(true)).into();
+    if buttons::asks(&click.value) {
+        return sure::ask(&taps.cards, click, request, whole == Some(true)).into();
     }
-    Box::pin(decided(parts, click, &tap.request, action, operator, right)).await
+    Box::pin(decided(taps, click, &tap.request, action, operator, right)).await
 }
 
 async fn decided(
-    parts: &Parts,
+    taps: &Taps,
     click: &Click,
     id: &RequestId,
     action: Choice,
     by: Operator,
     right: Right,
 ) -> Ruling {
-    match claim(parts, id, action, by, right).await {
-        Ok(claim) => carry_out(parts, click, claim).await,
-        Err(why) => true_face(parts, click, id, why),
+    match claim(&taps.decider, id, action, by, right).await {
+        Ok(claim) => carry_out(&taps.decider, click, claim).await,
+        Err(why) => true_face(taps, click, id, why),
     }
 }
 
 /// A refusal with the card as it should be, where that is known: the edit that
 /// should have made it so may have failed, or came while this tap was under
 /// way, and Feishu takes such an edit back.
-fn true_face(parts: &Parts, click: &Click, id: &RequestId, why: Refusal) -> Ruling {
-    let edited = || parts.courier.face(click.message.as_ref()?);
-    let card = courier::decided_card(parts, id).or_else(edited);
+fn true_face(taps: &Taps, click: &Click, id: &RequestId, why: Refusal) -> Ruling {
+    let edited = || taps.cards.courier.face(click.message.as_ref()?);
+    let card = courier::decided_card(&taps.cards, id).or_else(edited);
     Ruling::with(why.into(), card.map(Into::into))
 }
 
 /// Only a card in a chat of this app counts, also pinned on top of it; not a
 /// preview or a copy.
-fn is_ours(parts: &Parts, click: &Click) -> bool {
+fn is_ours(taps: &Taps, click: &Click) -> bool {
     let hosts = ["im_message", "im_top_notice"];
     let in_chat = click
         .host
         .as_ref()
         .is_none_or(|host| hosts.contains(&host.as_str()));
-    parts.is_of_our_app(&click.head) && in_chat && click.delivery_type.is_none()
+    click.head.is_of(&taps.app_id) && in_chat && click.delivery_type.is_none()
 }
 
 /// Reads the button's value, or finds it by the card and the button's name for
 /// clients that drop the value of a form's button.
-async fn read(parts: &Parts, click: &Click) -> Option<ButtonTap> {
+async fn read(taps: &Taps, click: &Click) -> Option<ButtonTap> {
     let text = |field: &str| click.value.get(field)?.as_str();
     if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
         let wanted = if action == ANSWER {
@@ -236,7 +263,7 @@ async fn read(parts: &Parts, click: &Click) -> Option<ButtonTap> {
         } else {
             TapMeaning::Permission(Action::parse(action)?)
         };
-        let proof = parts.buttons.proof(&click.value);
+        let proof = taps.cards.buttons.proof(&click.value);
         return Some(ButtonTap {
             request: RequestId::parse(request).ok()?,
             wanted,
@@ -253,7 +280,7 @@ async fn read(parts: &Parts, click: &Click) -> Option<ButtonTap> {
     if let (true, Some(number), Some(message)) =
         (is_empty, choice::number_of(name), click.message.as_ref())
     {
-        let request = parts.drafts.shown_by(message)?;
+        let request = taps.chat.drafts.shown_by(message)?;
         return Some(ButtonTap {
             proof: Some(Sealed::by_our_card(&request)),
             request,
@@ -270,7 +297,7 @@ async fn read(parts: &Parts, click: &Click) -> Option<ButtonTap> {
     if !is_empty {
         return None;
     }
-    let soon = parts.courier.request_soon(click.message.as_ref()?);
+    let soon = taps.cards.courier.request_soon(click.message.as_ref()?);
     let request = Box::pin(soon).await?;
     Some(ButtonTap {
         proof: Some(Sealed::by_our_card(&request)),
@@ -280,50 +307,50 @@ async fn read(parts: &Parts, click: &Click) -> Option<ButtonTap> {
     })
 }
 
-async fn stranger(parts: &Parts, click: &Click, tap: &ButtonTap) -> Ruling {
+async fn stranger(taps: &Taps, click: &Click, tap: &ButtonTap) -> Ruling {
     let id = click.by.id().map(|id| id.to_string());
     let who = id.as_deref().unwrap_or("unknown");
     warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
-    let ruling = turned_away(parts, click, Some(&tap.request), Refusal::NotAnApprover).await;
-    if parts.journal.refused.refused(who, parts.now()) {
+    let ruling = turned_away(taps, click, Some(&tap.request), Refusal::NotAnApprover).await;
+    if taps.cards.journal.refused.refused(who, taps.cards.now()) {
         let text = crate::wording::repeated_stranger(who);
-        let content = Content::Text(text.get(parts.config.lang).to_owned());
-        let uuid = format!("stranger-{}", parts.now());
-        courier::tell(parts, content, &uuid).await;
+        let content = Content::Text(text.get(taps.cards.config.lang).to_owned());
+        let uuid = format!("stranger-{}", taps.cards.now());
+        courier::tell(&taps.cards, content, &uuid).await;
     }
     ruling
 }
 
 /// Writes down that somebody tried what is not theirs to do.
 async fn turned_away(
-    parts: &Parts,
+    taps: &Taps,
     click: &Click,
     request: Option<&RequestId>,
     why: Refusal,
 ) -> Ruling {
     let who = click.by.id().map(|id| id.to_string());
     let event = click.head.event_id.as_ref();
-    journal::turned_away(&parts.journal, &why, request, who.as_deref(), event).await;
+    journal::turned_away(&taps.cards.journal, &why, request, who.as_deref(), event).await;
     why.into()
 }
 
 /// A sealed value lifted onto another card must not decide: the click has to
 /// come from the message this request's card is.
-async fn names_its_card(parts: &Parts, click: &Click, id: &RequestId) -> bool {
+async fn names_its_card(taps: &Taps, click: &Click, id: &RequestId) -> bool {
     let Some(message) = &click.message else {
         return false;
     };
-    if let Some(known) = parts.courier.message_of(id) {
-        return known == *message || Box::pin(parts.courier.asks_about(id, message)).await;
+    if let Some(known) = taps.cards.courier.message_of(id) {
+        return known == *message || Box::pin(taps.cards.courier.asks_about(id, message)).await;
     }
-    parts.courier.adopt(id, message);
+    taps.cards.courier.adopt(id, message);
     true
 }
 
 /// Whether the card that was tapped is one that asked in this run.
-async fn asked_here(parts: &Parts, click: &Click, id: &RequestId) -> bool {
+async fn asked_here(taps: &Taps, click: &Click, id: &RequestId) -> bool {
     match &click.message {
-        Some(message) => Box::pin(parts.courier.asks_about(id, message)).await,
+        Some(message) => Box::pin(taps.cards.courier.asks_about(id, message)).await,
         None => false,
     }
 }
@@ -385,15 +412,15 @@ pub(crate) enum Door {
 
 /// Decides without a card's button, in the same way as a click.
 pub(crate) async fn decide(
-    parts: &Parts,
+    taps: &Taps,
     id: &RequestId,
     action: Action,
     by: Operator,
     door: Door,
 ) -> Ruling {
     let mut click = no_click();
-    let Some(request) = parts.desk.find(id) else {
-        return Box::pin(remembered(parts, &click, id)).await;
+    let Some(request) = taps.cards.desk.find(id) else {
+        return Box::pin(remembered(taps, &click, id)).await;
     };
     if request.question().is_some() {
         return Refusal::NotOffered.into();
@@ -404,20 +431,20 @@ pub(crate) async fn decide(
             click.form.extend(reason);
             (Right::Sealed(proof), Some(true))
         }
-        Door::Service => (Right::Service, parts.courier.sent_whole(id)),
+        Door::Service => (Right::Service, taps.cards.courier.sent_whole(id)),
     };
     match wanted(&request, action, &click, whole).await {
-        Ok(choice) => decided(parts, &click, id, choice, by, right).await,
+        Ok(choice) => decided(taps, &click, id, choice, by, right).await,
         Err(why) => why.into(),
     }
 }
 
 /// What became of a request; changes nothing. `None` while it waits.
-pub(crate) async fn became(parts: &Parts, id: &RequestId) -> Option<Ruling> {
-    if parts.desk.find(id).is_some() {
+pub(crate) async fn became(taps: &Taps, id: &RequestId) -> Option<Ruling> {
+    if taps.cards.desk.find(id).is_some() {
         return None;
     }
-    Some(Box::pin(remembered(parts, &no_click(), id)).await)
+    Some(Box::pin(remembered(taps, &no_click(), id)).await)
 }
 
 fn no_click() -> Click {

@@ -9,11 +9,10 @@ use super::show::draw;
 use crate::approvals::choice::Choice;
 use crate::approvals::outcome::{Deed, Refusal};
 use crate::approvals::request::Operator;
-use crate::daemon::cards::courier::{self, CardText};
-use crate::daemon::deciding::decision::{self, Right};
+use crate::daemon::cards::courier::{self, CardText, Cards};
+use crate::daemon::deciding::decision::{self, Decider, Right};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::known::gathered::Group;
-use crate::daemon::parts::Parts;
 use crate::feishu::event::Click;
 use crate::gateway::seal::Sealed;
 use crate::ids::RequestId;
@@ -27,7 +26,7 @@ pub(crate) enum FloodTap {
 
 /// Somebody who may decide tapped a button that nod made.
 pub(crate) fn tapped(
-    parts: &Arc<Parts>,
+    decider: &Arc<Decider>,
     click: &Click,
     id: &RequestId,
     tap: FloodTap,
@@ -35,7 +34,7 @@ pub(crate) fn tapped(
     proof: Sealed,
 ) -> Ruling {
     let group = {
-        let book = parts.flood.lock();
+        let book = decider.terminals.cards.flood.lock();
         let mut groups = book.groups.iter();
         let found = match tap {
             FloodTap::Open => groups.find(|group| group.waiting.contains(id)),
@@ -44,29 +43,29 @@ pub(crate) fn tapped(
         found.cloned()
     };
     let Some(group) = group else {
-        let is_open = tap == FloodTap::Open && parts.desk.find(id).is_some();
+        let is_open = tap == FloodTap::Open && decider.terminals.cards.desk.find(id).is_some();
         return if is_open {
             Deed::Opened.into()
         } else {
             Refusal::Expired.into()
         };
     };
-    if !names_its_card(parts, click, &group) {
+    if !names_its_card(&decider.terminals.cards, click, &group) {
         warn!("refused a button that was lifted onto another card");
         return Refusal::Invalid.into();
     }
     match tap {
-        FloodTap::Open => open(parts, id),
+        FloodTap::Open => open(decider, id),
         FloodTap::DenyAll => {
             let count = group.waiting.len();
-            tokio::spawn(deny_all(Arc::clone(parts), group.waiting, by, proof));
+            tokio::spawn(deny_all(Arc::clone(decider), group.waiting, by, proof));
             Deed::DenyingAll(count).into()
         }
     }
 }
 
 /// The click comes from the message this list is on.
-fn names_its_card(parts: &Parts, click: &Click, group: &Group) -> bool {
+fn names_its_card(cards: &Cards, click: &Click, group: &Group) -> bool {
     let (Some(message), known) = (&click.message, &group.message) else {
         return false;
     };
@@ -74,34 +73,46 @@ fn names_its_card(parts: &Parts, click: &Click, group: &Group) -> bool {
         return known == message;
     }
     // A quick person is faster than Feishu's answer to the send.
-    let mut book = parts.flood.lock();
+    let mut book = cards.flood.lock();
     if let Some(group) = book.groups.iter_mut().find(|known| known.id == group.id) {
         group.message = Some(message.clone());
     }
     true
 }
 
-fn open(parts: &Arc<Parts>, id: &RequestId) -> Ruling {
-    let left = parts.flood.leaves(id, |tally| tally.opened += 1);
-    let Some(request) = parts.desk.find(id) else {
+fn open(decider: &Arc<Decider>, id: &RequestId) -> Ruling {
+    let left = decider
+        .terminals
+        .cards
+        .flood
+        .leaves(id, |tally| tally.opened += 1);
+    let Some(request) = decider.terminals.cards.desk.find(id) else {
         return Refusal::Expired.into();
     };
-    tokio::spawn(courier::send_now(Arc::clone(&parts.cards), request));
-    let card: Option<CardText> = left.map(|group| draw(parts, &group).to_string().into());
+    tokio::spawn(courier::send_now(
+        Arc::clone(&decider.terminals.cards),
+        request,
+    ));
+    let card: Option<CardText> =
+        left.map(|group| draw(&decider.terminals.cards, &group).to_string().into());
     Ruling::with(Deed::Opened.into(), card.map(Into::into))
 }
 
-async fn deny_all(parts: Arc<Parts>, all: Vec<RequestId>, by: Operator, proof: Sealed) {
+async fn deny_all(decider: Arc<Decider>, all: Vec<RequestId>, by: Operator, proof: Sealed) {
     for id in all {
         let deny = Choice::Deny {
             reason: None,
             interrupt: false,
         };
         let right = Right::Sealed(proof);
-        match decision::claim(&parts, &id, deny, by.clone(), right).await {
+        match decision::claim(&decider, &id, deny, by.clone(), right).await {
             Ok(claim) => {
-                parts.flood.leaves(&id, |tally| tally.denied += 1);
-                decision::settle(&parts, claim, None, Duration::ZERO).await;
+                decider
+                    .terminals
+                    .cards
+                    .flood
+                    .leaves(&id, |tally| tally.denied += 1);
+                decision::settle(&decider, claim, None, Duration::ZERO).await;
             }
             // The terminal was faster, or its hook is on the way back.
             Err(why) => {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
 
-use super::{CardText, Cards, Place};
+use super::{AFTER_REPLY, CardText, Cards, Place, queue_edit};
 use crate::approvals::request::{Ending, Request, weight};
 use crate::approvals::{Settled, desk};
 use crate::cards::{Action, ending};
 use crate::clock::Millis;
 use crate::daemon::cards::nameless;
-use crate::daemon::cards::sure;
 use crate::daemon::known::journal;
 use crate::ids::{MessageId, RequestId};
 use crate::text::Lang;
@@ -203,5 +202,12 @@ pub(crate) async fn close(cards: &Cards, settled: &Settled) {
         }
         Err(why) => debug!("an ending came twice: {why}"),
     }
-    sure::close(cards, &settled.request.id, &face).await;
+    close_asking(cards, &settled.request.id, &face).await;
+}
+
+/// Makes the cards that asked about a request true, now that it has ended.
+pub(crate) async fn close_asking(cards: &Cards, request: &RequestId, face: &Face) {
+    for message in cards.courier.take_asking(request) {
+        queue_edit(cards, message, face.clone(), AFTER_REPLY).await;
+    }
 }

@@ -8,7 +8,6 @@ use tracing::warn;
 use super::{CardText, Cards, tell};
 use crate::cards::MAX_CARD;
 use crate::cards::plainest::plainest;
-use crate::daemon::cards::sure;
 use crate::feishu::error::{ApiError, ContentProblem, FeishuAnswer};
 use crate::feishu::messages::Content;
 use crate::wording::need::{Need, refused};
@@ -93,7 +92,7 @@ pub(crate) fn laid_out_text(cards: &Cards, card: &CardText) -> CardText {
 }
 
 pub(crate) fn plain(cards: &Cards, card: &Value) -> Value {
-    let asking = |value: &Value| sure::asking(cards, value);
+    let asking = |value: &Value| cards.buttons.asking(value);
     plainest(card, &asking, cards.config.lang)
 }
 

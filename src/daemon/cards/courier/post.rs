@@ -6,10 +6,11 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use super::line::Line;
+use super::linked;
 use super::sending::send_any;
 use super::{CardTarget, Cards, Place, queue_edit, show_running};
 use crate::approvals::request::Request;
-use crate::daemon::cards::{links, nameless};
+use crate::daemon::cards::nameless;
 use crate::feishu::messages::{Receiver, SentMessage};
 use crate::ids::RequestId;
 use crate::sessions::questions::script;
@@ -58,7 +59,7 @@ pub(crate) async fn send_now(cards: Arc<Cards>, request: Arc<Request>) {
             cards.courier.lock().remove(&request.id);
             return;
         }
-        links::send(&cards, webhook, &request).await;
+        linked::send(&cards, webhook, &request).await;
         return;
     }
     let Some(receiver) = receiver_for(&cards, &request) else {

@@ -35,7 +35,7 @@ const HERE_EVERY: Duration = Duration::from_secs(60);
 const MAX_GATEWAYS: usize = 64;
 
 /// What the gateways told last.
-pub(super) struct Gateways {
+pub(crate) struct Gateways {
     known: Mutex<KnownGateways>,
     changed: Notify,
 }
@@ -90,7 +90,7 @@ impl Gateways {
     }
 
     /// A gateway speaks; one that is repeated later than it counts says nothing.
-    pub(super) fn beacon(&self, head: &PushHead, body: &[u8], now: Millis) {
+    pub(crate) fn beacon(&self, head: &PushHead, body: &[u8], now: Millis) {
         let Ok(beacon) = serde_json::from_slice::<Beacon>(body) else {
             return;
         };
@@ -120,12 +120,12 @@ impl Gateways {
     }
 
     /// How long a gateway took to answer.
-    pub(super) fn answered_in(&self) -> Option<Duration> {
+    pub(crate) fn answered_in(&self) -> Option<Duration> {
         self.known().answered_in
     }
 
     /// How many there are, and how many of them reach Feishu.
-    pub(super) fn count(&self, now: Millis) -> (usize, usize) {
+    pub(crate) fn count(&self, now: Millis) -> (usize, usize) {
         let known = self.known();
         let all = known.by_name.count(|told| told.until > now);
         let up = known.by_name.count(|told| told.until > now && told.feishu);
@@ -161,7 +161,7 @@ const NO_FEISHU: Text = Text::new(
 );
 
 /// Asks for the time while the line is up, and shows how it stands.
-pub(super) async fn watch(
+pub(crate) async fn watch(
     member: &Member,
     view: &watch::Sender<LinkView>,
     stop: &CancellationToken,

@@ -13,14 +13,14 @@ use crate::store::{Db, Store};
 
 const AT_HAND: usize = 1_024;
 
-pub(super) struct MessageTickets {
+pub(crate) struct MessageTickets {
     store: Store,
     clock: TheirClock,
     at_hand: Mutex<Bounded<MessageId, (Millis, String)>>,
 }
 
 impl MessageTickets {
-    pub(super) fn new(store: Store, clock: TheirClock) -> Self {
+    pub(crate) fn new(store: Store, clock: TheirClock) -> Self {
         Self {
             store,
             clock,
@@ -30,7 +30,7 @@ impl MessageTickets {
 
     /// Keeps one that came with a push; it is written down before whatever the
     /// push leads to.
-    pub(super) fn keep(&self, message: &MessageId, ticket: &str) {
+    pub(crate) fn keep(&self, message: &MessageId, ticket: &str) {
         let now = self.clock.now();
         if self.is_news(message, ticket, now) {
             let (message, ticket) = (message.clone(), ticket.to_owned());
@@ -42,7 +42,7 @@ impl MessageTickets {
     /// Keeps one of a message that was just sent. It is written down when this
     /// returns: nobody may know where a card is that can't be changed after a
     /// crash.
-    pub(super) async fn keep_sent(&self, message: &MessageId, ticket: &str) {
+    pub(crate) async fn keep_sent(&self, message: &MessageId, ticket: &str) {
         let now = self.clock.now();
         if self.is_news(message, ticket, now) {
             let (message, ticket) = (message.clone(), ticket.to_owned());
@@ -67,7 +67,7 @@ impl MessageTickets {
         true
     }
 
-    pub(super) async fn of(&self, message: &MessageId) -> Option<String> {
+    pub(crate) async fn of(&self, message: &MessageId) -> Option<String> {
         {
             let mut at_hand = self.at_hand.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((_, ticket)) = at_hand.get_mut(message) {

@@ -5,12 +5,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{bot_mention, commands, hear, is_late, say, turned_away, written};
+use super::{Chat, bot_mention, commands, hear, is_late, say, turned_away, written};
 use crate::approvals::outcome::Refusal;
+use crate::daemon::known::inbox;
 use crate::daemon::known::journal;
-use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts::{self, Draft, Picked};
-use crate::daemon::talking::inbox;
 use crate::daemon::terminals::mailboxes::speak::{self, WordsFate};
 use crate::feishu::event::{Message, MessageBody};
 use crate::ids::MessageId;
@@ -30,9 +29,9 @@ pub(super) struct SessionCard {
 }
 
 /// The card this message is, if nod remembers it.
-pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<SessionCard> {
+pub(super) async fn card(chat: &Chat, message: &MessageId) -> Option<SessionCard> {
     let message = message.clone();
-    let found = parts.journal.store.run(move |db| {
+    let found = chat.cards.journal.store.run(move |db| {
         if let Some(settled) = db.settled_by_message(&message)? {
             let (subject, asked) = (settled.subject, true);
             let about = subject.session.map(|session| About {
@@ -50,43 +49,43 @@ pub(super) async fn card(parts: &Parts, message: &MessageId) -> Option<SessionCa
     found.await.ok().flatten()
 }
 
-pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: SessionCard) {
-    let Some(owner) = parts.people.owner(&message.by) else {
-        if card.asked && parts.people.approver(&message.by).is_some() {
-            say(parts, message, &in_chat(&Refusal::Handled.into())).await;
+pub(super) async fn reply(chat: &Arc<Chat>, message: &Message, card: SessionCard) {
+    let Some(owner) = chat.people.owner(&message.by) else {
+        if card.asked && chat.people.approver(&message.by).is_some() {
+            say(chat, message, &in_chat(&Refusal::Handled.into())).await;
         } else {
-            turned_away(parts, message).await;
+            turned_away(chat, message).await;
         }
         return;
     };
-    if is_late(parts, message).await {
+    if is_late(chat, message).await {
         return;
     }
     let Some(written) = written(message) else {
         return;
     };
     let Some(about) = card.about else {
-        return say(parts, message, &in_chat(&Refusal::Handled.into())).await;
+        return say(chat, message, &in_chat(&Refusal::Handled.into())).await;
     };
-    let number = parts.sessions.of_conversation(&about.session);
+    let number = chat.sessions.of_conversation(&about.session);
     let MessageBody::Text(text) = &message.body else {
         if number.is_some() {
-            return super::listen(parts, message, owner).await;
+            return super::listen(chat, message, owner).await;
         }
-        return say(parts, message, &words::WORDS_ONLY).await;
+        return say(chat, message, &words::WORDS_ONLY).await;
     };
-    let mention = bot_mention(parts, message).await;
-    match command::parse(text, mention, &parts.config.sessions.projects) {
+    let mention = bot_mention(chat, message).await;
+    match command::parse(text, mention, &chat.cards.config.sessions.projects) {
         // The session of a chat goes on in its thread; a late yes is no work.
         Said::Text(text) if card.asked && (number.is_some() || only_agrees(&text)) => {
-            say(parts, message, &in_chat(&Refusal::Handled.into())).await;
+            say(chat, message, &in_chat(&Refusal::Handled.into())).await;
         }
         Said::Text(text) => match number {
-            Some(number) => commands::tell(parts, message, &written, number, &text).await,
-            None => to_terminal(parts, message, &written, &about, &text, card.asked).await,
+            Some(number) => commands::tell(chat, message, &written, number, &text).await,
+            None => to_terminal(chat, message, &written, &about, &text, card.asked).await,
         },
         Said::Command(_) | Said::Unclear(_) | Said::Nothing => {
-            hear(parts, message, &written, owner, text).await;
+            hear(chat, message, &written, owner, text).await;
         }
     }
 }
@@ -94,20 +93,27 @@ pub(super) async fn reply(parts: &Arc<Parts>, message: &Message, card: SessionCa
 /// Speaks into the session of a terminal and says what became of it. `late`: the
 /// words reply to a request that has ended, which they do not change.
 pub(super) async fn to_terminal(
-    parts: &Arc<Parts>,
+    chat: &Arc<Chat>,
     message: &Message,
     written: &Written,
     about: &About,
     text: &str,
     late: bool,
 ) {
-    if parts.lock.is_closed() {
-        return say(parts, message, &parts.lock.text()).await;
+    if chat.cards.lock.is_closed() {
+        return say(chat, message, &chat.cards.lock.text()).await;
     }
-    inbox::begin(parts, message).await;
-    let spoken = speak::to(&parts.mailboxes, &about.session, text, parts.now()).await;
+    inbox::begin(&chat.cards.journal, message).await;
+    let spoken = speak::to(&chat.mailboxes, &about.session, text, chat.cards.now()).await;
     let who = message.by.id().map(|id| id.to_string());
-    journal::spoken(&parts.journal, who.as_deref(), about, text, spoken.as_str()).await;
+    journal::spoken(
+        &chat.cards.journal,
+        who.as_deref(),
+        about,
+        text,
+        spoken.as_str(),
+    )
+    .await;
     let project = Path::new(&about.project);
     let place = project.file_name().unwrap_or(project.as_os_str());
     let place = place.to_string_lossy();
@@ -131,15 +137,15 @@ pub(super) async fn to_terminal(
         WordsFate::NoMailbox | WordsFate::Gone | WordsFate::Unknown
     );
     if !offer {
-        return say(parts, message, &told).await;
+        return say(chat, message, &told).await;
     }
-    let Some(name) = project_named(parts, project) else {
+    let Some(name) = project_named(chat, project) else {
         let there = words::resume_there(&format!("claude --resume {}", about.session));
-        return say(parts, message, &lines(&told, &there)).await;
+        return say(chat, message, &lines(&told, &there)).await;
     };
-    say(parts, message, &told).await;
+    say(chat, message, &told).await;
     let picked = Picked::Resume(about.session.clone(), name.clone());
-    let label = words::RESUME_HERE.get(parts.config.lang);
+    let label = words::RESUME_HERE.get(chat.cards.config.lang);
     let draft = Draft {
         message: message.clone(),
         written: written.clone(),
@@ -147,10 +153,10 @@ pub(super) async fn to_terminal(
         title: words::RESUME_TITLE.clone(),
         text: Some(words::RESUME_TEXT.clone()),
         choices: vec![(format!("{label} · {name}"), picked)],
-        at: parts.now(),
+        at: chat.cards.now(),
         card: None,
     };
-    drafts::ask(parts, draft).await;
+    drafts::ask(&chat.drafts, draft).await;
 }
 
 fn lines(first: &Text, second: &Text) -> Text {
@@ -161,9 +167,9 @@ fn lines(first: &Text, second: &Text) -> Text {
 }
 
 /// The configured project that is this very directory.
-pub(super) fn project_named(parts: &Parts, dir: &Path) -> Option<String> {
+pub(super) fn project_named(chat: &Chat, dir: &Path) -> Option<String> {
     let real = dir.canonicalize().ok()?;
-    let mut all = parts.config.sessions.projects.all().iter();
+    let mut all = chat.cards.config.sessions.projects.all().iter();
     let found = all.find(|project| project.path.canonicalize().is_ok_and(|path| path == real));
     found.map(|project| project.name.clone())
 }

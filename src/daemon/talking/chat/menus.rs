@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::commands::{list, one};
-use super::say;
+use super::{Chat, say};
 use crate::agents::codex::act::Doing;
 use crate::claude::status::Activity;
-use crate::daemon::parts::Parts;
 use crate::daemon::talking::drafts::{self, Draft, Picked};
 use crate::daemon::terminals::mailboxes;
 use crate::feishu::event::Message;
@@ -25,7 +24,7 @@ struct Menu {
     choices: Vec<(String, Picked)>,
 }
 
-async fn show(parts: &Parts, message: &Message, written: &Written, menu: Menu) {
+async fn show(chat: &Chat, message: &Message, written: &Written, menu: Menu) {
     let draft = Draft {
         message: message.clone(),
         written: written.clone(),
@@ -33,10 +32,10 @@ async fn show(parts: &Parts, message: &Message, written: &Written, menu: Menu) {
         title: menu.title,
         text: menu.text,
         choices: menu.choices,
-        at: parts.now(),
+        at: chat.cards.now(),
         card: None,
     };
-    drafts::ask(parts, draft).await;
+    drafts::ask(&chat.drafts, draft).await;
 }
 
 fn command(label: &Text, lang: Lang, typed: &str) -> (String, Picked) {
@@ -46,8 +45,8 @@ fn command(label: &Text, lang: Lang, typed: &str) -> (String, Picked) {
     )
 }
 
-pub(super) async fn help(parts: &Parts, message: &Message, written: &Written) {
-    let lang = parts.config.lang;
+pub(super) async fn help(chat: &Chat, message: &Message, written: &Written) {
+    let lang = chat.cards.config.lang;
     let choices = vec![
         command(&words::NEW, lang, "/new"),
         command(&words::SESSIONS, lang, "/sessions"),
@@ -58,26 +57,26 @@ pub(super) async fn help(parts: &Parts, message: &Message, written: &Written) {
     ];
     let menu = Menu {
         title: words::HELP_TITLE.clone(),
-        text: Some(session::help(parts.team.place().is_some())),
+        text: Some(session::help(chat.in_team)),
         choices,
     };
-    show(parts, message, written, menu).await;
+    show(chat, message, written, menu).await;
 }
 
 /// A session starts by a tap on its project, with the words of the field.
 pub(super) async fn start(
-    parts: &Parts,
+    chat: &Chat,
     message: &Message,
     written: &Written,
     (title, named): (&Text, Option<&str>),
 ) {
-    let projects = &parts.config.sessions.projects;
+    let projects = &chat.cards.config.sessions.projects;
     if projects.all().is_empty() {
-        return say(parts, message, &task::NO_PROJECTS).await;
+        return say(chat, message, &task::NO_PROJECTS).await;
     }
     let all = projects.all().iter();
     let all = all.filter(|project| named.is_none_or(|named| project.name == named));
-    let lang = parts.config.lang;
+    let lang = chat.cards.config.lang;
     let choices = all.map(|project| {
         let name = project.name.clone();
         let label = words::start_in(&name).get(lang).to_owned();
@@ -88,25 +87,22 @@ pub(super) async fn start(
         text: None,
         choices: choices.collect(),
     };
-    show(parts, message, written, menu).await;
+    show(chat, message, written, menu).await;
 }
 
-pub(super) async fn sessions(parts: &Arc<Parts>, message: &Message, written: &Written) {
-    let lang = parts.config.lang;
-    let (chat, mut open) = (
-        parts.sessions.list(),
-        mailboxes::open(&parts.mailboxes).await,
-    );
+pub(super) async fn sessions(chat: &Arc<Chat>, message: &Message, written: &Written) {
+    let lang = chat.cards.config.lang;
+    let (hosted, mut open) = (chat.sessions.list(), mailboxes::open(&chat.mailboxes).await);
     open.truncate(MAX_LISTED);
-    let mut threads = parts.codex.open();
+    let mut threads = chat.codex.open();
     threads.truncate(MAX_LISTED);
     let in_terminals = !open.is_empty() || !threads.is_empty();
     let mut lines = Vec::new();
-    if !chat.is_empty() || !in_terminals {
-        lines.push(list(parts, &chat));
+    if !hosted.is_empty() || !in_terminals {
+        lines.push(list(chat, &hosted));
     }
     let mut choices = Vec::new();
-    for found in chat.iter().take(MAX_LISTED) {
+    for found in hosted.iter().take(MAX_LISTED) {
         let (number, project) = (found.kept.number, &found.kept.project);
         let label = words::go_on(number, project).get(lang).to_owned();
         choices.push((label, Picked::Command(format!("/resume {number}"))));
@@ -142,17 +138,17 @@ pub(super) async fn sessions(parts: &Arc<Parts>, message: &Message, written: &Wr
         text: Some(Text::made(join(|line| &line.zh), join(|line| &line.en))),
         choices,
     };
-    show(parts, message, written, menu).await;
+    show(chat, message, written, menu).await;
 }
 
 /// The modes of the session of this place, the one that holds marked.
-pub(super) async fn mode(parts: &Parts, message: &Message, written: &Written) {
-    let found = match one(parts, written) {
+pub(super) async fn mode(chat: &Chat, message: &Message, written: &Written) {
+    let found = match one(chat, written) {
         Ok(found) => found,
-        Err(why) => return say(parts, message, &why).await,
+        Err(why) => return say(chat, message, &why).await,
     };
     let holds = found.kept.saved.mode;
-    let lang = parts.config.lang;
+    let lang = chat.cards.config.lang;
     let choices = Mode::ALL.map(|mode| {
         let mark = if mode == holds { "✓ " } else { "" };
         let label = format!("{mark}{}", words::mode(mode).get(lang));
@@ -167,5 +163,5 @@ pub(super) async fn mode(parts: &Parts, message: &Message, written: &Written) {
         )),
         choices: choices.to_vec(),
     };
-    show(parts, message, written, menu).await;
+    show(chat, message, written, menu).await;
 }

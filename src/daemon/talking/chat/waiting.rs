@@ -2,8 +2,8 @@
 
 use std::sync::PoisonError;
 
+use super::Chat;
 use crate::approvals::request::Request;
-use crate::daemon::parts::Parts;
 use crate::ids::RequestId;
 use crate::sessions::naming::{self, ListedAsk};
 use crate::sessions::route::{self, MessageRoute, Written};
@@ -24,14 +24,14 @@ pub(super) enum Meant {
     Session,
 }
 
-pub(super) fn meant(parts: &Parts, written: &Written, text: &str) -> Meant {
+pub(super) fn meant(chat: &Chat, written: &Written, text: &str) -> Meant {
     let mut written = written.clone();
-    if let Some(place) = parts.sessions.topic_of(&written) {
+    if let Some(place) = chat.sessions.topic_of(&written) {
         written.place = place;
     }
-    let now = parts.now();
-    let waiting = waiting(parts, &written);
-    let mut told = parts.told.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = chat.cards.now();
+    let waiting = waiting(chat, &written);
+    let mut told = chat.told.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(list) = told.at(&written.place, now)
         && let Some((request, rest)) = naming::named(text, list)
     {
@@ -42,7 +42,7 @@ pub(super) fn meant(parts: &Parts, written: &Written, text: &str) -> Meant {
         MessageRoute::Which(asks) => {
             let (list, lines): (Vec<_>, Vec<_>) = asks
                 .iter()
-                .filter_map(|ask| parts.desk.find(ask))
+                .filter_map(|ask| chat.cards.desk.find(ask))
                 .map(|request| listed(&request))
                 .unzip();
             if let Some((request, rest)) = naming::named(text, &list) {
@@ -56,19 +56,19 @@ pub(super) fn meant(parts: &Parts, written: &Written, text: &str) -> Meant {
 }
 
 /// Whether anything waits here that plain words could answer.
-pub(super) fn any(parts: &Parts, written: &Written) -> bool {
-    let mut waiting = waiting(parts, written).into_iter();
+pub(super) fn any(chat: &Chat, written: &Written) -> bool {
+    let mut waiting = waiting(chat, written).into_iter();
     waiting.any(|one| one.place == written.place)
 }
 
 /// What plain words here could answer, the oldest first. Outside of topics
 /// those are the questions of the whole chat; a session's request for
 /// permission is answered only in its own place.
-fn waiting(parts: &Parts, written: &Written) -> Vec<route::WaitingAsk> {
+fn waiting(chat: &Chat, written: &Written) -> Vec<route::WaitingAsk> {
     let here = &written.place;
-    let pending = parts.desk.all_pending();
+    let pending = chat.cards.desk.all_pending();
     let stands = |request: &Request| {
-        let mut place = parts.courier.place_of(&request.id)?;
+        let mut place = chat.cards.courier.place_of(&request.id)?;
         let asks = request.question().is_some();
         if asks && here.thread.is_none() {
             place.thread = None;
@@ -77,7 +77,7 @@ fn waiting(parts: &Parts, written: &Written) -> Vec<route::WaitingAsk> {
     };
     let waiting = pending.iter().filter_map(|request| {
         Some(route::WaitingAsk {
-            card: parts.courier.message_of(&request.id),
+            card: chat.cards.courier.message_of(&request.id),
             ask: request.id.clone(),
             place: stands(request)?,
         })

@@ -5,21 +5,20 @@ use prost::bytes::Bytes;
 use std::sync::Arc;
 use tracing::{debug, warn};
 
-use crate::daemon::parts::Parts;
-use crate::daemon::talking::inbox;
-use crate::daemon::tapping::clicks;
+use crate::daemon::arriving::inbox;
+use crate::daemon::tapping::clicks::{self, Taps};
 use crate::feishu::event::{self, Push};
 use crate::feishu::link::PushAnswer;
 
-pub(crate) async fn answer(parts: Arc<Parts>, payload: Bytes) -> PushAnswer {
+pub(crate) async fn answer(taps: Arc<Taps>, payload: Bytes) -> PushAnswer {
     match event::parse(&payload) {
-        Push::Click(click) => PushAnswer::Show(clicks::answer(&parts, *click).await),
-        Push::Message(message) if !parts.is_of_our_app(&message.head) => {
+        Push::Click(click) => PushAnswer::Show(clicks::answer(&taps, *click).await),
+        Push::Message(message) if !message.head.is_of(&taps.app_id) => {
             warn!("acknowledged and left alone a message to another app");
             PushAnswer::Done
         }
         Push::Message(message) => {
-            inbox::receive(&parts, *message, &payload).await;
+            inbox::receive(&taps.chat, &taps.gate, *message, &payload).await;
             PushAnswer::Done
         }
         Push::Other { kind } => {

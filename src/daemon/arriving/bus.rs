@@ -1,0 +1,219 @@
+//! What gateways bring to a team's machine over the bus: taps and messages. What
+//! they bring is signed and has an end; whatever comes later, as everything does
+//! that waited while the machine slept, is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
+use crate::bus::line::{self, BusHeard};
+use crate::bus::subjects::{BEACON, GATEWAY_INBOX, ToMachine, of_owner};
+use crate::clock::Millis;
+use crate::daemon::arriving::{dispatch, inbox};
+use crate::daemon::machines::member::{Member, gateways, leave};
+use crate::daemon::talking::chat;
+use crate::daemon::talking::chat::claim::{MessageClaim, claim};
+use crate::daemon::tapping::clicks::Taps;
+use crate::feishu::connection::LinkView;
+use crate::feishu::event::{self, Message, Push};
+use crate::feishu::link::PushAnswer;
+use crate::feishu::messages::Content;
+use crate::feishu::outbound::Outbound;
+use crate::ids::MessageId;
+use crate::wording::team as words;
+
+/// Two gateways' clocks may differ by the second that Feishu's dates are exact
+/// to. A tap that its gateway has just given up is still worth deciding: its
+/// card tells.
+const SLACK: Millis = 1_500;
+const TELL_WITHIN: Duration = Duration::from_secs(20);
+
+/// Holds the line until `stop`.
+pub(crate) async fn run(
+    taps: Arc<Taps>,
+    member: Arc<Member>,
+    outbound: Outbound,
+    view: watch::Sender<LinkView>,
+    stop: CancellationToken,
+) {
+    let place = &member.place;
+    let alone = |subject: String| (subject, None);
+    let membership = line::BusUser {
+        url: member.url.clone(),
+        key: Arc::clone(&member.key),
+        pass: member.pass.subscribe(),
+        inbox: place.inbox(),
+        hears: vec![
+            alone(place.hears(ToMachine::Tap)),
+            alone(place.hears(ToMachine::Take)),
+            alone(place.hears(ToMachine::There)),
+            alone(place.hears(ToMachine::Leave)),
+            alone(of_owner(&place.owner)),
+            alone(BEACON.to_owned()),
+        ],
+    };
+    let (heard, clock) = (Arc::clone(&member), taps.cards.journal.clock);
+    let hearing = line::run(
+        member.line.clone(),
+        membership,
+        outbound,
+        clock,
+        move |message| hear(Arc::clone(&taps), Arc::clone(&heard), message),
+        stop.clone(),
+    );
+    let watching = gateways::watch(&member, &view, &stop);
+    tokio::join!(hearing, watching);
+}
+
+async fn hear(taps: Arc<Taps>, member: Arc<Member>, message: BusHeard) {
+    let Some(letter) = Letter::read(&message.body) else {
+        return;
+    };
+    let Some(body) = member.by_gateway(&letter, &message.subject) else {
+        warn!("refused what no gateway of this team signed");
+        return;
+    };
+    let Some(head) = letter.claims::<PushHead>() else {
+        return;
+    };
+    if message.subject == BEACON {
+        let now = member.their_clock.now();
+        member.gateways.beacon(&head, body, now);
+        return;
+    }
+    let body = message.body.slice_ref(body);
+    if is_late(&member, &head) {
+        warn!("dropped what came after its time");
+        tell_of_late(taps, &member, &message.subject, body, head.ticket).await;
+        return;
+    }
+    if let Some(ticket) = &head.ticket {
+        keep(&member, &body, ticket);
+    }
+    let hears = |what| message.subject == member.place.hears(what);
+    let answer = if hears(ToMachine::Tap) {
+        tapped(&taps, body).await
+    } else if hears(ToMachine::Take) {
+        taken(&taps, &body).await
+    } else if hears(ToMachine::There) {
+        Some(member.here())
+    } else if hears(ToMachine::Leave) {
+        Some(leave::open_cards(&taps.cards, &member).await)
+    } else {
+        whose(&taps, &body).await
+    };
+    let Some(answer) = answer else {
+        return;
+    };
+    let Some(reply) = message.reply.filter(|to| to.starts_with(GATEWAY_INBOX)) else {
+        return;
+    };
+    let head = AnswerHead {
+        re: head.once,
+        pass: Some(member.pass()),
+    };
+    let letter = letter::sign(&member.key, &message.subject, &head, &answer);
+    if !member.line.tell(&reply, letter).await {
+        debug!("an answer did not go out");
+    }
+}
+
+/// Whether it counts for nothing any more; before anybody has told the time,
+/// nobody can say that it does.
+fn is_late(member: &Member, head: &PushHead) -> bool {
+    !member.knows_time.load(Ordering::Relaxed) || member.their_clock.now() > head.until + SLACK
+}
+
+/// The right to touch the message that a push tells of.
+fn keep(member: &Member, push: &[u8], ticket: &str) {
+    if let Some(message) = message_of(push) {
+        member.tickets.keep(&message, ticket);
+    }
+}
+
+fn message_of(push: &[u8]) -> Option<MessageId> {
+    match event::parse(push) {
+        Push::Click(click) => click.message,
+        Push::Message(message) => message.id,
+        Push::Other { .. } | Push::Unreadable { .. } => None,
+    }
+}
+
+async fn tapped(taps: &Arc<Taps>, push: Bytes) -> Option<Vec<u8>> {
+    if !matches!(event::parse(&push), Push::Click(_)) {
+        return None;
+    }
+    match dispatch::answer(Arc::clone(taps), push).await {
+        PushAnswer::Show(shown) => Some(shown),
+        PushAnswer::Done | PushAnswer::Again => None,
+    }
+}
+
+async fn taken(taps: &Arc<Taps>, push: &[u8]) -> Option<Vec<u8>> {
+    let message = message(taps, push)?;
+    inbox::receive_from_peer(&taps.chat, message, push).await;
+    Some(b"{}".to_vec())
+}
+
+async fn whose(taps: &Arc<Taps>, push: &[u8]) -> Option<Vec<u8>> {
+    let message = message(taps, push)?;
+    let claim = if chat::asks_to_lock(&message) {
+        MessageClaim::Every
+    } else {
+        claim(&taps.chat, &message).await
+    };
+    Some(json!({"claim": claim.as_str()}).to_string().into_bytes())
+}
+
+fn message(taps: &Taps, push: &[u8]) -> Option<Message> {
+    match event::parse(push) {
+        Push::Message(message) if message.head.is_of(&taps.app_id) => Some(*message),
+        Push::Message(_) | Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
+    }
+}
+
+/// Whoever tapped was told that it is being checked: the card must not keep
+/// them waiting.
+async fn tell_of_late(
+    taps: Arc<Taps>,
+    member: &Member,
+    subject: &str,
+    push: Bytes,
+    ticket: Option<String>,
+) {
+    let known = member.knows_time.load(Ordering::Relaxed);
+    let Push::Click(click) = event::parse(&push) else {
+        return;
+    };
+    let (Some(message), true) = (click.message, known) else {
+        return;
+    };
+    if subject != member.place.hears(ToMachine::Tap) {
+        return;
+    }
+    if let Some(ticket) = ticket {
+        member.tickets.keep(&message, &ticket);
+    }
+    let Some(messages) = taps.cards.courier.messages() else {
+        return;
+    };
+    let content = Content::Text(
+        words::TAPPED_TOO_LATE
+            .get(taps.cards.config.lang)
+            .to_owned(),
+    );
+    let uuid = format!("late-{message}");
+    let told = messages.reply(&message, None, &content, false, &uuid);
+    match tokio::time::timeout(TELL_WITHIN, told).await {
+        Ok(Ok(_)) => info!("a person was told that a tap came too late"),
+        Ok(Err(why)) => warn!("a person was not told that a tap came too late: {why}"),
+        Err(_) => warn!("a person was not told that a tap came too late: no answer in time"),
+    }
+}
