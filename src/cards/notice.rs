@@ -22,21 +22,21 @@ pub enum Why {
     Failed,
     /// A plan is there; whether to carry it out is asked in the terminal.
     Planned,
-    /// As the above, and the session went on.
+    /// The plan is there, and the session went on.
     PlanOver,
-    /// As the above, and whether it waits still is not known.
+    /// The plan is there; nod does not know whether it still waits.
     PlanUnwatched,
     /// Something waits that only the terminal can answer.
     Terminal,
-    /// As the above, and nod does not know what it is.
+    /// Something waits in the terminal, and nod does not know what it is.
     Unknown,
     /// A question, where nothing can be answered from Feishu.
     NoAnswers,
     /// A dialog in the terminal that was not put to nod.
     Dialog,
-    /// As the above, and it is gone.
+    /// That dialog is gone.
     DialogOver,
-    /// As the above, and a daemon that started since does not know.
+    /// A daemon that started since does not know whether the dialog still waits.
     DialogUnwatched,
 }
 

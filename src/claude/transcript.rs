@@ -65,7 +65,7 @@ impl LeftTranscript {
         }
     }
 
-    /// Whether somebody else has written since. What is not known is no.
+    /// Whether somebody else is known to have written since.
     pub async fn went_on(self) -> bool {
         if !self.length.is_finished() {
             return false;

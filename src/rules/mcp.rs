@@ -7,7 +7,7 @@ const LOOKS: &[&str] = &[
     "status", "view",
 ];
 
-/// And none of these may be in it: it does something, takes a language, goes
+/// What the name must not hold: it does something, takes a language, goes
 /// anywhere, or hands out what nobody should have.
 const ACTS: &[&str] = &[
     "add",

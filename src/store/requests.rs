@@ -263,8 +263,8 @@ impl Db {
             .query_row([digest, kind], |row| row.get(0))?)
     }
 
-    /// Puts an ending right, and says so in the audit. Whether there is such an
-    /// ending, and where its card is.
+    /// Puts an ending right, and writes that into the audit. Says whether there
+    /// is such an ending, and where its card is.
     pub fn correct(
         &self,
         id: &RequestId,

@@ -68,7 +68,7 @@ struct RosterFile {
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     machines: HashMap<PublicKey, KnownMachine>,
-    /// Until when the passes of a key were made that no longer count.
+    /// Passes of a key that were made up to then no longer count.
     forgotten: HashMap<PublicKey, Seconds>,
     /// The keys that were forgotten, by the machines' names.
     gone: HashMap<MachineId, PublicKey>,
@@ -243,7 +243,7 @@ impl Roster {
         self.changed = true;
     }
 
-    /// Until when the passes of this key were made that no longer count.
+    /// Passes of this key that were made up to then no longer count.
     pub(super) fn forgotten_until(&self, key: &PublicKey) -> Option<Seconds> {
         self.forgotten.get(key).copied()
     }

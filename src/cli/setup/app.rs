@@ -14,8 +14,8 @@ use crate::feishu::secret::Secret;
 const APP_NAME: &str = "nod";
 
 impl Setup<'_> {
-    /// Asks for whatever the flags did not give. Whether a scan brought it: then
-    /// its secret is shown nowhere else.
+    /// Asks for whatever the flags did not give, and says whether a scan brought
+    /// it: its secret is shown nowhere else then.
     pub(super) async fn obtain_app(&mut self) -> Result<bool, Failure> {
         let words = self.words;
         if self.terminal.is_none() && !self.yes {

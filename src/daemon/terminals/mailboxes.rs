@@ -164,7 +164,7 @@ impl Mailboxes {
         book.words.retain(|words| !Arc::ptr_eq(&words.read, read));
     }
 
-    /// A session reads a prompt. Whether it came from the phone.
+    /// Notes that a session reads a prompt; says whether it came from the phone.
     pub(crate) fn reads(&self, session: &SessionId, prompt: &str, now: Millis) -> bool {
         let mut book = self.lock();
         let found = book.words.iter().position(|words| {

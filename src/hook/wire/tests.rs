@@ -4,7 +4,7 @@ use super::*;
 use crate::claude::mailbox::Mailbox;
 use proptest::prelude::*;
 
-const SEED: &str = r#"{
+const DOCUMENTED: &str = r#"{
   "request_id": "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6",
   "project_dir": "/home/user/myproject",
   "raw_input_encoded": "eyJzZXNzaW9uX2lkIjoic2Vzc18xMjMiLCJ0b29sX25hbWUiOiJCYXNoIiwidG9vbF9pbnB1dCI6eyJjb21tYW5kIjoiZWNobyBoZWxsbyJ9fQ=="
@@ -24,7 +24,7 @@ fn registration() -> Registration {
 #[test]
 fn the_documented_request_is_read() {
     assert_eq!(
-        HookMessage::decode(SEED.as_bytes()),
+        HookMessage::decode(DOCUMENTED.as_bytes()),
         Ok(HookMessage::Register(registration()))
     );
     assert_eq!(registration().session().unwrap().as_str(), "sess_123");

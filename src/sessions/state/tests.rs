@@ -1,4 +1,4 @@
-//! The seed's scenarios one by one; `model` plays the rest at random.
+//! A session's scenarios one by one; `model` plays the rest at random.
 
 use super::*;
 use crate::claude::stream::parse;

@@ -41,7 +41,7 @@ impl Needs {
         known.room = Some(known.room.unwrap_or(MAX_CARD).min(room).max(SMALL));
     }
 
-    /// Whether it was not known before.
+    /// Says whether it is news.
     fn note(&self, need: Need, answer: &FeishuAnswer) -> bool {
         let mut known = self.lock();
         let is_new = known.needs.iter().all(|(before, _)| *before != need);
