@@ -1,6 +1,7 @@
 //! House rules that no lint knows: purity, direction, who may print, who may
-//! read the environment, how large a room may grow.
+//! read the environment, how large a room may grow, whose a name is.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -492,6 +493,79 @@ fn rooms_stay_small_and_say_what_they_are() {
         let lines = counted.lines().count();
         assert!(lines <= 500, "src/{} has {lines} lines", source.name);
     }
+}
+
+/// The types that a file's code defines. A trait's own types belong to it.
+fn types(source: &Source) -> impl Iterator<Item = &str> {
+    source.code.lines().filter_map(|line| {
+        let item = line.trim_start();
+        let item = match item.strip_prefix("pub(") {
+            Some(seen) => seen.split_once(") ")?.1,
+            None => item.strip_prefix("pub ").unwrap_or(item),
+        };
+        let (kind, rest) = item.split_once(' ')?;
+        let defines = ["struct", "enum", "trait", "union"].contains(&kind)
+            || (kind == "type" && !line.starts_with(' '));
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+        defines.then(|| &rest[..end.unwrap_or(rest.len())])
+    })
+}
+
+/// The files that define a type of each name.
+fn owners(sources: &[Source]) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut owners = BTreeMap::<_, BTreeSet<_>>::new();
+    for source in sources {
+        for name in types(source) {
+            owners.entry(name).or_default().insert(&*source.name);
+        }
+    }
+    owners
+}
+
+/// The names that more than one room gives to a type.
+fn in_two_rooms(owners: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
+    let room = |file: &&str| file.split(['/', '.']).next().unwrap_or_default().to_owned();
+    owners
+        .iter()
+        .filter(|(_, files)| files.iter().map(room).collect::<BTreeSet<_>>().len() > 1)
+        .map(|(name, files)| format!("{name}: {files:?}"))
+        .collect()
+}
+
+#[test]
+fn a_type_name_has_one_owner() {
+    let sources = sources();
+    let owners = owners(&sources);
+    assert!(owners.len() > 500, "the types were found");
+    none("type names in two rooms", &in_two_rooms(&owners));
+    let shared = owners.values().filter(|files| files.len() > 1).count();
+    assert!(
+        shared * 100 < owners.len() * 5,
+        "{shared} of {} type names have more than one owner",
+        owners.len()
+    );
+}
+
+#[test]
+fn a_type_name_in_two_rooms_is_noticed() {
+    let source = |name: &str, code: &str| Source {
+        name: name.to_owned(),
+        code: code.to_owned(),
+        text: code.to_owned(),
+    };
+    let sources = [
+        source(
+            "store.rs",
+            "pub(super) struct Line<'a> {\n}\ntype Row = u8;\n",
+        ),
+        source("store/audit.rs", "fn a() {\n    enum Row {}\n}\n"),
+        source(
+            "bus/line.rs",
+            "impl A for B {\n    type Row = u8;\n}\npub enum Line {\n}\n",
+        ),
+    ];
+    let found = in_two_rooms(&owners(&sources));
+    assert_eq!(found, ["Line: {\"bus/line.rs\", \"store.rs\"}"]);
 }
 
 #[test]
