@@ -242,7 +242,7 @@ pub mod store {
 }
 pub mod talk {
     pub use crate::talk::{
-        AgentEvent, AgentSaid, Exit, Mode, Opening, RequestKind, Say, ToolVerdict,
+        AgentEvent, AgentSaid, AgentWants, Exit, Mode, Opening, Say, ToolVerdict,
     };
 }
 pub mod text {

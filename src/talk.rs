@@ -126,11 +126,11 @@ pub enum How {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRequest {
     pub id: String,
-    pub what: RequestKind,
+    pub what: AgentWants,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum RequestKind {
+pub enum AgentWants {
     Tool(Box<ToolRequest>),
     Form(Box<Form>),
     Other { kind: String },

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::manifest::Manifest;
-use self::plan::{Facts, SetupWishes};
+use self::plan::{SetupFacts, SetupWishes};
 use self::steps::{Network, SetupApp};
 use super::wording::Words;
 use super::wording::trouble::{NO_SUCH_FILE, NOT_A_SECRET, NOT_TEXT};
@@ -358,7 +358,7 @@ impl<'a> Setup<'a> {
     }
 
     /// What stands where, as of now.
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> SetupFacts {
         let draft = SettingsDraft::open(&self.paths.claude).ok();
         let installed = draft.as_ref().is_some_and(|draft| {
             let mut wanted = draft.clone();
@@ -366,7 +366,7 @@ impl<'a> Setup<'a> {
         });
         let manager = service::ServiceManager::find().ok();
         let places = service::places(self.sources, &self.config.state_dir);
-        Facts {
+        SetupFacts {
             has_app: self.app.is_some(),
             app_works: self.seen.bot.is_some(),
             has_owner: self.owner.is_some(),

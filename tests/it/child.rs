@@ -11,7 +11,7 @@ use nod::for_tests::claude::launch::{ClaudeLaunch, Permissions};
 use nod::for_tests::claude::process::{ClaudeChild, start};
 use nod::for_tests::ids::SessionId;
 use nod::for_tests::talk::{
-    AgentEvent, AgentSaid, Exit, Mode, Opening, RequestKind, Say, ToolVerdict,
+    AgentEvent, AgentSaid, AgentWants, Exit, Mode, Opening, Say, ToolVerdict,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -121,7 +121,7 @@ async fn a_child_is_started_asked_and_answered() {
     let AgentEvent::Said(AgentSaid::Request(request)) = next(&mut child).await else {
         panic!("no request")
     };
-    let RequestKind::Tool(tool) = request.what else {
+    let AgentWants::Tool(tool) = request.what else {
         panic!("no tool")
     };
     let say = Say::Verdict {

@@ -95,7 +95,7 @@ fn requests_of_the_child_are_typed() {
     );
     let AgentSaid::Request(AgentRequest {
         id,
-        what: RequestKind::Tool(tool),
+        what: AgentWants::Tool(tool),
     }) = line
     else {
         panic!("{line:?}")
@@ -114,7 +114,7 @@ fn requests_of_the_child_are_typed() {
             &json!({"type":"control_request","request_id":"9","request":{"subtype":"can_use_tool","tool_name":"PickColour","requires_user_interaction":said}}),
         );
         assert!(
-            matches!(&line, AgentSaid::Request(AgentRequest { what: RequestKind::Tool(tool), .. }) if tool.wants_a_person == wants),
+            matches!(&line, AgentSaid::Request(AgentRequest { what: AgentWants::Tool(tool), .. }) if tool.wants_a_person == wants),
             "{line:?}"
         );
     }
@@ -123,7 +123,7 @@ fn requests_of_the_child_are_typed() {
         &json!({"type":"control_request","request_id":"9","request":{"subtype":"elicitation","mcp_server_name":"srv","message":"Name?","mode":"form","requested_schema":{"type":"object"}}}),
     );
     let AgentSaid::Request(AgentRequest {
-        what: RequestKind::Form(asked),
+        what: AgentWants::Form(asked),
         ..
     }) = line
     else {
@@ -141,7 +141,7 @@ fn requests_of_the_child_are_typed() {
     ] {
         let line = read(&strange);
         assert!(
-            matches!(&line, AgentSaid::Request(AgentRequest { id, what: RequestKind::Other { .. } }) if id == "9"),
+            matches!(&line, AgentSaid::Request(AgentRequest { id, what: AgentWants::Other { .. } }) if id == "9"),
             "{line:?}"
         );
     }

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::summary;
 use crate::ids::SessionId;
 use crate::talk::{
-    AgentMessage, AgentReply, AgentRequest, AgentSaid, Began, CallEnd, Form, How, MAX_SUMMARY,
-    Mode, ModelRetry, RequestKind, ShownCall, TextStage, ToolRequest, TurnEnd,
+    AgentMessage, AgentReply, AgentRequest, AgentSaid, AgentWants, Began, CallEnd, Form, How,
+    MAX_SUMMARY, Mode, ModelRetry, ShownCall, TextStage, ToolRequest, TurnEnd,
 };
 use crate::text::clean;
 
@@ -223,7 +223,7 @@ impl From<WireRequest> for AgentSaid {
         };
         Self::Request(AgentRequest {
             id: wire.request_id,
-            what: what.unwrap_or_else(|| RequestKind::Other {
+            what: what.unwrap_or_else(|| AgentWants::Other {
                 kind: clean(&subtype, 80),
             }),
         })
@@ -241,7 +241,7 @@ struct WireTool {
     requires_user_interaction: Value,
 }
 
-impl From<WireTool> for RequestKind {
+impl From<WireTool> for AgentWants {
     fn from(wire: WireTool) -> Self {
         Self::Tool(Box::new(ToolRequest {
             tool: wire.tool_name,
@@ -262,7 +262,7 @@ struct WireForm {
     requested_schema: Value,
 }
 
-impl From<WireForm> for RequestKind {
+impl From<WireForm> for AgentWants {
     fn from(wire: WireForm) -> Self {
         Self::Form(Box::new(Form {
             server: wire.mcp_server_name,

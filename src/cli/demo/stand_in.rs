@@ -383,7 +383,7 @@ fn language(text: &str) -> Lang {
 mod tests {
     use super::*;
     use crate::claude::stream::parse;
-    use crate::talk::{AgentSaid, How, Mode, RequestKind, Say, TextStage, ToolVerdict};
+    use crate::talk::{AgentSaid, AgentWants, How, Mode, Say, TextStage, ToolVerdict};
 
     /// Everything the stand-in says to these orders, as nod reads it.
     fn said(orders: &[Say], pace: Duration) -> Vec<AgentSaid> {
@@ -432,7 +432,7 @@ mod tests {
             _ => None,
         });
         let tools = requests.filter_map(|request| match &request.what {
-            RequestKind::Tool(tool) => Some((request.id.as_str(), tool.tool.as_str())),
+            AgentWants::Tool(tool) => Some((request.id.as_str(), tool.tool.as_str())),
             _ => None,
         });
         tools.collect()

@@ -56,7 +56,7 @@ pub(super) enum StepStatus {
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing found")]
-pub(super) struct Facts {
+pub(super) struct SetupFacts {
     pub(super) has_app: bool,
     pub(super) app_works: bool,
     pub(super) has_owner: bool,
@@ -88,7 +88,7 @@ pub(super) struct SetupWishes {
     pub(super) trial: bool,
 }
 
-pub(super) fn status(step: SetupStep, facts: &Facts, wishes: SetupWishes) -> StepStatus {
+pub(super) fn status(step: SetupStep, facts: &SetupFacts, wishes: SetupWishes) -> StepStatus {
     let runs = facts.service_installed || facts.daemon_runs;
     let (done, possible) = match step {
         SetupStep::App => (facts.has_app, true),
@@ -116,13 +116,13 @@ pub(super) fn status(step: SetupStep, facts: &Facts, wishes: SetupWishes) -> Ste
 }
 
 /// The steps that need not be taken, in order.
-pub(super) fn done(facts: &Facts, wishes: SetupWishes) -> impl Iterator<Item = SetupStep> {
+pub(super) fn done(facts: &SetupFacts, wishes: SetupWishes) -> impl Iterator<Item = SetupStep> {
     let is_done = move |step: &SetupStep| status(*step, facts, wishes) == StepStatus::Done;
     SetupStep::ALL.into_iter().filter(is_done)
 }
 
 /// The first step that is open.
-pub(super) fn next(facts: &Facts, wishes: SetupWishes) -> Option<SetupStep> {
+pub(super) fn next(facts: &SetupFacts, wishes: SetupWishes) -> Option<SetupStep> {
     SetupStep::ALL
         .into_iter()
         .find(|step| status(*step, facts, wishes) == StepStatus::Open)
@@ -140,7 +140,7 @@ mod tests {
         trial: true,
     };
 
-    fn do_step(facts: &mut Facts, step: SetupStep) {
+    fn do_step(facts: &mut SetupFacts, step: SetupStep) {
         match step {
             SetupStep::App => facts.has_app = true,
             SetupStep::Check => facts.app_works = true,
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    fn walk(mut facts: Facts, wishes: SetupWishes) -> Vec<SetupStep> {
+    fn walk(mut facts: SetupFacts, wishes: SetupWishes) -> Vec<SetupStep> {
         std::iter::from_fn(|| {
             let step = next(&facts, wishes)?;
             do_step(&mut facts, step);
@@ -166,22 +166,22 @@ mod tests {
 
     #[test]
     fn a_fresh_machine_goes_through_every_step_once() {
-        let fresh = Facts {
+        let fresh = SetupFacts {
             can_serve: true,
             can_ask: true,
             has_claude: true,
-            ..Facts::default()
+            ..SetupFacts::default()
         };
         assert_eq!(walk(fresh, ALL), SetupStep::ALL);
     }
 
     #[test]
     fn a_set_up_broken_off_anywhere_goes_on_there() {
-        let mut facts = Facts {
+        let mut facts = SetupFacts {
             can_serve: true,
             can_ask: true,
             has_claude: true,
-            ..Facts::default()
+            ..SetupFacts::default()
         };
         for (at, step) in SetupStep::ALL.into_iter().enumerate() {
             assert_eq!(walk(facts, ALL), SetupStep::ALL[at..]);
@@ -205,19 +205,19 @@ mod tests {
             SetupStep::Owner,
             SetupStep::Save,
         ];
-        assert_eq!(walk(Facts::default(), nothing), needed);
-        let container = Facts::default();
+        assert_eq!(walk(SetupFacts::default(), nothing), needed);
+        let container = SetupFacts::default();
         assert_eq!(
             status(SetupStep::Service, &container, ALL),
             StepStatus::Left
         );
-        let running = Facts {
+        let running = SetupFacts {
             daemon_runs: true,
             ..container
         };
         assert_eq!(status(SetupStep::TestCard, &running, ALL), StepStatus::Left);
         // Without a manager, a daemon in the background will do.
-        let asked = Facts {
+        let asked = SetupFacts {
             can_ask: true,
             ..container
         };
@@ -227,15 +227,15 @@ mod tests {
 
     #[test]
     fn claude_code_is_tried_only_where_somebody_agrees_and_it_would_ask() {
-        let ready = Facts {
+        let ready = SetupFacts {
             can_ask: true,
             has_claude: true,
             hooks_installed: true,
             daemon_runs: true,
-            ..Facts::default()
+            ..SetupFacts::default()
         };
         assert_eq!(status(SetupStep::Trial, &ready, ALL), StepStatus::Open);
-        let without: [fn(&mut Facts); 4] = [
+        let without: [fn(&mut SetupFacts); 4] = [
             |facts| facts.can_ask = false,
             |facts| facts.has_claude = false,
             |facts| facts.hooks_installed = false,

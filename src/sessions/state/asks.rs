@@ -8,7 +8,7 @@ use crate::clock::Millis;
 use crate::ids::RequestId;
 use crate::sessions::questions::call::{self, AnswerShape, Back};
 use crate::sessions::questions::{Ask, form};
-use crate::talk::{AgentRequest, Filled, RequestKind, Say, ToolRequest, ToolVerdict};
+use crate::talk::{AgentRequest, AgentWants, Filled, Say, ToolRequest, ToolVerdict};
 
 /// Tools that only read pass without asking.
 const READ_ONLY: [&str; 3] = ["Read", "Glob", "Grep"];
@@ -73,14 +73,14 @@ impl Session {
         let write = |say| Effect::Write { child, say };
         let verdict = |request: String, verdict| write(Say::Verdict { request, verdict });
         match request.what {
-            RequestKind::Tool(tool) if READ_ONLY.contains(&tool.tool.as_str()) => {
+            AgentWants::Tool(tool) if READ_ONLY.contains(&tool.tool.as_str()) => {
                 let allow = ToolVerdict::Allow {
                     input: tool.input,
                     updates: Vec::new(),
                 };
                 out.push(verdict(request.id, allow));
             }
-            RequestKind::Tool(tool) => {
+            AgentWants::Tool(tool) => {
                 let (Some(id), true) = (id, room) else {
                     let deny =
                         ToolVerdict::deny("Too many requests wait for the user; try again later.");
@@ -113,7 +113,7 @@ impl Session {
                     deadline,
                 });
             }
-            RequestKind::Form(asked) => {
+            AgentWants::Form(asked) => {
                 if let Some(id) = id.filter(|_| room)
                     && let Some(question) = form::questions(&asked)
                 {
@@ -126,7 +126,7 @@ impl Session {
                 }));
                 out.push(Effect::Tell(Notice::CannotAsk));
             }
-            RequestKind::Other { kind } => out.push(write(Say::Unsupported {
+            AgentWants::Other { kind } => out.push(write(Say::Unsupported {
                 request: request.id,
                 kind,
             })),

@@ -15,8 +15,8 @@ use crate::daemon::asking::codex::Hosted;
 use crate::ids::SessionId;
 use crate::sessions::questions;
 use crate::talk::{
-    AgentEvent, AgentMessage, AgentReply, AgentRequest, AgentSaid, Began, CallEnd, Exit, Filled,
-    Form, MAX_SUMMARY, Mode, ModelRetry, RequestKind, Say, ShownCall, TextStage, ToolRequest,
+    AgentEvent, AgentMessage, AgentReply, AgentRequest, AgentSaid, AgentWants, Began, CallEnd,
+    Exit, Filled, Form, MAX_SUMMARY, Mode, ModelRetry, Say, ShownCall, TextStage, ToolRequest,
     ToolVerdict, TurnEnd,
 };
 use crate::text::clean;
@@ -304,7 +304,7 @@ fn line(told: ChatTold) -> Option<AgentSaid> {
         // It has its refusal; the session tells of it.
         ChatTold::CannotAsk => AgentSaid::Request(AgentRequest {
             id: UNSHOWN.to_owned(),
-            what: RequestKind::Form(Box::new(Form {
+            what: AgentWants::Form(Box::new(Form {
                 server: None,
                 message: String::new(),
                 schema: Value::Null,
@@ -312,7 +312,7 @@ fn line(told: ChatTold) -> Option<AgentSaid> {
         }),
         ChatTold::Planned { name, plan } => AgentSaid::Request(AgentRequest {
             id: name,
-            what: RequestKind::Tool(Box::new(call(
+            what: AgentWants::Tool(Box::new(call(
                 questions::call::PLAN,
                 json!({"plan": plan}),
                 None,
@@ -340,8 +340,8 @@ fn asks(ask: &CodexAsk, own: Option<&str>) -> AgentSaid {
     AgentSaid::Request(AgentRequest {
         id: ask.name.clone(),
         what: match form.flatten() {
-            Some(form) => RequestKind::Form(Box::new(form)),
-            None => RequestKind::Tool(Box::new(call(&ask.tool, ask.input.clone(), agent))),
+            Some(form) => AgentWants::Form(Box::new(form)),
+            None => AgentWants::Tool(Box::new(call(&ask.tool, ask.input.clone(), agent))),
         },
     })
 }
