@@ -22,7 +22,6 @@ use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
 use crate::approvals::request::{AskingAgent, Digest};
 use crate::cards::progress::TaskEnd;
-use crate::cards::quote::quote;
 use crate::child::process::Grace;
 use crate::claude::launch::{ClaudeLaunch, Permissions};
 use crate::claude::process;
@@ -437,7 +436,7 @@ impl SessionOwner {
         if let Some(end) = end {
             self.voice.ended(end, None);
         }
-        let text = words::notice(&quoted(notice), self.agent);
+        let text = words::notice(&voice::quoted(notice), self.agent);
         self.voice
             .text(text.get(self.sessions.cards.config.lang).to_owned());
     }
@@ -473,26 +472,6 @@ impl SessionOwner {
         }
         self.child = None;
         self.remember().await;
-    }
-}
-
-/// A notice whose foreign words may stand in a chat.
-fn quoted(notice: &Notice) -> Notice {
-    match notice {
-        Notice::Crashed { words } => Notice::Crashed {
-            words: words.as_deref().map(quote),
-        },
-        Notice::NotStarted { problem } => Notice::NotStarted {
-            problem: quote(problem),
-        },
-        Notice::ApprovalTimedOut { tool } => Notice::ApprovalTimedOut { tool: quote(tool) },
-        Notice::NotBrought { tool } => Notice::NotBrought {
-            tool: tool.as_deref().map(quote),
-        },
-        Notice::BackgroundEnded { tasks } => Notice::BackgroundEnded {
-            tasks: tasks.iter().map(|task| quote(task)).collect(),
-        },
-        other => other.clone(),
     }
 }
 

@@ -10,11 +10,13 @@ use tracing::{debug, warn};
 use super::{Sessions, keep};
 use crate::cards::markdown;
 use crate::cards::progress::{self, Task, TaskEnd};
+use crate::cards::quote::quote;
 use crate::daemon::cards::courier::{self, CardText};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, SentMessage};
 use crate::ids::MessageId;
 use crate::sessions::progress::ProgressView;
+use crate::sessions::state::Notice;
 use crate::store::{About, KeptSession};
 use crate::wording::need::Need;
 use crate::wording::task as words;
@@ -312,4 +314,24 @@ fn with_task(
         unguarded: sessions.cards.config.sessions.bypass,
         view,
     })
+}
+
+/// A notice whose foreign words may stand in a chat.
+pub(super) fn quoted(notice: &Notice) -> Notice {
+    match notice {
+        Notice::Crashed { words } => Notice::Crashed {
+            words: words.as_deref().map(quote),
+        },
+        Notice::NotStarted { problem } => Notice::NotStarted {
+            problem: quote(problem),
+        },
+        Notice::ApprovalTimedOut { tool } => Notice::ApprovalTimedOut { tool: quote(tool) },
+        Notice::NotBrought { tool } => Notice::NotBrought {
+            tool: tool.as_deref().map(quote),
+        },
+        Notice::BackgroundEnded { tasks } => Notice::BackgroundEnded {
+            tasks: tasks.iter().map(|task| quote(task)).collect(),
+        },
+        other => other.clone(),
+    }
 }
