@@ -39,7 +39,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(3);
 
 /// A task that must always run has panicked.
 #[derive(Debug)]
-pub(super) struct Fault;
+pub(super) struct TaskPanic;
 
 /// The running tasks, each stopped by its own token so that the order holds.
 #[derive(Default)]
@@ -138,10 +138,10 @@ impl Tasks {
     /// Waits for `stop`. A task that panics leaves a daemon that looks alive
     /// and no longer does its work, so the whole ends then: hooks go back to
     /// the terminal, and a service manager starts a daemon that is whole.
-    pub(super) async fn run_until(&mut self, stop: &CancellationToken) -> Result<(), Fault> {
+    pub(super) async fn run_until(&mut self, stop: &CancellationToken) -> Result<(), TaskPanic> {
         tokio::select! {
             () = stop.cancelled() => Ok(()),
-            () = self.panicked() => Err(Fault),
+            () = self.panicked() => Err(TaskPanic),
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             tasks.others.spawn(std::future::pending());
             set(&mut tasks).spawn(async { panic!("a task's own fault") });
             let ended = tokio::time::timeout(EVER, tasks.run_until(&stop)).await;
-            assert!(matches!(ended, Ok(Err(Fault))), "{ended:?}");
+            assert!(matches!(ended, Ok(Err(TaskPanic))), "{ended:?}");
         }
     }
 

@@ -114,7 +114,7 @@ pub async fn bind(address: SocketAddr, terms: &DoorTerms) -> Result<TcpListener,
         .map_err(|why| DoorError::Taken { address, why })
 }
 
-struct Door {
+struct ServerDoor {
     inside: Inside,
     terms: DoorTerms,
     on_loopback: bool,
@@ -140,7 +140,7 @@ pub async fn serve(
     let on_loopback = listener
         .local_addr()
         .is_ok_and(|address| address.ip().to_canonical().is_loopback());
-    let router = router(Arc::new(Door {
+    let router = router(Arc::new(ServerDoor {
         inside,
         terms,
         on_loopback,
@@ -176,7 +176,7 @@ pub async fn serve(
     }
 }
 
-fn router(door: Arc<Door>) -> Router {
+fn router(door: Arc<ServerDoor>) -> Router {
     let page = || any(page);
     Router::new()
         .route(call::PATH, post(decision))
@@ -195,7 +195,7 @@ fn router(door: Arc<Door>) -> Router {
 /// What every caller has to pass: not too often, and by no trick played on a
 /// browser.
 async fn received(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<ServerDoor>>,
     Extension(from): Extension<CallerAddress>,
     request: Request,
     next: Next,
@@ -219,7 +219,7 @@ async fn received(
     next.run(request).await
 }
 
-impl Door {
+impl ServerDoor {
     fn now(&self) -> Millis {
         (self.inside.now)()
     }
@@ -255,7 +255,7 @@ impl Door {
 }
 
 async fn decision(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<ServerDoor>>,
     Extension(from): Extension<CallerAddress>,
     request: Request,
 ) -> Result<Response<Body>, Infallible> {
@@ -310,7 +310,7 @@ async fn status() -> Response<Body> {
 
 /// Figures tell what somebody is working on, so they stay on this machine.
 async fn metrics(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<ServerDoor>>,
     Extension(from): Extension<CallerAddress>,
 ) -> Response<Body> {
     if !from.0.to_canonical().is_loopback() {
@@ -322,7 +322,7 @@ async fn metrics(
     response
 }
 
-async fn page(State(door): State<Arc<Door>>, request: Request) -> Response<Body> {
+async fn page(State(door): State<Arc<ServerDoor>>, request: Request) -> Response<Body> {
     let Some(pages) = &door.inside.pages else {
         return nothing();
     };

@@ -77,7 +77,7 @@ struct OpenChatAsk {
 }
 
 #[derive(Debug)]
-pub struct Chat {
+pub struct CodexChat {
     opening: ChatOpening,
     manner: Option<CodexManner>,
     thread: Option<String>,
@@ -99,7 +99,7 @@ pub struct Chat {
     out: Vec<ChatTold>,
 }
 
-impl Chat {
+impl CodexChat {
     pub fn new(opening: ChatOpening) -> Self {
         let manner = match &opening {
             ChatOpening::Fresh { manner, .. } | ChatOpening::Resume { manner, .. } => Some(*manner),

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use super::{Chat, ChatTold, CodexManner, plain};
+use super::{ChatTold, CodexChat, CodexManner, plain};
 use crate::agents::codex::ask::{NAMES, PATCH, script};
 use crate::talk::How;
 
-impl Chat {
+impl CodexChat {
     pub(super) fn noted(&mut self, method: &str, params: &Value) {
         let thread = params["threadId"].as_str();
         if method == "serverRequest/resolved" {

@@ -18,13 +18,13 @@ fn others(told: Vec<ChatTold>) -> Vec<ChatTold> {
 
 /// A chat, and what it sent last.
 struct Stage {
-    chat: Chat,
+    chat: CodexChat,
     sent: Vec<Value>,
 }
 
 impl Stage {
     fn new(opening: ChatOpening) -> Self {
-        let mut chat = Chat::new(opening);
+        let mut chat = CodexChat::new(opening);
         let first = chat.start();
         let mut stage = Self {
             chat,

@@ -13,7 +13,7 @@ use crate::daemon::talking::drafts::{self, Draft, Picked};
 use crate::daemon::terminals::mailboxes::speak::{self, WordsFate};
 use crate::feishu::event::{Message, MessageBody};
 use crate::ids::MessageId;
-use crate::sessions::command::{self, Spoken as Said};
+use crate::sessions::command::{self, Spoken};
 use crate::sessions::route::Written;
 use crate::sessions::yes::only_agrees;
 use crate::store::About;
@@ -77,14 +77,14 @@ pub(super) async fn reply(chat: &Arc<Chat>, message: &Message, card: SessionCard
     let mention = bot_mention(chat, message).await;
     match command::parse(text, mention, &chat.cards.config.sessions.projects) {
         // The session of a chat goes on in its thread; a late yes is no work.
-        Said::Text(text) if card.asked && (number.is_some() || only_agrees(&text)) => {
+        Spoken::Text(text) if card.asked && (number.is_some() || only_agrees(&text)) => {
             say(chat, message, &in_chat(&Refusal::Handled.into())).await;
         }
-        Said::Text(text) => match number {
+        Spoken::Text(text) => match number {
             Some(number) => commands::tell(chat, message, &written, number, &text).await,
             None => to_terminal(chat, message, &written, &about, &text, card.asked).await,
         },
-        Said::Command(_) | Said::Unclear(_) | Said::Nothing => {
+        Spoken::Command(_) | Spoken::Unclear(_) | Spoken::Nothing => {
             hear(chat, message, &written, owner, text).await;
         }
     }

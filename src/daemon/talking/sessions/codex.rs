@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::agents::codex::ask::{CodexAsk, CodexDecision};
-use crate::agents::codex::chat::{Chat, ChatOpening, ChatTold, CodexManner};
+use crate::agents::codex::chat::{ChatOpening, ChatTold, CodexChat, CodexManner};
 use crate::agents::codex::pipe::{self, PipeHeard};
 use crate::child::process::{Child, Grace, Launch};
 use crate::daemon::asking::codex::Hosted;
@@ -28,7 +28,7 @@ const UNSHOWN: &str = "codex-unshown";
 
 pub(super) struct CodexDriver {
     wire: Child<PipeHeard>,
-    chat: Chat,
+    chat: CodexChat,
     unsent: VecDeque<String>,
     ready: VecDeque<AgentEvent>,
     /// What it asked, by name, until it is answered.
@@ -60,7 +60,7 @@ impl CodexDriver {
     fn over(wire: Child<PipeHeard>, opening: ChatOpening, hosted: Option<Hosted>) -> Self {
         let mut driver = Self {
             wire,
-            chat: Chat::new(opening),
+            chat: CodexChat::new(opening),
             unsent: VecDeque::new(),
             ready: VecDeque::new(),
             asked: HashMap::new(),
