@@ -483,17 +483,10 @@ fn domain_rule(call: RuleCall<'_>) -> Result<Rule, NoRule> {
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'));
     let last = host.rsplit('.').next().unwrap_or("");
-    let public = ![
-        "arpa",
-        "corp",
-        "home",
-        "internal",
-        "intranet",
-        "lan",
-        "local",
-        "localhost",
-    ]
-    .contains(&last);
+    let public = !matches!(
+        last,
+        "arpa" | "corp" | "home" | "internal" | "intranet" | "lan" | "local" | "localhost"
+    );
     // `xn--…` may look like any other name.
     if !dotted || !public || host.split('.').any(|label| label.starts_with("xn--")) {
         return Err(NoRule::Host);
