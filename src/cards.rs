@@ -1,6 +1,6 @@
 //! The cards a person in Feishu sees, as JSON 2.0. Text an agent wrote stands
 //! in `plain_text` nodes only, with nothing hidden in it and nothing parsed; a
-//! session's final answer is the exception, which [`markdown`] disarms.
+//! session's final answer is the exception, which [`mod@markdown`] disarms.
 //! Pure: what is true is an argument, what comes out is a value.
 
 use serde_json::{Value, json};
@@ -259,7 +259,7 @@ fn markdown(text: &str) -> Value {
     json!({"tag": "markdown", "content": text})
 }
 
-/// A moment in the reader's own time zone, for [`markdown`] only.
+/// A moment in the reader's own time zone, for [`markdown()`] only.
 fn local_time(at: Millis) -> String {
     format!("<local_datetime millisecond='{at}' format_type='time_sec'></local_datetime>")
 }

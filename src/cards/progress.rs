@@ -1,6 +1,6 @@
 //! The card of a task from chat: what it does now, and how it ended. The
 //! agent's words stand in plain text; its final answer is markdown that
-//! [`super::markdown`] has disarmed.
+//! [`mod@super::markdown`] has disarmed.
 
 use serde_json::{Value, json};
 

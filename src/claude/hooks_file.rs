@@ -1,6 +1,6 @@
 //! nod's entries in Claude Code's user settings: added, brought up to date and
 //! taken out again, with everything else in the file kept as it stands.
-//! Nothing is written before [`Draft::save`], and never over a file that
+//! Nothing is written before [`SettingsDraft::save`], and never over a file that
 //! somebody else changed meanwhile.
 
 #[cfg(test)]

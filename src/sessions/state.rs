@@ -176,7 +176,7 @@ impl Session {
         self.mode
     }
 
-    /// When the next [`Input::Tick`] is worth sending.
+    /// When the next [`SessionInput::Tick`] is worth sending.
     pub fn wake_at(&self) -> Option<Millis> {
         let asks = self
             .asks
