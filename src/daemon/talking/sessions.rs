@@ -26,6 +26,7 @@ use self::voice::Voice;
 use crate::approvals::request::Request;
 use crate::cards::progress;
 use crate::clock::{Millis, millis};
+use crate::config::SessionSettings;
 use crate::daemon::asking::codex::CodexLinks;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::feishu::messages::SentMessage;
@@ -34,7 +35,7 @@ use crate::sessions::command::Project;
 use crate::sessions::route::{self, ChatPlace, Written};
 use crate::sessions::state::{self, Session, SessionLimits, SessionStatus};
 use crate::store::KeptSession;
-use crate::text::Text;
+use crate::text::{Lang, Text};
 use crate::wording::task as words;
 
 /// Orders that wait for one owner.
@@ -98,6 +99,18 @@ impl Sessions {
             tasks: TaskTracker::default(),
             stop: CancellationToken::default(),
         }
+    }
+
+    fn now(&self) -> Millis {
+        self.cards.now()
+    }
+
+    fn lang(&self) -> Lang {
+        self.cards.config.lang
+    }
+
+    fn settings(&self) -> &SessionSettings {
+        &self.cards.config.sessions
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<i64, KnownSession>> {
@@ -305,7 +318,7 @@ pub(crate) async fn restore(sessions: &Arc<Sessions>) {
         let voice = Voice::start(sessions, number, card);
         voice.ended(progress::TaskEnd::Restarted, None);
         let text = crate::wording::session::notice(&state::Notice::Restarted, agent);
-        voice.text(text.get(sessions.cards.config.lang).to_owned());
+        voice.text(text.get(sessions.lang()).to_owned());
         info!(session = number, "a task was cut off by the last stop");
     }
 }
@@ -327,7 +340,7 @@ pub(crate) async fn recall(sessions: Arc<Sessions>, request: Arc<Request>) {
 }
 
 fn limits(sessions: &Sessions) -> SessionLimits {
-    let settings = &sessions.cards.config.sessions;
+    let settings = sessions.settings();
     SessionLimits {
         question: millis(settings.question_timeout),
         approval: millis(settings.tool_timeout),
@@ -340,7 +353,7 @@ fn limits(sessions: &Sessions) -> SessionLimits {
 /// The project of a session, as the settings name it now.
 fn project(sessions: &Sessions, number: i64) -> Option<Project> {
     let name = sessions.find(number)?.kept.project;
-    sessions.cards.config.sessions.projects.find(&name).cloned()
+    sessions.settings().projects.find(&name).cloned()
 }
 
 /// Hands an order to a session's owner, waking it if it sleeps.
@@ -355,7 +368,7 @@ pub(crate) fn order(
     let mut book = sessions.lock();
     let awake = book.values().filter(|entry| entry.owner.is_some()).count();
     let entry = book.get_mut(&number).ok_or(words::NO_SUCH_SESSION)?;
-    entry.kept.used_at = sessions.cards.now();
+    entry.kept.used_at = sessions.now();
     if let Some(owner) = &entry.owner {
         return owner.try_send(order).map_err(|_| words::BUSY);
     }
@@ -384,7 +397,7 @@ pub(crate) fn order(
 
 /// Gives a session a new place: the thread of the message that asked for it.
 pub(crate) async fn move_to(sessions: &Sessions, number: i64, place: ChatPlace, sent: SentMessage) {
-    let now = sessions.cards.now();
+    let now = sessions.now();
     let moved = sessions.change(number, |entry| {
         entry.kept.place = place;
         entry.kept.anchor = sent.message_id;

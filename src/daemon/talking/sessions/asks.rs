@@ -85,7 +85,7 @@ pub(super) async fn put_up(
                 ..Caller::default()
             },
         },
-        asked_at: sessions.cards.now(),
+        asked_at: sessions.now(),
         deadline: ask.deadline,
     }
     .read();

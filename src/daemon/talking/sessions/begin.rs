@@ -87,7 +87,7 @@ async fn new(
         Some(known) => known,
         None => SessionId::parse(&uuid()).expect("a uuid is an id"),
     };
-    let now = sessions.cards.now();
+    let now = sessions.now();
     let mut kept = KeptSession {
         number: 0,
         saved: Saved {

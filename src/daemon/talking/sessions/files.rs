@@ -195,7 +195,7 @@ async fn keep(
         device: node.device,
         inode: node.inode,
         bytes: weight,
-        at: sessions.cards.now(),
+        at: sessions.now(),
     };
     if let Err(why) = sessions
         .cards
@@ -221,7 +221,7 @@ pub(super) async fn remove_all(sessions: &Sessions) {
 
 /// Takes away what has lain there for longer than anybody works on it.
 pub(crate) async fn remove_old(sessions: &Sessions) {
-    let before = sessions.cards.now() - KEPT;
+    let before = sessions.now() - KEPT;
     take_away(sessions, move |db| db.files_before(before)).await;
 }
 

@@ -153,7 +153,7 @@ impl SessionOwner {
                     .path()
                     .map(|path| LeftTranscript::of(path.to_owned())),
                 _ => {
-                    let home = transcript::home(&self.sessions.cards.config.sessions.environment);
+                    let home = transcript::home(&self.sessions.settings().environment);
                     let session = self.session.conversation().clone();
                     home.map(|home| LeftTranscript::by(home, session))
                 }
@@ -163,11 +163,7 @@ impl SessionOwner {
 
     async fn wait(&mut self, stop: &CancellationToken) -> Woken {
         let wake = self.session.wake_at();
-        let left = wake.map(|at| {
-            at.saturating_sub(self.sessions.cards.now())
-                .max(0)
-                .unsigned_abs()
-        });
+        let left = wake.map(|at| at.saturating_sub(self.sessions.now()).max(0).unsigned_abs());
         let sleep = async {
             match left {
                 Some(left) => {
@@ -194,7 +190,7 @@ impl SessionOwner {
         let mut inputs = VecDeque::from([input]);
         let mut wrote = false;
         while let Some(input) = inputs.pop_front() {
-            let effects = self.session.on(input, self.sessions.cards.now());
+            let effects = self.session.on(input, self.sessions.now());
             for effect in effects {
                 wrote |= matches!(effect, Effect::Write { .. });
                 if let Some(ask) = self.carry_out(effect).await {
@@ -218,12 +214,7 @@ impl SessionOwner {
         {
             hand.decided(ask.as_str(), decision, reason);
         }
-        let wrote = match asks::heard(
-            &ask,
-            (&tool, &input),
-            &handed.answer,
-            self.sessions.cards.config.lang,
-        ) {
+        let wrote = match asks::heard(&ask, (&tool, &input), &handed.answer, self.sessions.lang()) {
             Some(input) => self.feed(input).await,
             None => false,
         };
@@ -309,7 +300,7 @@ impl SessionOwner {
     }
 
     fn start_claude(&self, opening: Opening, mode: Mode) -> Hand {
-        let settings = &self.sessions.cards.config.sessions;
+        let settings = self.sessions.settings();
         Hand::claude(process::start(ClaudeLaunch {
             program: settings.claude.clone(),
             project: self.project.path.clone(),
@@ -339,7 +330,7 @@ impl SessionOwner {
             let hosted = links.host(thread).await;
             return Hand::Codex(Box::new(CodexDriver::beside(&home, thread.clone(), hosted)));
         }
-        let settings = &self.sessions.cards.config.sessions;
+        let settings = self.sessions.settings();
         let manner = if settings.bypass {
             chat::CodexManner::Free
         } else {
@@ -437,8 +428,7 @@ impl SessionOwner {
             self.voice.ended(end, None);
         }
         let text = words::notice(&voice::quoted(notice), self.agent);
-        self.voice
-            .text(text.get(self.sessions.cards.config.lang).to_owned());
+        self.voice.text(text.get(self.sessions.lang()).to_owned());
     }
 
     /// Writes down what a restart needs, when it has changed.

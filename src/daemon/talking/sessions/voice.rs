@@ -140,7 +140,7 @@ impl Speaker {
         let (Some(message), Some(kept)) = (self.card.take(), self.kept()) else {
             return;
         };
-        let lang = self.sessions.cards.config.lang;
+        let lang = self.sessions.lang();
         let card = with_task(&self.sessions, &kept, view.as_ref(), |task| {
             progress::ended(task, end, lang)
         });
@@ -170,7 +170,7 @@ impl Speaker {
 
     async fn answer(&mut self, text: &str) {
         let Some(kept) = self.kept() else { return };
-        let lang = self.sessions.cards.config.lang;
+        let lang = self.sessions.lang();
         let markdown::AnswerPieces { pieces, left_out } =
             markdown::answer(text, markdown::MarkdownLimits::default());
         let last = pieces.len().saturating_sub(1);
@@ -196,10 +196,10 @@ impl Speaker {
             Err(Unsaid::Refused(_)) => words::ANSWER_REFUSED,
             Err(Unsaid::Lost) => words::answer_lost(self.number),
         };
-        let told = told.get(self.sessions.cards.config.lang).to_owned();
+        let told = told.get(self.sessions.lang()).to_owned();
         if self.send(Content::Text(told.clone())).await.is_none() {
             // Nothing can be said where the session is.
-            let uuid = format!("s{}-lost-{}", self.number, self.sessions.cards.now());
+            let uuid = format!("s{}-lost-{}", self.number, self.sessions.now());
             courier::tell(&self.sessions.cards, Content::Text(told), &uuid).await;
         }
     }
@@ -275,7 +275,7 @@ pub(super) async fn remember(sessions: &Sessions, kept: &KeptSession, message: &
         session: kept.saved.conversation.clone(),
         project: kept.project.clone(),
     };
-    let (message, now) = (message.clone(), sessions.cards.now());
+    let (message, now) = (message.clone(), sessions.now());
     let noted = sessions
         .cards
         .journal
@@ -293,7 +293,7 @@ pub(super) fn running_card(
 ) -> Value {
     let stop = sessions.cards.buttons.stop(kept.number);
     with_task(sessions, kept, view, |task| {
-        progress::running(task, &stop, sessions.cards.config.lang)
+        progress::running(task, &stop, sessions.lang())
     })
 }
 
