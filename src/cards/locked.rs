@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::ways::ALLOW_IS_BELOW;
 use super::{Action, coloured};
 use crate::sessions::questions::QuestionTap;
 use crate::text::{Lang, Text};
@@ -29,6 +30,7 @@ fn without(mut card: Value, stays: fn(&Value) -> bool, why: &Text, lang: Lang) -
 /// Forms that nothing can submit go too: Feishu takes none.
 fn take_off(elements: &mut Vec<Value>, stays: fn(&Value) -> bool) {
     elements.retain(|element| element["tag"] != "button" || stays(element));
+    elements.retain(|element| element["element_id"] != ALLOW_IS_BELOW);
     for element in elements.iter_mut() {
         for inside in ["elements", "columns"] {
             if let Some(inside) = element.get_mut(inside).and_then(Value::as_array_mut) {
@@ -88,6 +90,10 @@ mod tests {
         let card = locked(card, Lang::En);
         assert_eq!(actions(&card), ["deny", "interrupt", "deny_with"]);
         assert!(!card.to_string().contains("null"), "nothing was added");
+        let dangerous = waiting(&bash("git push --force"));
+        assert!(read(&dangerous).contains("批准在下方"));
+        let seen = read(&locked(dangerous, Lang::En));
+        assert!(!seen.contains("批准在下方"), "nothing is: {seen}");
         for (tool, input) in [
             ("ExitPlanMode", json!({"plan": "# cut\n1. measure"})),
             (

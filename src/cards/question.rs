@@ -8,6 +8,7 @@ mod fields;
 use self::fields::{input, inputs, other_input};
 use super::body::weigh;
 use super::permission::origin;
+use super::ways::allow_is_below;
 use super::whole::{self, Before};
 use super::{
     BUDGETS, CardHead, Drawn, EVERYTHING, MAX_CARD, card, coloured, confirm, div, drawn, fold,
@@ -71,12 +72,12 @@ pub fn pending_after(
         };
         let mut elements: Vec<Value> = apart.into_iter().flatten().collect();
         if secret {
-            elements.push(note(said::SECRET_MASKED.get(lang)));
+            elements.push(note(said::SECRET_IN_QUESTION.get(lang)));
         }
         elements.extend(before.named(lang));
         if answerable {
             let look = (elided || secret).then(|| {
-                let text = said::confirm_allow("", elided, secret);
+                let text = said::confirm_answer(elided, secret);
                 confirm(&words::CONFIRM_ANSWER, text.get(lang).trim(), lang)
             });
             more.push(note(words::REPLY_HINT.get(lang)));
@@ -279,7 +280,7 @@ pub(super) fn title(ask: &Ask, lang: Lang) -> String {
 }
 
 /// The first heading, without its marks.
-fn heading(plan: &str) -> Option<&str> {
+pub(super) fn heading(plan: &str) -> Option<&str> {
     plan.lines().map(str::trim).find_map(prose::heading)
 }
 
@@ -322,7 +323,7 @@ fn ways(
                 let no = button(&words::NO, "default", &values(QuestionTap::No), lang);
                 (vec![row(Some(asking(yes, look)), Some(no))], more)
             }
-            QuestionKind::Plan { .. } => (vec![plan_form(values, look, more, lang)], Vec::new()),
+            QuestionKind::Plan { .. } => (plan_ways(values, look, more, lang), Vec::new()),
             QuestionKind::Choice {
                 options,
                 multi: false,
@@ -415,61 +416,67 @@ fn form_of(elements: Vec<Value>) -> Value {
     form
 }
 
-fn plan_form(
+/// As on a permission's card: to go on stands left and to go on planning right,
+/// without a form; what is more, and what asks first, one row below each other.
+fn plan_ways(
     values: &dyn Fn(QuestionTap) -> Value,
     look: Option<&Value>,
     more: Vec<Value>,
     lang: Lang,
-) -> Value {
-    let buttons = [
-        (
-            "submit_approve_plan",
-            &words::APPROVE_PLAN,
-            "primary_filled",
-            QuestionTap::ApprovePlan,
-        ),
-        (
-            "submit_approve_edits",
-            &words::APPROVE_PLAN_EDITS,
-            "default",
-            QuestionTap::ApprovePlanAndEdits,
-        ),
-        (
-            "submit_revise_plan",
-            &words::REVISE_PLAN,
-            "default",
-            QuestionTap::RevisePlan,
-        ),
-    ];
-    let mut elements = Vec::new();
-    let change = words::WHAT_TO_CHANGE;
-    let mut folded = vec![input(&field(0), change.get(lang), &words::OPTIONAL, lang)];
-    folded.extend(more);
-    for (name, label, kind, tap) in buttons {
-        let look = look.filter(|_| tap != QuestionTap::RevisePlan);
-        let made = submit_button(name, label, kind, &values(tap), lang);
-        elements.push(asking(made, look));
-    }
-    let title = format!(
-        "{} · {}",
-        words::FOLD_CHANGE.get(lang),
-        said::FOLD_DETAILS.get(lang)
+) -> Vec<Value> {
+    let (name, kind) = ("submit_approve_plan", "primary_filled");
+    let (approve, edits) = (values(QuestionTap::ApprovePlan), values(QuestionTap::ApprovePlanAndEdits));
+    let keep = values(QuestionTap::RevisePlan);
+    let approve = named(
+        "b_approve",
+        button(&words::APPROVE_PLAN, kind, &approve, lang),
     );
+    let (first, asks) = match look {
+        None => (approve, None),
+        Some(_) => (allow_is_below(lang), Some(submitting(name, approve))),
+    };
+    let (name, label) = ("submit_approve_edits", &words::APPROVE_PLAN_EDITS);
+    let edits = submit_button(name, label, "default", &edits, lang);
+    let below = asks.into_iter().chain([edits]);
+    let mut elements: Vec<Value> = below
+        .map(|button| row(Some(asking(button, look)), None))
+        .collect();
+    let (name, label) = ("submit_revise_plan", &words::REVISE_PLAN_WITH);
+    let change = words::WHAT_TO_CHANGE.get(lang);
+    let mut folded = vec![
+        input(&field(0), change, &words::OPTIONAL, lang),
+        submit_button(name, label, "default", &keep, lang),
+    ];
+    folded.extend(more);
+    let title = format!("{change} · {}", said::FOLD_DETAILS.get(lang));
     elements.push(fold(&title, folded));
-    json!({
+    let form = json!({
         "tag": "form",
         "element_id": "f_plan",
         "name": "plan_form",
         "vertical_spacing": "8px",
         "elements": elements,
-    })
+    });
+    let keep = named(
+        "b_keep",
+        button(&words::REVISE_PLAN, "default", &keep, lang),
+    );
+    vec![row(Some(first), Some(keep)), form]
+}
+
+fn named(id: &str, mut button: Value) -> Value {
+    button["element_id"] = json!(id);
+    button
 }
 
 fn submit_button(name: &str, label: &Text, kind: &str, value: &Value, lang: Lang) -> Value {
-    let mut made = button(label, kind, value, lang);
-    made["name"] = json!(name);
-    made["form_action_type"] = json!("submit");
-    made
+    submitting(name, button(label, kind, value, lang))
+}
+
+fn submitting(name: &str, mut button: Value) -> Value {
+    button["name"] = json!(name);
+    button["form_action_type"] = json!("submit");
+    button
 }
 
 fn button(label: &Text, kind: &str, value: &Value, lang: Lang) -> Value {
@@ -503,6 +510,49 @@ mod tests {
         let values = |tap: QuestionTap| json!({"tap": tap.as_name()});
         let submit = json!({});
         pending_after(request, &ask, before, &values, &submit, MAX_CARD, Lang::Zh)
+    }
+
+    /// The taps of each row, left and right, above the fold.
+    fn rows(elements: &Value) -> Vec<[Value; 2]> {
+        let mut found = Vec::new();
+        for element in elements.as_array().unwrap() {
+            if element["tag"] == "column_set" {
+                let tap = |n: usize| {
+                    let button = &element["columns"][n]["elements"][0];
+                    button["behaviors"][0]["value"]["tap"].clone()
+                };
+                found.push([tap(0), tap(1)]);
+            } else if element["tag"] == "form" {
+                found.extend(rows(&element["elements"]));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_ways_to_answer_a_plan_stand_where_those_of_a_permission_stand() {
+        let short = drawn_after(&plan("# Cart\n\n- price first"), &Before::Nothing).card;
+        let nothing = Value::Null;
+        assert_eq!(
+            rows(&short["body"]["elements"]),
+            [
+                [json!("approve_plan"), json!("revise_plan")],
+                [json!("approve_plan_edits"), nothing.clone()],
+            ]
+        );
+        assert!(!short.to_string().contains("confirm"));
+        // What asks first is a form's, and stands below.
+        let token = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");
+        let secret = drawn_after(&plan(&format!("# Use {token}")), &Before::Nothing).card;
+        assert!(!read(&secret).contains("实际执行"), "nothing runs");
+        assert_eq!(
+            rows(&secret["body"]["elements"]),
+            [
+                [nothing.clone(), json!("revise_plan")],
+                [json!("approve_plan"), nothing.clone()],
+                [json!("approve_plan_edits"), nothing],
+            ]
+        );
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::text::{Lang, Text};
 use crate::wording::card as words;
 use crate::wording::rule::Until;
 
+/// Where it says so, for a card that loses its allow.
+pub(super) const ALLOW_IS_BELOW: &str = "n_below";
+
 /// The ways to answer, each in its own place on every card.
 pub(super) struct Ways<'a> {
     pub(super) request: &'a Request,
@@ -24,9 +27,9 @@ pub(super) struct Ways<'a> {
 
 impl Ways<'_> {
     /// Two rows of two, and the fold. Feishu promises a question before the tap
-    /// only to a form's submit buttons, so what asks one stands in the form,
-    /// which takes the card's whole width: an allow that asks stands below the
-    /// empty place of the one that does not. To deny needs no form.
+    /// only to a form's submit buttons, a form stands at the root alone, takes
+    /// the card's whole width and has no other buttons, and to deny needs none.
+    /// So an allow that asks stands below the place of the one that does not.
     pub(super) fn elements(&self, sent: bool) -> Vec<Value> {
         let allow = self.offered(Action::Allow);
         let (plainly, asking) = match self.question(Action::Allow) {
@@ -42,8 +45,7 @@ impl Ways<'_> {
             asking.or_else(|| self.offered(Action::Always)),
             self.offered(Action::Interrupt),
         );
-        // A bare gap in the usual place looks like a card that broke.
-        let elsewhere = asking_allow.then(|| note(words::ALLOW_ASKS.get(self.lang)));
+        let elsewhere = asking_allow.then(|| allow_is_below(self.lang));
         vec![
             row(plainly.or(elsewhere), Some(deny)),
             form(vec![second, self.fold(sent)]),
@@ -121,6 +123,13 @@ impl Ways<'_> {
         folded.push(note(hint.get(lang)));
         fold(&title.join(" · "), folded)
     }
+}
+
+/// A bare gap in the usual place would look like a card that broke.
+pub(super) fn allow_is_below(lang: Lang) -> Value {
+    let mut note = note(words::ALLOW_ASKS.get(lang));
+    note["element_id"] = json!(ALLOW_IS_BELOW);
+    note
 }
 
 pub(super) fn form(elements: Vec<Value>) -> Value {

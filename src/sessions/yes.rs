@@ -223,6 +223,7 @@ mod tests {
             "Allow this session",
             "Approve the plan",
             "Approve and accept edits",
+            "Approve, accept edits",
             "始终允许",
             "本次会话允许",
             "批准运行",

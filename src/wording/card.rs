@@ -104,6 +104,9 @@ pub static SECRET_MASKED: Text = Text::new(
     "含有凭据，已遮盖；实际执行的内容不变。",
     "Credentials are masked here; what runs is unchanged.",
 );
+/// Of a question, which runs nothing.
+pub static SECRET_IN_QUESTION: Text =
+    Text::new("含有凭据，已遮盖。", "Credentials are masked here.");
 pub static ASKS_BY_CARD: Text = Text::new(
     "飞书没有接受原来的卡片样式；需要再次确认的选项会再发一张卡片来问。",
     "Feishu did not take this card's usual layout: what asks a second time does so by another card.",
@@ -269,7 +272,15 @@ pub fn denied_before(times: u32) -> Text {
 }
 
 pub fn confirm_allow(attention: &str, hidden: bool, masked: bool) -> Text {
-    let said = [(hidden, &READ_FIRST), (masked, &SECRET_MASKED)];
+    confirm([(hidden, &READ_FIRST), (masked, &SECRET_MASKED)], attention)
+}
+
+/// The same before an answer.
+pub fn confirm_answer(hidden: bool, masked: bool) -> Text {
+    confirm([(hidden, &READ_FIRST), (masked, &SECRET_IN_QUESTION)], "")
+}
+
+fn confirm(said: [(bool, &Text); 2], attention: &str) -> Text {
     let said = said.iter().filter(|(holds, _)| *holds);
     let (zh, en): (String, String) = said
         .map(|(_, text)| (text.zh.as_ref(), format!("{} ", text.en)))

@@ -13,19 +13,16 @@ pub const YES: Text = Text::new("确认", "Confirm");
 pub const NO: Text = Text::new("取消", "Cancel");
 pub const SUBMIT: Text = Text::new("提交", "Submit");
 pub const DECLINE: Text = Text::new("不回答", "Decline");
-pub const APPROVE_PLAN: Text = Text::new("批准计划", "Approve the plan");
-pub const APPROVE_PLAN_EDITS: Text = Text::new("批准并自动接受编辑", "Approve and accept edits");
+pub static APPROVE_PLAN: Text = Text::new("批准计划", "Approve the plan");
+pub const APPROVE_PLAN_EDITS: Text = Text::new("批准并自动接受编辑", "Approve, accept edits");
 pub const REVISE_PLAN: Text = Text::new("继续完善", "Keep planning");
+pub const REVISE_PLAN_WITH: Text = Text::new("按此继续完善", "Keep planning with this");
 
 pub const CHOOSE_ONE: Text = Text::new("选择一项", "Choose one");
 pub const CHOOSE_MANY: Text = Text::new("可选择多项", "Choose any");
 pub const OTHER: Text = Text::new("其他（自行填写）", "Something else");
 pub const YOUR_ANSWER: Text = Text::new("你的回答", "Your answer");
-pub const WHAT_TO_CHANGE: Text = Text::new(
-    "需要修改什么（“继续完善”时填写）",
-    "What to change (for “Keep planning”)",
-);
-pub const FOLD_CHANGE: Text = Text::new("需要修改什么", "What to change");
+pub static WHAT_TO_CHANGE: Text = Text::new("需要修改什么", "What to change");
 pub const NO_PLAN: Text = Text::new("（没有计划内容）", "(the plan is empty)");
 pub const REPLY_HINT: Text = Text::new(
     "也可以直接回复这条消息作答；群里请同时 @ 机器人。",
@@ -45,7 +42,7 @@ pub fn kept_words(answer: &str) -> Option<Text> {
     Some(match QuestionTap::parse(answer)? {
         QuestionTap::Yes => YES,
         QuestionTap::No => NO,
-        QuestionTap::ApprovePlan => APPROVE_PLAN,
+        QuestionTap::ApprovePlan => APPROVE_PLAN.clone(),
         QuestionTap::ApprovePlanAndEdits => APPROVE_PLAN_EDITS,
         QuestionTap::RevisePlan | QuestionTap::Decline | QuestionTap::Option(_) => return None,
     })

@@ -55,22 +55,26 @@ async fn a_plan_is_approved_or_sent_back_however_feishu_sends_it() {
     let plan = json!({"plan": "1. measure\n2. cut", "planFilePath": "/p/plan.md"});
     let asked = permission("s1", "ExitPlanMode", &plan);
     let all = [
-        ("submit_approve_plan", Fault::SubmitWithoutValue),
         ("submit_approve_edits", Fault::SubmitWithoutValue),
         ("submit_revise_plan", Fault::SubmitWithoutValue),
-        ("submit_approve_plan", Fault::ValueAsText),
+        ("b_approve", Fault::ValueAsText),
+        ("b_keep", Fault::ValueAsText),
         ("submit_approve_edits", Fault::OperatorNested),
         ("submit_revise_plan", Fault::Pinned),
     ];
     for (button, fault) in all {
         stage.sim.set_fault(Armed::once(fault.clone())).unwrap();
         let (hook, card) = stage.ask(&asked).await;
-        let press = Press::named(&card, button).fill("q0", "measure twice");
+        let press = if button.starts_with("b_") {
+            Press::element(&card, button)
+        } else {
+            Press::named(&card, button).fill("q0", "measure twice")
+        };
         let tapped = stage.press(press).await;
         assert_eq!(toast(&tapped).0, TAKEN, "{fault:?} {button}: {tapped:?}");
         let decision = hook.ended().await.decision();
         let (behavior, edits) = match button {
-            "submit_revise_plan" => ("deny", false),
+            "submit_revise_plan" | "b_keep" => ("deny", false),
             "submit_approve_edits" => ("allow", true),
             _ => ("allow", false),
         };

@@ -10,7 +10,7 @@ use crate::cards::Action;
 use crate::cli::demo::agent::DemoCall;
 use crate::cli::demo::stage::Staging;
 use crate::text::{Lang, Text};
-use crate::wording::{Toast, ending};
+use crate::wording::{Toast, ending, question};
 
 static PLAN: Text = Text::new(
     "1. 价格改为整数的分\n2. 增加货币一列\n3. 迁移订单，从最新的开始\n4. 下个版本删除旧列",
@@ -207,8 +207,8 @@ pub(super) fn plan(staging: Staging, lang: Lang) -> Scene {
             "Before Claude touches anything, it shows you its plan.",
         ),
         hint: Text::new(
-            "点“批准计划”，或写下要改的再点“继续完善”。",
-            "Tap “Approve the plan”, or say what to change and let it keep planning.",
+            "点“批准计划”；要改就点“继续完善”，改什么可展开卡片写下。",
+            "Tap “Approve the plan” or “Keep planning”; what to change goes into the fold.",
         ),
         opening: SceneOpening::Call(DemoCall {
             tool: "ExitPlanMode",
@@ -216,7 +216,7 @@ pub(super) fn plan(staging: Staging, lang: Lang) -> Scene {
         }),
         staging,
         steps: vec![
-            SceneStep::Answer("submit_approve_plan", Vec::new()),
+            SceneStep::Choose(&question::APPROVE_PLAN),
             SceneStep::Prints(Prints::Plan),
             SceneStep::Ends(&ending::ANSWERED),
         ],
