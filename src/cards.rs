@@ -110,6 +110,8 @@ const BUDGETS: [Budget; 4] = [
 
 /// Two lines of a phone; the rest stands below.
 const MAX_TITLE: usize = 48;
+/// One line of a phone, for a title that leaves room to something else.
+const ONE_LINE: usize = 24;
 
 const fn budget(bytes: usize, lines: usize) -> Budget {
     Budget { bytes, lines }
@@ -227,6 +229,13 @@ fn card(head: &CardHead<'_>, elements: Vec<Value>, lang: Lang) -> Value {
         },
     });
     card["body"]["elements"] = Value::Array(elements);
+    card
+}
+
+/// Closer together, for what asks for nothing any more.
+fn settled(mut card: Value) -> Value {
+    card["body"]["vertical_spacing"] = json!("4px");
+    card["body"]["padding"] = json!("8px 12px 8px 12px");
     card
 }
 

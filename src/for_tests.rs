@@ -63,7 +63,9 @@ pub mod cards {
         pub use crate::cards::choice::{ChoiceButton, ChoiceCard, WORDS_FIELD, made, open};
     }
     pub mod ending {
-        pub use crate::cards::ending::{Confirmation, ended, running, without_input};
+        pub use crate::cards::ending::{
+            Confirmation, ended, kept_title, running, untitled, without_input,
+        };
     }
     pub mod linked {
         pub use crate::cards::linked::{MAX_LINKED, announced, waiting};

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::body::body;
 use super::permission::{origin, said as rules_said};
-use super::question;
 use super::{
-    CardHead, MAX_TITLE, card, coloured, cut, div, fitting, fold, local_time, markdown, note,
-    place, plain,
+    BUDGETS, CardHead, MAX_TITLE, ONE_LINE, card, coloured, cut, div, fitting, fold, local_time,
+    markdown, note, place, plain, settled,
 };
+use super::{gist, question};
 use crate::approvals::request::{AskingAgent, Ending, Operator, Posed, Ran, Reach, Request};
 use crate::clock::Millis;
 use crate::ids::UserId;
@@ -31,8 +31,8 @@ pub enum Confirmation {
 const BODY_SHARE: usize = 3;
 const MAX_REASON: usize = 3 * 1024;
 const MAX_TOOL: usize = 200;
-/// An answer that fits on one line.
-const MAX_SHOWN: usize = 80;
+/// An answer that fits on the line of the fold.
+const MAX_SHOWN: usize = 36;
 
 /// The card in its final state. `undo` is the value of the undo button, which
 /// only an "always" that still holds can have.
@@ -49,21 +49,47 @@ pub fn ended(
             bytes: budget.bytes / BODY_SHARE,
             lines: budget.lines / BODY_SHARE,
         };
-        build(request, ending, at, delivery, undo, Some(budget), lang)
+        let asked = asked(request, budget, lang);
+        build(request, ending, at, delivery, undo, asked, lang)
     })
 }
 
-/// The same without anything of the tool's input, for where that must not
-/// stay after the end.
+/// The same with no more of the tool's input than the title that [`kept_title`]
+/// made, for where that must not stay after the end.
 pub fn without_input(
     request: &Request,
+    title: &str,
     ending: &Ending,
     at: Millis,
     delivery: Confirmation,
     undo: Option<&Value>,
     lang: Lang,
 ) -> Value {
-    build(request, ending, at, delivery, undo, None, lang)
+    let tool = escape::visible(&cut(request.tool.clone(), MAX_TOOL), Shape::Lines);
+    let said = vec![div(&tool), note(said::INPUT_NOT_KEPT.get(lang))];
+    let asked = (title.to_owned(), said);
+    build(request, ending, at, delivery, undo, asked, lang)
+}
+
+/// The words of the title that may stay after the end: those of the card, or,
+/// where one of them is a secret that a card must show, those of the record.
+pub fn kept_title(request: &Request, lang: Lang) -> String {
+    let [.., least] = BUDGETS;
+    let (title, _) = asked(request, least, lang);
+    if gist::is_harmless(&title) && gist::tells_no_secret(request) {
+        return title;
+    }
+    gist::gist(request).unwrap_or_else(|| kind(request, lang))
+}
+
+/// The kept card for a Feishu that forbids even the words of its title; `None`
+/// for one that has no other.
+pub fn untitled(kept: &Value) -> Option<Value> {
+    let state = kept.pointer("/header/text_tag_list/0/text/content")?;
+    let mut card = kept.clone();
+    card["header"]["title"]["content"] = state.clone();
+    card["config"]["summary"]["content"] = state.clone();
+    Some(card)
 }
 
 fn build(
@@ -72,7 +98,7 @@ fn build(
     at: Millis,
     delivery: Confirmation,
     undo: Option<&Value>,
-    budget: Option<Budget>,
+    (title, mut asked): (String, Vec<Value>),
     lang: Lang,
 ) -> Value {
     let unconfirmed = delivery == Confirmation::Unconfirmed
@@ -81,30 +107,33 @@ fn build(
             Ending::Allowed { .. } | Ending::Denied { .. } | Ending::Answered { .. }
         );
     let (state, colour) = outcome(ending, request);
-    let (title, mut asked) = if let Some(budget) = budget {
-        asked(request, budget, lang)
+    let Detail {
+        mut shown,
+        mut folded,
+        lead,
+        heading: opens,
+    } = detail(ending, request, undo, lang);
+    if unconfirmed {
+        folded.splice(0..0, shown.drain(..));
+        shown.push(coloured(said::UNCONFIRMED_TEXT.get(lang), "orange"));
+    }
+    // A warning takes the room of the title's second line.
+    let most = if shown.is_empty() {
+        MAX_TITLE
     } else {
-        let tool = escape::visible(&cut(request.tool.clone(), MAX_TOOL), Shape::Lines);
-        let said = vec![div(&tool), note(said::INPUT_NOT_KEPT.get(lang))];
-        (kind(request, lang), said)
+        ONE_LINE
     };
-    let heading = cut(title.clone(), MAX_TITLE);
+    let heading = cut(title.clone(), most);
     if heading != title {
         asked.insert(0, div(&title));
     }
     let mut elements = result(ending, request, at, lang);
-    if unconfirmed {
-        elements.push(coloured(said::UNCONFIRMED_TEXT.get(lang), "orange"));
-    }
-    let Detail {
-        shown,
-        mut folded,
-        heading: opens,
-    } = detail(ending, request, undo, lang);
     elements.extend(shown);
     folded.append(&mut asked);
     folded.push(note(&origin(request, lang)));
-    elements.push(fold(opens.get(lang), folded));
+    let opens = lead.into_iter().chain([opens.get(lang).to_owned()]);
+    let opens: Vec<String> = opens.collect();
+    elements.push(fold(&opens.join(" · "), folded));
     let head = CardHead {
         colour,
         title: &format!("{} {heading}", mark(ending)),
@@ -117,7 +146,7 @@ fn build(
         },
         place: &place(request, lang),
     };
-    card(&head, elements, lang)
+    settled(card(&head, elements, lang))
 }
 
 /// Title and body of what was asked.
@@ -246,6 +275,8 @@ fn person(by: &Operator) -> Option<String> {
 struct Detail {
     shown: Vec<Value>,
     folded: Vec<Value>,
+    /// What the heading begins with.
+    lead: Option<String>,
     heading: &'static Text,
 }
 
@@ -254,6 +285,7 @@ impl Detail {
         Self {
             shown: Vec::new(),
             folded,
+            lead: None,
             heading: &words::FOLD_DETAILS,
         }
     }
@@ -337,21 +369,24 @@ fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) 
     }
 }
 
-/// One short answer stands on the card, more of it in the fold.
+/// One short answer heads the fold, whatever is longer stands in it.
 fn answered(answers: &[String], lang: Lang) -> Detail {
-    let mut said = answers.iter().map(|answer| {
+    let said = answers.iter().map(|answer| {
         let words = asking::kept_words(answer).map_or_else(
             || escape::visible(&cut(answer.clone(), MAX_REASON), Shape::Lines),
             |text| text.get(lang).to_owned(),
         );
         asking::ANSWER.labels(cut(words, MAX_REASON), lang)
     });
-    match answers {
-        [only] if only.len() <= MAX_SHOWN && !only.contains('\n') => Detail {
-            shown: said.next().map(|line| div(&line)).into_iter().collect(),
-            ..Detail::folded(Vec::new())
-        },
-        _ => Detail::folded(said.map(|line| div(&line)).collect()),
+    let mut said: Vec<String> = said.collect();
+    let is_short = |line: &String| line.len() <= MAX_SHOWN && !line.contains('\n');
+    let lead = match said.as_slice() {
+        [only] if is_short(only) => said.pop(),
+        _ => None,
+    };
+    Detail {
+        lead,
+        ..Detail::folded(said.iter().map(|line| div(line)).collect())
     }
 }
 
@@ -503,34 +538,51 @@ mod tests {
     }
 
     #[test]
-    fn the_card_that_is_kept_says_all_but_what_was_asked() {
-        let question = json!({"questions": [{"question": "mark-7f3a?", "header": "h",
+    fn the_card_that_is_kept_has_the_same_title_and_nothing_else_of_what_was_asked() {
+        let question = json!({"questions": [{"question": "Which one?", "header": "mark-7f3a",
             "multiSelect": false, "options": [{"label": "a", "description": "mark-7f3a"}]}]});
-        let mut asked = bash("ls");
-        asked.tool = "AskUserQuestion".to_owned();
+        let of = super::super::sample::request;
         let undo = values(Action::Undo);
-        for request in [bash("make mark-7f3a"), asked.with_input(question)] {
+        for request in [
+            bash("make all\necho mark-7f3a"),
+            of("AskUserQuestion", question),
+            of("ExitPlanMode", json!({"plan": "# Measure\nmark-7f3a"})),
+            of(
+                "Edit",
+                json!({"file_path": "/home/lin/shop/a.rs", "old_string": "x", "new_string": "mark-7f3a"}),
+            ),
+            of("mcp__github__create_issue", json!({"title": "mark-7f3a"})),
+        ] {
+            let title = kept_title(&request, Lang::Zh);
             for ending in &endings() {
-                let kept = |draw: fn(&_, &_, _, _, _, _) -> Value| {
-                    let at = request.asked_at + 61_000;
-                    draw(
-                        &request,
-                        ending,
-                        at,
-                        Confirmation::Confirmed,
-                        Some(&undo),
-                        Lang::Zh,
-                    )
-                };
-                let (whole, kept) = (kept(ended), kept(without_input));
+                let (at, delivery) = (request.asked_at + 61_000, Confirmation::Confirmed);
+                let undo = Some(&undo);
+                let whole = ended(&request, ending, at, delivery, undo, Lang::Zh);
+                let kept = without_input(&request, &title, ending, at, delivery, undo, Lang::Zh);
                 assert!(whole.to_string().contains("mark-7f3a"));
                 assert!(!kept.to_string().contains("mark-7f3a"), "{kept}");
-                for same in ["text_tag_list", "template", "subtitle"] {
-                    assert_eq!(kept["header"][same], whole["header"][same]);
-                }
+                assert_eq!(kept["header"], whole["header"]);
+                assert_eq!(kept["config"], whole["config"]);
                 assert_eq!(actions(&kept), actions(&whole));
                 assert!(read(&kept).contains("等待 1 分 1 秒"), "{kept}");
+                let untitled = untitled(&kept).unwrap();
+                assert!(!untitled["header"]["title"].to_string().contains(&title));
+                assert!(!untitled["config"].to_string().contains(&title));
+                assert_eq!(untitled["body"], kept["body"]);
             }
+        }
+    }
+
+    #[test]
+    fn no_secret_is_kept_in_a_title_though_the_card_must_show_it() {
+        let token = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");
+        for command in [
+            format!("echo $(curl -H 'Authorization: Bearer {token}' x)"),
+            format!("echo {} $({token})", "y".repeat(50)),
+        ] {
+            let title = kept_title(&bash(&command), Lang::En);
+            assert!(title.starts_with("echo "), "{title}");
+            assert!(!title.contains(&token[..8]), "{title}");
         }
     }
 

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::question::heading;
 use crate::approvals::request::Request;
 use crate::text::escape::{Budget, Shape, fit};
 use crate::text::secrets;
@@ -38,12 +39,25 @@ pub fn gist(request: &Request) -> Option<String> {
     })
 }
 
+/// Whether a line of the card may be kept as it is.
+pub(super) fn is_harmless(line: &str) -> bool {
+    line.len() <= BUDGET.bytes + "…".len() && secrets::every(line).is_empty()
+}
+
+/// Whether the telling field holds no secret that a cut line could show in part.
+pub(super) fn tells_no_secret(request: &Request) -> bool {
+    let text = telling(&request.input).map_or("", |(_, text)| text);
+    secrets::every(text).is_empty()
+}
+
 fn telling(input: &Value) -> Option<(&'static str, &str)> {
     let first = &input["questions"][0];
     let questions = first["question"].as_str().map(|text| ("question", text));
+    let plan = || Some(("plan", heading(input["plan"].as_str()?)?));
     let named = |name: &'static str| Some((name, input[name].as_str()?));
     let told = TELLING.into_iter().find_map(named).or(questions);
-    told.filter(|(_, text)| !text.trim().is_empty())
+    told.or_else(plan)
+        .filter(|(_, text)| !text.trim().is_empty())
 }
 
 /// A file inside the project by its way from there.
@@ -81,6 +95,10 @@ mod tests {
             (
                 json!({"questions": [{"question": "Which?"}]}),
                 Some("Which?"),
+            ),
+            (
+                json!({"plan": "# Measure first\n\ncanary"}),
+                Some("Measure first"),
             ),
             (json!({"content": "canary"}), None),
             (json!({"command": "  "}), None),

@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    CardHead, MAX_TITLE, card, coloured, cut, div, fold, markdown, masked, note, plain, row, short,
+    CardHead, MAX_TITLE, card, coloured, cut, div, fold, markdown, masked, note, plain, row,
+    settled, short,
 };
 use crate::ids::SessionId;
 use crate::sessions::agent::Agent;
@@ -18,6 +19,8 @@ use crate::wording::{card as facts, span, task as words};
 const MAX_STEP: usize = 160;
 /// Three lines of a phone.
 const MAX_SAYS: usize = 240;
+/// The words that head the fold of a card that has ended.
+const MAX_LAST: usize = 36;
 const MAX_FACT: usize = 300;
 
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +90,7 @@ pub fn running(task: &Task<'_>, stop: &Value, lang: Lang) -> Value {
     }
     elements.extend(unguarded(task, lang));
     elements.push(row(None, Some(stop_button(stop, lang))));
-    elements.push(details(task, Vec::new(), lang));
+    elements.push(details(task, None, Vec::new(), lang));
     if let Some(view) = task.view {
         elements.push(note(&lasted(&words::RUNS_FOR, view, lang)));
     }
@@ -97,18 +100,17 @@ pub fn running(task: &Task<'_>, stop: &Value, lang: Lang) -> Value {
 pub fn ended(task: &Task<'_>, end: TaskEnd, lang: Lang) -> Value {
     let (mark, state, colour) = end.shown();
     let mut elements = Vec::new();
-    let mut folded = Vec::new();
     if let Some(view) = task.view {
         elements.push(note(&lasted(&facts::TOOK, view, lang)));
-        // What it said last may be why it went wrong; an answer comes by itself.
-        match end {
-            TaskEnd::Turn(How::Done) => folded.extend(says(task, lang)),
-            _ => elements.extend(says(task, lang)),
-        }
     }
     elements.extend(unguarded(task, lang));
-    elements.push(details(task, folded, lang));
-    frame(task, (mark, state), colour, elements, lang)
+    // What it said last may be why it went wrong; an answer comes by itself.
+    let last = task.view.and_then(|view| view.words.as_ref());
+    let last = last.filter(|_| !matches!(end, TaskEnd::Turn(How::Done)));
+    let lead = last.map(|last| lang.labelled(task.agent.short(), masked(last, MAX_LAST)));
+    let folded = says(task, lang).into_iter().collect();
+    elements.push(details(task, lead, folded, lang));
+    settled(frame(task, (mark, state), colour, elements, lang))
 }
 
 /// One piece of the final answer.
@@ -175,7 +177,7 @@ fn unguarded(task: &Task<'_>, lang: Lang) -> Option<Value> {
 }
 
 /// What nobody needs to steer it.
-fn details(task: &Task<'_>, mut folded: Vec<Value>, lang: Lang) -> Value {
+fn details(task: &Task<'_>, lead: Option<String>, mut folded: Vec<Value>, lang: Lang) -> Value {
     let mut lines = Vec::new();
     let mut fact = |label: &Text, fact: String| lines.push(label.labels(fact, lang));
     if let Some(view) = task.view
@@ -191,7 +193,10 @@ fn details(task: &Task<'_>, mut folded: Vec<Value>, lang: Lang) -> Value {
     fact(&words::MODE, mode);
     lines.push(resume(task, lang));
     folded.push(note(&lines.join("\n")));
-    fold(facts::FOLD_DETAILS.get(lang), folded)
+    let title = lead
+        .into_iter()
+        .chain([facts::FOLD_DETAILS.get(lang).to_owned()]);
+    fold(&title.collect::<Vec<_>>().join(" · "), folded)
 }
 
 fn tools(view: &ProgressView, lang: Lang) -> String {

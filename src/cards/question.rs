@@ -425,7 +425,10 @@ fn plan_ways(
     lang: Lang,
 ) -> Vec<Value> {
     let (name, kind) = ("submit_approve_plan", "primary_filled");
-    let (approve, edits) = (values(QuestionTap::ApprovePlan), values(QuestionTap::ApprovePlanAndEdits));
+    let (approve, edits) = (
+        values(QuestionTap::ApprovePlan),
+        values(QuestionTap::ApprovePlanAndEdits),
+    );
     let keep = values(QuestionTap::RevisePlan);
     let approve = named(
         "b_approve",

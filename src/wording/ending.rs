@@ -150,13 +150,13 @@ pub fn corrects(kind: &str) -> Text {
     if kind == "interrupt" {
         return Text::new(
             "更正：这张卡片曾显示「已拒绝并中断」，但终端已先批准；操作在中断之前可能已经执行。",
-            "Corrected: this card said “Denied and interrupted”, but the terminal had allowed it first; it may have run before it was stopped.",
+            "Corrected: not “Denied and interrupted”. The terminal had allowed it first; it may have run before it was stopped.",
         );
     }
     if kind == "hook_gone" {
         return Text::new(
             "更正：这张卡片曾显示「请求已失效」；操作已经执行，是另一个 hook、一条规则或终端批准的，不是这张卡片。",
-            "Corrected: this card said “No longer waiting”. It ran: another hook, a rule or the terminal allowed it, not this card.",
+            "Corrected: not “No longer waiting”. It ran: another hook, a rule or the terminal allowed it.",
         );
     }
     let said = match kind {

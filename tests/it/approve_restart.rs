@@ -129,6 +129,9 @@ async fn a_card_says_after_a_crash_too_that_its_answer_was_not_confirmed() {
     hook.signal("-STOP");
     stage.tap(&card, "allow").await;
     stage.shows(&card, UNCONFIRMED).await;
+    let header = |sim: &Simulator| sim.message(&card).unwrap().card.unwrap()["header"].clone();
+    let told = header(&stage.sim);
+    assert_eq!(told["title"]["content"], "✓ make deaf");
     stage.kill().await;
     let faces = |sim: &Simulator| sim.message(&card).map(|shown| shown.earlier_cards.len());
     let before = faces(&stage.sim);
@@ -136,6 +139,7 @@ async fn a_card_says_after_a_crash_too_that_its_answer_was_not_confirmed() {
     let made_again = |sim: &Simulator| (faces(sim) > before).then_some(());
     within(stage.sim.wait_for(Duration::from_secs(30), made_again)).await;
     assert!(stage.face(&card).contains(UNCONFIRMED));
+    assert_eq!(header(&stage.sim), told, "no poorer than it was");
     hook.signal("-KILL");
     hook.ended().await;
 }

@@ -229,14 +229,17 @@ fn cards_of(request: &Request, lang: Lang) -> Vec<Value> {
                 Some(&undo),
                 lang,
             ));
-            all.push(ending::without_input(
+            let kept = ending::without_input(
                 request,
+                &ending::kept_title(request, lang),
                 &end,
                 2_000,
                 delivery,
                 Some(&undo),
                 lang,
-            ));
+            );
+            all.extend(ending::untitled(&kept));
+            all.push(kept);
         }
     }
     all.push(ending::running(request, 1, Some(&sealed("stop")), lang));

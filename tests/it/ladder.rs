@@ -196,7 +196,7 @@ async fn an_ended_card_whose_words_feishu_forbids_ends_without_them() {
     let (hook, card) = stage.ask_bash("echo canary-content").await;
     stage
         .sim
-        .set_fault(Armed::times(refuses("PATCH", 230_028), 2))
+        .set_fault(Armed::times(refuses("PATCH", 230_028), 3))
         .unwrap();
     stage.tap(&card, "deny").await;
     assert_eq!(hook.ended().await.decision()["behavior"], "deny");

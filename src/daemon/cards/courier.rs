@@ -50,6 +50,7 @@ use crate::feishu::messages::{Content, Messages, Receiver};
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::route;
 use crate::store::{CardEdit as KeptEdit, CardPlace};
+use crate::text::Lang;
 
 /// When an edit may follow a tap.
 pub(crate) const AFTER_REPLY: Duration = OVER_AFTER;
@@ -365,8 +366,8 @@ impl Courier {
 
     /// Remembers how a request ended; the newest counts. Large input is let go:
     /// a late tap sees the card as it was last drawn.
-    pub(crate) fn remember_ending(&self, settled: Settled, delivery: desk::Delivery) {
-        let mut decided = Decided::of(settled, delivery);
+    pub(crate) fn remember_ending(&self, settled: Settled, delivery: desk::Delivery, lang: Lang) {
+        let mut decided = Decided::of(settled, delivery, lang);
         let mut book = self.lock();
         let id = &decided.settled.request.id;
         let before = book.decided.iter().rev();

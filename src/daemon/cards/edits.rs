@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::cards::ending;
 use crate::daemon::cards::courier::Cards;
 use crate::daemon::cards::courier::{self, CardText};
 use crate::daemon::cards::nameless;
@@ -59,7 +60,7 @@ pub(crate) struct Edit {
     /// How often Feishu took it before.
     pub(crate) made: u32,
     pub(crate) hiccups: u32,
-    /// Nothing of the input is left on it.
+    /// Of the input no more than the title is left on it.
     pub(crate) bare: bool,
     /// Made at once or not at all, before the one that is kept.
     pub(crate) soon: bool,
@@ -332,10 +333,27 @@ fn is_plainer(cards: &Cards, edit: &mut Edit) -> bool {
     is_new
 }
 
-/// Shows what the disk has of the card, where nothing of the input stands;
-/// false if that was tried.
+/// Shows what the disk has of the card, where of the input only its title
+/// stands, and then not even that; false if all was tried.
 async fn is_barer(cards: &Cards, edit: &mut Edit) -> bool {
-    let Some(version) = edit.version.filter(|_| !edit.bare) else {
+    if !edit.bare && is_kept(cards, edit).await {
+        return true;
+    }
+    if !edit.bare {
+        return false;
+    }
+    let card = serde_json::from_str(&edit.card).ok();
+    let Some(untitled) = card.and_then(|card| ending::untitled(&card)) else {
+        return false;
+    };
+    let untitled: CardText = untitled.to_string().into();
+    let is_new = untitled != edit.card;
+    edit.card = untitled;
+    is_new
+}
+
+async fn is_kept(cards: &Cards, edit: &mut Edit) -> bool {
+    let Some(version) = edit.version else {
         return false;
     };
     let message = edit.message.clone();

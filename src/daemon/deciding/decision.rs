@@ -165,7 +165,7 @@ pub(crate) async fn settle(
         &decider.terminals.cards,
         &settled,
         Delivery::Confirmed,
-        true,
+        None,
     );
     let message = courier::take_down(&decider.terminals.cards, &settled, &face);
     let edit = message.map(|message| EndingEdit {
@@ -204,12 +204,10 @@ pub(crate) async fn settle(
             if let Some(known) = decider.terminals.cards.courier.decided(&request.id) {
                 told.ending = known.settled.ending;
             }
-            let face = courier::ended_face(&decider.terminals.cards, &told, delivery, true);
-            decider
-                .terminals
-                .cards
-                .courier
-                .remember_ending(told, delivery);
+            let cards = &decider.terminals.cards;
+            let face = courier::ended_face(cards, &told, delivery, None);
+            let lang = cards.config.lang;
+            cards.courier.remember_ending(told, delivery, lang);
             face
         }
     };

@@ -27,7 +27,7 @@ export function drawCard(card, { id, press, people, drafts }) {
   const title = label(header?.title);
   return el("article", { class: "card", "aria-label": title || "card" },
     header ? drawHeader(header, colour, title) : null,
-    el("div", { class: "card-body" }, drawAll(card.body?.elements ?? card.elements, context)));
+    spaced(el("div", { class: "card-body" }, drawAll(card.body?.elements ?? card.elements, context)), card.body));
 }
 
 function drawHeader(header, colour, title) {
@@ -90,6 +90,13 @@ function drawColumns(node, context) {
 
 const SPACES = { small: "4px", medium: "8px", large: "12px", extra_large: "16px" };
 const spacing = (value) => SPACES[value] ?? (/^\d{1,2}px$/.test(value) ? value : "8px");
+
+/** The room that a card's body keeps, as Feishu's client does. */
+function spaced(box, body) {
+  if (body?.vertical_spacing) box.style.gap = spacing(body.vertical_spacing);
+  if (/^(\d{1,2}px ?){1,4}$/.test(body?.padding ?? "")) box.style.padding = body.padding;
+  return box;
+}
 
 function drawPanel(node, context) {
   const title = node.header?.title ?? {};

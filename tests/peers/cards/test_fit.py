@@ -50,6 +50,26 @@ CARDS = (
     ("Bash", {"command": "\n".join(f"echo building part {i} of the shop" for i in range(60))}, 760, 680),
 )
 ENDED = 200
+LONG = "Which of the two ways to round a price of half a cent should the shop take from now on?"
+
+
+def choice(question, *labels):
+    options = [{"label": label, "description": "as the invoice does"} for label in labels]
+    return {"question": question, "header": "Rounding", "multiSelect": False, "options": options}
+
+
+PLAN = {"plan": "# Charge prices in whole cents, everywhere and from now on\n\n1. measure\n2. cut"}
+# What is asked, the words on the button that ends it in both languages, and what is filled in before.
+ENDINGS = (
+    ("Bash", {"command": "cargo test --workspace --all-features --locked -- --nocapture"}, ("批准运行", "Allow once"), {}),
+    ("Bash", {"command": "npm test"}, ("始终允许", "Always allow"), {}),
+    ("Bash", {"command": "git push --force origin main"}, ("按此理由拒绝", "Deny with this reason"), {"reason": "not today"}),
+    ("AskUserQuestion", {"questions": [choice(LONG, "Half up", "Half even")]}, ("Half up", "Half up"), {}),
+    ("AskUserQuestion", {"questions": [choice(LONG, LONG[:78], "None")]}, (LONG[:78], LONG[:78]), {}),
+    ("AskUserQuestion", {"questions": [choice(LONG, "a", "b"), choice("And taxes?", "c", "d")]}, ("提交", "Submit"), {"q0": "o0", "q1": "o1"}),
+    ("ExitPlanMode", PLAN, ("批准计划", "Approve the plan"), {}),
+    ("ExitPlanMode", PLAN, ("继续完善", "Keep planning"), {}),
+)
 # What the chat answers with buttons, each on one screen of a phone.
 MENUS = ("/help", "/new", "/sessions", "/projects")
 MENU = 760
@@ -124,6 +144,33 @@ class Fit(unittest.TestCase):
             for card in ended:
                 self.assertLessEqual(card["height"], ENDED, card)
             print(f"{lang} ended: at most {max(card['height'] for card in ended)} px", flush=True)
+
+    def endings_fit(self, lang):
+        """However a request ended, little of the screen is left to it."""
+        place = ("zh", "en").index(lang)
+        with Simulator() as feishu, Daemon(feishu, NOD_LANG=lang) as daemon, tempfile.TemporaryDirectory() as root:
+            project = Path(root) / "shop"
+            (project / ".git").mkdir(parents=True)
+            (project / ".git/HEAD").write_text("ref: refs/heads/checkout\n")
+            for number, (tool, given, button, form) in enumerate(ENDINGS):
+                hook = self.ask(daemon, project, number, tool, given)
+                wait_until("card is there", lambda: len(feishu.cards()) == number + 1, 30, daemon.child.everything)
+                if tool == "ExitPlanMode":
+                    (*_, plan) = self.measured(feishu, f"plan-{number}-{lang}")
+                    self.assertLessEqual(plan["height"], MENU, plan)
+                feishu.press(feishu.cards()[-1], button[place], form)
+                hook.wait(30)
+            wait_until("cards are corrected", lambda: self.corrected(feishu) >= len(ENDINGS), 60)
+            for card in self.measured(feishu, f"endings-{lang}"):
+                print(f"{lang} ended {card['title']!r}: {card['height']} px", flush=True)
+                with self.subTest(card["title"]):
+                    self.assertLessEqual(card["height"], ENDED, card)
+
+    def test_endings_in_chinese(self):
+        self.endings_fit("zh")
+
+    def test_endings_in_english(self):
+        self.endings_fit("en")
 
     def menus_fit(self, lang):
         """What is written in the chat is answered with cards for thumbs too, and so is a flood."""

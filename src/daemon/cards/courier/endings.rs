@@ -7,10 +7,9 @@ use std::time::Duration;
 use tracing::debug;
 
 use super::{AFTER_REPLY, CardText, Cards, Place, queue_edit};
-use crate::approvals::request::{Ending, Request, weight};
+use crate::approvals::request::{Ending, weight};
 use crate::approvals::{Settled, desk};
 use crate::cards::{Action, ending};
-use crate::clock::Millis;
 use crate::daemon::cards::nameless;
 use crate::daemon::known::journal;
 use crate::ids::{MessageId, RequestId};
@@ -19,8 +18,8 @@ use crate::text::Lang;
 /// Input beyond this is not held after the end.
 const MAX_INPUT: usize = 64 << 10;
 
-/// A card's last face: as people see it, and as it is kept on disk, where no
-/// tool input stays after the end.
+/// A card's last face: as people see it, and as it is kept on disk, where of
+/// the tool input no more than the title stays after the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Face {
     pub(crate) shown: CardText,
@@ -55,59 +54,74 @@ impl EndingEdit {
 pub(crate) struct Decided {
     pub(crate) settled: Settled,
     pub(crate) delivery: desk::Delivery,
-    /// False when the input was too large to be held for a late tap.
-    pub(crate) whole: bool,
+    /// The title alone, where the input was too large to be held for a late tap.
+    pub(crate) title: Option<String>,
     /// Where its card was when it ended: a tap may be there before the send
     /// has returned, and the store learns of the message later.
     pub(crate) message: Option<MessageId>,
 }
 
 impl Decided {
-    pub(super) fn of(mut settled: Settled, delivery: desk::Delivery) -> Self {
-        let whole = weight(&settled.request.input) <= MAX_INPUT;
-        if !whole {
+    pub(super) fn of(mut settled: Settled, delivery: desk::Delivery, lang: Lang) -> Self {
+        let is_large = weight(&settled.request.input) > MAX_INPUT;
+        let title = is_large.then(|| ending::kept_title(&settled.request, lang));
+        if is_large {
             settled.request = Arc::new(settled.request.with_input(Value::Null));
         }
         Self {
             settled,
             delivery,
-            whole,
+            title,
             message: None,
         }
     }
 }
 
-/// The card of a request that has ended.
+/// The card of a request that has ended; `title` is what is held of an input
+/// that was too large.
 pub(crate) fn ended_face(
     cards: &Cards,
     settled: &Settled,
     delivery: desk::Delivery,
-    whole: bool,
+    title: Option<&str>,
 ) -> Face {
-    let kept = drawn(cards, settled, delivery, ending::without_input);
-    let shown = if whole {
-        drawn(cards, settled, delivery, ending::ended)
-    } else {
-        Arc::clone(&kept)
+    let (lang, request) = (cards.config.lang, &settled.request);
+    let made = title.is_none().then(|| ending::kept_title(request, lang));
+    let words = title.or(made.as_deref()).unwrap_or_default();
+    let undo = cards.buttons.choice(&request.id, Action::Undo, false);
+    let kept = ending::without_input(
+        request,
+        words,
+        &settled.ending,
+        settled.at,
+        shown(delivery),
+        Some(&undo),
+        lang,
+    );
+    let kept: CardText = kept.to_string().into();
+    let shown = match title {
+        None => drawn(cards, settled, delivery),
+        Some(_) => Arc::clone(&kept),
     };
     Face { shown, kept }
 }
 
-type Draw = fn(&Request, &Ending, Millis, ending::Confirmation, Option<&Value>, Lang) -> Value;
-
-fn drawn(cards: &Cards, settled: &Settled, delivery: desk::Delivery, draw: Draw) -> CardText {
-    let shown = match delivery {
+const fn shown(delivery: desk::Delivery) -> ending::Confirmation {
+    match delivery {
         desk::Delivery::Confirmed | desk::Delivery::Written => ending::Confirmation::Confirmed,
         desk::Delivery::Unconfirmed | desk::Delivery::Lost => ending::Confirmation::Unconfirmed,
-    };
+    }
+}
+
+fn drawn(cards: &Cards, settled: &Settled, delivery: desk::Delivery) -> CardText {
     let undo = cards
         .buttons
         .choice(&settled.request.id, Action::Undo, false);
-    let card = draw(
+    let card = ending::ended(
         &settled.request,
         &settled.ending,
         settled.at,
-        shown,
+        shown(delivery),
         Some(&undo),
         cards.config.lang,
     );
@@ -124,13 +138,14 @@ pub(crate) fn retold(
     let Decided {
         mut settled,
         delivery,
-        whole,
+        title,
         ..
     } = cards.courier.decided(id)?;
     change(&mut settled.ending);
-    let face = ended_face(cards, &settled, delivery, whole);
-    if whole {
-        cards.courier.remember_ending(settled, delivery);
+    let face = ended_face(cards, &settled, delivery, title.as_deref());
+    if title.is_none() {
+        let lang = cards.config.lang;
+        cards.courier.remember_ending(settled, delivery, lang);
     }
     cards.courier.redraw(id, &face);
     Some(face)
@@ -141,13 +156,10 @@ pub(crate) fn decided_card(cards: &Cards, id: &RequestId) -> Option<CardText> {
     let Decided {
         settled,
         delivery,
-        whole,
+        title,
         ..
     } = cards.courier.decided(id)?;
-    if !whole {
-        return None;
-    }
-    Some(drawn(cards, &settled, delivery, ending::ended))
+    title.is_none().then(|| drawn(cards, &settled, delivery))
 }
 
 /// Takes a request's card off the book: the message to edit, or a stand-in
@@ -158,7 +170,7 @@ pub(crate) fn take_down(cards: &Cards, settled: &Settled, face: &Face) -> Option
     let known = settled.clone();
     cards
         .courier
-        .remember_ending(known, desk::Delivery::Confirmed);
+        .remember_ending(known, desk::Delivery::Confirmed, cards.config.lang);
     let mut book = cards.courier.lock();
     match book.remove(id)? {
         Place::Sent(message) => {
@@ -180,7 +192,7 @@ pub(crate) fn take_down(cards: &Cards, settled: &Settled, face: &Face) -> Option
 
 /// Makes the card of a request that ended without a click true.
 pub(crate) async fn close(cards: &Cards, settled: &Settled) {
-    let face = ended_face(cards, settled, desk::Delivery::Confirmed, true);
+    let face = ended_face(cards, settled, desk::Delivery::Confirmed, None);
     let edit = take_down(cards, settled, &face).map(|message| EndingEdit {
         message,
         face: face.clone(),
