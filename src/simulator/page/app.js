@@ -6,7 +6,7 @@ import { byId, call, clock, el, fresh, label, recall, remember } from "./dom.js"
 import { drawGuide, drawOver, note, sceneNow, wrote } from "./guide.js";
 import { sheet } from "./sheet.js";
 import { count } from "./tally.js";
-import { drawTerminal, play, wireTerminal } from "./terminal.js";
+import { closeTerminal, drawTerminal, play, wireTerminal } from "./terminal.js";
 import { drawTravel, travelled } from "./travel.js";
 import { language, localised, say, setLanguage } from "./words.js";
 
@@ -309,7 +309,7 @@ async function follow() {
 function end() {
   state.over = true;
   drawOver();
-  byId("kill").disabled = true;
+  closeTerminal();
   byId("text").disabled = true;
   byId("send").disabled = true;
   announce(say("over"));
@@ -344,7 +344,7 @@ function drawAll() {
   drawPeople();
   show(state.chat);
   drawTerminal();
-  drawGuide();
+  (state.over ? drawOver : drawGuide)();
   drawTravel(name);
 }
 
@@ -353,7 +353,7 @@ function wire() {
     setLanguage(language() === "en" ? "zh" : "en");
     remember("language", language());
     drawAll();
-    call("/control/note", { ask: "speak", lang: language() });
+    if (!state.over) call("/control/note", { ask: "speak", lang: language() });
   });
   byId("theme").addEventListener("click", () => {
     const dark = document.documentElement.dataset.theme

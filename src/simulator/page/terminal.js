@@ -11,7 +11,7 @@ const SPINNER = ["✻", "✽", "✶", "✢"];
 
 /** What is on the screen: `{look, words: () => text}`, so that a change of language redraws it. */
 const lines = [];
-const state = { scene: null, waiting: null, down: false, short: false, asleep: false, steps: new Map() };
+const state = { scene: null, waiting: null, down: false, short: false, asleep: false, over: false, steps: new Map() };
 
 const press = (answer) => call("/control/note", { ask: "terminal", answer });
 
@@ -137,10 +137,10 @@ function mishap() {
 export function drawTerminal() {
   const laptop = state.scene?.laptop;
   byId("terminal-title").textContent = laptop ? `${laptop} · Claude Code` : say("terminal");
-  byId("daemon").textContent = say(state.asleep ? "sleeping" : state.down ? "daemonDown" : "daemonUp");
-  byId("daemon").className = state.down || state.asleep ? "down" : "up";
+  byId("daemon").textContent = say(state.over ? "daemonOver" : state.asleep ? "sleeping" : state.down ? "daemonDown" : "daemonUp");
+  byId("daemon").className = state.over || state.down || state.asleep ? "down" : "up";
   byId("kill").textContent = say(mishap());
-  byId("kill").disabled = state.down;
+  byId("kill").disabled = state.over || state.down;
   const screen = byId("screen");
   const fresh = lines.filter((line) => !line.drawn);
   screen.replaceChildren(...lines.map((line) => draw(line, fresh.indexOf(line))));
@@ -149,6 +149,12 @@ export function drawTerminal() {
   if (open) screen.append(open);
   tick();
   screen.scrollTop = screen.scrollHeight;
+}
+
+/** The demo has ended: nothing runs, and nobody waits any more. */
+export function closeTerminal() {
+  Object.assign(state, { over: true, waiting: null });
+  drawTerminal();
 }
 
 /** The time that is left while somebody waits, as `4:59`; empty while nobody does. */

@@ -35,6 +35,7 @@ const WORDS = {
   terminalEsc: ["2. 否（esc）", "2. No (esc)"],
   kill: ["杀掉守护进程", "Kill the daemon"],
   daemonUp: ["● nod 运行中", "● nod is up"],
+  daemonOver: ["○ nod 已退出", "○ nod has ended"],
   daemonDown: ["○ nod 已被杀", "○ nod is dead"],
   killGateway: ["杀掉一个网关", "Kill a gateway"],
   startGateway: ["重新启动网关", "Start it again"],

@@ -17,6 +17,7 @@ const say = (zh, en) => (lang === "en" ? en : zh);
 const WORDS = {
   allowed: say("已批准", "Allowed"),
   always: say("已始终允许", "Always allowed"),
+  approvePlan: say("批准计划", "Approve the plan"),
   answered: say("已回答", "Answered"),
   denied: say("已拒绝", "Denied"),
   interrupted: say("已拒绝并中断", "Denied and interrupted"),
@@ -144,9 +145,9 @@ async function tour(context) {
   await next("answers");
 
   await scene("plan");
-  await card().locator("[data-name=submit_approve_plan]").waitFor();
+  await card().getByRole("button", { name: WORDS.approvePlan, exact: true }).waitFor();
   await shot("6-plan");
-  await press(card().locator("[data-name=submit_approve_plan]"));
+  await press(card().getByRole("button", { name: WORDS.approvePlan, exact: true }));
   await ended(WORDS.answered);
   await next("plan");
 
@@ -273,6 +274,11 @@ async function tour(context) {
   console.log("ready to end");
   await page.locator("#guide [data-scene=over]").waitFor();
   assert.ok(await page.locator("#text").isDisabled(), "nothing can be written any more");
+  assert.match(await page.locator("#daemon").textContent(), /has ended|已退出/);
+  assert.equal(await page.locator("#screen .waiting").count(), 0, "the terminal waits for nobody");
+  await press(page.locator("#language"));
+  assert.ok(await page.locator("#kill").isDisabled(), "nor can anything be killed, in either language");
+  assert.equal(await page.locator("#guide [data-scene=over]").count(), 1, "the guide says so in both, too");
   await press(button("allow"));
   await toast("info");
   await shot("17-over");
