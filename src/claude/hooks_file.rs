@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::json_text::Untouchable;
 use crate::files;
+use crate::text::Text;
 
 /// What Claude Code waits longer than nod does, so that nod's own time-out
 /// comes first and is told honestly.
@@ -34,8 +35,8 @@ pub enum HooksError {
     #[error("`{}` was changed by somebody else meanwhile", file.display())]
     Changed { file: PathBuf },
     /// nod or its settings have to live elsewhere.
-    #[error("the path can't stand in a command: {problem}")]
-    BadProgram { problem: &'static str },
+    #[error("`{}` can't stand in a hook's command: {}", path.display(), problem.en)]
+    BadProgram { path: PathBuf, problem: Text },
     #[error("`{}` could not be {doing}: {source}", file.display())]
     Io {
         file: PathBuf,
@@ -66,19 +67,26 @@ impl Hooks {
     /// Hooks that start `line`'s program and wait for a tap at least
     /// `request_timeout`.
     pub fn new(line: &HookCommand<'_>, request_timeout: Duration) -> Result<Self, HooksError> {
-        let bad = |problem| HooksError::BadProgram { problem };
+        let bad = |path: &Path, zh: &'static str, en: &'static str| HooksError::BadProgram {
+            path: path.to_owned(),
+            problem: Text::new(zh, en),
+        };
         let fit = |path: &'_ Path| {
-            let text = path.to_str().ok_or(bad("it is not UTF-8"))?;
+            let text = path.to_str();
+            let text = text.ok_or_else(|| bad(path, "它不是 UTF-8", "it is not UTF-8"))?;
             if !path.is_absolute() {
-                return Err(bad("it does not start with `/`"));
+                let (zh, en) = ("它不以 `/` 开头", "it does not start with `/`");
+                return Err(bad(path, zh, en));
             }
             if text.chars().any(char::is_control) {
-                return Err(bad("it holds a control character"));
+                let (zh, en) = ("其中有控制字符", "it holds a control character");
+                return Err(bad(path, zh, en));
             }
             Ok(text.to_owned())
         };
         if line.program.file_name().is_none_or(|name| name != "nod") {
-            return Err(bad("its last part is not `nod`"));
+            let (zh, en) = ("程序的名字不是 `nod`", "its last part is not `nod`");
+            return Err(bad(line.program, zh, en));
         }
         Ok(Self {
             command: text::command(

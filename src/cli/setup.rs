@@ -129,6 +129,7 @@ pub(super) fn run(arguments: &SetupArguments, all: &Sources) -> CommandResult {
     tell_replaced(arguments, all, problems, words)?;
     let mut setup = Setup::new(arguments, &found)?;
     setup.take_flags(arguments)?;
+    setup.keep_app_and_pass_apart()?;
     if arguments.dry_run {
         return setup.preview();
     }
@@ -203,6 +204,8 @@ struct Setup<'a> {
     network: OnceCell<Network>,
     paths: Files,
     hooks: Hooks,
+    /// A team's pass, where this machine has one.
+    pass: Option<PathBuf>,
     /// The platform, where it is known.
     domain: Option<Domain>,
     app: Option<SetupApp>,
@@ -218,7 +221,7 @@ struct SetupProgress {
     /// The name of the bot that answered.
     bot: Option<String>,
     /// The steps that have their line.
-    ticked: Vec<SetupStep>,
+    told: Vec<SetupStep>,
     tapped: bool,
     unproven: bool,
     /// Claude Code asked, and a tap let it go on.
@@ -244,6 +247,12 @@ impl<'a> Setup<'a> {
         let program =
             std::env::current_exe().map_err(|why| Failure::new(words.nod_not_found(&why)))?;
         let own = sources.own_file().ok_or_else(no_home)?;
+        let member = if arguments.uninstall {
+            None
+        } else {
+            let member = config.membership();
+            member.map_err(|why| Failure::settings(words, sources, &why))?
+        };
         Ok(Self {
             words,
             sources,
@@ -267,6 +276,7 @@ impl<'a> Setup<'a> {
             manifest: Manifest::open(&config.state_dir)
                 .map_err(|why| Failure::new(words.no_record(&why)))?,
             network: OnceCell::new(),
+            pass: member.map(|_| config.bus.pass.clone()),
             hooks: hook::wanted(&program, &own, config, config.request_timeout)
                 .map_err(|error| Failure::new(words.hooks_error(&error)))?,
             paths: Files {
@@ -335,6 +345,19 @@ impl<'a> Setup<'a> {
         self.take_over(arguments.migrate.as_deref())
     }
 
+    const fn is_member(&self) -> bool {
+        self.pass.is_some()
+    }
+
+    /// What one stolen laptop can do rests on that.
+    fn keep_app_and_pass_apart(&self) -> CommandResult {
+        let (Some(pass), Some(_)) = (&self.pass, &self.app) else {
+            return Ok(());
+        };
+        let both = Problems(vec![SettingProblem::SecretBesidePass(pass.clone())]);
+        Err(Failure::settings(self.words, self.sources, &both))
+    }
+
     fn given_secret(&mut self, arguments: &SetupArguments) -> Result<Secret, Failure> {
         let words = self.words;
         let file = arguments.app_secret_file.as_deref();
@@ -367,6 +390,7 @@ impl<'a> Setup<'a> {
         let manager = service::ServiceManager::find().ok();
         let places = service::places(self.sources, &self.config.state_dir);
         SetupFacts {
+            is_member: self.is_member(),
             has_app: self.app.is_some(),
             app_works: self.seen.bot.is_some(),
             has_owner: self.owner.is_some(),

@@ -50,7 +50,7 @@ impl Words {
 
     pub(super) fn make_by_scan(self) -> &'static str {
         self.pick(
-            "扫码自动创建应用？（选否则手动填写 App ID 与 Secret）",
+            "扫码自动创建应用？（选 n 则手动填写 App ID 与 Secret）",
             "Create the app by scanning a code? (no: enter an App ID and secret)",
         )
     }
@@ -376,8 +376,16 @@ impl Words {
     /// The first line a person at the terminal reads.
     pub(super) fn intro(self) -> &'static str {
         self.pick(
-            "依次完成：准备一个飞书应用（给你发卡片的机器人）、试点一次按钮、安装 hook（让 Claude Code 先问 nod）、让 nod 在后台运行。随时可按 Ctrl-C；再次运行会接着做。",
+            "依次完成：准备一个飞书应用（给你发卡片的机器人）、点一次测试按钮、安装 hook（让 Claude Code 先问 nod）、让 nod 在后台运行。随时可按 Ctrl-C；再次运行会接着做。",
             "Step by step: a Feishu app (the bot that sends you cards), one test tap, hooks (so that Claude Code asks nod first), and nod running in the background. Ctrl-C stops it anywhere; run it again to go on.",
+        )
+    }
+
+    /// The same on a machine of a team.
+    pub(super) fn intro_of_a_member(self) -> &'static str {
+        self.pick(
+            "这台机器是团队的成员，应用由网关持有，这里不需要。依次完成：安装 hook（让 Claude Code 先问 nod）、让 nod 在后台运行。随时可按 Ctrl-C；再次运行会接着做。",
+            "This machine is a member of a team: the gateways have the app, so none is needed here. Step by step: hooks (so that Claude Code asks nod first), and nod running in the background. Ctrl-C stops it anywhere; run it again to go on.",
         )
     }
 

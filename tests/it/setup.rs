@@ -710,3 +710,68 @@ fn a_machine_without_a_service_manager_is_told_what_to_do() {
         assert!(unit.exists());
     }
 }
+
+/// A machine whose team's gateways have the app.
+#[test]
+fn a_teams_machine_gets_its_hooks_and_is_asked_for_no_app() {
+    let home = home();
+    let ran = |arguments: &[&str]| {
+        let done = nod(home.path(), arguments).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {}", text(&done));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let keys = tempfile::tempdir().unwrap();
+    let made = |arguments: &[&str]| {
+        let mut command = nod(keys.path(), arguments);
+        let done = command.current_dir(keys.path()).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {}", text(&done));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    made(&["gateway", "init", "--bus", "nats://127.0.0.1:1"]);
+    let env = keys.path().join("nod-bus/gateway.env");
+    let named = fs::read_to_string(&env).unwrap();
+    let named = named.replace("FEISHU_APP_ID=", &format!("FEISHU_APP_ID={APP_ID}"));
+    let named = named.replace(
+        "FEISHU_APP_SECRET=",
+        &format!("FEISHU_APP_SECRET={APP_SECRET}"),
+    );
+    nod::for_tests::files::replace_private(&env, named.as_bytes()).unwrap();
+    let key = ran(&["join"]);
+    let env = env.to_str().unwrap();
+    let pass = [
+        "--env-file",
+        env,
+        "gateway",
+        "pass",
+        "--owner",
+        OWNER,
+        "--key",
+    ];
+    let line = made(&[&pass[..], &[key.trim()]].concat());
+    ran(&["join", line.trim()]);
+
+    let preview = ran(&["setup", "--dry-run"]);
+    assert!(!preview.contains("FEISHU_APP_ID"), "{preview}");
+    let done = nod(home.path(), &["setup", "--yes"]).output().unwrap();
+    let told = text(&done);
+    assert!(done.status.success(), "{told}");
+    for said in ["member of a team", "✓ 1/4 ", "✓ 2/4 ", "3/4 "] {
+        assert!(told.contains(said), "{said} in {told}");
+    }
+    assert!(
+        !home.path().join(".config/nod/.env").exists(),
+        "no app is saved"
+    );
+    let hooks = fs::read_to_string(home.path().join(".claude/settings.json")).unwrap();
+    assert!(hooks.contains("PermissionRequest"), "{hooks}");
+    // The app's secret never comes beside the pass.
+    let secret = home.path().join("secret");
+    fs::write(&secret, APP_SECRET).unwrap();
+    let mut given = nod(home.path(), &given("http://127.0.0.1:1", &secret));
+    let done = given.output().unwrap();
+    assert!(
+        !done.status.success() && text(&done).contains("bus.pass"),
+        "{}",
+        text(&done)
+    );
+}

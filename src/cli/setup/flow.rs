@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::super::wording::Words;
 use super::super::{CommandResult, Failure, Quit, background, env_file, output, service};
 use super::manifest::{Change, FileKind};
-use super::plan::{self, SetupStep};
+use super::plan::{self, SetupFacts, SetupStep, StepStatus};
 use super::tap::{self, TapError};
 use super::waiting::watched;
 use super::{Setup, owner};
@@ -26,7 +26,10 @@ impl Setup<'_> {
     pub(super) async fn go(&mut self) -> CommandResult {
         // Settings that lead nowhere are told before anybody is asked anything.
         self.network()?;
-        if self.terminal.is_some() && !self.facts().saved {
+        let facts = self.facts();
+        if self.is_member() {
+            output::say(self.words.intro_of_a_member());
+        } else if self.terminal.is_some() && !facts.saved {
             output::say(self.words.intro());
         }
         self.tell_agents();
@@ -38,11 +41,11 @@ impl Setup<'_> {
             last = Some(step);
             // Feishu says whether it is an app at all.
             if step != SetupStep::Check {
-                self.tick_before(Some(step));
+                self.tell_before(Some(step));
             }
             self.take_step(step).await?;
         }
-        self.tick_before(None);
+        self.tell_before(None);
         self.finish()
     }
 
@@ -67,20 +70,46 @@ impl Setup<'_> {
 
     /// One line of what is done.
     pub(super) fn ticked(&mut self, step: SetupStep, what: &str) {
-        output::say(&self.words.ticked(step, what));
-        self.seen.ticked.push(step);
+        let place = step.place(self.is_member());
+        output::say(&self.words.ticked(&place, step, what));
+        self.seen.told.push(step);
     }
 
-    /// Each step that needed no taking gets its line in its turn.
-    fn tick_before(&mut self, next: Option<SetupStep>) {
+    /// Each step that is not taken gets its line in its turn.
+    fn tell_before(&mut self, next: Option<SetupStep>) {
         let (facts, wishes) = (self.facts(), self.wishes);
-        for step in plan::done(&facts, wishes) {
+        for &step in SetupStep::all(self.is_member()) {
             let is_before = next.is_none_or(|next| step < next);
-            if is_before && !self.seen.ticked.contains(&step) {
-                let what = self.found(step);
-                self.ticked(step, &what);
+            if !is_before || self.seen.told.contains(&step) {
+                continue;
+            }
+            match plan::status(step, &facts, wishes) {
+                StepStatus::Done => {
+                    let what = self.found(step);
+                    self.ticked(step, &what);
+                }
+                StepStatus::Left => self.tell_left(step, &facts),
+                StepStatus::Open => {}
             }
         }
+    }
+
+    /// One line of what is not, where somebody misses it, and what would do it.
+    fn tell_left(&mut self, step: SetupStep, facts: &SetupFacts) {
+        let words = self.words;
+        let how = match step {
+            SetupStep::Hooks => words.hooks_left(),
+            SetupStep::Mode if facts.hooks_installed => words.mode_left(),
+            SetupStep::Service if !facts.daemon_runs => words.daemon_left(facts.can_serve),
+            _ => return,
+        };
+        self.left(step, how);
+    }
+
+    pub(super) fn left(&mut self, step: SetupStep, how: &str) {
+        let place = step.place(self.is_member());
+        output::say(&self.words.left(&place, step, how));
+        self.seen.told.push(step);
     }
 
     /// What is known of a step that was done before.
@@ -109,11 +138,6 @@ impl Setup<'_> {
         }
     }
 
-    /// One line of what is not, and what would do it.
-    pub(super) fn left(&self, step: SetupStep, how: &str) {
-        output::say(&self.words.left(step, how));
-    }
-
     async fn check(&mut self) -> CommandResult {
         let words = self.words;
         let (app, bot) = loop {
@@ -137,7 +161,7 @@ impl Setup<'_> {
             self.type_app(app.domain)?;
         };
         let name = bot.name.unwrap_or_else(|| app.id.clone());
-        self.tick_before(Some(SetupStep::Check));
+        self.tell_before(Some(SetupStep::Check));
         self.ticked(SetupStep::Check, &words.app_works(&name));
         if !bot.enabled {
             output::say(words.bot_disabled());
@@ -342,22 +366,13 @@ impl Setup<'_> {
         self.tell_overruled();
         let facts = self.facts();
         let runs = facts.service_installed || facts.daemon_runs;
-        if !facts.hooks_installed {
-            self.left(SetupStep::Hooks, self.words.hooks_left());
-        }
-        if !facts.claude_asks && facts.hooks_installed {
-            self.left(SetupStep::Mode, self.words.mode_left());
-        }
-        if !runs {
-            self.left(SetupStep::Service, self.words.daemon_left(facts.can_serve));
-        }
         if self.seen.unproven {
             return Err(Failure {
                 hint: Some(self.words.prove_hint().to_owned()),
                 ..Failure::quits(Quit::Unproven, self.words.unproven())
             });
         }
-        if facts.daemon_runs && self.wishes.test_card && !self.seen.tapped {
+        if facts.daemon_runs && self.wishes.test_card && !self.seen.tapped && !self.is_member() {
             output::say(self.words.test_card_skipped());
         }
         let (all, here) = (runs && facts.hooks_installed, facts.has_claude);

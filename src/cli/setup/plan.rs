@@ -37,9 +37,21 @@ impl SetupStep {
         Self::Trial,
     ];
 
+    /// Those of a team's machine: the gateways have the app.
+    const OF_A_MEMBER: [Self; 4] = [Self::Hooks, Self::Mode, Self::Service, Self::Trial];
+
+    /// All that count here.
+    pub(super) const fn all(is_member: bool) -> &'static [Self] {
+        if is_member {
+            &Self::OF_A_MEMBER
+        } else {
+            &Self::ALL
+        }
+    }
+
     /// Which one it is of all, such as `2/9`.
-    pub(in crate::cli) fn place(self) -> String {
-        let all = Self::ALL;
+    pub(super) fn place(self, is_member: bool) -> String {
+        let all = Self::all(is_member);
         let at = all.iter().position(|step| *step == self);
         format!("{}/{}", at.unwrap_or_default() + 1, all.len())
     }
@@ -57,6 +69,8 @@ pub(super) enum StepStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing found")]
 pub(super) struct SetupFacts {
+    /// A pass of a team's is here, which stands for the app.
+    pub(super) is_member: bool,
     pub(super) has_app: bool,
     pub(super) app_works: bool,
     pub(super) has_owner: bool,
@@ -115,17 +129,10 @@ pub(super) fn status(step: SetupStep, facts: &SetupFacts, wishes: SetupWishes) -
     }
 }
 
-/// The steps that need not be taken, in order.
-pub(super) fn done(facts: &SetupFacts, wishes: SetupWishes) -> impl Iterator<Item = SetupStep> {
-    let is_done = move |step: &SetupStep| status(*step, facts, wishes) == StepStatus::Done;
-    SetupStep::ALL.into_iter().filter(is_done)
-}
-
 /// The first step that is open.
 pub(super) fn next(facts: &SetupFacts, wishes: SetupWishes) -> Option<SetupStep> {
-    SetupStep::ALL
-        .into_iter()
-        .find(|step| status(*step, facts, wishes) == StepStatus::Open)
+    let mut steps = SetupStep::all(facts.is_member).iter().copied();
+    steps.find(|step| status(*step, facts, wishes) == StepStatus::Open)
 }
 
 #[cfg(test)]
@@ -188,6 +195,20 @@ mod tests {
             do_step(&mut facts, step);
         }
         assert_eq!(next(&facts, ALL), None);
+    }
+
+    #[test]
+    fn a_teams_machine_needs_no_app_and_no_owner() {
+        let member = SetupFacts {
+            is_member: true,
+            can_serve: true,
+            can_ask: true,
+            has_claude: true,
+            ..SetupFacts::default()
+        };
+        assert_eq!(walk(member, ALL), SetupStep::OF_A_MEMBER);
+        assert_eq!(SetupStep::Hooks.place(true), "1/4");
+        assert_eq!(SetupStep::Hooks.place(false), "6/9");
     }
 
     #[test]

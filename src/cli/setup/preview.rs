@@ -14,7 +14,7 @@ impl Setup<'_> {
         let facts = self.facts();
         self.tell_agents();
         output::say(words.dry_run());
-        for step in SetupStep::ALL {
+        for &step in SetupStep::all(facts.is_member) {
             let mark = match plan::status(step, &facts, self.wishes) {
                 StepStatus::Done => "✓",
                 StepStatus::Open => "·",
@@ -23,7 +23,10 @@ impl Setup<'_> {
             output::say(&format!("  {mark} {}", words.step(step)));
         }
         output::say(words.marks());
-        let is_open = |step| plan::status(step, &facts, self.wishes) == StepStatus::Open;
+        let is_open = |step| {
+            let counts = SetupStep::all(facts.is_member).contains(&step);
+            counts && plan::status(step, &facts, self.wishes) == StepStatus::Open
+        };
         if [SetupStep::App, SetupStep::Owner, SetupStep::Save]
             .into_iter()
             .any(is_open)

@@ -419,7 +419,9 @@ impl Words {
             HooksError::Changed { file } => {
                 format!("`{}` 同时被别的程序改动，请再试一次", file.display())
             }
-            HooksError::BadProgram { .. } => "路径不能写进命令".to_owned(),
+            HooksError::BadProgram { path, problem } => {
+                format!("`{}` 不能写进 hook 的命令：{}", path.display(), problem.zh)
+            }
             HooksError::Io { file, source, .. } => {
                 format!("`{}` 无法读写：{}", file.display(), io(source).zh)
             }

@@ -28,18 +28,18 @@ impl Words {
         }
     }
     /// Of a step that is done, and what came of it.
-    pub(in crate::cli) fn ticked(self, step: SetupStep, what: &str) -> String {
+    pub(in crate::cli) fn ticked(self, place: &str, step: SetupStep, what: &str) -> String {
         let what = if what.is_empty() {
             self.step(step)
         } else {
             what
         };
-        format!("✓ {} {what}", step.place())
+        format!("✓ {place} {what}")
     }
 
     /// Of a step that is not.
-    pub(in crate::cli) fn left(self, step: SetupStep, how: &str) -> String {
-        let (place, step) = (step.place(), self.step(step));
+    pub(in crate::cli) fn left(self, place: &str, step: SetupStep, how: &str) -> String {
+        let step = self.step(step);
         self.made(
             format!("✗ {place} {step}：未完成。{how}"),
             format!("✗ {place} {step}: not done. {how}"),
