@@ -50,3 +50,45 @@ pub(crate) fn readable(
     }
     Err(Refusal::NotOffered)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::approvals::outcome::sample;
+    use crate::sessions::questions::ReplyProblem;
+
+    fn asked(question: &str) -> Request {
+        sample::request("nod_ask", json!({"question": question, "kind": "confirm"}))
+    }
+
+    fn ask(request: &Request) -> &questions::Ask {
+        &request.question().expect("a question").ask
+    }
+
+    #[test]
+    fn a_reply_is_an_answer_or_says_why_it_is_none() {
+        let request = asked("Go?");
+        let words = |text: &str| answer_by(ask(&request), &Reply::Text(text.to_owned()));
+        assert_eq!(words("yes"), Ok(Choice::Answer(vec!["yes".to_owned()])));
+        let why = Refusal::BadAnswer(ReplyProblem::YesOrNo);
+        assert_eq!(words("perhaps"), Err(why));
+    }
+
+    #[test]
+    fn a_question_that_was_not_sent_whole_takes_a_refusal_only() {
+        let request = asked("Go?");
+        let yes = || Choice::Answer(vec!["yes".to_owned()]);
+        let no = || Choice::Deny {
+            reason: None,
+            interrupt: false,
+        };
+        let read = |choice, whole| readable(&request, ask(&request), choice, whole);
+        assert_eq!(read(yes(), Some(false)), Err(Refusal::NotOffered));
+        assert_eq!(read(no(), Some(false)), Ok(no()));
+        for whole in [None, Some(true)] {
+            assert_eq!(read(yes(), whole), Ok(yes()));
+        }
+    }
+}

@@ -120,3 +120,62 @@ fn write_rules(
     }
     Ok((file, written, None))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::approvals::outcome::sample::{allowed, always, answered, denied, request};
+
+    #[test]
+    fn a_rule_goes_along_with_an_allow_and_says_where_it_is_kept() {
+        let rule = || Rule::new("Bash", "npm test");
+        for (reach, place) in [
+            (Reach::Session(vec![rule()]), "session"),
+            (always(rule()), "localSettings"),
+        ] {
+            let updates = extras(&allowed(reach), None).updated_permissions;
+            let updates = updates.expect("a rule").to_string();
+            assert!(updates.contains(place), "{updates}");
+            assert!(updates.contains("npm test"), "{updates}");
+        }
+        for ending in [
+            allowed(Reach::Once),
+            allowed(Reach::Unwritten),
+            denied(true),
+            Ending::TimedOut,
+        ] {
+            let extras = extras(&ending, None);
+            assert_eq!(extras.updated_permissions, None);
+            assert_eq!(extras.updated_input, None);
+        }
+    }
+
+    #[test]
+    fn an_answer_goes_back_only_to_whoever_asked() {
+        let asked = request("nod_ask", json!({"question": "Go?", "kind": "confirm"}));
+        let whose = asked.question().map(|it| &it.asker);
+        let back = extras(&answered(), whose).updated_input;
+        assert_eq!(back, Some(json!({"answers": ["yes"]})));
+        assert_eq!(extras(&answered(), None).updated_input, None);
+    }
+
+    #[test]
+    fn nod_writes_the_rules_of_a_client_that_can_not() {
+        let project = tempfile::tempdir().unwrap();
+        let rules = || vec!["Bash(npm test)".to_owned()];
+        let (file, left, why) = write_rules(project.path(), rules(), true).unwrap();
+        assert!(!file.exists() && left == rules() && why.is_none());
+        let (file, left, why) = write_rules(project.path(), rules(), false).unwrap();
+        assert_eq!((left, why), (rules(), None));
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains("Bash(npm test)"), "{text}");
+        std::fs::write(project.path().join(".claude/settings.local.json"), "{").unwrap();
+        let (_, left, why) = write_rules(project.path(), rules(), false).unwrap();
+        assert!(
+            left.is_empty() && why.is_some(),
+            "a broken file is left alone"
+        );
+    }
+}

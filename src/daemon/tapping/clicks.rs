@@ -460,3 +460,69 @@ fn no_click() -> Click {
         delivery_type: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::approvals::outcome::sample;
+
+    async fn chosen(command: &str, action: Action, whole: Option<bool>) -> Result<Choice, Refusal> {
+        let request = sample::request("Bash", json!({"command": command}));
+        let mut click = no_click();
+        click.form = json!({REASON_FIELD: "  not now "})
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        wanted(&request, action, &click, whole).await
+    }
+
+    #[tokio::test]
+    async fn only_what_stands_on_the_card_may_be_chosen() {
+        let rule = |command| vec![crate::rules::Rule::new("Bash", command)];
+        for (command, action, led_to) in [
+            ("npm test", Action::Allow, Ok(Reach::Once)),
+            (
+                "npm test",
+                Action::Session,
+                Ok(Reach::Session(rule("npm test"))),
+            ),
+            (
+                "npm test",
+                Action::Always,
+                Ok(Reach::Always {
+                    rules: rule("npm test"),
+                    undone: false,
+                }),
+            ),
+            (
+                "npm test && rm -rf /",
+                Action::Always,
+                Err(Refusal::NoSafeRule),
+            ),
+            ("npm test", Action::Undo, Err(Refusal::Invalid)),
+        ] {
+            let chosen = chosen(command, action, None).await;
+            assert_eq!(chosen, led_to.map(Choice::Allow), "{command}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_not_sent_whole_may_be_denied_and_nothing_else() {
+        for action in [Action::Allow, Action::Always, Action::Session] {
+            assert!(chosen("npm test", action, Some(false)).await.is_err());
+        }
+        for (action, interrupt) in [
+            (Action::Deny, false),
+            (Action::DenyWith, false),
+            (Action::Interrupt, true),
+        ] {
+            let denied = Choice::Deny {
+                reason: Some("not now".to_owned()),
+                interrupt,
+            };
+            assert_eq!(chosen("npm test", action, Some(false)).await, Ok(denied));
+        }
+    }
+}
