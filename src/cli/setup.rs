@@ -4,6 +4,7 @@
 
 mod agents;
 mod app;
+mod asking;
 mod flow;
 mod hooks;
 mod manifest;
@@ -446,48 +447,6 @@ impl<'a> Setup<'a> {
                 .all(|(name, value)| found.get(*name) == Some(value))
         })
     }
-
-    fn asked(&mut self) -> Result<&mut Terminal, Failure> {
-        let (words, yes) = (self.words, self.yes);
-        self.terminal.as_mut().ok_or_else(|| Failure {
-            hint: Some(words.flags_hint(yes).to_owned()),
-            ..Failure::new(words.no_terminal())
-        })
-    }
-
-    fn ask(&mut self, question: &str) -> Result<String, Failure> {
-        let words = self.words;
-        self.asked()?
-            .ask(question)
-            .map_err(|error| broken_off(words, &error))
-    }
-
-    fn ask_secret(&mut self, question: &str) -> Result<String, Failure> {
-        let words = self.words;
-        self.asked()?
-            .ask_secret(question)
-            .map_err(|error| broken_off(words, &error))
-    }
-
-    /// Asked of a person alone: `--yes` agrees to nothing that costs.
-    fn wants(&mut self, question: &str) -> Result<bool, Failure> {
-        let words = self.words;
-        self.asked()?
-            .wants(question)
-            .map_err(|error| broken_off(words, &error))
-    }
-
-    /// With `--yes` every offer is accepted; without a terminal there is nobody
-    /// to accept one.
-    fn agrees(&mut self, question: &str) -> Result<bool, Failure> {
-        if self.yes {
-            return Ok(true);
-        }
-        let words = self.words;
-        self.asked()?
-            .agrees(question)
-            .map_err(|error| broken_off(words, &error))
-    }
 }
 
 /// Sends the owner a test card and waits `limit` for the tap, over a
@@ -509,13 +468,4 @@ pub(super) async fn prove_tap(
     };
     let network = Network::new(config).map_err(|error| TapError::Api(error.into()))?;
     tap::prove(&network, &app, owner, words, limit, sent).await
-}
-
-fn broken_off(words: Words, error: &std::io::Error) -> Failure {
-    match error.kind() {
-        std::io::ErrorKind::Interrupted | std::io::ErrorKind::UnexpectedEof => {
-            Failure::quits(Quit::BrokenOff, words.stopped())
-        }
-        _ => Failure::new(words.no_reading(error)),
-    }
 }

@@ -74,7 +74,7 @@ impl Setup<'_> {
         let words = self.words;
         loop {
             let answer = self.asked()?.agrees_or_looks(question);
-            match answer.map_err(|error| super::broken_off(words, &error))? {
+            match answer.map_err(|error| super::asking::broken_off(words, &error))? {
                 Some(agrees) => return Ok(agrees),
                 None => output::diff(&draft.diff()),
             }

@@ -130,7 +130,7 @@ async fn typed(words: Words, pairing: SharedPairing) -> Result<UserId, Failure> 
         loop {
             let text = terminal
                 .ask(words.pair_type())
-                .map_err(|error| super::broken_off(words, &error))?;
+                .map_err(|error| super::asking::broken_off(words, &error))?;
             match lock(&pairing).typed(&text, Instant::now()) {
                 Ok(owner) => return Ok(owner),
                 Err(CodeRefusal::Wrong) => output::say(words.pair_wrong()),
