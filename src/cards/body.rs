@@ -18,6 +18,7 @@ mod diff;
 mod kinds;
 mod leaves;
 
+pub(super) use self::kinds::mcp_title;
 pub(super) use self::leaves::weigh;
 
 /// The nodes, and what the reader can't see of the input.

@@ -4,11 +4,11 @@
 
 use serde_json::{Value, json};
 
-use super::body::body;
+use super::body::{body, mcp_title, weigh};
 use super::permission::{origin, said as rules_said};
 use super::{
     BUDGETS, CardHead, MAX_TITLE, ONE_LINE, card, coloured, cut, div, fitting, fold, local_time,
-    markdown, note, place, plain, settled,
+    markdown, note, place, plain, settled, short,
 };
 use super::{gist, question};
 use crate::approvals::request::{AskingAgent, Ending, Operator, Posed, Ran, Reach, Request};
@@ -31,6 +31,7 @@ pub enum Confirmation {
 const BODY_SHARE: usize = 3;
 const MAX_REASON: usize = 3 * 1024;
 const MAX_TOOL: usize = 200;
+const MAX_LAID_OUT: usize = 64 << 10;
 /// An answer that fits on the line of the fold.
 const MAX_SHOWN: usize = 36;
 
@@ -74,12 +75,19 @@ pub fn without_input(
 /// The words of the title that may stay after the end: those of the card, or,
 /// where one of them is a secret that a card must show, those of the record.
 pub fn kept_title(request: &Request, lang: Lang) -> String {
+    let tool = mcp_title(&request.tool).map(|title| short(&title, MAX_TOOL));
+    let told = || tool.or_else(|| gist::gist(request));
+    let told = || told().unwrap_or_else(|| kind(request, lang));
+    // What is large is not laid out once more for one line of it.
+    if weigh(&request.input) > MAX_LAID_OUT {
+        return told();
+    }
     let [.., least] = BUDGETS;
     let (title, _) = asked(request, least, lang);
     if gist::is_harmless(&title) && gist::tells_no_secret(request) {
         return title;
     }
-    gist::gist(request).unwrap_or_else(|| kind(request, lang))
+    told()
 }
 
 /// The kept card for a Feishu that forbids even the words of its title; `None`

@@ -129,7 +129,7 @@ pub(crate) async fn claude_plans(mut stage: Stage) {
     assert_eq!(hook.ended().await.decision(), expected);
     let (hook, card) = stage.ask(&asked).await;
     stage
-        .press(Press::text(&card, "继续完善").fill("q0", "cut first"))
+        .press(Press::text(&card, "按此继续完善").fill("q0", "cut first"))
         .await;
     let expected = json!({"behavior": "deny", "message": "cut first"});
     assert_eq!(hook.ended().await.decision(), expected);

@@ -24,7 +24,7 @@ const FAULTS: [(&str, u32, u32); 6] = [
     ("D", 1, 7),
     ("O", 1, 12),
 ];
-const BELIEFS: [(&str, u32, u32); 2] = [("A", 1, 23), ("B", 1, 4)];
+const BELIEFS: [(&str, u32, u32); 2] = [("A", 1, 23), ("B", 1, 5)];
 const PAGES: [&str; 3] = ["security.md", "reliability.md", "feishu.md"];
 /// A number that was never given out.
 const NONE: &str = "T-10";

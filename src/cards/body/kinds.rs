@@ -50,7 +50,7 @@ pub(super) fn lay_out(sheet: &mut Sheet, request: &Request) {
 }
 
 /// Server and tool of `mcp__github__create_issue`.
-pub(super) fn mcp_title(tool: &str) -> Option<String> {
+pub(in crate::cards) fn mcp_title(tool: &str) -> Option<String> {
     let (server, tool) = tool.strip_prefix("mcp__")?.split_once("__")?;
     Some(format!("{server} · {tool}"))
 }
