@@ -16,6 +16,7 @@ use super::transcript::Transcript;
 use super::{Broken, output};
 use crate::simulator::{ChatText, GROUP, HistoryEntry};
 use crate::text::Text;
+use crate::wording::team::TEAM;
 use act::PlayedScene;
 
 /// Nothing in a scene takes this long on a machine that works.
@@ -333,6 +334,9 @@ pub(super) fn headline(card: &Value) -> &str {
     let header = &card["header"];
     let tags = header["text_tag_list"].as_array();
     let state = tags.and_then(|tags| tags.last()).map(|tag| &tag["text"]);
+    // The tag of a gateway's card never changes; its title does.
+    let is_state = |tag: &&Value| tag["content"] != *TEAM.zh && tag["content"] != *TEAM.en;
+    let state = state.filter(is_state);
     let state = state.unwrap_or(&header["title"]);
     state["content"].as_str().unwrap_or_default()
 }
