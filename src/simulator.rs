@@ -2,37 +2,11 @@
 //! makes, and people who tap and write. It shares only the frame and the ids
 //! with the client, so that it can disagree with it. Loopback only.
 
-mod answer;
-mod bench;
-mod bend;
 pub mod bus;
-mod card;
-mod click;
-mod console;
-mod contact;
 mod control;
-mod core;
-mod discovery;
-mod event;
-mod faults;
-mod history;
-mod line;
-mod mint;
-mod options;
-mod pace;
-mod page;
-mod person;
-mod push;
-mod refusals;
-mod registration;
-mod repush;
-mod rest;
-mod shape;
-mod socket;
-mod state;
-mod upload;
-mod webhook;
-mod ws;
+mod people;
+mod serving;
+mod world;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -44,20 +18,22 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use answer::{ClickOutcome, popup};
-pub use bench::BenchRun;
-pub use click::{Press, Unclickable};
-pub use event::ChatText;
-pub use faults::{Armed, Fault, Flaw, FragmentOrder, Fragments};
-pub use history::{HistoryEntry, Violation};
-pub use line::Connection;
-pub use options::{APP_ID, APP_SECRET, App, GROUP, OWNER, Options, SERVICE_ID, STRANGER, TENANT};
-pub use page::address as page_address;
-pub use person::{Clicked, Unwritable};
-pub use push::Pushed;
-pub use registration::{ScanDecision, ScanOffer, ScannerBrand};
-pub use state::messages::HeldMessage;
-pub use webhook::{WEBHOOK_ID, WEBHOOK_SECRET};
+pub use control::bench::BenchRun;
+pub use control::faults::{Armed, Fault, Flaw, FragmentOrder, Fragments};
+pub use control::page::address as page_address;
+pub use people::click::{Press, Unclickable};
+pub use people::person::{Clicked, Unwritable};
+pub use serving::answer::{ClickOutcome, popup};
+pub use serving::event::ChatText;
+pub use serving::line::Connection;
+pub use serving::push::Pushed;
+pub use serving::registration::{ScanDecision, ScanOffer, ScannerBrand};
+pub use serving::webhook::{WEBHOOK_ID, WEBHOOK_SECRET};
+pub use world::history::{HistoryEntry, Violation};
+pub use world::options::{
+    APP_ID, APP_SECRET, App, GROUP, OWNER, Options, SERVICE_ID, STRANGER, TENANT,
+};
+pub use world::state::messages::HeldMessage;
 
 /// Whether Feishu would take this card in a message, by its documents; the
 /// reason why not.
@@ -67,11 +43,13 @@ pub fn check_card(card: &Value) -> Result<(), String> {
     let body = serde_json::json!({
         "receive_id": id, "msg_type": "interactive", "content": content, "uuid": id,
     });
-    refusals::card_fits(body.to_string().as_bytes()).map_err(|why| why.msg)?;
-    card::check(card).map(drop).map_err(|bad| bad.to_string())
+    serving::refusals::card_fits(body.to_string().as_bytes()).map_err(|why| why.msg)?;
+    world::card::check(card)
+        .map(drop)
+        .map_err(|bad| bad.to_string())
 }
 
-use self::core::Core;
+use self::world::core::Core;
 
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 
@@ -107,10 +85,11 @@ impl Simulator {
         let advertised = options.advertised_socket_port;
         let socket_port = advertised.unwrap_or(addresses.socket.port());
         let core = Arc::new(Core::new(options, socket_port));
-        core.tasks.spawn(socket::listen(core.clone(), socket));
+        core.tasks
+            .spawn(serving::socket::listen(core.clone(), socket));
         core.tasks.spawn(core.clone().climb());
         for (listener, router) in [
-            (feishu, rest::router(core.clone())),
+            (feishu, serving::rest::router(core.clone())),
             (
                 control,
                 control::router(core.clone(), addresses, token.clone()),
@@ -146,7 +125,7 @@ impl Simulator {
 
     /// The page's address in a language.
     pub fn page(&self, lang: &str) -> String {
-        page::address(self.addresses.control, lang, self.token.as_deref())
+        control::page::address(self.addresses.control, lang, self.token.as_deref())
     }
 
     /// Taps a component of a card and waits for what the person sees.
@@ -259,7 +238,7 @@ impl Simulator {
 
     /// Scans a link and agrees, or declines.
     pub fn scan(&self, decision: &ScanDecision) -> Result<ScanOffer, String> {
-        registration::decide(&self.core, decision)
+        serving::registration::decide(&self.core, decision)
     }
 
     /// Waits until `ready` gives something, looking again at every change.

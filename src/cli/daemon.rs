@@ -1,6 +1,8 @@
 //! `nod daemon`: runs in the foreground until it is told to stop, or starts one
 //! in the background.
 
+pub(super) mod background;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
 use super::wording::{Words, place, whole};
-use super::{CommandResult, Failure, Quit, background, output};
+use super::{CommandResult, Failure, Quit, output};
 use crate::config::{self, Config, SendMode, SettingProblem, Sources};
 use crate::daemon::instance::InstanceError;
 use crate::daemon::service_manager::{self, ManagerSocket};

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::output;
+use super::output::panics;
 use super::wording::Words;
-use super::{output, panics};
 use crate::approvals::request::Digest;
 use crate::claude::hooks_file::{HookCommand, Hooks, HooksError};
 use crate::claude::mailbox::Mailbox;

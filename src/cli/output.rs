@@ -1,13 +1,17 @@
 //! The only place that prints. What was asked for goes to stdout, everything
 //! else to stderr; a reader that went away is no error.
 
+pub(super) mod layout;
+pub(super) mod panics;
+pub(super) mod qr;
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
-use super::layout::Look;
+use self::layout::Look;
 use super::wording::Words;
 use crate::config::Sources;
 

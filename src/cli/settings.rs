@@ -1,6 +1,8 @@
 //! `nod settings`: every setting with where its value comes from, one of them
 //! set in nod's own file, or the documents that are made from their table.
 
+pub(super) mod env_file;
+
 use clap::builder::PossibleValuesParser;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use super::setup::Terminal;
 use super::wording::Words;
 use super::wording::trouble::bad_line;
-use super::{CommandResult, Failure, Quit, env_file, output, wording};
+use super::{CommandResult, Failure, Quit, output, wording};
 use crate::config::{
     self, Config, Paths, Problems, SETTINGS, Setting, SettingOrigin, SettingProblem, Sources,
 };

@@ -3,6 +3,11 @@
 //! is JSON, so that a web page elsewhere can't drive it, and every call has to
 //! show the token, so that nobody else on the machine can.
 
+pub(super) mod bench;
+pub(super) mod bend;
+pub(super) mod faults;
+pub(super) mod page;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +23,15 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::click::Press;
-use super::core::Core;
-use super::event::ChatText;
-use super::faults::Armed;
-use super::options::App;
-use super::registration::{self, ScanDecision};
-use super::rest::built;
-use super::state::p2p;
-use super::{Addresses, page, unhex};
+use self::faults::Armed;
+use super::people::click::Press;
+use super::serving::event::ChatText;
+use super::serving::registration::{self, ScanDecision};
+use super::serving::rest::built;
+use super::world::core::Core;
+use super::world::options::App;
+use super::world::state::p2p;
+use super::{Addresses, unhex};
 
 const MAX_BODY: usize = 32 << 20;
 const DEFAULT_WAIT: u64 = 10_000;

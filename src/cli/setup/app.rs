@@ -1,11 +1,12 @@
 //! Gets an app: by one scan, or by id and secret from the console.
 
-use super::super::{Failure, demo, output, qr};
 use super::Setup;
 use super::page::SetupPage;
 use super::plan::SetupStep;
 use super::steps::SetupApp;
 use super::waiting::watched;
+use crate::cli::output::qr;
+use crate::cli::{Failure, demo, output};
 use crate::feishu::domain::Domain;
 use crate::feishu::registration::{AppOffer, LinkPurpose, RegistrationError};
 use crate::feishu::secret::Secret;

@@ -3,12 +3,14 @@
 use std::cell::Cell;
 
 use super::super::wording::Words;
-use super::super::{CommandResult, Failure, Quit, background, env_file, output, service};
 use super::manifest::{Change, FileKind};
 use super::plan::{self, SetupFacts, SetupStep, StepStatus};
 use super::tap::{self, TapError};
 use super::waiting::watched;
 use super::{Setup, owner};
+use crate::cli::daemon::background;
+use crate::cli::settings::env_file;
+use crate::cli::{CommandResult, Failure, Quit, output, service};
 use crate::config::{self, SettingOrigin, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::error::ApiError;

@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::qr;
 use super::super::wording::Words;
+use crate::cli::output::qr;
 
 const MAX_GUESTS: usize = 8;
 const MAX_HEAD: usize = 8 << 10;

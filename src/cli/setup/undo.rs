@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use super::super::wording::undo::HowToStop;
-use super::super::{CommandResult, Failure, background, env_file, output, service};
 use super::Setup;
 use super::manifest::{FileKind, ManifestEntry, ModeBefore, Undone};
 use crate::claude::hooks_file::{AskMode, SettingsDraft};
+use crate::cli::daemon::background;
+use crate::cli::settings::env_file;
+use crate::cli::{CommandResult, Failure, output, service};
 use crate::hook::client::{self, NoDecision};
 use crate::hook::wire::DaemonOrder;
 

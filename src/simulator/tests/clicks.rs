@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{Link, answer_to, with_data};
 use super::{LIMIT, Simulator, card, ready, start, start_with, title};
-use crate::simulator::faults::At;
+use crate::simulator::control::faults::At;
 use crate::simulator::{APP_ID, Armed, Fault, OWNER, Press, STRANGER, popup};
 use std::time::Duration;
 

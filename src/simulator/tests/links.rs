@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::client::{Http, Link, discover, refusal};
 use super::{LIMIT, once, start, start_with};
 use crate::feishu::frame::{Frame, Header};
-use crate::simulator::faults::At;
+use crate::simulator::control::faults::At;
 use crate::simulator::{Armed, Fault, Options, SERVICE_ID, Simulator};
 
 async fn url(simulator: &Simulator) -> String {
