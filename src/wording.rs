@@ -79,7 +79,36 @@ pub static UNLOCKED: Text = Text::new(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sessions::yes::means_yes;
     use crate::text::Lang;
+
+    #[test]
+    fn the_words_of_a_button_that_lets_work_go_on_mean_yes_where_they_are_typed() {
+        for label in [
+            &card::ALLOW,
+            &card::ALWAYS,
+            &card::SESSION,
+            &card::WIDER,
+            &question::APPROVE_PLAN,
+            &question::APPROVE_PLAN_EDITS,
+            &question::YES,
+        ] {
+            for lang in [Lang::Zh, Lang::En] {
+                let typed = label.get(lang);
+                assert!(means_yes(typed), "{typed}");
+            }
+        }
+        for label in [
+            &card::DENY,
+            &card::INTERRUPT,
+            &question::REVISE_PLAN,
+            &question::NO,
+        ] {
+            for lang in [Lang::Zh, Lang::En] {
+                assert!(!means_yes(label.get(lang)));
+            }
+        }
+    }
 
     #[test]
     fn spans_name_the_two_units_that_matter() {

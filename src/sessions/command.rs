@@ -213,6 +213,11 @@ const NAMES: [&str; 13] = [
     "machines", "forget", "join",
 ];
 
+/// Whether it is one of the commands, however wrong what follows may be.
+pub fn is_command(text: &str) -> bool {
+    slash(text.trim()).is_some_and(|(name, _)| NAMES.contains(&name.as_str()))
+}
+
 /// Whether the whole message is `/lock`.
 pub fn is_lock(text: &str) -> bool {
     slash(text.trim()).is_some_and(|(name, rest)| name == "lock" && rest.is_empty())

@@ -45,15 +45,16 @@ pub(super) fn narrow(text: &str) -> String {
 
 /// The words of a text without what stands between them. Latin letters make a
 /// word; of everything else, which knows no blanks, each run does. What only
-/// colours an emoji is dropped. Feishu writes its own as `[赞]` or `[THUMBSUP]`.
+/// colours an emoji is dropped, and what is not seen. Feishu writes its own as `[赞]` or `[THUMBSUP]`.
 fn words(text: &str) -> Vec<String> {
     let is_between = |c: char| {
         c.is_whitespace() || c.is_ascii_punctuation() || "。，！、～…；：“”‘’（）【】".contains(c)
     };
     let colours = |c: &char| matches!(c, '\u{1f3fb}'..='\u{1f3ff}' | '\u{fe0f}' | '\u{200d}');
+    let unseen = |c: &char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
     let mut words: Vec<String> = Vec::new();
     let mut last: Option<bool> = None;
-    for c in text.chars().filter(|c| !colours(c)) {
+    for c in text.chars().filter(|c| !colours(c) && !unseen(c)) {
         if is_between(c) {
             last = None;
             continue;
@@ -108,6 +109,9 @@ const MAX_RUN: usize = 24;
 const LONGEST: usize = 4;
 
 const YES: &[&str] = &[
+    // As the terminal's own dialog numbers them.
+    "1",
+    "2",
     "ok",
     "okay",
     "okey",
@@ -139,6 +143,11 @@ const YES: &[&str] = &[
     "confirm",
     "confirmed",
     "thumbsup",
+    "alright",
+    "absolutely",
+    "definitely",
+    "course",
+    "correct",
     "是",
     "是的",
     "好",
@@ -160,20 +169,28 @@ const YES: &[&str] = &[
     "点赞",
     "强",
     "收到",
+    "当然",
+    "放行",
+    "没意见",
+    "加一",
     "始终允许",
     "👍",
     "👌",
     "🆗",
     "✅",
     "✔",
+    "✓",
+    "🫡",
+    "🙌",
+    "👏",
     "☑",
     "💯",
     "🙆",
 ];
 
 const GO: &[&str] = &[
-    "go", "goahead", "do", "doit", "run", "runit", "continue", "proceed", "运行", "执行", "继续",
-    "开始", "来吧", "干吧", "跑",
+    "go", "goahead", "do", "doit", "run", "runit", "ship", "shipit", "continue", "proceed", "运行",
+    "执行", "继续", "冲", "搞", "开始", "来吧", "干吧", "跑",
 ];
 
 /// Says neither yes nor no; the labels of the buttons that allow are whole with
@@ -181,9 +198,10 @@ const GO: &[&str] = &[
 const BESIDE: &[&str] = &[
     "please", "thanks", "thank", "you", "thx", "it", "ahead", "on", "i", "me", "to", "that",
     "this", "looks", "sounds", "is", "the", "and", "once", "always", "session", "plan", "edits",
-    "始终", "本次", "这次", "会话", "计划", "修改", "并", "接受", "请", "我", "就", "直接", "谢谢",
-    "多谢", "感谢", "辛苦", "吧", "的", "了", "啦", "哦", "噢", "呀", "啊", "哈", "嘞", "🙏", "😊",
-    "🎉",
+    "auto", "edit", "kind", "for", "all", "of", "let", "lets", "s", "then", "now", "始终", "本次",
+    "这次", "会话", "计划", "修改", "编辑", "自动", "这", "一类", "并", "接受", "请", "我", "就",
+    "直接", "谢谢", "多谢", "感谢", "辛苦", "吧", "的", "了", "啦", "哦", "噢", "呀", "啊", "哈",
+    "嘞", "滴", "哒", "嘛", "🙏", "😊", "🎉",
 ];
 
 #[cfg(test)]
@@ -224,6 +242,18 @@ mod tests {
             "Approve the plan",
             "Approve and accept edits",
             "Approve, accept edits",
+            "yes, go for it",
+            "of course",
+            "all good 👏",
+            "ship it",
+            "[加一]",
+            "好滴",
+            "放行吧",
+            "当然可以",
+            "没意见",
+            "1",
+            "2",
+            "\u{200b}ok\u{feff}",
             "始终允许",
             "本次会话允许",
             "批准运行",
@@ -279,7 +309,7 @@ mod tests {
             "👍👎",
             "行不行",
             "ok?? why",
-            "1",
+            "3",
         ] {
             assert!(!means_yes(no), "{no}");
         }

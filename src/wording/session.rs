@@ -130,6 +130,10 @@ pub fn status(status: SessionStatus) -> Text {
 
 pub fn unclear(unclear: &Unclear) -> Text {
     match unclear {
+        Unclear::Unknown { command } if command == "unlock" => Text::new(
+            "只能在终端解锁：在运行 nod 的电脑上运行 `nod unlock`。",
+            "Unlocking is for the terminal: run `nod unlock` on the machine that runs nod.",
+        ),
         Unclear::Unknown { command } => Text::made(
             format!("没有 /{command} 这个命令。发送 /help 查看用法。"),
             format!("There is no command /{command}. Send /help for a list."),

@@ -107,6 +107,11 @@ pub static CHOOSE: Text = Text::new("请选择", "Choose one");
 pub static CHOSEN: Text = Text::new("已选择", "Chosen");
 
 /// Words that mean yes decide nothing.
+pub const NOTHING_SAID: Text = Text::new(
+    "没有读到文字，请求仍在等待：请点击卡片上的按钮，或回复文字。",
+    "Nothing was said, and the request still waits: tap a button of the card, or reply with words.",
+);
+
 pub fn tap_to_allow() -> Text {
     tap(&ALLOW)
 }

@@ -123,6 +123,12 @@ pub(crate) async fn claude_plans(mut stage: Stage) {
         stage.shows(&card, button).await;
     }
     let (hook, card) = stage.ask(&asked).await;
+    for yes in ["1", "2", "批准并自动接受编辑", "批准计划", "ok 👍"] {
+        let words = ChatText::new(yes).replying_to(&card);
+        within(stage.sim.push_text(&words)).await.unwrap();
+        let told = stage.sent().await.content;
+        assert!(told.contains("「批准计划」"), "{yes}: {told}");
+    }
     stage.press(Press::text(&card, "继续完善")).await;
     let expected =
         json!({"behavior": "deny", "message": "Keep planning; the plan is not approved yet."});

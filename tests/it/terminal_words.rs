@@ -250,10 +250,28 @@ async fn words_go_to_no_socket_that_the_sessions_own_file_does_not_name() {
 async fn words_that_mean_yes_never_decide() {
     let mut stage = Stage::new().await;
     let (hook, card) = stage.ask_bash("make").await;
-    for yes in ["ok", "同意", "yes", "👍", "好的。"] {
+    for yes in [
+        "ok",
+        "同意",
+        "yes",
+        "👍",
+        "好的。",
+        "ok 👍",
+        "[赞]",
+        "run it",
+        "ＯＫ",
+        "批准并自动接受编辑",
+        "Always allow this kind",
+    ] {
         reply(&stage, &card, yes).await;
         told(&mut stage, "请点击卡片上的「批准运行」").await;
     }
+    // Neither is a command a reason, nor is silence.
+    reply(&stage, &card, "／help").await;
+    let help = stage.sent().await.message_id;
+    assert!(stage.face(&help).contains("/lock"));
+    reply(&stage, &card, " ").await;
+    told(&mut stage, "请求仍在等待").await;
     assert!(
         offered(&stage.sim.message(&card).unwrap().card.unwrap()).contains(&"allow".to_owned())
     );

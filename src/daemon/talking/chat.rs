@@ -242,9 +242,20 @@ async fn reply_to_card(chat: &Arc<Chat>, message: &Message, request: &RequestId)
         return say(chat, message, &words::UNREADABLE_KIND).await;
     };
     let text = without_mentions(text, message);
-    if !text.is_empty() {
-        answer(chat, message, request, operator, text).await;
+    if text.is_empty() {
+        return say(chat, message, &terminal::NOTHING_SAID).await;
     }
+    let asked = chat.cards.desk.find(request);
+    let ask = asked.as_ref().and_then(|it| it.question());
+    // No command is the reason of a refusal; to a question it can be the answer.
+    if command::is_command(&text) && ask.is_none_or(|it| it.ask.is_plan()) {
+        return match chat.people.owner(&message.by) {
+            Some(_) if is_late(chat, message).await => {}
+            Some(owner) => listen(chat, message, owner).await,
+            None => say(chat, message, &in_chat(&Refusal::NotTheOwner.into())).await,
+        };
+    }
+    answer(chat, message, request, operator, text).await;
 }
 
 /// An approver who is not the owner steers no session, but may answer what

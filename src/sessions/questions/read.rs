@@ -180,17 +180,8 @@ impl Question {
                 ..
             } => pick(options, *multi, *other, text),
             QuestionKind::Text { format, .. } => format.read(text),
-            QuestionKind::Plan { .. } => Ok(match text.to_lowercase().as_str() {
-                "批准" | "批准计划" | "同意" | "approve" | "yes" | "1" => {
-                    QuestionAnswer::PlanApproved {
-                        accept_edits: false,
-                    }
-                }
-                "批准并自动接受编辑" | "2" => {
-                    QuestionAnswer::PlanApproved { accept_edits: true }
-                }
-                _ => QuestionAnswer::PlanRevised(text.to_owned()),
-            }),
+            // Only a tap approves.
+            QuestionKind::Plan { .. } => Ok(QuestionAnswer::PlanRevised(text.to_owned())),
         }
     }
 }
