@@ -137,7 +137,10 @@ fn build(notice: &NoticeCard<'_>, message: Option<&str>, budget: Budget, lang: L
     folded.push(note(&facts(notice, lang)));
     elements.push(fold(words::FOLD_DETAILS.get(lang), folded));
     if let Some(took) = notice.took {
-        elements.push(note(&words::TOOK.labels(span(took).get(lang), lang)));
+        let line = note(&words::TOOK.labels(span(took).get(lang), lang));
+        // A card that is over begins with its line, and one that waits ends with it.
+        let at = if mark.is_empty() { elements.len() } else { 0 };
+        elements.insert(at, line);
     }
     let title = format!("{mark} {title}");
     let head = CardHead {
@@ -291,7 +294,7 @@ mod tests {
             .iter()
             .map(|it| it["tag"].as_str().unwrap())
             .collect();
-        assert_eq!(tags, ["collapsible_panel", "div"], "{card}");
+        assert_eq!(tags, ["div", "collapsible_panel"], "{card}");
         let more = drawn(Why::Finished, None, Some("# Done\n\nand tested"), Lang::En);
         assert_eq!(
             read(&more).matches("Done").count(),
@@ -299,7 +302,22 @@ mod tests {
             "title and preview: {more}"
         );
         assert!(read(&more).contains("and tested"));
-        assert!(elements[0].to_string().contains("/home/lin/shop"));
-        assert!(elements[1].to_string().contains("Took: 5 s"), "{card}");
+        assert!(elements[0].to_string().contains("Took: 5 s"), "{card}");
+        assert!(elements[1].to_string().contains("/home/lin/shop"));
+    }
+
+    #[test]
+    fn how_long_it_took_stands_first_on_what_is_over_and_last_on_what_waits() {
+        for (why, place) in [
+            (Why::Finished, 0),
+            (Why::Failed, 0),
+            (Why::PlanOver, 0),
+            (Why::Planned, usize::MAX),
+        ] {
+            let card = drawn(why, Some(5_000), Some("# Cents\n\n1. cut"), Lang::En);
+            let elements = card["body"]["elements"].as_array().unwrap();
+            let line = &elements[place.min(elements.len() - 1)];
+            assert!(line.to_string().contains("Took: 5 s"), "{why:?} {card}");
+        }
     }
 }
