@@ -46,9 +46,10 @@ pub fn unknown(sources: &Sources) -> Vec<UnknownName> {
                 return None;
             }
             let is_own = matches!(origin, SettingOrigin::File(path) if Some(path) == own.as_ref());
+            let settings = SETTINGS.iter().map(|setting| setting.name);
             let nearest = small
                 .or_else(|| nearest(name))
-                .or_else(|| beginning_left_out(name).filter(|_| is_own));
+                .or_else(|| halved(name, settings).filter(|_| is_own));
             let is_ours = match origin {
                 SettingOrigin::Environment => small.is_some(),
                 SettingOrigin::File(_) => is_own || nearest.is_some(),
@@ -80,17 +81,6 @@ fn in_small_letters(name: &str) -> Option<&'static str> {
     (!meant.ends_with("_PROXY")).then_some(meant)
 }
 
-/// The one setting that has this name behind its first word.
-fn beginning_left_out(name: &str) -> Option<&'static str> {
-    let settings = SETTINGS.iter().map(|setting| setting.name);
-    let mut fits = settings.filter(|setting| {
-        setting
-            .split_once('_')
-            .is_some_and(|(_, rest)| rest == name)
-    });
-    fits.next().filter(|_| fits.next().is_none())
-}
-
 fn is_known(name: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.name == name)
         || ALSO_READ.contains(&name)
@@ -114,18 +104,33 @@ fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// The one of these that a slip of a few letters leads away from; of a short
-/// name at most half may be wrong.
+/// The one of these that a slip of a few letters leads away from, or that is
+/// written by halves; of a short name at most half may be wrong.
 pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > MAX_NAME {
         return None;
     }
     let most = MAX_SLIP.min(name.len() / 2);
-    known
-        .map(|known| (slips(name, known), known))
+    let known: Vec<&str> = known.collect();
+    let near = known
+        .iter()
+        .map(|known| (slips(name, known), *known))
         .filter(|(slips, _)| *slips <= most)
         .min_by_key(|(slips, _)| *slips)
-        .map(|(_, known)| known)
+        .map(|(_, known)| known);
+    near.or_else(|| halved(name, known.into_iter()))
+}
+
+/// The only one that begins with this but for a slip, or has it behind its first
+/// word: `FEISHU_OWNR` and `OWNER_ID` are both for `FEISHU_OWNER_ID`.
+fn halved<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let begins = |known: &str| {
+        let ends = known.match_indices('_').map(|(at, _)| at);
+        ends.skip(1).any(|end| slips(name, &known[..end]) <= 1)
+    };
+    let ends = |known: &str| known.split_once('_').is_some_and(|(_, rest)| rest == name);
+    let mut fits = known.filter(|known| begins(known) || ends(known));
+    fits.next().filter(|_| fits.next().is_none())
 }
 
 /// How many letters have to be added, left out or changed.
@@ -186,8 +191,7 @@ mod tests {
     #[test]
     fn nods_own_file_is_read_more_strictly_than_one_that_was_named() {
         let dir = tempfile::tempdir().unwrap();
-        let text =
-            "DATABASE_URL=x\nFEISHU_OWNERID=x\nOWNER_ID=x\nc2VjcmV0X2NhbmFyeQ==\nSECRETCANARY==\n";
+        let text = "DATABASE_URL=x\nFEISHU_OWNERID=x\nFEISHU_OWNR=x\nOWNER_ID=x\nc2VjcmV0X2NhbmFyeQ==\nSECRETCANARY==\n";
         let mut sources = Sources::of(&[]);
         sources.home = Some(dir.path().to_owned());
         let named = dir.path().join("other.env");
@@ -202,10 +206,11 @@ mod tests {
         let mut sources = Sources::of(&[]);
         sources.home = Some(dir.path().to_owned());
         sources.add_file(&own);
-        let short = ("OWNER_ID".to_owned(), Some("FEISHU_OWNER_ID"));
+        let [begun, ended] =
+            ["FEISHU_OWNR", "OWNER_ID"].map(|name| (name.to_owned(), Some("FEISHU_OWNER_ID")));
         assert_eq!(
             told(&sources),
-            [("DATABASE_URL".to_owned(), None), slip, short]
+            [("DATABASE_URL".to_owned(), None), slip, begun, ended]
         );
     }
 }

@@ -276,6 +276,21 @@ mod tests {
                 "是不是想写 `NOD_LANG`？",
             ),
             (
+                "nod settings set FEISHU_OWNR x",
+                "did you mean `FEISHU_OWNER_ID`?",
+                "是不是想写 `FEISHU_OWNER_ID`？",
+            ),
+            (
+                "nod settings set NOD_TOOL 9",
+                "did you mean `NOD_TOOL_TIMEOUT`?",
+                "是不是想写 `NOD_TOOL_TIMEOUT`？",
+            ),
+            (
+                "nod settings set OWNER_ID x",
+                "did you mean `FEISHU_OWNER_ID`?",
+                "是不是想写 `FEISHU_OWNER_ID`？",
+            ),
+            (
                 "nod audit --lsat 3",
                 "did you mean `--last`?",
                 "是不是想写 `--last`？",
