@@ -6,9 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agent::{DemoCall, Printed, WaitingHook};
-use super::laptop::Laptop;
 use super::scenes::{Prints, Scene, SceneOpening};
-use super::stage::Mishap;
+use super::stage::{DemoStage, Mishap};
 use crate::simulator::{HistoryEntry, Simulator};
 use crate::text::{Lang, Text};
 use crate::wording::LOCKED;
@@ -113,8 +112,9 @@ pub(super) fn programme(scenes: &[Scene], is_team: bool) -> Value {
     json!({"note": "programme", "scenes": scenes, "team": is_team})
 }
 
-/// `laptop` is the one whose scene it is.
-pub(super) fn scene(number: usize, scene: &Scene, laptop: &Laptop, chat: &str) -> Value {
+/// Which laptop it is, is of interest only where there are several.
+pub(super) fn scene(number: usize, scene: &Scene, stage: &DemoStage, chat: &str) -> Value {
+    let laptop = stage.laptop();
     let write = match &scene.opening {
         SceneOpening::Call(_) => None,
         SceneOpening::Words(words) => Some(both(words)),
@@ -128,7 +128,7 @@ pub(super) fn scene(number: usize, scene: &Scene, laptop: &Laptop, chat: &str) -
         "hint": both(&scene.hint),
         "write": write,
         "chat_id": chat,
-        "laptop": laptop.name,
+        "laptop": stage.team.as_ref().map(|_| laptop.name),
         "person": laptop.owner,
         "mishap": match scene.staging.mishap {
             Mishap::Crash => "crash",

@@ -25,8 +25,8 @@ use crate::text::Lang;
 const SAYS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Laptop {
-    /// What its cards call it; `None` leaves that to the machine.
-    pub(super) name: Option<&'static str>,
+    /// What its cards call it.
+    pub(super) name: &'static str,
     /// Whose it is.
     pub(super) owner: &'static str,
     nod: PathBuf,
@@ -52,7 +52,7 @@ impl Laptop {
     pub(super) fn set(
         nod: &Path,
         dir: PathBuf,
-        name: Option<&'static str>,
+        name: &'static str,
         owner: &'static str,
     ) -> io::Result<Self> {
         let laptop = Self {
@@ -148,6 +148,7 @@ impl Laptop {
         command
             .envs(app.iter().map(|(name, value)| (name, value)))
             .env("NOD_LANG", word(lang))
+            .env("NOD_MACHINE_NAME", self.name)
             .env("NOD_CLAUDE", self.stand_in())
             .env("NOD_PROJECTS", format!("shop={}", self.project().display()))
             .env(
@@ -156,9 +157,6 @@ impl Laptop {
             );
         if staging.group {
             command.env("FEISHU_CHAT_ID", GROUP);
-        }
-        if let Some(name) = self.name {
-            command.env("NOD_MACHINE_NAME", name);
         }
         self.daemon = Some(process::start(&mut command, &self.log())?);
         self.asleep = false;

@@ -19,6 +19,8 @@ use super::team::DemoTeam;
 use crate::simulator::{APP_ID, App, OWNER, Options, STRANGER, Simulator};
 use crate::text::Lang;
 
+/// What the laptop of a person without a team is called.
+const ALONE: &str = "laptop";
 /// The laptops of a team: what they are called and whose they are.
 const LAPTOPS: [(&str, &str); 3] = [("desk", OWNER), ("travel", OWNER), ("loft", STRANGER)];
 pub(super) const DESK: usize = 0;
@@ -95,7 +97,7 @@ impl DemoStage {
     pub(super) async fn set(lang: Lang) -> Result<Self, Broken> {
         let mut stage = Self::empty(lang, false).await?;
         let dir = stage.dir.path().to_owned();
-        stage.laptops = vec![Laptop::set(&stage.nod, dir, None, OWNER)?];
+        stage.laptops = vec![Laptop::set(&stage.nod, dir, ALONE, OWNER)?];
         Ok(stage)
     }
 
@@ -104,7 +106,7 @@ impl DemoStage {
         let mut stage = Self::empty(lang, true).await?;
         let team = DemoTeam::set(&stage.nod, &stage.beside("team"), &stage.secret, program).await?;
         for (name, owner) in LAPTOPS {
-            let laptop = Laptop::set(&stage.nod, stage.beside(name), Some(name), owner)?;
+            let laptop = Laptop::set(&stage.nod, stage.beside(name), name, owner)?;
             team.admit(&laptop).await?;
             stage.laptops.push(laptop);
         }

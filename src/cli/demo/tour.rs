@@ -241,7 +241,7 @@ impl<'a> Tour<'a> {
         self.transcript.scene(number, scene);
         let chat = if scene.staging.group { GROUP } else { "" };
         let simulator = &self.stage.simulator;
-        simulator.note(guide::scene(number, scene, self.stage.laptop(), chat));
+        simulator.note(guide::scene(number, scene, self.stage, chat));
         Ok(simulator.messages().len())
     }
 

@@ -40,7 +40,7 @@ impl Tour<'_> {
     ) -> Done {
         let lang = self.stage.lang;
         let away = Toast::NotConnected {
-            machine: self.stage.laptop().name.unwrap_or_default().to_owned(),
+            machine: self.stage.laptop().name.to_owned(),
         };
         let card = &act.card;
         let title = |simulator: &Simulator| {
