@@ -14,7 +14,7 @@ pub const NO: Text = Text::new("取消", "Cancel");
 pub const SUBMIT: Text = Text::new("提交", "Submit");
 pub const DECLINE: Text = Text::new("不回答", "Decline");
 pub static APPROVE_PLAN: Text = Text::new("批准计划", "Approve the plan");
-pub const APPROVE_PLAN_EDITS: Text = Text::new("批准并自动接受编辑", "Approve, accept edits");
+pub const APPROVE_PLAN_EDITS: Text = Text::new("批准并自动接受编辑", "Approve, auto-edit");
 pub const REVISE_PLAN: Text = Text::new("继续完善", "Keep planning");
 pub const REVISE_PLAN_WITH: Text = Text::new("按此继续完善", "Keep planning with this");
 

@@ -195,26 +195,18 @@ impl Words {
     #[cfg(feature = "team")]
     pub(in crate::cli) fn recorded(self, entry: &crate::team::audit::TeamAuditEntry) -> String {
         use crate::team::audit::TeamEvent;
-        let what = match (self.0, entry.what) {
-            (Lang::Zh, TeamEvent::Invited) => "发出加入用的一行",
-            (Lang::Zh, TeamEvent::Asked) => "机器请求加入",
-            (Lang::Zh, TeamEvent::Joined) => "机器已加入",
-            (Lang::Zh, TeamEvent::Granted) => "管理员发放了通行证",
-            (Lang::Zh, TeamEvent::KeptOut) => "所有者拒绝机器加入",
-            (Lang::Zh, TeamEvent::Renewed) => "通行证已更新",
-            (Lang::Zh, TeamEvent::Forgotten) => "机器已移除",
-            (Lang::Zh, TeamEvent::Refused) => "已拒绝",
-            (Lang::En, TeamEvent::Invited) => "a line for joining was given",
-            (Lang::En, TeamEvent::Asked) => "a machine asked to join",
-            (Lang::En, TeamEvent::Joined) => "a machine joined",
-            (Lang::En, TeamEvent::Granted) => "a pass was given by hand",
-            (Lang::En, TeamEvent::KeptOut) => "its owner kept a machine out",
-            (Lang::En, TeamEvent::Renewed) => "a pass was renewed",
-            (Lang::En, TeamEvent::Forgotten) => "a machine was forgotten",
-            (Lang::En, TeamEvent::Refused) => "refused",
+        let (zh, en) = match entry.what {
+            TeamEvent::Invited => ("发出加入用的一行", "a line for joining was given"),
+            TeamEvent::Asked => ("机器请求加入", "a machine asked to join"),
+            TeamEvent::Joined => ("机器已加入", "a machine joined"),
+            TeamEvent::Granted => ("管理员发放了通行证", "a pass was given by hand"),
+            TeamEvent::KeptOut => ("所有者拒绝机器加入", "its owner kept a machine out"),
+            TeamEvent::Renewed => ("通行证已更新", "a pass was renewed"),
+            TeamEvent::Forgotten => ("机器已移除", "a machine was forgotten"),
+            TeamEvent::Refused => ("已拒绝", "refused"),
         };
         let parts = [&entry.owner, &entry.machine, &entry.why];
-        let mut line = what.to_owned();
+        let mut line = self.pick(zh, en).to_owned();
         for part in parts.into_iter().flatten() {
             line.push_str("  ");
             line.push_str(&visible(part, Shape::Name));
@@ -378,10 +370,10 @@ impl Words {
         let owner = &place.owner;
         match (self.0, again) {
             (Lang::Zh, false) => format!(
-                "本机已加入团队：所有者 {owner}，总线 {url}\n请启动或重新启动守护进程：`nod service install` 或 `nod service restart`"
+                "本机已加入团队：所有者 {owner}，总线 {url}\n下一步：`nod setup` 设置 hook 和后台服务；已经设置过的话，用 `nod service restart` 重新启动守护进程"
             ),
             (Lang::En, false) => format!(
-                "this machine is a member now: its owner is {owner}, its bus {url}\nstart the daemon, or start it anew: `nod service install` or `nod service restart`"
+                "this machine is a member now: its owner is {owner}, its bus {url}\nnext: `nod setup` sets up the hooks and the service; where that is done, `nod service restart` starts the daemon anew"
             ),
             (Lang::Zh, true) => format!(
                 "本机有了新的通行证：所有者 {owner}，总线 {url}\n正在运行的守护进程会自行使用它"
