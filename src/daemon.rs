@@ -27,8 +27,6 @@ use self::asking::hook_events::HookEvents;
 pub use self::asking::no_daemon;
 pub(crate) use self::cards::book;
 use self::cards::courier::{self, Cards, Courier, Way};
-use self::cards::edits::{self, Edits};
-use self::cards::nameless;
 use self::deciding::decision::Decider;
 use self::known::buttons::Buttons;
 use self::known::journal::{self, Journal};
@@ -148,10 +146,9 @@ pub async fn run(
         codex,
         events,
         standing,
-        edits,
     } = built;
     let (cards, sessions) = (&taps.cards, &taps.chat.sessions);
-    let left = edits::left_by_the_last(cards).await;
+    courier::restore(cards).await;
     let unsent = restore(&codex.terminals).await;
     let unsent = flood::restore(cards, unsent).await;
     let dialer = app.map(|(app_id, app_secret)| Dialer {
@@ -164,7 +161,6 @@ pub async fn run(
     });
     let mut tasks = Tasks::default();
     tasks.serve(&codex.terminals, &events, &standing, listeners);
-    tasks.also(|stop| edits::run(Arc::clone(cards), edits, left, stop));
     in_the_background(&mut tasks, &codex, sessions, taps.chat.in_team);
     match (dialer, standing.team.member()) {
         (Some(dialer), _) => tasks.connect(&taps, dialer, view),
@@ -180,9 +176,9 @@ pub async fn run(
     dialogs::restore(&codex.dialogs).await;
     for request in unsent {
         if request.origin.hosted {
-            tokio::spawn(sessions::recall(Arc::clone(sessions), request));
+            sessions::seek(sessions, &request);
         } else {
-            tokio::spawn(courier::resend(Arc::clone(cards), request));
+            courier::resend(cards, &request);
         }
     }
     if !cards.courier.has_receiver() {
@@ -204,7 +200,7 @@ fn in_the_background(
     in_team: bool,
 ) {
     let cards = || Arc::clone(&codex.terminals.cards);
-    tasks.also(|stop| nameless::run(cards(), stop));
+    tasks.also(|stop| courier::run(cards(), stop));
     tasks.also(|stop| endings::run(cards(), stop));
     tasks.also(|stop| run_expiry(Arc::clone(&cards().desk), stop));
     tasks.also(|stop| watching::run(Arc::clone(&codex.terminals), stop));
@@ -232,7 +228,6 @@ struct Built {
     codex: Arc<Codex>,
     events: Arc<HookEvents>,
     standing: Arc<Standing>,
-    edits: Edits,
 }
 
 async fn build(
@@ -253,7 +248,7 @@ async fn build(
     };
     let team = Team::of(membership, &config, &their_clock, &store);
     let journal = Journal::new(store, clock);
-    let (cards, edits) = cards(config, app, &team, outbound, journal, link).await?;
+    let cards = cards(config, app, &team, outbound, journal, link).await?;
     let mailboxes = Arc::new(mailboxes::Mailboxes::default());
     let terminals = Arc::new(Terminals::new(Arc::clone(&cards)));
     let dialogs = Dialogs::new(Arc::clone(&cards), Arc::clone(&mailboxes));
@@ -317,7 +312,6 @@ async fn build(
         codex: Arc::new(codex),
         events: Arc::new(events),
         standing: Arc::new(standing),
-        edits,
     })
 }
 
@@ -342,10 +336,11 @@ async fn cards(
     outbound: &Outbound,
     journal: Journal,
     link: watch::Receiver<LinkView>,
-) -> Result<(Arc<Cards>, Edits), DaemonError> {
+) -> Result<Arc<Cards>, DaemonError> {
     let store = &journal.store;
     let own_secret = own_secret(store).await;
-    let (courier, edits) = Courier::new(way(&config, app, team, outbound, &own_secret)?);
+    let way = way(&config, app, team, outbound, &own_secret)?;
+    let courier = Courier::new(way, &link.borrow(), config.lang);
     let secret = app.map_or(&own_secret, |(_, secret)| secret);
     let machine = Machine {
         id: match team.place() {
@@ -371,7 +366,7 @@ async fn cards(
         courier,
         link,
     };
-    Ok((Arc::new(cards), edits))
+    Ok(Arc::new(cards))
 }
 
 fn way(

@@ -34,7 +34,6 @@ pub use files::KeptFile;
 pub use inbox::Received;
 pub use left_rules::{LeftRule, ListedRule};
 pub use notices::About;
-pub use outbox::{CardEdit, LeftEdit, MAX_EDITS};
 pub use requests::{CardPlace, Pending, Settlement, Subject};
 pub use schema::{FILE, LOCKED, NOBODY_KNOWS, SetAside};
 pub use sessions::KeptSession;

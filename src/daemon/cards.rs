@@ -4,9 +4,6 @@
 pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod courier;
-pub(crate) mod edits;
 pub(crate) mod locking;
-pub(crate) mod nameless;
 pub(crate) mod notices;
 pub(crate) mod sure;
-pub(crate) mod under_way;

@@ -6,16 +6,19 @@ use rusqlite::{OptionalExtension as _, Row, named_params};
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
 use crate::clock::Millis;
-use crate::ids::MessageId;
+use crate::ids::{BadId, CardKey, MessageId, RequestId};
 
 /// Feishu edits a message for fourteen days after it was sent.
 const KEPT: Millis = 14 * DAY;
 /// How many are kept; a few more may stand until the next insertions.
 pub const MAX_EDITS: u16 = 10_000;
 
+/// How the key of a sending is told from a message's id in the same column.
+const SENDING: &str = "perm-";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CardEdit {
-    pub message: MessageId,
+    pub key: CardKey,
     /// Names this edit in `edit_done`.
     pub version: i64,
     pub card: String,
@@ -25,15 +28,15 @@ pub struct CardEdit {
 /// An edit by name, without its card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftEdit {
-    pub message: MessageId,
+    pub key: CardKey,
     pub version: i64,
     /// How often Feishu took it; it may have been taken back.
     pub made: u32,
 }
 
 impl Db {
-    /// Takes the place of an older edit of the same message.
-    pub fn put_edit(&self, message: &MessageId, card: &str, at: Millis) -> Result<i64, StoreError> {
+    /// Takes the place of an older edit of the same card.
+    pub fn put_edit(&self, key: &CardKey, card: &str, at: Millis) -> Result<i64, StoreError> {
         let version = self
             .conn
             .prepare_cached(
@@ -41,11 +44,31 @@ impl Db {
                  VALUES (:message, :card, :at) RETURNING version",
             )?
             .query_row(
-                named_params! {":message": message.as_str(), ":card": card, ":at": at},
+                named_params! {":message": written(key), ":card": card, ":at": at},
                 |row| row.get(0),
             )?;
         self.inserted()?;
         Ok(version)
+    }
+
+    /// As [`Self::put_edit`], unless the request has ended: a face of its
+    /// waiting never takes the place of its ending.
+    pub fn put_edit_of_waiting(
+        &self,
+        request: &RequestId,
+        key: &CardKey,
+        card: &str,
+        at: Millis,
+    ) -> Result<Option<i64>, StoreError> {
+        self.atomically(|db| {
+            let mut query = db
+                .conn
+                .prepare_cached("SELECT 1 FROM pending WHERE id = ?1")?;
+            if !query.exists([request.as_str()])? {
+                return Ok(None);
+            }
+            db.put_edit(key, card, at).map(Some)
+        })
     }
 
     /// Those that were never made, then the others; oldest first.
@@ -55,7 +78,7 @@ impl Db {
         )?;
         let rows = query.query_map([], |row| {
             Ok(LeftEdit {
-                message: read_id(row, "message_id", MessageId::parse)?,
+                key: read_id(row, "message_id", read_key)?,
                 version: row.get("version")?,
                 made: row.get("made")?,
             })
@@ -72,14 +95,14 @@ impl Db {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Those of messages whose id begins so, oldest first.
-    pub fn edits_of(&self, prefix: &str) -> Result<Vec<CardEdit>, StoreError> {
+    /// Those of cards without a name, oldest first.
+    pub fn nameless_edits(&self) -> Result<Vec<CardEdit>, StoreError> {
         let mut query = self.conn.prepare_cached(
             "SELECT * FROM outbox
              WHERE message_id >= :prefix AND message_id < :prefix || char(0x10FFFF)
              ORDER BY version",
         )?;
-        let rows = query.query_map(named_params! {":prefix": prefix}, read)?;
+        let rows = query.query_map(named_params! {":prefix": SENDING}, read)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -109,29 +132,37 @@ impl Db {
         Ok(())
     }
 
-    /// `false` when a newer edit has taken its place meanwhile.
-    pub fn edit_done(&self, message: &MessageId, version: i64) -> Result<bool, StoreError> {
+    /// Forgets this version of an edit, or whichever is kept. `false` when a
+    /// newer edit has taken its place meanwhile.
+    pub fn edit_done(&self, key: &CardKey, version: Option<i64>) -> Result<bool, StoreError> {
         let removed = self
             .conn
             .prepare_cached(
-                "DELETE FROM outbox WHERE message_id = :message AND version = :version",
+                "DELETE FROM outbox WHERE message_id = :message
+                 AND version = coalesce(:version, version)",
             )?
-            .execute(named_params! {":message": message.as_str(), ":version": version})?;
+            .execute(named_params! {":message": written(key), ":version": version})?;
         Ok(removed > 0)
     }
+}
 
-    /// Forgets whatever edit of this message is kept.
-    pub fn drop_edit(&self, message: &MessageId) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached("DELETE FROM outbox WHERE message_id = :message")?
-            .execute(named_params! {":message": message.as_str()})?;
-        Ok(())
+fn written(key: &CardKey) -> String {
+    match key {
+        CardKey::Message(message) => message.to_string(),
+        CardKey::Sending(request) => format!("{SENDING}{request}"),
+    }
+}
+
+fn read_key(text: &str) -> Result<CardKey, BadId> {
+    match text.strip_prefix(SENDING) {
+        Some(request) => RequestId::parse(request).map(CardKey::Sending),
+        None => MessageId::parse(text).map(CardKey::Message),
     }
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<CardEdit> {
     Ok(CardEdit {
-        message: read_id(row, "message_id", MessageId::parse)?,
+        key: read_id(row, "message_id", read_key)?,
         version: row.get("version")?,
         card: row.get("card")?,
         at: row.get("at")?,
@@ -156,72 +187,104 @@ pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::samples::store;
+    use crate::store::samples::{pending, store};
+
+    fn message(text: &str) -> MessageId {
+        MessageId::parse(text).unwrap()
+    }
+
+    fn key(text: &str) -> CardKey {
+        CardKey::Message(message(text))
+    }
 
     #[test]
     fn the_newest_edit_of_a_message_wins() {
         let db = store();
-        let message = MessageId::parse("om_1").unwrap();
-        let other = MessageId::parse("om_2").unwrap();
-        let old = db.put_edit(&message, "old", 1).unwrap();
+        let (one, other) = (key("om_1"), key("om_2"));
+        let old = db.put_edit(&one, "old", 1).unwrap();
         db.put_edit(&other, "other", 2).unwrap();
-        let new = db.put_edit(&message, "new", 3).unwrap();
+        let new = db.put_edit(&one, "new", 3).unwrap();
 
         let edits = db.first_edits(3).unwrap().into_iter();
         let cards: Vec<_> = edits.map(|edit| edit.card).collect();
         assert_eq!(cards, ["other", "new"]);
         assert_eq!(db.first_edits(1).unwrap()[0].card, "other");
-        assert_eq!(db.edit(&message, old).unwrap(), None);
-        assert_eq!(db.edit(&message, new).unwrap().as_deref(), Some("new"));
-        assert!(!db.edit_done(&message, old).unwrap());
-        assert!(db.edit_done(&message, new).unwrap());
+        let of = message("om_1");
+        assert_eq!(db.edit(&of, old).unwrap(), None);
+        assert_eq!(db.edit(&of, new).unwrap().as_deref(), Some("new"));
+        assert!(!db.edit_done(&one, Some(old)).unwrap());
+        assert!(db.edit_done(&one, Some(new)).unwrap());
         assert_eq!(db.edits().unwrap().len(), 1);
+        assert!(db.edit_done(&other, None).unwrap());
+        assert_eq!(db.edits().unwrap(), []);
     }
 
     #[test]
-    fn edits_are_found_by_how_their_message_begins() {
+    fn rows_of_an_earlier_nod_are_read_by_what_they_name() {
         let db = store();
-        for message in ["om_1", "perm-2", "perm-1", "pern"] {
-            let message = MessageId::parse(message).unwrap();
-            db.put_edit(&message, "card", 1).unwrap();
+        for name in ["om_1", "perm-2", "perm-1", "pern"] {
+            let sql = "INSERT INTO outbox (message_id, card, at) VALUES (?1, 'card', 1)";
+            db.conn.execute(sql, [name]).unwrap();
         }
-        let found = db.edits_of("perm-").unwrap();
-        let found: Vec<_> = found.iter().map(|edit| edit.message.as_str()).collect();
-        assert_eq!(found, ["perm-2", "perm-1"]);
+        let sending = |id: &str| CardKey::Sending(RequestId::parse(id).unwrap());
+        let found = db.nameless_edits().unwrap().into_iter();
+        let found: Vec<_> = found.map(|edit| edit.key).collect();
+        assert_eq!(found, [sending("2"), sending("1")]);
+        let all = db.edits().unwrap().into_iter();
+        let all: Vec<_> = all.map(|edit| edit.key).collect();
+        let expected = [key("om_1"), sending("2"), sending("1"), key("pern")];
+        assert_eq!(all, expected);
+        // And an earlier nod reads what this one writes.
+        db.put_edit(&sending("3"), "card", 1).unwrap();
+        let sql = "SELECT count(*) FROM outbox WHERE message_id = 'perm-3'";
+        let rows: i64 = db.conn.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+    }
+
+    #[test]
+    fn a_face_of_the_waiting_is_not_kept_after_the_end() {
+        let db = store();
+        let request = pending("r1");
+        db.save_pending(&request).unwrap();
+        let put = || {
+            let put = db.put_edit_of_waiting(&request.id, &key("om_1"), "runs", 1);
+            put.unwrap()
+        };
+        assert!(put().is_some());
+        db.settle(&crate::store::samples::settlement("r1", "deny"))
+            .unwrap();
+        assert_eq!(put(), None);
     }
 
     #[test]
     fn what_was_never_made_comes_before_what_is_only_made_again() {
         let db = store();
-        let messages = ["om_1", "om_2", "om_3"].map(|id| MessageId::parse(id).unwrap());
-        let versions = messages
-            .each_ref()
-            .map(|id| db.put_edit(id, "c", 1).unwrap());
-        db.edit_made(&messages[0], versions[0]).unwrap();
-        db.edit_made(&messages[0], versions[0]).unwrap();
-        db.edit_made(&messages[1], versions[0]).unwrap();
+        let messages = ["om_1", "om_2", "om_3"];
+        let versions = messages.map(|id| db.put_edit(&key(id), "c", 1).unwrap());
+        db.edit_made(&message("om_1"), versions[0]).unwrap();
+        db.edit_made(&message("om_1"), versions[0]).unwrap();
+        db.edit_made(&message("om_2"), versions[0]).unwrap();
         let found = db.edits().unwrap().into_iter();
-        let found: Vec<_> = found.map(|edit| (edit.message, edit.made)).collect();
-        let [first, second, third] = messages;
-        assert_eq!(found, [(second, 0), (third, 0), (first, 2)]);
+        let found: Vec<_> = found.map(|edit| (edit.key, edit.made)).collect();
+        let expected = [(key("om_2"), 0), (key("om_3"), 0), (key("om_1"), 2)];
+        assert_eq!(found, expected);
     }
 
     #[test]
     fn a_late_done_never_removes_a_later_edit() {
         let db = store();
-        let message = MessageId::parse("om_1").unwrap();
-        let first = db.put_edit(&message, "first", 1).unwrap();
-        assert!(db.edit_done(&message, first).unwrap());
-        db.put_edit(&message, "second", 2).unwrap();
-        assert!(!db.edit_done(&message, first).unwrap());
+        let one = key("om_1");
+        let first = db.put_edit(&one, "first", 1).unwrap();
+        assert!(db.edit_done(&one, Some(first)).unwrap());
+        db.put_edit(&one, "second", 2).unwrap();
+        assert!(!db.edit_done(&one, Some(first)).unwrap());
         assert_eq!(db.first_edits(1).unwrap()[0].card, "second");
     }
 
     #[test]
     fn edits_of_messages_feishu_would_refuse_are_dropped() {
         let db = store();
-        let message = MessageId::parse("om_1").unwrap();
-        db.put_edit(&message, "card", 1).unwrap();
+        db.put_edit(&key("om_1"), "card", 1).unwrap();
         db.prune(1 + KEPT).unwrap();
         assert_eq!(db.edits().unwrap().len(), 1);
         db.prune(2 + KEPT).unwrap();

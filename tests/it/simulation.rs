@@ -1,10 +1,11 @@
 //! The pure cores together in virtual time: the link with its chunks, the
-//! approvals and a session, between a Feishu, hooks and a Claude Code that
-//! misbehave as a seed says. Days pass in seconds; the seed in a failure
+//! approvals, the cards and a session, between a Feishu, hooks and a Claude Code
+//! that misbehave as a seed says. Days pass in seconds; the seed in a failure
 //! replays it exactly.
 //!
 //! `NOD_SIMULATION_SEEDS=10000 cargo test --test it simulation`
 
+mod cards;
 mod feishu;
 mod task;
 mod world;
@@ -28,14 +29,17 @@ enum Bug {
     AllowsByDefault,
     /// A session hears of its child's death only by the next one.
     ForgetsAChild,
+    /// The card book does not hear of taps.
+    HidesTaps,
 }
 
 impl Bug {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::ForgetsAnEvent,
         Self::WritesTooLate,
         Self::AllowsByDefault,
         Self::ForgetsAChild,
+        Self::HidesTaps,
     ];
 }
 
@@ -109,6 +113,8 @@ fn the_cores_hold_together_for_every_seed() {
         "asks of a session decided",
         "asks of a session dropped",
         "children",
+        "edits taken back",
+        "cards looked for",
     ] {
         let times = totals.0.get(what).copied().unwrap_or(0);
         assert!(times >= seeds / 10, "{what}: only {times} times");

@@ -37,13 +37,13 @@ pub(crate) fn refuses(cards: &Arc<Cards>, session: &Key, project: &Path) -> bool
 }
 
 /// Sends a registered request's card, or puts it with the others.
-pub(crate) fn deliver(cards: &Arc<Cards>, request: Arc<Request>) {
+pub(crate) fn deliver(cards: &Cards, request: &Request) {
     let session = request.origin.session.as_ref();
     let crowded = cards.desk.waiting_of(session) > most(cards);
-    if crowded && cards.courier.webhook().is_none() && gather(cards, &request) {
+    if crowded && cards.courier.webhook().is_none() && gather(cards, request) {
         return;
     }
-    tokio::spawn(courier::send_card(Arc::clone(cards), request));
+    courier::send_card(cards, request);
 }
 
 fn gather(cards: &Cards, request: &Request) -> bool {

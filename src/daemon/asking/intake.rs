@@ -154,7 +154,7 @@ async fn ask(
     }
     info!(request = %id, tool = %request.tool, "a request waits");
     watching::watch(&terminals, &request);
-    flood::deliver(&terminals.cards, request);
+    flood::deliver(&terminals.cards, &request);
     Ok(waiting)
 }
 

@@ -4,14 +4,15 @@
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::approvals::desk::{Desk, Waiting};
 use crate::approvals::request::Request;
 use crate::clock::Clock;
 use crate::config::{Config, Sources};
-use crate::daemon::cards::courier::{Cards, Courier, Way};
-use crate::daemon::cards::edits::Edits;
+use crate::daemon::cards::courier::{self, Cards, Courier, Way};
 use crate::daemon::known::buttons::Buttons;
 use crate::daemon::known::gathered::Flood;
 use crate::daemon::known::journal::Journal;
@@ -31,8 +32,8 @@ use crate::store::Store;
 pub(crate) struct Bench {
     pub(crate) cards: Arc<Cards>,
     pub(crate) view: watch::Sender<LinkView>,
-    /// Edits that were queued; nobody makes them here.
-    pub(crate) edits: Edits,
+    /// Who carries out what the cards ask for.
+    _running: DropGuard,
     calls: Arc<Mutex<Vec<ApiCall>>>,
 }
 
@@ -67,8 +68,8 @@ impl Bench {
         });
         let messages = Messages::new(Api::by_errand("cli_1", errands), 100);
         let receiver = Some(Receiver::User(UserId::parse("ou_owner").unwrap()));
-        let (courier, edits) = Courier::new(Way::App { messages, receiver });
         let (view, link) = watch::channel(first_view());
+        let courier = Courier::new(Way::App { messages, receiver }, &link.borrow(), config.lang);
         let (clock, store) = (Clock::start(), Store::in_memory().unwrap());
         store
             .run(|db| db.set_meta(crate::store::LOCKED, "no"))
@@ -91,10 +92,12 @@ impl Bench {
             courier,
             link,
         });
+        let stop = CancellationToken::new();
+        tokio::spawn(courier::run(Arc::clone(&cards), stop.clone()));
         let bench = Self {
             cards,
             view,
-            edits,
+            _running: stop.drop_guard(),
             calls,
         };
         bench.connected();
@@ -103,8 +106,10 @@ impl Bench {
 
     pub(crate) fn connected(&self) {
         let since = std::time::Instant::now();
-        self.view
-            .send_modify(|view| view.phase = Phase::Up { since });
+        self.view.send_modify(|view| {
+            view.phase = Phase::Up { since };
+            view.counts.connects += 1;
+        });
     }
 
     /// A request that waits at the desk from now on.
@@ -115,6 +120,16 @@ impl Bench {
         let waiting = self.cards.desk.register(request).unwrap();
         let request = self.cards.desk.find(&id).unwrap();
         (waiting, request)
+    }
+
+    /// The content of the call of this number, once it is made.
+    pub(crate) async fn call(&self, number: usize) -> String {
+        loop {
+            if let Some((_, body)) = self.calls().get(number) {
+                return body["content"].as_str().unwrap_or_default().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// What Feishu was asked so far: the path's end, and the body.

@@ -45,7 +45,7 @@ use taps::Taps;
 use crate::approvals::Settled;
 use crate::approvals::desk::Delivery;
 use crate::ids::{CardKey, MessageId, RequestId};
-use crate::text::Text;
+use crate::text::{Lang, Text};
 
 /// More than a card has buttons that ask.
 const MAX_ASKING: usize = 16;
@@ -134,7 +134,7 @@ pub struct CardBook<P> {
 }
 
 impl<P: Default> CardBook<P> {
-    pub fn new(view: LineView, now: Instant) -> Self {
+    pub fn new(view: LineView, lang: Lang, now: Instant) -> Self {
         Self {
             cards: HashMap::new(),
             names: HashMap::new(),
@@ -146,7 +146,7 @@ impl<P: Default> CardBook<P> {
             line: Line::new(view),
             taps: Taps::new(now),
             edits: Edits::default(),
-            memory: Memory::default(),
+            memory: Memory::new(lang),
             effects: VecDeque::new(),
         }
     }
@@ -280,9 +280,11 @@ impl<P: Default> CardBook<P> {
     /// be a card. One that has no name is edited when it gets one.
     pub fn end(&mut self, settled: Settled, face: &Face, now: Instant) -> Option<CardKey> {
         let id = settled.request.id.clone();
+        // Also of one that the last run sent, and nobody since.
+        let is_findable = settled.request.question().is_none_or(|it| it.to.is_none());
         self.memory.end(settled, Delivery::Confirmed);
         let mut card = self.remove(&id)?;
-        let is_kept = card.sending.is_none_or(|sending| sending.is_findable);
+        let is_kept = is_findable && card.sending.is_none_or(|sending| sending.is_findable);
         match card.place {
             Place::Sent(message) => {
                 self.memory.place(&id, &message);
@@ -344,11 +346,13 @@ impl<P: Default> CardBook<P> {
     }
 
     /// An edit that [`CardEffect::Keep`] asked for is on disk as this version;
-    /// `None` where that failed, or its request has ended meanwhile.
+    /// `None` where that failed, or the disk knows of no such request that waits.
     pub fn kept(&mut self, keep: &Keep, version: Option<i64>, now: Instant) {
         let (id, shown) = (&keep.request, keep.face.shown.clone());
         let wait = match keep.of {
-            KeepOf::Waiting if version.is_none() => return,
+            KeepOf::Waiting if version.is_none() && self.message_of(id) != Some(&keep.message) => {
+                return;
+            }
             KeepOf::Waiting => Duration::ZERO,
             KeepOf::Ended { wait } => wait,
         };

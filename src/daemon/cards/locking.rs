@@ -20,18 +20,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_lock_takes_the_allow_off_the_cards_that_wait_until_it_is_opened() {
-        let mut bench = Bench::new().await;
+        let bench = Bench::new().await;
         let (_waiting, request) = bench.asks(sample::bash("ls"));
-        courier::send_now(Arc::clone(&bench.cards), request).await;
-        assert_eq!(bench.calls().len(), 1);
+        courier::send_now(&bench.cards, &request);
+        bench.call(0).await;
+        while bench.cards.courier.message_of(&request.id).is_none() {
+            tokio::task::yield_now().await;
+        }
         set(&bench.cards, true, None).await;
-        let locked = bench.edits.0.recv().await.unwrap();
-        assert!(!locked.card.contains(r#""action":"allow""#));
-        assert!(locked.card.contains(r#""action":"deny""#));
+        let locked = bench.call(1).await;
+        assert!(!locked.contains(r#""action":"allow""#));
+        assert!(locked.contains(r#""action":"deny""#));
         set(&bench.cards, true, None).await;
-        assert!(bench.edits.0.try_recv().is_err(), "nothing changed");
         set(&bench.cards, false, None).await;
-        let open = bench.edits.0.recv().await.unwrap();
-        assert!(open.card.contains(r#""action":"allow""#));
+        let open = bench.call(2).await;
+        assert!(open.contains(r#""action":"allow""#));
     }
 }

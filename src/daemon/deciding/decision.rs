@@ -161,19 +161,15 @@ pub(crate) async fn settle(
 ) -> (Delivery, Face) {
     let settled = claim.settled().clone();
     decider.terminals.denied(&settled);
-    let face = courier::ended_face(
-        &decider.terminals.cards,
-        &settled,
-        Delivery::Confirmed,
-        None,
-    );
-    let message = courier::take_down(&decider.terminals.cards, &settled, &face);
-    let edit = message.map(|message| EndingEdit {
-        message,
+    let cards = &decider.terminals.cards;
+    let face = courier::ended_face(cards, &settled, Delivery::Confirmed, None);
+    let key = courier::take_down(cards, &settled, &face);
+    let edit = key.map(|key| EndingEdit {
+        key,
         face: face.clone(),
     });
     let version = match journal::settle(
-        &decider.terminals.cards.journal,
+        &cards.journal,
         &settled,
         event,
         edit.as_ref().map(EndingEdit::kept),
@@ -201,39 +197,28 @@ pub(crate) async fn settle(
         Delivery::Unconfirmed | Delivery::Lost => {
             let mut told = settled.clone();
             // The terminal may have corrected it meanwhile.
-            if let Some(known) = decider.terminals.cards.courier.decided(&request.id) {
+            if let Some(known) = cards.courier.decided(&request.id) {
                 told.ending = known.settled.ending;
             }
-            let cards = &decider.terminals.cards;
             let face = courier::ended_face(cards, &told, delivery, None);
-            let lang = cards.config.lang;
-            cards.courier.remember_ending(told, delivery, lang);
+            cards.courier.remember_ending(told, delivery);
             face
         }
     };
     if let Some(edit) = edit {
         match delivery {
             Delivery::Confirmed | Delivery::Written => {
-                let (message, card) = (edit.message, Arc::clone(&face.shown));
-                decider
-                    .terminals
-                    .cards
-                    .courier
-                    .edit(message, card, version, wait);
+                let card = Arc::clone(&face.shown);
+                cards.courier.recorded(&edit.key, card, version, wait);
             }
             // It says something else than what was written down.
             Delivery::Unconfirmed | Delivery::Lost => {
-                decider
-                    .terminals
-                    .cards
-                    .courier
-                    .redraw(&settled.request.id, &face);
-                courier::queue_edit(&decider.terminals.cards, edit.message, face.clone(), wait)
-                    .await;
+                cards.courier.redraw(&settled.request.id, &face);
+                courier::queue_ending(cards, edit.key, face.clone(), wait).await;
             }
         }
     }
-    courier::close_asking(&decider.terminals.cards, &settled.request.id, &face).await;
+    courier::close_asking(cards, &settled.request.id, &face).await;
     (delivery, face)
 }
 

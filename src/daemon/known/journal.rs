@@ -14,7 +14,7 @@ use crate::approvals::{Correction, Settled, record};
 use crate::cards::gist;
 use crate::clock::{Clock, Millis};
 use crate::daemon::known::refused::Strangers;
-use crate::ids::{EventId, MessageId, RequestId};
+use crate::ids::{CardKey, EventId, MessageId, RequestId};
 use crate::rules::Rule;
 use crate::sessions::questions::script;
 use crate::store::{About, AuditEntry, Pending, Settlement, Store, StoreError, Subject};
@@ -66,14 +66,14 @@ pub(crate) async fn settle(
     journal: &Journal,
     settled: &Settled,
     event: Option<EventId>,
-    edit: Option<(MessageId, Arc<str>)>,
+    edit: Option<(CardKey, Arc<str>)>,
 ) -> Result<Option<i64>, StoreError> {
     let settlement = settlement(settled, event);
     let at = settled.at;
     let written = journal.store.run(move |db| {
         db.atomically(|db| {
             db.settle(&settlement)?;
-            edit.map(|(message, card)| db.put_edit(&message, &card, at))
+            edit.map(|(key, card)| db.put_edit(&key, &card, at))
                 .transpose()
         })
     });

@@ -323,9 +323,9 @@ pub(crate) async fn restore(sessions: &Arc<Sessions>) {
     }
 }
 
-/// Makes the card of an ask true that the last run may have sent without
+/// Has the card of an ask looked for that the last run may have sent without
 /// learning where it is.
-pub(crate) async fn recall(sessions: Arc<Sessions>, request: Arc<Request>) {
+pub(crate) fn seek(sessions: &Sessions, request: &Request) {
     let all = sessions.list();
     let mut of_session = all
         .into_iter()
@@ -335,7 +335,7 @@ pub(crate) async fn recall(sessions: Arc<Sessions>, request: Arc<Request>) {
             anchor: kept.anchor,
             place: kept.place,
         };
-        courier::recall(&sessions.cards, &request, &target).await;
+        courier::seek(&sessions.cards, &request.id, target);
     }
 }
 

@@ -65,7 +65,7 @@ impl Taps {
 
 pub(crate) async fn answer(taps: &Arc<Taps>, click: Click) -> Vec<u8> {
     if let Some(message) = &click.message {
-        taps.cards.courier.under_way.began(message);
+        taps.cards.courier.tapped(message);
     }
     let Some(event) = click.head.event_id.clone() else {
         return work_out(taps, &click).await;

@@ -45,14 +45,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_terminal_answered_is_written_down_and_shown() {
-        let mut bench = Bench::new().await;
+        let bench = Bench::new().await;
         let stop = CancellationToken::new();
         let running = tokio::spawn(run(Arc::clone(&bench.cards), stop.clone()));
         let (_waiting, request) = bench.asks(sample::bash("ls"));
-        courier::send_now(Arc::clone(&bench.cards), Arc::clone(&request)).await;
+        courier::send_now(&bench.cards, &request);
+        bench.call(0).await;
         bench.cards.desk.answered_there(&request.id);
-        let edit = bench.edits.0.recv().await.unwrap();
-        assert!(!edit.card.contains(r#""action":"allow""#));
+        let edit = bench.call(1).await;
+        assert!(!edit.contains(r#""action":"allow""#));
         let kept = journal::remembered(&bench.cards.journal, &request.id).await;
         assert!(matches!(kept.unwrap().ending, Ending::Terminal { .. }));
         stop.cancel();

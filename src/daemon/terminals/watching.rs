@@ -197,7 +197,7 @@ async fn look_at_all(terminals: &Arc<Terminals>) {
             watched.judge.runs(now).or(runs.then_some(now))
         };
         if let Some(since) = since {
-            allowed_there(terminals, &id, since).await;
+            allowed_there(terminals, &id, since);
         }
     }
 }
@@ -298,7 +298,7 @@ pub(crate) async fn left(terminals: &Terminals, id: &RequestId) -> Option<Millis
 }
 
 /// The terminal said yes, and the hook is still there.
-async fn allowed_there(terminals: &Arc<Terminals>, id: &RequestId, since: Millis) {
+fn allowed_there(terminals: &Terminals, id: &RequestId, since: Millis) {
     let Some(request) = terminals.cards.desk.find(id) else {
         return;
     };
@@ -309,7 +309,7 @@ async fn allowed_there(terminals: &Arc<Terminals>, id: &RequestId, since: Millis
     }
     if terminals.cards.desk.runs(id, since).is_some() {
         info!(request = %id, "allowed in the terminal, and it runs");
-        courier::show_running(&terminals.cards, id).await;
+        courier::show_running(&terminals.cards, &request, since);
     }
 }
 

@@ -30,8 +30,11 @@ impl World {
             told: None,
         };
         self.taps.insert(event, tap);
+        self.card_tapped(event, request);
         let body = json!({"event": event, "request": request, "action": action});
-        self.push("card", event, &body);
+        if !self.push("card", event, &body) {
+            self.card_tap_swallowed(event);
+        }
     }
 
     /// A person writes, and Feishu pushes it until it is taken.
@@ -58,19 +61,23 @@ impl World {
         }
     }
 
-    /// Down the line, whole or in parts, once or twice.
-    fn push(&mut self, kind: &str, event: u64, body: &Value) {
+    /// Down the line, whole or in parts, once or twice; false when Feishu itself
+    /// swallowed a part of each.
+    fn push(&mut self, kind: &str, event: u64, body: &Value) -> bool {
         let Some((line, false)) = self.line else {
-            return;
+            return true;
         };
+        let mut is_whole = false;
         let body = body.to_string();
         let copies = if self.dice(5) == 0 { 2 } else { 1 };
         for _ in 0..copies {
             self.pushes += 1;
             let push = self.pushes;
             let parts = 1 + self.dice(4);
+            let mut swallowed = false;
             for (seq, part) in split(body.as_bytes(), parts).into_iter().enumerate() {
                 if self.dice(60) == 0 && !self.is_calm() {
+                    swallowed = true;
                     continue;
                 }
                 let frame = Frame {
@@ -90,7 +97,9 @@ impl World {
                 let delay = 1 + self.dice(200);
                 self.later(delay, Event::AtNod(line, frame.to_bytes()));
             }
+            is_whole |= !swallowed;
         }
+        is_whole
     }
 
     pub(super) fn feishu_reads(&mut self, line: u64, bytes: Bytes) {
@@ -122,6 +131,7 @@ impl World {
         let shown = payload["data"].as_str().expect("something to show");
         let shown = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, shown);
         let shown = String::from_utf8(shown.expect("base64")).expect("UTF-8");
+        self.card_tap_over(event);
         let tap = self.taps.get_mut(&event).expect("a tap of ours");
         if self.mono - tap.at <= TAP_LIMIT {
             tap.told = Some(shown);
@@ -199,7 +209,7 @@ impl World {
         let seed = self.seed ^ self.life;
         self.link = Link::new(self.now(), seed, b"overdue".to_vec());
         self.approvals = Approvals::new();
-        self.task_restarts();
+        let dropped = self.task_restarts();
         for (n, past) in &self.disk.past {
             let digest = self.hooks[n].request.digest;
             let past = Past {
@@ -212,6 +222,7 @@ impl World {
         }
         let pending: Vec<_> = self.disk.pending.values().cloned().collect();
         self.approvals.restore(pending, self.millis(), GRACE);
+        self.cards_restart(&dropped);
         let numbers: Vec<u64> = self.hooks.keys().copied().collect();
         for n in numbers {
             let hook = self.hooks.get_mut(&n).expect("there");

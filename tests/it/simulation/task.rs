@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nod::for_tests::approvals::Settled;
 use nod::for_tests::approvals::request::{Dropped, Ending};
 use nod::for_tests::claude::stream;
 use nod::for_tests::clock::Millis;
@@ -372,8 +373,8 @@ impl World {
     }
 
     /// The daemon crashed, and the child with it. What the disk knows of the
-    /// session is all that is left.
-    pub(super) fn task_restarts(&mut self) {
+    /// session is all that is left; what it waited for has ended.
+    pub(super) fn task_restarts(&mut self) -> Vec<Settled> {
         let seed = self.seed;
         self.task.child = None;
         let hosted = |(_, (request, _)): &(&u64, &(_, _))| -> bool {
@@ -382,12 +383,19 @@ impl World {
         };
         let left = self.disk.pending.iter().filter(hosted);
         let left: Vec<u64> = left.map(|(n, _)| *n).collect();
+        let mut dropped = Vec::new();
         for n in &left {
-            let (_, token) = self.disk.pending.remove(n).expect("just seen");
+            let (request, token) = self.disk.pending.remove(n).expect("just seen");
             let why = Dropped::Restart;
+            let (ending, at) = (Ending::Dropped { why }, self.millis());
+            dropped.push(Settled {
+                request,
+                ending: ending.clone(),
+                at,
+            });
             let row = Row {
-                ending: Ending::Dropped { why },
-                at: self.millis(),
+                ending,
+                at,
                 token,
                 event: None,
             };
@@ -397,7 +405,7 @@ impl World {
         }
         let Some(saved) = self.disk.session.take() else {
             self.task.session = Task::default().session;
-            return;
+            return dropped;
         };
         assert_eq!(
             saved.asks.len(),
@@ -411,6 +419,7 @@ impl World {
         self.task.session = session;
         self.obey(effects);
         self.disk.session = Some(self.task.session.saved());
+        dropped
     }
 
     /// What must hold for the session, once nothing more goes wrong.

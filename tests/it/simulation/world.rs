@@ -22,6 +22,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use super::Bug;
+use super::cards::{CardEvent, Cards};
 use super::task::Task;
 
 /// How long things go wrong, and how long afterwards nothing does.
@@ -52,6 +53,7 @@ pub(super) enum Event {
     TaskTick,
     Trouble,
     Tick,
+    Card(CardEvent),
 }
 
 /// A person's tap, and what Feishu showed in time.
@@ -114,6 +116,7 @@ pub(super) struct World {
     pub(super) pushes: u64,
     pub(super) replied: HashSet<u64>,
     pub(super) disk: Disk,
+    pub(super) cards: Cards,
     counts: BTreeMap<&'static str, u64>,
 }
 
@@ -121,7 +124,7 @@ pub(super) fn id(number: u64) -> RequestId {
     RequestId::parse(&format!("r{number}")).expect("an id")
 }
 
-fn number(id: &RequestId) -> u64 {
+pub(super) fn number(id: &RequestId) -> u64 {
     id.as_str()[1..].parse().expect("an id of ours")
 }
 
@@ -158,6 +161,7 @@ impl World {
             pushes: 0,
             replied: HashSet::new(),
             disk: Disk::default(),
+            cards: Cards::new(seed, start),
             counts: BTreeMap::new(),
         };
         world.later(0, Event::Ask);
@@ -220,9 +224,11 @@ impl World {
             self.mono = self.mono.max(at);
             self.happen(event);
             self.carry_out();
+            self.cards_carry_out();
             self.watch_silence();
         }
         self.judge();
+        self.judge_cards();
         self.judge_task();
         self
     }
@@ -258,6 +264,7 @@ impl World {
                 self.feed(SessionInput::Tick);
                 self.later(2_500, Event::TaskTick);
             }
+            Event::Card(event) => self.card_happens(event),
             Event::Trouble => self.trouble(),
             Event::Tick => {
                 self.link.tick(now);
@@ -373,6 +380,7 @@ impl World {
                 told: Vec::new(),
             },
         );
+        self.card_asked(n, deadline, false);
         for _ in 0..self.dice(4) {
             let when = self.dice(50_000);
             self.later(when, Event::Tap(n));
@@ -420,6 +428,7 @@ impl World {
             self.forget_one(event);
             return PushAnswer::Done;
         };
+        self.card_heard(n);
         let answer = self.judge_tap(event, n, push["action"] == "allow");
         self.forget_one(event);
         PushAnswer::Show(answer.into_bytes())
@@ -492,6 +501,7 @@ impl World {
             "seed {seed}: request {n} ended twice: {:?}, then {ending:?}",
             before.map(|row| row.ending)
         );
+        self.card_ended(settled);
         let hook = self.hooks.get_mut(&n).expect("asked before");
         let attached = hook.attachment.take().is_some();
         if attached {

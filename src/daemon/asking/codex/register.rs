@@ -121,7 +121,7 @@ async fn register(
         journal::keep(&codex.terminals.cards.journal, &request, token.hash()).await;
     }
     info!(request = %id, tool = %request.tool, agent = "codex", "a request waits");
-    flood::deliver(&codex.terminals.cards, request);
+    flood::deliver(&codex.terminals.cards, &request);
     Some(waiting)
 }
 

@@ -89,10 +89,7 @@ fn open(decider: &Arc<Decider>, id: &RequestId) -> Ruling {
     let Some(request) = decider.terminals.cards.desk.find(id) else {
         return Refusal::Expired.into();
     };
-    tokio::spawn(courier::send_now(
-        Arc::clone(&decider.terminals.cards),
-        request,
-    ));
+    courier::send_now(&decider.terminals.cards, &request);
     let card: Option<CardText> =
         left.map(|group| draw(&decider.terminals.cards, &group).to_string().into());
     Ruling::with(Deed::Opened.into(), card.map(Into::into))

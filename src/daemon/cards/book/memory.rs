@@ -8,7 +8,9 @@ use std::sync::Arc;
 use crate::approvals::Settled;
 use crate::approvals::desk::Delivery;
 use crate::approvals::request::weight;
+use crate::cards::ending;
 use crate::ids::{MessageId, RequestId};
+use crate::text::Lang;
 
 /// A card as Feishu takes it: as text, because as a tree it weighs five times
 /// as much, and shared by all who still need it.
@@ -20,8 +22,8 @@ pub const MAX_FACES: u16 = 256;
 /// Input beyond this is not held after the end.
 const MAX_INPUT: usize = 64 << 10;
 
-/// A card's face: as people see it, and as it is kept on disk, where no tool
-/// input stays after the end.
+/// A card's face: as people see it, and as it is kept on disk, where of the tool
+/// input no more than the title stays after the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Face {
     pub shown: CardText,
@@ -43,21 +45,30 @@ impl From<CardText> for Face {
 pub struct Decided {
     pub settled: Settled,
     pub delivery: Delivery,
-    /// False when the input was too large to be held for a late tap.
-    pub whole: bool,
+    /// The title alone, where the input was too large to be held for a late tap.
+    pub title: Option<String>,
     /// Where its card was when it ended: a tap may be there before the send
     /// has returned, and the store learns of the message later.
     pub message: Option<MessageId>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Memory {
+    lang: Lang,
     decided: VecDeque<Decided>,
     /// With the version of the edit, as far as it is on disk.
     faces: VecDeque<(MessageId, Option<i64>, CardText)>,
 }
 
 impl Memory {
+    pub(super) fn new(lang: Lang) -> Self {
+        Self {
+            lang,
+            decided: VecDeque::new(),
+            faces: VecDeque::new(),
+        }
+    }
+
     /// The newest that is known of this request.
     pub(super) fn decided(&self, id: &RequestId) -> Option<&Decided> {
         let mut newest_first = self.decided.iter().rev();
@@ -66,8 +77,9 @@ impl Memory {
 
     /// Large input is let go: a late tap sees the card as it was last drawn.
     pub(super) fn end(&mut self, mut settled: Settled, delivery: Delivery) {
-        let whole = weight(&settled.request.input) <= MAX_INPUT;
-        if !whole {
+        let is_large = weight(&settled.request.input) > MAX_INPUT;
+        let title = is_large.then(|| ending::kept_title(&settled.request, self.lang));
+        if is_large {
             settled.request = Arc::new(settled.request.with_input(Value::Null));
         }
         let before = self.decided(&settled.request.id);
@@ -75,7 +87,7 @@ impl Memory {
         self.decided.push_back(Decided {
             settled,
             delivery,
-            whole,
+            title,
             message,
         });
         if self.decided.len() > MAX_DECIDED {
@@ -131,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_older_edit_that_comes_late_is_not_what_the_card_shows() {
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(Lang::En);
         let message = MessageId::parse("om_1").unwrap();
         let mut told = |version, face: &str| {
             memory.show(message.clone(), version, face.into());
@@ -145,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_face_is_that_of_its_own_edit_and_the_oldest_go() {
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(Lang::En);
         let message = |n: u16| MessageId::parse(&format!("om_{n}")).unwrap();
         assert!(memory.show(message(0), Some(1), "first".into()));
         assert_eq!(memory.face_of(&message(0), 1).unwrap().as_ref(), "first");

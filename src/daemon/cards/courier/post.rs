@@ -1,72 +1,48 @@
 //! Sends the card of each request: after the terminal's head start, as soon as
 //! there is a connection, and over and over while Feishu is away.
 
-use std::sync::Arc;
+use serde_json::Value;
 use std::time::Duration;
 use tracing::{debug, warn};
 
-use super::line::Line;
+use super::edits::may_pass;
 use super::linked;
-use super::sending::send_any;
-use super::{CardTarget, Cards, Place, queue_edit, show_running};
+use super::needs::laid_out;
+use super::sending::{send as send_to_target, send_any, uuid};
+use super::{CardTarget, Cards, Post, now};
 use crate::approvals::request::Request;
-use crate::daemon::cards::nameless;
-use crate::feishu::messages::{Receiver, SentMessage};
-use crate::ids::RequestId;
+use crate::clock::Millis;
+use crate::daemon::cards::book::{Face, Found, Sending, Unsent};
+use crate::feishu::messages::{Content, Receiver, SentMessage};
+use crate::ids::{MessageId, RequestId};
 use crate::sessions::questions::script;
 use crate::sessions::route;
 use crate::store::CardPlace;
-use crate::text::Lang;
+use crate::text::Text;
+
+/// The hook is told why no card came, before its time is over.
+const BEFORE_END: Millis = 500;
+const ENDED: Text = Text::new("请求已结束", "the request has ended");
 
 /// Sends a request's card after the terminal's head start, unless the request
 /// has ended by then.
-pub(crate) async fn send_card(cards: Arc<Cards>, request: Arc<Request>) {
-    let delay = cards.config.notify_delay;
-    if !delay.is_zero() {
-        if !hold(&cards, &request.id) {
-            return;
-        }
-        // The input is not held for a request that ends meanwhile.
-        let id = request.id.clone();
-        drop(request);
-        tokio::time::sleep(delay).await;
-        if cards.courier.is_held(&id)
-            && let Some(request) = cards.desk.find(&id)
-        {
-            send_now(cards, request).await;
-        }
-        return;
-    }
-    send_now(cards, request).await;
-}
-
-/// Notes that a card is not on its way yet; false when its request has ended.
-fn hold(cards: &Cards, id: &RequestId) -> bool {
-    cards.courier.lock().put(id, Place::Held);
-    let waits = cards.desk.find(id).is_some();
-    if !waits {
-        cards.courier.lock().remove(id);
-    }
-    waits
+pub(crate) fn send_card(cards: &Cards, request: &Request) {
+    send_in(cards, request, cards.config.notify_delay);
 }
 
 /// Sends a request's card. What Feishu will not carry goes back to the
 /// terminal.
-pub(crate) async fn send_now(cards: Arc<Cards>, request: Arc<Request>) {
-    if let Some(webhook) = cards.courier.webhook() {
-        cards.courier.lock().put(&request.id, Place::Unsent);
-        if cards.desk.find(&request.id).is_none() {
-            cards.courier.lock().remove(&request.id);
-            return;
-        }
-        linked::send(&cards, webhook, &request).await;
-        return;
-    }
-    let Some(receiver) = receiver_for(&cards, &request) else {
+pub(crate) fn send_now(cards: &Cards, request: &Request) {
+    send_in(cards, request, Duration::ZERO);
+}
+
+fn send_in(cards: &Cards, request: &Request, delay: Duration) {
+    let target = receiver_for(cards, request).map(CardTarget::Receiver);
+    if target.is_none() && cards.courier.webhook().is_none() {
         cards.desk.undeliverable(&request.id, None);
         return;
-    };
-    send_to(cards, request, CardTarget::Receiver(receiver)).await;
+    }
+    ask(cards, request, target, delay, false);
 }
 
 fn receiver_for(cards: &Cards, request: &Request) -> Option<Receiver> {
@@ -78,150 +54,171 @@ fn receiver_for(cards: &Cards, request: &Request) -> Option<Receiver> {
 }
 
 /// Sends the card of a request that the last run may have sent already. The
-/// card of one that has ended by now is left to [`crate::daemon::cards::nameless::run`].
-pub(crate) async fn resend(cards: Arc<Cards>, request: Arc<Request>) {
-    let receiver = receiver_for(&cards, &request);
+/// card of one that has ended by now is looked for instead.
+pub(crate) fn resend(cards: &Cards, request: &Request) {
+    let receiver = receiver_for(cards, request);
     let (Some(receiver), Some(_)) = (receiver, cards.courier.messages()) else {
-        return send_now(cards, request).await;
+        cards.courier.forget(&request.id);
+        return send_now(cards, request);
     };
-    if cards.desk.find(&request.id).is_some() {
-        post(&cards, &request, &CardTarget::Receiver(receiver), true).await;
+    // One whose time ran out meanwhile is ended by the desk.
+    if request.deadline > cards.now() && cards.desk.find(&request.id).is_some() {
+        let target = CardTarget::Receiver(receiver);
+        ask(cards, request, Some(target), Duration::ZERO, true);
     }
 }
 
 /// Sends a request's card as soon as there is a connection.
-pub(crate) async fn send_to(cards: Arc<Cards>, request: Arc<Request>, target: CardTarget) {
-    if !hold(&cards, &request.id) {
-        return;
-    }
-    if let CardTarget::Thread { place, .. } = &target {
-        let mut book = cards.courier.lock();
-        book.stands.insert(request.id.clone(), place.clone());
-    }
-    post(&cards, &request, &target, false).await;
+pub(crate) fn send_to(cards: &Cards, request: &Request, target: CardTarget) {
+    ask(cards, request, Some(target), Duration::ZERO, false);
 }
 
-/// Sends a card, over and over while Feishu is away: the same key never makes a
-/// second one. One that may be there without our knowing how it is called keeps
-/// its place, so that its ending is shown when it is found.
-async fn post(cards: &Cards, request: &Request, target: &CardTarget, sent_before: bool) {
-    let Some(messages) = cards.courier.messages() else {
-        return;
+fn ask(
+    cards: &Cards,
+    request: &Request,
+    target: Option<CardTarget>,
+    delay: Duration,
+    sent_before: bool,
+) {
+    let id = &request.id;
+    let left = (request.deadline - BEFORE_END - cards.now()).max(0);
+    let now = now();
+    let sending = Sending {
+        not_before: now + delay,
+        latest: now + Duration::from_millis(left.unsigned_abs()),
+        needs_line: cards.courier.messages().is_some(),
+        // A script's card may be with somebody else, who must not get a second.
+        is_findable: request.question().is_none_or(|it| it.to.is_none()),
+        sent_before,
     };
-    let mut line = Line::of(cards, request);
-    let mut in_doubt = sent_before;
-    let why = loop {
-        if let Err(why) = line.up().await {
-            break why;
-        }
-        if !cards.courier.lock().set_out(&request.id) {
-            return;
-        }
-        let sent = tokio::select! {
-            sent = send_any(cards, messages, target, request) => sent,
-            // What was under way may hang for long in a line that is gone.
-            () = line.renewed() => {
-                in_doubt = true;
-                continue;
-            }
-        };
-        match sent {
-            Ok(sent) => return arrived(cards, &request.id, sent).await,
-            Err(why) => {
-                in_doubt |= why.is_in_doubt();
-                if !why.is_retryable() || !line.rest(why.retry_after()).await {
-                    break why.text();
-                }
-                debug!("a card is sent again: {why}");
-                if !in_doubt {
-                    cards.courier.lock().call_back(&request.id);
-                }
-            }
-        }
+    let stands = match &target {
+        Some(CardTarget::Thread { place, .. }) => Some(place.clone()),
+        Some(CardTarget::Receiver(_)) | None => None,
     };
-    warn!(
-        "a card could not be sent, the terminal decides: {}",
-        why.get(Lang::En)
-    );
-    if !in_doubt {
-        cards.courier.lock().remove(&request.id);
+    let post = Post {
+        target,
+        stands,
+        whole: None,
+    };
+    (cards.courier).tell(|book, now| book.ask(id, sending, post, now));
+    // It may have ended before the book knew of it.
+    if !sent_before && cards.desk.find(id).is_none() {
+        (cards.courier).tell(|book, _| {
+            if book.face_to_come(id).is_none() {
+                book.forget(id);
+            }
+        });
     }
-    let why = why.get(cards.config.lang).to_owned();
-    cards.desk.undeliverable(&request.id, Some(why));
 }
 
-/// Finds out which message carries the card of a request that has ended: the
-/// same key never makes a second one. The edit that waits for it goes out.
-pub(crate) async fn recall(cards: &Cards, request: &Request, target: &CardTarget) {
-    let Some(messages) = cards.courier.messages() else {
-        return;
+/// One try.
+pub(super) async fn send(cards: &Cards, id: &RequestId) {
+    let gone = Unsent {
+        in_doubt: false,
+        passes: true,
+        retry_after: None,
+        why: ENDED,
     };
-    match send_any(cards, messages, target, request).await {
-        Ok(sent) => arrived(cards, &request.id, sent).await,
+    let Some(request) = cards.desk.find(id) else {
+        return cards.courier.tell(|book, now| book.unsent(id, &gone, now));
+    };
+    if let Some(webhook) = cards.courier.webhook() {
+        return linked::send(cards, webhook, &request).await;
+    }
+    let target = target_of(cards, id);
+    let (Some(messages), Some(target)) = (cards.courier.messages(), target) else {
+        return cards.courier.tell(|book, now| book.unsent(id, &gone, now));
+    };
+    match send_any(cards, messages, &target, &request).await {
+        Ok(sent) => {
+            let message = place(cards, id, &sent);
+            (cards.courier).tell(|book, now| book.sent(id, &message, now));
+            cards.courier.named.notify_waiters();
+            note_place(cards, id, sent).await;
+        }
         Err(why) => {
-            warn!("a card of the last run cannot be found: {why}");
-            cards.courier.lock().remove(&request.id);
+            debug!("a card was not sent: {why}");
+            let unsent = Unsent {
+                in_doubt: why.is_in_doubt(),
+                passes: why.is_retryable(),
+                retry_after: why.retry_after(),
+                why: why.text(),
+            };
+            (cards.courier).tell(|book, now| book.unsent(id, &unsent, now));
         }
     }
 }
 
-/// Feishu has named the message that carries this request's card.
-async fn arrived(cards: &Cards, id: &RequestId, sent: SentMessage) {
-    let place = Place::Sent(sent.message_id.clone());
-    let ended = {
-        let mut book = cards.courier.lock();
-        let whole = book.whole.get(id).cloned();
-        let before = book.remove(id);
-        if let (Some(whole), Some(_)) = (whole, &before) {
-            book.whole.insert(id.clone(), whole);
+fn target_of(cards: &Cards, id: &RequestId) -> Option<CardTarget> {
+    cards.courier.lock().post(id)?.target.clone()
+}
+
+/// The card of this request, which has ended, may stand there without a name.
+pub(crate) fn seek(cards: &Cards, id: &RequestId, target: CardTarget) {
+    (cards.courier).tell(|book, now| {
+        if let Some(post) = book.post_mut(id) {
+            post.target = Some(target);
         }
-        match before {
-            // Stays until its edit is queued: it may be put right until then.
-            Some(ended @ Place::Ended(_)) => {
-                book.put(id, ended);
-                true
-            }
-            Some(Place::Held | Place::Unsent | Place::Sent(_)) => {
-                book.put(id, place);
-                if let Some(chat) = sent.chat_id.clone() {
-                    let thread = sent.thread.clone();
-                    book.stands
-                        .insert(id.clone(), route::ChatPlace { chat, thread });
-                }
-                false
-            }
-            // Ended and fully dealt with by a click that named its message.
-            None => false,
+        book.seek(id, now);
+    });
+}
+
+/// Learns which message carries the card of a request that has ended. Where the
+/// first sending never arrived, this one does, with the ending on it.
+pub(super) async fn look(cards: &Cards, id: &RequestId, face: &Face) {
+    let receiver = || cards.courier.receiver().cloned().map(CardTarget::Receiver);
+    let target = target_of(cards, id).or_else(receiver);
+    let card = serde_json::from_str::<Value>(&face.shown).ok();
+    let (Some(messages), Some(target), Some(card)) = (cards.courier.messages(), target, card)
+    else {
+        return cards
+            .courier
+            .tell(|book, now| book.found(id, Found::Never, now));
+    };
+    let content = Content::Card(laid_out(cards, &card));
+    let found = match send_to_target(messages, &target, content, &uuid(id)).await {
+        Ok(sent) => {
+            let message = place(cards, id, &sent);
+            note_place(cards, id, sent).await;
+            Found::Named(message)
+        }
+        Err(why) if may_pass(&why) => {
+            debug!("a card is looked for again later: {why}");
+            Found::Later
+        }
+        Err(why) => {
+            warn!("a card stays as it is: {why}");
+            Found::Never
         }
     };
+    (cards.courier).tell(|book, now| book.found(id, found, now));
     cards.courier.named.notify_waiters();
-    if let Some(chat) = sent.chat_id {
-        let (id, card) = (
-            id.clone(),
-            CardPlace {
-                message: sent.message_id.clone(),
-                chat,
-            },
-        );
-        if let Err(why) = cards
-            .journal
-            .store
-            .run(move |db| db.card_sent(&id, &card))
-            .await
-        {
-            debug!("where a card is was not kept: {why}");
-        }
+}
+
+/// Remembers the chat a card stands in; the message it is.
+fn place(cards: &Cards, id: &RequestId, sent: &SentMessage) -> MessageId {
+    if let Some(chat) = sent.chat_id.clone()
+        && let Some(post) = cards.courier.lock().post_mut(id)
+    {
+        let thread = sent.thread.clone();
+        post.stands = Some(route::ChatPlace { chat, thread });
     }
-    show_running(cards, id).await;
-    if ended {
-        let mut queued = None;
-        loop {
-            let face = cards.courier.lock().last_face(id, queued.as_ref());
-            let Some(face) = face else { break };
-            let message = sent.message_id.clone();
-            queue_edit(cards, message, face.clone(), Duration::ZERO).await;
-            queued = Some(face);
-        }
-        nameless::named(cards, id).await;
+    sent.message_id.clone()
+}
+
+async fn note_place(cards: &Cards, id: &RequestId, sent: SentMessage) {
+    let Some(chat) = sent.chat_id else { return };
+    let card = CardPlace {
+        message: sent.message_id,
+        chat,
+    };
+    let id = id.clone();
+    if let Err(why) = cards
+        .journal
+        .store
+        .run(move |db| db.card_sent(&id, &card))
+        .await
+    {
+        debug!("where a card is was not kept: {why}");
     }
 }

@@ -2,23 +2,20 @@
 
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
 use tracing::warn;
 
 use super::CardTarget;
 use super::Cards;
 use super::before::send_whole;
 use super::needs::{SMALL, is_a_hiccup, is_layout, is_too_long, laid_out, needed, plain};
-use super::queue_edit;
 use crate::approvals::request::{Posed, Request};
 use crate::cards::whole::Before;
 use crate::cards::{Drawn, locked, permission, plainest, question, size};
-use crate::daemon::cards::nameless;
 use crate::daemon::known::journal;
 use crate::daemon::known::offers;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, SendTurn, SentMessage};
-use crate::ids::{ChatId, MessageId};
+use crate::ids::{ChatId, MessageId, RequestId};
 use crate::rules::Offer;
 use crate::wording::need::Need;
 
@@ -27,8 +24,13 @@ pub(super) const AT_ONCE: usize = 16;
 /// More cards than a lock has to correct at once.
 const MOST_REDRAWN: usize = 256;
 
-/// Sends a request's card, or one that Feishu takes no offence at. Thousands may wait for their turn: a card is drawn, and the call
-/// made, when it has come.
+/// What Feishu knows the sending of a request's card by.
+pub(super) fn uuid(id: &RequestId) -> String {
+    format!("perm-{id}")
+}
+
+/// Sends a request's card, or one that Feishu takes no offence at. Thousands may
+/// wait for their turn: a card is drawn, and the call made, when it has come.
 pub(super) async fn send_any(
     cards: &Cards,
     messages: &Messages,
@@ -59,7 +61,7 @@ async fn draw_and_send(
         offer: offers::of(request).await,
     };
     let card = ladder.drawn(cards.courier.needs.room(), &mut turn).await;
-    let uuid = nameless::uuid(&request.id);
+    let uuid = uuid(&request.id);
     let content = Content::Card(laid_out(cards, &card));
     let sent = match turn {
         Some(turn) => messages.send_in_turn(turn, &content, &uuid).await,
@@ -93,12 +95,13 @@ impl Ladder<'_> {
             if before.is_sent() {
                 drawn = draw(&before);
             }
-            let known = (request.id.clone(), before);
-            cards.courier.lock().whole.extend([known]);
+            if let Some(post) = cards.courier.lock().post_mut(&request.id) {
+                post.whole = Some(before);
+            }
         }
         // What ended meanwhile is never shown as waiting.
-        let ended = cards.courier.ended_meanwhile(&request.id);
-        let ended = ended.and_then(|face| serde_json::from_str(&face).ok());
+        let ended = cards.courier.lock().face_to_come(&request.id).cloned();
+        let ended = ended.and_then(|face| serde_json::from_str(&face.shown).ok());
         ended.unwrap_or_else(|| waiting_face(cards, drawn.card))
     }
 
@@ -184,7 +187,7 @@ impl Ladder<'_> {
     /// died before it knew the message's name gets it by whichever rung its
     /// next run comes to, and never a second card.
     async fn send(&self, content: Content) -> Result<SentMessage, ApiError> {
-        let uuid = nameless::uuid(&self.request.id);
+        let uuid = uuid(&self.request.id);
         send(self.messages, self.target, content, &uuid).await
     }
 }
@@ -298,13 +301,9 @@ fn waiting_face(cards: &Cards, card: Value) -> Value {
 /// Makes the cards that wait true after a lock, or the end of one.
 pub(crate) async fn redraw_waiting(cards: Arc<Cards>) {
     for request in cards.desk.soonest(MOST_REDRAWN) {
-        let Some((message, card)) = drawn_anew(&cards, &request).await else {
-            continue;
-        };
-        let card = laid_out(&cards, &waiting_face(&cards, card));
-        if cards.desk.find(&request.id).is_some() {
-            let card: super::CardText = card.to_string().into();
-            queue_edit(&cards, message, card.into(), Duration::ZERO).await;
+        if let Some((_, card)) = drawn_anew(&cards, &request).await {
+            let card = laid_out(&cards, &waiting_face(&cards, card));
+            cards.courier.show(&request.id, card.to_string().into());
         }
     }
 }
@@ -333,7 +332,7 @@ async fn drawn_anew(cards: &Cards, request: &Request) -> Option<(MessageId, Valu
     if cards.desk.running_since(id).is_some() {
         return None;
     }
-    let before = cards.courier.lock().whole.get(id).cloned();
+    let before = (cards.courier.lock().post(id)).and_then(|post| post.whole.clone());
     let denied = journal::denied_before(&cards.journal, request).await;
     let offer = offers::of(request).await;
     let told = before.clone().unwrap_or(Before::Nothing);

@@ -99,11 +99,7 @@ pub(super) async fn put_up(
         anchor: kept.anchor,
         place: kept.place,
     };
-    tokio::spawn(courier::send_to(
-        Arc::clone(&sessions.cards),
-        request,
-        target,
-    ));
+    courier::send_to(&sessions.cards, &request, target);
     Some(waiting)
 }
 

@@ -76,7 +76,7 @@ fn what_a_lost_line_may_have_undone_is_made_again_and_nothing_else() {
 #[test]
 fn what_the_last_daemon_left_is_made_first_or_made_again() {
     let mut desk = Desk::quiet();
-    let mut book = CardBook::<()>::new(view(0, false, None), desk.now);
+    let mut book = CardBook::<()>::new(view(0, false, None), Lang::En, desk.now);
     let left = |n, made| Left {
         message: message(n),
         version: 1,
@@ -149,7 +149,7 @@ fn a_newer_edit_takes_an_older_ones_place_and_an_older_comes_to_nothing() {
 #[test]
 fn half_of_the_slots_are_for_new_edits() {
     let mut desk = Desk::quiet();
-    let mut book = CardBook::<()>::new(view(0, false, None), desk.now);
+    let mut book = CardBook::<()>::new(view(0, false, None), Lang::En, desk.now);
     for n in 0..100 {
         let left = Left {
             message: message(n),
@@ -194,4 +194,19 @@ fn what_is_beyond_a_cap_is_on_disk_or_stays() {
         .filter(|effect| matches!(effect, CardEffect::StrikeOff(..)))
         .collect();
     assert_eq!(struck_off, [struck(0, 1)], "the oldest has to stay");
+}
+
+#[test]
+fn a_waiting_face_that_the_disk_did_not_keep_is_shown_all_the_same() {
+    let mut desk = Desk::quiet();
+    desk.ask(1);
+    desk.book.sent(&id(1), &message(1), desk.now);
+    desk.effects();
+    let waiting = keep(1, 1, "locked", KeepOf::Waiting);
+    desk.book.kept(&waiting, None, desk.now);
+    let unkept = CardEffect::Patch(Patch {
+        message: message(1),
+        edit: PatchOf::Unkept("locked".into()),
+    });
+    assert_eq!(desk.effects(), [unkept]);
 }

@@ -62,7 +62,7 @@ impl World {
         (self.connects, self.lost_heard) = (0, None);
         self.patching.clear();
         let now = self.at(self.now);
-        let mut book = CardBook::new(self.view(), now);
+        let mut book = CardBook::new(self.view(), Lang::En, now);
         for (key, row) in &self.disk.outbox {
             match key {
                 CardKey::Message(message) => {
