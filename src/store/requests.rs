@@ -263,26 +263,23 @@ impl Db {
             .query_row([digest, kind], |row| row.get(0))?)
     }
 
-    /// Puts an ending right, and writes that into the audit. Says whether there
-    /// is such an ending, and where its card is.
+    /// Puts an ending right, and writes that into the audit; `false` when there
+    /// is no such ending.
     pub fn correct(
         &self,
         id: &RequestId,
         (kind, ending): (&str, &str),
         audit: &AuditEntry,
-    ) -> Result<(bool, Option<CardPlace>), StoreError> {
+    ) -> Result<bool, StoreError> {
         self.atomically(|db| {
-            let mut update = db.conn.prepare_cached(
-                "UPDATE settled SET kind = ?2, ending = ?3 WHERE id = ?1
-                 RETURNING message_id, chat_id",
-            )?;
-            let card = update
-                .query_row([id.as_str(), kind, ending], read_card)
-                .optional()?;
-            if card.is_some() {
+            let corrected = db
+                .conn
+                .prepare_cached("UPDATE settled SET kind = ?2, ending = ?3 WHERE id = ?1")?
+                .execute([id.as_str(), kind, ending])?;
+            if corrected > 0 {
                 db.append_audit(audit)?;
             }
-            Ok((card.is_some(), card.flatten()))
+            Ok(corrected > 0)
         })
     }
 
@@ -297,7 +294,7 @@ impl Db {
         Ok(changed > 0)
     }
 
-    fn is_settled(&self, id: &RequestId) -> Result<bool, StoreError> {
+    pub fn is_settled(&self, id: &RequestId) -> Result<bool, StoreError> {
         Ok(self
             .conn
             .prepare_cached("SELECT 1 FROM settled WHERE id = ?1")?

@@ -306,6 +306,11 @@ impl Courier {
         self.lock().decided(id).cloned()
     }
 
+    /// What the edit of a card whose request ended lately is kept by.
+    pub(crate) fn ending_key(&self, id: &RequestId) -> Option<CardKey> {
+        self.lock().ending_key(id)
+    }
+
     /// What a message was last changed to, lately.
     pub(crate) fn face(&self, message: &MessageId) -> Option<CardText> {
         self.lock().face(message).cloned()
@@ -371,11 +376,10 @@ pub(crate) async fn queue_edit(cards: &Cards, message: MessageId, face: Face, wa
 
 /// As [`queue_edit`], of a card that may have no name yet.
 pub(crate) async fn queue_ending(cards: &Cards, key: CardKey, face: Face, wait: Duration) {
-    let named = match &key {
-        CardKey::Message(_) => None,
-        CardKey::Sending(id) => cards.courier.decided(id).and_then(|known| known.message),
+    let key = match key {
+        CardKey::Message(_) => key,
+        CardKey::Sending(ref id) => cards.courier.ending_key(id).unwrap_or(key),
     };
-    let key = named.map_or(key, CardKey::Message);
     let (of, text, now) = (key.clone(), face.kept, cards.now());
     let kept = cards
         .journal

@@ -14,7 +14,7 @@ use crate::approvals::{Correction, Settled, record};
 use crate::cards::gist;
 use crate::clock::{Clock, Millis};
 use crate::daemon::known::refused::Strangers;
-use crate::ids::{CardKey, EventId, MessageId, RequestId};
+use crate::ids::{CardKey, EventId, RequestId};
 use crate::rules::Rule;
 use crate::sessions::questions::script;
 use crate::store::{About, AuditEntry, Pending, Settlement, Store, StoreError, Subject};
@@ -242,9 +242,26 @@ pub(crate) async fn answer(journal: &Journal, event: Option<&EventId>) -> Option
 const WRITTEN_EVERY: Duration = Duration::from_millis(20);
 const WRITTEN_LOOKS: u32 = 25;
 
-/// Puts an ending right that was written down before; where its card is. One
-/// that was not untrue, only unfinished, is completed.
-pub(crate) async fn correct(journal: &Journal, correction: &Correction) -> Option<MessageId> {
+/// Waits until the ending of a request that was claimed is on disk; the courier
+/// knows it by then.
+pub(crate) async fn written(journal: &Journal, id: &RequestId) {
+    for _ in 0..WRITTEN_LOOKS {
+        let id = id.clone();
+        match journal.store.run(move |db| db.is_settled(&id)).await {
+            Ok(false) => tokio::time::sleep(WRITTEN_EVERY).await,
+            Ok(true) | Err(_) => return,
+        }
+    }
+}
+
+/// Puts an ending right that was written down before, and the edit of its card
+/// with it, in one go. Returns the edit's version. An ending that was not
+/// untrue, only unfinished, is completed.
+pub(crate) async fn correct(
+    journal: &Journal,
+    correction: &Correction,
+    edit: Option<(CardKey, Arc<str>)>,
+) -> Option<i64> {
     let (id, ending) = (correction.id.clone(), &correction.ending);
     let word = if is_untrue(ending) {
         "corrected"
@@ -252,28 +269,27 @@ pub(crate) async fn correct(journal: &Journal, correction: &Correction) -> Optio
         "completed"
     };
     let (kind, ending) = (record::kind(ending), record::ending_json(ending));
+    let at = journal.now();
     let entry = AuditEntry {
         request: Some(id.to_string()),
         detail: Some(ending["ran"].clone()),
-        ..bare(journal.now(), word, "terminal")
+        ..bare(at, word, "terminal")
     };
     let text = ending.to_string();
-    for _ in 0..WRITTEN_LOOKS {
-        let (id, text, entry) = (id.clone(), text.clone(), entry.clone());
-        let kept = journal
-            .store
-            .run(move |db| db.correct(&id, (kind, &text), &entry));
-        match kept.await {
-            Ok((true, card)) => return card.map(|card| card.message),
-            // The decision is claimed, and not yet on disk.
-            Ok((false, _)) => tokio::time::sleep(WRITTEN_EVERY).await,
-            Err(why) => {
-                warn!("a correction was not written down: {why}");
-                return None;
-            }
+    let kept = journal.store.run(move |db| {
+        db.atomically(|db| {
+            db.correct(&id, (kind, &text), &entry)?;
+            edit.map(|(key, card)| db.put_edit(&key, &card, at))
+                .transpose()
+        })
+    });
+    match kept.await {
+        Ok(version) => version,
+        Err(why) => {
+            warn!("a correction was not written down: {why}");
+            None
         }
     }
-    None
 }
 
 /// Whether an ending says what did not happen, and not only less than all.

@@ -26,7 +26,7 @@ use crate::approvals::{Correction, Settled};
 use crate::claude::status::{First, StatusJudge, StatusReading, runs_command};
 use crate::clock;
 use crate::clock::Millis;
-use crate::daemon::cards::courier::{self, Cards};
+use crate::daemon::cards::courier::{self, Cards, EndingEdit};
 use crate::daemon::known::journal;
 use crate::hook::connect::own_uid;
 use crate::ids::{RequestId, SessionId};
@@ -317,14 +317,17 @@ fn allowed_there(terminals: &Terminals, id: &RequestId, since: Millis) {
 pub(crate) async fn correct(terminals: &Terminals, correction: Correction) {
     let id = &correction.id;
     info!(request = %id, "an ending is put right: the call ran");
-    // Once the ending is written down, the courier knows it too.
-    let written = journal::correct(&terminals.cards.journal, &correction).await;
-    let message = written.or_else(|| terminals.cards.courier.decided(id)?.message);
-    let face = courier::retold(&terminals.cards, id, |ending| {
+    let cards = &terminals.cards;
+    journal::written(&cards.journal, id).await;
+    let face = courier::retold(cards, id, |ending| {
         *ending = correction.ending.clone();
     });
-    if let (Some(face), Some(message)) = (face, message) {
-        courier::queue_edit(&terminals.cards, message, face, Duration::ZERO).await;
+    let key = cards.courier.ending_key(id);
+    let edit = face.zip(key).map(|(face, key)| EndingEdit { key, face });
+    let kept = edit.as_ref().map(EndingEdit::kept);
+    let version = journal::correct(&cards.journal, &correction, kept).await;
+    if let Some(EndingEdit { key, face }) = edit {
+        (cards.courier).recorded(&key, face.shown, version, Duration::ZERO);
     }
 }
 
@@ -365,4 +368,74 @@ pub(crate) fn open_own(file: &Path) -> Option<(File, u64)> {
     let kind = opened.metadata().ok()?;
     let own = kind.uid() == own_uid();
     (kind.is_file() && own).then_some((opened, kind.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cards::sample;
+    use crate::daemon::cards::bench::Bench;
+    use crate::ids::CardKey;
+
+    /// The one edit on disk: whose it is, and the card.
+    async fn kept(bench: &Bench) -> (CardKey, String) {
+        let store = &bench.cards.journal.store;
+        let mut all = store.run(|db| db.first_edits(9)).await.unwrap();
+        assert_eq!(all.len(), 1);
+        let edit = all.remove(0);
+        (edit.key, edit.card)
+    }
+
+    /// Ends by time, and turns out to have been allowed in the terminal.
+    async fn ends_and_ran(bench: &Bench, request: &Arc<Request>) -> Ending {
+        let settled = Settled {
+            request: Arc::clone(request),
+            ending: Ending::TimedOut,
+            at: bench.cards.now(),
+        };
+        courier::close(&bench.cards, &settled).await;
+        let terminals = Terminals::new(Arc::clone(&bench.cards));
+        let correction = Correction {
+            id: request.id.clone(),
+            ending: Ending::Terminal {
+                allowed: Some(true),
+            },
+            at: bench.cards.now(),
+        };
+        correct(&terminals, correction).await;
+        let kept = journal::remembered(&bench.cards.journal, &request.id).await;
+        kept.unwrap().ending
+    }
+
+    #[tokio::test]
+    async fn a_call_that_ran_is_put_right_in_the_record_and_on_its_card() {
+        let bench = Bench::new().await;
+        let (_waiting, request) = bench.asks(sample::bash("ls"));
+        courier::send_now(&bench.cards, &request);
+        bench.call(0).await;
+        while bench.cards.courier.message_of(&request.id).is_none() {
+            tokio::task::yield_now().await;
+        }
+        let ending = ends_and_ran(&bench, &request).await;
+        assert!(matches!(
+            ending,
+            Ending::Terminal {
+                allowed: Some(true)
+            }
+        ));
+        let (key, card) = kept(&bench).await;
+        assert!(matches!(key, CardKey::Message(of) if of.as_str() == "om_1"));
+        assert!(card.contains("Allowed in the terminal"));
+    }
+
+    #[tokio::test]
+    async fn the_card_without_a_name_of_a_call_that_ran_is_put_right_too() {
+        let bench = Bench::new().await;
+        let (_waiting, request) = bench.asks(sample::bash("ls"));
+        bench.cards.courier.restore(&request.id, None);
+        ends_and_ran(&bench, &request).await;
+        let (key, card) = kept(&bench).await;
+        assert_eq!(key, CardKey::Sending(request.id.clone()));
+        assert!(card.contains("Allowed in the terminal"));
+    }
 }

@@ -3,7 +3,7 @@
 use super::memory::{CardText, Decided, Face};
 use super::places::{Card, Place};
 use super::{CardBook, MAX_ASKING};
-use crate::ids::{MessageId, RequestId};
+use crate::ids::{CardKey, MessageId, RequestId};
 
 impl<P: Default> CardBook<P> {
     /// The message that carries this request's card, once Feishu named it.
@@ -45,6 +45,25 @@ impl<P: Default> CardBook<P> {
             Place::Ended { face, .. } => Some(face),
             Place::Held { .. } | Place::Left | Place::Sending { .. } | Place::Sent(_) => None,
         }
+    }
+
+    /// What the edit of a card whose request ended lately is kept by.
+    pub fn ending_key(&self, id: &RequestId) -> Option<CardKey> {
+        let is_nameless = |card: &Card<P>| {
+            matches!(
+                card.place,
+                Place::Ended {
+                    name: None,
+                    is_kept: true,
+                    ..
+                }
+            )
+        };
+        if self.cards.get(id).is_some_and(is_nameless) {
+            return Some(CardKey::Sending(id.clone()));
+        }
+        let message = self.decided(id)?.message.clone();
+        message.map(CardKey::Message)
     }
 
     /// A request that ended lately, for a card that must be drawn once more.

@@ -47,19 +47,16 @@ impl World {
 
     pub(super) fn correct(&mut self, n: usize) {
         let Some(book) = &mut self.book else { return };
-        let Some(place) = self.disk.settled.get(&n) else {
+        if !self.disk.settled.contains_key(&n) {
             return;
-        };
+        }
         let face = Face {
             shown: format!("{n} put right").into(),
             kept: format!("{n} put right, kept").into(),
         };
-        let known = book.decided(&id(n)).and_then(|known| known.message.clone());
         book.redraw(&id(n), &face);
-        let key = match place.clone().or(known) {
-            Some(message) => CardKey::Message(message),
-            None if book.face_to_come(&id(n)).is_some() => CardKey::Sending(id(n)),
-            None => return,
+        let Some(key) = book.ending_key(&id(n)) else {
+            return;
         };
         self.count("corrections");
         self.write(Write::Edit { n, key, face });
