@@ -23,6 +23,7 @@ mod edits;
 mod line;
 mod memory;
 mod nameless;
+mod naming;
 mod places;
 mod seen;
 mod taps;
@@ -198,13 +199,17 @@ impl<P: Default> CardBook<P> {
 
     /// A request's card is to be sent.
     pub fn ask(&mut self, id: &RequestId, sending: Sending, post: P, now: Instant) {
-        // A tap may have named it meanwhile.
         let is_left = |card: &Card<P>| matches!(card.place, Place::Left);
         if !self.cards.get(id).is_none_or(is_left) {
             return;
         }
         let mut card = Card::new(Place::Left, sending.sent_before, post);
         card.sending = Some(sending);
+        if let Some(left) = self.cards.remove(id) {
+            // A tap may have named it meanwhile.
+            card.in_doubt |= left.in_doubt;
+            (card.claimed, card.wanted) = (left.claimed, left.wanted);
+        }
         self.cards.insert(id.clone(), card);
         self.hold(id, sending.not_before, None);
         self.tick(now);
@@ -219,13 +224,6 @@ impl<P: Default> CardBook<P> {
     pub fn sent(&mut self, id: &RequestId, message: &MessageId, now: Instant) {
         self.name(id, message, Duration::ZERO);
         self.tick(now);
-    }
-
-    /// A tap named a card before Feishu's answer to the send did.
-    pub fn adopt(&mut self, id: &RequestId, message: &MessageId) {
-        if self.cards.get(id).is_some_and(Card::is_unsent) {
-            self.name(id, message, Duration::ZERO);
-        }
     }
 
     /// The card could not be sent, or its request was gone before it was.
@@ -261,18 +259,21 @@ impl<P: Default> CardBook<P> {
         let Some(card) = self.cards.get_mut(id) else {
             return;
         };
-        match &card.place {
-            Place::Sent(message) => {
-                let keep = Keep {
-                    request: id.clone(),
-                    message: message.clone(),
-                    face,
-                    of: KeepOf::Waiting,
-                };
-                self.effects.push_back(CardEffect::Keep(keep));
+        let message = match &card.place {
+            Place::Sent(message) => Some(message),
+            Place::Held { .. } | Place::Left | Place::Sending { .. } => {
+                card.wanted = Some(face.clone());
+                card.claimed.as_ref()
             }
-            Place::Held { .. } | Place::Left | Place::Sending { .. } => card.wanted = Some(face),
-            Place::Ended { .. } => {}
+            Place::Ended { .. } => None,
+        };
+        if let Some(message) = message {
+            self.effects.push_back(CardEffect::Keep(Keep {
+                request: id.clone(),
+                message: message.clone(),
+                face,
+                of: KeepOf::Waiting,
+            }));
         }
     }
 
@@ -291,7 +292,7 @@ impl<P: Default> CardBook<P> {
                 return Some(CardKey::Message(message));
             }
             Place::Held { .. } if !card.in_doubt => return None,
-            Place::Held { .. } | Place::Left if !is_kept => return None,
+            Place::Held { .. } | Place::Left if !is_kept => return self.by_its_claim(&id, &card),
             Place::Held { .. } | Place::Left | Place::Sending { .. } | Place::Ended { .. } => {}
         }
         let known_for = card.set_out.map_or(Duration::ZERO, |at| now - at);
@@ -300,10 +301,12 @@ impl<P: Default> CardBook<P> {
             name: None,
             is_kept,
         };
-        self.cards.insert(id.clone(), card);
         if !is_kept {
-            return None;
+            let key = self.by_its_claim(&id, &card);
+            self.cards.insert(id, card);
+            return key;
         }
+        self.cards.insert(id.clone(), card);
         self.nameless.put(&id, known_for, Duration::ZERO, now);
         Some(CardKey::Sending(id))
     }

@@ -291,9 +291,15 @@ impl Courier {
         self.tell(|book, now| book.tapped(message, now));
     }
 
-    /// A click named its message before Feishu's answer to the send did.
-    pub(crate) fn adopt(&self, id: &RequestId, message: &MessageId) {
-        self.tell(|book, _| book.adopt(id, message));
+    /// A tap that names this message is on this request's card.
+    pub(crate) fn tapped_on(&self, id: &RequestId, named: &MessageId) {
+        self.tell(|book, now| book.tapped_on(id, named, now));
+    }
+
+    /// A click named its message before Feishu's answer to the send did; false
+    /// when that is another's.
+    pub(crate) fn adopt(&self, id: &RequestId, message: &MessageId) -> bool {
+        self.tell(|book, _| book.adopt(id, message))
     }
 
     /// What a request's card is to show while the request waits.

@@ -140,6 +140,9 @@ fn is_stale(taps: &Taps, click: &Click) -> bool {
 }
 
 async fn judge_here(taps: &Arc<Taps>, click: &Click, tap: ButtonTap) -> Ruling {
+    if let (Some(named), Some(_)) = (&click.message, tap.proof) {
+        taps.cards.courier.tapped_on(&tap.request, named);
+    }
     if matches!(tap.wanted, TapMeaning::Stop(_) | TapMeaning::Pick(_)) {
         return Box::pin(steered(taps, click, &tap)).await;
     }
@@ -343,8 +346,7 @@ async fn names_its_card(taps: &Taps, click: &Click, id: &RequestId) -> bool {
     if let Some(known) = taps.cards.courier.message_of(id) {
         return known == *message || Box::pin(taps.cards.courier.asks_about(id, message)).await;
     }
-    taps.cards.courier.adopt(id, message);
-    true
+    taps.cards.courier.adopt(id, message)
 }
 
 /// Whether the card that was tapped is one that asked in this run.

@@ -21,6 +21,8 @@ use super::world::{Event, TAP_LIMIT, World, id, number};
 
 /// So often an edit is made before it is left as it is.
 const ENOUGH: u32 = 3;
+/// A message of which the network altered the name is called so much more.
+const ALTERED: u64 = 1_000_000;
 const WHY: Text = Text::new("坏", "bad");
 
 #[derive(Debug)]
@@ -185,10 +187,14 @@ impl World {
     pub(super) fn card_heard(&mut self, n: u64) {
         if self.cards.messages.contains_key(&n) {
             let now = self.now().mono;
+            // The network may alter what a tap says of its message.
+            let is_altered = !self.is_calm() && self.card_dice(8) == 0;
+            let named = message(if is_altered { n + ALTERED } else { n });
             if self.bug != Some(Bug::HidesTaps) {
-                self.cards.book.tapped(&message(n), now);
+                self.cards.book.tapped(&named, now);
+                self.cards.book.tapped_on(&id(n), &named, now);
             }
-            self.cards.book.adopt(&id(n), &message(n));
+            self.cards.book.adopt(&id(n), &named);
         }
     }
 
@@ -396,6 +402,10 @@ impl World {
     }
 
     fn card_patch(&mut self, life: u64, patch: Patch) {
+        if numbered(&patch.message) >= ALTERED {
+            let unknown = CardEvent::Patched(life, patch.message, Patched::Refused);
+            return self.later(1, Event::Card(unknown));
+        }
         let card = match &patch.edit {
             PatchOf::Soon(card) | PatchOf::Unkept(card) | PatchOf::Kept(_, Some(card)) => {
                 Arc::clone(card)

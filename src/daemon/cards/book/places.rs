@@ -1,10 +1,10 @@
 //! How a card gets from one place to the next: it is held, set out, given up,
-//! named, and taken off the book.
+//! and taken off the book.
 
 use std::time::{Duration, Instant};
 
 use super::nameless::Turn;
-use super::{CardBook, CardEffect, CardKey, Face, Keep, KeepOf, LineState, Sending};
+use super::{CardBook, CardEffect, CardKey, Face, LineState, Sending};
 use crate::ids::{MessageId, RequestId};
 use crate::text::Text;
 
@@ -14,6 +14,8 @@ use crate::text::Text;
 pub(super) struct Card<P> {
     pub(super) place: Place,
     pub(super) sending: Option<Sending>,
+    /// What a tap called it before Feishu's answer to the send did.
+    pub(super) claimed: Option<MessageId>,
     /// Whether Feishu may have it.
     pub(super) in_doubt: bool,
     /// Since when Feishu may know its key.
@@ -28,6 +30,7 @@ impl<P> Card<P> {
         Self {
             place,
             sending: None,
+            claimed: None,
             in_doubt,
             set_out: None,
             wanted: None,
@@ -35,10 +38,20 @@ impl<P> Card<P> {
         }
     }
 
+    /// What it is called while its request waits.
+    pub(super) fn message(&self) -> Option<&MessageId> {
+        match &self.place {
+            Place::Sent(message) => Some(message),
+            Place::Held { .. } | Place::Left | Place::Sending { .. } => self.claimed.as_ref(),
+            Place::Ended { .. } => None,
+        }
+    }
+
     /// Whether Feishu may have it under a name that nod does not know.
     pub(super) fn is_unsent(&self) -> bool {
         match self.place {
-            Place::Sending { .. } | Place::Left => true,
+            Place::Sending { .. } => true,
+            Place::Left => self.claimed.is_none(),
             Place::Held { .. } => self.in_doubt,
             Place::Sent(_) | Place::Ended { .. } => false,
         }
@@ -152,57 +165,18 @@ impl<P: Default> CardBook<P> {
     }
 
     /// A card that may be there keeps its place, so that its ending is shown
-    /// when it is found.
+    /// when it is found. One that was tapped is there.
     pub(super) fn give_up(&mut self, id: &RequestId, why: Text) {
         match self.cards.get_mut(id) {
-            Some(card) if card.in_doubt => card.place = Place::Left,
+            Some(card) if card.in_doubt => {
+                card.place = Place::Left;
+                if card.claimed.is_some() {
+                    return;
+                }
+            }
             Some(_) | None => drop(self.remove(id)),
         }
         self.effects.push_back(CardEffect::GiveUp(id.clone(), why));
-    }
-
-    pub(super) fn name(&mut self, id: &RequestId, message: &MessageId, wait: Duration) {
-        let Some(card) = self.cards.get_mut(id) else {
-            return;
-        };
-        match &mut card.place {
-            Place::Ended { name: Some(_), .. } => {}
-            Place::Ended { name, .. } => {
-                *name = Some((message.clone(), wait));
-                self.nameless.remove(id);
-                self.memory.place(id, message);
-                self.keep_ending(id, message.clone(), wait);
-            }
-            Place::Held { .. } | Place::Left | Place::Sending { .. } | Place::Sent(_) => {
-                self.rename(id, message);
-            }
-        }
-    }
-
-    fn rename(&mut self, id: &RequestId, message: &MessageId) {
-        let Some(mut card) = self.remove(id) else {
-            return;
-        };
-        card.place = Place::Sent(message.clone());
-        let wanted = card.wanted.take();
-        self.names.insert(message.clone(), id.clone());
-        self.cards.insert(id.clone(), card);
-        if let Some(face) = wanted {
-            self.show(id, face);
-        }
-    }
-
-    pub(super) fn keep_ending(&mut self, id: &RequestId, message: MessageId, wait: Duration) {
-        if let Some(card) = self.cards.get(id)
-            && let Place::Ended { face, .. } = &card.place
-        {
-            self.effects.push_back(CardEffect::Keep(Keep {
-                request: id.clone(),
-                message,
-                face: face.clone(),
-                of: KeepOf::Ended { wait },
-            }));
-        }
     }
 
     pub(super) fn look_for_a_name(&mut self, now: Instant) {
@@ -233,11 +207,13 @@ impl<P: Default> CardBook<P> {
             Place::Held { due, .. } => {
                 self.due.remove(&(*due, id.clone()));
             }
-            Place::Sent(message) => {
-                self.names.remove(message);
-            }
             Place::Ended { .. } => self.nameless.remove(id),
-            Place::Left | Place::Sending { .. } => {}
+            Place::Left | Place::Sending { .. } | Place::Sent(_) => {}
+        }
+        if let Some(message) = card.message()
+            && self.names.get(message) == Some(id)
+        {
+            self.names.remove(message);
         }
         Some(card)
     }

@@ -6,12 +6,10 @@ use super::{CardBook, MAX_ASKING};
 use crate::ids::{CardKey, MessageId, RequestId};
 
 impl<P: Default> CardBook<P> {
-    /// The message that carries this request's card, once Feishu named it.
+    /// The message that carries this request's card, once Feishu or a tap
+    /// named it.
     pub fn message_of(&self, id: &RequestId) -> Option<&MessageId> {
-        match &self.cards.get(id)?.place {
-            Place::Sent(message) => Some(message),
-            Place::Held { .. } | Place::Left | Place::Sending { .. } | Place::Ended { .. } => None,
-        }
+        self.cards.get(id)?.message()
     }
 
     /// The request that waits and whose card this message is.

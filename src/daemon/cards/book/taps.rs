@@ -12,6 +12,7 @@ const MAX: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Taps {
+    /// The last on each card.
     heard: VecDeque<(MessageId, Instant)>,
     lost_at: Instant,
 }
@@ -25,11 +26,13 @@ impl Taps {
         }
     }
 
-    pub(super) fn hear(&mut self, message: &MessageId, now: Instant) {
+    pub(super) fn hear(&mut self, message: &MessageId, at: Instant) {
+        let last = self.last_on(message).map_or(at, |last| last.max(at));
+        self.heard.retain(|(of, _)| of != message);
         if self.heard.len() == MAX {
             self.heard.pop_front();
         }
-        self.heard.push_back((message.clone(), now));
+        self.heard.push_back((message.clone(), last));
     }
 
     /// A connection is gone, and with it perhaps taps that nobody heard of.
@@ -37,11 +40,21 @@ impl Taps {
         self.lost_at = now;
     }
 
+    /// The taps that named one message were on another.
+    pub(super) fn were_on(&mut self, claimed: &MessageId, message: &MessageId) {
+        if let Some(at) = self.last_on(claimed).filter(|_| claimed != message) {
+            self.hear(message, at);
+        }
+    }
+
     /// When no tap on this message that nod heard of is under way any more.
     pub(super) fn over_at(&self, message: &MessageId) -> Option<Instant> {
-        let mut last = self.heard.iter().rev();
-        let (_, at) = last.find(|(of, _)| of == message)?;
-        Some(*at + OVER_AFTER)
+        Some(self.last_on(message)? + OVER_AFTER)
+    }
+
+    fn last_on(&self, message: &MessageId) -> Option<Instant> {
+        let mut heard = self.heard.iter();
+        Some(heard.find(|(of, _)| of == message)?.1)
     }
 
     /// When no tap that was lost can be.
@@ -67,6 +80,20 @@ mod tests {
         taps.hear(&message(1), later);
         assert_eq!(taps.over_at(&message(1)), Some(later + OVER_AFTER));
         assert_eq!(taps.over_at(&message(2)), None);
+    }
+
+    #[test]
+    fn a_tap_under_another_name_counts_for_its_card_and_never_shortens_the_wait() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(1);
+        let mut taps = Taps::new(start);
+        taps.hear(&message(8), start);
+        taps.were_on(&message(8), &message(1));
+        assert_eq!(taps.over_at(&message(1)), Some(start + OVER_AFTER));
+        taps.hear(&message(2), later);
+        taps.were_on(&message(8), &message(2));
+        taps.were_on(&message(7), &message(2));
+        assert_eq!(taps.over_at(&message(2)), Some(later + OVER_AFTER));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod edits;
 mod model;
+mod names;
 
 use super::*;
 use crate::approvals::request::{Caller, Digest, Ending, Facts, Origin, RealPath};
@@ -275,34 +276,6 @@ fn no_pause_outlasts_the_request() {
     desk.book.unsent(&id(1), &unsent(1), desk.now);
     assert_eq!(desk.effects(), [CardEffect::GiveUp(id(1), WHY)]);
     assert!(!desk.book.any_unnamed());
-}
-
-#[test]
-fn a_tap_names_its_card_and_a_waiting_face_is_kept_then() {
-    let mut desk = Desk::quiet();
-    desk.ask(1);
-    desk.effects();
-    desk.book.show(&id(1), face("runs"));
-    assert_eq!(desk.effects(), []);
-    desk.book.adopt(&id(1), &message(1));
-    let waiting = keep(1, 1, "runs", KeepOf::Waiting);
-    assert_eq!(desk.effects(), [CardEffect::Keep(waiting.clone())]);
-    desk.book.adopt(&id(1), &message(2));
-    assert_eq!(desk.book.message_of(&id(1)), Some(&message(1)));
-    desk.book.kept(&waiting, Some(1), desk.now);
-    assert_eq!(desk.effects(), [patch(1, 1, "runs")]);
-    // The answer to the send has the last word.
-    desk.book.sent(&id(1), &message(3), desk.now);
-    assert_eq!(desk.book.request_of(&message(1)), None);
-    assert_eq!(desk.book.request_of(&message(3)), Some(&id(1)));
-    let key = desk.book.end(settled(1), &face("ended"), desk.now);
-    assert_eq!(key, Some(CardKey::Message(message(3))));
-    let known = desk.book.decided(&id(1)).unwrap();
-    assert_eq!(known.message, Some(message(3)));
-    assert_eq!(desk.book.request_of(&message(3)), None);
-    let late = keep(1, 3, "runs", KeepOf::Waiting);
-    desk.book.kept(&late, None, desk.now);
-    assert_eq!(desk.effects(), [], "it has ended meanwhile");
 }
 
 #[test]

@@ -19,6 +19,8 @@ const CALM: u64 = 400_000;
 const CARDS: usize = 8;
 /// A tap that nobody answers is over.
 const TAP: u64 = 3_000;
+/// A message of which the network altered the name is called so much more.
+const ALTERED: usize = 1_000;
 /// A dead line is noticed.
 const DEAF: u64 = 20_000;
 
@@ -436,6 +438,7 @@ fn every_card_shows_its_newest_face_when_all_is_quiet_whatever_happened_before()
         "crashes",
         "taps lost",
         "corrections",
+        "names altered",
     ] {
         assert!(seen(what) > LIVES / 10, "{what}: {}", seen(what));
     }

@@ -55,7 +55,9 @@ impl World {
         let Some(row) = row.filter(|row| version.is_none_or(|it| it == row.version)) else {
             return;
         };
-        if let CardKey::Message(_) = key {
+        if let CardKey::Message(message) = key
+            && index(message) < ALTERED
+        {
             let stays = u64::try_from(STAYS_AFTER.as_millis()).unwrap();
             let at = self.taken.get(&row.version).copied().unwrap_or_default();
             if row.made >= ENOUGH {

@@ -36,18 +36,31 @@ impl World {
         }
         let at = self.taps[&tap];
         let (n, soon) = (self.messages[at].of, self.dice(2) == 0);
+        let is_altered = !self.is_calm() && self.dice(4) == 0;
+        let named = if is_altered { at + ALTERED } else { at };
+        let mut is_told = true;
         self.tell(self.life, |book, now| {
-            book.tapped(&message(at), now);
-            book.adopt(&id(n), &message(at));
+            book.tapped(&message(named), now);
+            book.tapped_on(&id(n), &message(named), now);
+            let known = book.message_of(&id(n)).cloned();
+            is_told = known.is_none_or(|known| known == message(named));
+            book.adopt(&id(n), &message(named));
         });
+        if is_altered {
+            self.count("names altered");
+        }
+        if !is_told {
+            let takes = 1 + self.dice(200);
+            return self.later(takes, Event::Answered { line, tap });
+        }
         self.end(n, OVER_AFTER);
         let shown = self
             .book
             .as_ref()
-            .and_then(|book| book.face(&message(at)).cloned());
+            .and_then(|book| book.face(&message(named)).cloned());
         if let Some(shown) = shown.filter(|_| soon) {
             self.tell(self.life, |book, now| {
-                book.edit_soon(message(at), shown, now);
+                book.edit_soon(message(named), shown, now);
             });
         }
         let takes = 1 + self.dice(200);
@@ -111,6 +124,10 @@ impl World {
             "seed {seed}: two edits of one message at once"
         );
         assert!(self.patching.len() <= 32, "seed {seed}");
+        if index(&patch.message) >= ALTERED {
+            let unknown = Event::Patched(life, patch.message, Patched::Refused);
+            return self.later(1, unknown);
+        }
         let key = CardKey::Message(patch.message.clone());
         let text = match &patch.edit {
             PatchOf::Soon(card) | PatchOf::Unkept(card) | PatchOf::Kept(_, Some(card)) => {
