@@ -3,6 +3,8 @@
 
 mod arriving;
 mod asking;
+#[cfg(test)]
+mod bench;
 mod cards;
 mod deciding;
 mod known;
@@ -249,6 +251,13 @@ async fn build(
     let team = Team::of(membership, &config, &their_clock, &store);
     let journal = Journal::new(store, clock);
     let cards = cards(config, app, &team, outbound, journal, link).await?;
+    let gate = Gate::new(cards, outbound, terms, their_clock)?;
+    Ok(join(gate, team, app_id))
+}
+
+/// Who works with whom.
+fn join(gate: Gate, team: Team, app_id: String) -> Built {
+    let (cards, their_clock) = (Arc::clone(&gate.cards), gate.their_clock.clone());
     let mailboxes = Arc::new(mailboxes::Mailboxes::default());
     let terminals = Arc::new(Terminals::new(Arc::clone(&cards)));
     let dialogs = Dialogs::new(Arc::clone(&cards), Arc::clone(&mailboxes));
@@ -257,9 +266,8 @@ async fn build(
     let sessions = Sessions::new(Arc::clone(&cards), Arc::clone(&links), app_id.clone());
     let sessions = Arc::new(sessions);
     let figures = Arc::new(figures::Figures::default());
-    let gate = Gate::new(Arc::clone(&cards), outbound, terms, their_clock.clone())?;
     let people = People::new(cards.config.owner.clone(), cards.config.approvers.clone());
-    let (gate, people) = (Arc::new(gate), Arc::new(people));
+    let people = Arc::new(people);
     let decider = Arc::new(Decider {
         terminals: Arc::clone(&terminals),
         figures: Arc::clone(&figures),
@@ -290,7 +298,7 @@ async fn build(
         codex: Arc::clone(&links),
         team,
         app_id: app_id.clone(),
-        started: clock.now(),
+        started: cards.now(),
     };
     let taps = Taps {
         recent: answered::Recent::default(),
@@ -299,7 +307,7 @@ async fn build(
         people,
         decider,
         chat,
-        gate,
+        gate: Arc::new(gate),
         app_id,
     };
     let codex = Codex {
@@ -307,12 +315,12 @@ async fn build(
         dialogs,
         links,
     };
-    Ok(Built {
+    Built {
         taps: Arc::new(taps),
         codex: Arc::new(codex),
         events: Arc::new(events),
         standing: Arc::new(standing),
-    })
+    }
 }
 
 fn store(config: &Config, clock: Clock) -> Result<Store, DaemonError> {

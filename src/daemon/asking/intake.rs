@@ -224,3 +224,6 @@ static NO_OWNER: Text = Text::new(
 fn refused(error: ErrorWord, message: String) -> HookRefused {
     HookRefused { error, message }
 }
+
+#[cfg(test)]
+mod tests;

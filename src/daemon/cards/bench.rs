@@ -3,6 +3,7 @@
 
 use futures::FutureExt as _;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -15,18 +16,20 @@ use crate::config::{Config, Sources};
 use crate::daemon::cards::courier::{self, Cards, Courier, Way};
 use crate::daemon::known::buttons::Buttons;
 use crate::daemon::known::gathered::Flood;
-use crate::daemon::known::journal::Journal;
+use crate::daemon::known::journal::{self, Journal};
 use crate::daemon::known::lock::Lock;
 use crate::daemon::known::machine::Machine;
 use crate::daemon::known::proof::CardProof;
+use crate::daemon::machines::team::Team;
 use crate::feishu::api::exchange::{ApiCall, ApiReply};
 use crate::feishu::api::{Api, Errands};
 use crate::feishu::connection::{LinkView, first_view};
 use crate::feishu::link::Phase;
 use crate::feishu::messages::{Messages, Receiver};
+use crate::feishu::outbound::{Outbound, Proxies};
 use crate::feishu::secret::Secret;
 use crate::gateway::seal::{SealPurpose, Sealer};
-use crate::ids::{MachineId, UserId};
+use crate::ids::{MachineId, MessageId};
 use crate::store::Store;
 
 pub(crate) struct Bench {
@@ -35,6 +38,8 @@ pub(crate) struct Bench {
     /// Who carries out what the cards ask for.
     _running: DropGuard,
     calls: Arc<Mutex<Vec<ApiCall>>>,
+    /// What Feishu answers next, before it takes everything again.
+    answers: Arc<Mutex<VecDeque<Value>>>,
 }
 
 /// Settings of a machine with an owner.
@@ -51,12 +56,16 @@ impl Bench {
 
     pub(crate) async fn with(config: Config) -> Self {
         let calls = Arc::<Mutex<Vec<ApiCall>>>::default();
-        let asked = Arc::clone(&calls);
+        let answers = Arc::<Mutex<VecDeque<Value>>>::default();
+        let (asked, answering) = (Arc::clone(&calls), Arc::clone(&answers));
         let errands: Errands = Arc::new(move |call, _, _| {
             let mut calls = asked.lock().unwrap_or_else(PoisonError::into_inner);
             calls.push(call);
             let data = json!({"message_id": format!("om_{}", calls.len()), "chat_id": "oc_chat"});
-            let body = json!({"code": 0, "data": data}).to_string().into_bytes();
+            let mut answers = answering.lock().unwrap_or_else(PoisonError::into_inner);
+            let body = answers.pop_front();
+            let body = body.unwrap_or_else(|| json!({"code": 0, "data": data}));
+            let body = body.to_string().into_bytes();
             let reply = ApiReply {
                 status: 200,
                 after: None,
@@ -67,9 +76,16 @@ impl Bench {
             async move { Ok(reply) }.boxed()
         });
         let messages = Messages::new(Api::by_errand("cli_1", errands), 100);
-        let receiver = Some(Receiver::User(UserId::parse("ou_owner").unwrap()));
+        let receiver = config.owner.clone().map(Receiver::User);
+        let way = if config.webhook.is_some() {
+            let outbound = Outbound::new(&Proxies::default(), None).unwrap();
+            let (team, own) = (Team::default(), Secret::new("a link's secret"));
+            crate::daemon::way(&config, None, &team, &outbound, &own).unwrap()
+        } else {
+            Way::App { messages, receiver }
+        };
         let (view, link) = watch::channel(first_view());
-        let courier = Courier::new(Way::App { messages, receiver }, &link.borrow(), config.lang);
+        let courier = Courier::new(way, &link.borrow(), config.lang);
         let (clock, store) = (Clock::start(), Store::in_memory().unwrap());
         store
             .run(|db| db.set_meta(crate::store::LOCKED, "no"))
@@ -99,6 +115,7 @@ impl Bench {
             view,
             _running: stop.drop_guard(),
             calls,
+            answers,
         };
         bench.connected();
         bench
@@ -130,6 +147,26 @@ impl Bench {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// As [`Self::asks`], with its card in Feishu; the message that this is.
+    pub(crate) async fn shows(&self, request: Request) -> (Waiting, Arc<Request>, MessageId) {
+        let (waiting, request) = self.asks(request);
+        let token = waiting.token().unwrap().hash();
+        journal::keep(&self.cards.journal, &request, token).await;
+        courier::send_now(&self.cards, &request);
+        loop {
+            if let Some(message) = self.cards.courier.message_of(&request.id) {
+                return (waiting, request, message);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The next call gets this answer.
+    pub(crate) fn answers(&self, answer: Value) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.push_back(answer);
     }
 
     /// What Feishu was asked so far: the path's end, and the body.

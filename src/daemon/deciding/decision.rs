@@ -248,3 +248,6 @@ async fn leave_rule(decider: &Decider, settled: &Settled, delivery: Delivery) ->
     }
     left.err()
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,3 +94,77 @@ fn redraw(cards: &Cards, id: &RequestId) -> Option<Face> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approvals::outcome::sample;
+    use crate::daemon::cards::bench::Bench;
+    use crate::store::LeftRule;
+    use std::path::{Path, PathBuf};
+
+    const RULE: &str = "Bash(npm test)";
+
+    fn id() -> RequestId {
+        RequestId::parse("r1").unwrap()
+    }
+
+    fn settings(project: &Path) -> PathBuf {
+        project.join(".claude/settings.local.json")
+    }
+
+    /// A rule that an "always" left.
+    async fn left(cards: &Cards, project: &Path) {
+        settings_file::add_allow_rule(project, RULE).unwrap();
+        let left = LeftRule {
+            request: id(),
+            project: project.to_owned(),
+            file: settings(project),
+            rule: RULE.to_owned(),
+            operator: sample::by().id,
+            at: cards.now(),
+        };
+        let kept = cards.journal.store.run(move |db| db.rule_left(&left));
+        kept.await.unwrap();
+    }
+
+    async fn undone(cards: &Cards) -> Outcome {
+        let proof = Sealed::by_our_card(&id());
+        undo(cards, &id(), proof, &sample::by(), None).await.outcome
+    }
+
+    #[tokio::test]
+    async fn the_rule_is_gone_from_the_file_and_a_second_tap_finds_nothing() {
+        let (bench, project) = (Bench::new().await, tempfile::tempdir().unwrap());
+        left(&bench.cards, project.path()).await;
+        assert_eq!(undone(&bench.cards).await, Outcome::Undone);
+        let file = std::fs::read_to_string(settings(project.path())).unwrap();
+        assert!(!file.contains(RULE), "{file}");
+        assert_eq!(undone(&bench.cards).await, Refusal::Handled.into());
+    }
+
+    #[tokio::test]
+    async fn a_rule_that_stays_is_told_and_can_be_undone_later() {
+        let (bench, project) = (Bench::new().await, tempfile::tempdir().unwrap());
+        left(&bench.cards, project.path()).await;
+        let file = settings(project.path());
+        let before = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, "{ no settings").unwrap();
+        let refused = undone(&bench.cards).await;
+        assert!(
+            matches!(refused, Outcome::Refused(Refusal::NotUndone(_))),
+            "{refused:?}"
+        );
+        std::fs::write(&file, before).unwrap();
+        assert_eq!(undone(&bench.cards).await, Outcome::Undone);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_undone_that_this_request_did_not_leave() {
+        let (bench, project) = (Bench::new().await, tempfile::tempdir().unwrap());
+        settings_file::add_allow_rule(project.path(), RULE).unwrap();
+        assert_eq!(undone(&bench.cards).await, Refusal::Handled.into());
+        let file = std::fs::read_to_string(settings(project.path())).unwrap();
+        assert!(file.contains(RULE), "the person's own rule stays");
+    }
+}

@@ -135,3 +135,88 @@ pub(crate) fn asks(value: &Value) -> bool {
 pub(crate) fn is_sure(value: &Value) -> bool {
     value.get(SURE) == Some(&Value::Bool(true))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feishu::secret::Secret;
+    use crate::gateway::seal::SealPurpose;
+    use crate::ids::MachineId;
+
+    fn buttons(secret: &str, url: Option<&str>) -> Buttons {
+        let machine = Machine {
+            id: MachineId::parse("0123456789abcdef").unwrap(),
+            name: "laptop".to_owned(),
+            user: "ann".to_owned(),
+        };
+        let sealer = Sealer::new(&Secret::new(secret), SealPurpose::Button);
+        Buttons::new(sealer, machine, url.map(str::to_owned))
+    }
+
+    fn id() -> RequestId {
+        RequestId::parse("r1").unwrap()
+    }
+
+    #[test]
+    fn every_button_is_sealed_and_names_its_machine() {
+        let ours = buttons("a secret", None);
+        let tap = QuestionTap::parse("o0");
+        for value in [
+            ours.choice(&id(), Action::Allow, false),
+            ours.choice(&id(), Action::Allow, true),
+            ours.answer(&id(), tap, false),
+            ours.answer(&id(), None, true),
+            ours.stop(7),
+            ours.pick("key", 2),
+            ours.gathered(OPEN, &id()),
+            ours.asking(&ours.choice(&id(), Action::Always, false)),
+        ] {
+            assert!(ours.proof(&value).is_some(), "{value}");
+            assert!(buttons("another", None).proof(&value).is_none(), "{value}");
+            assert_eq!(value["machine"], "0123456789abcdef");
+            assert_eq!(value["callback_url"], "nod://0123456789abcdef");
+        }
+    }
+
+    #[test]
+    fn whoever_changes_a_word_of_a_button_breaks_its_seal() {
+        let ours = buttons("a secret", None);
+        let deny = ours.choice(&id(), Action::Deny, false);
+        for (field, forged) in [
+            ("action", json!("allow")),
+            ("request_id", json!("r2")),
+            ("machine", json!("fedcba9876543210")),
+            (WHOLE, json!(true)),
+            (SURE, json!(true)),
+        ] {
+            let mut value = deny.clone();
+            value[field] = forged;
+            assert!(ours.proof(&value).is_none(), "{field}");
+        }
+    }
+
+    #[test]
+    fn a_button_says_that_its_input_went_out_whole_only_where_it_did() {
+        let ours = buttons("a secret", None);
+        for sent in [false, true] {
+            let said = |value: Value| value.get(WHOLE) == Some(&json!(true));
+            assert_eq!(said(ours.choice(&id(), Action::Allow, sent)), sent);
+            assert_eq!(said(ours.answer(&id(), None, sent)), sent);
+        }
+    }
+
+    #[test]
+    fn a_button_that_asks_is_another_than_the_one_that_decides() {
+        let ours = buttons("a secret", Some("https://ann.example"));
+        let always = ours.choice(&id(), Action::Always, false);
+        assert_eq!(always["callback_url"], "https://ann.example");
+        let asking = ours.asking(&always);
+        assert!(asks(&asking) && !asks(&always));
+        let mut decides = asking.clone();
+        decides.as_object_mut().unwrap().remove(ASK);
+        assert!(
+            ours.proof(&decides).is_none(),
+            "its seal is the asking one's"
+        );
+    }
+}

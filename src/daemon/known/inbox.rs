@@ -37,3 +37,38 @@ pub(crate) async fn cross_out(journal: &Journal, id: MessageId) {
         warn!("a message that was dealt with is kept: {why}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::bench::{OWNER, push, writes};
+    use crate::daemon::cards::bench::Bench;
+    use crate::store::Db;
+    use serde_json::Value;
+
+    #[tokio::test]
+    async fn a_message_counts_once_and_is_kept_until_it_was_dealt_with() {
+        let journal = &Bench::new().await.cards.journal;
+        let (message, bytes) = (
+            writes(OWNER, "hi"),
+            push(OWNER, "om_written", "hi", &Value::Null),
+        );
+        assert!(keep(journal, &message, &bytes).await);
+        assert!(!keep(journal, &message, &bytes).await, "Feishu repeats it");
+        let left = async || journal.store.run(Db::inbox).await.unwrap();
+        assert_eq!((left().await.len(), left().await[0].begun), (1, false));
+        begin(journal, &message).await;
+        assert!(left().await[0].begun, "a crash now leaves it half done");
+        cross_out(journal, message.id.clone().unwrap()).await;
+        assert!(left().await.is_empty());
+        assert!(!keep(journal, &message, &bytes).await, "it stays known");
+    }
+
+    #[tokio::test]
+    async fn what_a_bot_says_is_nobodys_order() {
+        let journal = &Bench::new().await.cards.journal;
+        let mut message = writes(OWNER, "hi");
+        message.from_user = false;
+        assert!(!keep(journal, &message, b"{}").await);
+    }
+}

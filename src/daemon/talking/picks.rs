@@ -128,3 +128,6 @@ async fn carry_out(chat: Arc<Chat>, draft: Draft, picked: Picked) {
         chat::say(&chat, &draft.message, &told).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,3 +65,56 @@ async fn learn(cards: &Cards, person: &UserId) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::bench::{APPROVER, DaemonBench, OWNER};
+    use crate::store::Db;
+    use serde_json::{Value, json};
+
+    fn named(name: &str) -> Value {
+        json!({"code": 0, "data": {"user": {"name": name}}})
+    }
+
+    async fn looked(bench: &DaemonBench) -> Vec<(String, String)> {
+        look(Arc::clone(&bench.cards), CancellationToken::new()).await;
+        let names = bench.cards.journal.store.run(Db::names).await.unwrap();
+        let mut names: Vec<_> = names.into_iter().collect();
+        names.sort();
+        names
+    }
+
+    #[tokio::test]
+    async fn people_have_names_that_hide_nothing_and_end_somewhere() {
+        let bench = DaemonBench::new().await;
+        bench.bench.answers(named(" Ann\u{202e} "));
+        bench.bench.answers(named(&"李".repeat(100)));
+        let names = looked(&bench).await;
+        assert_eq!(
+            (names[1].0.as_str(), names[0].0.as_str()),
+            (OWNER, APPROVER)
+        );
+        assert!(names[1].1.starts_with("Ann") && !names[1].1.contains('\u{202e}'));
+        assert_eq!(names[0].1, "李".repeat(MAX_NAME / 3));
+    }
+
+    #[tokio::test]
+    async fn one_who_is_not_found_hides_no_other() {
+        let bench = DaemonBench::new().await;
+        bench.bench.answers(json!({"code": 0, "data": {}}));
+        bench.bench.answers(named("Bea"));
+        let names = looked(&bench).await;
+        assert_eq!(names, [(APPROVER.to_owned(), "Bea".to_owned())]);
+    }
+
+    #[tokio::test]
+    async fn a_missing_scope_is_asked_once() {
+        let bench = DaemonBench::new().await;
+        bench
+            .bench
+            .answers(json!({"code": 99_991_672, "msg": "no scope"}));
+        assert!(looked(&bench).await.is_empty());
+        assert_eq!(bench.bench.calls().len(), 1);
+    }
+}

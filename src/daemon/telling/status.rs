@@ -169,3 +169,79 @@ fn until_ms(until: Instant, now: Instant) -> u64 {
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approvals::outcome::sample;
+    use crate::daemon::bench::{DaemonBench, WEBHOOK};
+    use crate::daemon::cards::locking;
+    use crate::ids::RequestId;
+    use crate::text::Text;
+
+    #[tokio::test]
+    async fn what_waits_is_named_and_never_shown() {
+        let bench = DaemonBench::new().await;
+        let mut all = Vec::new();
+        for n in 0..MAX_LISTED + 2 {
+            let mut asked = sample::request("Bash", json!({"command": "echo hunter2"}));
+            asked.id = RequestId::parse(&format!("r{n}")).unwrap();
+            all.push(bench.bench.asks(asked));
+        }
+        let told = report(&bench.standing);
+        assert_eq!(told["pending"], MAX_LISTED + 2);
+        let waiting = told["waiting"].as_array().unwrap();
+        assert_eq!(waiting.len(), MAX_LISTED);
+        assert_eq!(waiting[0]["project"], "shop");
+        assert!(waiting[0]["left_ms"].as_i64().unwrap() > 0);
+        assert!(!told.to_string().contains("hunter2"));
+    }
+
+    #[tokio::test]
+    async fn every_state_of_the_connection_has_its_word_and_its_cause_in_both_languages() {
+        let bench = DaemonBench::new().await;
+        let why = || Text::new("线断了", "the line is cut");
+        let until = Instant::now() + Duration::from_secs(60);
+        for (phase, word, caused) in [
+            (Phase::Dialing { why: None }, "connecting", false),
+            (Phase::Dialing { why: Some(why()) }, "connecting", true),
+            (Phase::Waiting { until, why: why() }, "waiting", true),
+            (Phase::Degraded { until, why: why() }, "degraded", true),
+        ] {
+            bench.bench.view.send_modify(|view| view.phase = phase);
+            let told = &report(&bench.standing)["connection"];
+            assert_eq!(told["state"], word);
+            assert_eq!(told["cause"] == "the line is cut", caused, "{word}");
+            assert_eq!(told["cause_zh"] == "线断了", caused, "{word}");
+            let retry = told["retry_in_ms"].as_u64();
+            let waits = matches!(word, "waiting" | "degraded");
+            assert_eq!(retry.is_some_and(|ms| ms <= 60_000), waits, "{word}");
+        }
+        bench.bench.connected();
+        assert_eq!(report(&bench.standing)["connection"]["state"], "connected");
+        let webhook = DaemonBench::with(&WEBHOOK).await;
+        let told = report(&webhook.standing);
+        assert_eq!(told["connection"]["state"], "webhook");
+    }
+
+    #[tokio::test]
+    async fn a_lock_a_missing_owner_and_the_sessions_are_told() {
+        let bench = DaemonBench::with(&[("FEISHU_OWNER_ID", "")]).await;
+        let told = report(&bench.standing);
+        assert_eq!(
+            (&told["locked"], &told["owner_set"]),
+            (&json!(false), &json!(false))
+        );
+        locking::set(&bench.cards, true, None).await;
+        bench.rests("c1", None).await;
+        let told = report(&bench.standing);
+        assert_eq!(
+            (&told["locked"], &told["lock_kept"]),
+            (&json!(true), &json!(true))
+        );
+        assert_eq!(told["sessions"][0]["state"], "idle");
+        assert_eq!(told["sessions"][0]["conversation"], "c1");
+        let bench = DaemonBench::new().await;
+        assert_eq!(report(&bench.standing)["owner_set"], true);
+    }
+}

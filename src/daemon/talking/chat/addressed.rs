@@ -173,3 +173,6 @@ pub(super) fn project_named(chat: &Chat, dir: &Path) -> Option<String> {
     let found = all.find(|project| project.path.canonicalize().is_ok_and(|path| path == real));
     found.map(|project| project.name.clone())
 }
+
+#[cfg(test)]
+mod tests;

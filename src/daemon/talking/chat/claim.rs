@@ -60,3 +60,6 @@ fn by_session(chat: &Chat, written: &Written) -> MessageClaim {
         AddressedSession::None | AddressedSession::Nobodys => MessageClaim::None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -413,3 +413,6 @@ pub(super) fn list(chat: &Chat, all: &[ListedSession]) -> Text {
     let join = |pick: fn(&Text) -> &str| lines.iter().map(pick).collect::<Vec<_>>().join("\n");
     Text::made(join(|line| &line.zh), join(|line| &line.en))
 }
+
+#[cfg(test)]
+mod tests;

@@ -165,3 +165,6 @@ pub(super) async fn mode(chat: &Chat, message: &Message, written: &Written) {
     };
     show(chat, message, written, menu).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,3 +109,6 @@ fn shown(text: &str) -> String {
     let line = visible(text, Shape::Line);
     line.chars().take(MAX_SHOWN).collect()
 }
+
+#[cfg(test)]
+mod tests;
