@@ -3,6 +3,8 @@
 //! desk like a hook's request; whoever answers first decides.
 
 mod asks;
+#[cfg(test)]
+mod bench;
 mod links;
 mod notices;
 mod register;
@@ -298,3 +300,6 @@ async fn until(due: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

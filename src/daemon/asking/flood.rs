@@ -18,11 +18,15 @@ use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::gathered::Key;
 use crate::feishu::messages::Content;
-use crate::ids::SessionId;
 
 /// Whether a new request must be left to the terminal: as many wait as a person
 /// can be asked, and there is no place to gather more.
-pub(crate) fn refuses(cards: &Arc<Cards>, session: &Key, project: &Path) -> bool {
+pub(crate) fn refuses(
+    cards: &Arc<Cards>,
+    session: &Key,
+    project: &Path,
+    agent: AskingAgent,
+) -> bool {
     if cards.desk.waiting_of(session.as_ref()) < most(cards) {
         return false;
     }
@@ -31,7 +35,7 @@ pub(crate) fn refuses(cards: &Arc<Cards>, session: &Key, project: &Path) -> bool
     }
     if cards.flood.is_news(session, cards.now()) {
         let (session, project) = (session.clone(), project.to_path_buf());
-        tokio::spawn(tell(Arc::clone(cards), session, project));
+        tokio::spawn(tell(Arc::clone(cards), session, project, agent));
     }
     true
 }
@@ -58,11 +62,11 @@ fn most(cards: &Cards) -> usize {
 }
 
 /// Tells the owner that a session's further requests go to the terminal.
-async fn tell(cards: Arc<Cards>, session: Option<SessionId>, project: PathBuf) {
+async fn tell(cards: Arc<Cards>, session: Key, project: PathBuf, agent: AskingAgent) {
     let card = notice::notice(
         &notice::NoticeCard {
             why: Why::Flood,
-            agent: &AskingAgent::ClaudeCode,
+            agent: &agent,
             machine: &cards.buttons.machine.name,
             project: &project,
             session: session.as_ref(),
@@ -73,4 +77,80 @@ async fn tell(cards: Arc<Cards>, session: Option<SessionId>, project: PathBuf) {
     );
     let uuid = format!("flood-{}", cards.now());
     courier::tell(&cards, Content::Card(card), &uuid).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approvals::desk::Waiting;
+    use crate::approvals::outcome::sample;
+    use crate::daemon::bench::{DaemonBench, WEBHOOK};
+    use crate::ids::{RequestId, SessionId};
+    use crate::rules::Leaves;
+    use serde_json::json;
+
+    const FEW: (&str, &str) = ("NOD_CARDS_AT_ONCE", "1");
+
+    fn session() -> Key {
+        SessionId::parse("s1").ok()
+    }
+
+    fn asks(bench: &DaemonBench, id: &str) -> (Waiting, Arc<Request>) {
+        let mut request = sample::request("Bash", json!({"command": "ls"}));
+        request.id = RequestId::parse(id).unwrap();
+        request.origin.session = session();
+        bench.bench.asks(request)
+    }
+
+    fn refused(bench: &DaemonBench, session: &Key, agent: AskingAgent) -> bool {
+        refuses(&bench.cards, session, &bench.shop(), agent)
+    }
+
+    #[tokio::test]
+    async fn what_is_beyond_the_cards_at_once_is_gathered_and_not_sent() {
+        let bench = DaemonBench::with(&[FEW]).await;
+        let all = ["r1", "r2", "r3"].map(|id| {
+            assert!(!refused(&bench, &session(), AskingAgent::ClaudeCode));
+            let (waiting, request) = asks(&bench, id);
+            deliver(&bench.cards, &request);
+            waiting
+        });
+        let gathered = bench.cards.flood.lock().groups[0].waiting.clone();
+        assert_eq!(gathered.len(), 2);
+        bench.until(|bench| bench.sent().len() == 1).await;
+        assert_eq!(bench.cards.flood.lock().groups.len(), 1);
+        drop(all);
+    }
+
+    #[tokio::test]
+    async fn without_room_the_terminal_answers_and_the_owner_is_told_once_for_which_agent() {
+        for (agent, name) in [
+            (AskingAgent::ClaudeCode, "claude --resume"),
+            (AskingAgent::Codex(Leaves::default()), "codex resume"),
+        ] {
+            let bench = DaemonBench::with(&[FEW]).await;
+            let (_waiting, request) = asks(&bench, "r0");
+            for _ in 0..crate::daemon::known::gathered::MAX_GATHERED {
+                assert!(gather(&bench.cards, &request));
+            }
+            for _ in 0..3 {
+                assert!(refused(&bench, &session(), agent.clone()));
+            }
+            assert!(!refused(&bench, &None, agent), "another session's");
+            bench.until(|bench| !bench.sent().is_empty()).await;
+            let [card] = &bench.sent()[..] else {
+                panic!("told once");
+            };
+            assert!(card.to_string().contains(name), "{card}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_custom_bot_has_no_card_that_gathers() {
+        let mut settings = WEBHOOK.to_vec();
+        settings.push(FEW);
+        let bench = DaemonBench::with(&settings).await;
+        let (_waiting, _) = asks(&bench, "r1");
+        assert!(refused(&bench, &session(), AskingAgent::ClaudeCode));
+    }
 }

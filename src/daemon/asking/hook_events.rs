@@ -107,9 +107,8 @@ fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event:
         project: from.project.to_string_lossy().into_owned(),
     };
     let (why, last) = match event {
-        HookEvent::Stop { last_message } | HookEvent::StopFailure { last_message } => {
-            (Why::Finished, last_message)
-        }
+        HookEvent::Stop { last_message } => (Why::Finished, last_message),
+        HookEvent::StopFailure { last_message } => (Why::Failed, last_message),
         HookEvent::Notification { kind, message } if kind.as_deref() == Some("idle_prompt") => {
             (Why::Idle, message)
         }
@@ -143,3 +142,6 @@ fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event:
 fn is_dialog(kind: Option<&str>) -> bool {
     matches!(kind, Some("permission_prompt" | "elicitation_dialog"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,6 +96,7 @@ async fn ask(
         &terminals.cards,
         &input.common.session,
         &registration.project,
+        AskingAgent::ClaudeCode,
     ) {
         let message = "too many requests of this session wait for an answer";
         return Err(refused(ErrorWord::Flood, message.to_owned()));

@@ -109,7 +109,9 @@ impl CodexAsks {
         let (Ok(id), Ok(session)) = (RequestId::parse(&name), SessionId::parse(&ask.thread)) else {
             return Vec::new();
         };
-        self.make_room();
+        if !self.has_room() {
+            return Vec::new();
+        }
         let gone = CancellationToken::new();
         let known = KnownAsk {
             digest: Digest::of(&named(ask.clone()).await.input),
@@ -131,12 +133,13 @@ impl CodexAsks {
         Vec::new()
     }
 
-    fn make_room(&mut self) {
-        if self.known.len() < MAX_KNOWN {
-            return;
+    /// What is beyond is answered in the terminal alone.
+    fn has_room(&mut self) -> bool {
+        if self.known.len() >= MAX_KNOWN {
+            self.known
+                .retain(|_, known| !matches!(known.stage, AskStage::Over { .. }));
         }
-        self.known
-            .retain(|_, known| !matches!(known.stage, AskStage::Over { .. }));
+        self.known.len() < MAX_KNOWN
     }
 
     /// Hands the desk's answer to Codex.
@@ -420,3 +423,6 @@ pub(crate) fn decision(ending: &Ending) -> Option<(CodexDecision, Option<String>
     };
     Some((decision, None))
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,3 +111,6 @@ fn tell(
         }
     });
 }
+
+#[cfg(test)]
+mod tests;

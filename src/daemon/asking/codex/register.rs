@@ -79,7 +79,8 @@ async fn register(
     }
     let now = codex.terminals.cards.now();
     let of_session = Some(session.clone());
-    if flood::refuses(&codex.terminals.cards, &of_session, &project) {
+    let agent = AskingAgent::Codex(ask.leaves.clone());
+    if flood::refuses(&codex.terminals.cards, &of_session, &project, agent) {
         return None;
     }
     let ask = named(ask).await;
@@ -163,3 +164,6 @@ pub(crate) async fn name_real_places(input: &mut serde_json::Value, project: &Pa
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,3 +119,6 @@ async fn deny_all(decider: Arc<Decider>, all: Vec<RequestId>, by: Operator, proo
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
