@@ -131,8 +131,8 @@ async fn words_reach_their_thread_or_are_told_to_be_refused() {
         says(&mut line, answer(&call)).await;
         if refused {
             // It may only have to be opened.
-            let opens = hears(&mut line, "thread/resume").await;
-            says(&mut line, answer(&opens)).await;
+            let again = hears(&mut line, "turn/start").await;
+            says(&mut line, answer(&again)).await;
         }
         let said = said.await.unwrap().unwrap();
         assert_eq!(said.is_err(), refused, "{said:?}");

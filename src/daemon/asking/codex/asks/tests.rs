@@ -1,4 +1,5 @@
 use super::*;
+use crate::approvals::answer::Extras;
 use crate::approvals::choice::Choice;
 use crate::approvals::outcome::sample;
 use crate::approvals::request::AskingAgent;
@@ -49,7 +50,7 @@ impl Beside {
         let settled = claim.settled().clone();
         let kept = journal::settle(&self.bench.cards.journal, &settled, None, None).await;
         assert!(kept.is_ok());
-        let receipt = tokio::spawn(claim.deliver(Default::default()));
+        let receipt = tokio::spawn(claim.deliver(Extras::default()));
         match self.inbox.recv().await.unwrap() {
             CodexOrder::Answered(answered) => (answered, receipt),
             other => panic!("{other:?}"),
