@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -167,7 +167,8 @@ impl Shared {
         }
         let doubling = std::iter::successors(Some(again), |after| Some(*after * 2 + again));
         let times = doubling.map(|after| now + after);
-        times.into_iter().find(|at| *at >= until).map(Arrival::At)
+        let at = times.into_iter().find(|at| *at >= until)?;
+        Some(Arrival::At(at, until))
     }
 
     fn weather(&self) -> MutexGuard<'_, Weather> {
@@ -176,14 +177,15 @@ impl Shared {
 }
 
 enum Arrival {
-    At(Instant),
+    /// Then; the network is back a little earlier.
+    At(Instant, Instant),
     Never,
 }
 
 async fn carry(shared: Arc<Shared>, mut client: TcpStream, to: SocketAddr) {
     match shared.arrives(SYN_AGAIN) {
         None => {}
-        Some(Arrival::At(at)) => sleep_until(at).await,
+        Some(Arrival::At(at, _)) => sleep_until(at).await,
         Some(Arrival::Never) => {
             let _ = client.set_zero_linger();
             return;
@@ -257,15 +259,19 @@ fn pass(shared: &Shared, way: Way, bytes: &mut [u8]) -> Passage {
 async fn pump(shared: &Shared, way: Way, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> End {
     let mut buffer = vec![0; CHUNK];
     loop {
-        let read = match from.read(&mut buffer).await {
-            Ok(0) => return End::Fin,
-            Ok(read) => read,
-            Err(_) => return End::Reset,
+        let Ok(read) = from.read(&mut buffer).await else {
+            return End::Reset;
         };
         match shared.arrives(DATA_AGAIN) {
             None => {}
-            Some(Arrival::At(at)) => sleep_until(at).await,
+            Some(Arrival::At(at, back)) => tokio::select! {
+                () = sleep_until(at) => {}
+                () = reset(&from, back) => return End::Reset,
+            },
             Some(Arrival::Never) => return End::Reset,
+        }
+        if read == 0 {
+            return End::Fin;
         }
         let bytes = &mut buffer[..read];
         let passage = pass(shared, way, bytes);
@@ -284,6 +290,15 @@ async fn pump(shared: &Shared, way: Way, mut from: ReadHalf<'_>, mut to: WriteHa
         if let Some((_, end)) = passage.cut {
             return end;
         }
+    }
+}
+
+/// A reset waits for nothing that was sent before it; one sent while there is
+/// no network is lost.
+async fn reset(from: &ReadHalf<'_>, back: Instant) {
+    let _ = from.ready(Interest::ERROR).await;
+    if Instant::now() < back {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -79,6 +79,7 @@ where
         dialer: Arc::new(dialer),
         dialing: FuturesUnordered::new(),
         socket: None,
+        silent: None,
         unflushed: false,
         handler: Arc::new(wiring.handler),
         failed_answer: wiring.failed_answer.into(),
@@ -96,6 +97,9 @@ struct LinkDriver<H> {
     /// The first that gets through counts; the others are given up.
     dialing: FuturesUnordered<Dialing>,
     socket: Option<WebSocketStream<Stream>>,
+    /// One that fell silent, until another stands. Feishu takes it for alive and
+    /// hands taps to it, and a reset gets through only once there is a network.
+    silent: Option<WebSocketStream<Stream>>,
     unflushed: bool,
     handler: Arc<H>,
     failed_answer: Arc<[u8]>,
@@ -216,15 +220,16 @@ where
         &mut self,
         written: Result<Result<(), tungstenite::Error>, tokio::time::error::Elapsed>,
     ) {
-        let why = match written {
-            Ok(Ok(())) => return,
-            Ok(Err(why)) => loss(&why),
-            Err(_) => Text::new(
-                "五秒内没有数据能送出",
-                "the connection took nothing for five seconds",
-            ),
-        };
-        self.lost(why);
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => drop(self.lost(loss(&why))),
+            Err(_) => {
+                self.silent = self.lost(Text::new(
+                    "五秒内没有数据能送出",
+                    "the connection took nothing for five seconds",
+                ));
+            }
+        }
     }
 
     /// Takes what came and whatever else is already there, so that a burst is
@@ -247,14 +252,14 @@ where
                 Some(Ok(Message::Pong(_))) => self.link.received(Incoming::Pong, now),
                 Some(Ok(Message::Close(frame))) => {
                     let code = frame.map_or(1_005, |f| u16::from(f.code));
-                    return self.lost(Text::made(
+                    return drop(self.lost(Text::made(
                         format!("服务器关闭了连接（代码 {code}）"),
                         format!("the server closed the connection (code {code})"),
-                    ));
+                    )));
                 }
                 Some(Ok(Message::Frame(_))) => {}
-                Some(Err(why)) => return self.lost(loss(&why)),
-                None => return self.lost(ENDED),
+                Some(Err(why)) => return drop(self.lost(loss(&why))),
+                None => return drop(self.lost(ENDED)),
             }
             taken += 1;
             next = match &mut self.socket {
@@ -270,6 +275,9 @@ where
                 self.dialing.clear();
                 info!("connected to {}", self.dialer.domain.name());
                 self.socket = Some(dialed.socket);
+                if let Some(silent) = self.silent.take() {
+                    silent.get_ref().reset_on_close();
+                }
                 self.link.dialed(dialed.service, dialed.settings, both());
             }
             Err(why) => {
@@ -279,16 +287,17 @@ where
         }
     }
 
-    fn lost(&mut self, why: Text) {
-        if self.socket.take().is_some() {
-            info!("connection lost: {}", why.en);
-            self.dialer.outbound.forget_idle();
-            self.link.lost(why, both());
-        }
+    /// What is left of the connection.
+    fn lost(&mut self, why: Text) -> Option<WebSocketStream<Stream>> {
+        let socket = self.socket.take()?;
+        info!("connection lost: {}", why.en);
+        self.dialer.outbound.forget_idle();
+        self.link.lost(why, both());
+        Some(socket)
     }
 
     fn hang_up(&mut self) {
-        self.socket = None;
+        self.silent = self.socket.take();
         self.dialer.outbound.forget_idle();
         if let Phase::Waiting { why, .. } = self.link.phase() {
             info!("connection lost: {}", why.en);

@@ -11,13 +11,15 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-use super::outbound::{Io, Outbound, Proxies};
+use super::outbound::{Outbound, Proxies};
 
 /// One request as the server saw it.
 #[derive(Debug, Clone)]
@@ -177,7 +179,11 @@ impl Fake {
     }
 }
 
-async fn converse(stream: impl Io, script: Script, log: Arc<Mutex<Vec<Seen>>>) {
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    script: Script,
+    log: Arc<Mutex<Vec<Seen>>>,
+) {
     let mut stream = BufReader::new(stream);
     while let Some(seen) = read_request(&mut stream).await {
         let before = {
@@ -213,7 +219,7 @@ async fn converse(stream: impl Io, script: Script, log: Arc<Mutex<Vec<Seen>>>) {
     }
 }
 
-async fn read_request(stream: &mut BufReader<impl Io>) -> Option<Seen> {
+async fn read_request(stream: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Seen> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if stream.read_line(&mut head).await.ok()? == 0 {

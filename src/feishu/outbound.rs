@@ -20,7 +20,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls_platform_verifier::Verifier;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use url::{Host, Url};
 
 pub use self::error::OutboundError;
@@ -61,8 +63,22 @@ impl fmt::Debug for Proxies {
 pub type Stream = Box<dyn Io>;
 
 /// What a WebSocket or HTTP client needs of a connection.
-pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Lets its close be a reset, which waits for nothing sent before.
+    fn reset_on_close(&self);
+}
+
+impl Io for TcpStream {
+    fn reset_on_close(&self) {
+        let _ = self.set_zero_linger();
+    }
+}
+
+impl Io for TlsStream<Stream> {
+    fn reset_on_close(&self) {
+        self.get_ref().0.reset_on_close();
+    }
+}
 
 /// Opens connections and makes HTTP clients under one policy; cheap to clone.
 #[derive(Clone)]

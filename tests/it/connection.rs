@@ -158,6 +158,22 @@ async fn a_peer_that_answers_no_ping_is_given_up() {
     click_is_answered(&simulator, "after").await;
 }
 
+/// A dead line that Feishu takes for alive swallows the taps handed to it.
+#[tokio::test]
+async fn a_line_that_fell_silent_is_reset_as_soon_as_another_one_stands() {
+    let simulator = start().await;
+    let client = Client::answering(&simulator);
+    let first = next_connection(&simulator, 0).await;
+    let ghost = Fault::HalfOpen { ghost: true };
+    simulator.set_fault(Armed::once(ghost)).unwrap();
+    client.hot.send_replace(true);
+    next_connection(&simulator, first.id).await;
+    assert!(simulator.wait_connections(1, LIMIT).await, "two are left");
+    for n in 0..10 {
+        click_is_answered(&simulator, &format!("e{n}")).await;
+    }
+}
+
 #[tokio::test]
 async fn junk_costs_nothing_and_a_monster_only_a_reconnect() {
     let simulator = start().await;

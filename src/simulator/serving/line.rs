@@ -88,6 +88,13 @@ impl OpenLines {
         self.open.values().filter(|line| line.app == app).count()
     }
 
+    /// Whether the app of this connection has opened another one since.
+    pub(in crate::simulator) fn has_newer(&self, id: u64) -> bool {
+        let app = self.app_of(id);
+        let mut newer = self.open.range(id + 1..);
+        newer.any(|(_, line)| Some(line.app) == app)
+    }
+
     pub(in crate::simulator) fn all(&self) -> Vec<Connection> {
         self.open.values().map(|line| line.shown.clone()).collect()
     }

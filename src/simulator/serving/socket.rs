@@ -321,7 +321,10 @@ impl SocketLink {
                 },
                 read = self.stream.read_buf(&mut waste), if !gone => {
                     gone = !matches!(read, Ok(1..));
-                    if gone && !ghost {
+                    // A close is lost on a dead line; a reset tells where a
+                    // newer connection proves that the network is back.
+                    let told = read.is_err() && self.core.lines().has_newer(self.id);
+                    if gone && (!ghost || told) {
                         return "the client gave up a half-open connection".to_owned();
                     }
                 }

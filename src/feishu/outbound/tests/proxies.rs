@@ -20,7 +20,12 @@ async fn http_proxy(server: SocketAddr, refusal: Option<&'static str>) -> (Liste
     (listener, heard)
 }
 
-async fn tunnel(mut stream: impl Io, server: SocketAddr, refusal: Option<&str>, log: &Heard) {
+async fn tunnel(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    server: SocketAddr,
+    refusal: Option<&str>,
+    log: &Heard,
+) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -36,7 +41,7 @@ async fn tunnel(mut stream: impl Io, server: SocketAddr, refusal: Option<&str>, 
     }
 }
 
-async fn lead(mut stream: impl Io, server: SocketAddr) {
+async fn lead(mut stream: impl AsyncRead + AsyncWrite + Unpin, server: SocketAddr) {
     if let Ok(mut far) = TcpStream::connect(server).await {
         let _ = tokio::io::copy_bidirectional(&mut stream, &mut far).await;
     }
