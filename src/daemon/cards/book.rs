@@ -41,7 +41,7 @@ use nameless::Nameless;
 use places::{Card, Place};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
-use taps::Taps;
+use taps::HeardTaps;
 
 use crate::approvals::Settled;
 use crate::approvals::desk::Delivery;
@@ -128,7 +128,7 @@ pub struct CardBook<P> {
     untold: usize,
     nameless: Nameless,
     line: Line,
-    taps: Taps,
+    taps: HeardTaps,
     edits: Edits,
     memory: Memory,
     effects: VecDeque<CardEffect>,
@@ -145,7 +145,7 @@ impl<P: Default> CardBook<P> {
             untold: 0,
             nameless: Nameless::new(now),
             line: Line::new(view),
-            taps: Taps::new(now),
+            taps: HeardTaps::new(now),
             edits: Edits::default(),
             memory: Memory::new(lang),
             effects: VecDeque::new(),

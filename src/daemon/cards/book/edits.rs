@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::memory::{CardText, Memory};
-use super::taps::{OVER_AFTER, Taps};
+use super::taps::{HeardTaps, OVER_AFTER};
 use super::{CardEffect, CardKey};
 use crate::ids::MessageId;
 
@@ -178,7 +178,7 @@ impl Edits {
 
     /// Goes on with what the last daemon left: at once with what was never
     /// made, and with the rest when no tap of its time can be under way.
-    pub(super) fn restore(&mut self, left: Left, taps: &Taps, now: Instant) {
+    pub(super) fn restore(&mut self, left: Left, taps: &HeardTaps, now: Instant) {
         if self.again.len() >= MAX_PUT_OFF || self.all.contains_key(&left.message) {
             return;
         }
@@ -242,7 +242,7 @@ impl Edits {
         &mut self,
         message: &MessageId,
         patched: Patched,
-        taps: &Taps,
+        taps: &HeardTaps,
         now: Instant,
         effects: &mut VecDeque<CardEffect>,
     ) {
@@ -275,7 +275,7 @@ impl Edits {
         &mut self,
         message: &MessageId,
         made: &Making,
-        taps: &Taps,
+        taps: &HeardTaps,
         now: Instant,
         effects: &mut VecDeque<CardEffect>,
     ) {

@@ -11,13 +11,13 @@ pub const OVER_AFTER: Duration = Duration::from_millis(3_200);
 const MAX: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Taps {
+pub(super) struct HeardTaps {
     /// The last on each card.
     heard: VecDeque<(MessageId, Instant)>,
     lost_at: Instant,
 }
 
-impl Taps {
+impl HeardTaps {
     /// A daemon that starts knows nothing of the taps before.
     pub(super) fn new(now: Instant) -> Self {
         Self {
@@ -75,7 +75,7 @@ mod tests {
     fn an_edit_waits_for_the_last_tap_on_its_card_only() {
         let start = Instant::now();
         let later = start + Duration::from_secs(1);
-        let mut taps = Taps::new(start);
+        let mut taps = HeardTaps::new(start);
         taps.hear(&message(1), start);
         taps.hear(&message(1), later);
         assert_eq!(taps.over_at(&message(1)), Some(later + OVER_AFTER));
@@ -86,7 +86,7 @@ mod tests {
     fn a_tap_under_another_name_counts_for_its_card_and_never_shortens_the_wait() {
         let start = Instant::now();
         let later = start + Duration::from_secs(1);
-        let mut taps = Taps::new(start);
+        let mut taps = HeardTaps::new(start);
         taps.hear(&message(8), start);
         taps.were_on(&message(8), &message(1));
         assert_eq!(taps.over_at(&message(1)), Some(start + OVER_AFTER));
@@ -100,7 +100,7 @@ mod tests {
     fn taps_nobody_heard_of_end_some_time_after_a_start_and_a_loss() {
         let start = Instant::now();
         let later = start + Duration::from_secs(1);
-        let mut taps = Taps::new(start);
+        let mut taps = HeardTaps::new(start);
         assert_eq!(taps.losses_over_at(), start + OVER_AFTER);
         taps.lose(later);
         assert_eq!(taps.losses_over_at(), later + OVER_AFTER);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn only_the_last_taps_are_remembered() {
         let start = Instant::now();
-        let mut taps = Taps::new(start);
+        let mut taps = HeardTaps::new(start);
         for n in 0..=MAX {
             taps.hear(&message(n), start);
         }
