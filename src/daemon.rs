@@ -452,7 +452,7 @@ async fn restore(terminals: &Arc<Terminals>) -> Vec<Arc<Request>> {
     let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
     for (row, request) in pending {
         let request = Arc::new(request);
-        cards.courier.restore(&request.id, row.card.as_ref());
+        courier::take_over(cards, &request, row.card.as_ref());
         if request.origin.hosted {
             let why = Dropped::Restart;
             let settled = Settled {

@@ -4,6 +4,7 @@
 use nod::for_tests::simulator::{Armed, ChatText, Fault, GROUP, Press, STRANGER};
 use serde_json::{Value, json};
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Child;
 
@@ -272,4 +273,51 @@ async fn a_question_feishu_does_not_carry_ends_with_its_reason() {
     for words in ["no card could be delivered: ", "230002", "out of the chat"] {
         assert!(ended.stderr.contains(words), "{ended:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_card_of_a_question_put_to_somebody_else_ends_right_after_a_restart() {
+    let mut stage = Stage::new().await;
+    let asks = |seconds| {
+        [
+            "ask",
+            "confirm",
+            "ok?",
+            "--to",
+            STRANGER,
+            "--timeout",
+            seconds,
+        ]
+    };
+    let (child, named) = script(&mut stage, &asks("20")).await;
+    let lost = || Armed::always(Fault::SendCreatedButReplyLost);
+    stage.sim.set_fault(lost()).unwrap();
+    let (late, nameless) = script(&mut stage, &asks("20")).await;
+    let (ignored, unanswered) = script(&mut stage, &asks("3")).await;
+    stage.kill().await;
+    stage.sim.clear_faults();
+    stage.start().await;
+    for (child, card, button, ended) in [
+        (child, named, "确认", (0, "yes\n")),
+        (late, nameless, "取消", (1, "no\n")),
+    ] {
+        let tapped = stage.press(Press::text(&card, button).by(STRANGER)).await;
+        assert_eq!(toast(&tapped), TAKEN);
+        assert_eq!(output(child).await, (Some(ended.0), ended.1.to_owned()));
+        let shown = stage.shows(&card, "已回答").await;
+        assert!(shown.contains(button), "{shown}");
+    }
+    assert_eq!(output(ignored).await.0, Some(3));
+    stage.shows(&unanswered, "已超时").await;
+    assert_eq!(stage.count(), 3, "no second card, and none to the owner");
+    stage.sim.set_fault(lost()).unwrap();
+    let (asker, over) = script(&mut stage, &asks("1")).await;
+    stage.kill().await;
+    drop(asker);
+    stage.sim.clear_faults();
+    // Its time runs out while no daemon is there.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stage.start().await;
+    stage.shows(&over, "已超时").await;
+    assert_eq!(stage.count(), 4, "again");
 }

@@ -97,7 +97,7 @@ pub struct Sending {
     pub latest: Instant,
     /// Only while a tap could come back; a card that is not has no name.
     pub needs_line: bool,
-    /// Its key leads to it also where its target is not known.
+    /// The next run, which does not know its target, may look for it too.
     pub is_findable: bool,
     /// The last run may have sent it.
     pub sent_before: bool,
@@ -157,8 +157,15 @@ impl<P: Default> CardBook<P> {
         self.effects.pop_front()
     }
 
-    /// Puts back what was sent before a restart, or may have been.
-    pub fn restore(&mut self, id: &RequestId, message: Option<&MessageId>, post: P) {
+    /// Puts back what was sent before a restart, or may have been, so long ago.
+    pub fn restore(
+        &mut self,
+        id: &RequestId,
+        message: Option<&MessageId>,
+        age: Duration,
+        post: P,
+        now: Instant,
+    ) {
         let place = match message {
             Some(message) => {
                 self.names.insert(message.clone(), id.clone());
@@ -166,7 +173,9 @@ impl<P: Default> CardBook<P> {
             }
             None => Place::Left,
         };
-        self.cards.insert(id.clone(), Card::new(place, true, post));
+        let mut card = Card::new(place, true, post);
+        card.set_out = Some((now, age));
+        self.cards.insert(id.clone(), card);
     }
 
     /// Goes on with an edit that the last daemon left, by name.
@@ -209,6 +218,7 @@ impl<P: Default> CardBook<P> {
             // A tap may have named it meanwhile.
             card.in_doubt |= left.in_doubt;
             (card.claimed, card.wanted) = (left.claimed, left.wanted);
+            card.set_out = left.set_out;
         }
         self.cards.insert(id.clone(), card);
         self.hold(id, sending.not_before, None);
@@ -244,11 +254,6 @@ impl<P: Default> CardBook<P> {
             }
             // It certainly never left: there is nothing to make true.
             Place::Ended { name: None, .. } if !card.in_doubt => self.strike_off(id),
-            Place::Ended {
-                name: None,
-                is_kept: false,
-                ..
-            } => self.strike_off(id),
             Place::Ended { .. } | Place::Held { .. } | Place::Left | Place::Sent(_) => {}
         }
         self.tick(now);
@@ -292,23 +297,24 @@ impl<P: Default> CardBook<P> {
                 return Some(CardKey::Message(message));
             }
             Place::Held { .. } if !card.in_doubt => return None,
-            Place::Held { .. } | Place::Left if !is_kept => return self.by_its_claim(&id, &card),
             Place::Held { .. } | Place::Left | Place::Sending { .. } | Place::Ended { .. } => {}
         }
-        let known_for = card.set_out.map_or(Duration::ZERO, |at| now - at);
+        let known_for = card
+            .set_out
+            .map_or(Duration::ZERO, |(at, age)| now - at + age);
         card.place = Place::Ended {
             face: face.clone(),
             name: None,
             is_kept,
         };
-        if !is_kept {
-            let key = self.by_its_claim(&id, &card);
-            self.cards.insert(id, card);
-            return key;
-        }
+        let key = if is_kept {
+            Some(CardKey::Sending(id.clone()))
+        } else {
+            self.by_its_claim(&id, &card)
+        };
         self.cards.insert(id.clone(), card);
         self.nameless.put(&id, known_for, Duration::ZERO, now);
-        Some(CardKey::Sending(id))
+        key
     }
 
     /// An ending is written down, and with it this version of its card's edit.

@@ -19,7 +19,7 @@ use self::needs::Needs;
 pub(crate) use self::needs::{
     is_a_hiccup, is_layout, laid_out, laid_out_text, needed, plain, report as needs,
 };
-pub(crate) use self::post::{resend, seek, send_card, send_now, send_to};
+pub(crate) use self::post::{resend, seek, send_card, send_now, send_to, take_over};
 pub(crate) use self::running::show_running;
 #[cfg(feature = "team")]
 pub(crate) use self::sending::closed_waiting;
@@ -50,7 +50,6 @@ use crate::feishu::link::Phase;
 use crate::feishu::messages::{Content, Messages, Receiver};
 use crate::ids::{CardKey, MessageId, RequestId};
 use crate::sessions::route;
-use crate::store::CardPlace;
 use crate::text::Lang;
 
 /// When an edit may follow a tap.
@@ -187,20 +186,6 @@ impl Courier {
     /// A card that will never be edited needs no place.
     pub(crate) fn forget(&self, id: &RequestId) {
         self.tell(|book, _| book.forget(id));
-    }
-
-    /// Puts back what was sent before a restart.
-    pub(crate) fn restore(&self, id: &RequestId, card: Option<&CardPlace>) {
-        let stands = card.map(|card| route::ChatPlace {
-            chat: card.chat.clone(),
-            thread: None,
-        });
-        let post = Post {
-            stands,
-            ..Post::default()
-        };
-        let message = card.map(|card| &card.message);
-        self.tell(|book, _| book.restore(id, message, post));
     }
 
     /// Where this request's card stands, once that is known.

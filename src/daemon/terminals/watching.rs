@@ -432,7 +432,7 @@ mod tests {
     async fn the_card_without_a_name_of_a_call_that_ran_is_put_right_too() {
         let bench = Bench::new().await;
         let (_waiting, request) = bench.asks(sample::bash("ls"));
-        bench.cards.courier.restore(&request.id, None);
+        courier::take_over(&bench.cards, &request, None);
         ends_and_ran(&bench, &request).await;
         let (key, card) = kept(&bench).await;
         assert_eq!(key, CardKey::Sending(request.id.clone()));

@@ -242,14 +242,14 @@ impl World {
         for settled in dropped {
             let id = &settled.request.id;
             let name = self.cards.names.get(&number(id)).cloned();
-            self.cards.book.restore(id, name.as_ref(), ());
+            (self.cards.book).restore(id, name.as_ref(), Duration::ZERO, (), now);
             self.card_ended(settled);
         }
         let pending = self.disk.pending.iter();
         let pending: Vec<_> = pending.map(|(n, (it, _))| (*n, it.deadline)).collect();
         for (n, deadline) in pending {
             let name = self.cards.names.get(&n).cloned();
-            self.cards.book.restore(&id(n), name.as_ref(), ());
+            (self.cards.book).restore(&id(n), name.as_ref(), Duration::ZERO, (), now);
             if name.is_none() {
                 self.card_asked(n, deadline, true);
             }

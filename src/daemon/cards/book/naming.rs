@@ -95,7 +95,7 @@ impl<P: Default> CardBook<P> {
         }
     }
 
-    /// What a tap called a card that nobody may look for.
+    /// What a tap called a card that the next run may not look for.
     pub(super) fn by_its_claim(&mut self, id: &RequestId, card: &Card<P>) -> Option<CardKey> {
         let claimed = card.claimed.clone()?;
         self.memory.place(id, &claimed);

@@ -18,8 +18,8 @@ pub(super) struct Card<P> {
     pub(super) claimed: Option<MessageId>,
     /// Whether Feishu may have it.
     pub(super) in_doubt: bool,
-    /// Since when Feishu may know its key.
-    pub(super) set_out: Option<Instant>,
+    /// When it set out, and for how long Feishu may have known its key by then.
+    pub(super) set_out: Option<(Instant, Duration)>,
     /// What it is to show once it has a name.
     pub(super) wanted: Option<Face>,
     pub(super) post: P,
@@ -112,7 +112,7 @@ impl<P: Default> CardBook<P> {
         }
         match &self.line.state {
             LineState::Up => {
-                card.set_out.get_or_insert(now);
+                card.set_out.get_or_insert((now, Duration::ZERO));
                 card.place = Place::Sending {
                     connects: self.line.connects,
                 };

@@ -111,6 +111,11 @@ impl Desk {
         self.book.ask(&id(n), sending, (), self.now);
     }
 
+    /// A card of the last run.
+    fn restore(&mut self, id: &RequestId, message: Option<&MessageId>) {
+        (self.book).restore(id, message, Duration::ZERO, (), self.now);
+    }
+
     fn unsent(&mut self, n: usize, in_doubt: bool, passes: bool) {
         let unsent = Unsent {
             in_doubt,
@@ -321,7 +326,7 @@ fn a_card_that_never_left_needs_no_name() {
 }
 
 #[test]
-fn a_card_with_somebody_else_is_edited_on_arrival_and_never_looked_for() {
+fn a_card_with_somebody_else_is_edited_on_arrival_or_looked_for_by_this_run_alone() {
     let mut desk = Desk::quiet();
     let elsewhere = Sending {
         is_findable: false,
@@ -341,6 +346,10 @@ fn a_card_with_somebody_else_is_edited_on_arrival_and_never_looked_for() {
         } else {
             desk.unsent(n, true, true);
             assert_eq!(desk.effects(), []);
+            let look = CardEffect::Look(id(n), face("ended"));
+            assert_eq!(desk.pass(5 * SECOND), [look]);
+            desk.book.found(&id(n), Found::Never, desk.now);
+            assert_eq!(desk.effects(), [], "the disk has no key of it");
         }
         assert!(desk.book.face_to_come(&id(n)).is_none());
     }
@@ -394,7 +403,7 @@ fn a_name_is_looked_for_in_turn_while_feishu_knows_the_key() {
 #[test]
 fn a_card_that_asks_is_known_while_its_request_waits() {
     let mut desk = Desk::quiet();
-    desk.book.restore(&id(1), Some(&message(1)), ());
+    desk.restore(&id(1), Some(&message(1)));
     assert_eq!(desk.book.asks_about(&id(1), &message(2)), Some(false));
     desk.book.asking();
     assert_eq!(desk.book.asks_about(&id(1), &message(2)), None);
@@ -423,7 +432,7 @@ fn a_card_that_asks_is_known_while_its_request_waits() {
 fn a_card_of_the_last_run_is_sent_again_under_its_key_and_ends_by_it() {
     let mut desk = Desk::quiet();
     for n in 1..=2 {
-        desk.book.restore(&id(n), None, ());
+        desk.restore(&id(n), None);
     }
     assert!(desk.book.any_unnamed() && !desk.book.is_held(&id(1)));
     let again = Sending {
@@ -441,9 +450,25 @@ fn a_card_of_the_last_run_is_sent_again_under_its_key_and_ends_by_it() {
 }
 
 #[test]
+fn a_card_of_the_last_run_is_looked_for_while_feishu_knows_its_key() {
+    let mut desk = Desk::quiet();
+    for (n, minutes) in [(1, 54), (2, 55)] {
+        let age = minutes * 60 * SECOND;
+        (desk.book).restore(&id(n), None, age, (), desk.now);
+        desk.book.end(settled(n), &face("ended"), desk.now);
+    }
+    let look = CardEffect::Look(id(1), face("ended"));
+    assert_eq!(desk.pass(5 * SECOND), [look]);
+    desk.book.found(&id(1), Found::Later, desk.now);
+    let off = CardEffect::StrikeOff(CardKey::Sending(id(2)), None);
+    let again = CardEffect::Look(id(1), face("ended"));
+    assert_eq!(desk.pass(2 * SECOND), [off, again]);
+}
+
+#[test]
 fn how_a_request_ended_is_known_by_the_newest_word_and_large_input_is_let_go() {
     let mut desk = Desk::quiet();
-    desk.book.restore(&id(1), Some(&message(1)), ());
+    desk.restore(&id(1), Some(&message(1)));
     desk.book.end(settled(1), &face("ended"), desk.now);
     desk.book.remember_ending(settled(1), Delivery::Lost);
     let known = desk.book.decided(&id(1)).unwrap();

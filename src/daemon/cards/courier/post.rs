@@ -53,6 +53,24 @@ fn receiver_for(cards: &Cards, request: &Request) -> Option<Receiver> {
     }
 }
 
+/// Puts back what was sent before a restart, or may have been.
+pub(crate) fn take_over(cards: &Cards, request: &Request, card: Option<&CardPlace>) {
+    let stands = card.map(|card| route::ChatPlace {
+        chat: card.chat.clone(),
+        thread: None,
+    });
+    let to = request.question().and_then(|it| it.to.as_ref());
+    let target = to.and_then(|_| receiver_for(cards, request));
+    let post = Post {
+        target: target.map(CardTarget::Receiver),
+        stands,
+        whole: None,
+    };
+    let age = u64::try_from(cards.now() - request.asked_at).unwrap_or_default();
+    let (message, age) = (card.map(|card| &card.message), Duration::from_millis(age));
+    (cards.courier).tell(|book, now| book.restore(&request.id, message, age, post, now));
+}
+
 /// Sends the card of a request that the last run may have sent already. The
 /// card of one that has ended by now is looked for instead.
 pub(crate) fn resend(cards: &Cards, request: &Request) {
@@ -87,7 +105,8 @@ fn ask(
         not_before: now + delay,
         latest: now + Duration::from_millis(left.unsigned_abs()),
         needs_line: cards.courier.messages().is_some(),
-        // A script's card may be with somebody else, who must not get a second.
+        // A script's card may be with somebody else, of whom only the request
+        // tells, and the disk forgets that at the end.
         is_findable: request.question().is_none_or(|it| it.to.is_none()),
         sent_before,
     };

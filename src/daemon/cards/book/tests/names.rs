@@ -72,7 +72,7 @@ fn an_ending_goes_to_the_name_that_the_send_brings_and_not_to_what_a_tap_said() 
 #[test]
 fn a_name_that_is_another_cards_is_nobodys_claim() {
     let mut desk = Desk::quiet();
-    desk.book.restore(&id(1), Some(&message(1)), ());
+    desk.restore(&id(1), Some(&message(1)));
     desk.ask(2);
     desk.effects();
     assert!(!desk.book.adopt(&id(2), &message(1)));
@@ -95,8 +95,7 @@ fn a_card_with_somebody_else_ends_by_what_a_tap_said_and_by_what_the_send_says()
         ..desk.sending()
     };
     let wait = Duration::ZERO;
-    let there = CardEffect::Keep(keep(1, 1, "ended", KeepOf::Ended { wait }));
-    for (n, effects) in [(1, vec![there]), (2, Vec::new())] {
+    for n in 1..=2 {
         desk.book.ask(&id(n), elsewhere, (), desk.now);
         desk.effects();
         desk.book.adopt(&id(n), &message(8));
@@ -107,7 +106,8 @@ fn a_card_with_somebody_else_ends_by_what_a_tap_said_and_by_what_the_send_says()
         assert_eq!(key, Some(CardKey::Message(message(8))));
         assert_eq!(desk.book.ending_key(&id(n)), key);
         desk.book.sent(&id(n), &message(n), desk.now);
-        assert_eq!(desk.effects(), effects);
+        let there = keep(n, n, "ended", KeepOf::Ended { wait });
+        assert_eq!(desk.effects(), [CardEffect::Keep(there)]);
     }
 }
 
@@ -130,7 +130,7 @@ fn nobody_gives_up_a_card_that_was_tapped() {
 #[test]
 fn a_card_of_the_last_run_is_asked_for_also_when_a_tap_named_it() {
     let mut desk = Desk::quiet();
-    desk.book.restore(&id(1), None, ());
+    desk.restore(&id(1), None);
     desk.book.adopt(&id(1), &message(1));
     let again = Sending {
         sent_before: true,
@@ -146,7 +146,7 @@ fn a_card_of_the_last_run_is_asked_for_also_when_a_tap_named_it() {
 #[test]
 fn a_tap_counts_for_the_card_of_its_request_whatever_message_it_names() {
     let mut desk = Desk::quiet();
-    desk.book.restore(&id(1), Some(&message(1)), ());
+    desk.restore(&id(1), Some(&message(1)));
     desk.book.tapped_on(&id(1), &message(8), desk.now);
     desk.edit(1, 1, "runs");
     assert_eq!(desk.pass(3 * SECOND), []);

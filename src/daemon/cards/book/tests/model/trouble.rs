@@ -83,7 +83,7 @@ impl World {
         }
         let mut asked = Vec::new();
         for (n, message) in &self.disk.pending {
-            book.restore(&id(*n), message.as_ref(), ());
+            book.restore(&id(*n), message.as_ref(), Duration::ZERO, (), now);
             if message.is_none() {
                 let sending = Sending {
                     not_before: now,
