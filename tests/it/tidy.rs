@@ -594,6 +594,7 @@ fn nothing_unfinished_and_nothing_of_one_machine() {
 #[test]
 fn the_top_level_holds_nothing_new() {
     let allowed = [
+        ".cargo",
         ".ci",
         ".env.example",
         ".git",
