@@ -17,7 +17,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::support::LIMIT;
+
 const HEAR: &str = r#"> "subtype":"interrupt""#;
 const HEARD: &str = r#"< {"type":"control_response","response":{"subtype":"success","request_id":"nod-stop","response":{"still_queued":[]}}}"#;
 

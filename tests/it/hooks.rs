@@ -8,7 +8,6 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use nod::for_tests::simulator::{
     APP_ID, APP_SECRET, Clicked, HeldMessage, OWNER, Options, Press, Simulator,
@@ -19,10 +18,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+pub(crate) use crate::support::LIMIT;
 use crate::support::{is_connected, settings_file};
-
-/// Longer than anything takes on a busy machine; reached only by a failure.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Stage {
     pub(crate) sim: Simulator,

@@ -7,13 +7,11 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use nod::for_tests::simulator::{APP_ID, APP_SECRET, OWNER, Options, Press, Simulator};
 
-use super::support::{Daemon, Home, settings};
+use super::support::{Daemon, Home, LIMIT, settings};
 
-const LIMIT: Duration = Duration::from_secs(30);
 const SETTINGS: &str = "{\n  // mine\n  \"model\": \"opus\"\n}";
 
 fn nod(home: &Path, arguments: &[&str]) -> Command {

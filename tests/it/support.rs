@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Far longer than anything takes; only a failure waits for it.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     let done = tokio::time::timeout(LIMIT, future).await;
