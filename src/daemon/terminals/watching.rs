@@ -3,6 +3,8 @@
 //! Once known, the card says so and offers no more than a stop. Also puts
 //! right what was told of a call that turns out to have run.
 
+#[cfg(test)]
+pub(crate) mod bench;
 mod claims;
 mod gone;
 mod processes;

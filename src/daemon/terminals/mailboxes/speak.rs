@@ -192,3 +192,6 @@ impl TerminalSession {
         name.to_string_lossy().into_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,3 +67,6 @@ async fn look(request: &Request) -> Option<StatusReading> {
     let found = tokio::task::spawn_blocking(move || locate(&dir, &session)).await;
     Some(found.ok()??.1)
 }
+
+#[cfg(test)]
+mod tests;

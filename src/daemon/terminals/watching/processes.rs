@@ -48,3 +48,6 @@ pub(super) fn is_alive(pid: u32, its_began: Option<&str>) -> bool {
         (None, _) => !cfg!(target_os = "linux"),
     }
 }
+
+#[cfg(test)]
+mod tests;
