@@ -4,6 +4,8 @@
 
 mod asks;
 mod begin;
+#[cfg(test)]
+mod bench;
 mod codex;
 pub(crate) mod files;
 mod folder;

@@ -161,3 +161,6 @@ async fn first_card(sessions: &Sessions, kept: &KeptSession) -> Result<SentMessa
     let sent = courier::say(&sessions.cards, messages, reply(false), &card, &uuid).await;
     sent.map_err(|why| warn!("a session's card could not be sent: {why}"))
 }
+
+#[cfg(test)]
+mod tests;

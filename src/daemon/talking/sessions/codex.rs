@@ -57,7 +57,11 @@ impl CodexDriver {
         Self::over(wire, ChatOpening::Join { thread }, Some(hosted))
     }
 
-    fn over(wire: Child<PipeHeard>, opening: ChatOpening, hosted: Option<Hosted>) -> Self {
+    pub(super) fn over(
+        wire: Child<PipeHeard>,
+        opening: ChatOpening,
+        hosted: Option<Hosted>,
+    ) -> Self {
         let mut driver = Self {
             wire,
             chat: CodexChat::new(opening),
@@ -389,3 +393,6 @@ pub(super) fn launch(
         guard: std::env::current_exe().ok(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,3 +83,6 @@ impl Hand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

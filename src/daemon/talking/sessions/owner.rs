@@ -22,7 +22,7 @@ use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
 use crate::approvals::request::{AskingAgent, Digest};
 use crate::cards::progress::TaskEnd;
-use crate::child::process::Grace;
+use crate::child::process::{Grace, Launch};
 use crate::claude::launch::{ClaudeLaunch, Permissions};
 use crate::claude::process;
 use crate::claude::transcript::{self, LeftTranscript};
@@ -300,8 +300,12 @@ impl SessionOwner {
     }
 
     fn start_claude(&self, opening: Opening, mode: Mode) -> Hand {
+        Hand::claude(process::start(self.claude_launch(opening, mode)))
+    }
+
+    fn claude_launch(&self, opening: Opening, mode: Mode) -> ClaudeLaunch {
         let settings = self.sessions.settings();
-        Hand::claude(process::start(ClaudeLaunch {
+        ClaudeLaunch {
             program: settings.claude.clone(),
             project: self.project.path.clone(),
             opening,
@@ -313,7 +317,7 @@ impl SessionOwner {
             environment: settings.environment.clone(),
             grace: Grace::default(),
             guard: std::env::current_exe().ok(),
-        }))
+        }
     }
 
     /// A thread that a terminal has open is joined there; any other gets a
@@ -330,6 +334,11 @@ impl SessionOwner {
             let hosted = links.host(thread).await;
             return Hand::Codex(Box::new(CodexDriver::beside(&home, thread.clone(), hosted)));
         }
+        let (launch, opening) = self.codex_launch(thread, mode);
+        Hand::Codex(Box::new(CodexDriver::child(launch, opening)))
+    }
+
+    fn codex_launch(&self, thread: Option<String>, mode: Mode) -> (Launch, chat::ChatOpening) {
         let settings = self.sessions.settings();
         let manner = if settings.bypass {
             chat::CodexManner::Free
@@ -351,7 +360,7 @@ impl SessionOwner {
             environment.push(("CODEX_HOME".into(), home.into()));
         }
         let launch = codex::launch(&settings.codex, &self.project.path, environment);
-        Hand::Codex(Box::new(CodexDriver::child(launch, opening)))
+        (launch, opening)
     }
 
     /// The home that holds the thread; the first, where nobody knows better.
@@ -471,3 +480,6 @@ async fn next(child: &mut Option<(ChildNo, Hand)>) -> (ChildNo, AgentEvent) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

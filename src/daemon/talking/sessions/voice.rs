@@ -335,3 +335,6 @@ pub(super) fn quoted(notice: &Notice) -> Notice {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;
