@@ -176,9 +176,13 @@ impl CodexDriver {
         match (verdict, decided) {
             (ToolVerdict::Allow { .. }, Some((CodexDecision::Answers(words), _))) if is_plan => {
                 let mode = questions::mode_after(&words).unwrap_or_default();
-                self.ready
-                    .push_back(AgentEvent::Said(AgentSaid::Mode(mode)));
-                self.chat.carry_out(name, manner(mode))
+                let acts = self.chat.carry_out(name, manner(mode));
+                // What was answered elsewhere a moment ago is no plan.
+                if !acts.is_empty() {
+                    let mode = AgentSaid::Mode(mode);
+                    self.ready.push_back(AgentEvent::Said(mode));
+                }
+                acts
             }
             (ToolVerdict::Allow { .. }, Some((decision, reason))) => {
                 self.chat.decide(name, &decision, reason.as_deref())

@@ -209,3 +209,20 @@ async fn a_plan_that_is_refused_ends_its_turn_or_goes_on_with_a_persons_words() 
     let words = &codex.call("turn/start")["params"]["input"][0]["text"];
     assert_eq!(words, "test first");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_a_question_that_is_over_changes_no_mode() {
+    let mut codex = Codex::works(CodexManner::Edits).await;
+    let question = json!({"itemId": "i-1", "questions": [{"id": "q", "header": "Port",
+        "question": "Which port?", "options": [{"label": "80"}, {"label": "8080"}]}]});
+    let asked = codex.asks(10, "item/tool/requestUserInput", question).await;
+    let resolved = json!({"requestId": 10});
+    let heard = codex.notes("serverRequest/resolved", resolved).await;
+    let request = asked.id.clone();
+    assert_eq!(heard, said(AgentSaid::Withdrawn { request }));
+    let sent = codex.sent.len();
+    let words = CodexDecision::Answers(vec!["8080".to_owned()]);
+    codex.driver.decided(&asked.id, words, None);
+    assert_eq!(codex.is_told(verdict(&asked.id, allow())).await, []);
+    assert_eq!(codex.sent.len(), sent, "nobody asks any more");
+}
