@@ -96,6 +96,14 @@ impl Db {
         Ok(())
     }
 
+    /// For one that never began; its number is not given again.
+    pub fn forget_session(&self, number: i64) -> Result<(), StoreError> {
+        self.conn
+            .prepare_cached("DELETE FROM sessions WHERE number = ?1")?
+            .execute([number])?;
+        Ok(())
+    }
+
     /// The one used last stands last.
     pub fn sessions(&self) -> Result<Vec<KeptSession>, StoreError> {
         let mut query = self
@@ -188,6 +196,17 @@ mod tests {
             began_at: 1,
             used_at,
         }
+    }
+
+    #[test]
+    fn one_that_never_began_is_forgotten_and_its_number_is_not_given_again() {
+        let db = store();
+        let first = db.add_session(&session(5)).unwrap();
+        let second = db.add_session(&session(6)).unwrap();
+        db.forget_session(second).unwrap();
+        let left: Vec<_> = db.sessions().unwrap().iter().map(|it| it.number).collect();
+        assert_eq!(left, [first]);
+        assert!(db.add_session(&session(7)).unwrap() > second);
     }
 
     #[test]

@@ -53,9 +53,10 @@ pub(crate) async fn begin(
         words: prompt,
         told,
     } = files::attach(sessions, kept.number, opening.files, prompt).await;
-    let sent = first_card(sessions, &kept)
-        .await
-        .map_err(|()| words::FEISHU_FAILED)?;
+    let Ok(sent) = first_card(sessions, &kept).await else {
+        forget(sessions, kept.number).await;
+        return Err(words::FEISHU_FAILED);
+    };
     kept.place.thread = sent.thread.or(kept.place.thread);
     kept.anchor = sent.message_id.clone();
     kept.card = Some(sent.message_id);
@@ -125,6 +126,16 @@ async fn new(
         }
     };
     Ok(kept)
+}
+
+/// Leaves nothing of a session that could not begin.
+async fn forget(sessions: &Sessions, number: i64) {
+    files::remove(sessions, number).await;
+    let store = &sessions.cards.journal.store;
+    let forgotten = store.run(move |db| db.forget_session(number)).await;
+    if let Err(why) = forgotten {
+        warn!("a session that did not begin stays in the list: {why}");
+    }
 }
 
 /// Takes a session of a terminal into the chat; its next words come from there.

@@ -142,6 +142,7 @@ async fn one_that_feishu_takes_no_card_of_does_not_begin() {
     assert_eq!(begun, Err(words::FEISHU_FAILED));
     assert_eq!(bench.bench.calls().len(), 2);
     assert!(bench.chat.sessions.list().is_empty());
+    assert_eq!(on_disk(&bench).await, [], "a restart brings none");
 }
 
 #[tokio::test]
