@@ -238,6 +238,11 @@ impl Sessions {
         owner.is_some_and(|owner| owner.try_send(order).is_ok())
     }
 
+    /// Whether as many are awake as may be.
+    fn is_full(&self) -> bool {
+        is_full(&self.lock())
+    }
+
     fn change(&self, number: i64, change: impl FnOnce(&mut KnownSession)) -> Option<KeptSession> {
         let mut book = self.lock();
         let entry = book.get_mut(&number)?;
@@ -358,6 +363,11 @@ fn project(sessions: &Sessions, number: i64) -> Option<Project> {
     sessions.settings().projects.find(&name).cloned()
 }
 
+fn is_full(book: &HashMap<i64, KnownSession>) -> bool {
+    let awake = book.values().filter(|entry| entry.owner.is_some());
+    awake.count() >= MAX_AWAKE
+}
+
 /// Hands an order to a session's owner, waking it if it sleeps.
 pub(crate) fn order(
     sessions: &Arc<Sessions>,
@@ -368,13 +378,13 @@ pub(crate) fn order(
         return Err(words::PROJECT_UNKNOWN);
     };
     let mut book = sessions.lock();
-    let awake = book.values().filter(|entry| entry.owner.is_some()).count();
+    let is_full = is_full(&book);
     let entry = book.get_mut(&number).ok_or(words::NO_SUCH_SESSION)?;
     entry.kept.used_at = sessions.now();
     if let Some(owner) = &entry.owner {
         return owner.try_send(order).map_err(|_| words::BUSY);
     }
-    if awake >= MAX_AWAKE {
+    if is_full {
         return Err(words::TOO_MANY_SESSIONS);
     }
     let (orders, inbox) = mpsc::channel(MAX_ORDERS);

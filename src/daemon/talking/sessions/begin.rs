@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tracing::{debug, info, warn};
 
-use super::{SessionOrder, Sessions, files, keep, order, uuid, voice};
+use super::voice::{self, Voice};
+use super::{SessionOrder, Sessions, files, keep, order, uuid};
+use crate::cards::progress::TaskEnd;
 use crate::daemon::cards::courier::{self, To};
 use crate::feishu::messages::SentMessage;
 use crate::ids::{ChatId, MessageId, SessionId};
@@ -47,6 +49,9 @@ pub(crate) async fn begin(
     birthplace: Birthplace,
     opening: SessionOpening<'_>,
 ) -> Result<Option<Text>, Text> {
+    if sessions.is_full() {
+        return Err(words::TOO_MANY_SESSIONS);
+    }
     let prompt = opening.words;
     let mut kept = new(sessions, project, birthplace, &opening).await?;
     let files::Attached {
@@ -59,14 +64,18 @@ pub(crate) async fn begin(
     };
     kept.place.thread = sent.thread.or(kept.place.thread);
     kept.anchor = sent.message_id.clone();
-    kept.card = Some(sent.message_id);
+    kept.card = Some(sent.message_id.clone());
     let number = kept.number;
     sessions.add(kept.clone());
     sessions.change(number, |entry| entry.root = sent.root);
     voice::remember(sessions, &kept, &kept.anchor).await;
     keep(sessions, kept).await;
     info!(session = number, project = %project.name, "a session begins");
-    order(sessions, number, SessionOrder::Text(prompt))?;
+    if let Err(why) = order(sessions, number, SessionOrder::Text(prompt)) {
+        let voice = Voice::start(sessions, number, Some(sent.message_id));
+        voice.ended(TaskEnd::NotStarted, None);
+        return Err(why);
+    }
     Ok(told)
 }
 

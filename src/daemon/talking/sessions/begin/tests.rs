@@ -1,3 +1,4 @@
+use super::super::MAX_AWAKE;
 use super::*;
 use crate::daemon::bench::DaemonBench;
 use crate::feishu::messages::AttachmentKind;
@@ -6,6 +7,7 @@ use crate::sessions::state::Notice;
 use crate::store::Db;
 use crate::wording::session;
 use serde_json::json;
+use tokio::sync::mpsc;
 
 fn message(id: &str) -> MessageId {
     MessageId::parse(id).unwrap()
@@ -143,6 +145,44 @@ async fn one_that_feishu_takes_no_card_of_does_not_begin() {
     assert_eq!(bench.bench.calls().len(), 2);
     assert!(bench.chat.sessions.list().is_empty());
     assert_eq!(on_disk(&bench).await, [], "a restart brings none");
+}
+
+#[tokio::test]
+async fn one_too_many_does_not_begin_and_shows_no_card_that_runs_for_ever() {
+    let bench = DaemonBench::new().await;
+    for n in 0..MAX_AWAKE {
+        bench.rests(&format!("c{n}"), Some("omt_1")).await;
+    }
+    let sessions = &bench.chat.sessions;
+    let (orders, _inbox) = mpsc::channel(1);
+    for awake in sessions.list() {
+        let owner = Some(orders.clone());
+        sessions.change(awake.kept.number, |entry| entry.owner = owner);
+    }
+    let begun = begins(&bench, words_of("fix it")).await;
+    assert_eq!(begun, Err(words::TOO_MANY_SESSIONS));
+    assert!(bench.sent().is_empty());
+    assert_eq!(sessions.list().len(), MAX_AWAKE);
+    assert_eq!(on_disk(&bench).await.len(), MAX_AWAKE);
+}
+
+#[tokio::test]
+async fn the_card_of_one_that_got_no_words_says_that_it_did_not_start() {
+    let bench = DaemonBench::new().await;
+    let unknown = Project {
+        name: "gone".to_owned(),
+        ..shop(&bench)
+    };
+    let sessions = &bench.chat.sessions;
+    let begun = begin(sessions, &unknown, birthplace(None), words_of("fix it")).await;
+    assert_eq!(begun, Err(words::PROJECT_UNKNOWN));
+    let ended = |bench: &DaemonBench| {
+        let calls = bench.bench.calls();
+        let (path, body) = calls.last().unwrap();
+        let card = body["content"].as_str().unwrap();
+        path.ends_with("/om_1") && card.contains(&*words::NOT_STARTED.en)
+    };
+    bench.until(ended).await;
 }
 
 #[tokio::test]
