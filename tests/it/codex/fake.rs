@@ -217,29 +217,14 @@ impl Codex {
 
     /// Asks, as the thread does that the terminal shows; the request's id.
     pub(crate) fn asks(&self, method: &str, params: Value) -> i64 {
-        self.lock().status("active", &["waitingOnApproval"]);
-        self.asks_in(THREAD, TURN, method, params)
+        let mut state = self.lock();
+        state.status("active", &["waitingOnApproval"]);
+        state.ask((THREAD, TURN), method, params)
     }
 
     /// As [`Self::asks`], in a thread that a client started.
-    pub(crate) fn asks_in(&self, thread: &str, turn: &str, method: &str, mut params: Value) -> i64 {
-        let mut state = self.lock();
-        let id = state.next;
-        state.next += 1;
-        params["threadId"] = thread.into();
-        params["turnId"] = turn.into();
-        let of_an_item = method != "mcpServer/elicitation/request";
-        if of_an_item && params["itemId"].is_null() {
-            params["itemId"] = format!("call_{id:024}").into();
-        }
-        let request = Request {
-            id,
-            method: method.to_owned(),
-            params,
-        };
-        state.tell(thread, &request.message());
-        state.waiting.push(request);
-        id
+    pub(crate) fn asks_in(&self, thread: &str, turn: &str, method: &str, params: Value) -> i64 {
+        self.lock().ask((thread, turn), method, params)
     }
 
     pub(crate) fn asks_for(&self, command: &str) -> i64 {
@@ -364,6 +349,25 @@ impl State {
         for client in &self.clients {
             client.send(json!({"method": "thread/status/changed", "params": params}));
         }
+    }
+
+    fn ask(&mut self, (thread, turn): (&str, &str), method: &str, mut params: Value) -> i64 {
+        let id = self.next;
+        self.next += 1;
+        params["threadId"] = thread.into();
+        params["turnId"] = turn.into();
+        let of_an_item = method != "mcpServer/elicitation/request";
+        if of_an_item && params["itemId"].is_null() {
+            params["itemId"] = format!("call_{id:024}").into();
+        }
+        let request = Request {
+            id,
+            method: method.to_owned(),
+            params,
+        };
+        self.tell(thread, &request.message());
+        self.waiting.push(request);
+        id
     }
 
     fn thread(&self, whole: bool) -> Value {
