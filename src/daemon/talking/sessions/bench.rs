@@ -38,10 +38,16 @@ impl<E> PlayedChild<E> {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Whether it is told to end.
+    /// Waits until it is told to end.
     pub(super) async fn is_stopped(&self) {
         let stopped = tokio::time::timeout(PATIENCE, self.stop.cancelled()).await;
         stopped.expect("it is stopped");
+    }
+
+    /// Waits until nobody owns it, and nobody has told it anything more.
+    pub(super) async fn is_left(&mut self) {
+        let left = tokio::time::timeout(PATIENCE, self.told.recv()).await;
+        assert_eq!(left.expect("it is left"), None);
     }
 }
 
