@@ -19,6 +19,8 @@
 //! message's name. A request that ends in between has a card without a name:
 //! it is sent once more under the same key, which makes no second one.
 
+#[cfg(test)]
+mod bench;
 mod edits;
 mod line;
 mod memory;

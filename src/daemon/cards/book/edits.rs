@@ -472,3 +472,6 @@ fn due(slots: &mut BTreeMap<Slot, MessageId>, now: Instant) -> Option<MessageId>
     let first = slots.first_entry().filter(|first| first.key().0 <= now)?;
     Some(first.remove())
 }
+
+#[cfg(test)]
+mod tests;

@@ -137,3 +137,6 @@ impl Nameless {
         (at, self.puts)
     }
 }
+
+#[cfg(test)]
+mod tests;

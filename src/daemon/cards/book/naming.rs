@@ -102,3 +102,6 @@ impl<P: Default> CardBook<P> {
         Some(CardKey::Message(claimed))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -218,3 +218,6 @@ impl<P: Default> CardBook<P> {
         Some(card)
     }
 }
+
+#[cfg(test)]
+mod tests;

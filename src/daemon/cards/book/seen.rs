@@ -116,3 +116,6 @@ impl<P: Default> CardBook<P> {
         self.asking.remove(id).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,5 @@
-//! Which edit is made when, which is made again, and which stays.
-
-use super::*;
+use crate::daemon::cards::book::bench::*;
+use crate::daemon::cards::book::*;
 
 #[test]
 fn an_edit_waits_for_the_tap_on_its_card_and_the_first_try_does_not() {

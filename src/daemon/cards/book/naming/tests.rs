@@ -1,6 +1,5 @@
-//! What a tap calls a card before Feishu's answer to the send does.
-
-use super::*;
+use crate::daemon::cards::book::bench::*;
+use crate::daemon::cards::book::*;
 
 #[test]
 fn a_tap_names_its_card_until_the_answer_to_the_send_does() {
