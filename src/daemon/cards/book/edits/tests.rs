@@ -1,3 +1,4 @@
+use super::*;
 use crate::daemon::cards::book::bench::*;
 use crate::daemon::cards::book::*;
 
@@ -208,4 +209,110 @@ fn a_waiting_face_that_the_disk_did_not_keep_is_shown_all_the_same() {
         edit: PatchOf::Unkept("locked".into()),
     });
     assert_eq!(desk.effects(), [unkept]);
+}
+
+fn soon(n: usize, text: &str) -> CardEffect {
+    CardEffect::Patch(Patch {
+        message: message(n),
+        edit: PatchOf::Soon(text.into()),
+    })
+}
+
+#[test]
+fn of_two_first_tries_the_newer_is_made_and_only_so_many_wait() {
+    let mut desk = Desk::quiet();
+    desk.book.edit_soon(message(1), "first".into(), desk.now);
+    desk.book.edit_soon(message(1), "second".into(), desk.now);
+    assert_eq!(desk.pass(ANSWERED_BY), [soon(1, "second")]);
+    let mut edits = Edits::default();
+    for n in 0..=MAX_SOON {
+        edits.queue_soon(message(n), "face".into(), desk.now);
+    }
+    assert_eq!(edits.soon.len(), MAX_SOON);
+    assert_eq!(edits.soon[0].message, message(0));
+}
+
+#[test]
+fn a_first_try_waits_for_the_edit_under_way_and_not_for_long() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "under way");
+    desk.effects();
+    desk.book.edit_soon(message(1), "first".into(), desk.now);
+    let given_up = desk.now + ANSWERED_BY + SOON;
+    assert_eq!(desk.book.next_tick(), Some(given_up), "nobody wakes before");
+    assert_eq!(desk.pass(ANSWERED_BY), []);
+    desk.taken(1);
+    assert_eq!(desk.effects(), [made(1, 1), soon(1, "first")]);
+    desk.edit(2, 2, "under way");
+    desk.book.edit_soon(message(2), "first".into(), desk.now);
+    assert_eq!(desk.pass(ANSWERED_BY + SOON), [patch(2, 2, "under way")]);
+    desk.taken(2);
+    assert_eq!(desk.effects(), [made(2, 2)], "the kept one was sooner");
+}
+
+#[test]
+fn a_wait_that_feishu_asks_for_is_bounded_and_at_last_an_edit_is_given_up() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "ended");
+    desk.effects();
+    let long = Patched::Passing(Some(3_600 * SECOND));
+    desk.book.patched(&message(1), long, desk.now);
+    assert_eq!(desk.pass(59 * SECOND), []);
+    assert_eq!(desk.pass(SECOND), [patch(1, 1, "ended")]);
+    desk.book.edits.all.get_mut(&message(1)).unwrap().tries = MAX_TRIES;
+    desk.book.patched(&message(1), long, desk.now);
+    assert_eq!(desk.effects(), [struck(1, 1)]);
+    assert_eq!(desk.pass(120 * SECOND), []);
+}
+
+#[test]
+fn what_feishu_will_never_take_is_struck_off_and_the_newer_that_waited_is_made() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "first");
+    desk.edit(1, 2, "second");
+    assert_eq!(desk.effects(), [patch(1, 1, "first")]);
+    let refused = Patched::Refused;
+    desk.book.patched(&message(1), refused, desk.now);
+    assert_eq!(desk.effects(), [patch(1, 2, "second")]);
+    desk.book.patched(&message(1), refused, desk.now);
+    assert_eq!(desk.effects(), [struck(1, 2)]);
+    desk.book.patched(&message(1), refused, desk.now);
+    desk.book.patched(&message(9), Patched::Taken, desk.now);
+    assert_eq!(desk.effects(), [], "nobody made those");
+}
+
+#[test]
+fn what_the_last_daemon_left_gives_way_to_this_ones_and_counts_how_often_it_was_made() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 2, "of this run");
+    let left = |n, made| Left {
+        message: message(n),
+        version: 1,
+        made,
+    };
+    desk.book.restore_edit(left(1, 0), desk.now);
+    assert_eq!(desk.effects(), [patch(1, 2, "of this run")]);
+    desk.book.restore_edit(left(2, ENOUGH - 1), desk.now);
+    let from_disk = CardEffect::Patch(Patch {
+        message: message(2),
+        edit: PatchOf::Kept(1, None),
+    });
+    assert_eq!(desk.effects(), [from_disk]);
+    desk.taken(2);
+    assert_eq!(desk.effects(), [made(2, 1), struck(2, 1)], "often enough");
+}
+
+#[test]
+fn a_tap_that_was_under_way_for_its_whole_time_takes_an_edit_back_and_a_later_one_does_not() {
+    let mut desk = Desk::quiet();
+    for n in 1..=2 {
+        desk.edit(n, 1, "ended");
+        desk.taken(n);
+    }
+    desk.effects();
+    desk.pass(OVER_AFTER);
+    desk.book.tapped(&message(1), desk.now);
+    desk.now += Duration::from_millis(1);
+    desk.book.tapped(&message(2), desk.now);
+    assert_eq!(desk.pass(OVER_AFTER), [patch(1, 1, "ended")]);
 }

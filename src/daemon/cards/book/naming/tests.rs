@@ -171,3 +171,16 @@ fn a_tap_counts_for_the_card_of_its_request_whatever_message_it_names() {
     assert_eq!(desk.pass(3 * SECOND), []);
     assert_eq!(desk.pass(SECOND), [patch(3, 2, "ended")]);
 }
+
+#[test]
+fn a_card_that_certainly_never_left_is_no_message_whatever_a_tap_says() {
+    let mut desk = Desk::quiet();
+    desk.book.line(view(1, false, Some(desk.start)), desk.now);
+    desk.ask(1);
+    assert!(desk.book.adopt(&id(1), &message(8)), "it is nobody else's");
+    assert!(desk.book.adopt(&id(2), &message(8)));
+    assert_eq!(desk.book.message_of(&id(1)), None);
+    assert_eq!(desk.book.request_of(&message(8)), None);
+    desk.book.sent(&id(2), &message(2), desk.now);
+    assert_eq!(desk.book.request_of(&message(2)), None, "of no card");
+}

@@ -1,3 +1,4 @@
+use super::*;
 use crate::daemon::cards::book::bench::*;
 use crate::daemon::cards::book::*;
 
@@ -99,4 +100,93 @@ fn no_pause_outlasts_the_request() {
     desk.book.unsent(&id(1), &unsent(1), desk.now);
     assert_eq!(desk.effects(), [CardEffect::GiveUp(id(1), WHY)]);
     assert!(!desk.book.any_unnamed());
+}
+
+#[test]
+fn a_newer_connection_sends_anew_in_order_what_hangs_in_an_older() {
+    let mut desk = Desk::quiet();
+    for n in [3, 1, 2] {
+        desk.ask(n);
+    }
+    desk.book.sent(&id(2), &message(2), desk.now);
+    desk.effects();
+    desk.book.line(view(1, true, None), desk.now);
+    assert_eq!(desk.effects(), [], "it is the same one");
+    desk.book.line(view(2, true, Some(desk.start)), desk.now);
+    let sends = [1, 3].map(|n| CardEffect::Send(id(n)));
+    assert_eq!(desk.effects(), sends);
+    let key = desk.book.end(settled(1), &face("ended"), desk.now);
+    assert_eq!(key, Some(CardKey::Sending(id(1))), "the first may be there");
+}
+
+#[test]
+fn a_pause_is_cut_short_by_a_newer_connection_once_it_is_up() {
+    let mut desk = Desk::quiet();
+    desk.ask(1);
+    desk.effects();
+    let unsent = Unsent {
+        in_doubt: false,
+        passes: true,
+        retry_after: Some(30 * SECOND),
+        why: WHY,
+    };
+    desk.book.unsent(&id(1), &unsent, desk.now);
+    assert_eq!(desk.pass(SECOND), []);
+    desk.book.line(view(2, false, Some(desk.start)), desk.now);
+    assert_eq!(desk.effects(), [], "gone again");
+    desk.book.line(view(3, true, Some(desk.start)), desk.now);
+    assert_eq!(desk.effects(), [CardEffect::Send(id(1))]);
+}
+
+#[test]
+fn what_may_be_there_keeps_its_place_when_the_terminal_decides() {
+    let mut desk = Desk::quiet();
+    for (n, in_doubt) in [(1, true), (2, false)] {
+        desk.ask(n);
+        desk.unsent(n, in_doubt, true);
+    }
+    desk.effects();
+    let why = Text::new("密钥", "secret");
+    let shut_out = LineView {
+        state: LineState::ShutOut(why.clone()),
+        ..view(1, false, Some(desk.start))
+    };
+    desk.book.line(shut_out, desk.now);
+    let given_up = |n| CardEffect::GiveUp(id(n), why.clone());
+    assert_eq!(desk.pass(SECOND), [given_up(1), given_up(2)]);
+    assert!(desk.book.post(&id(1)).is_some());
+    assert!(desk.book.post(&id(2)).is_none(), "it certainly is not");
+    assert_eq!(desk.pass(60 * SECOND), [], "nobody sends it any more");
+}
+
+#[test]
+fn a_card_has_a_name_and_may_be_there_by_its_place() {
+    let now = Instant::now();
+    let held = || Place::Held {
+        not_before: now,
+        due: now,
+        connects: None,
+    };
+    let ended = Place::Ended {
+        face: face("ended"),
+        name: None,
+        is_kept: true,
+    };
+    let sending = || Place::Sending { connects: 1 };
+    let (tap, answer) = (Some(message(8)), Some(message(1)));
+    for (place, in_doubt, claimed, name, is_unsent) in [
+        (held(), false, None, None, false),
+        (held(), true, tap.clone(), tap.clone(), true),
+        (Place::Left, true, None, None, true),
+        (Place::Left, true, tap.clone(), tap.clone(), false),
+        (sending(), false, None, None, true),
+        (sending(), true, tap.clone(), tap.clone(), true),
+        (Place::Sent(message(1)), true, tap.clone(), answer, false),
+        (ended, true, tap.clone(), None, false),
+    ] {
+        let mut card = Card::new(place, in_doubt, ());
+        card.claimed = claimed;
+        assert_eq!(card.message(), name.as_ref(), "{card:?}");
+        assert_eq!(card.is_unsent(), is_unsent, "{card:?}");
+    }
 }
