@@ -12,7 +12,7 @@ pub mod endpoint;
 pub mod error;
 pub mod event;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 pub mod frame;
 pub mod link;
 pub mod messages;

@@ -1,4 +1,4 @@
-//! Loopback stand-ins for the tests beside this room's files: an HTTP server
+//! Loopback stand-ins for tests, of this room above all: an HTTP server
 //! whose answers are a closure, plain or encrypted, and a private CA. Never
 //! part of the program.
 
@@ -23,24 +23,24 @@ use super::outbound::{Outbound, Proxies};
 
 /// One request as the server saw it.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
-    pub(super) line: String,
-    pub(super) head: String,
-    pub(super) body: String,
+pub(crate) struct Seen {
+    pub(crate) line: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Seen {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("a JSON body")
     }
 
-    pub(super) fn is_login(&self) -> bool {
+    pub(crate) fn is_login(&self) -> bool {
         self.line.contains("tenant_access_token")
     }
 }
 
 /// What the server does with a request.
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Answer {
         status: u16,
         headers: Vec<(&'static str, String)>,
@@ -51,7 +51,7 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn json(status: u16, body: &Value) -> Self {
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
         Self::Answer {
             status,
             headers: vec![("Content-Type", "application/json".to_owned())],
@@ -59,21 +59,21 @@ impl Reply {
         }
     }
 
-    pub(super) fn ok(data: &Value) -> Self {
+    pub(crate) fn ok(data: &Value) -> Self {
         Self::json(200, &json!({"code": 0, "msg": "success", "data": data}))
     }
 
-    pub(super) fn refusal(status: u16, code: i64) -> Self {
+    pub(crate) fn refusal(status: u16, code: i64) -> Self {
         Self::json(status, &json!({"code": code, "msg": "words"}))
     }
 
-    pub(super) fn token(token: &str) -> Self {
+    pub(crate) fn token(token: &str) -> Self {
         let body = json!({"code": 0, "msg": "ok", "tenant_access_token": token, "expire": 7200});
         Self::json(200, &body)
     }
 
     #[must_use]
-    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         if let Self::Answer { headers, .. } = &mut self {
             headers.push((name, value.into()));
         }
@@ -82,13 +82,13 @@ impl Reply {
 }
 
 /// A listener on loopback that runs one task per connection until dropped.
-pub(super) struct Listener {
-    pub(super) address: SocketAddr,
+pub(crate) struct Listener {
+    pub(crate) address: SocketAddr,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Listener {
-    pub(super) async fn start<F, W>(work: W) -> Self
+    pub(crate) async fn start<F, W>(work: W) -> Self
     where
         W: Fn(TcpStream) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
@@ -111,21 +111,21 @@ impl Listener {
 type Script = Arc<dyn Fn(&Seen, usize) -> Reply + Send + Sync>;
 
 /// An HTTP server that answers by a script and remembers what it saw.
-pub(super) struct Fake {
-    pub(super) listener: Listener,
+pub(crate) struct Fake {
+    pub(crate) listener: Listener,
     seen: Arc<Mutex<Vec<Seen>>>,
     encrypted: bool,
 }
 
 impl Fake {
     /// `script` gets each request and how many came before it.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::serve(None, Arc::new(script)).await
     }
 
-    pub(super) async fn start_encrypted(
+    pub(crate) async fn start_encrypted(
         tls: ServerConfig,
         script: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
@@ -158,21 +158,21 @@ impl Fake {
     }
 
     /// The address of this server under the name `host`.
-    pub(super) fn base(&self, host: &str) -> Url {
+    pub(crate) fn base(&self, host: &str) -> Url {
         let scheme = if self.encrypted { "https" } else { "http" };
         let port = self.listener.address.port();
         Url::parse(&format!("{scheme}://{host}:{port}")).expect("an address")
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no test panicked").clone()
     }
 
-    pub(super) fn logins(&self) -> usize {
+    pub(crate) fn logins(&self) -> usize {
         self.seen().iter().filter(|seen| seen.is_login()).count()
     }
 
-    pub(super) fn calls(&self) -> Vec<Seen> {
+    pub(crate) fn calls(&self) -> Vec<Seen> {
         let mut calls = self.seen();
         calls.retain(|seen| !seen.is_login());
         calls
@@ -241,13 +241,13 @@ async fn read_request(stream: &mut BufReader<impl AsyncRead + Unpin>) -> Option<
 }
 
 /// A certificate authority nobody trusts unless told to.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     file: tempfile::NamedTempFile,
 }
 
 impl Authority {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -260,12 +260,12 @@ impl Authority {
         }
     }
 
-    pub(super) fn file(&self) -> &Path {
+    pub(crate) fn file(&self) -> &Path {
         self.file.path()
     }
 
     /// A server for `host`, whose certificate `adjust` may spoil.
-    pub(super) fn server(
+    pub(crate) fn server(
         &self,
         host: &str,
         adjust: impl FnOnce(&mut CertificateParams),
@@ -288,6 +288,6 @@ impl Authority {
 }
 
 /// The way out with no proxy at all.
-pub(super) fn direct() -> Outbound {
+pub(crate) fn direct() -> Outbound {
     Outbound::new(&Proxies::default(), None).expect("a way out")
 }

@@ -404,3 +404,6 @@ pub(crate) async fn tell(cards: &Cards, content: Content, uuid: &str) -> Option<
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,3 +106,6 @@ impl SendBefore<'_, '_> {
         .map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests;

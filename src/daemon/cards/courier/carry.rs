@@ -177,3 +177,6 @@ pub(crate) async fn restore(cards: &Cards) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests;

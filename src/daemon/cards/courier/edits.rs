@@ -122,3 +122,6 @@ pub(super) fn may_pass(why: &ApiError) -> bool {
     );
     shut_out || why.is_retryable()
 }
+
+#[cfg(test)]
+mod tests;

@@ -149,3 +149,6 @@ pub(crate) async fn close_asking(cards: &Cards, request: &RequestId, face: &Face
         queue_edit(cards, message, face.clone(), AFTER_REPLY).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

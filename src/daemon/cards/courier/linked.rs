@@ -29,3 +29,6 @@ pub(crate) async fn send(cards: &Cards, webhook: &CustomBot, request: &Request) 
         cards.desk.undeliverable(&request.id, Some(why.to_string()));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -241,3 +241,6 @@ async fn note_place(cards: &Cards, id: &RequestId, sent: SentMessage) {
         debug!("where a card is was not kept: {why}");
     }
 }
+
+#[cfg(test)]
+mod tests;

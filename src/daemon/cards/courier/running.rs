@@ -11,3 +11,6 @@ pub(crate) fn show_running(cards: &Cards, request: &Request, since: Millis) {
     let card = ending::running(request, since, Some(&stop), cards.config.lang);
     cards.courier.show(&request.id, card.to_string().into());
 }
+
+#[cfg(test)]
+mod tests;

@@ -359,3 +359,6 @@ pub(super) async fn send(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
