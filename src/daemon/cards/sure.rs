@@ -72,3 +72,6 @@ async fn send(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
