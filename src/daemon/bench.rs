@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::arriving::calls;
 use super::asking::codex::Codex;
 use super::asking::hook_events::HookEvents;
 use super::cards::bench::{Bench, config};
@@ -16,16 +20,21 @@ use super::talking::chat::Chat;
 use super::talking::sessions;
 use super::tapping::clicks::Taps;
 use super::telling::status::Standing;
+use crate::bus::membership::Membership;
 use crate::clock::Clock;
 use crate::feishu::clock::TheirClock;
 use crate::feishu::event::{self, Click, Message, Push};
 use crate::feishu::outbound::{Outbound, Proxies};
 use crate::feishu::secret::Secret;
+use crate::gateway::call::{CallAnswer, Stamp};
+use crate::gateway::route::CallbackUrl;
+use crate::gateway::seal::{SealPurpose, Sealer};
+use crate::gateway::server::{self, Inside};
 use crate::ids::{ChatId, MessageId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::route::ChatPlace;
 use crate::sessions::state::Saved;
-use crate::store::KeptSession;
+use crate::store::{Db, KeptSession};
 use crate::talk::Mode;
 
 pub(crate) const APP: &str = "cli_1";
@@ -63,6 +72,21 @@ impl DaemonBench {
 
     /// With these settings besides an owner and an approver.
     pub(crate) async fn with(more: &[(&str, &str)]) -> Self {
+        Self::built(more, "0123456789abcdef", None).await
+    }
+
+    /// The same on a machine of this name.
+    pub(crate) async fn named(machine: &str, more: &[(&str, &str)]) -> Self {
+        Self::built(more, machine, None).await
+    }
+
+    /// A machine of a team; its calls to Feishu still go to the bench.
+    pub(crate) async fn in_team(membership: Membership) -> Self {
+        let machine = membership.place().machine.to_string();
+        Self::built(&[], &machine, Some(membership)).await
+    }
+
+    async fn built(more: &[(&str, &str)], machine: &str, membership: Option<Membership>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
         std::fs::create_dir(path("shop")).unwrap();
@@ -76,13 +100,19 @@ impl DaemonBench {
             ("NOD_PROJECTS", &projects),
         ];
         all.extend(more);
-        let bench = Bench::with(config(&all)).await;
+        let config = config(&all);
+        let url = match &membership {
+            Some(membership) => Some(membership.place().url()),
+            None => config.callback.url.as_ref().map(ToString::to_string),
+        };
+        let bench = Bench::of(config, machine, url).await;
         let cards = Arc::clone(&bench.cards);
         let outbound = Outbound::new(&Proxies::default(), None).unwrap();
         let terms = gate::terms(&cards.config, Some(&Secret::new("a secret")));
         let clock = TheirClock::new(Clock::start());
+        let team = Team::of(membership, &cards.config, &clock, &cards.journal.store);
         let gate = Gate::new(Arc::clone(&cards), &outbound, terms, clock).unwrap();
-        let built = super::join(gate, Team::default(), APP.to_owned());
+        let built = super::join(gate, team, APP.to_owned());
         Self {
             chat: Arc::clone(&built.taps.chat),
             taps: built.taps,
@@ -93,6 +123,33 @@ impl DaemonBench {
             cards,
             dir,
         }
+    }
+
+    /// A machine of this name whose HTTP door is open, and where that is.
+    pub(crate) async fn with_door(machine: &str) -> (Self, CallbackUrl, DropGuard) {
+        let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", door.local_addr().unwrap());
+        let bench = Self::named(machine, &[("CALLBACK_SERVER_URL", &url)]).await;
+        let open = bench.opens(door);
+        (bench, CallbackUrl::parse(&url).unwrap(), open)
+    }
+
+    /// What its HTTP door leads to.
+    pub(crate) fn inside(&self) -> Inside {
+        calls::inside(&self.taps, Arc::clone(&self.standing))
+    }
+
+    /// Its HTTP door is open, until the guard is dropped.
+    fn opens(&self, door: TcpListener) -> DropGuard {
+        let stop = CancellationToken::new();
+        let terms = self.taps.gate.terms.clone();
+        tokio::spawn(server::serve(door, terms, self.inside(), stop.clone()));
+        stop.drop_guard()
+    }
+
+    /// How many messages were written down and not yet dealt with.
+    pub(crate) async fn kept(&self) -> usize {
+        self.cards.journal.store.run(Db::inbox).await.unwrap().len()
     }
 
     /// The directory of the project.
@@ -242,4 +299,59 @@ pub(crate) fn buttons(card: &Value) -> Vec<Value> {
         Value::Array(all) => all.iter().flat_map(buttons).collect(),
         _ => Vec::new(),
     }
+}
+
+/// A service on this machine that answers each call with what `says` makes of
+/// its body and of how many came before; nothing is a closed connection.
+pub(crate) async fn peer(
+    says: impl Fn(&Value, usize) -> Option<Value> + Send + Sync + 'static,
+) -> CallbackUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut before = 0;
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut stream = BufReader::new(stream);
+            let body = body(&mut stream).await;
+            if let Some(answer) = says(&body, before) {
+                let answer = answer.to_string();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    answer.len()
+                );
+                let answer = head + &answer;
+                stream.get_mut().write_all(answer.as_bytes()).await.unwrap();
+            }
+            before += 1;
+        }
+    });
+    CallbackUrl::parse(&url).unwrap()
+}
+
+async fn body(stream: &mut BufReader<TcpStream>) -> Value {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(told) = line.strip_prefix("content-length:") {
+            length = told.trim().parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// What a machine of ours answers to the call of this body.
+pub(crate) fn sealed(answer: &CallAnswer, call: &Value) -> Value {
+    let sealer = Sealer::new(&Secret::new("a secret"), SealPurpose::Call);
+    let stamp = Stamp {
+        sent_at: call["nod"]["sent_at"].as_i64().unwrap(),
+        nonce: call["nod"]["nonce"].as_str().unwrap().to_owned(),
+    };
+    answer.to_json(Some((&sealer, &stamp)))
 }

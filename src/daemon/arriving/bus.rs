@@ -73,56 +73,60 @@ pub(crate) async fn run(
 }
 
 async fn hear(taps: Arc<Taps>, member: Arc<Member>, message: BusHeard) {
-    let Some(letter) = Letter::read(&message.body) else {
+    let Some((reply, letter)) = answered(&taps, &member, message).await else {
         return;
     };
+    if !member.line.tell(&reply, letter).await {
+        debug!("an answer did not go out");
+    }
+}
+
+/// Does what a gateway brings, and gives the answer with where it goes.
+async fn answered(
+    taps: &Arc<Taps>,
+    member: &Member,
+    message: BusHeard,
+) -> Option<(String, Vec<u8>)> {
+    let letter = Letter::read(&message.body)?;
     let Some(body) = member.by_gateway(&letter, &message.subject) else {
         warn!("refused what no gateway of this team signed");
-        return;
+        return None;
     };
-    let Some(head) = letter.claims::<PushHead>() else {
-        return;
-    };
+    let head = letter.claims::<PushHead>()?;
     if message.subject == BEACON {
         let now = member.their_clock.now();
         member.gateways.beacon(&head, body, now);
-        return;
+        return None;
     }
     let body = message.body.slice_ref(body);
-    if is_late(&member, &head) {
+    if is_late(member, &head) {
         warn!("dropped what came after its time");
-        tell_of_late(taps, &member, &message.subject, body, head.ticket).await;
-        return;
+        tell_of_late(taps, member, &message.subject, body, head.ticket).await;
+        return None;
     }
     if let Some(ticket) = &head.ticket {
-        keep(&member, &body, ticket);
+        keep(member, &body, ticket);
     }
     let hears = |what| message.subject == member.place.hears(what);
     let answer = if hears(ToMachine::Tap) {
-        tapped(&taps, body).await
+        tapped(taps, body).await
     } else if hears(ToMachine::Take) {
-        taken(&taps, &body).await
+        taken(taps, &body).await
     } else if hears(ToMachine::There) {
         Some(member.here())
     } else if hears(ToMachine::Leave) {
-        Some(leave::open_cards(&taps.cards, &member).await)
+        Some(leave::open_cards(&taps.cards, member).await)
     } else {
-        whose(&taps, &body).await
+        whose(taps, &body).await
     };
-    let Some(answer) = answer else {
-        return;
-    };
-    let Some(reply) = message.reply.filter(|to| to.starts_with(GATEWAY_INBOX)) else {
-        return;
-    };
+    let answer = answer?;
+    let reply = message.reply.filter(|to| to.starts_with(GATEWAY_INBOX))?;
     let head = AnswerHead {
         re: head.once,
         pass: Some(member.pass()),
     };
     let letter = letter::sign(&member.key, &message.subject, &head, &answer);
-    if !member.line.tell(&reply, letter).await {
-        debug!("an answer did not go out");
-    }
+    Some((reply, letter))
 }
 
 /// Whether it counts for nothing any more; before anybody has told the time,
@@ -182,7 +186,7 @@ fn message(taps: &Taps, push: &[u8]) -> Option<Message> {
 /// Whoever tapped was told that it is being checked: the card must not keep
 /// them waiting.
 async fn tell_of_late(
-    taps: Arc<Taps>,
+    taps: &Taps,
     member: &Member,
     subject: &str,
     push: Bytes,
@@ -217,3 +221,6 @@ async fn tell_of_late(
         Err(_) => warn!("a person was not told that a tap came too late: no answer in time"),
     }
 }
+
+#[cfg(test)]
+mod tests;

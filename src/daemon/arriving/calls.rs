@@ -127,3 +127,6 @@ fn read<'a>(taps: &Taps, call: &'a PeerCall) -> Option<(Message, &'a [u8])> {
         Push::Message(_) | Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

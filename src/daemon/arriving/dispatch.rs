@@ -41,3 +41,6 @@ fn names_a_tap(payload: &[u8]) -> bool {
     let name = b"card.action.trigger";
     payload.windows(name.len()).any(|part| part == name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,3 +69,6 @@ async fn carry_out(chat: Arc<Chat>, message: Message) {
         cross_out(&chat.cards.journal, id).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ use crate::wording::outcome::in_chat;
 use crate::wording::task as words;
 
 /// A message is handed over again after these: the other side takes it once.
-const HAND_OVER_AGAIN: [Duration; 3] = [
+static HAND_OVER_AGAIN: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(2),
     Duration::from_secs(10),
@@ -53,37 +53,58 @@ pub(crate) async fn is_for_us(chat: &Chat, gate: &Gate, message: &Message, push:
         .iter()
         .map(|heard| heard.as_ref().map(|(claim, _)| *claim))
         .collect();
-    let strongest = asked.iter().flatten().copied().chain([own]).max();
-    let strongest = strongest.unwrap_or(MessageClaim::None);
-    if strongest == MessageClaim::None {
-        let lost = is_anchored(message) && asked.contains(&None);
-        if lost && chat::may_be_told(chat, message).await {
-            chat::say(chat, message, &words::MACHINE_UNREACHABLE).await;
-        }
-        return !lost;
-    }
-    let theirs = peers.iter().zip(heard);
-    let theirs: Vec<_> = theirs
-        .filter_map(|(peer, heard)| Some((*peer, heard?)))
-        .filter(|(_, (claim, _))| *claim == strongest)
-        .map(|(peer, (_, machine))| (peer, machine))
-        .collect();
-    match (own == strongest, theirs.as_slice()) {
-        (true, []) => return true,
-        (false, [(peer, machine)]) => {
-            if let Err(why) = letter.hand_over(gate, peer, machine.clone()).await {
+    match falls_to(own, &asked, is_anchored(message)) {
+        FallsTo::Us => return true,
+        FallsTo::Peer(n) => {
+            let machine = heard.into_iter().nth(n).flatten();
+            let machine = machine.and_then(|(_, machine)| machine);
+            if let Err(why) = letter.hand_over(gate, peers[n], machine).await {
                 chat::say(chat, message, &why).await;
             }
         }
-        _ => chat::say(chat, message, &words::WHICH_MACHINE).await,
+        FallsTo::Several => chat::say(chat, message, &words::WHICH_MACHINE).await,
+        FallsTo::Lost => {
+            if chat::may_be_told(chat, message).await {
+                chat::say(chat, message, &words::MACHINE_UNREACHABLE).await;
+            }
+        }
     }
     false
+}
+
+/// Whose a message is, by what the machines say.
+#[derive(Debug, PartialEq, Eq)]
+enum FallsTo {
+    Us,
+    /// The peer of this number.
+    Peer(usize),
+    /// Several are equally sure; only the person knows.
+    Several,
+    /// It hangs on a message of a machine that says nothing.
+    Lost,
+}
+
+fn falls_to(own: MessageClaim, peers: &[Option<MessageClaim>], anchored: bool) -> FallsTo {
+    let strongest = peers.iter().flatten().fold(own, |most, one| most.max(*one));
+    if strongest == MessageClaim::None {
+        let lost = anchored && peers.contains(&None);
+        return if lost { FallsTo::Lost } else { FallsTo::Us };
+    }
+    let theirs = peers.iter().enumerate();
+    let mut theirs = theirs.filter(|(_, one)| **one == Some(strongest));
+    match (own == strongest, theirs.next(), theirs.next()) {
+        (true, None, _) => FallsTo::Us,
+        (false, Some((n, _)), None) => FallsTo::Peer(n),
+        _ => FallsTo::Several,
+    }
 }
 
 /// A message on its way between machines.
 struct PeerLetter {
     id: RequestId,
     push: String,
+    /// The pauses before it is handed over once more.
+    again: &'static [Duration],
 }
 
 impl PeerLetter {
@@ -91,6 +112,7 @@ impl PeerLetter {
         Some(Self {
             id: RequestId::parse(message.id.as_ref()?.as_str()).ok()?,
             push: String::from_utf8(push.to_vec()).ok()?,
+            again: &HAND_OVER_AGAIN,
         })
     }
 
@@ -141,7 +163,7 @@ impl PeerLetter {
         to: &CallbackUrl,
         mut machine: Option<MachineId>,
     ) -> Result<(), Text> {
-        let mut again = HAND_OVER_AGAIN.into_iter();
+        let mut again = self.again.iter();
         loop {
             if machine.is_none() {
                 match self.ask(gate, to).await {
@@ -166,7 +188,10 @@ impl PeerLetter {
                 warn!(message = %self.id, %to, "a machine did not take its message");
                 return Err(words::MACHINE_UNREACHABLE);
             };
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(*pause).await;
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

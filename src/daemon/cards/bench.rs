@@ -123,24 +123,39 @@ impl Bench {
     }
 
     pub(crate) async fn with(config: Config) -> Self {
+        let url = config.callback.url.as_ref().map(ToString::to_string);
+        Self::of(config, "0123456789abcdef", url).await
+    }
+
+    /// On the machine of this name, which the others reach there.
+    pub(crate) async fn of(config: Config, machine: &str, url: Option<String>) -> Self {
         let store = Store::in_memory().unwrap();
         store
             .run(|db| db.set_meta(crate::store::LOCKED, "no"))
             .await
             .unwrap();
-        Self::over(Arc::new(config), store, Arc::default()).await
+        let machine = MachineId::parse(machine).unwrap();
+        Self::over(Arc::new(config), store, Arc::default(), machine, url).await
     }
 
     /// The next daemon, over the same store and with the same Feishu.
     pub(crate) async fn restarted(self) -> Self {
         let config = Arc::clone(&self.cards.config);
+        let url = config.callback.url.as_ref().map(ToString::to_string);
+        let machine = self.cards.buttons.machine.id.clone();
         let store = self.cards.journal.store.clone();
         let feishu = Arc::clone(&self.feishu);
         drop(self);
-        Self::over(config, store, feishu).await
+        Self::over(config, store, feishu, machine, url).await
     }
 
-    async fn over(config: Arc<Config>, store: Store, feishu: Arc<Mutex<BenchFeishu>>) -> Self {
+    async fn over(
+        config: Arc<Config>,
+        store: Store,
+        feishu: Arc<Mutex<BenchFeishu>>,
+        machine: MachineId,
+        url: Option<String>,
+    ) -> Self {
         let answering = Arc::clone(&feishu);
         let errands: Errands = Arc::new(move |call, _, _| {
             let (answer, taken) = locked(&answering).takes(call);
@@ -173,7 +188,7 @@ impl Bench {
         let courier = Courier::new(way, &link.borrow(), config.lang);
         let clock = Clock::start();
         let machine = Machine {
-            id: MachineId::parse("0123456789abcdef").unwrap(),
+            id: machine,
             name: "laptop".to_owned(),
             user: "ann".to_owned(),
         };
@@ -182,7 +197,7 @@ impl Bench {
             desk: Desk::new(Arc::new(move || clock.now())),
             lock: Lock::restore(&store).await,
             proof: CardProof::restore(&store, "https://open.feishu.cn").await,
-            buttons: Buttons::new(sealer, machine, None),
+            buttons: Buttons::new(sealer, machine, url),
             flood: Flood::default(),
             journal: Journal::new(store, clock),
             config,

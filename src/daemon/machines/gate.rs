@@ -21,7 +21,7 @@ use crate::gateway::server::DoorTerms;
 use crate::ids::{MachineId, RequestId};
 
 /// How an outcome nobody told is asked after.
-const ASK_AGAIN: [Duration; 6] = [
+static ASK_AGAIN: [Duration; 6] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
     Duration::from_secs(3),
@@ -113,7 +113,7 @@ pub(crate) async fn forward(
         Posted::Unknown => {
             warn!(%request, %to, "a machine did not say what became of a click");
             if proof.is_some() {
-                tokio::spawn(find_out(Arc::clone(gate), call, to));
+                tokio::spawn(find_out(Arc::clone(gate), call, to, &ASK_AGAIN));
             }
             Outcome::Unclear.into()
         }
@@ -122,11 +122,11 @@ pub(crate) async fn forward(
 
 /// Asks what became of a click until its machine says so, and makes the card
 /// show it. A click that never arrived leaves the card as it is: waiting.
-async fn find_out(gate: Arc<Gate>, mut call: PeerCall, to: CallbackUrl) {
+async fn find_out(gate: Arc<Gate>, mut call: PeerCall, to: CallbackUrl, again: &[Duration]) {
     let message = call.click.take().and_then(|click| click.message);
     QUERY.clone_into(&mut call.action);
-    for pause in ASK_AGAIN {
-        tokio::time::sleep(pause).await;
+    for pause in again {
+        tokio::time::sleep(*pause).await;
         let asked = gate
             .forwarder
             .post(&to, &call, || gate.their_clock.now(), ANSWER_WITHIN)
@@ -150,3 +150,6 @@ impl Gate {
         self.forwarder.post(to, call, now, ANSWER_WITHIN).await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,3 +175,6 @@ impl Member {
         self.pass.borrow().clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

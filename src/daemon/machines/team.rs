@@ -78,3 +78,49 @@ impl Team {
         self.nobody.map(|nobody| match nobody {})
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::daemon::cards::bench::config;
+
+    fn joined(membership: Option<Membership>) -> Team {
+        let clock = TheirClock::new(Clock::start());
+        Team::of(
+            membership,
+            &config(&[]),
+            &clock,
+            &Store::in_memory().unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_machine_that_never_joined_has_no_place_no_report_and_no_way_by_gateways() {
+        for team in [Team::default(), joined(None)] {
+            assert!(team.member().is_none());
+            assert_eq!((team.place(), team.report()), (None, None));
+            assert!(team.api().is_none());
+        }
+    }
+
+    #[cfg(feature = "team")]
+    #[tokio::test]
+    async fn a_machine_that_joined_is_where_its_pass_says_and_calls_feishu_by_gateways() {
+        use crate::daemon::machines::bench::{NOWHERE, OWNER, keys, membership};
+        use crate::feishu::api::exchange::ApiCall;
+        use std::time::Duration;
+
+        let membership = membership(&keys(), OWNER, 1, NOWHERE);
+        let place = membership.place().clone();
+        let team = joined(Some(membership));
+        assert_eq!(team.place(), Some(&place));
+        assert_eq!(team.report().unwrap()["url"], NOWHERE);
+        // Nobody has told the time, so no call leaves this machine.
+        let bot = ApiCall::get(&["open-apis", "bot", "v3", "info"]);
+        let asked = team.api().unwrap();
+        let asked = asked.reply(&bot, Duration::from_secs(9), 100).await;
+        let why = asked.unwrap_err().to_string();
+        assert!(why.contains("a gateway of the team"), "{why}");
+    }
+}

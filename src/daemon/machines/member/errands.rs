@@ -207,3 +207,6 @@ async fn keep(member: &Member, body: &str, ticket: &str) {
         member.tickets.keep_sent(&id, ticket).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

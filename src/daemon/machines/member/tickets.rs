@@ -79,3 +79,77 @@ impl MessageTickets {
         found.await.ok().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    fn tickets(store: &Store) -> MessageTickets {
+        MessageTickets::new(store.clone(), TheirClock::new(Clock::start()))
+    }
+
+    fn message(n: usize) -> MessageId {
+        MessageId::parse(&format!("om_{n}")).unwrap()
+    }
+
+    async fn stored(store: &Store, n: usize) -> Option<String> {
+        store.run(move |db| db.ticket(&message(n))).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_ticket_opens_its_own_message_and_the_newest_counts() {
+        let tickets = tickets(&Store::in_memory().unwrap());
+        tickets.keep(&message(1), "old");
+        tickets.keep(&message(1), "new");
+        tickets.keep_sent(&message(2), "other").await;
+        assert_eq!(tickets.of(&message(1)).await.as_deref(), Some("new"));
+        assert_eq!(tickets.of(&message(2)).await.as_deref(), Some("other"));
+        assert_eq!(tickets.of(&message(3)).await, None);
+    }
+
+    #[tokio::test]
+    async fn after_a_restart_every_card_can_still_be_changed() {
+        let store = Store::in_memory().unwrap();
+        let before = tickets(&store);
+        before.keep_sent(&message(1), "sent").await;
+        assert_eq!(stored(&store, 1).await.as_deref(), Some("sent"));
+        before.keep(&message(2), "old");
+        before.keep(&message(2), "brought");
+        drop(before);
+        let after = tickets(&store);
+        assert_eq!(after.of(&message(1)).await.as_deref(), Some("sent"));
+        assert_eq!(after.of(&message(2)).await.as_deref(), Some("brought"));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_longer_at_hand_is_found_in_the_store() {
+        let store = Store::in_memory().unwrap();
+        let tickets = tickets(&store);
+        for n in 0..AT_HAND + 100 {
+            tickets.keep(&message(n), &format!("t{n}"));
+        }
+        let at_hand = || tickets.at_hand.lock().unwrap().len();
+        assert_eq!(at_hand(), AT_HAND, "a bus that brings more gets no more");
+        for n in [0, 99, 100, AT_HAND + 99] {
+            let found = tickets.of(&message(n)).await;
+            assert_eq!(found, Some(format!("t{n}")));
+        }
+        assert_eq!(at_hand(), AT_HAND);
+    }
+
+    #[tokio::test]
+    async fn a_ticket_that_comes_with_every_tap_is_written_once() {
+        let store = Store::in_memory().unwrap();
+        let tickets = tickets(&store);
+        tickets.keep_sent(&message(1), "t").await;
+        let gone = store.run(|db| db.keep_ticket(&message(1), "from elsewhere", 0));
+        gone.await.unwrap();
+        tickets.keep(&message(1), "t");
+        tickets.keep_sent(&message(1), "t").await;
+        let stored = stored(&store, 1).await;
+        assert_eq!(stored.as_deref(), Some("from elsewhere"), "not again");
+        tickets.keep_sent(&message(1), "another").await;
+        assert_eq!(tickets.of(&message(1)).await.as_deref(), Some("another"));
+    }
+}

@@ -1,0 +1,158 @@
+//! A bus that forges, alters, repeats and hands over what is another's.
+
+use super::*;
+
+#[tokio::test]
+async fn what_no_gateway_of_this_team_signed_does_nothing() {
+    let rig = Rig::new().await;
+    let (_waiting, card) = rig.waits().await;
+    let tap = rig.hears(ToMachine::Tap);
+    let push = rig.tap(OWNER, Action::Allow, &card);
+    let by = |key: &KeyPair| letter::sign(key, &tap, &rig.head(1_000), &push);
+    let good = by(&rig.keys.push);
+    let altered = String::from_utf8(rig.signed(&tap, 1_000, &rig.tap(OWNER, Action::Deny, &card)));
+    let altered = altered.unwrap().replace("deny", "allow").into_bytes();
+    let moved = rig.signed(&rig.hears(ToMachine::Take), 1_000, &push);
+    let mut longer_lived = String::from_utf8(rig.signed(&tap, -9_000, &push)).unwrap();
+    let late = rig.head(-9_000).until / 10_000;
+    longer_lived = longer_lived.replace(&late.to_string(), &(late + 1).to_string());
+    for (what, bytes) in [
+        ("nothing", Vec::new()),
+        ("a push without a letter", push.clone()),
+        ("another team's gateway", by(&pair(KeyKind::Push, 9))),
+        ("the machine itself", by(&pair(KeyKind::User, 1))),
+        ("the key for passes", by(&rig.keys.machines)),
+        ("altered", altered),
+        ("signed for another subject", moved),
+        ("a later end", longer_lived.into_bytes()),
+        ("cut", good[..good.len() - 1].to_vec()),
+        ("longer", [good.as_slice(), b" "].concat()),
+    ] {
+        assert_eq!(rig.said(&tap, bytes).await, None, "{what}");
+        assert_eq!(rig.pending(), 1, "{what}");
+    }
+    assert_eq!(rig.ticket_of(card.as_str()).await, None);
+    assert!(rig.said(&tap, good).await.is_some(), "the true one counts");
+}
+
+#[tokio::test]
+async fn a_head_that_is_no_pushs_or_too_large_does_nothing() {
+    let rig = Rig::new().await;
+    let subject = rig.hears(ToMachine::There);
+    let answer = AnswerHead {
+        re: "once".to_owned(),
+        pass: None,
+    };
+    let large = PushHead {
+        once: "x".repeat(5_000),
+        ..rig.head(1_000)
+    };
+    let sign = |head: Value| letter::sign(&rig.keys.push, &subject, &head, b"{}");
+    for head in [
+        json!(answer),
+        json!(large),
+        json!({"until": "soon", "once": "x"}),
+        json!({}),
+    ] {
+        assert_eq!(rig.said(&subject, sign(head.clone())).await, None, "{head}");
+    }
+    assert!(rig.asked(&subject, 1_000, b"{}").await.is_some());
+}
+
+#[tokio::test]
+async fn a_tap_that_the_bus_repeats_decides_once_and_is_answered_alike() {
+    let rig = Rig::new().await;
+    let (waiting, card) = rig.waits().await;
+    let subject = rig.hears(ToMachine::Tap);
+    let letter = rig.signed(&subject, 1_000, &rig.tap(OWNER, Action::Deny, &card));
+    let hook = hook(waiting);
+    let first = rig.said(&subject, letter.clone()).await.unwrap();
+    assert!(!hook.await);
+    let again = rig.said(&subject, letter).await.unwrap();
+    assert_eq!(first, again);
+    let decided = rig.bench.audit().await;
+    let decided = decided.iter().filter(|kind| *kind == "settled").count();
+    assert_eq!(decided, 1);
+}
+
+#[tokio::test]
+async fn a_push_counts_for_nothing_but_the_verb_it_was_brought_with() {
+    let rig = Rig::new().await;
+    let (_waiting, card) = rig.waits().await;
+    let tap = rig.tap(OWNER, Action::Allow, &card);
+    let lock = written(OWNER, "/lock");
+    let place = &rig.member.place;
+    for (subject, push) in [
+        (place.hears(ToMachine::Take), tap.as_slice()),
+        (of_owner(&place.owner), tap.as_slice()),
+        (place.hears(ToMachine::Tap), lock.as_slice()),
+        (place.hears(ToMachine::Tap), b"nonsense".as_slice()),
+        (place.hears(ToMachine::Take), b"{}".as_slice()),
+    ] {
+        let asked = rig.asked(&subject, 1_000, push).await;
+        assert_eq!(asked, None, "{subject}");
+    }
+    assert_eq!((rig.pending(), rig.bench.kept().await), (1, 0));
+    assert!(!rig.bench.cards.lock.is_closed());
+}
+
+#[tokio::test]
+async fn a_gateways_word_makes_nobody_an_approver_and_no_button_ours() {
+    let rig = Rig::new().await;
+    let (waiting, card) = rig.waits().await;
+    let subject = rig.hears(ToMachine::Tap);
+    let bare = json!({"action": "allow", "request_id": "r1"});
+    let sealed = |secret: &str, purpose| {
+        let sealer = Sealer::new(&Secret::new(secret), purpose);
+        tap_push(OWNER, &sealer.seal(bare.clone()), card.as_str())
+    };
+    let mut altered: Value = rig.bench.cards.buttons.choice(
+        &crate::ids::RequestId::parse("r1").unwrap(),
+        Action::Deny,
+        false,
+    );
+    altered["action"] = json!("allow");
+    let other_card = MessageId::parse("om_other").unwrap();
+    for (what, push) in [
+        ("a stranger", rig.tap(STRANGER, Action::Allow, &card)),
+        ("no seal", tap_push(OWNER, &bare, card.as_str())),
+        ("altered", tap_push(OWNER, &altered, card.as_str())),
+        ("a call's seal", sealed("a secret", SealPurpose::Call)),
+        ("a ticket's seal", sealed("a secret", SealPurpose::Ticket)),
+        ("another machine's", sealed("another", SealPurpose::Button)),
+        ("another card", rig.tap(OWNER, Action::Allow, &other_card)),
+    ] {
+        // Each is an event of its own.
+        let event = format!("\"event_id\":\"{what}");
+        let push = String::from_utf8(push).unwrap();
+        let push = push.replace("\"event_id\":\"tap", &event.replace([' ', '\''], "-"));
+        let answer = rig.asked(&subject, 1_000, push.as_bytes()).await.unwrap();
+        assert_ne!(toast(&answer), "Allowed once", "{what}");
+        assert_eq!(rig.pending(), 1, "{what}");
+    }
+    let push = rig.tap(OWNER, Action::Allow, &card);
+    let hook = hook(waiting);
+    let answer = rig.asked(&subject, 1_000, &push).await.unwrap();
+    assert_eq!(toast(&answer), "Allowed once", "the true one counts");
+    assert!(hook.await);
+}
+
+#[tokio::test]
+async fn an_answer_goes_to_gateways_and_nowhere_else() {
+    let rig = Rig::new().await;
+    let subject = rig.hears(ToMachine::There);
+    for reply in [
+        None,
+        Some("_IN.ou_owner.x"),
+        Some("nod1.g.ou_owner.x.call"),
+        Some(""),
+    ] {
+        let heard = BusHeard {
+            subject: subject.clone(),
+            reply: reply.map(str::to_owned),
+            body: rig.signed(&subject, 1_000, b"{}").into(),
+        };
+        let said = answered(&rig.bench.taps, &rig.member, heard).await;
+        assert_eq!(said, None, "{reply:?}");
+    }
+}
