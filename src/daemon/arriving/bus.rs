@@ -98,26 +98,36 @@ async fn answered(
         member.gateways.beacon(&head, body, now);
         return None;
     }
+    // A broker may hand over here what is for another machine.
+    let to_machine = [
+        ToMachine::Tap,
+        ToMachine::Take,
+        ToMachine::There,
+        ToMachine::Leave,
+    ];
+    let mut to_machine = to_machine.into_iter();
+    let what = to_machine.find(|what| message.subject == member.place.hears(*what));
+    if what.is_none() && message.subject != of_owner(&member.place.owner) {
+        warn!("refused what was for another machine");
+        return None;
+    }
     let body = message.body.slice_ref(body);
     if is_late(member, &head) {
         warn!("dropped what came after its time");
-        tell_of_late(taps, member, &message.subject, body, head.ticket).await;
+        if what == Some(ToMachine::Tap) {
+            tell_of_late(taps, member, body, head.ticket).await;
+        }
         return None;
     }
     if let Some(ticket) = &head.ticket {
         keep(member, &body, ticket);
     }
-    let hears = |what| message.subject == member.place.hears(what);
-    let answer = if hears(ToMachine::Tap) {
-        tapped(taps, body).await
-    } else if hears(ToMachine::Take) {
-        taken(taps, &body).await
-    } else if hears(ToMachine::There) {
-        Some(member.here())
-    } else if hears(ToMachine::Leave) {
-        Some(leave::open_cards(&taps.cards, member).await)
-    } else {
-        whose(taps, &body).await
+    let answer = match what {
+        Some(ToMachine::Tap) => tapped(taps, body).await,
+        Some(ToMachine::Take) => taken(taps, &body).await,
+        Some(ToMachine::There) => Some(member.here()),
+        Some(ToMachine::Leave) => Some(leave::open_cards(&taps.cards, member).await),
+        None => whose(taps, &body).await,
     };
     let answer = answer?;
     let reply = message.reply.filter(|to| to.starts_with(GATEWAY_INBOX))?;
@@ -185,13 +195,7 @@ fn message(taps: &Taps, push: &[u8]) -> Option<Message> {
 
 /// Whoever tapped was told that it is being checked: the card must not keep
 /// them waiting.
-async fn tell_of_late(
-    taps: &Taps,
-    member: &Member,
-    subject: &str,
-    push: Bytes,
-    ticket: Option<String>,
-) {
+async fn tell_of_late(taps: &Taps, member: &Member, push: Bytes, ticket: Option<String>) {
     let known = member.knows_time.load(Ordering::Relaxed);
     let Push::Click(click) = event::parse(&push) else {
         return;
@@ -199,9 +203,6 @@ async fn tell_of_late(
     let (Some(message), true) = (click.message, known) else {
         return;
     };
-    if subject != member.place.hears(ToMachine::Tap) {
-        return;
-    }
     if let Some(ticket) = ticket {
         member.tickets.keep(&message, &ticket);
     }

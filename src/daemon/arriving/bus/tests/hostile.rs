@@ -97,6 +97,29 @@ async fn a_push_counts_for_nothing_but_the_verb_it_was_brought_with() {
 }
 
 #[tokio::test]
+async fn a_letter_to_another_machine_that_a_bus_hands_over_here_does_nothing() {
+    let rig = Rig::new().await;
+    let other = membership(&rig.keys, "ou_other", 2, NOWHERE);
+    let sibling = membership(&rig.keys, OWNER, 3, NOWHERE);
+    let push = written(OWNER, "/new shop tidy up");
+    for subject in [
+        of_owner(&other.place().owner),
+        other.place().hears(ToMachine::Take),
+        other.place().hears(ToMachine::There),
+        sibling.place().hears(ToMachine::Take),
+        sibling.place().hears(ToMachine::Leave),
+        rig.member.place.says(FromMachine::Hello),
+        format!("{}.x", rig.hears(ToMachine::Take)),
+    ] {
+        let said = rig.asked(&subject, 1_000, &push).await;
+        assert_eq!(said, None, "{subject}");
+    }
+    assert_eq!(rig.ticket_of("om_written").await, None, "a foreign ticket");
+    let own = of_owner(&rig.member.place.owner);
+    assert!(rig.asked(&own, 1_000, &push).await.is_some());
+}
+
+#[tokio::test]
 async fn a_gateways_word_makes_nobody_an_approver_and_no_button_ours() {
     let rig = Rig::new().await;
     let (waiting, card) = rig.waits().await;
