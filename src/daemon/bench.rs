@@ -152,6 +152,17 @@ impl DaemonBench {
         self.cards.journal.store.run(Db::inbox).await.unwrap().len()
     }
 
+    /// Waits until every message that came was dealt with.
+    pub(crate) async fn settled(&self) {
+        let wait = async {
+            while self.kept().await > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let wait = tokio::time::timeout(Duration::from_secs(20), wait);
+        wait.await.expect("every message is dealt with");
+    }
+
     /// The directory of the project.
     pub(crate) fn shop(&self) -> PathBuf {
         self.dir.path().join("shop")

@@ -30,6 +30,7 @@ pub(crate) const OWNER: &str = "ou_owner";
 /// Where nobody is.
 pub(crate) const NOWHERE: &str = "nats://127.0.0.1:1";
 
+const LIMIT: Duration = Duration::from_secs(20);
 const HOUR: Seconds = 3_600;
 /// Where gateways hear a machine that is none.
 const HERE: &str = "nod1.g.x.x.here";
@@ -193,9 +194,7 @@ impl BusBench {
     /// The gateway goes.
     pub(crate) async fn leaves(&mut self) {
         self.running = None;
-        while self.bus.inject(HERE, None, b"") {
-            pause().await;
-        }
+        until(|| !self.bus.inject(HERE, None, b"")).await;
     }
 
     /// Waits until somebody listens there.
@@ -271,7 +270,8 @@ where
     tokio::spawn(running);
     let mut state = line.state();
     let up = state.wait_for(|state| matches!(state, BusLineState::Up { .. }));
-    up.await.unwrap();
+    let up = tokio::time::timeout(LIMIT, up).await;
+    up.expect("the bus takes it").unwrap();
     stop.drop_guard()
 }
 
@@ -281,11 +281,15 @@ pub(crate) fn straight() -> Outbound {
 }
 
 async fn heard(bus: &Bus, subject: &str) {
-    while !bus.inject(subject, None, b"") {
-        pause().await;
-    }
+    until(|| bus.inject(subject, None, b"")).await;
 }
 
-async fn pause() {
-    tokio::time::sleep(Duration::from_millis(2)).await;
+async fn until(what: impl Fn() -> bool) {
+    let wait = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let wait = tokio::time::timeout(LIMIT, wait);
+    wait.await.expect("it comes to be");
 }

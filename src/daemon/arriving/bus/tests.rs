@@ -218,9 +218,7 @@ async fn a_message_is_taken_once_however_often_it_is_brought() {
         assert_eq!(taken, b"{}");
     }
     rig.bench.until(|bench| bench.said().len() == 1).await;
-    while rig.bench.kept().await > 0 {
-        tokio::task::yield_now().await;
-    }
+    rig.bench.settled().await;
     assert!(rig.bench.cards.lock.is_closed());
     let locked = rig.bench.audit().await;
     let locked = locked.iter().filter(|kind| *kind == "locked").count();
@@ -312,8 +310,10 @@ async fn a_tap_comes_and_its_answer_goes_over_a_bus() {
         view,
         stop.clone(),
     ));
+    let within = Duration::from_secs(20);
     let up = shown.wait_for(|view| matches!(view.phase, Phase::Up { .. }));
-    up.await.unwrap();
+    let up = tokio::time::timeout(within, up).await;
+    up.expect("a gateway answers").unwrap();
     let hello = member.place.says(FromMachine::Hello);
     assert!(hub.bus.passed().iter().any(|said| said.subject == hello));
     let subject = member.place.hears(ToMachine::There);
@@ -323,7 +323,6 @@ async fn a_tap_comes_and_its_answer_goes_over_a_bus() {
         ticket: None,
     };
     let letter = letter::sign(&hub.keys.push, &subject, &head, b"{}");
-    let within = Duration::from_secs(9);
     match hub.gateway.ask(&subject, letter, within).await {
         BusAnswer::Answer(answer) => {
             assert_eq!(opened(&member.place, &subject, &answer), member.here());

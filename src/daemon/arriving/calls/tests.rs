@@ -109,7 +109,7 @@ async fn a_click_that_another_machine_brings_is_decided_by_our_own_approver() {
     let mut rig = Rig::new().await;
     let hook = rig.hears();
     let click = rig.click(APPROVER, &rig.value(Action::Allow), rig.card.as_str());
-    let told = rig.told(click).await;
+    let told = rig.told(click.clone()).await;
     assert_eq!(told.upshot, Upshot::Allowed);
     assert_eq!(told.seen.unwrap().said.en, "Allowed once");
     match hook.await.unwrap() {
@@ -119,6 +119,8 @@ async fn a_click_that_another_machine_brings_is_decided_by_our_own_approver() {
         } => assert_eq!(by.id.as_str(), APPROVER),
         other => panic!("{other:?}"),
     }
+    let again = rig.told(click).await;
+    assert_eq!(again.upshot, Upshot::Allowed, "the very tap, once more");
 }
 
 #[tokio::test]
@@ -260,9 +262,7 @@ async fn a_message_that_is_brought_twice_is_carried_out_once() {
         assert_eq!(taken, CallAnswer::bare(true, "taken"));
     }
     rig.bench.until(|bench| !bench.said().is_empty()).await;
-    while rig.bench.kept().await > 0 {
-        tokio::task::yield_now().await;
-    }
+    rig.bench.settled().await;
     assert!(rig.bench.cards.lock.is_closed());
     assert_eq!(rig.bench.said().len(), 1);
 }

@@ -9,13 +9,6 @@ fn lock() -> Vec<u8> {
     push(OWNER, "om_written", "/lock", &Value::Null)
 }
 
-/// Nothing is left to be dealt with.
-async fn settled(bench: &DaemonBench) {
-    while bench.kept().await > 0 {
-        tokio::task::yield_now().await;
-    }
-}
-
 async fn came(bench: &DaemonBench, message: Message, push: &[u8]) {
     receive(&bench.chat, &bench.taps.gate, message, push).await;
 }
@@ -41,7 +34,7 @@ async fn a_message_has_its_effect_once_however_often_feishu_pushes_it() {
         came(&bench, writes(OWNER, "/lock"), &lock()).await;
     }
     bench.until(|bench| bench.cards.lock.is_closed()).await;
-    settled(&bench).await;
+    bench.settled().await;
     assert_eq!(bench.said().len(), 1);
 }
 
@@ -52,7 +45,7 @@ async fn a_message_is_written_down_before_it_is_acknowledged() {
     // What it causes has had no chance to run yet.
     let kept = bench.cards.journal.store.run(Db::inbox).await.unwrap();
     assert_eq!((kept.len(), kept[0].push.clone()), (1, lock()));
-    settled(&bench).await;
+    bench.settled().await;
 }
 
 #[tokio::test]
@@ -79,7 +72,7 @@ async fn a_message_for_another_machine_is_crossed_out_here() {
     let message = message(OWNER, "no", &more);
     came(&bench, message.clone(), &push).await;
     bench.until(|bench| bench.said().len() == 1).await;
-    settled(&bench).await;
+    bench.settled().await;
     came(&bench, message, &push).await;
     assert_eq!(
         bench.kept().await,
@@ -101,7 +94,7 @@ async fn a_machine_that_was_handed_a_message_asks_nobody_whose_it_is() {
     let help = push(OWNER, "om_written", "/help", &Value::Null);
     receive_from_peer(&bench.chat, writes(OWNER, "/help"), &help).await;
     bench.until(|bench| !bench.sent().is_empty()).await;
-    settled(&bench).await;
+    bench.settled().await;
     assert_eq!(asked.load(Ordering::SeqCst), 0);
 }
 
@@ -111,11 +104,11 @@ async fn what_a_crash_left_is_carried_out_unless_it_was_begun() {
     left(&bench, "om_written", lock(), false).await;
     restore(&bench.chat, &bench.taps.gate).await;
     bench.until(|bench| bench.cards.lock.is_closed()).await;
-    settled(&bench).await;
+    bench.settled().await;
     let bench = DaemonBench::new().await;
     left(&bench, "om_written", lock(), true).await;
     restore(&bench.chat, &bench.taps.gate).await;
-    settled(&bench).await;
+    bench.settled().await;
     assert_eq!(bench.said(), [words::CUT_OFF.en.to_string()]);
     assert!(!bench.cards.lock.is_closed(), "it is not done twice");
 }
@@ -128,6 +121,6 @@ async fn what_a_crash_left_and_nobody_can_read_is_crossed_out_in_silence() {
     left(&bench, "om_2", b"nonsense".to_vec(), false).await;
     left(&bench, "om_3", b"{}".to_vec(), true).await;
     restore(&bench.chat, &bench.taps.gate).await;
-    settled(&bench).await;
+    bench.settled().await;
     assert_eq!(bench.said().len(), 0);
 }

@@ -135,7 +135,8 @@ async fn a_reply_goes_to_the_machine_whose_card_it_hangs_on() {
     let (nobody, _) = claims(MessageClaim::None).await;
     let bench = here(&[&nobody, &url]).await;
     assert!(!for_us(&bench, OWNER, "not on this branch", &on(card.as_str())).await);
-    match hook.await.unwrap() {
+    let hook = tokio::time::timeout(Duration::from_secs(20), hook).await;
+    match hook.expect("it is handed over").unwrap() {
         Ending::Denied { reason, .. } => {
             assert_eq!(reason.as_deref(), Some("not on this branch"));
         }
@@ -251,9 +252,7 @@ async fn a_message_is_handed_over_again_until_it_is_taken_and_is_carried_out_onc
         assert_eq!(handed, Ok(()), "its name was asked first");
     }
     there.until(|there| !there.sent().is_empty()).await;
-    while there.kept().await > 0 {
-        tokio::task::yield_now().await;
-    }
+    there.settled().await;
     assert_eq!(there.sent().len(), 1);
     let wrong = MachineId::parse("another000000000").ok();
     let handed = letter.hand_over(gate, &url, wrong).await;
