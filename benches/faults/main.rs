@@ -6,8 +6,9 @@
 //! was lost, doubled or invented.
 //!
 //! `cargo bench --bench faults -- --taps 100000 --seed 7`; without arguments
-//! 1,000 taps and seed 1. `--hooks N` so many wait at a time, `--calm` leaves the
-//! troubles out, `--sabotage lie` alters one entry to see the run fail.
+//! 1,000 taps and seed 1. `--hooks N` so many wait at a time, `--restless N` taps
+//! so many times more for each, `--calm` leaves the troubles out, `--sabotage lie`
+//! alters one entry to see the run fail.
 //! `--team` puts a bus and two gateways between the daemon and Feishu, and among
 //! the victims. `--outages` measures instead how soon nod is back after outages of 2 to 60 s.
 
@@ -24,6 +25,7 @@ mod people;
 mod person;
 mod proxy;
 mod report;
+mod restless;
 mod sabotage;
 mod stage;
 mod team;
@@ -45,7 +47,7 @@ use tokio::task::JoinSet;
 
 use chaos::Troubles;
 use histories::{Ending, Held, Histories};
-use people::Crowd;
+use people::{Crowd, Plan};
 use proxy::Proxy;
 use sabotage::Sabotage;
 use stage::{Daemon, Home, PROJECTS, REQUEST_TIMEOUT};
@@ -70,6 +72,7 @@ const SHOWN: usize = 20;
 struct Settings {
     taps: u64,
     seed: u64,
+    restless: u32,
     hooks: usize,
     sabotage: Option<Sabotage>,
     calm: bool,
@@ -82,6 +85,7 @@ impl Settings {
         let mut settings = Self {
             taps: 1_000,
             seed: 1,
+            restless: 0,
             hooks: 96,
             sabotage: None,
             calm: false,
@@ -94,6 +98,7 @@ impl Settings {
             match name.as_str() {
                 "--taps" => settings.taps = value()?.parse()?,
                 "--seed" => settings.seed = value()?.parse()?,
+                "--restless" => settings.restless = value()?.parse()?,
                 "--hooks" => settings.hooks = value()?.parse()?,
                 "--calm" => settings.calm = true,
                 "--outages" => settings.outages = true,
@@ -107,7 +112,7 @@ impl Settings {
                 "--bench" => {}
                 other => {
                     bail!(
-                        "there is no `{other}`: --taps, --seed, --hooks, --calm, --team, --outages, --sabotage"
+                        "there is no `{other}`: --taps, --seed, --restless, --hooks, --calm, --team, --outages, --sabotage"
                     )
                 }
             }
@@ -140,8 +145,8 @@ struct Run {
 
 async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     println!(
-        "faults: {} taps, {} hooks at a time, seed {}",
-        settings.taps, settings.hooks, settings.seed
+        "faults: {} taps, {} hooks at a time, {} taps more for each, seed {}",
+        settings.taps, settings.hooks, settings.restless, settings.seed
     );
     let misread = checker::misread();
     if !misread.is_empty() {
@@ -177,6 +182,8 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
         chat_per_second: None,
         patch_per_second: None,
         api_per_second: None,
+        // Read as it grows; a reader that was kept waiting misses nothing.
+        history: 40_000,
         repush: REPUSH.map(Duration::from_secs).to_vec(),
         seed: settings.seed,
         ..Options::default()
@@ -194,7 +201,12 @@ async fn rehearse(settings: &Settings) -> anyhow::Result<(Run, Arc<Home>)> {
         (None, Home::new(&feishu, REQUEST_TIMEOUT)?)
     };
     let home = Arc::new(home);
-    let crowd = Crowd::new(sim, Arc::clone(&home), wires, settings.seed, settings.taps);
+    let plan = Plan {
+        seed: settings.seed,
+        taps: settings.taps,
+        restless: settings.restless,
+    };
+    let crowd = Crowd::new(sim, Arc::clone(&home), wires, plan);
     let crowd = Arc::new(crowd);
     let daemon = Arc::new(Daemon::none());
     daemon.start(&home)?;

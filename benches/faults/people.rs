@@ -60,13 +60,22 @@ pub(crate) struct Books {
     pub(crate) latencies: Vec<u64>,
 }
 
+/// What a crowd is to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    /// When it is over.
+    pub(crate) taps: u64,
+    /// Taps for each hook besides those of whoever decides for it.
+    pub(crate) restless: u32,
+}
+
 pub(crate) struct Crowd {
     pub(crate) sim: Simulator,
     pub(crate) home: Arc<Home>,
     pub(crate) long_connection: Proxy,
     pub(crate) calls: Proxy,
-    pub(crate) seed: u64,
-    target: u64,
+    pub(crate) plan: Plan,
     next: AtomicU64,
     pub(crate) taps: AtomicU64,
     pub(crate) events: AtomicU64,
@@ -86,16 +95,14 @@ impl Crowd {
         sim: Simulator,
         home: Arc<Home>,
         (long_connection, calls): (Proxy, Proxy),
-        seed: u64,
-        target: u64,
+        plan: Plan,
     ) -> Self {
         Self {
             sim,
             home,
             long_connection,
             calls,
-            seed,
-            target,
+            plan,
             next: AtomicU64::new(0),
             taps: AtomicU64::new(0),
             events: AtomicU64::new(0),
@@ -181,9 +188,9 @@ impl Crowd {
     /// Starts hooks and taps for them until there were taps enough.
     pub(crate) async fn work(self: Arc<Self>) {
         let mut in_vain = 0;
-        while self.taps() < self.target {
+        while self.taps() < self.plan.taps {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let mut chance = StdRng::seed_from_u64(self.seed.wrapping_mul(1_000_003) ^ number);
+            let mut chance = StdRng::seed_from_u64(self.plan.seed.wrapping_mul(1_000_003) ^ number);
             if self.one(number, &mut chance).await {
                 in_vain = 0;
                 continue;
@@ -203,7 +210,7 @@ impl Crowd {
             6..14 => Kind::Old,
             _ => Kind::Client,
         };
-        let ask = Ask::new(&self.home, self.seed, number, kind);
+        let ask = Ask::new(&self.home, self.plan.seed, number, kind);
         let (sender, card) = oneshot::channel();
         self.books().waiting.insert(number, sender);
         let (stop, stopped) = oneshot::channel();
@@ -215,10 +222,16 @@ impl Crowd {
             card = card => card.ok(),
             () = person.hook_ends() => None,
         };
+        let early = self.plan.restless / 4;
         if let Some(card) = &card {
+            person.fidget(card, early, chance).await;
             person.act(card, chance).await;
         }
         person.hook_ends().await;
+        if let Some(card) = &card {
+            let late = self.plan.restless - early;
+            person.fidget_on(card, late, chance).await;
+        }
         if let Some(card) = &card
             && chance.random_bool(0.15)
         {

@@ -61,6 +61,11 @@ impl<'a> Person<'a> {
         }
     }
 
+    /// Whether there were taps enough.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.crowd.taps() < self.crowd.plan.taps
+    }
+
     fn hook_waits(&self) -> bool {
         self.ended.is_none() && !self.hook.is_finished()
     }
@@ -172,7 +177,7 @@ impl<'a> Person<'a> {
         let started = Instant::now();
         let value = card.values.get(action)?;
         let number = self.crowd.events.fetch_add(1, Ordering::Relaxed);
-        let event = event.unwrap_or_else(|| format!("stale-{:x}-{number:x}", self.crowd.seed));
+        let event = event.unwrap_or_else(|| format!("stale-{:x}-{number:x}", self.crowd.plan.seed));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         let payload = json!({
             "schema": "2.0",
@@ -263,7 +268,7 @@ fn is_silence(popup: i64) -> bool {
     .contains(&popup)
 }
 
-fn choose(card: &Card, chance: &mut StdRng) -> &'static str {
+pub(crate) fn choose(card: &Card, chance: &mut StdRng) -> &'static str {
     let action = match chance.next_u32() % 100 {
         0..50 => "allow",
         50..58 => "always",

@@ -1,6 +1,6 @@
 //! What a run comes to, in words and figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Context as _;
 
@@ -36,6 +36,10 @@ pub(crate) fn print(settings: &Settings, run: &Run, verdict: &Verdict) {
         "not confirmed (the person saw it)",
         verdict.unconfirmed.to_string(),
     );
+    let by_others = histories.taps.iter().filter(|tap| !tap.by_owner);
+    line("taps of colleagues", by_others.count().to_string());
+    let events: HashSet<_> = histories.taps.iter().map(|tap| &tap.event).collect();
+    line("pushes that came again", (taps - events.len()).to_string());
     line("hooks started", histories.asked.len().to_string());
     line("endings", format!("{endings:?}"));
     line("cards Feishu took back", verdict.taken_back.to_string());

@@ -80,6 +80,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         ".ci/run",
         "--bench faults -- --taps 1000 --seed",
     ),
+    (
+        "cargo bench --bench faults -- --taps N --seed N --team --restless N",
+        ".ci/run",
+        "--bench faults -- --taps 2000 --seed 2 --team --restless 8",
+    ),
     ("cargo bench --bench figures", ".ci/run", "--bench figures"),
     (
         "NOD_SIMULATION_SEEDS=N cargo test --test it simulation",
