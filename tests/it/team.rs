@@ -4,6 +4,7 @@
 
 mod bridge;
 mod bus;
+mod faults;
 mod forget;
 mod hostile;
 mod join;

@@ -317,20 +317,24 @@ impl Team {
 
     /// A machine whose pass was made then.
     pub(super) fn machine_since(&self, owner: &str, made: i64, more: &[(&str, &str)]) -> Machine {
-        let dir = tempfile::tempdir().unwrap();
-        let state = dir.path().join("state");
-        nod::for_tests::files::make_dirs(&state, 0o700).unwrap();
-        private(&state.join("bus.pass"), &self.membership(owner, made));
-        let rate = [("NOD_CHAT_RATE", "1000")];
-        Machine::run("daemon", dir, &[&rate, more].concat())
+        member_machine(&self.membership(owner, made), more)
+    }
+
+    /// A machine that reaches the bus by an address of its own.
+    pub(super) fn machine_by(&self, owner: &str, url: &str) -> Machine {
+        member_machine(&self.membership_by(owner, seconds() - 1, url), &[])
     }
 
     /// What a machine of this owner keeps in its file.
     pub(super) fn membership(&self, owner: &str, made: i64) -> String {
+        self.membership_by(owner, made, &self.meeting.url().to_string())
+    }
+
+    fn membership_by(&self, owner: &str, made: i64, url: &str) -> String {
         let meeting = &self.meeting;
         let key = KeyPair::of(KeyKind::User, rand::random());
         let grant = Grant {
-            url: meeting.url().to_string(),
+            url: url.to_owned(),
             pass: meeting.old_pass(
                 &meeting.keys.machines,
                 owner,
@@ -343,6 +347,15 @@ impl Team {
         let member = membership::Membership::of(&grant, key).unwrap();
         member.text().expose().to_owned()
     }
+}
+
+fn member_machine(membership: &str, more: &[(&str, &str)]) -> Machine {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    nod::for_tests::files::make_dirs(&state, 0o700).unwrap();
+    private(&state.join("bus.pass"), membership);
+    let rate = [("NOD_CHAT_RATE", "1000")];
+    Machine::run("daemon", dir, &[&rate, more].concat())
 }
 
 pub(super) fn private(file: &Path, text: &str) {
