@@ -367,14 +367,14 @@ async fn dial(
     let options = ConnectOptions::with_auth_callback(move |nonce| {
         // The client signs in once. Its own way back, with all it has kept, is
         // shut; a new one is made instead.
-        let auth = if used.swap(true, Ordering::SeqCst) {
-            Err(AuthError::new("one connection only"))
-        } else {
+        let first = |_: &Vec<u8>| !used.swap(true, Ordering::SeqCst);
+        let auth = key.sign_nonce(&nonce).filter(first).map(|signature| {
             let mut auth = Auth::new();
             auth.jwt = Some(pass.clone());
-            auth.signature = Some(key.sign(&nonce));
-            Ok(auth)
-        };
+            auth.signature = Some(signature);
+            auth
+        });
+        let auth = auth.ok_or_else(|| AuthError::new("one connection, and a plain nonce"));
         std::future::ready(auth)
     })
     .name("nod")

@@ -12,6 +12,8 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// The first bits of every seed.
 const SEED: u8 = 18 << 3;
 const LENGTH: usize = 32;
+/// NATS' own have 22 letters of base 64.
+const MAX_NONCE: usize = 64;
 
 /// What a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,6 +155,14 @@ impl KeyPair {
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
         self.pair.sign(message).as_ref().to_vec()
     }
+
+    /// Signs what a server asks whoever signs in to sign, if that is a nonce and
+    /// nothing else: whoever may choose what a key signs can speak for it.
+    pub fn sign_nonce(&self, nonce: &[u8]) -> Option<Vec<u8>> {
+        let plain = |b: &u8| b.is_ascii_alphanumeric() || b"-_+/=".contains(b);
+        let fits = (1..=MAX_NONCE).contains(&nonce.len()) && nonce.iter().all(plain);
+        fits.then(|| self.sign(nonce))
+    }
 }
 
 /// The bytes with their checksum, as text.
@@ -283,5 +293,24 @@ mod tests {
         assert!(!other.public().verifies(b"words", &signature));
         assert!(!own.public().verifies(b"words", &signature[1..]));
         assert!(!own.public().verifies(b"words", b""));
+    }
+
+    #[test]
+    fn a_server_has_nonces_signed_and_nothing_that_anybody_could_read_otherwise() {
+        let own = KeyPair::of(KeyKind::User, [1; 32]);
+        let signature = own.sign_nonce(b"PbG4Kkq-_w5uMzQvSx2y0A").unwrap();
+        assert!(own.public().verifies(b"PbG4Kkq-_w5uMzQvSx2y0A", &signature));
+        let long = [b'a'; MAX_NONCE + 1];
+        for other in [
+            b"".as_slice(),
+            b"nod1\n0123456789abcdef0123456789abcdef",
+            b"nod join\nx\nU",
+            b"eyJ0.eyJz",
+            b"a b",
+            &[0xff; 22],
+            &long,
+        ] {
+            assert_eq!(own.sign_nonce(other), None);
+        }
     }
 }

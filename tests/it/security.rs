@@ -1,6 +1,7 @@
 //! `docs/security.md`, `docs/reliability.md` and `docs/feishu.md` answer for
 //! every requirement, invariant, fault and belief by its id: each names a test,
-//! or says that there is no defence. Each name must exist.
+//! or says that there is no defence. Each name must exist, as must those in
+//! `docs/team.md`.
 
 use std::path::PathBuf;
 
@@ -111,5 +112,27 @@ fn every_promise_names_a_test_that_exists() {
             !heads.iter().any(|head| text.contains(head))
         })
         .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// That page names tests without their files: they are all in one room.
+#[test]
+fn every_test_that_the_teams_page_names_exists() {
+    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let files = std::fs::read_dir(tests.join("team")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let text: String = files
+        .chain([tests.join("team.rs")])
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let page = page("team.md");
+    let is_name = |quoted: &&str| {
+        quoted.matches('_').count() > 3
+            && quoted.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    };
+    let named: Vec<&str> = page.split('`').filter(is_name).collect();
+    assert!(named.len() > 10, "the names were found: {named:?}");
+    let is_there = |name: &str| text.contains(&format!("fn {name}("));
+    let missing: Vec<_> = named.into_iter().filter(|name| !is_there(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -10,12 +10,13 @@ use nod::for_tests::bus::lobby::ticket;
 use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
 use nod::for_tests::bus::pass::{self, Span};
 use nod::for_tests::bus::subjects::{FromMachine, MachinePlace, Owner, ToMachine};
+use nod::for_tests::bus::url::BusUrl;
 use nod::for_tests::simulator::{OWNER, STRANGER};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 
-use super::rig::{HOUR, Meeting, SOON, seconds};
+use super::rig::{HOUR, Meeting, SOON, seconds, straight};
 use crate::gateway::rig::{LIMIT, within};
 use crate::support::until;
 
@@ -315,4 +316,42 @@ async fn a_pass_that_runs_out_cuts_a_live_connection() {
         Raw::connect(&meeting, &pass, &key).await.err().map(drop)
     })
     .await;
+}
+
+/// Whatever a machine says, it signs with the key it signs in with: a server
+/// that may choose what it signs could speak for it.
+#[tokio::test]
+async fn a_server_that_has_a_machine_sign_a_letter_as_a_nonce_gets_no_signature() {
+    let meeting = Meeting::start().await;
+    let digest = "0123456789abcdef0123456789abcdef";
+    for (nonce, signs) in [
+        ("PbG4Kkq-_w5uMzQvSx2y0A", true),
+        (&*format!("nod1\n{digest}"), false),
+        ("nod1\nnod1.g.ou_a.m.call\n{}\n{}", false),
+        ("nod join\nticket\nkey", false),
+    ] {
+        let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = door.local_addr().unwrap();
+        let url = BusUrl::parse(&format!("nats://{at}")).unwrap();
+        let _machine = meeting.member_by(OWNER, url, straight());
+        let (mut stream, _) = door.accept().await.unwrap();
+        let info = json!({
+            "server_id": "x", "version": "2.12.6", "max_payload": 1_048_576,
+            "headers": true, "auth_required": true, "nonce": nonce,
+        });
+        let info = format!("INFO {info}\r\n");
+        stream.write_all(info.as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        let mut piece = [0; 4_096];
+        // It signs in, or goes away.
+        while !said.ends_with(b"\r\n") {
+            let read = tokio::time::timeout(LIMIT, stream.read(&mut piece)).await;
+            match read.expect("it does something").unwrap_or(0) {
+                0 => break,
+                read => said.extend_from_slice(&piece[..read]),
+            }
+        }
+        let said = String::from_utf8(said).unwrap();
+        assert_eq!(said.contains("\"sig\""), signs, "{nonce}: {said}");
+    }
 }

@@ -196,7 +196,7 @@ impl Meeting {
 }
 
 /// With no proxy, and no CA of one's own.
-fn straight() -> Outbound {
+pub(super) fn straight() -> Outbound {
     Outbound::new(&Proxies::default(), None).unwrap()
 }
 
