@@ -313,12 +313,16 @@ fn place(request: &Request, lang: Lang) -> String {
 
 /// Closed until it is tapped. May stand in a form, but holds none.
 fn fold(title: &str, elements: Vec<Value>) -> Value {
+    // Its first part may stand behind others on another card.
+    let mut rest = title.chars();
+    let first = rest.next().map(|first| first.to_ascii_uppercase());
+    let title: String = first.into_iter().chain(rest).collect();
     let mut fold = json!({
         "tag": "collapsible_panel",
         "element_id": "p_more",
         "expanded": false,
         "vertical_spacing": "8px",
-        "header": {"title": plain(title)},
+        "header": {"title": plain(&title)},
     });
     fold["elements"] = Value::Array(elements);
     fold

@@ -121,6 +121,12 @@ impl Sheet {
         whole
     }
 
+    /// What is done with the thing that the title names.
+    fn say_what(&mut self, done: fn(&str) -> Text) {
+        let said = done(&self.body.title);
+        said.get(self.lang).clone_into(&mut self.body.title);
+    }
+
     fn block(&mut self, label: &Text, text: &str, shape: Shape, eighths: usize, scan: ScanKind) {
         self.told(label, eighths, GLANCE, plainly, |sheet, budget| {
             sheet.show(text, shape, budget, scan)
@@ -134,7 +140,13 @@ impl Sheet {
             note(said.get(sheet.lang))
         };
         self.told(&words::CLAIM, 1, CLAIM, quoted, |sheet, budget| {
-            sheet.show(claim, Shape::Line, budget, ScanKind::Content)
+            let shown = sheet.show(claim, Shape::Line, budget, ScanKind::Content);
+            // Its end decides nothing, and stands in the fold.
+            if sheet.glance && sheet.body.elided {
+                let shown = escape::fit(claim, Shape::Line, &secrets::find(claim), budget);
+                return format!("{}…", shown.head.trim_end());
+            }
+            shown
         });
     }
 
@@ -343,7 +355,7 @@ fn subject(text: &str, shape: Shape) -> String {
 mod tests {
     use super::super::sample::{read, request, waiting};
     use crate::approvals::request::RealPath;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn every_leaf_of_an_unknown_tool_is_shown() {
@@ -366,6 +378,43 @@ mod tests {
         ] {
             assert!(seen.contains(leaf), "{leaf} in {seen}");
         }
+    }
+
+    #[test]
+    fn small_fields_all_stand_above_the_buttons_and_long_ones_do_not() {
+        let mut input = json!({"owner": "example", "repo": "shop", "title": "Rounded twice",
+            "body": "Steps: open the basket, add two articles, look at the sum.",
+            "labels": ["bug", "prices"], "assignee": "lin"});
+        let above = |input: &Value| {
+            let card = waiting(&request("mcp__github__create_issue", input.clone()));
+            read(&card["body"]["elements"][0])
+        };
+        let seen = above(&input);
+        for leaf in ["owner: example", "labels[1]: prices", "assignee: lin"] {
+            assert!(seen.contains(leaf), "{leaf} in {seen}");
+        }
+        input["body"] = json!("a line\n".repeat(9));
+        assert!(above(&input).contains("展开下方可见"), "{}", above(&input));
+    }
+
+    #[test]
+    fn of_a_long_claim_the_beginning_is_one_line_and_the_rest_is_in_the_fold() {
+        let claim = format!(
+            "Install the tool {} and be done",
+            "as its vendor says ".repeat(8)
+        );
+        let card = waiting(&request(
+            "Bash",
+            json!({"command": "npm ci", "description": claim}),
+        ));
+        let elements = card["body"]["elements"].as_array().unwrap();
+        let line = read(&elements[0]);
+        assert!(
+            line.contains("Install the tool") && line.contains("…”"),
+            "{line}"
+        );
+        assert!(line.len() < 128 && !line.contains("be done"), "{line}");
+        assert!(read(&card).contains(&claim), "{card}");
     }
 
     #[test]

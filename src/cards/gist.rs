@@ -2,8 +2,9 @@
 //! the record: what runs or where, every secret masked. Pure.
 
 use serde_json::Value;
+use std::borrow::Cow;
 
-use super::question::heading;
+use super::prose;
 use crate::approvals::request::Request;
 use crate::text::escape::{Budget, Shape, fit};
 use crate::text::secrets;
@@ -46,15 +47,16 @@ pub(super) fn is_harmless(line: &str) -> bool {
 
 /// Whether the telling field holds no secret that a cut line could show in part.
 pub(super) fn tells_no_secret(request: &Request) -> bool {
-    let text = telling(&request.input).map_or("", |(_, text)| text);
-    secrets::every(text).is_empty()
+    telling(&request.input).is_none_or(|(_, text)| secrets::every(&text).is_empty())
 }
 
-fn telling(input: &Value) -> Option<(&'static str, &str)> {
+fn telling(input: &Value) -> Option<(&'static str, Cow<'_, str>)> {
     let first = &input["questions"][0];
-    let questions = first["question"].as_str().map(|text| ("question", text));
-    let plan = || Some(("plan", heading(input["plan"].as_str()?)?));
-    let named = |name: &'static str| Some((name, input[name].as_str()?));
+    let question = first["question"].as_str();
+    let questions = question.map(|text| ("question", Cow::Borrowed(text)));
+    let heading = || prose::first_heading(input["plan"].as_str()?);
+    let plan = || Some(("plan", Cow::Owned(heading()?)));
+    let named = |name: &'static str| Some((name, Cow::Borrowed(input[name].as_str()?)));
     let told = TELLING.into_iter().find_map(named).or(questions);
     told.or_else(plan)
         .filter(|(_, text)| !text.trim().is_empty())

@@ -501,12 +501,19 @@ mod tests {
                 request("WebFetch", json!({"url": "https://good@evil.example/a"})),
                 "evil.example",
             ),
-            (request("WebSearch", json!({"query": "rust"})), "rust"),
+            (
+                request("WebSearch", json!({"query": "npm test"})),
+                "搜索：npm test",
+            ),
+            (
+                request("Read", json!({"file_path": "/srv/notes"})),
+                "读取 /srv/notes",
+            ),
         ] {
             let card = waiting(&request);
             let shown = card["header"]["title"]["content"].as_str().unwrap();
             assert!(shown.starts_with(title), "{title}: {shown}");
-            let says_all = ["npm test", "rust"].contains(&title);
+            let says_all = title.ends_with("npm test") || title.ends_with("/srv/notes");
             let body = card["body"]["elements"].to_string();
             let framed = body.contains("\"background_style\":\"grey\"");
             assert_eq!(framed, !says_all, "{title}: {body}");

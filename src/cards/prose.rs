@@ -42,6 +42,19 @@ pub(super) fn first_line(text: &str) -> Option<String> {
     Some(heading(line).map_or_else(|| set(line), inline))
 }
 
+/// The first heading outside of code, as [`nodes`] would show it.
+pub(super) fn first_heading(text: &str) -> Option<String> {
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some((mark, _)) = fence(line) {
+            lines.by_ref().find(|line| closes(line, mark));
+        } else if let Some(heading) = heading(line.trim()) {
+            return Some(inline(heading));
+        }
+    }
+    None
+}
+
 struct ProsePage<'a> {
     nodes: Vec<Value>,
     /// Lines that share the next node.
@@ -107,7 +120,7 @@ fn headed(text: &str) -> Value {
 }
 
 /// The text of a heading, without its marks.
-pub(super) fn heading(line: &str) -> Option<&str> {
+fn heading(line: &str) -> Option<&str> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();
     if !(1..=6).contains(&level) || !text.starts_with([' ', '\t']) {
@@ -295,6 +308,13 @@ mod tests {
         assert_eq!(heading["text"]["text_size"], "heading");
         assert_eq!(read("# Cart\ntext").len(), 2);
         assert_eq!(nodes("# Cart\ntext", Some("Cart")).len(), 1);
+    }
+
+    #[test]
+    fn the_first_heading_reads_without_its_marks_and_is_none_of_a_codes_remarks() {
+        let plan = "words\n```sh\n# install\n```\n## Charge **whole** `cents` ##\n# later";
+        assert_eq!(first_heading(plan).as_deref(), Some("Charge whole cents"));
+        assert_eq!(first_heading("~~~\n# never closed\n"), None);
     }
 
     #[test]

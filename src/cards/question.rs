@@ -2,6 +2,7 @@
 //! The asker's words stand in plain text only, as everywhere.
 
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 mod fields;
 
@@ -267,9 +268,12 @@ pub(super) fn title(ask: &Ask, lang: Lang) -> String {
         return words::TEXT_TITLE.get(lang).to_owned();
     };
     let text = match &first.kind {
-        QuestionKind::Plan { plan } => plan.as_deref().and_then(heading).unwrap_or_default(),
+        QuestionKind::Plan { plan } => {
+            let heading = plan.as_deref().and_then(prose::first_heading);
+            Cow::Owned(heading.unwrap_or_default())
+        }
         QuestionKind::Confirm | QuestionKind::Choice { .. } | QuestionKind::Text { .. } => {
-            &first.text
+            Cow::Borrowed(&*first.text)
         }
     };
     let line = text.lines().find(|line| !line.trim().is_empty());
@@ -277,11 +281,6 @@ pub(super) fn title(ask: &Ask, lang: Lang) -> String {
         Some(line) => short(line.trim(), MAX_TITLE),
         None => words::title(&first.kind).get(lang).to_owned(),
     }
-}
-
-/// The first heading, without its marks.
-pub(super) fn heading(plan: &str) -> Option<&str> {
-    plan.lines().map(str::trim).find_map(prose::heading)
 }
 
 fn colour(ask: &Ask) -> &'static str {
@@ -561,11 +560,11 @@ mod tests {
     #[test]
     fn a_plan_is_set_out_for_reading_and_its_heading_is_the_title() {
         let card = drawn_after(
-            &plan("# Cart\n\n- **price** first\n\n```\nnpm test\n```"),
+            &plan("# **Cart** in `cents`\n\n- **price** first\n\n```\nnpm test\n```"),
             &Before::Nothing,
         )
         .card;
-        assert_eq!(card["header"]["title"]["content"], "Cart");
+        assert_eq!(card["header"]["title"]["content"], "Cart in cents");
         let body = &card["body"]["elements"];
         assert_eq!(body[0]["text"]["content"], "• price first", "{body}");
         assert_eq!(body[1]["background_style"], "grey", "{body}");

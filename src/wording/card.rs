@@ -228,6 +228,16 @@ pub fn asks_to(agent: &AskingAgent, work: Work) -> Text {
     Text::made(format!("{agent} 请求{zh}"), format!("{agent} asks to {en}"))
 }
 
+/// The title of a card that asks to read a file.
+pub fn reads(file: &str) -> Text {
+    Text::made(format!("读取 {file}"), format!("Read {file}"))
+}
+
+/// The title of a card that asks to search the web.
+pub fn searches(query: &str) -> Text {
+    Text::made(format!("搜索：{query}"), format!("Search: {query}"))
+}
+
 /// What the agent says of itself, on one line.
 pub fn claim(said: &str) -> Text {
     Text::made(

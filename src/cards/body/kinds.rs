@@ -1,5 +1,6 @@
 //! Each tool's own title and layout. A title is the thing itself: the command's
-//! first line, the file, the host.
+//! first line, the file, the host; where that could be taken for another kind of
+//! call, a word before it says which.
 
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -114,6 +115,7 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
         }
         "Read" => {
             let named = file(sheet, request, text(input, "file_path")?, "");
+            sheet.say_what(words::reads);
             let shown: Vec<_> = named.into_iter().collect();
             sheet.fields(&words::FIELDS, all, &shown, 6);
         }
@@ -140,6 +142,7 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
         "WebSearch" => {
             let query = text(input, "query")?;
             let whole = sheet.title(query, Shape::Line, &secrets::find(query));
+            sheet.say_what(words::searches);
             sheet.body.subject = subject(query, Shape::Line);
             if whole && !everything(sheet) {
                 sheet.show(query, Shape::Line, GLANCE, ScanKind::Content);

@@ -14,6 +14,9 @@ use crate::wording::card as words;
 const LEAST: usize = 80;
 /// What a leaf's name may take, and what a name and a line break cost besides.
 const MAX_NAME: usize = 160;
+const BESIDES: usize = 8;
+/// What surely fits one line of a phone.
+const WIDTH: usize = 40;
 
 /// Bytes of text in the input, names included.
 pub(in crate::cards) fn weigh(input: &Value) -> usize {
@@ -39,24 +42,40 @@ pub(super) fn are_none(input: &Value, shown: &[&str]) -> bool {
 /// `name: value` for every leaf but the top-level fields already shown.
 pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Budget) -> String {
     let mut sizes = Vec::new();
-    let mut total = 0;
+    let (mut total, mut bytes, mut lines) = (0_usize, 0_usize, 0_usize);
     each(input, shown, &mut |name, value| {
+        let size = value.len().saturating_add(name.len());
         // Only as many as can matter for the shares.
         if sizes.len() <= budget.bytes / LEAST {
-            sizes.push(value.len().saturating_add(name.len()));
+            sizes.push(size);
         }
         total += 1;
+        bytes = bytes.saturating_add(size + BESIDES);
+        lines = lines.saturating_add(height(name, &value));
     });
     if total == 0 {
         return String::new();
     }
-    let room = (budget.bytes / LEAST).min(budget.lines).max(2);
+    // Many that are small are as quickly read as a few that are long.
+    let all_fit = bytes <= budget.bytes && lines <= budget.lines;
+    let room = if all_fit {
+        total
+    } else {
+        (budget.bytes / LEAST).min(budget.lines).max(2)
+    };
     let (first, last) = if total <= room {
         (total, 0)
     } else {
         (room - room / 3, room / 3)
     };
-    let most = share(&sizes, total.min(room), budget.bytes);
+    let each_leaf = if all_fit {
+        budget
+    } else {
+        Budget {
+            bytes: share(&sizes, total.min(room), budget.bytes),
+            lines: (budget.lines / total.min(room)).max(4),
+        }
+    };
     let mut out = String::new();
     let (mut index, mut skipped, mut skipped_bytes) = (0, 0, 0);
     each(input, shown, &mut |name, value| {
@@ -77,11 +96,10 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
             };
             line(&mut out, skipped.get(sheet.lang));
         }
-        let lines = (budget.lines / total.min(room)).max(4);
         let text = sheet.show_masked(
             &value,
             Shape::Lines,
-            Budget { bytes: most, lines },
+            each_leaf,
             meaning(name),
             &secrets::under(name, &value),
         );
@@ -95,6 +113,14 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
         }
     });
     out
+}
+
+/// The lines that a leaf takes on a phone, at most.
+fn height(name: &str, value: &str) -> usize {
+    let rows = |bytes: usize| bytes.div_ceil(WIDTH).max(1);
+    let mut lines = value.split('\n');
+    let first = rows(name.len() + lines.next().unwrap_or_default().len());
+    first + lines.map(|line| rows(line.len())).sum::<usize>()
 }
 
 /// A field that says it holds a command is read as one.
@@ -135,7 +161,7 @@ fn line(out: &mut String, text: &str) {
 /// The most one leaf may take, so that all together keep the budget: what the
 /// small ones leave over goes to the long ones.
 fn share(sizes: &[usize], leaves: usize, budget: usize) -> usize {
-    let budget = budget.saturating_sub(leaves * 8);
+    let budget = budget.saturating_sub(leaves * BESIDES);
     let mut most = (budget / leaves.max(1)).max(LEAST / 2);
     if sizes.len() > leaves {
         return most;

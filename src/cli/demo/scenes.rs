@@ -63,7 +63,7 @@ pub(super) enum SceneStep {
     /// The laptop sleeps until the tap that waits for it is worth nothing.
     SleepsOn,
     /// nod says this in the chat.
-    Says(&'static Text),
+    Says(Text),
     /// The same tap once more, until the laptop is back to hear it.
     TapAgain(Actor, Action, Toast),
     /// Each gateway has brought a tap by now.

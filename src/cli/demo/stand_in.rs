@@ -70,7 +70,7 @@ pub(in crate::cli) fn run() {
         }
     });
     let say = |line: Value| output::line(&line.to_string());
-    StandIn::new(heard, say, PACE).play();
+    StandIn::new(heard, say, PACE, std::process::id()).play();
 }
 
 /// What nod writes, as far as it concerns a stand-in.
@@ -127,17 +127,21 @@ struct StandIn<S> {
     pace: Duration,
     texts: VecDeque<SpokenText>,
     mode: String,
+    /// Tells what this run asks from what a run before it in the same session
+    /// asked.
+    run: u32,
     /// Tool calls and questions so far, for their ids.
     calls: u32,
     turns: u32,
 }
 
 impl<S: FnMut(Value)> StandIn<S> {
-    fn new(heard: Receiver<StandInInput>, say: S, pace: Duration) -> Self {
+    fn new(heard: Receiver<StandInInput>, say: S, pace: Duration, run: u32) -> Self {
         Self {
             heard,
             say,
             pace,
+            run,
             texts: VecDeque::new(),
             mode: "default".to_owned(),
             calls: 0,
@@ -285,7 +289,7 @@ impl<S: FnMut(Value)> StandIn<S> {
     /// Asks for leave, or for an answer, and waits as long as it takes.
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Value, Halt> {
         let id = self.tool_use("", tool, input);
-        let asked = format!("ask-{}", self.calls);
+        let asked = format!("ask-{}-{}", self.run, self.calls);
         (self.say)(
             json!({"type": "control_request", "request_id": asked, "request": {
                 "subtype": "can_use_tool",
@@ -385,6 +389,8 @@ mod tests {
     use crate::claude::stream::parse;
     use crate::talk::{AgentSaid, AgentWants, How, Mode, Say, TextStage, ToolVerdict};
 
+    const RUN: u32 = 7;
+
     /// Everything the stand-in says to these orders, as nod reads it.
     fn said(orders: &[Say], pace: Duration) -> Vec<AgentSaid> {
         let (tell, heard) = mpsc::sync_channel(MAX_WAITING);
@@ -395,7 +401,7 @@ mod tests {
         drop(tell);
         let mut lines = Vec::new();
         let say = |line: Value| lines.push(parse(line.to_string().as_bytes()).expect("a line"));
-        StandIn::new(heard, say, pace).play();
+        StandIn::new(heard, say, pace, RUN).play();
         let strange = |line: &&AgentSaid| matches!(line, AgentSaid::Other { .. });
         assert_eq!(lines.iter().find(strange), None, "nod knows every line");
         lines
@@ -450,17 +456,21 @@ mod tests {
     fn a_task_asks_runs_what_it_may_and_tells_what_was_chosen() {
         let answers = json!({"answers": {ROUNDING.en.as_ref(): HALF_UP.en.as_ref()}});
         for (last, ending) in [
-            (allow("ask-4", json!({})), "All 42 tests pass."),
+            (allow("ask-7-4", json!({})), "All 42 tests pass."),
             (
-                verdict("ask-4", ToolVerdict::deny("not now")),
+                verdict("ask-7-4", ToolVerdict::deny("not now")),
                 "The tests did not run: not now",
             ),
         ] {
-            let orders = [text("Charge cents"), allow("ask-2", answers.clone()), last];
+            let orders = [
+                text("Charge cents"),
+                allow("ask-7-2", answers.clone()),
+                last,
+            ];
             let lines = said(&orders, Duration::ZERO);
             assert_eq!(
                 asked(&lines),
-                [("ask-2", "AskUserQuestion"), ("ask-4", "Bash")]
+                [("ask-7-2", "AskUserQuestion"), ("ask-7-4", "Bash")]
             );
             let [told] = results(&lines)[..] else {
                 panic!("{lines:?}")
@@ -480,7 +490,7 @@ mod tests {
         let lines = said(&orders, Duration::ZERO);
         assert_eq!(interrupted(&lines), 1);
         let withdrawn = AgentSaid::Withdrawn {
-            request: "ask-2".to_owned(),
+            request: "ask-7-2".to_owned(),
         };
         assert!(lines.contains(&withdrawn), "{lines:?}");
         assert_eq!(results(&lines), [NO_SCRIPT.get(Lang::Zh)]);
@@ -503,8 +513,8 @@ mod tests {
             text("one"),
             text("two"),
             mode,
-            allow("ask-2", json!({})),
-            allow("ask-4", json!({})),
+            allow("ask-7-2", json!({})),
+            allow("ask-7-4", json!({})),
         ];
         let lines = said(&orders, Duration::ZERO);
         let stages: Vec<_> = lines

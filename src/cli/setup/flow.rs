@@ -96,16 +96,23 @@ impl Setup<'_> {
         }
     }
 
-    /// One line of what is not, where somebody misses it, and what would do it.
+    /// One line of what is not and, where somebody misses it, of what would do it.
     fn tell_left(&mut self, step: SetupStep, facts: &SetupFacts) {
         let words = self.words;
         let how = match step {
             SetupStep::Hooks => words.hooks_left(),
             SetupStep::Mode if facts.hooks_installed => words.mode_left(),
             SetupStep::Service if !facts.daemon_runs => words.daemon_left(facts.can_serve),
-            _ => return,
+            SetupStep::TestCard if self.seen.unproven => words.tap_left(),
+            _ => return self.skipped(step),
         };
         self.left(step, how);
+    }
+
+    fn skipped(&mut self, step: SetupStep) {
+        let place = step.place(self.is_member());
+        output::say(&self.words.skipped(&place, step));
+        self.seen.told.push(step);
     }
 
     pub(super) fn left(&mut self, step: SetupStep, how: &str) {

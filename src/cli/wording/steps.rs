@@ -46,6 +46,22 @@ impl Words {
         )
     }
 
+    /// Of a step that nobody wants or that has no place here.
+    pub(in crate::cli) fn skipped(self, place: &str, step: SetupStep) -> String {
+        let step = self.step(step);
+        self.made(
+            format!("- {place} {step}：跳过"),
+            format!("- {place} {step}: skipped"),
+        )
+    }
+
+    pub(in crate::cli) fn tap_left(self) -> &'static str {
+        self.pick(
+            "没有收到点击；按上面的步骤检查后，再运行 `nod setup`",
+            "No tap arrived; go through the steps above, then run `nod setup` again",
+        )
+    }
+
     /// Of credentials that were typed and that Feishu does not take; `sibling`
     /// is the other platform.
     pub(in crate::cli) fn refused(self, sibling: &str) -> String {

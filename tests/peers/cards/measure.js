@@ -15,7 +15,7 @@ async function shoot(card, path, tries = 20) {
   try {
     await card.screenshot({ path });
   } catch (error) {
-    if (tries === 0 || !String(error).includes("not attached")) throw error;
+    if (tries === 0 || !/not attached|not visible/.test(String(error))) throw error;
     await shoot(card, path, tries - 1);
   }
 }

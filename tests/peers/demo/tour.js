@@ -103,6 +103,8 @@ async function tour(context) {
   await page.locator("dialog.ask").waitFor({ state: "detached" });
   await press(button("always"));
   await confirm();
+  await page.locator("[data-toast=success]", { hasText: say("已始终允许", "Always allowed") }).waitFor();
+  assert.ok(!(await leavesPhone(page)), "a long toast stays on the phone");
   await ended(WORDS.always);
   await page.locator("[data-step=passed]").first().waitFor({ state: "attached" });
   await shot("2-always");
@@ -307,6 +309,12 @@ async function hostile(page) {
   assert.strictEqual(await page.locator("#app img, #app svg, #taken").count(), 0);
   assert.strictEqual(await page.evaluate(() => window.taken), undefined);
 }
+
+const leavesPhone = (page) => page.evaluate(() => {
+  const phone = document.getElementById("phone").getBoundingClientRect();
+  const toasts = [...document.querySelectorAll(".toast")].map((toast) => toast.getBoundingClientRect());
+  return toasts.some((toast) => toast.left < phone.left || toast.right > phone.right);
+});
 
 const coversChats = (page) => page.evaluate(() => {
   const side = document.getElementById("side").getBoundingClientRect();

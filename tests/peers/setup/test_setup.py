@@ -202,9 +202,9 @@ class Setup(unittest.TestCase):
         return shown
 
     def ticks(self, terminal, *said):
-        """These steps are ticked first, and each, done or not, in its turn and once."""
-        told = re.findall(r"[✓✗] (\d)/9", terminal.written())
-        self.assertEqual(sorted(set(told)), told)
+        """These steps are ticked first, and each, done or not, in its turn and once, without a gap."""
+        told = re.findall(r"[✓✗-] (\d)/9", terminal.written())
+        self.assertEqual([str(place) for place in range(1, len(told) + 1)], told)
         ticked = re.findall(r"✓ (\d)/9 (.*)", terminal.written())
         for place, ((number, line), part) in enumerate(zip(ticked, said, strict=False), 1):
             self.assertEqual(str(place), number)
@@ -267,6 +267,7 @@ class Setup(unittest.TestCase):
         shown = self.screen(terminal, "8-declined")
         self.assertIn("✗ 6/9 Claude Code's hooks: not done.", shown)
         self.assertIn("`nod setup`", shown)
+        self.assertIn("- 7/9 Claude Code's permission mode: skipped", shown)
         self.assertIn("✗ 8/9 daemon: not done.", shown)
         self.assertEqual(0, terminal.exit_code)
         self.assertNotIn("wrong-secret", terminal.written())

@@ -6,11 +6,12 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{Actor, Prints, Scene, SceneOpening, SceneStep};
+use crate::approvals::request::AskingAgent;
 use crate::cards::Action;
 use crate::cli::demo::agent::DemoCall;
 use crate::cli::demo::stage::Staging;
 use crate::text::{Lang, Text};
-use crate::wording::{Toast, ending, question};
+use crate::wording::{Toast, ending, question, terminal};
 
 static PLAN: Text = Text::new(
     "1. 价格改为整数的分\n2. 增加货币一列\n3. 迁移订单，从最新的开始\n4. 下个版本删除旧列",
@@ -137,6 +138,7 @@ pub(super) fn reply(staging: Staging, project: &Path) -> Scene {
             SceneStep::Reply(text.clone()),
             SceneStep::Prints(Prints::Deny(Some(text))),
             SceneStep::Ends(&ending::DENIED),
+            SceneStep::Says(terminal::denied_by_reply(AskingAgent::default().short())),
         ],
         run: "Updated src/price.ts with 1 addition and 1 removal",
     }

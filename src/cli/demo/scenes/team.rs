@@ -151,7 +151,7 @@ pub(super) fn sleep(staging: Staging, lang: Lang) -> Scene {
             SceneStep::Tap(Actor::Owner, Action::Allow, Toast::StillChecking),
             SceneStep::SleepsOn,
             SceneStep::Befalls,
-            SceneStep::Says(&team::TAPPED_TOO_LATE),
+            SceneStep::Says(team::TAPPED_TOO_LATE.clone()),
             SceneStep::TapAgain(Actor::Owner, Action::Allow, Toast::Allowed),
             SceneStep::Prints(Prints::Allow),
             SceneStep::Ends(&ending::ALLOWED),
