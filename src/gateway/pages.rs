@@ -39,6 +39,7 @@ textarea{width:100%;box-sizing:border-box;min-height:4rem;font:inherit}\
 button{width:100%;margin:1rem 0;padding:.9rem;font:600 1.1rem system-ui,sans-serif;\
 border:0;border-radius:.6rem;color:#fff;background:#36c}\
 button.danger{background:#c22}\
+button.wary{padding:calc(.9rem - 2px);border:2px solid #c22;color:#c22;background:none}\
 button .other{color:inherit;font-weight:400}\
 .success{color:#183}.error{color:#c22}.warning{color:#a60}";
 
@@ -83,7 +84,8 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
         let said = permission::said(rules, &request.origin, Until::Undone, lang);
         let _ = write!(body, "<p class=\"alarm\">{}</p>", escaped(&said));
     }
-    form(request, slip, lang, &mut body);
+    let is_dangerous = card["header"]["template"] == "red";
+    form(request, slip, is_dangerous, lang, &mut body);
     let _ = write!(body, "<p class=\"note\">{}</p>", both(&said::CONFIRM, lang));
     let _ = write!(
         body,
@@ -96,11 +98,14 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
     }
     body.push_str("</details>");
     let title = escaped(text(&card["header"]["title"]));
-    document(&title, "what", &body, lang)
+    let class = if is_dangerous { "what alarm" } else { "what" };
+    document(&title, class, &body, lang)
 }
 
-fn form(request: &Request, slip: &Slip<'_>, lang: Lang, body: &mut String) {
+fn form(request: &Request, slip: &Slip<'_>, is_dangerous: bool, lang: Lang, body: &mut String) {
     let (label, class) = match slip.action {
+        // Nothing invites a thumb to allow what is dangerous.
+        Action::Allow if is_dangerous => (&words::ALLOW, " class=\"wary\""),
         Action::Allow => (&words::ALLOW, ""),
         Action::Always => (&words::ALWAYS, ""),
         Action::Session => (&words::SESSION, ""),
@@ -362,6 +367,18 @@ mod tests {
         let (above, _) = html.split_once("<form").unwrap();
         let content = above.find("npm run build</span></pre>").unwrap();
         assert!(above[content..].contains("class=\"alarm\""), "{above}");
+    }
+
+    #[test]
+    fn danger_changes_the_whole_page_and_fills_no_button_that_allows() {
+        let seen = |command, action| {
+            let html = page(command, action);
+            let red = html.contains("<h1 class=\"what alarm\">");
+            (red, html.contains("<button id=\"decide\" class=\"wary\">"))
+        };
+        assert_eq!(seen("rm -rf build", Action::Allow), (true, true));
+        assert_eq!(seen("rm -rf build", Action::Deny), (true, false));
+        assert_eq!(seen("npm test", Action::Allow), (false, false));
     }
 
     #[test]
