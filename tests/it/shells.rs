@@ -33,11 +33,13 @@ async fn bash_completes_commands_subcommands_and_flags() {
     let ask = async |line: &[&str]| {
         let words: Vec<String> = line.iter().map(|word| format!("'{word}'")).collect();
         let script = format!(
-            "{script}\nCOMP_WORDS=({}); COMP_CWORD={}; _nod; echo \"${{COMPREPLY[*]}}\"",
+            "{script}\nCOMP_WORDS=({}); COMP_CWORD={}; _nod nod {} {}; echo \"${{COMPREPLY[*]}}\"",
             words.join(" "),
-            line.len() - 1
+            line.len() - 1,
+            words[line.len() - 1],
+            words[line.len() - 2]
         );
-        let run = Command::new("bash").args(["-euc", &script]).output();
+        let run = Command::new("bash").args(["-uc", &script]).output();
         let output = within("bash", run).await.unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success() && err.is_empty(), "{err}");
@@ -50,11 +52,17 @@ async fn bash_completes_commands_subcommands_and_flags() {
             "{command}: {all}"
         );
     }
+    // What help does not show is offered to nobody.
+    assert_eq!(ask(&["nod", "gua"]).await, "");
     assert_eq!(ask(&["nod", "doc"]).await, "doctor");
     assert_eq!(ask(&["nod", "service", "ins"]).await, "install");
     assert_eq!(ask(&["nod", "doctor", "--cl"]).await, "--click");
     assert_eq!(ask(&["nod", "ask", "--json", "cho"]).await, "choice");
     assert_eq!(ask(&["nod", "completions", "z"]).await, "zsh");
+    assert_eq!(
+        ask(&["nod", "service", "install", "--sandbox", "st"]).await,
+        "strict"
+    );
     assert_eq!(ask(&["nod", "settings", "s"]).await, "set");
     assert_eq!(ask(&["nod", "settings", "set", "NOD_LA"]).await, "NOD_LANG");
 }
@@ -74,7 +82,7 @@ async fn zsh_fish_and_the_manual_know_every_command() {
         }
         assert!(zsh.contains(&format!("'{command}:")), "{command}: {zsh}");
         assert!(
-            fish.contains(&format!(" -a {command} ")),
+            fish.contains(&format!(" -a \"{command}\" ")),
             "{command}: {fish}"
         );
         assert!(
