@@ -167,8 +167,8 @@ fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter)
     }
 }
 
-/// As the seeds' clients do it: one write, one read for the ack, then a length
-/// and the decision. The listener is not watched: they never did.
+/// As the clients of the reference protocol do it: one write, one read for the
+/// ack, then a length and the decision. They do not watch the listener.
 fn old_asks(socket: &std::path::Path, ask: &Ask, _: &std::io::PipeWriter) -> Ended {
     let told = old_conversation(socket, ask).unwrap_or_default();
     Ended {

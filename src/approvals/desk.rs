@@ -174,7 +174,7 @@ impl Desk {
     /// Closes what the terminal has settled; returns how many that were.
     /// `age` is how long ago it was told.
     pub fn withdraw(&self, session: &SessionId, withdrawal: &Withdrawal, age: Duration) -> usize {
-        let told_at = (self.clock)() - Millis::try_from(age.as_millis()).unwrap_or(0);
+        let told_at = (self.clock)() - millis(age);
         self.end(|approvals| approvals.withdraw(session, withdrawal, told_at))
     }
 

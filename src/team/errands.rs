@@ -20,7 +20,7 @@ use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
 use crate::bus::line::BusHeard;
 use crate::bus::pass::{self, Pass, Seconds, Span};
 use crate::bus::subjects::{BEACON, FromMachine, LOBBY_START, MachinePlace, Owner, speaker};
-use crate::clock::Millis;
+use crate::clock::{Millis, millis};
 use crate::feishu::api::exchange::ApiReply;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
@@ -302,8 +302,7 @@ async fn call<'a>(
         }
         Err(ApiError::TooLarge { .. }) => ErrandResult::TooLarge,
         Err(ApiError::Crowded { after }) => {
-            let after = Millis::try_from(after.as_millis()).unwrap_or(SOON);
-            return (crowded(gateway, after), None);
+            return (crowded(gateway, millis(after)), None);
         }
         Err(why) => {
             debug!(%place, "a call did not get through: {why}");
@@ -322,8 +321,7 @@ fn enough(reply: &ApiReply) -> Option<Millis> {
     const TOO_MANY: i64 = 99_991_400;
     let why = reply.envelope().err()?;
     let is_so = why.code() == Some(TOO_MANY) || why.code().is_none() && reply.status == 429;
-    let wait = why.retry_after().map(|wait| wait.as_millis());
-    is_so.then(|| wait.and_then(|wait| wait.try_into().ok()).unwrap_or(SOON))
+    is_so.then(|| why.retry_after().map_or(SOON, millis))
 }
 
 /// The right to touch the message that a call has made.

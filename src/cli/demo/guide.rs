@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::agent::{DemoCall, Printed, WaitingHook};
 use super::scenes::{Prints, Scene, SceneOpening};
 use super::stage::{DemoStage, Mishap};
+use crate::clock::millis;
 use crate::simulator::{HistoryEntry, Simulator};
 use crate::text::{Lang, Text};
 use crate::wording::LOCKED;
@@ -142,8 +143,7 @@ pub(super) fn scene(number: usize, scene: &Scene, stage: &DemoStage, chat: &str)
 
 /// `within` is how long the daemon lets the request wait.
 pub(super) fn hook_in(number: usize, asked: &WaitingHook, within: Duration) -> Value {
-    let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-    json!({"note": "hook_in", "scene": number, "stdin": asked.stdin, "within_ms": within})
+    json!({"note": "hook_in", "scene": number, "stdin": asked.stdin, "within_ms": millis(within)})
 }
 
 pub(super) fn hook_out(number: usize, printed: &Printed) -> Value {
@@ -152,7 +152,7 @@ pub(super) fn hook_out(number: usize, printed: &Printed) -> Value {
         "scene": number,
         "stdout": printed.stdout,
         "stderr": printed.stderr,
-        "ms": u64::try_from(printed.took.as_millis()).unwrap_or(u64::MAX),
+        "ms": millis(printed.took),
     })
 }
 

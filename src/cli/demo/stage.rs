@@ -16,6 +16,7 @@ use super::Broken;
 use super::laptop::{Laptop, LaptopStanding};
 use super::process::{DOWN_WITHIN, UP_WITHIN};
 use super::team::DemoTeam;
+use crate::clock::millis;
 use crate::simulator::{APP_ID, App, OWNER, Options, STRANGER, Simulator};
 use crate::text::Lang;
 
@@ -278,7 +279,7 @@ impl DemoStage {
         }
         self.laptop_mut().again(&app)?;
         self.connected(self.playing.laptop).await?;
-        let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = millis(since.elapsed());
         self.simulator
             .note(json!({"note": "daemon", "what": "started", "ms": ms}));
         Ok(())

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::approvals::request::{AskingAgent, Request};
 use crate::cards::gathered;
 use crate::cards::notice::{self, Why};
-use crate::clock::Millis;
+use crate::clock::millis;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::gathered::Key;
 use crate::feishu::messages::Content;
@@ -51,7 +51,7 @@ pub(crate) fn deliver(cards: &Cards, request: &Request) {
 }
 
 fn gather(cards: &Cards, request: &Request) -> bool {
-    let delay = Millis::try_from(cards.config.notify_delay.as_millis()).unwrap_or(Millis::MAX);
+    let delay = millis(cards.config.notify_delay);
     let place = gathered::place_of(request, cards.config.lang);
     let not_before = cards.now().saturating_add(delay);
     cards.flood.gather(request, place, not_before)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::approvals::request::Request;
-use crate::clock::Millis;
+use crate::clock::{Millis, millis};
 use crate::daemon::asking::codex::CodexLinks;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::figures::{Figures, Summary};
@@ -64,7 +64,7 @@ pub(crate) fn report(standing: &Standing) -> Value {
     let last_event = view
         .counts
         .last_push
-        .map(|at| ms(now.saturating_duration_since(at)));
+        .map(|at| millis(now.saturating_duration_since(at)));
     let store = match standing.cards.journal.store.health() {
         Health::Good => json!({"ok": true}),
         Health::Failing(why) => json!({"ok": false, "cause": why.en, "cause_zh": why.zh}),
@@ -79,7 +79,7 @@ pub(crate) fn report(standing: &Standing) -> Value {
         "app_id": standing.app_id,
         "connection": {
             "state": state,
-            "up_ms": since.map(ms),
+            "up_ms": since.map(millis),
             "cause": cause.as_ref().map(|why| why.get(Lang::En)),
             "cause_zh": cause.as_ref().map(|why| why.get(Lang::Zh)),
             "retry_in_ms": retry,
@@ -162,12 +162,8 @@ fn sessions(sessions: &Sessions) -> Vec<Value> {
     .collect()
 }
 
-fn until_ms(until: Instant, now: Instant) -> u64 {
-    ms(until.saturating_duration_since(now))
-}
-
-fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+fn until_ms(until: Instant, now: Instant) -> Millis {
+    millis(until.saturating_duration_since(now))
 }
 
 #[cfg(test)]
