@@ -200,6 +200,29 @@ impl Db {
         audit::trim(self)
     }
 
+    /// Removes the rows of a table whose time is before that.
+    pub(super) fn forget(&self, table: &str, time: &str, before: Millis) -> Result<(), StoreError> {
+        let sql = format!("DELETE FROM {table} WHERE {time} < ?1");
+        self.conn.execute(&sql, [before])?;
+        Ok(())
+    }
+
+    /// Removes all but the first `max` rows of a table in this order.
+    pub(super) fn cap(
+        &self,
+        table: &str,
+        key: &str,
+        order: &str,
+        max: i64,
+    ) -> Result<(), StoreError> {
+        let sql = format!(
+            "DELETE FROM {table} WHERE {key} IN (
+                 SELECT {key} FROM {table} ORDER BY {order} LIMIT -1 OFFSET ?1)"
+        );
+        self.conn.execute(&sql, [max])?;
+        Ok(())
+    }
+
     pub(super) fn inserted(&self) -> Result<(), StoreError> {
         let inserted = self.inserted.get().wrapping_add(1);
         self.inserted.set(inserted);

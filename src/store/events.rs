@@ -42,18 +42,11 @@ impl Db {
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
-    db.conn
-        .execute("DELETE FROM answers WHERE at < ?1", [now - ANSWERS_KEPT])?;
-    Ok(())
+    db.forget("answers", "at", now - ANSWERS_KEPT)
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM answers WHERE event_id IN (
-             SELECT event_id FROM answers ORDER BY at DESC, event_id LIMIT -1 OFFSET ?1)",
-        [ANSWERS_MAX],
-    )?;
-    Ok(())
+    db.cap("answers", "event_id", "at DESC, event_id", ANSWERS_MAX)
 }
 
 #[cfg(test)]

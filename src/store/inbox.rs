@@ -105,22 +105,13 @@ pub(super) fn had_effect(db: &Db, event: &EventId) -> Result<(), StoreError> {
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
-    for table in ["seen", "inbox"] {
-        let sql = format!("DELETE FROM {table} WHERE at < ?1");
-        db.conn.execute(&sql, [now - KEPT])?;
-    }
-    Ok(())
+    db.forget("seen", "at", now - KEPT)?;
+    db.forget("inbox", "at", now - KEPT)
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    for (table, key, max) in [("seen", "event_id", SEEN_MAX), ("inbox", "message_id", MAX)] {
-        let sql = format!(
-            "DELETE FROM {table} WHERE {key} IN (
-                 SELECT {key} FROM {table} ORDER BY at DESC, {key} LIMIT -1 OFFSET ?1)"
-        );
-        db.conn.execute(&sql, [max])?;
-    }
-    Ok(())
+    db.cap("seen", "event_id", "at DESC, event_id", SEEN_MAX)?;
+    db.cap("inbox", "message_id", "at DESC, message_id", MAX)
 }
 
 #[cfg(test)]

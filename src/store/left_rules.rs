@@ -102,20 +102,11 @@ fn read_rule(row: &Row<'_>) -> rusqlite::Result<ListedRule> {
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM left_rules WHERE undone_at < ?1",
-        [now - UNDONE_KEPT],
-    )?;
-    Ok(())
+    db.forget("left_rules", "undone_at", now - UNDONE_KEPT)
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM left_rules WHERE number IN (
-             SELECT number FROM left_rules ORDER BY number DESC LIMIT -1 OFFSET ?1)",
-        [MAX],
-    )?;
-    Ok(())
+    db.cap("left_rules", "number", "number DESC", MAX)
 }
 
 #[cfg(test)]

@@ -84,18 +84,11 @@ impl Db {
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
-    db.conn
-        .execute("DELETE FROM notices WHERE at < ?1", [now - KEPT])?;
-    Ok(())
+    db.forget("notices", "at", now - KEPT)
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM notices WHERE message_id IN (
-             SELECT message_id FROM notices ORDER BY at DESC LIMIT -1 OFFSET ?1)",
-        [MAX],
-    )?;
-    Ok(())
+    db.cap("notices", "message_id", "at DESC", MAX)
 }
 
 #[cfg(test)]

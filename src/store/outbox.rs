@@ -170,18 +170,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CardEdit> {
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
-    db.conn
-        .execute("DELETE FROM outbox WHERE at < ?1", [now - KEPT])?;
-    Ok(())
+    db.forget("outbox", "at", now - KEPT)
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM outbox WHERE version IN (
-             SELECT version FROM outbox ORDER BY made, version DESC LIMIT -1 OFFSET ?1)",
-        [MAX_EDITS],
-    )?;
-    Ok(())
+    db.cap("outbox", "version", "made, version DESC", MAX_EDITS.into())
 }
 
 #[cfg(test)]

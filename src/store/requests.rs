@@ -341,15 +341,8 @@ fn read_card(row: &Row<'_>) -> rusqlite::Result<Option<CardPlace>> {
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM settled WHERE settled_at < ?1",
-        [now - SETTLED_KEPT],
-    )?;
-    db.conn.execute(
-        "DELETE FROM pending WHERE deadline < ?1",
-        [now - OVERDUE_KEPT],
-    )?;
-    Ok(())
+    db.forget("settled", "settled_at", now - SETTLED_KEPT)?;
+    db.forget("pending", "deadline", now - OVERDUE_KEPT)
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
@@ -360,12 +353,7 @@ pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
 /// In the order they came: by its times a clock that was set back would make
 /// the newest the oldest.
 fn keep_newest(db: &Db, table: &str, max: i64) -> Result<(), StoreError> {
-    let sql = format!(
-        "DELETE FROM {table} WHERE rowid IN (
-             SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT -1 OFFSET ?1)"
-    );
-    db.conn.prepare_cached(&sql)?.execute([max])?;
-    Ok(())
+    db.cap(table, "rowid", "rowid DESC", max)
 }
 
 #[cfg(test)]

@@ -160,12 +160,7 @@ pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM sessions WHERE number IN (
-             SELECT number FROM sessions ORDER BY used_at DESC, number DESC LIMIT -1 OFFSET ?1)",
-        [MAX],
-    )?;
-    Ok(())
+    db.cap("sessions", "number", "used_at DESC, number DESC", MAX)
 }
 
 #[cfg(test)]

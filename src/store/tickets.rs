@@ -37,18 +37,11 @@ impl Db {
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {
-    db.conn
-        .execute("DELETE FROM tickets WHERE at < ?1", [now - KEPT])?;
-    Ok(())
+    db.forget("tickets", "at", now - KEPT)
 }
 
 pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
-    db.conn.execute(
-        "DELETE FROM tickets WHERE message_id IN (
-             SELECT message_id FROM tickets ORDER BY at DESC LIMIT -1 OFFSET ?1)",
-        [MAX],
-    )?;
-    Ok(())
+    db.cap("tickets", "message_id", "at DESC", MAX)
 }
 
 #[cfg(test)]
