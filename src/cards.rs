@@ -243,6 +243,19 @@ fn plain(text: &str) -> Value {
     json!({"tag": "plain_text", "content": text})
 }
 
+/// A button that fills its row and hands its value back.
+fn button(id: &str, kind: &str, label: &str, value: &Value) -> Value {
+    json!({
+        "tag": "button",
+        "element_id": id,
+        "type": kind,
+        "size": "medium",
+        "width": "fill",
+        "text": plain(label),
+        "behaviors": [{"type": "callback", "value": value}],
+    })
+}
+
 fn div(text: &str) -> Value {
     json!({"tag": "div", "text": plain(text)})
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CardHead, budget, card, div, note, plain, short, words_field};
+use super::{CardHead, budget, button, card, div, note, short, words_field};
 use crate::text::{Lang, Text, escape, secrets};
 use crate::wording::terminal as words;
 
@@ -38,17 +38,10 @@ pub struct ChoiceButton {
 /// The buttons stand in the order given, those that take words below the field.
 pub fn open(choice: &ChoiceCard<'_>, buttons: &[ChoiceButton], lang: Lang) -> Value {
     let mut elements = body(choice, lang);
-    let drawn = |(n, button): (usize, &ChoiceButton)| {
-        let mut drawn = json!({
-            "tag": "button",
-            "element_id": format!("b_pick_{n}"),
-            "type": "default",
-            "size": "medium",
-            "width": "fill",
-            "text": plain(&short(&button.label, 80)),
-            "behaviors": [{"type": "callback", "value": button.value}],
-        });
-        if choice.ask && button.takes_words {
+    let drawn = |(n, pick): (usize, &ChoiceButton)| {
+        let label = short(&pick.label, 80);
+        let mut drawn = button(&format!("b_pick_{n}"), "default", &label, &pick.value);
+        if choice.ask && pick.takes_words {
             drawn["name"] = json!(format!("pick_{n}"));
             drawn["form_action_type"] = json!("submit");
         }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::body::{body, mcp_title, weigh};
 use super::permission::{origin, said as rules_said};
 use super::{
-    BUDGETS, CardHead, MAX_TITLE, ONE_LINE, card, coloured, cut, div, fitting, fold, local_time,
-    markdown, note, place, plain, settled, short,
+    BUDGETS, CardHead, MAX_TITLE, ONE_LINE, button, card, coloured, cut, div, fitting, fold,
+    local_time, markdown, note, place, settled, short,
 };
 use super::{gist, question};
 use crate::approvals::request::{AskingAgent, Ending, Operator, Posed, Ran, Reach, Request};
@@ -443,27 +443,17 @@ pub fn running(request: &Request, since: Millis, stop: Option<&Value>, lang: Lan
 }
 
 fn stop_button(value: &Value, lang: Lang) -> Value {
-    json!({
-        "tag": "button",
-        "element_id": "b_stop",
-        "type": "danger",
-        "size": "medium",
-        "width": "default",
-        "text": plain(said::STOP.get(lang)),
-        "behaviors": [{"type": "callback", "value": value}],
-    })
+    narrow(button("b_stop", "danger", said::STOP.get(lang), value))
 }
 
 fn undo_button(value: &Value, lang: Lang) -> Value {
-    json!({
-        "tag": "button",
-        "element_id": "b_undo",
-        "type": "default",
-        "size": "medium",
-        "width": "default",
-        "text": plain(words::UNDO.get(lang)),
-        "behaviors": [{"type": "callback", "value": value}],
-    })
+    narrow(button("b_undo", "default", words::UNDO.get(lang), value))
+}
+
+/// No wider than its words.
+fn narrow(mut button: Value) -> Value {
+    button["width"] = json!("default");
+    button
 }
 
 #[cfg(test)]

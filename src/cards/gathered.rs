@@ -1,11 +1,11 @@
 //! The one card for what a session asks beyond what a person can look at: a
 //! list to open from, and a way to deny all of it. Allows nothing.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 
 use super::body::body;
-use super::{CardHead, MAX_CARD, budget, card, cut, div, note, place, plain, question, row, size};
+use super::{CardHead, MAX_CARD, budget, button, card, cut, div, note, place, question, row, size};
 use crate::approvals::request::Request;
 use crate::ids::RequestId;
 use crate::text::Lang;
@@ -56,15 +56,8 @@ pub fn gathered(gathered: &GatheredCard<'_>, lang: Lang) -> Value {
 
 fn waiting(gathered: &GatheredCard<'_>, listed: usize, lang: Lang) -> Value {
     let count = gathered.requests.len();
-    let deny = json!({
-        "tag": "button",
-        "element_id": "b_deny_all",
-        "type": "danger",
-        "size": "medium",
-        "width": "fill",
-        "text": plain(words::deny_all(count).get(lang)),
-        "behaviors": [{"type": "callback", "value": gathered.deny_all}],
-    });
+    let deny = words::deny_all(count);
+    let deny = button("b_deny_all", "danger", deny.get(lang), gathered.deny_all);
     // Above the list, so that it stays where it is while the list changes.
     let mut elements = vec![
         div(words::why(gathered.most).get(lang)),
@@ -72,15 +65,13 @@ fn waiting(gathered: &GatheredCard<'_>, listed: usize, lang: Lang) -> Value {
     ];
     let requests = gathered.requests.iter().take(listed).enumerate();
     elements.extend(requests.map(|(n, request)| {
-        json!({
-            "tag": "button",
-            "element_id": format!("b_open_{n}"),
-            "type": "default",
-            "size": "medium",
-            "width": "fill",
-            "text": plain(&title(request, lang)),
-            "behaviors": [{"type": "callback", "value": (gathered.open)(&request.id)}],
-        })
+        let open = (gathered.open)(&request.id);
+        button(
+            &format!("b_open_{n}"),
+            "default",
+            &title(request, lang),
+            &open,
+        )
     }));
     if count > listed {
         elements.push(note(words::unlisted(count - listed).get(lang)));
@@ -132,6 +123,7 @@ fn over(gathered: &GatheredCard<'_>, lang: Lang) -> Value {
 mod tests {
     use super::super::sample::{actions, read, request, strings};
     use super::*;
+    use serde_json::json;
 
     fn drawn(count: usize, tally: Tally, lang: Lang) -> Value {
         let command = |n: usize| {

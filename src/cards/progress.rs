@@ -2,10 +2,10 @@
 //! agent's words stand in plain text; its final answer is markdown that
 //! [`mod@super::markdown`] has disarmed.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
-    CardHead, MAX_TITLE, card, coloured, cut, div, fold, markdown, masked, note, plain, row,
+    CardHead, MAX_TITLE, button, card, coloured, cut, div, fold, markdown, masked, note, row,
     settled, short,
 };
 use crate::ids::SessionId;
@@ -222,15 +222,7 @@ fn labelled(label: &str, text: &str, bytes: usize, lang: Lang) -> Value {
 }
 
 fn stop_button(value: &Value, lang: Lang) -> Value {
-    json!({
-        "tag": "button",
-        "element_id": "b_stop",
-        "type": "danger",
-        "size": "medium",
-        "width": "fill",
-        "text": plain(words::STOP.get(lang)),
-        "behaviors": [{"type": "callback", "value": value}],
-    })
+    button("b_stop", "danger", words::STOP.get(lang), value)
 }
 
 #[cfg(test)]
@@ -239,6 +231,7 @@ mod tests {
     use super::super::{MAX_CARD, size};
     use super::*;
     use crate::sessions::progress::ProgressStep;
+    use serde_json::json;
 
     fn view() -> ProgressView {
         ProgressView {

@@ -11,7 +11,7 @@ use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Rule, offer};
 use crate::text::Lang;
 
-pub(super) fn request(tool: &str, input: Value) -> Request {
+pub(crate) fn request(tool: &str, input: Value) -> Request {
     Facts {
         id: RequestId::parse("r1").unwrap(),
         tool: tool.to_owned(),

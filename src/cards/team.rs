@@ -1,9 +1,9 @@
 //! The cards a gateway draws itself: rows of words, each with a button or
 //! without. Pure.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{CardHead, card, confirm, div, plain, short};
+use super::{CardHead, button, card, confirm, div, short};
 use crate::text::escape::{Shape, visible};
 use crate::text::{Lang, Text};
 use crate::wording::team as words;
@@ -58,17 +58,11 @@ pub fn draw(title: &Text, mood: Mood, rows: &[Row], lang: Lang) -> Value {
     card(&head, elements, lang)
 }
 
-fn drawn(n: usize, button: &TeamButton, lang: Lang) -> Value {
-    let mut drawn = json!({
-        "tag": "button",
-        "element_id": format!("b_team_{n}"),
-        "type": if button.takes { "danger" } else { "primary" },
-        "size": "medium",
-        "width": "fill",
-        "text": plain(&short(button.label.get(lang), 80)),
-        "behaviors": [{"type": "callback", "value": button.value}],
-    });
-    if let Some((title, text)) = &button.sure {
+fn drawn(n: usize, asked: &TeamButton, lang: Lang) -> Value {
+    let kind = if asked.takes { "danger" } else { "primary" };
+    let label = short(asked.label.get(lang), 80);
+    let mut drawn = button(&format!("b_team_{n}"), kind, &label, &asked.value);
+    if let Some((title, text)) = &asked.sure {
         drawn["confirm"] = confirm(title, &said(text.get(lang)), lang);
     }
     drawn
@@ -86,6 +80,7 @@ mod tests {
     use super::super::sample::read;
     use super::super::{MAX_CARD, size};
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_card_of_many_long_names_fits_and_hides_nothing() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::body::CardBody;
 use super::permission::{attention, may_allow, origin, rules, said};
-use super::{Action, REASON_FIELD, confirm, fold, label_above, note, plain, row, words_field};
+use super::{Action, REASON_FIELD, confirm, fold, label_above, note, row, words_field};
 use crate::approvals::request::Request;
 use crate::rules::{Offer, Rule};
 use crate::text::{Lang, Text};
@@ -174,15 +174,8 @@ pub(super) fn plain_button(
     lang: Lang,
 ) -> Value {
     let (label, kind) = button_words(action, danger);
-    json!({
-        "tag": "button",
-        "element_id": format!("b_{}", action.as_str()),
-        "type": kind,
-        "size": "medium",
-        "width": "fill",
-        "text": plain(label.get(lang)),
-        "behaviors": [{"type": "callback", "value": values(action)}],
-    })
+    let id = format!("b_{}", action.as_str());
+    super::button(&id, kind, label.get(lang), &values(action))
 }
 
 /// A button of the form, which may ask first.

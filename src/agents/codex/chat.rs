@@ -21,20 +21,6 @@ const MAX_OPEN: usize = 64;
 const MAX_CHANGES: usize = 64;
 const MAX_CALLS: usize = 256;
 
-/// What nobody here needs to hear.
-const OPT_OUT: &[&str] = &[
-    "account/rateLimits/updated",
-    "configWarning",
-    "item/agentMessage/delta",
-    "item/commandExecution/outputDelta",
-    "item/fileChange/outputDelta",
-    "item/reasoning/summaryPartAdded",
-    "item/reasoning/summaryTextDelta",
-    "item/reasoning/textDelta",
-    "thread/tokenUsage/updated",
-    "turn/diff/updated",
-];
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatOpening {
     Fresh {
@@ -128,7 +114,8 @@ impl CodexChat {
     /// The first thing to say.
     pub fn start(&mut self) -> Vec<ChatTold> {
         let info = json!({"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")});
-        let capabilities = json!({"experimentalApi": true, "optOutNotificationMethods": OPT_OUT});
+        let capabilities =
+            json!({"experimentalApi": true, "optOutNotificationMethods": wire::OPT_OUT});
         let params = json!({"clientInfo": info, "capabilities": capabilities});
         self.call("initialize", &params, ChatCall::Initialize);
         self.told()

@@ -20,20 +20,6 @@ const MAX_ITEMS: usize = 16;
 /// Answers whose outcome is still watched for.
 const MAX_ANSWERED: usize = 256;
 
-/// What nod does not need to hear.
-const OPT_OUT: &[&str] = &[
-    "account/rateLimits/updated",
-    "configWarning",
-    "item/agentMessage/delta",
-    "item/commandExecution/outputDelta",
-    "item/fileChange/outputDelta",
-    "item/reasoning/summaryPartAdded",
-    "item/reasoning/summaryTextDelta",
-    "item/reasoning/textDelta",
-    "thread/tokenUsage/updated",
-    "turn/diff/updated",
-];
-
 #[derive(Debug)]
 enum FollowCall {
     Initialize,
@@ -86,7 +72,7 @@ impl Follower {
     /// The first thing to say.
     pub fn start(&mut self) -> Vec<CodexAct> {
         let info = json!({"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")});
-        let capabilities = json!({"optOutNotificationMethods": OPT_OUT});
+        let capabilities = json!({"optOutNotificationMethods": wire::OPT_OUT});
         let params = json!({"clientInfo": info, "capabilities": capabilities});
         self.call("initialize", &params, FollowCall::Initialize);
         std::mem::take(&mut self.acts)

@@ -3,6 +3,20 @@
 
 use serde_json::{Value, json};
 
+/// What nod does not need to hear.
+pub(super) const OPT_OUT: &[&str] = &[
+    "account/rateLimits/updated",
+    "configWarning",
+    "item/agentMessage/delta",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "item/reasoning/summaryPartAdded",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/textDelta",
+    "thread/tokenUsage/updated",
+    "turn/diff/updated",
+];
+
 /// What the daemon sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CodexMessage {
