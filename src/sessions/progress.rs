@@ -5,6 +5,8 @@ use crate::clock::Millis;
 use crate::talk::{AgentSaid, ModelRetry};
 use crate::text::clean;
 
+/// The least time between two updates of a card.
+const EVERY: Millis = 1_500;
 /// Elapsed time alone is news once in a while: a card that stands still looks
 /// like a task that does.
 const HEARTBEAT: Millis = 30_000;
@@ -38,7 +40,6 @@ pub struct ProgressStep {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     started: Millis,
-    every: Millis,
     shown: Option<Millis>,
     changed: bool,
     view: ProgressView,
@@ -46,10 +47,9 @@ pub struct Progress {
 
 impl Progress {
     /// Of a task that began then.
-    pub fn new(now: Millis, every: Millis) -> Self {
+    pub fn new(now: Millis) -> Self {
         Self {
             started: now,
-            every,
             shown: None,
             changed: true,
             view: ProgressView {
@@ -141,8 +141,8 @@ impl Progress {
     pub fn due_at(&self) -> Millis {
         match self.shown {
             None => self.started,
-            Some(shown) if self.changed => shown + self.every,
-            Some(shown) => shown + HEARTBEAT.max(self.every),
+            Some(shown) if self.changed => shown + EVERY,
+            Some(shown) => shown + HEARTBEAT,
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_reduced_to_step_tools_words_and_cost() {
-        let mut progress = Progress::new(1_000, 100);
+        let mut progress = Progress::new(1_000);
         progress.see(&line(
             &json!({"type":"system","subtype":"init","model":"opus"}),
         ));
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn updates_keep_their_distance_and_stillness_is_shown_rarely() {
-        let mut progress = Progress::new(0, 1_500);
+        let mut progress = Progress::new(0);
         assert!(progress.due(0).is_some(), "the first at once");
         progress.see(&tool("Bash"));
         assert!(progress.due(1_499).is_none());
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_retry_is_shown_until_the_model_answers() {
         let retry = json!({"type":"system","subtype":"api_retry","attempt":3,"error_status":500});
-        let mut progress = Progress::new(0, 1_500);
+        let mut progress = Progress::new(0);
         progress.due(0);
         progress.see(&line(&retry));
         assert_eq!(progress.due_at(), 1_500, "it is news");
@@ -231,14 +231,14 @@ mod tests {
 
     #[test]
     fn a_subagents_words_are_not_the_agents() {
-        let mut progress = Progress::new(0, 0);
+        let mut progress = Progress::new(0);
         progress.see(&line(&json!({"type":"assistant","parent_tool_use_id":"t","message":{"content":[{"type":"text","text":"inner"}]}})));
         assert_eq!(progress.view(0).words, None);
     }
 
     #[test]
     fn many_tools_are_counted_together() {
-        let mut progress = Progress::new(0, 0);
+        let mut progress = Progress::new(0);
         for i in 0..1_000 {
             progress.see(&tool(&format!("mcp__{i}")));
         }

@@ -33,8 +33,6 @@ pub struct SessionLimits {
     pub rest: Millis,
     /// As `rest`, while it runs something beside its turns.
     pub background: Millis,
-    /// The least time between two progress updates.
-    pub progress: Millis,
     /// How long an answer given in time may be on its way.
     pub slack: Millis,
 }
@@ -47,7 +45,6 @@ impl Default for SessionLimits {
             quiet: 30 * 60_000,
             rest: 10 * 60_000,
             background: 24 * 3_600_000,
-            progress: 1_500,
             slack: 0,
         }
     }
@@ -235,7 +232,7 @@ impl Session {
             SessionState::Stopping { then, .. } => then.push(text),
             SessionState::Resting { child, .. } => {
                 self.task_began = now;
-                let mut run = RunningTurn::new(*child, now, now, self.limits.progress);
+                let mut run = RunningTurn::new(*child, now, now);
                 run.send(text, out);
                 self.state = SessionState::Running(Box::new(run));
             }
@@ -257,7 +254,7 @@ impl Session {
             mode: self.mode,
         });
         self.task_began = now;
-        let mut run = RunningTurn::new(self.children, now, now, self.limits.progress);
+        let mut run = RunningTurn::new(self.children, now, now);
         for text in texts {
             run.send(text, out);
         }
@@ -374,7 +371,7 @@ impl Session {
                 | AgentSaid::TurnEnd(_)
         );
         if wakes && matches!(self.state, SessionState::Resting { .. }) {
-            let run = RunningTurn::new(child, self.task_began, now, self.limits.progress);
+            let run = RunningTurn::new(child, self.task_began, now);
             self.state = SessionState::Running(Box::new(run));
         }
         let SessionState::Running(run) = &mut self.state else {

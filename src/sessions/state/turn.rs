@@ -80,7 +80,7 @@ impl Session {
             SessionState::Running(Box::new(RunningTurn {
                 texts: waiting,
                 stages: run.stages,
-                ..RunningTurn::new(run.child, run.progress.began(), now, self.limits.progress)
+                ..RunningTurn::new(run.child, run.progress.began(), now)
             }))
         };
     }
@@ -88,12 +88,12 @@ impl Session {
 
 impl RunningTurn {
     /// A turn of the task that began then.
-    pub(super) fn new(child: ChildNo, began: Millis, now: Millis, progress: Millis) -> Self {
+    pub(super) fn new(child: ChildNo, began: Millis, now: Millis) -> Self {
         Self {
             child,
             texts: Vec::new(),
             seen: now,
-            progress: Progress::new(began, progress),
+            progress: Progress::new(began),
             stages: false,
             words: None,
         }

@@ -26,7 +26,6 @@ const LIMITS: SessionLimits = SessionLimits {
     quiet: 60_000,
     rest: 30_000,
     background: 60 * 60_000,
-    progress: 1_500,
     slack: 5_000,
 };
 

@@ -33,13 +33,6 @@ struct Owned {
     task: Option<JoinHandle<()>>,
 }
 
-fn limits() -> SessionLimits {
-    SessionLimits {
-        progress: 0,
-        ..SessionLimits::default()
-    }
-}
-
 /// The owner of a session that was just given the words "go", with this child.
 async fn owner(
     bench: &DaemonBench,
@@ -216,7 +209,7 @@ fn turn_end(how: How, text: &str) -> AgentSaid {
 
 #[tokio::test]
 async fn a_turn_is_shown_from_its_beginning_to_its_answer() {
-    let mut it = Owned::new(limits()).await;
+    let mut it = Owned::new(SessionLimits::default()).await;
     let renamed = SessionId::parse("s2").unwrap();
     let began = Began {
         session: Some(renamed.clone()),
@@ -253,7 +246,7 @@ async fn a_turn_is_shown_from_its_beginning_to_its_answer() {
 
 #[tokio::test]
 async fn what_it_said_is_found_under_the_name_its_agent_gave_it() {
-    let it = Owned::works(limits()).await;
+    let it = Owned::works(SessionLimits::default()).await;
     let renamed = SessionId::parse("s2").unwrap();
     it.says(AgentSaid::Began(Began {
         session: Some(renamed.clone()),
@@ -280,7 +273,7 @@ async fn effects_for_an_earlier_child_reach_nobody() {
     let bench = DaemonBench::new().await;
     let (wire, mut played) = child(64);
     let hand = (Agent::Claude, Hand::claude(wire));
-    let (mut owner, _orders) = owner(&bench, limits(), hand).await;
+    let (mut owner, _orders) = owner(&bench, SessionLimits::default(), hand).await;
     let say = crate::talk::Say::Interrupt {
         request: "old".to_owned(),
     };

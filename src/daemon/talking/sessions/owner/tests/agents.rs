@@ -11,7 +11,7 @@ async fn codex(bench: &DaemonBench, file: &str) -> (SessionOwner, PlayedChild<Pi
     };
     let driver = CodexDriver::over(wire, opening, None);
     let hand = (Agent::Codex, Hand::Codex(Box::new(driver)));
-    let (mut owner, _orders) = owner(bench, limits(), hand).await;
+    let (mut owner, _orders) = owner(bench, SessionLimits::default(), hand).await;
     let thread = json!({"id": "t-1", "path": file, "status": {"type": "idle"}});
     for (method, result) in [
         ("initialize", json!({})),
@@ -120,7 +120,7 @@ async fn a_thread_that_a_terminal_has_left_is_taken_up_anew() {
     let opening = ChatOpening::Join { thread };
     let driver = CodexDriver::over(wire, opening, Some(hosted));
     let hand = (Agent::Codex, Hand::Codex(Box::new(driver)));
-    let (mut owner, _orders) = owner(&bench, limits(), hand).await;
+    let (mut owner, _orders) = owner(&bench, SessionLimits::default(), hand).await;
     assert!(!owner.went_on().await, "a turn is never cut off");
     let event = AgentEvent::Said(turn_end(How::Done, "over"));
     let now = owner.sessions.now();
@@ -148,7 +148,7 @@ async fn claude_code_asks_unless_both_settings_say_otherwise() {
         let bench = DaemonBench::with(settings).await;
         let (wire, _played) = child(1);
         let hand = (Agent::Claude, Hand::claude(wire));
-        let (owner, _orders) = owner(&bench, limits(), hand).await;
+        let (owner, _orders) = owner(&bench, SessionLimits::default(), hand).await;
         let opening = Opening::Resume(SessionId::parse("s1").unwrap());
         let launch = owner.claude_launch(opening.clone(), Mode::Plan);
         assert_eq!(launch.permissions, permissions, "{settings:?}");
@@ -172,7 +172,7 @@ async fn codex_is_started_in_the_home_that_holds_the_thread() {
     let bench = DaemonBench::with(&[("NOD_CODEX", "/codex/a,/codex/b")]).await;
     let (wire, _played) = child(1);
     let hand = (Agent::Codex, Hand::claude(wire));
-    let (owner, _orders) = owner(&bench, limits(), hand).await;
+    let (owner, _orders) = owner(&bench, SessionLimits::default(), hand).await;
     for (kept, home) in [
         (None, "/codex/a"),
         (Some("/codex/b"), "/codex/b"),

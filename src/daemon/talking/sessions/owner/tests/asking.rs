@@ -9,7 +9,7 @@ fn response(line: &Value) -> &Value {
 
 #[tokio::test]
 async fn a_call_waits_for_a_person_and_runs_exactly_as_it_was_shown() {
-    let mut it = Owned::works(limits()).await;
+    let mut it = Owned::works(SessionLimits::default()).await;
     let id = it.asks("r-1", "Bash", ls()).await;
     assert_eq!(it.status(), SessionStatus::WaitingForConfirmation);
     let asked = it.bench.cards.desk.find(&id).unwrap();
@@ -33,7 +33,7 @@ async fn a_call_waits_for_a_person_and_runs_exactly_as_it_was_shown() {
 
 #[tokio::test]
 async fn a_refusal_goes_to_the_model_in_a_persons_words() {
-    let mut it = Owned::works(limits()).await;
+    let mut it = Owned::works(SessionLimits::default()).await;
     let id = it.asks("r-1", "Bash", ls()).await;
     it.decides(&id, deny("use make")).await;
     let line = it.played.hears().await;
@@ -46,7 +46,7 @@ async fn a_refusal_goes_to_the_model_in_a_persons_words() {
 
 #[tokio::test]
 async fn a_request_that_the_child_takes_back_is_over_for_everybody() {
-    let it = Owned::works(limits()).await;
+    let it = Owned::works(SessionLimits::default()).await;
     let id = it.asks("r-1", "Bash", ls()).await;
     let request = "r-1".to_owned();
     it.says(AgentSaid::Withdrawn { request }).await;
@@ -82,7 +82,7 @@ async fn what_nobody_answers_in_time_is_refused_and_told() {
         let mut it = Owned::works(SessionLimits {
             approval: 50,
             question: 50,
-            ..limits()
+            ..SessionLimits::default()
         })
         .await;
         it.says(request("r-1", tool, input)).await;
@@ -99,7 +99,7 @@ async fn what_nobody_answers_in_time_is_refused_and_told() {
 
 #[tokio::test]
 async fn a_request_that_cannot_be_put_to_anybody_is_refused_and_told() {
-    let mut it = Owned::works(limits()).await;
+    let mut it = Owned::works(SessionLimits::default()).await;
     // Too long a name for the desk, which puts the session's before it.
     let name = "r".repeat(128);
     it.says(request(&name, "Bash", ls())).await;
@@ -114,7 +114,7 @@ async fn a_request_that_cannot_be_put_to_anybody_is_refused_and_told() {
 
 #[tokio::test]
 async fn a_mode_is_ordered_and_a_refusal_of_it_told() {
-    let mut it = Owned::works(limits()).await;
+    let mut it = Owned::works(SessionLimits::default()).await;
     let id = it.asks("r-1", "Bash", ls()).await;
     it.orders(SessionCommand::Mode(Mode::AcceptEdits)).await;
     let line = it.played.hears().await;
@@ -138,7 +138,7 @@ async fn a_decision_that_came_too_late_for_the_child_is_no_success() {
     let bench = DaemonBench::new().await;
     let (wire, _played) = child(64);
     let hand = (Agent::Claude, Hand::claude(wire));
-    let (mut owner, _orders) = owner(&bench, limits(), hand).await;
+    let (mut owner, _orders) = owner(&bench, SessionLimits::default(), hand).await;
     let said = AgentEvent::Said(request("r-1", "Bash", ls()));
     let input = SessionInput::Child {
         child: 1,

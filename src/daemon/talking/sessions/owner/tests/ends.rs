@@ -5,7 +5,7 @@ use crate::daemon::talking::sessions::order;
 
 #[tokio::test]
 async fn a_stop_ends_the_child_and_what_it_waits_for() {
-    let mut it = Owned::works(limits()).await;
+    let mut it = Owned::works(SessionLimits::default()).await;
     let id = it.asks("r-1", "Bash", ls()).await;
     assert!(!it.played.stop.is_cancelled());
     it.orders(SessionCommand::Stop).await;
@@ -36,7 +36,7 @@ async fn a_stop_ends_the_child_and_what_it_waits_for() {
 
 #[tokio::test]
 async fn a_child_that_ends_by_itself_is_told_with_its_last_words_made_plain() {
-    let mut it = Owned::works(limits()).await;
+    let mut it = Owned::works(SessionLimits::default()).await;
     let id = it.asks("r-1", "Bash", ls()).await;
     let odd = "no such\u{202e} key";
     it.ends(Exit::Crashed {
@@ -71,7 +71,7 @@ async fn a_child_that_ends_by_itself_is_told_with_its_last_words_made_plain() {
 async fn a_child_that_shows_no_sign_of_life_is_stopped() {
     let mut it = Owned::new(SessionLimits {
         quiet: 50,
-        ..limits()
+        ..SessionLimits::default()
     })
     .await;
     it.played.is_stopped().await;
@@ -90,7 +90,7 @@ async fn the_card_of_a_task_shows_every_end_and_nothing_else_ends_it() {
     let bench = DaemonBench::new().await;
     let (wire, _played) = child(1);
     let hand = (Agent::Claude, Hand::claude(wire));
-    let (mut owner, _orders) = owner(&bench, limits(), hand).await;
+    let (mut owner, _orders) = owner(&bench, SessionLimits::default(), hand).await;
     let last_words = Some("boom".to_owned());
     let problem = "boom".to_owned();
     let tool = "Bash".to_owned();
@@ -135,7 +135,7 @@ async fn the_card_of_a_task_shows_every_end_and_nothing_else_ends_it() {
 async fn a_child_that_has_rested_long_enough_is_let_go() {
     let mut it = Owned::works(SessionLimits {
         rest: 0,
-        ..limits()
+        ..SessionLimits::default()
     })
     .await;
     let (uuid, stage) = ("w-1".to_owned(), TextStage::Started);
@@ -150,7 +150,7 @@ async fn a_child_that_has_rested_long_enough_is_let_go() {
 
 #[tokio::test]
 async fn the_daemons_end_says_what_a_restart_would_and_leaves_nothing_open() {
-    let mut it = Owned::works(limits()).await;
+    let mut it = Owned::works(SessionLimits::default()).await;
     let id = it.asks("r-1", "Bash", ls()).await;
     assert_eq!(it.on_disk().await.saved.asks.len(), 1);
     it.stop.cancel();
