@@ -119,15 +119,20 @@ async fn answered(
         }
         return None;
     }
-    if let Some(ticket) = &head.ticket {
-        keep(member, &body, ticket);
-    }
     let answer = match what {
-        Some(ToMachine::Tap) => tapped(taps, body).await,
-        Some(ToMachine::Take) => taken(taps, &body).await,
         Some(ToMachine::There) => Some(member.here()),
         Some(ToMachine::Leave) => Some(leave::open_cards(&taps.cards, member).await),
-        None => whose(taps, &body).await,
+        Some(ToMachine::Tap | ToMachine::Take) | None => {
+            let push = event::parse(&body);
+            if let (Some(ticket), Some(message)) = (&head.ticket, message_of(&push)) {
+                member.tickets.keep(message, ticket);
+            }
+            match what {
+                Some(ToMachine::Tap) => tapped(taps, push, body).await,
+                Some(ToMachine::Take) => taken(taps, push, &body).await,
+                _ => whose(taps, push).await,
+            }
+        }
     };
     let answer = answer?;
     let reply = message.reply.filter(|to| to.starts_with(GATEWAY_INBOX))?;
@@ -142,41 +147,36 @@ async fn answered(
 /// Whether it counts for nothing any more; before anybody has told the time,
 /// nobody can say that it does.
 fn is_late(member: &Member, head: &PushHead) -> bool {
-    !member.knows_time.load(Ordering::Relaxed) || member.their_clock.now() > head.until + SLACK
+    !member.knows_time.load(Ordering::Relaxed)
+        || member.their_clock.now() > head.until.saturating_add(SLACK)
 }
 
-/// The right to touch the message that a push tells of.
-fn keep(member: &Member, push: &[u8], ticket: &str) {
-    if let Some(message) = message_of(push) {
-        member.tickets.keep(&message, ticket);
-    }
-}
-
-fn message_of(push: &[u8]) -> Option<MessageId> {
-    match event::parse(push) {
-        Push::Click(click) => click.message,
-        Push::Message(message) => message.id,
+/// The message that a push tells of.
+fn message_of(push: &Push) -> Option<&MessageId> {
+    match push {
+        Push::Click(click) => click.message.as_ref(),
+        Push::Message(message) => message.id.as_ref(),
         Push::Other { .. } | Push::Unreadable { .. } => None,
     }
 }
 
-async fn tapped(taps: &Arc<Taps>, push: Bytes) -> Option<Vec<u8>> {
-    if !matches!(event::parse(&push), Push::Click(_)) {
+async fn tapped(taps: &Arc<Taps>, push: Push, payload: Bytes) -> Option<Vec<u8>> {
+    if !matches!(push, Push::Click(_)) {
         return None;
     }
-    match dispatch::answer(Arc::clone(taps), push).await {
+    match dispatch::answer_read(Arc::clone(taps), push, payload).await {
         PushAnswer::Show(shown) => Some(shown),
         PushAnswer::Done | PushAnswer::Again => None,
     }
 }
 
-async fn taken(taps: &Arc<Taps>, push: &[u8]) -> Option<Vec<u8>> {
+async fn taken(taps: &Arc<Taps>, push: Push, payload: &[u8]) -> Option<Vec<u8>> {
     let message = message(taps, push)?;
-    inbox::receive_from_peer(&taps.chat, message, push).await;
+    inbox::receive_from_peer(&taps.chat, message, payload).await;
     Some(b"{}".to_vec())
 }
 
-async fn whose(taps: &Arc<Taps>, push: &[u8]) -> Option<Vec<u8>> {
+async fn whose(taps: &Arc<Taps>, push: Push) -> Option<Vec<u8>> {
     let message = message(taps, push)?;
     let claim = if chat::asks_to_lock(&message) {
         MessageClaim::Every
@@ -186,8 +186,8 @@ async fn whose(taps: &Arc<Taps>, push: &[u8]) -> Option<Vec<u8>> {
     Some(json!({"claim": claim.as_str()}).to_string().into_bytes())
 }
 
-fn message(taps: &Taps, push: &[u8]) -> Option<Message> {
-    match event::parse(push) {
+fn message(taps: &Taps, push: Push) -> Option<Message> {
+    match push {
         Push::Message(message) if message.head.is_of(&taps.app_id) => Some(*message),
         Push::Message(_) | Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
     }

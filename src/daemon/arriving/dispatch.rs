@@ -11,7 +11,13 @@ use crate::feishu::event::{self, Push};
 use crate::feishu::link::PushAnswer;
 
 pub(crate) async fn answer(taps: Arc<Taps>, payload: Bytes) -> PushAnswer {
-    match event::parse(&payload) {
+    let push = event::parse(&payload);
+    answer_read(taps, push, payload).await
+}
+
+/// The same for a push that was read before.
+pub(crate) async fn answer_read(taps: Arc<Taps>, push: Push, payload: Bytes) -> PushAnswer {
+    match push {
         Push::Click(click) => PushAnswer::Show(clicks::answer(&taps, *click).await),
         Push::Message(message) if !message.head.is_of(&taps.app_id) => {
             warn!("acknowledged and left alone a message to another app");
