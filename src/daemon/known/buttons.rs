@@ -219,4 +219,12 @@ mod tests {
             "its seal is the asking one's"
         );
     }
+
+    #[test]
+    fn only_a_button_of_a_card_that_asked_is_sure() {
+        assert!(is_sure(&json!({"sure": true})));
+        for unsure in [json!({}), json!({"sure": false}), json!({"sure": "true"})] {
+            assert!(!is_sure(&unsure), "{unsure}");
+        }
+    }
 }

@@ -121,4 +121,13 @@ mod tests {
             Duration::from_micros(4_000 * 1_000_000 + 5_000)
         );
     }
+
+    #[test]
+    fn memory_is_bounded() {
+        let spans = Spans::default();
+        for _ in 0..3 * KEPT {
+            spans.note(Duration::ZERO);
+        }
+        assert_eq!(spans.0.lock().unwrap().micros.len(), KEPT);
+    }
 }

@@ -103,16 +103,21 @@ mod tests {
 
     #[test]
     fn a_clock_that_drifts_is_followed_and_old_minima_age_out() {
-        let freshness = Freshness::default();
-        let mut drift = 0;
-        for hour in 0..40 {
-            drift += 1_000;
-            let now = hour * HOUR;
-            assert!(!freshness.is_stale(now - drift, now, 0), "{hour}");
+        for ahead in [0, 700] {
+            let freshness = Freshness::default();
+            let stale = |after: Millis, now| freshness.is_stale(now + ahead - after, now, ahead);
+            let mut drift = 0;
+            for hour in 0..40 {
+                drift += 1_000;
+                assert!(!stale(drift, hour * HOUR), "{hour}");
+            }
+            let now = 40 * HOUR;
+            assert!(!stale(50_000, now));
+            assert!(stale(MOST_DRIFT + STALE_AFTER + 1, now));
+            // One that is quick again shows that the others were slow.
+            assert!(!stale(300, now));
+            assert!(stale(50_000, now));
         }
-        let now = 40 * HOUR;
-        assert!(!freshness.is_stale(now - 50_000, now, 0));
-        assert!(freshness.is_stale(now - MOST_DRIFT - STALE_AFTER - 1, now, 0));
     }
 
     #[test]
@@ -126,5 +131,14 @@ mod tests {
         assert!(!freshness.is_stale(now - 45_000, now, 0));
         assert!(freshness.is_stale(now + 700 - 45_000, now, 700));
         assert!(!freshness.is_stale(now + 700 - 300, now, 700));
+    }
+
+    #[test]
+    fn a_slow_hour_after_a_dial_is_no_drift_yet() {
+        let freshness = Freshness::default();
+        for now in [9 * HOUR, 10 * HOUR] {
+            assert!(!freshness.is_stale(now + 700 - 20_000, now, 700));
+        }
+        assert!(freshness.is_stale(10 * HOUR + 700 - 45_000, 10 * HOUR, 700));
     }
 }

@@ -157,11 +157,24 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_ends_leaves_the_others_on_their_card() {
+        let flood = Flood::default();
+        for n in 0..3 {
+            assert!(asked(&flood, 0, n));
+        }
+        let id = |n: usize| RequestId::parse(&format!("r0-{n}")).unwrap();
+        let group = flood.leaves(&id(1), |tally| tally.denied += 1).unwrap();
+        assert_eq!(group.waiting, [id(0), id(2)]);
+        assert_eq!((group.tally.gathered, group.tally.denied), (3, 1));
+        assert_eq!(flood.leaves(&id(1), |_| {}), None);
+    }
+
+    #[test]
     fn that_the_terminal_answers_is_told_once_a_minute() {
         let flood = Flood::default();
         assert!(flood.is_news(&None, 0));
-        assert!(!flood.is_news(&None, TOLD_EVERY - 1));
-        assert!(flood.is_news(&None, TOLD_EVERY));
+        assert!(!flood.is_news(&None, 59_999));
+        assert!(flood.is_news(&None, 60_000));
         for n in 0..2 * MAX_TOLD {
             flood.is_news(&SessionId::parse(&format!("s{n}")).ok(), TOLD_EVERY);
         }

@@ -42,6 +42,9 @@ pub(crate) fn addressee(request: &Request, person: &Person) -> Option<Operator> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cards::sample;
+    use crate::sessions::questions::script;
+    use serde_json::json;
 
     fn user(id: &str) -> UserId {
         UserId::parse(id).unwrap()
@@ -85,5 +88,19 @@ mod tests {
         assert_eq!(nobody.owner(&person("ou_owner", None)), None);
         let people = People::new(Some(user("ou_owner")), Vec::new());
         assert_eq!(people.approver(&Person::default()), None);
+    }
+
+    #[test]
+    fn a_question_is_answered_by_the_one_it_was_put_to() {
+        let put_to = |to: &str| {
+            let input = json!({"question": "which?", "kind": "text", "to": to});
+            sample::request(script::TOOL, input)
+        };
+        let (ann, bob) = (person("ou_ann", None), person("ou_bob", None));
+        let to_ann = put_to("ou_ann");
+        assert_eq!(addressee(&to_ann, &ann).unwrap().id, user("ou_ann"));
+        assert_eq!(addressee(&to_ann, &bob), None);
+        assert_eq!(addressee(&put_to("oc_a_group"), &ann), None);
+        assert_eq!(addressee(&sample::bash("ls"), &ann), None);
     }
 }

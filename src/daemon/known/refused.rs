@@ -124,7 +124,44 @@ mod tests {
         let reports: Vec<_> = (0..6).map(|n| strangers.refused("x", n)).collect();
         assert_eq!(reports, [false, false, true, false, false, false]);
         assert!(!strangers.refused("y", 9));
-        assert!(!strangers.refused("x", WINDOW + 10));
+        let ten_minutes = 600_000;
+        for (third, is_reported) in [(ten_minutes - 1, true), (ten_minutes, false)] {
+            let strangers = Strangers::default();
+            let reports = [0, 1, third].map(|at| strangers.refused("x", at));
+            assert_eq!(reports, [false, false, is_reported]);
+        }
+    }
+
+    #[test]
+    fn a_tap_after_the_report_counts_for_the_next_one() {
+        let strangers = Strangers::default();
+        let later = 600_002;
+        let taps = [0, 1, 2, 3, later, later];
+        let reports = taps.map(|at| strangers.refused("x", at));
+        assert_eq!(reports, [false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn what_is_not_written_yet_is_forgotten_by_nobody() {
+        let strangers = Strangers::default();
+        for _ in 0..2 {
+            strangers.counted("k", Some("x"), 5);
+        }
+        strangers.counted("k", Some("y"), 5 + SPAN);
+        assert_eq!(strangers.sums(5 + SPAN, false)[0].count, 1);
+        // Who was quiet for a span has a line of their own again.
+        assert!(strangers.counted("k", Some("y"), 5 + 2 * SPAN).is_some());
+    }
+
+    #[test]
+    fn a_crowd_of_strangers_makes_nobody_forgotten() {
+        let strangers = Strangers::default();
+        for n in 0..MAX_PEOPLE {
+            strangers.refused(&format!("p{n}"), 400_000);
+        }
+        strangers.refused("p0", 400_000);
+        strangers.refused("one more", 400_001);
+        assert!(strangers.refused("p0", 400_002));
     }
 
     #[test]

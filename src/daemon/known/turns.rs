@@ -112,6 +112,7 @@ mod tests {
         turns.reads(&session, Some("2".to_owned()), false, 100);
         turns.stirs(&session, 200);
         assert_eq!(turns.tell(&session, Some(60)), Some(100));
+        turns.reads(&session, Some("3".to_owned()), false, 300);
         turns.ended(&session);
         assert_eq!(turns.tell(&session, Some(0)), None);
     }
@@ -142,6 +143,19 @@ mod tests {
         turns.reads(&session, Some("1".to_owned()), true, 60);
         turns.stirs(&session, 90);
         assert_eq!(turns.tell(&session, None), Some(90));
+    }
+
+    #[test]
+    fn a_turn_that_was_told_is_told_again_only_for_words_of_the_phone() {
+        let (turns, session) = (Turns::default(), session());
+        let prompt = || Some("1".to_owned());
+        turns.reads(&session, prompt(), false, 0);
+        turns.stirs(&session, 70);
+        assert_eq!(turns.tell(&session, Some(60)), Some(70));
+        turns.reads(&session, prompt(), false, 80);
+        assert_eq!(turns.tell(&session, Some(60)), None);
+        turns.reads(&session, prompt(), true, 90);
+        assert_eq!(turns.tell(&session, Some(60)), Some(90));
     }
 
     #[test]
