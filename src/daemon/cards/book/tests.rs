@@ -101,18 +101,20 @@ fn a_card_with_somebody_else_is_edited_on_arrival_or_looked_for_by_this_run_alon
 #[test]
 fn a_card_of_the_last_run_is_sent_again_under_its_key_and_ends_by_it() {
     let mut desk = Desk::quiet();
-    for n in 1..=2 {
+    for n in 1..=3 {
         desk.restore(&id(n), None);
     }
     assert!(desk.book.any_unnamed() && !desk.book.is_held(&id(1)));
-    let again = Sending {
-        sent_before: true,
-        ..desk.sending()
-    };
-    desk.book.ask(&id(1), again, (), desk.now);
-    assert_eq!(desk.effects(), [CardEffect::Send(id(1))]);
-    desk.unsent(1, false, true);
-    for n in 1..=2 {
+    for (n, sent_before) in [(1, true), (3, false)] {
+        let again = Sending {
+            sent_before,
+            ..desk.sending()
+        };
+        desk.book.ask(&id(n), again, (), desk.now);
+        assert_eq!(desk.effects(), [CardEffect::Send(id(n))]);
+        desk.unsent(n, false, true);
+    }
+    for n in 1..=3 {
         let key = desk.book.end(settled(n), &face("ended"), desk.now);
         assert_eq!(key, Some(CardKey::Sending(id(n))));
         assert_eq!(desk.book.face_to_come(&id(n)), Some(&face("ended")));
