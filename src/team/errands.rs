@@ -44,7 +44,7 @@ struct CallingMachine {
     version: String,
 }
 
-pub(super) async fn hear(gateway: Arc<Gateway>, message: BusHeard) {
+pub(super) async fn hear(gateway: Arc<Gateway>, mut message: BusHeard) {
     if message.subject == BEACON {
         return forget::heard(&gateway, &message).await;
     }
@@ -77,7 +77,13 @@ pub(super) async fn hear(gateway: Arc<Gateway>, message: BusHeard) {
         }
         FromMachine::Hello => (hello(&gateway, &pass), None),
         FromMachine::Call => match is_new(&gateway, &head) {
-            SeenBefore::New => call(&gateway, &place, body).await,
+            SeenBefore::New => {
+                let asked = serde_json::from_slice(body).ok();
+                let length = body.len();
+                // A call may be under way for seconds, and it was read.
+                drop(std::mem::take(&mut message.body));
+                call(&gateway, &place, asked, length).await
+            }
             SeenBefore::Full => (crowded(&gateway, SOON), None),
             SeenBefore::Repeated => {
                 warn!(%place, "refused a call that came before, or too late");
@@ -234,10 +240,11 @@ fn told(told: &ErrandResult) -> Vec<u8> {
 async fn call<'a>(
     gateway: &'a Gateway,
     place: &'a MachinePlace,
-    body: &[u8],
+    asked: Option<ErrandCall>,
+    length: usize,
 ) -> (Vec<u8>, Option<LargeFile<'a>>) {
     let refused = |why: String| (told(&ErrandResult::Refused { why }), None);
-    let Ok(asked) = serde_json::from_slice::<ErrandCall>(body) else {
+    let Some(asked) = asked else {
         return refused("it can't be read".to_owned());
     };
     let terms = ErrandTerms {
@@ -259,7 +266,7 @@ async fn call<'a>(
         kind: errand.kind.word(),
         writes: errand.writes(),
         edits: errand.edits(),
-        bytes: body.len(),
+        bytes: length,
     };
     if let Err(wait) = gateway.shares().ask(&wish, gateway.clock.now()) {
         debug!(%place, kind = errand.kind.word(), wait, "a call is put off");
@@ -269,6 +276,7 @@ async fn call<'a>(
     let within = Duration::from_millis(asked.within).min(MAX_WITHIN);
     let within = within.saturating_sub(BEFORE_MACHINE);
     let most = asked.most.min(MAX_FILE);
+    drop(asked);
     debug!(%place, kind = errand.kind.word(), "a call");
     gateway.counts.call(errand.kind.word());
     let room = match errand.kind {
