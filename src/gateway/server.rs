@@ -30,6 +30,7 @@ use super::seal::Sealer;
 use super::{caller, pages};
 use crate::approvals::outcome::{NotTaken, Refusal};
 use crate::cards::Action;
+use crate::cards::linked::LINKED;
 use crate::clock::Millis;
 use crate::ids::MachineId;
 
@@ -177,16 +178,14 @@ pub async fn serve(
 }
 
 fn router(door: Arc<ServerDoor>) -> Router {
-    let page = || any(page);
-    Router::new()
+    let pages = LINKED.into_iter().fold(Router::new(), |pages, action| {
+        pages.route(&format!("/{}", action.as_str()), any(page))
+    });
+    pages
         .route(call::PATH, post(decision))
         .route(call::SHORT_PATH, post(decision))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
-        .route("/allow", page())
-        .route("/always", page())
-        .route("/deny", page())
-        .route("/interrupt", page())
         .fallback(|| async { nothing() })
         .layer(middleware::from_fn_with_state(Arc::clone(&door), received))
         .with_state(door)

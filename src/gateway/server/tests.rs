@@ -3,6 +3,7 @@ use super::super::seal::SealPurpose;
 use super::*;
 use crate::approvals::desk::Delivery;
 use crate::approvals::outcome::sample::{decided, denied};
+use crate::cards::linked::LINKED;
 use crate::feishu::event::Person;
 use crate::feishu::secret::Secret;
 use crate::gateway::guests::MAX_GUESTS;
@@ -266,6 +267,14 @@ async fn pages_are_there_in_webhook_mode_only_and_leak_nothing() {
     );
     let (status, _) = request(door.address, "DELETE /deny", "").await;
     assert_eq!(status, 404);
+    for action in LINKED.map(Action::as_str) {
+        let (status, _) = request(door.address, &format!("GET /{action}?id=r"), "").await;
+        assert_eq!(status, 200, "a card's button opens /{action}");
+    }
+    for action in ["session", "deny_with", "undo"] {
+        let (status, _) = request(door.address, &format!("GET /{action}?id=r"), "").await;
+        assert_eq!(status, 404, "no card links to /{action}");
+    }
     let plain = open(false, false).await;
     let (status, _) = request(plain.address, "GET /allow?id=r&t=tok", "").await;
     assert_eq!(status, 404);

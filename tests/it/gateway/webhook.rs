@@ -124,6 +124,29 @@ async fn a_page_decides_once_and_opening_it_decides_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_leaves_the_wider_rule_that_its_card_offered() {
+    let feishu = feishu().await;
+    let at = free([127, 0, 0, 1]);
+    let machine = machine(&feishu, at, "300");
+    let hook = Hook::ask(&machine, "req-wider", "git count-objects -v").await;
+    let urls = links(&feishu, "req-wider").await;
+    let wider = urls.iter().find(|url| path(url).starts_with("/wider?"));
+    let wider = path(wider.expect("the card offers it"));
+    let (status, _, page) = http(at, &format!("GET {wider}"), "").await;
+    assert_eq!(status, 200, "{page}");
+    let (_, _, said) = http(at, "POST /wider", &form(&page)).await;
+    assert!(said.contains("已批准"), "{said}");
+    let decision = hook.decision().await.expect("a decision").to_string();
+    assert!(decision.contains(r#""allow""#), "{decision}");
+    let rules = machine.dir.path().join(".claude/settings.local.json");
+    let rules = std::fs::read_to_string(rules).unwrap();
+    assert!(rules.contains("Bash(git count-objects *)"), "{rules}");
+    let (_, _, again) = http(at, "POST /wider", &form(&page)).await;
+    assert!(again.contains("该请求已被处理"), "{again}");
+    assert_eq!(machine.decisions()["req-wider"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_other_ending_has_its_page() {
     let feishu = feishu().await;
     let at = free([127, 0, 0, 1]);
