@@ -268,6 +268,10 @@ async fn answer_in_topic(chat: &Arc<Chat>, message: &Message) -> bool {
     let MessageBody::Text(text) = &message.body else {
         return false;
     };
+    // What waits now may not be what they had before them.
+    if is_late(chat, message).await {
+        return true;
+    }
     match waiting::meant(chat, &written, &without_mentions(text, message)) {
         Meant::One(request, text) if !text.is_empty() => {
             answer(chat, message, &request, operator, text).await;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::approvals::desk::Waiting;
 use crate::approvals::outcome::sample;
-use crate::daemon::bench::DaemonBench;
+use crate::daemon::bench::{APPROVER, DaemonBench, message};
+use crate::daemon::talking::chat::take;
 use crate::ids::ChatId;
 use crate::sessions::route::ChatPlace;
 use serde_json::json;
@@ -49,6 +50,22 @@ async fn the_one_question_that_waits_takes_plain_words() {
         ..written(None)
     };
     assert!(one(meant(&bench.chat, &elsewhere, "8080")).is_none());
+}
+
+#[tokio::test]
+async fn an_approvers_words_that_came_late_answer_nothing_that_waits_now() {
+    let bench = DaemonBench::new().await;
+    let _waiting = shows(&bench, "r1", question("Which port?")).await;
+    let age = 6 * 60_000;
+    let sent = bench.chat.their_clock.now() - age;
+    let late = json!({"create_time": sent.to_string()});
+    take(&bench.chat, &message(APPROVER, "8080", &late)).await;
+    assert_eq!(bench.cards.desk.pending(), 1);
+    assert_eq!(bench.said(), [crate::wording::task::too_old(age).en]);
+    let sent = bench.chat.their_clock.now() - 60_000;
+    let in_time = json!({"create_time": sent.to_string(), "message_id": "om_2"});
+    take(&bench.chat, &message(APPROVER, "8080", &in_time)).await;
+    assert_eq!(bench.cards.desk.pending(), 0);
 }
 
 #[tokio::test]
