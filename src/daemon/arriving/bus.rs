@@ -17,6 +17,7 @@ use crate::bus::line::{self, BusHeard};
 use crate::bus::subjects::{BEACON, GATEWAY_INBOX, ToMachine, of_owner};
 use crate::clock::Millis;
 use crate::daemon::arriving::{dispatch, inbox};
+use crate::daemon::known::journal;
 use crate::daemon::machines::member::{Member, gateways, leave};
 use crate::daemon::talking::chat;
 use crate::daemon::talking::chat::claim::{MessageClaim, claim};
@@ -26,7 +27,7 @@ use crate::feishu::event::{self, Message, Push};
 use crate::feishu::link::PushAnswer;
 use crate::feishu::messages::Content;
 use crate::feishu::outbound::Outbound;
-use crate::ids::MessageId;
+use crate::ids::{EventId, MessageId};
 use crate::wording::team as words;
 
 /// Two gateways' clocks may differ by the second that Feishu's dates are exact
@@ -34,6 +35,8 @@ use crate::wording::team as words;
 /// card tells.
 const SLACK: Millis = 1_500;
 const TELL_WITHIN: Duration = Duration::from_secs(20);
+/// Whoever tapped longer ago than this waits for no word any more.
+const TELL_UNTIL: Millis = 5 * 60_000;
 
 /// Holds the line until `stop`.
 pub(crate) async fn run(
@@ -115,7 +118,7 @@ async fn answered(
     if is_late(member, &head) {
         warn!("dropped what came after its time");
         if what == Some(ToMachine::Tap) {
-            tell_of_late(taps, member, body, head.ticket).await;
+            tell_of_late(taps, member, body, head).await;
         }
         return None;
     }
@@ -194,16 +197,20 @@ fn message(taps: &Taps, push: Push) -> Option<Message> {
 }
 
 /// Whoever tapped was told that it is being checked: the card must not keep
-/// them waiting.
-async fn tell_of_late(taps: &Taps, member: &Member, push: Bytes, ticket: Option<String>) {
+/// them waiting. A bus may repeat a tap that counted, and nobody waits then.
+async fn tell_of_late(taps: &Taps, member: &Member, push: Bytes, head: PushHead) {
     let known = member.knows_time.load(Ordering::Relaxed);
+    let waits = member.their_clock.now() <= head.until.saturating_add(TELL_UNTIL);
     let Push::Click(click) = event::parse(&push) else {
         return;
     };
-    let (Some(message), true) = (click.message, known) else {
+    let (Some(message), true) = (click.message, known && waits) else {
         return;
     };
-    if let Some(ticket) = ticket {
+    if was_answered(taps, click.head.event_id.as_ref()).await {
+        return;
+    }
+    if let Some(ticket) = head.ticket {
         member.tickets.keep(&message, &ticket);
     }
     let Some(messages) = taps.cards.courier.messages() else {
@@ -221,6 +228,11 @@ async fn tell_of_late(taps: &Taps, member: &Member, push: Bytes, ticket: Option<
         Ok(Err(why)) => warn!("a person was not told that a tap came too late: {why}"),
         Err(_) => warn!("a person was not told that a tap came too late: no answer in time"),
     }
+}
+
+async fn was_answered(taps: &Taps, event: Option<&EventId>) -> bool {
+    event.is_some_and(|event| taps.recent.knows(event, taps.cards.now()))
+        || journal::answer(&taps.cards.journal, event).await.is_some()
 }
 
 #[cfg(test)]

@@ -44,6 +44,14 @@ impl Recent {
         state.order.push_back((now, event.clone()));
         slot
     }
+
+    /// Whether this push came before, lately.
+    #[cfg(feature = "team")]
+    pub(crate) fn knows(&self, event: &EventId, now: Millis) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.forget(now - AGE, MAX);
+        state.answers.contains_key(event)
+    }
 }
 
 impl AnsweredState {

@@ -76,6 +76,37 @@ async fn a_tap_that_the_bus_repeats_decides_once_and_is_answered_alike() {
 }
 
 #[tokio::test]
+async fn an_old_tap_that_the_bus_repeats_is_not_called_late_where_it_counted() {
+    let rig = Rig::new().await;
+    let (waiting, card) = rig.waits().await;
+    let subject = rig.hears(ToMachine::Tap);
+    let push = rig.tap(OWNER, Action::Deny, &card);
+    let hook = hook(waiting);
+    assert!(rig.asked(&subject, 1_000, &push).await.is_some());
+    assert!(!hook.await);
+    assert_eq!(rig.asked(&subject, -SLACK - 1, &push).await, None);
+    assert!(rig.bench.said().is_empty(), "it counted");
+    // The run before this one answered it.
+    let before = MessageId::parse("om_before").unwrap();
+    let event = EventId::parse("tap-om_before").unwrap();
+    journal::answered(&rig.bench.cards.journal, Some(&event), b"{}".to_vec());
+    let push = rig.tap(OWNER, Action::Deny, &before);
+    assert_eq!(rig.asked(&subject, -SLACK - 1, &push).await, None);
+    assert!(rig.bench.said().is_empty(), "it counted before the restart");
+}
+
+#[tokio::test]
+async fn a_tap_that_a_bus_kept_for_long_is_told_to_nobody() {
+    let rig = Rig::new().await;
+    let (_waiting, card) = rig.waits().await;
+    let subject = rig.hears(ToMachine::Tap);
+    let push = rig.tap(OWNER, Action::Allow, &card);
+    let asked = rig.asked(&subject, -TELL_UNTIL - 1, &push).await;
+    assert_eq!(asked, None);
+    assert_eq!((rig.pending(), rig.bench.said().len()), (1, 0));
+}
+
+#[tokio::test]
 async fn a_push_counts_for_nothing_but_the_verb_it_was_brought_with() {
     let rig = Rig::new().await;
     let (_waiting, card) = rig.waits().await;
