@@ -87,6 +87,8 @@ pub enum Refusal {
     NoSafeRule,
     /// The button isn't on the card that was shown.
     NotOffered,
+    /// Nobody knows yet which message its card is.
+    Nameless,
     /// A card that asked before a restart, and answers for nothing any more.
     AskAnew,
     /// Whatever it was for does not wait any more.
@@ -204,6 +206,7 @@ impl Refusal {
             | Self::Stale
             | Self::NoSafeRule
             | Self::NotOffered
+            | Self::Nameless
             | Self::AskAnew
             | Self::Expired
             | Self::MenuGone

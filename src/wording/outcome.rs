@@ -142,6 +142,7 @@ fn refused(why: &Refusal) -> Toast {
         Refusal::Stale => Toast::Stale,
         Refusal::NoSafeRule => Toast::AlwaysNotOffered,
         Refusal::NotOffered => Toast::NotOffered,
+        Refusal::Nameless => Toast::NothingDecided,
         Refusal::AskAnew => Toast::AskAnew,
         Refusal::Expired => Toast::Expired,
         Refusal::MenuGone => Toast::MenuGone,

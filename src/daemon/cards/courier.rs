@@ -58,7 +58,7 @@ pub(crate) const AFTER_REPLY: Duration = OVER_AFTER;
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
 /// How long a tap waits for the card it was made on to be named: less than
 /// Feishu waits for the answer.
-const ASKED_WITHIN: Duration = Duration::from_millis(1_500);
+pub(crate) const ASKED_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// What cards are drawn from, and what sends and keeps them.
 pub(crate) struct Cards {
@@ -204,6 +204,16 @@ impl Courier {
         let known = self.once_named(|book| book.asks_about(id, message));
         let known = tokio::time::timeout(ASKED_WITHIN, known).await;
         known.unwrap_or(false)
+    }
+
+    /// Whether this message is the request's card, or asks once more about it.
+    /// `None`: Feishu did not name the card in time.
+    pub(crate) async fn is_card_of(&self, id: &RequestId, message: &MessageId) -> Option<bool> {
+        let known = self.once_named(|book| match book.message_of(id)? {
+            known if known == message => Some(true),
+            _ => book.asks_about(id, message),
+        });
+        tokio::time::timeout(ASKED_WITHIN, known).await.ok()
     }
 
     /// The pending request whose card this message is, once no card or notice is

@@ -4,11 +4,12 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::cards::choice::{self, ChoiceCard};
 use crate::clock::Millis;
-use crate::daemon::cards::courier::{self, Cards, To};
+use crate::daemon::cards::courier::{self, ASKED_WITHIN, Cards, To};
 use crate::feishu::event::Message;
 use crate::ids::{MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
@@ -23,6 +24,7 @@ const MAX_CHOICES: usize = 30;
 pub(crate) struct Drafts {
     pub(crate) cards: Arc<Cards>,
     all: Mutex<VecDeque<(String, Draft)>>,
+    named: Notify,
 }
 
 /// What somebody wrote, and what it could be for.
@@ -58,6 +60,7 @@ impl Drafts {
         Self {
             cards,
             all: Mutex::default(),
+            named: Notify::new(),
         }
     }
 
@@ -79,6 +82,22 @@ impl Drafts {
         let mut all = all.iter();
         let (_, draft) = all.find(|(kept, draft)| kept == key && draft.at > now - KEPT)?;
         Some(draft.clone())
+    }
+
+    /// The same once its card has a name, if that comes soon.
+    pub(super) async fn named(&self, key: &str, now: Millis) -> Option<Draft> {
+        let known = async {
+            loop {
+                let mut named = std::pin::pin!(self.named.notified());
+                named.as_mut().enable();
+                match self.find(key, now) {
+                    Some(draft) if draft.card.is_none() => named.await,
+                    known => return known,
+                }
+            }
+        };
+        let known = tokio::time::timeout(ASKED_WITHIN, known).await;
+        known.ok().flatten()
     }
 
     /// False when somebody was faster.
@@ -103,6 +122,7 @@ impl Drafts {
         if let Some((_, draft)) = all.iter_mut().find(|(kept, _)| kept == key) {
             draft.card = Some(card);
         }
+        self.named.notify_waiters();
     }
 }
 

@@ -21,7 +21,13 @@ const MAX_WORDS: usize = 1_000;
 
 /// The owner tapped one of the choices.
 pub(crate) async fn picked(chat: &Arc<Chat>, click: &Click, key: &str, number: usize) -> Ruling {
-    let Some(mut draft) = chat.drafts.find(key, chat.cards.now()) else {
+    // In a team the tap itself is no proof of which message the menu is.
+    let draft = if chat.in_team {
+        chat.drafts.named(key, chat.cards.now()).await
+    } else {
+        chat.drafts.find(key, chat.cards.now())
+    };
+    let Some(mut draft) = draft else {
         return Refusal::MenuGone.into();
     };
     let Some((label, picked)) = draft.choices.get(number).cloned() else {

@@ -178,9 +178,16 @@ async fn judge_here(taps: &Arc<Taps>, click: &Click, tap: ButtonTap) -> Ruling {
     if buttons::is_sure(&click.value) && !asked_here(taps, click, &tap.request).await {
         return Refusal::AskAnew.into();
     }
-    if !names_its_card(taps, click, &tap.request).await {
-        warn!(request = %tap.request, "refused a button on a card it was not made for");
-        return Refusal::Invalid.into();
+    match names_its_card(taps, click, &tap.request).await {
+        Some(true) => {}
+        Some(false) => {
+            warn!(request = %tap.request, "refused a button on a card it was not made for");
+            return Refusal::Invalid.into();
+        }
+        None => {
+            warn!(request = %tap.request, "refused a button while its card has no name");
+            return Refusal::Nameless.into();
+        }
     }
     let right = Right::Sealed(proof);
     let known = taps.cards.courier.sent_whole(&tap.request);
@@ -338,15 +345,20 @@ async fn turned_away(
 }
 
 /// A sealed value lifted onto another card must not decide: the click has to
-/// come from the message this request's card is.
-async fn names_its_card(taps: &Taps, click: &Click, id: &RequestId) -> bool {
-    let Some(message) = &click.message else {
-        return false;
+/// come from the message this request's card is. `None` in a team while nobody
+/// but the click says which that is: a bus may keep Feishu's answer back, and
+/// other machines send cards too.
+async fn names_its_card(taps: &Taps, click: &Click, id: &RequestId) -> Option<bool> {
+    let (Some(message), courier) = (&click.message, &taps.cards.courier) else {
+        return Some(false);
     };
-    if let Some(known) = taps.cards.courier.message_of(id) {
-        return known == *message || Box::pin(taps.cards.courier.asks_about(id, message)).await;
+    if taps.chat.in_team {
+        return Box::pin(courier.is_card_of(id, message)).await;
     }
-    taps.cards.courier.adopt(id, message)
+    Some(match courier.message_of(id) {
+        Some(known) => known == *message || Box::pin(courier.asks_about(id, message)).await,
+        None => courier.adopt(id, message),
+    })
 }
 
 /// Whether the card that was tapped is one that asked in this run.

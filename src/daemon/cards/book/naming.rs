@@ -1,6 +1,6 @@
 //! What a card is called: by Feishu's answer to the send, or for the time until
-//! then by a tap. The network may alter what a tap says: it is a claim, and the
-//! answer has the last word.
+//! then by a tap, though not in a team. The network may alter what a tap says:
+//! it is a claim, and the answer has the last word.
 
 use std::time::{Duration, Instant};
 

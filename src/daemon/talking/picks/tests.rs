@@ -40,6 +40,51 @@ async fn a_menu_counts_on_its_own_card_and_for_what_it_offered() {
     assert!(bench.chat.sessions.list().is_empty());
 }
 
+/// A menu that Feishu has while this machine does not know its name: its key,
+/// and who sends it.
+async fn nameless(bench: &DaemonBench) -> (String, tokio::task::JoinHandle<()>) {
+    let chat = Arc::clone(&bench.chat);
+    let sends = tokio::spawn(async move { chat::take(&chat, &writes(OWNER, "/new")).await });
+    bench.until(|bench| bench.sent().len() == 1).await;
+    let shown = bench.sent().pop().unwrap();
+    let first = buttons(&shown).remove(0);
+    (first["request_id"].as_str().unwrap().to_owned(), sends)
+}
+
+#[tokio::test]
+async fn a_menu_without_a_name_counts_at_once_outside_of_a_team_alone() {
+    let bench = DaemonBench::new().await;
+    let _answer = bench.bench.holds();
+    let (key, _sends) = nameless(&bench).await;
+    let card = MessageId::parse("om_1").unwrap();
+    let told = tap(&bench, &click(&card, "tidy up"), &key, 0).await;
+    assert_eq!(told, Deed::Starting.into());
+}
+
+#[cfg(feature = "team")]
+#[tokio::test]
+async fn a_lifted_choice_starts_nothing_in_a_team_and_a_quick_one_waits_for_the_name() {
+    use crate::daemon::machines::bench::{NOWHERE, keys, membership};
+    use std::time::Duration;
+
+    let bench = DaemonBench::in_team(membership(&keys(), OWNER, 1, NOWHERE)).await;
+    let answer = bench.bench.holds();
+    let (key, sends) = nameless(&bench).await;
+    bench.bench.stop_time();
+    let lifted = click(&MessageId::parse("om_other").unwrap(), "tidy up");
+    let tapped = tap(&bench, &lifted, &key, 0);
+    let told = bench.bench.meanwhile(Duration::from_secs(2), tapped).await;
+    assert_eq!(told, Refusal::MenuGone.into());
+    assert!(bench.chat.sessions.list().is_empty());
+    let there = click(&MessageId::parse("om_1").unwrap(), "tidy up");
+    let mut tapped = std::pin::pin!(tap(&bench, &there, &key, 0));
+    assert!(futures::poll!(&mut tapped).is_pending());
+    answer.send(()).unwrap();
+    let told = bench.bench.meanwhile(Duration::ZERO, tapped).await;
+    assert_eq!(told, Deed::Starting.into());
+    sends.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_project_with_words_starts_one_session_however_often_it_is_tapped() {
     let bench = DaemonBench::new().await;

@@ -1,6 +1,7 @@
 //! A bus that forges, alters, repeats and hands over what is another's.
 
 use super::*;
+use crate::daemon::cards::courier;
 
 #[tokio::test]
 async fn what_no_gateway_of_this_team_signed_does_nothing() {
@@ -148,6 +149,69 @@ async fn a_letter_to_another_machine_that_a_bus_hands_over_here_does_nothing() {
     assert_eq!(rig.ticket_of("om_written").await, None, "a foreign ticket");
     let own = of_owner(&rig.member.place.owner);
     assert!(rig.asked(&own, 1_000, &push).await.is_some());
+}
+
+/// A card that Feishu has while this machine does not know its name; that comes
+/// with the answer.
+async fn nameless(rig: &Rig) -> (Waiting, tokio::sync::oneshot::Sender<()>) {
+    let bench = &rig.bench.bench;
+    let answer = bench.holds();
+    let asked = sample::request("Bash", json!({"command": "rm -r build"}));
+    let (waiting, request) = bench.asks(asked);
+    courier::send_now(&bench.cards, &request);
+    bench.call(0).await;
+    (waiting, answer)
+}
+
+#[tokio::test]
+async fn a_lifted_button_decides_nothing_while_a_bus_withholds_the_name_of_its_card() {
+    let rig = Rig::new().await;
+    let bench = &rig.bench.bench;
+    bench.stop_time();
+    let (waiting, answer) = nameless(&rig).await;
+    let subject = rig.hears(ToMachine::Tap);
+    // Another machine's card, with this one's sealed value on its button.
+    let harmless = MessageId::parse("om_harmless").unwrap();
+    let lifted = rig.tap(OWNER, Action::Allow, &harmless);
+    let two_seconds = Duration::from_secs(2);
+    let tapped = rig.asked(&subject, 9_000, &lifted);
+    let told = bench.meanwhile(two_seconds, tapped).await.unwrap();
+    assert_eq!(toast(&told), "Nothing was decided: tap again");
+    assert_eq!(rig.pending(), 1);
+    answer.send(()).unwrap();
+    let card = bench
+        .named(&crate::ids::RequestId::parse("r1").unwrap())
+        .await;
+    assert_ne!(card, harmless);
+    let again = String::from_utf8(lifted).unwrap();
+    let again = again.replace("tap-om_harmless", "another-event");
+    let told = rig.asked(&subject, 9_000, again.as_bytes()).await.unwrap();
+    assert_eq!(toast(&told), "Invalid callback");
+    let hook = hook(waiting);
+    let push = rig.tap(OWNER, Action::Deny, &card);
+    let told = rig.asked(&subject, 9_000, &push).await.unwrap();
+    assert_eq!(toast(&told), "Denied", "its own card decides");
+    assert!(!hook.await);
+}
+
+#[tokio::test]
+async fn a_quick_tap_on_the_card_itself_decides_once_its_name_is_there() {
+    let rig = Rig::new().await;
+    let bench = &rig.bench.bench;
+    bench.stop_time();
+    let (waiting, answer) = nameless(&rig).await;
+    let subject = rig.hears(ToMachine::Tap);
+    let card = MessageId::parse("om_1").unwrap();
+    let push = rig.tap(OWNER, Action::Allow, &card);
+    let hook = hook(waiting);
+    let mut tapped = std::pin::pin!(rig.asked(&subject, 9_000, &push));
+    assert!(futures::poll!(&mut tapped).is_pending());
+    bench.settled().await;
+    assert_eq!(rig.pending(), 1, "the name is not there yet");
+    answer.send(()).unwrap();
+    let told = bench.meanwhile(Duration::ZERO, tapped).await.unwrap();
+    assert_eq!(toast(&told), "Allowed once");
+    assert!(hook.await);
 }
 
 #[tokio::test]
