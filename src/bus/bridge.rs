@@ -4,6 +4,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
@@ -31,7 +32,9 @@ const PIECE: usize = 64 * 1024;
 /// A server within reach: where the client dials, for as long as this lives.
 pub(super) struct Bridge {
     pub(super) address: String,
-    _piping: Option<AbortOnDropHandle<()>>,
+    /// The port stays ours for as long: a program of another user could take
+    /// it and be dialled.
+    _way: Option<(Arc<TcpListener>, AbortOnDropHandle<()>)>,
 }
 
 /// Opens the way. A server on this machine is dialled straight.
@@ -42,7 +45,7 @@ pub(super) async fn open(url: &BusUrl, outbound: &Outbound) -> Result<Bridge, Ou
     if url.kind == BusScheme::Plain {
         return Ok(Bridge {
             address: format!("nats://{}", url.authority()),
-            _piping: None,
+            _way: None,
         });
     }
     let far = match url.kind {
@@ -60,20 +63,20 @@ pub(super) async fn open(url: &BusUrl, outbound: &Outbound) -> Result<Bridge, Ou
         reason: why.kind().to_string(),
     };
     let door = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let door = door.await.map_err(lost)?;
+    let door = Arc::new(door.await.map_err(lost)?);
     let address = format!("nats://{}", door.local_addr().map_err(lost)?);
+    let once = Arc::clone(&door);
     let piping = tokio::spawn(async move {
-        let Ok(Ok((near, _))) = tokio::time::timeout(DIAL_WITHIN, door.accept()).await else {
+        let Ok(Ok((near, _))) = tokio::time::timeout(DIAL_WITHIN, once.accept()).await else {
             return;
         };
-        drop(door);
         // Either end tells the client by closing.
         let _ = near.set_nodelay(true);
         let _ = far.pipe(near).await;
     });
     Ok(Bridge {
         address,
-        _piping: Some(AbortOnDropHandle::new(piping)),
+        _way: Some((door, AbortOnDropHandle::new(piping))),
     })
 }
 
@@ -183,6 +186,31 @@ fn without_tls(info: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feishu::outbound::Proxies;
+
+    #[tokio::test]
+    async fn nobody_else_gets_the_port_while_a_client_may_dial_it() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = BusUrl::parse(&format!("ws://{}", server.local_addr().unwrap())).unwrap();
+        let greeting = tokio::spawn(async move {
+            let (near, _) = server.accept().await.unwrap();
+            let mut near = tokio_tungstenite::accept_async(near).await.unwrap();
+            let info = Message::text("INFO {}\r\n");
+            near.send(info).await.unwrap();
+            near
+        });
+        let way = Outbound::new(&Proxies::default(), None).unwrap();
+        let bridge = open(&url, &way).await.unwrap();
+        let door = bridge.address.strip_prefix("nats://").unwrap();
+        let mut client = TcpStream::connect(door).await.unwrap();
+        assert_eq!(client.read_u8().await.unwrap(), b'I', "it was let in");
+        let other = TcpListener::bind(door).await;
+        assert!(other.is_err(), "while the connection stands");
+        drop(greeting.await.unwrap());
+        let _ = client.read_to_end(&mut Vec::new()).await;
+        let other = TcpListener::bind(door).await;
+        assert!(other.is_err(), "when it was lost, until that is known");
+    }
 
     #[test]
     fn only_the_first_line_and_only_its_wish_for_encryption_is_changed() {
