@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use super::audit::TeamEvent;
 use super::forget::{self, Forgotten};
 use super::join::{self, Tapped};
-use super::roster::{KnownMachine, goes_by};
+use super::roster::{KnownMachine, goes_by, short};
 use super::taps::{PushedTap, push_within};
 use super::{Gateway, PROBE_WITHIN};
 use crate::bus::accounts::NotRevoked;
@@ -106,17 +106,19 @@ enum Being {
 
 async fn being(gateway: &Gateway, place: &MachinePlace) -> Being {
     match push_within(gateway, place, ToMachine::There, None, b"{}", PROBE_WITHIN).await {
-        PushedTap::Answered(body) => {
-            let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-            let version = said["version"].as_str().unwrap_or_default();
-            Being::Online {
-                version: version.chars().take(64).collect(),
-            }
-        }
+        PushedTap::Answered(body) => Being::Online {
+            version: version(&body),
+        },
         PushedTap::Nobody => Being::Away,
         PushedTap::Unknown => Being::Silent,
         PushedTap::NotSent => Being::Unsure,
     }
+}
+
+/// The version that a machine says it has. It writes no line onto the card.
+fn version(answer: &[u8]) -> String {
+    let said: Value = serde_json::from_slice(answer).unwrap_or_default();
+    short(said["version"].as_str().unwrap_or_default())
 }
 
 /// The machines of one person, or those that go by a name, each with a button
@@ -333,6 +335,18 @@ async fn forgotten(gateway: &Arc<Gateway>, tap: &OrderTap) -> (Toast, Option<Val
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machines_version_is_one_short_line_of_the_card() {
+        let said = |text: &str| version(json!({"version": text}).to_string().as_bytes());
+        assert_eq!(said("1.2.3"), "1.2.3");
+        assert_eq!(
+            said("1\r\ndesk: online\u{85}nod 2"),
+            "1  desk: online nod 2"
+        );
+        assert!(said(&"x".repeat(10_000)).len() <= 64);
+        assert_eq!(version(b"nonsense"), "");
+    }
 
     #[test]
     fn only_the_gateways_own_words_are_orders() {

@@ -77,8 +77,8 @@ pub(super) struct Roster {
     changed: bool,
 }
 
-/// Cuts what a machine says of itself to what is kept.
-fn short(text: &str) -> String {
+/// Cuts what a machine says of itself to what is kept: one short line.
+pub(super) fn short(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_NAME.min(text.len()));
     text[..end].replace(char::is_control, " ")
 }
