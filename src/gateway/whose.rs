@@ -1,5 +1,8 @@
 //! Whose a chat message is, where several machines could be meant. Pure.
 
+use crate::feishu::event::{Message, MessageBody};
+use crate::sessions::command;
+
 /// How sure a machine is that a message is for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MessageClaim {
@@ -7,7 +10,8 @@ pub enum MessageClaim {
     /// A session it has could be meant; it does nothing right now.
     Perhaps,
     Surely,
-    /// It is for every machine, as a lock is.
+    /// It is for every machine, as a lock is. Gateways see that for themselves;
+    /// an older one goes by this.
     Every,
 }
 
@@ -33,31 +37,42 @@ impl MessageClaim {
 pub enum Recipients<T> {
     Nobody,
     One(T),
-    Every(Vec<T>),
     /// Several are equally sure; only the person knows.
     Unclear,
 }
 
-/// Chooses by what each machine said. What none of them claims is for any one
-/// of them, and always for the same.
+/// Chooses by what each machine said of a message that is not for all. What
+/// none of them claims is for any one of them, and always for the same.
 pub fn choose<T: Clone + Ord>(said: &[(MessageClaim, T)]) -> Recipients<T> {
-    let Some(strongest) = said.iter().map(|(claim, _)| *claim).max() else {
+    // No machine speaks for the others.
+    let counts = |claim: MessageClaim| match claim {
+        MessageClaim::Every => MessageClaim::None,
+        own => own,
+    };
+    let Some(strongest) = said.iter().map(|(claim, _)| counts(*claim)).max() else {
         return Recipients::Nobody;
     };
     let mut sure: Vec<T> = said
         .iter()
-        .filter(|(claim, _)| *claim == strongest)
+        .filter(|(claim, _)| counts(*claim) == strongest)
         .map(|(_, one)| one.clone())
         .collect();
     sure.sort();
-    match strongest {
-        MessageClaim::Every => Recipients::Every(said.iter().map(|(_, one)| one.clone()).collect()),
-        MessageClaim::None => Recipients::One(sure.swap_remove(0)),
-        MessageClaim::Perhaps | MessageClaim::Surely if sure.len() == 1 => {
-            Recipients::One(sure.swap_remove(0))
-        }
-        MessageClaim::Perhaps | MessageClaim::Surely => Recipients::Unclear,
+    if strongest == MessageClaim::None || sure.len() == 1 {
+        Recipients::One(sure.swap_remove(0))
+    } else {
+        Recipients::Unclear
     }
+}
+
+/// `/lock`, alone or as a reply, is for every machine; never taken for a reason.
+pub fn asks_to_lock(message: &Message) -> bool {
+    let MessageBody::Text(text) = &message.body else {
+        return false;
+    };
+    let mentions = message.mentions.iter();
+    let text = mentions.fold(text.clone(), |text, one| text.replace(&one.key, ""));
+    command::is_lock(&text)
 }
 
 #[cfg(test)]
@@ -77,7 +92,9 @@ mod tests {
                 vec![(Surely, 1), (Surely, 2), (None, 3)],
                 Recipients::Unclear,
             ),
-            (vec![(Every, 1), (None, 2)], Recipients::Every(vec![1, 2])),
+            // No machine's word makes the others act.
+            (vec![(Every, 1), (Perhaps, 2)], Recipients::One(2)),
+            (vec![(Every, 2), (None, 1)], Recipients::One(1)),
         ] {
             assert_eq!(choose(&said), expected, "{said:?}");
         }

@@ -17,7 +17,7 @@ use crate::clock::Millis;
 use crate::feishu::api::exchange::ApiCall;
 use crate::feishu::event::Message;
 use crate::feishu::link::PushAnswer;
-use crate::gateway::whose::{MessageClaim, Recipients, choose};
+use crate::gateway::whose::{MessageClaim, Recipients, asks_to_lock, choose};
 use crate::text::Text;
 use crate::wording::{task as words, team as said};
 
@@ -45,12 +45,15 @@ pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]
     let Some(said) = whose(gateway, &owner, payload).await else {
         return PushAnswer::Again;
     };
+    if asks_to_lock(message) && !said.is_empty() {
+        let all: Vec<String> = said.into_iter().map(|(_, machine)| machine).collect();
+        return take(gateway, message, &all, payload).await;
+    }
     match choose(&said) {
         Recipients::Nobody if !message.in_private => PushAnswer::Done,
         Recipients::Nobody => say(gateway, message, &said::NO_MACHINE).await,
         Recipients::Unclear => say(gateway, message, &words::WHICH_MACHINE).await,
         Recipients::One(machine) => take(gateway, message, &[machine], payload).await,
-        Recipients::Every(machines) => take(gateway, message, &machines, payload).await,
     }
 }
 

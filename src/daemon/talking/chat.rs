@@ -32,6 +32,7 @@ use crate::daemon::terminals::mailboxes::Mailboxes;
 use crate::feishu::clock::TheirClock;
 use crate::feishu::event::{Message, MessageBody};
 use crate::feishu::messages::{AttachmentKind, Content};
+pub(crate) use crate::gateway::whose::asks_to_lock;
 use crate::ids::{MessageId, RequestId};
 use crate::sessions::command::{self, Spoken, Unclear};
 use crate::sessions::naming::ToldLists;
@@ -366,11 +367,6 @@ async fn words_for_codex(chat: &Arc<Chat>, message: &Message, thread: &str, text
         None => words::CODEX_AWAY,
     };
     say(chat, message, &told).await;
-}
-
-/// `/lock`, alone or as a reply; never taken for a reason.
-pub(crate) fn asks_to_lock(message: &Message) -> bool {
-    matches!(&message.body, MessageBody::Text(text) if command::is_lock(&without_mentions(text, message)))
 }
 
 /// Whoever may allow may also see to it that nobody does.
