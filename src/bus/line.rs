@@ -198,30 +198,6 @@ impl BusLine {
         answered.unwrap_or(BusAnswer::Unknown)
     }
 
-    /// Asks everybody who listens and gives what they say within that time;
-    /// `None` where nothing was written.
-    pub async fn ask_all(
-        &self,
-        subject: &str,
-        body: Vec<u8>,
-        within: Duration,
-        most: usize,
-    ) -> Option<Vec<Bytes>> {
-        let mut all = Vec::new();
-        let mut asking = self.put(subject, body, most).await?;
-        let collecting = async {
-            while let Some(Some(body)) = asking.answers.recv().await {
-                all.push(body);
-                if all.len() >= most {
-                    return;
-                }
-            }
-        };
-        // Whoever is slower is not heard.
-        let _ = tokio::time::timeout(within, collecting).await;
-        Some(all)
-    }
-
     /// Puts a question to which up to `most` answers are heard; `None` where
     /// nothing was written.
     pub async fn put(&self, subject: &str, body: Vec<u8>, most: usize) -> Option<LineQuestion<'_>> {

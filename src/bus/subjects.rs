@@ -23,7 +23,7 @@ pub const SYSTEM_INBOX: &str = "_IN.sys";
 const NAME: usize = 24;
 
 /// The person whose machine it is, by an open id that can stand in a subject.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(Arc<str>);
 
 impl Owner {
@@ -73,7 +73,7 @@ pub fn machine_of(key: &PublicKey) -> MachineId {
 }
 
 /// One machine of one owner.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MachinePlace {
     pub owner: Owner,
     pub machine: MachineId,

@@ -2,8 +2,10 @@
 //! are asked whose it is, one of them takes it, and only then does Feishu hear
 //! that it arrived.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
 use tracing::{info, warn};
@@ -12,6 +14,7 @@ use super::Gateway;
 use super::orders::{self, GatewayOrder};
 use super::taps::{PushedTap, push};
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
+use crate::bus::line::BusAnswer;
 use crate::bus::subjects::{MachinePlace, Owner, ToMachine, of_owner};
 use crate::clock::Millis;
 use crate::feishu::api::exchange::ApiCall;
@@ -19,6 +22,7 @@ use crate::feishu::event::Message;
 use crate::feishu::link::PushAnswer;
 use crate::gateway::whose::{MessageClaim, Recipients, asks_to_lock, choose};
 use crate::text::Text;
+use crate::text::escape::{Shape, visible};
 use crate::wording::{task as words, team as said};
 
 /// How long machines have to say whether a message is theirs.
@@ -27,8 +31,14 @@ const SAY_WITHIN: Duration = Duration::from_secs(5);
 const COUNTS_FOR: Millis = 2_000;
 /// More machines of one person than this are not asked.
 const MAX_MACHINES: usize = 64;
+/// As many answers as the bus lets a machine give are waited out.
+const ANSWERS_EACH: usize = 64;
 
-pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]) -> PushAnswer {
+pub(super) async fn written(
+    gateway: &Arc<Gateway>,
+    message: &Message,
+    payload: &[u8],
+) -> PushAnswer {
     let app = message.head.app_id.as_ref();
     let ours = app.is_none_or(|app| *app == gateway.app_id);
     let owner = message.by.id().as_ref().and_then(Owner::of);
@@ -45,15 +55,17 @@ pub(super) async fn written(gateway: &Gateway, message: &Message, payload: &[u8]
     let Some(said) = whose(gateway, &owner, payload).await else {
         return PushAnswer::Again;
     };
-    if asks_to_lock(message) && !said.is_empty() {
-        let all: Vec<String> = said.into_iter().map(|(_, machine)| machine).collect();
-        return take(gateway, message, &all, payload).await;
+    if asks_to_lock(message) {
+        let there = said.into_iter().map(|(_, place)| place).collect();
+        return lock_all(gateway, &owner, message, there, payload).await;
     }
     match choose(&said) {
-        Recipients::Nobody if !message.in_private => PushAnswer::Done,
-        Recipients::Nobody => say(gateway, message, &said::NO_MACHINE).await,
+        Recipients::Nobody => nobody(gateway, message).await,
         Recipients::Unclear => say(gateway, message, &words::WHICH_MACHINE).await,
-        Recipients::One(machine) => take(gateway, message, &[machine], payload).await,
+        Recipients::One(place) => match take(gateway, message, &place, payload).await {
+            PushedTap::Answered(_) => PushAnswer::Done,
+            PushedTap::Nobody | PushedTap::NotSent | PushedTap::Unknown => PushAnswer::Again,
+        },
     }
 }
 
@@ -68,7 +80,7 @@ async fn whose(
     gateway: &Gateway,
     owner: &Owner,
     payload: &[u8],
-) -> Option<Vec<(MessageClaim, String)>> {
+) -> Option<Vec<(MessageClaim, MachinePlace)>> {
     let subject = of_owner(owner);
     let head = PushHead {
         until: gateway.their_clock.now() + COUNTS_FOR,
@@ -76,61 +88,112 @@ async fn whose(
         ticket: None,
     };
     let letter = letter::sign(&gateway.keys.push, &subject, &head, payload);
-    let all = gateway
-        .line
-        .ask_all(&subject, letter, WHOSE_WITHIN, MAX_MACHINES);
-    let mut said: Vec<(MessageClaim, String)> = Vec::new();
-    for bytes in all.await? {
-        let read = || {
-            let letter = Letter::read(&bytes)?;
-            let answer: AnswerHead = letter.claims()?;
-            let pass = gateway.pass(&answer.pass?)?;
-            let its_own = pass.place.owner == *owner && answer.re == head.once;
-            let body = its_own.then(|| letter.open(&pass.key, &subject))??;
-            let ClaimReply { claim } = serde_json::from_slice(body).ok()?;
-            Some((MessageClaim::parse(&claim)?, pass.place.machine.to_string()))
-        };
-        match read() {
-            // A machine speaks once.
-            Some((_, machine)) if said.iter().any(|(_, known)| *known == machine) => {}
-            Some(one) => said.push(one),
-            None => warn!(%owner, "an answer was not a machine's own"),
+    let most = MAX_MACHINES * ANSWERS_EACH;
+    let mut asking = gateway.line.put(&subject, letter, most).await?;
+    let mut said: Vec<(MessageClaim, MachinePlace)> = Vec::new();
+    let collecting = async {
+        while said.len() < MAX_MACHINES {
+            let bytes = match asking.next(WHOSE_WITHIN).await {
+                BusAnswer::Answer(bytes) => bytes,
+                // A machine can say that in the server's name.
+                BusAnswer::Nobody => continue,
+                BusAnswer::Down | BusAnswer::Unknown => return,
+            };
+            let read = || {
+                let letter = Letter::read(&bytes)?;
+                let answer: AnswerHead = letter.claims()?;
+                let pass = gateway.pass(&answer.pass?)?;
+                let its_own = pass.place.owner == *owner && answer.re == head.once;
+                let body = its_own.then(|| letter.open(&pass.key, &subject))??;
+                let ClaimReply { claim } = serde_json::from_slice(body).ok()?;
+                Some((MessageClaim::parse(&claim)?, pass.place))
+            };
+            match read() {
+                // A machine speaks once, so that it talks no other down.
+                Some((_, place)) if said.iter().any(|(_, known)| *known == place) => {}
+                Some(one) => said.push(one),
+                None => warn!(%owner, "an answer was not a machine's own"),
+            }
         }
-    }
+    };
+    // Whoever is slower is not heard.
+    let _ = tokio::time::timeout(WHOSE_WITHIN, collecting).await;
     Some(said)
 }
 
-/// Brings a message to these machines. Feishu repeats what one of them did not
-/// take; each takes it once.
+/// Brings a lock to all machines of the owner's at once, those that are there
+/// and those that were ever heard of: none keeps it from the others. Feishu
+/// repeats what one that is there did not take; each takes it once.
+async fn lock_all(
+    gateway: &Arc<Gateway>,
+    owner: &Owner,
+    message: &Message,
+    there: Vec<MachinePlace>,
+    payload: &[u8],
+) -> PushAnswer {
+    let known = gateway.roster().of(owner);
+    let mut all: Vec<(MachinePlace, String)> = Vec::new();
+    for place in there.iter().chain(known.iter().map(|(place, _)| place)) {
+        if all.iter().all(|(other, _)| other != place) {
+            let known = known.iter().find(|(one, _)| one == place);
+            let name = known.map_or(place.machine.as_str(), |(_, known)| &known.name);
+            all.push((place.clone(), visible(name, Shape::Name)));
+        }
+    }
+    if all.is_empty() {
+        return nobody(gateway, message).await;
+    }
+    let taking = all
+        .iter()
+        .map(|(place, _)| take(gateway, message, place, payload));
+    let taken = join_all(taking).await;
+    let (mut open, mut again) = (Vec::new(), false);
+    for ((place, name), taken) in all.into_iter().zip(taken) {
+        match taken {
+            PushedTap::Answered(_) => continue,
+            PushedTap::Nobody => again |= there.contains(&place),
+            PushedTap::NotSent | PushedTap::Unknown => again = true,
+        }
+        open.push(name);
+    }
+    if !open.is_empty() {
+        // Feishu's answer does not wait for it.
+        let (gateway, message) = (Arc::clone(gateway), message.clone());
+        let text = words::not_locked(&open.join(", "));
+        tokio::spawn(async move { say(&gateway, &message, &text).await });
+    }
+    if again {
+        PushAnswer::Again
+    } else {
+        PushAnswer::Done
+    }
+}
+
+/// Brings a message to one machine.
 async fn take(
     gateway: &Gateway,
     message: &Message,
-    machines: &[String],
+    place: &MachinePlace,
     payload: &[u8],
-) -> PushAnswer {
-    let owner = message.by.id();
-    let owner = owner.as_ref().map(crate::ids::UserId::as_str);
-    for machine in machines {
-        let Some(place) = MachinePlace::parse(owner.unwrap_or_default(), machine) else {
-            continue;
-        };
-        match push(
-            gateway,
-            &place,
-            ToMachine::Take,
-            message.id.as_ref(),
-            payload,
-        )
-        .await
-        {
-            PushedTap::Answered(_) => info!(%place, "a message was taken to its machine"),
-            PushedTap::Nobody | PushedTap::NotSent | PushedTap::Unknown => {
-                warn!(%place, "a machine did not take its message");
-                return PushAnswer::Again;
-            }
+) -> PushedTap {
+    let id = message.id.as_ref();
+    let taken = push(gateway, place, ToMachine::Take, id, payload).await;
+    match taken {
+        PushedTap::Answered(_) => info!(%place, "a message was taken to its machine"),
+        PushedTap::Nobody | PushedTap::NotSent | PushedTap::Unknown => {
+            warn!(%place, "a machine did not take its message");
         }
     }
-    PushAnswer::Done
+    taken
+}
+
+/// No machine of the writer's is there; in a group nobody wants to know.
+async fn nobody(gateway: &Gateway, message: &Message) -> PushAnswer {
+    if message.in_private {
+        say(gateway, message, &said::NO_MACHINE).await
+    } else {
+        PushAnswer::Done
+    }
 }
 
 /// Says something under a message, once however often it is repeated.
@@ -146,7 +209,7 @@ async fn say(gateway: &Gateway, message: &Message, text: &Text) -> PushAnswer {
     match sent.await.and_then(|reply| reply.envelope()) {
         Ok(_) => PushAnswer::Done,
         Err(why) => {
-            warn!("a person was not told that no machine is there: {why}");
+            warn!("a person was not told what became of a message: {why}");
             PushAnswer::Done
         }
     }

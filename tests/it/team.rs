@@ -11,6 +11,7 @@ mod join;
 mod plays;
 mod rig;
 mod shares;
+mod stolen;
 
 use std::time::Duration;
 

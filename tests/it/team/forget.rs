@@ -10,7 +10,7 @@ use super::said;
 use crate::gateway::rig::{Cards, Hook, LIMIT, Machine};
 use crate::support::until;
 
-const LISTED: &str = "我的机器";
+pub(super) const LISTED: &str = "我的机器";
 
 /// A machine's place on the bus and its key.
 fn member(machine: &Machine) -> Membership {
@@ -44,7 +44,7 @@ fn newest(team: &Team, title: &str) -> Option<(String, Value)> {
 }
 
 /// Writes an order until its card shows so many machines.
-async fn listed(team: &Team, order: &str, title: &str, count: usize) -> (String, Value) {
+pub(super) async fn listed(team: &Team, order: &str, title: &str, count: usize) -> (String, Value) {
     until("the machines are listed", || async {
         let before = team.feishu.message_count();
         team.feishu.push_text(&ChatText::new(order)).await.unwrap();
