@@ -83,7 +83,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "cargo bench --bench faults -- --taps N --seed N --team --restless N",
         ".ci/run",
-        "--bench faults -- --taps 2000 --seed 2 --team --restless 8",
+        "--bench faults -- --taps 10000 --seed 2 --team --restless 8",
     ),
     ("cargo bench --bench figures", ".ci/run", "--bench figures"),
     (
