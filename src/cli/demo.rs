@@ -131,8 +131,8 @@ async fn over() {
 }
 
 static ENDED: Text = Text::new(
-    "\n演示结束，临时文件已删除。",
-    "\nThe demo is over; its files are gone.",
+    "\n演示结束，临时文件已删除。下一步：`nod setup`",
+    "\nThe demo is over; its files are gone. Next: `nod setup`",
 );
 static OPENED: Text = Text::new(
     "演示页面（像飞书的聊天窗口）：",

@@ -43,6 +43,7 @@ pub(super) fn run(arguments: &LogsArguments, sources: &Sources) -> CommandResult
             .map_err(|why| Failure::new(words.no_log(&why.to_string())))?,
         None => Log::file(service::log_file(&paths.state_dir)),
     };
+    let follows = !arguments.once;
     let mut record = Rows {
         dir: paths.state_dir,
         last: None,
@@ -54,10 +55,10 @@ pub(super) fn run(arguments: &LogsArguments, sources: &Sources) -> CommandResult
     let most = usize::try_from(arguments.lines).unwrap_or(usize::MAX);
     let from = shown.len().saturating_sub(most);
     if shown.is_empty() {
-        output::problem(words.no_lines_yet());
+        output::problem(words.no_lines_yet(follows));
     }
     show(&shown[from..]);
-    while !arguments.once && output::is_read() {
+    while follows && output::is_read() {
         std::thread::sleep(LOOK_EVERY);
         let mut new = record.since(&mut reader, MAX_ROWS);
         new.extend(log.next());

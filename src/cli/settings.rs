@@ -202,6 +202,12 @@ fn judged(name: &str, value: &str, sources: &Sources, words: Words) -> CommandRe
     };
     let config =
         config::tried(sources, name, value).map_err(|why| refused(&words.problem(&why)))?;
+    let (now, _) = Config::read(sources);
+    let is_member = matches!(now.membership(), Ok(Some(_)));
+    if is_member && (config.app_secret.is_some() || config.webhook.is_some()) {
+        let both = SettingProblem::SecretBesidePass(now.bus.pass);
+        return Err(refused(&words.problem(&both)));
+    }
     if OUTBOUND.contains(&name) && !value.is_empty() {
         Outbound::new(&config.proxies, config.ca_file.as_deref())
             .map_err(|why| refused(why.text().get(words.0)))?;

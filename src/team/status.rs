@@ -98,7 +98,7 @@ fn report(gateway: &Gateway) -> Value {
     })
 }
 
-/// Writes until `stop`.
+/// Writes until `stop`, and leaves nothing that looks like a gateway that runs.
 pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
     let file = gateway.roster_file.with_file_name(FILE);
     let (mut bus, mut link) = (gateway.line.state(), gateway.link.clone());
@@ -114,12 +114,19 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
         if let Ok(Err(why)) = written.await {
             warn!("how this gateway does was not written: {why}");
         }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(EVERY) => {}
-            changed = bus.changed() => if changed.is_err() { return },
-            changed = link.changed() => if changed.is_err() { return },
+        let goes_on = tokio::select! {
+            () = stop.cancelled() => false,
+            () = tokio::time::sleep(EVERY) => true,
+            changed = bus.changed() => changed.is_ok(),
+            changed = link.changed() => changed.is_ok(),
+        };
+        if !goes_on {
+            break;
         }
+    }
+    let removed = tokio::task::spawn_blocking(move || files::remove(&file));
+    if let Ok(Err(why)) = removed.await {
+        warn!("how this gateway did was not taken away: {why}");
     }
 }
 

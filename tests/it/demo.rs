@@ -192,6 +192,7 @@ fn assert_shows(told: &str, scenes: &[(&str, &[&str])]) {
     }
     let closing = format!("{} scenes, each ended as it should", scenes.len());
     assert!(rest.contains(&closing), "{rest}");
+    assert!(rest.ends_with("\nnext: `nod setup`\n"), "{rest}");
 }
 
 #[cfg(feature = "team")]

@@ -361,6 +361,11 @@ async fn faults_of_the_machine() {
     nod.doctor()
         .await
         .says("connections", "warning", "would take taps");
+    let keys = [("NOD_BUS_KEYS", "/srv/nod-bus/bus.keys")];
+    let gateway = doctor(&nod.daemon.home, &[], &keys).await;
+    gateway.says("connections", "ok", "one for each gateway");
+    gateway.says("gateway", "ok", "`nod gateway status` tells");
+    assert_eq!(gateway.all("daemon").count(), 0, "{:#}", gateway.json);
     other.stopped().await;
     nod.feishu.shutdown().await;
 }

@@ -63,11 +63,12 @@ fn home() -> tempfile::TempDir {
 }
 
 /// A set-up that is told everything.
-fn given<'a>(feishu: &'a str, secret: &'a Path) -> [&'a str; 11] {
+fn given<'a>(feishu: &'a str, secret: &'a Path) -> [&'a str; 12] {
     [
         "setup",
         "--yes",
         "--no-test-card",
+        "--no-service",
         "--domain",
         feishu.trim_end_matches('/'),
         "--app-id",
@@ -88,6 +89,7 @@ async fn flags_alone_lead_to_a_proven_tap_and_back() {
     let flags = [
         "setup",
         "--yes",
+        "--no-service",
         "--domain",
         base.trim_end_matches('/'),
         "--app-id",
@@ -127,21 +129,57 @@ async fn flags_alone_lead_to_a_proven_tap_and_back() {
     let settings = std::str::from_utf8(settings).unwrap();
     assert!(settings.contains("// mine") && settings.contains("PermissionRequest"));
 
-    let again = nod(home.path(), &["setup", "--yes", "--no-test-card"])
-        .output()
-        .unwrap();
+    let again = ["setup", "--yes", "--no-test-card", "--no-service"];
+    let again = nod(home.path(), &again).output().unwrap();
     assert!(again.status.success(), "{}", text(&again));
     assert_eq!(picture(home.path()), after, "a second time changes nothing");
     let file = home.path().join(".claude/settings.json");
     let hooks = format!("✓ 6/9 Claude Code's hooks are in {}\n", file.display());
     assert!(text(&again).contains(&hooks), "{}", text(&again));
 
-    let back = nod(home.path(), &["setup", "--uninstall"])
-        .output()
-        .unwrap();
+    let undo = ["setup", "--uninstall", "--dry-run"];
+    let would = text(&nod(home.path(), &undo).output().unwrap());
+    let back = nod(home.path(), &undo[..2]).output().unwrap();
     assert!(back.status.success(), "{}", text(&back));
+    for (file, would_be, was) in [
+        (".config/nod/.env", "would remove", "removed"),
+        (".claude/settings.json", "would restore", "restored"),
+    ] {
+        let file = home.path().join(file);
+        let file = file.display();
+        assert!(would.contains(&format!("{would_be} {file}\n")), "{would}");
+        let back = text(&back);
+        assert!(back.contains(&format!("{was} {file}\n")), "{back}");
+    }
     assert_eq!(picture(home.path()), before);
     assert!(feishu.violations().is_empty());
+    feishu.shutdown().await;
+}
+
+/// Ends the daemon that a set-up said it started.
+fn stop_in_background(home: &Path, told: &str) {
+    let pid = told.split_once("the daemon runs in the background (process ");
+    let pid = pid.unwrap().1.split_once(')').unwrap().0;
+    let status = nod(home, &["status", "--json"]).output().unwrap();
+    assert!(text(&status).contains(pid), "{}", text(&status));
+    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_agrees_to_everything_has_a_daemon_also_where_no_manager_is() {
+    let feishu = Simulator::start(Options::default()).await.unwrap();
+    let home = home();
+    let secret = home.path().join("secret");
+    fs::write(&secret, APP_SECRET).unwrap();
+    let base = feishu.base_url();
+    let flags = given(&base, &secret);
+    let flags: Vec<_> = flags.into_iter().filter(|&f| f != "--no-service").collect();
+    let done = nod(home.path(), &flags).output().unwrap();
+    let told = text(&done);
+    assert!(done.status.success(), "{told}");
+    assert!(!told.contains('✗'), "{told}");
+    stop_in_background(home.path(), &told);
     feishu.shutdown().await;
 }
 
@@ -181,6 +219,8 @@ fn a_preview_changes_nothing() {
         "✓ done   · to do",
         "nod/.env: FEISHU_APP_ID, FEISHU_APP_SECRET, FEISHU_DOMAIN, FEISHU_OWNER_ID, NOD_LANG\n",
         "would send the owner a test card",
+        "  · daemon\n",
+        "would start the daemon in the background",
     ] {
         let said = text(&preview);
         assert!(said.contains(words), "`{words}` is not in {said}");
@@ -528,9 +568,10 @@ async fn claude_notify_is_taken_over_and_its_hooks_stay() {
     let home = home();
     with_claude_notify(home.path(), &base);
     let before = picture(home.path());
-    let flags = ["setup", "--yes", "--domain", &base, "--no-test-card"];
+    let mut flags = vec!["setup", "--yes", "--no-test-card", "--no-service"];
+    flags.extend(["--domain", &base]);
     let run = |more: &[&str]| {
-        let mut all = flags.to_vec();
+        let mut all = flags.clone();
         all.extend(more);
         let output = nod(home.path(), &all).output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
@@ -709,6 +750,31 @@ fn a_machine_without_a_service_manager_is_told_what_to_do() {
     }
 }
 
+/// The file of `gateway init` still lacks the app.
+fn tells_a_gateway_what_to_fill_in(home: &Path, env: &Path) {
+    let env = env.to_str().unwrap();
+    let unset = nod(home, &["gateway"]).output().unwrap();
+    let told = text(&unset);
+    assert_eq!(unset.status.code(), Some(78), "{told}");
+    assert!(
+        told.contains("hint: first `nod gateway init --bus"),
+        "{told}"
+    );
+    let unset = nod(home, &["--env-file", env, "gateway"]).output().unwrap();
+    let told = text(&unset);
+    assert_eq!(unset.status.code(), Some(78), "{told}");
+    assert!(
+        told.contains(&format!("hint: put it into `{env}`")),
+        "{told}"
+    );
+    let doctor = nod(home, &["--env-file", env, "doctor"]).output().unwrap();
+    let told = text(&doctor);
+    assert!(told.contains("`nod gateway status` tells"), "{told}");
+    for of_a_laptop in ["no daemon is running", "nobody is set", "nod setup"] {
+        assert!(!told.contains(of_a_laptop), "{of_a_laptop}: {told}");
+    }
+}
+
 /// A machine whose team's gateways have the app.
 #[test]
 fn a_teams_machine_gets_its_hooks_and_is_asked_for_no_app() {
@@ -727,6 +793,7 @@ fn a_teams_machine_gets_its_hooks_and_is_asked_for_no_app() {
     };
     made(&["gateway", "init", "--bus", "nats://127.0.0.1:1"]);
     let env = keys.path().join("nod-bus/gateway.env");
+    tells_a_gateway_what_to_fill_in(keys.path(), &env);
     let named = fs::read_to_string(&env).unwrap();
     let named = named.replace("FEISHU_APP_ID=", &format!("FEISHU_APP_ID={APP_ID}"));
     let named = named.replace(
@@ -753,9 +820,11 @@ fn a_teams_machine_gets_its_hooks_and_is_asked_for_no_app() {
     let done = nod(home.path(), &["setup", "--yes"]).output().unwrap();
     let told = text(&done);
     assert!(done.status.success(), "{told}");
-    for said in ["member of a team", "✓ 1/4 ", "✓ 2/4 ", "3/4 "] {
+    let runs = "✓ 3/4 the daemon runs in the background (process ";
+    for said in ["member of a team", "✓ 1/4 ", "✓ 2/4 ", runs] {
         assert!(told.contains(said), "{said} in {told}");
     }
+    stop_in_background(home.path(), &told);
     assert!(
         !home.path().join(".config/nod/.env").exists(),
         "no app is saved"
@@ -772,4 +841,18 @@ fn a_teams_machine_gets_its_hooks_and_is_asked_for_no_app() {
         "{}",
         text(&done)
     );
+    let set = ["settings", "set", "FEISHU_APP_SECRET", APP_SECRET];
+    let done = nod(home.path(), &set).output().unwrap();
+    assert_eq!(done.status.code(), Some(78), "{}", text(&done));
+    assert!(text(&done).contains("bus.pass"), "{}", text(&done));
+    assert!(!home.path().join(".config/nod/.env").exists());
+    // To leave the team is another thing.
+    for (arguments, does) in [
+        (&["setup", "--uninstall", "--dry-run"][..], "would restore "),
+        (&["setup", "--uninstall"], "restored "),
+    ] {
+        let told = ran(arguments);
+        assert!(told.contains(does), "{told}");
+        assert!(told.contains("bus.pass: write `/forget "), "{told}");
+    }
 }

@@ -77,6 +77,7 @@ static GO_ON: Text = Text::new(
     "在页面上点“下一幕”继续",
     "press “Next” in the page to go on",
 );
+static NEXT: Text = Text::new("下一步：`nod setup`", "next: `nod setup`");
 static ALL_SEEN: Text = Text::new(
     "全部看完了。可在页面上重看任何一幕；按 Ctrl-C 结束。",
     "That was all. Replay any scene in the page; Ctrl-C ends everything.",
@@ -206,6 +207,7 @@ impl Transcript {
             Lang::Zh => format!("{scenes} 幕都按预期结束，用时 {seconds:.1} 秒。"),
             Lang::En => format!("{scenes} scenes, each ended as it should; {seconds:.1} s in all."),
         });
+        output::line(self.word(&NEXT));
     }
 
     /// Tells what the local Feishu recorded.

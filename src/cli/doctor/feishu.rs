@@ -39,6 +39,8 @@ pub(super) enum Sharing {
     Passed,
     /// Only others' taps are passed on from here.
     OneWay,
+    /// A team's gateways hold them together.
+    Gateways,
 }
 
 pub(super) struct AppReport {
@@ -353,6 +355,11 @@ fn connections(count: u64, daemon_connected: bool, sharing: Sharing) -> Finding 
             "没有别的程序使用此应用",
             "no other program uses this app",
         ),
+        (_, _, Sharing::Gateways) => ok(
+            "connections",
+            format!("此应用有 {count} 个连接在线，团队的每个网关一个"),
+            format!("this app has {count} connections online, one for each gateway of the team"),
+        ),
         (1, true, _) => ok(
             "connections",
             "此应用只有这一个连接",
@@ -494,6 +501,7 @@ mod tests {
             (0, false, Sharing::Alone, Level::Ok),
             (1, false, Sharing::Alone, Level::Warning),
             (1, false, Sharing::Passed, Level::Ok),
+            (2, false, Sharing::Gateways, Level::Ok),
         ] {
             let found = connections(count, connected, sharing);
             assert_eq!(found.level, level, "{count} {connected} {sharing:?}");

@@ -144,6 +144,7 @@ impl Gathered {
             app: None,
             daemon_connected: self.daemon_connected(),
             sharing: match &config.callback {
+                _ if self.machine.settings.is_gateway => Sharing::Gateways,
                 callback if callback.url.is_some() => Sharing::Passed,
                 callback if !callback.peers.is_empty() => Sharing::OneWay,
                 _ => Sharing::Alone,
@@ -251,6 +252,8 @@ fn settings(
     let origin = |origin: &SettingOrigin| place(origin, shown);
     let stands = |problem: &SettingProblem| match problem {
         SettingProblem::Wrong { name, .. } => sources.get(name).map(|(_, from)| origin(from)),
+        // A gateway has one file of its own for all it needs.
+        SettingProblem::Missing { .. } => sources.get("NOD_BUS_KEYS").map(|(_, from)| origin(from)),
         SettingProblem::BrokenFile(broken) => {
             Some(origin(&SettingOrigin::File(broken.path.clone())))
         }
@@ -259,6 +262,7 @@ fn settings(
     let unknown = config::unknown(sources).into_iter();
     let apart = config::apart(sources, read.send_mode);
     let is_set = |name| sources.get(name).is_some();
+    let is_member = matches!(read.membership(), Ok(Some(_)));
     Settings {
         wrong: problems
             .into_iter()
@@ -277,8 +281,9 @@ fn settings(
         apart: apart.map(|(id, secret)| (origin(&id), origin(&secret))),
         mode: read.send_mode,
         // A pass names its owner.
-        has_owner: is_set("FEISHU_OWNER_ID") || matches!(read.membership(), Ok(Some(_))),
+        has_owner: is_set("FEISHU_OWNER_ID") || is_member,
         has_chat: is_set("FEISHU_CHAT_ID"),
+        is_gateway: is_set("NOD_BUS_KEYS") && !is_member,
     }
 }
 

@@ -99,12 +99,20 @@ pub(super) fn check(machine: &MachineReport) -> Vec<Finding> {
         findings.insert(0, not_set_up(machine));
     }
     findings.extend(machine.places.iter().map(place));
-    let waits = is_new && matches!(machine.socket, SocketState::Absent | SocketState::Stale);
-    if !waits {
+    let is_gateway = machine.settings.is_gateway;
+    let rests = matches!(machine.socket, SocketState::Absent | SocketState::Stale);
+    if is_gateway && rests {
+        findings.push(ok(
+            "gateway",
+            "这是网关的设置：它的情况见 `nod gateway status`",
+            "these are a gateway's settings: `nod gateway status` tells how it does",
+        ));
+    } else if !(is_new && rests) {
         findings.extend(socket(machine));
     }
     let is_told = |one: &Finding| {
-        is_new && one.check == "hooks" && matches!(machine.hooks, HooksState::Missing)
+        let told = is_new || is_gateway;
+        told && one.check == "hooks" && matches!(machine.hooks, HooksState::Missing)
     };
     findings.extend(hooks(machine).into_iter().filter(|one| !is_told(one)));
     findings.push(claude(&machine.claude));
@@ -506,6 +514,7 @@ mod tests {
                 mode: SendMode::App,
                 has_owner: true,
                 has_chat: false,
+                is_gateway: false,
             },
             places: Vec::new(),
             socket: SocketState::Answers(Box::new(report)),

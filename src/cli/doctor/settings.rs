@@ -17,13 +17,15 @@ pub(super) struct Settings {
     pub(super) mode: SendMode,
     pub(super) has_owner: bool,
     pub(super) has_chat: bool,
+    /// They are a gateway's, which decides nothing and has no daemon.
+    pub(super) is_gateway: bool,
 }
 
 impl Settings {
     /// Whether nothing is wrong but that the app is not set.
     pub(super) fn lacks_only_the_app(&self) -> bool {
         let is_missing = |one: &WrongSetting| matches!(&one.problem, SettingProblem::Missing { name, .. } if APP.contains(name));
-        !self.wrong.is_empty() && self.wrong.iter().all(is_missing)
+        !self.is_gateway && !self.wrong.is_empty() && self.wrong.iter().all(is_missing)
     }
 
     /// The settings that have no value and need one.
@@ -63,7 +65,8 @@ pub(super) fn check(settings: &Settings) -> Vec<Finding> {
     findings.extend(settings.apart.iter().map(apart));
     // In webhook mode whoever holds a link decides; an unreadable file may name
     // the owner.
-    if settings.mode == SendMode::Webhook || settings.has_owner || !settings.is_whole() {
+    let needs_nobody = settings.mode == SendMode::Webhook || settings.is_gateway;
+    if needs_nobody || settings.has_owner || !settings.is_whole() {
         return findings;
     }
     findings.push(if settings.has_chat {

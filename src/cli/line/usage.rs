@@ -8,6 +8,16 @@ use super::help;
 use crate::cli::wording::Words;
 use crate::config;
 
+/// What other programs call it, and what a slip of the fingers would not lead to.
+const CALLED_ELSEWHERE: [(&str, Option<&str>); 6] = [
+    ("start", Some("nod daemon")),
+    ("init", Some("nod setup")),
+    ("config", Some("nod settings")),
+    ("version", Some("nod --version")),
+    ("uninstall", Some("nod setup --uninstall")),
+    ("login", None),
+];
+
 /// What is wrong, and what would be right.
 pub(in crate::cli) struct WrongUsage {
     pub(in crate::cli) why: String,
@@ -47,7 +57,10 @@ pub(in crate::cli) fn wrong(nod: &Command, error: &Error, words: Words) -> Wrong
         Some(nearest) => Some(words.did_you_mean(&nearest)),
         None => accepted,
     };
-    let meant = meant(nod, error).map(|meant| words.did_you_mean(&meant));
+    let meant = match error.kind() {
+        ErrorKind::InvalidSubcommand if is_stop(error) => Some(words.stop_hint().to_owned()),
+        _ => meant(nod, error).map(|meant| words.did_you_mean(&meant)),
+    };
     let hint = accepted
         .or(meant)
         .unwrap_or_else(|| match usage(error, words) {
@@ -74,6 +87,11 @@ fn usage(error: &Error, words: Words) -> Option<String> {
     (!usage.is_empty()).then(|| words.and_help(usage))
 }
 
+/// nod has no command that stops the daemon, and none that is near does.
+fn is_stop(error: &Error) -> bool {
+    text(error, ContextKind::InvalidSubcommand) == "stop"
+}
+
 /// The command or argument that was probably meant, as it is typed.
 fn meant(nod: &Command, error: &Error) -> Option<String> {
     let usage = text(error, ContextKind::Usage);
@@ -85,6 +103,10 @@ fn meant(nod: &Command, error: &Error) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let name = text(error, ContextKind::InvalidSubcommand);
+            let elsewhere = CALLED_ELSEWHERE.iter().find(|(called, _)| *called == name);
+            if let Some((_, meant)) = elsewhere.filter(|_| path.len() < 2) {
+                return meant.map(str::to_owned);
+            }
             let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
             let meant = config::meant(&name, visible.map(Command::get_name))?;
             Some([&path[..], &[meant]].concat().join(" "))
@@ -259,6 +281,26 @@ mod tests {
                 "nod stauts",
                 "did you mean `nod status`?",
                 "是不是想写 `nod status`？",
+            ),
+            (
+                "nod stop",
+                "`nod status` shows the daemon's process: `kill` it; a service ends with `nod service uninstall`",
+                "`nod status` 显示守护进程的进程号，用 `kill` 结束它；后台服务用 `nod service uninstall`",
+            ),
+            (
+                "nod start",
+                "did you mean `nod daemon`?",
+                "是不是想写 `nod daemon`？",
+            ),
+            (
+                "nod version",
+                "did you mean `nod --version`?",
+                "是不是想写 `nod --version`？",
+            ),
+            (
+                "nod login",
+                "usage: nod [OPTIONS] <COMMAND>; `--help` tells more",
+                "写法是 nod [选项] <命令>；加 `--help` 查看说明",
             ),
             (
                 "nod service instal",

@@ -213,26 +213,39 @@ impl Manifest {
         entry: &ManifestEntry,
         undo: impl FnOnce(&ManifestEntry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> io::Result<Undone> {
+        let (undone, bytes) = self.undoing(entry, undo)?;
+        match undone {
+            Undone::Removed => files::remove(&files::resolve(&entry.path)?)?,
+            Undone::Restored => {
+                files::replace(&entry.path, &bytes, entry.mode)?;
+                restore_mode(&entry.path, entry.mode)?;
+            }
+            Undone::Edited => files::replace(&entry.path, &bytes, entry.mode)?,
+            Undone::Nothing => {}
+        }
+        Ok(undone)
+    }
+
+    /// What taking one file back comes to, and its text then.
+    pub(super) fn undoing(
+        &self,
+        entry: &ManifestEntry,
+        undo: impl FnOnce(&ManifestEntry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> io::Result<(Undone, Vec<u8>)> {
         let Some(now) = files::read(&entry.path)? else {
-            return Ok(Undone::Nothing);
+            return Ok((Undone::Nothing, Vec::new()));
         };
         let original = self.original(entry)?;
         if digest(&now) == entry.wrote {
-            let Some(bytes) = original else {
-                files::remove(&files::resolve(&entry.path)?)?;
-                return Ok(Undone::Removed);
-            };
-            files::replace(&entry.path, &bytes, entry.mode)?;
-            restore_mode(&entry.path, entry.mode)?;
-            return Ok(Undone::Restored);
+            return Ok(match original {
+                Some(bytes) => (Undone::Restored, bytes),
+                None => (Undone::Removed, Vec::new()),
+            });
         }
-        match undo(entry, &now, original.as_deref()) {
-            Some(bytes) if bytes != now => {
-                files::replace(&entry.path, &bytes, entry.mode)?;
-                Ok(Undone::Edited)
-            }
-            _ => Ok(Undone::Nothing),
-        }
+        Ok(match undo(entry, &now, original.as_deref()) {
+            Some(bytes) if bytes != now => (Undone::Edited, bytes),
+            _ => (Undone::Nothing, now),
+        })
     }
 
     /// Removes the manifest, its copies, and every directory the set-up made

@@ -84,7 +84,7 @@ pub(super) struct SetupFacts {
     pub(super) daemon_runs: bool,
     /// There is a service manager.
     pub(super) can_serve: bool,
-    /// Somebody could agree to a daemon in the background.
+    /// Somebody could agree to spend tokens.
     pub(super) can_ask: bool,
     /// Claude Code is here.
     pub(super) has_claude: bool,
@@ -114,7 +114,8 @@ pub(super) fn status(step: SetupStep, facts: &SetupFacts, wishes: SetupWishes) -
         SetupStep::Mode => (facts.claude_asks, wishes.mode),
         SetupStep::Service => (
             facts.service_installed || (!facts.can_serve && facts.daemon_runs),
-            wishes.service && (facts.can_serve || facts.can_ask),
+            // Without a manager, one in the background will do.
+            wishes.service,
         ),
         // Tokens are spent only where somebody can be asked first.
         SetupStep::Trial => (
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(walk(SetupFacts::default(), nothing), needed);
         let container = SetupFacts::default();
         assert_eq!(
-            status(SetupStep::Service, &container, ALL),
+            status(SetupStep::Service, &container, nothing),
             StepStatus::Left
         );
         let running = SetupFacts {
@@ -238,11 +239,10 @@ mod tests {
         };
         assert_eq!(status(SetupStep::TestCard, &running, ALL), StepStatus::Left);
         // Without a manager, a daemon in the background will do.
-        let asked = SetupFacts {
-            can_ask: true,
-            ..container
-        };
-        assert_eq!(status(SetupStep::Service, &asked, ALL), StepStatus::Open);
+        assert_eq!(
+            status(SetupStep::Service, &container, ALL),
+            StepStatus::Open
+        );
         assert_eq!(status(SetupStep::Service, &running, ALL), StepStatus::Done);
     }
 

@@ -46,6 +46,9 @@ impl Setup<'_> {
             let file = service::ServiceManager::kind_here().file(&places);
             output::say(&words.would_serve(&file.display().to_string()));
         }
+        if is_open(SetupStep::Service) && !facts.can_serve {
+            output::say(words.would_start_in_background());
+        }
         let mut draft = self.claude_settings()?;
         draft
             .install(&self.hooks)

@@ -35,6 +35,7 @@ impl Setup<'_> {
         let entries = self.manifest.entries();
         if entries.is_empty() && !self.manifest.has_service() && !self.has_hooks()? {
             output::say(words.nothing_to_take_back());
+            self.tell_of_the_pass();
             if let Some(daemon) = self.running() {
                 self.tell_of(&daemon);
             }
@@ -45,12 +46,11 @@ impl Setup<'_> {
             if self.manifest.has_service() {
                 output::say(words.would_remove_service());
             }
-            for entry in &entries {
-                output::say(&words.would_restore(&entry.path.display().to_string()));
-            }
+            self.tell_what_would_be(&entries)?;
             if entries.iter().all(|entry| entry.path != self.paths.claude) && self.has_hooks()? {
-                output::say(&words.would_restore(&self.paths.claude.display().to_string()));
+                output::say(&words.would_edit(&self.paths.claude.display().to_string()));
             }
+            self.tell_of_the_pass();
             // One that the service keeps would end with it.
             if !self.manifest.has_service()
                 && let Some(daemon) = self.running()
@@ -90,10 +90,40 @@ impl Setup<'_> {
         if self.config.state_dir.is_dir() {
             output::say(&words.records_stay(&self.config.state_dir.display().to_string()));
         }
+        self.tell_of_the_pass();
         if let Some(daemon) = stays {
             self.tell_of(&daemon);
         }
         Ok(())
+    }
+
+    fn tell_what_would_be(&self, entries: &[ManifestEntry]) -> CommandResult {
+        let words = self.words;
+        let mode_before = self.manifest.mode_before();
+        for entry in entries {
+            let undoing = self.manifest.undoing(entry, |entry, now, original| {
+                without_ours(entry, now, original, mode_before)
+            });
+            let undoing =
+                undoing.map_err(|why| Failure::new(words.not_restored(&entry.path, &why)))?;
+            let file = entry.path.display().to_string();
+            match undoing.0 {
+                Undone::Removed => output::say(&words.would_remove(&file)),
+                Undone::Restored => output::say(&words.would_restore(&file)),
+                Undone::Edited => output::say(&words.would_edit(&file)),
+                Undone::Nothing => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Membership is no part of the set-up, and its key is worth something.
+    fn tell_of_the_pass(&self) {
+        let pass = &self.config.bus.pass;
+        if pass.is_file() {
+            let name = crate::daemon::machine_name(self.config);
+            output::say(&self.words.pass_stays(pass, &name));
+        }
     }
 
     fn running(&self) -> Option<RunningDaemon> {

@@ -140,10 +140,6 @@ impl StatusPage<'_> {
                 }
                 None => self.made(format!("{url}，未连接"), format!("{url}, not connected")),
             },
-            self.made(
-                format!("网关 {all} 个，其中 {up} 个已连接飞书"),
-                format!("gateways: {all}, connected to Feishu: {up}"),
-            ),
             if bus["pass_refused"] == true {
                 self.made(
                     format!("通行证：{owner}，总线不再接受：向机器人私聊发送 `/join`，并运行它回复的命令"),
@@ -158,6 +154,14 @@ impl StatusPage<'_> {
                 )
             },
         ];
+        // What was heard of gateways before the bus was lost may no longer be so.
+        if bus["server"].is_string() {
+            let gateways = self.made(
+                format!("网关 {all} 个，其中 {up} 个已连接飞书"),
+                format!("gateways: {all}, connected to Feishu: {up}"),
+            );
+            lines.insert(1, gateways);
+        }
         if let Some(server) = bus["server"].as_str().filter(|server| has_holes(server)) {
             lines.push(self.made(
                 format!("nats-server {server} 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本"),
@@ -167,7 +171,11 @@ impl StatusPage<'_> {
         lines
     }
 
+    /// Nothing on a team's machine: the gateways get them.
     fn events(&self) -> Vec<String> {
+        if self.report["bus"]["url"].is_string() {
+            return Vec::new();
+        }
         let connection = &self.report["connection"];
         vec![match &connection["last_event_ms_ago"] {
             Value::Null => self.pick("尚无", "none yet").to_owned(),
@@ -419,6 +427,7 @@ mod tests {
             assert!(page.contains(line), "{line}: {page}");
         }
         assert!(!page.contains("holes"), "{page}");
+        assert!(!page.contains("events"), "the gateways get them: {page}");
         member["bus"]["server"] = json!("2.9.10");
         assert!(of(&member, Lang::Zh).contains("nats-server 2.9.10 有已知漏洞"));
         member["bus"]["server"] = Value::Null;
@@ -427,6 +436,10 @@ mod tests {
             let page = of(&member, lang);
             assert!(page.contains(needed), "{page}");
             assert!(!page.contains("renews itself") && !page.contains("会自动更新"));
+            assert!(
+                !page.contains("gateways: ") && !page.contains("网关"),
+                "{page}"
+            );
         }
     }
 

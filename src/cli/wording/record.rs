@@ -58,8 +58,16 @@ impl Words {
         )
     }
 
-    pub(in crate::cli) fn no_lines_yet(self) -> &'static str {
-        self.pick("还没有任何记录和日志", "nothing is recorded or logged yet")
+    /// `waits`: for what comes.
+    pub(in crate::cli) fn no_lines_yet(self, waits: bool) -> &'static str {
+        if waits {
+            self.pick(
+                "还没有任何记录和日志；守护进程作为服务或在后台运行时写日志，每个请求结束时有一行（Ctrl-C 停止）",
+                "nothing is recorded or logged yet; a daemon that is a service or in the background logs, and each request that ends makes a line (Ctrl-C stops)",
+            )
+        } else {
+            self.pick("还没有任何记录和日志", "nothing is recorded or logged yet")
+        }
     }
 
     /// Who decided, and how long it had waited.

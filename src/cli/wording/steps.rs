@@ -282,6 +282,13 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn would_start_in_background(self) -> &'static str {
+        self.pick(
+            "将在后台启动守护进程（这里没有服务管理器）",
+            "would start the daemon in the background (there is no service manager here)",
+        )
+    }
+
     pub(in crate::cli) fn in_background(self, pid: u32, log: &Path) -> String {
         let log = log.display();
         self.made(

@@ -13,6 +13,8 @@ use crate::text::Lang;
 use crate::text::escape::{Shape, visible};
 #[cfg(feature = "team")]
 use crate::wording::span;
+#[cfg(feature = "team")]
+use crate::wording::team::LET_IN;
 
 impl Words {
     #[cfg(feature = "team")]
@@ -37,6 +39,24 @@ impl Words {
             ),
             TeamError::NoBus => "`NOD_BUS_URL` 未设置：网关需要总线的地址".to_owned(),
             TeamError::Fault => "nod 自身的故障使网关的一部分停止，整个网关已结束".to_owned(),
+        }
+    }
+
+    /// Where the gateway's settings come from; `file`: the one that was named.
+    #[cfg(feature = "team")]
+    pub(in crate::cli) fn gateway_unset(self, file: Option<&Path>) -> String {
+        match file {
+            Some(file) => {
+                let file = file.display();
+                self.made(
+                    format!("请填在 `{file}` 中"),
+                    format!("put it into `{file}`"),
+                )
+            }
+            None => self.made(
+                "先运行 `nod gateway init --bus URL`，填写它写出的文件，再用 `--env-file` 指定它".to_owned(),
+                "first `nod gateway init --bus URL`; fill in the file that it writes and name it with `--env-file`".to_owned(),
+            ),
         }
     }
 
@@ -319,12 +339,14 @@ impl Words {
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn compare(self, fingerprint: &str) -> String {
+        // The card speaks the gateway's language.
+        let (zh, en) = (LET_IN.get(Lang::Zh), LET_IN.get(Lang::En));
         match self.0 {
             Lang::Zh => format!(
-                "指纹：{fingerprint}\n你在飞书中收到了一张卡片：指纹相同时，请点击“允许加入”"
+                "指纹：{fingerprint}\n你在飞书中收到了一张卡片：指纹相同时，请点击“{zh}”（{en}）"
             ),
             Lang::En => format!(
-                "fingerprint: {fingerprint}\nyou have got a card in Feishu: if it shows the same one, tap \"Let it in\""
+                "fingerprint: {fingerprint}\nyou have got a card in Feishu: if it shows the same one, tap \"{en}\" ({zh})"
             ),
         }
     }

@@ -1,5 +1,7 @@
 //! What `nod setup --uninstall` says, in both languages. Holds words only.
 
+use std::path::Path;
+
 use super::Words;
 
 /// What stops a daemon.
@@ -14,6 +16,26 @@ pub(in crate::cli) enum HowToStop {
 impl Words {
     pub(in crate::cli) fn would_restore(self, file: &str) -> String {
         self.made(format!("将还原 {file}"), format!("would restore {file}"))
+    }
+
+    pub(in crate::cli) fn would_remove(self, file: &str) -> String {
+        self.made(format!("将删除 {file}"), format!("would remove {file}"))
+    }
+
+    pub(in crate::cli) fn would_edit(self, file: &str) -> String {
+        self.made(
+            format!("将只从 {file} 中移除 nod 的部分"),
+            format!("would take only nod's part out of {file}"),
+        )
+    }
+
+    /// Of a team's machine.
+    pub(in crate::cli) fn pass_stays(self, file: &Path, name: &str) -> String {
+        let file = file.display();
+        self.made(
+            format!("本机仍是团队的成员，通行证还在 {file}：向机器人私聊发送 `/forget {name}` 收回它，然后删除该文件"),
+            format!("this machine is still a member of its team, its pass is {file}: write `/forget {name}` to the bot in private to take it back, then delete the file"),
+        )
     }
 
     pub(in crate::cli) fn would_remove_service(self) -> &'static str {

@@ -168,6 +168,13 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn stop_hint(self) -> &'static str {
+        self.pick(
+            "`nod status` 显示守护进程的进程号，用 `kill` 结束它；后台服务用 `nod service uninstall`",
+            "`nod status` shows the daemon's process: `kill` it; a service ends with `nod service uninstall`",
+        )
+    }
+
     pub(in crate::cli) fn used_so(self, usage: &str) -> String {
         self.made(format!("写法是 {usage}"), format!("usage: {usage}"))
     }

@@ -15,11 +15,12 @@ use nod::for_tests::bus::subjects::{Owner, lobby};
 use nod::for_tests::feishu::secret::Secret;
 use nod::for_tests::gateway::seal::{SealPurpose, Sealer};
 use nod::for_tests::simulator::{APP_SECRET, ChatText, HeldMessage, OWNER, Press, STRANGER};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::hostile::sending;
 use super::rig::{Team, connected, seconds};
-use super::said;
+use super::{said, signal};
 use crate::gateway::rig::{Hook, LIMIT, Machine};
 use crate::support::until;
 
@@ -238,6 +239,11 @@ async fn a_machine_joins_by_a_line_a_fingerprint_and_its_owners_tap() {
     .await;
     assert_eq!(said(&team.feishu.click(press).await.unwrap()), "已批准运行");
     assert!(hook.decision().await.is_some());
+    signal(&gateways[0], Signal::TERM);
+    until("a gateway that ended is told of no more", || async {
+        (gateways[0].nod(&["gateway", "status"]).0 == Some(1)).then_some(())
+    })
+    .await;
 }
 
 fn daemon(pass: &Path) -> Machine {
