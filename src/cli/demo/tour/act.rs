@@ -153,7 +153,12 @@ impl Tour<'_> {
                 }
                 Ok(())
             }
-            SceneStep::Befalls => self.befall().await.map_err(|why| why.to_string()),
+            SceneStep::Befalls => {
+                // Whoever presses it has read the card; by then its machine
+                // knows what Feishu calls it.
+                tokio::time::sleep(READING).await;
+                self.befall().await.map_err(|why| why.to_string())
+            }
             SceneStep::SleepsOn => {
                 tokio::time::sleep(SLEEPS).await;
                 Ok(())
