@@ -77,6 +77,14 @@ pub struct Message {
     pub tapped: bool,
 }
 
+impl Message {
+    /// Its words without the marks that stand for whoever is mentioned.
+    pub fn without_mentions(&self, text: &str) -> String {
+        let all = self.mentions.iter();
+        all.fold(text.to_owned(), |text, one| text.replace(&one.key, ""))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum MessageBody {
     Text(String),

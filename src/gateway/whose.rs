@@ -10,8 +10,7 @@ pub enum MessageClaim {
     /// A session it has could be meant; it does nothing right now.
     Perhaps,
     Surely,
-    /// It is for every machine, as a lock is. Gateways see that for themselves;
-    /// an older one goes by this.
+    /// It is for every machine, as a lock is. Gateways see that for themselves.
     Every,
 }
 
@@ -67,12 +66,7 @@ pub fn choose<T: Clone + Ord>(said: &[(MessageClaim, T)]) -> Recipients<T> {
 
 /// `/lock`, alone or as a reply, is for every machine; never taken for a reason.
 pub fn asks_to_lock(message: &Message) -> bool {
-    let MessageBody::Text(text) = &message.body else {
-        return false;
-    };
-    let mentions = message.mentions.iter();
-    let text = mentions.fold(text.clone(), |text, one| text.replace(&one.key, ""));
-    command::is_lock(&text)
+    matches!(&message.body, MessageBody::Text(text) if command::is_lock(&message.without_mentions(text)))
 }
 
 #[cfg(test)]

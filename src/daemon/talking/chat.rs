@@ -433,10 +433,7 @@ fn with_names(text: &str, message: &Message, bot: Option<&str>) -> String {
 }
 
 fn without_mentions(text: &str, message: &Message) -> String {
-    let mut text = text.to_owned();
-    for mention in &message.mentions {
-        text = text.replace(&mention.key, "");
-    }
+    let text = message.without_mentions(text);
     text.trim().chars().take(MAX_REASON).collect()
 }
 
