@@ -188,6 +188,10 @@ pub async fn forget(
         return Err(ForgetError::NoBus(why.clone()));
     }
     drop(settled);
+    // Gateways that stay go by Feishu's clock and believe no word from the past.
+    if let Err(why) = dialer(config, &gateway)?.learn_time().await {
+        warn!("the time was not learned: {why}");
+    }
     let forgotten = forget::forget(&gateway, &place, key).await?;
     forget::close_cards(&gateway, &place, forgotten.cards).await;
     stop.cancel();
@@ -203,19 +207,11 @@ pub async fn run(
     stop: CancellationToken,
     ready: impl FnOnce(),
 ) -> Result<(), TeamError> {
-    let (app_id, secret) = config.app()?;
     let clock = Clock::start();
     let (view, link) = watch::channel(connection::first_view());
     let (gateway, lines) = Gateway::new(&config, clock, link)?;
     let gateway = Arc::new(gateway);
-    let dialer = Dialer {
-        outbound: gateway.outbound.clone(),
-        domain: config.domain.clone(),
-        app_id: app_id.to_owned(),
-        app_secret: secret.clone(),
-        limits: DialLimits::default(),
-        clock: gateway.their_clock.clone(),
-    };
+    let dialer = dialer(&config, &gateway)?;
     let mut tasks = JoinSet::new();
     hold_line(&gateway, hears(), &mut tasks, &stop);
     tasks.spawn(forget::keep_up(Arc::clone(&gateway), stop.clone()));
@@ -252,6 +248,19 @@ pub async fn run(
     }
     drop(hot);
     ended
+}
+
+/// What connects the gateway with Feishu.
+fn dialer(config: &Config, gateway: &Gateway) -> Result<Dialer, TeamError> {
+    let (app_id, secret) = config.app()?;
+    Ok(Dialer {
+        outbound: gateway.outbound.clone(),
+        domain: config.domain.clone(),
+        app_id: app_id.to_owned(),
+        app_secret: secret.clone(),
+        limits: DialLimits::default(),
+        clock: gateway.their_clock.clone(),
+    })
 }
 
 /// Keeps the gateway on the bus.

@@ -139,8 +139,7 @@ impl DialError {
 impl Dialer {
     /// One dial from discovery to the open WebSocket, every wait limited.
     pub async fn dial(&self) -> Result<Dialed, DialError> {
-        let discovery = tokio::time::timeout(self.limits.discover, self.discover()).await;
-        let (url, settings) = discovery.map_err(|_| self.timed_out("where to connect"))??;
+        let (url, settings) = self.discover_in_time().await?;
         let service = service_id(&url);
         let stream = self.outbound.open(&url, self.limits.open).await?;
         let upgrade = tokio::time::timeout(self.limits.upgrade, self.upgrade(&url, stream)).await;
@@ -150,6 +149,17 @@ impl Dialer {
             service,
             settings,
         })
+    }
+
+    /// Sets the clock by Feishu's, and connects to nothing.
+    #[cfg(feature = "team")]
+    pub async fn learn_time(&self) -> Result<(), DialError> {
+        self.discover_in_time().await.map(drop)
+    }
+
+    async fn discover_in_time(&self) -> Result<(Url, ServerSettings), DialError> {
+        let discovery = tokio::time::timeout(self.limits.discover, self.discover()).await;
+        discovery.map_err(|_| self.timed_out("where to connect"))?
     }
 
     async fn discover(&self) -> Result<(Url, ServerSettings), DialError> {

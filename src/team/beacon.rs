@@ -1,5 +1,6 @@
 //! What a gateway says to all each few seconds: that it is there, whether Feishu
-//! is within its reach, and which calls it has had enough of.
+//! is within its reach, which calls it has had enough of, and, for a gateway
+//! that was away, whose passes were taken back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +18,16 @@ use crate::feishu::link::Phase;
 const EVERY: Duration = Duration::from_secs(5);
 /// How long a beacon counts.
 const COUNTS_FOR: Millis = 12_000;
+/// Machines hear this too, so it stays short.
+const MOST_FORGOTTEN: usize = 16;
 
 pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
     let (mut bus, mut link) = (gateway.line.state(), gateway.link.clone());
-    loop {
+    for round in 0.. {
         let up = matches!(*bus.borrow_and_update(), BusLineState::Up { .. });
         let feishu = matches!(link.borrow_and_update().phase, Phase::Up { .. });
         if up {
-            say(&gateway, feishu).await;
+            say(&gateway, feishu, round).await;
         }
         // What changes is told at once, and each few seconds anyway.
         tokio::select! {
@@ -37,7 +40,7 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
     }
 }
 
-async fn say(gateway: &Gateway, feishu: bool) {
+async fn say(gateway: &Gateway, feishu: bool, round: usize) {
     let head = PushHead {
         until: gateway.their_clock.now() + COUNTS_FOR,
         once: gateway.id.clone(),
@@ -47,8 +50,17 @@ async fn say(gateway: &Gateway, feishu: bool) {
     let paused = gateway.shares().pauses(now);
     let paused = paused.into_iter().map(|(kind, wait)| (kind, theirs + wait));
     let paused: Vec<_> = paused.collect();
-    let version = crate::version::BUILD;
-    let body = json!({"feishu": feishu, "version": version, "paused": paused}).to_string();
+    let forgot = gateway.roster().some_forgotten(round, MOST_FORGOTTEN);
+    let forgot = forgot
+        .into_iter()
+        .map(|(key, from)| (key.to_string(), from));
+    let body = json!({
+        "feishu": feishu,
+        "version": crate::version::BUILD,
+        "paused": paused,
+        "forgot": forgot.collect::<Vec<_>>(),
+    })
+    .to_string();
     let letter = letter::sign(&gateway.keys.push, BEACON, &head, body.as_bytes());
     gateway.line.tell(BEACON, letter).await;
 }

@@ -34,8 +34,10 @@ const BEFORE_MACHINE: Duration = Duration::from_millis(300);
 /// The wait where nobody knows for how long it is.
 const SOON: Millis = 1_000;
 
-/// A pass of this age is renewed.
+/// No younger pass is renewed.
 const RENEW_AFTER: Seconds = 10 * 24 * 3_600;
+/// Nor is one that has longer to go.
+const RENEW_BEFORE: Seconds = PASS_FOR - RENEW_AFTER;
 
 /// What a machine says of itself.
 #[derive(Deserialize)]
@@ -209,16 +211,20 @@ fn hello(gateway: &Gateway, pass: &Pass) -> Vec<u8> {
     .into_bytes()
 }
 
-fn renewed(gateway: &Gateway, old: &Pass) -> Option<String> {
-    let now = gateway.seconds();
-    let keys = &gateway.keys;
-    if now - old.made < RENEW_AFTER {
-        return None;
-    }
-    let span = Span {
-        made: now,
+/// How long a pass counts from now on, if it is time to renew it.
+fn renewal(old: &Pass, now: Seconds) -> Option<Span> {
+    let is_due = now - old.made >= RENEW_AFTER && old.until - now <= RENEW_BEFORE;
+    // A word that forgets the machine, come late, must mean what was renewed
+    // meanwhile as well: so it was made when the machine joined.
+    is_due.then_some(Span {
+        made: old.made,
         until: now + PASS_FOR,
-    };
+    })
+}
+
+fn renewed(gateway: &Gateway, old: &Pass) -> Option<String> {
+    let span = renewal(old, gateway.seconds())?;
+    let keys = &gateway.keys;
     info!(place = %old.place, "a pass was renewed");
     gateway.note(TeamEvent::Renewed, None, Some(&old.place), None);
     let owner = &old.place.owner;
@@ -355,4 +361,34 @@ fn ticket(
         }
     }
     Some(gateway.ticket(place, &id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::nkey::{KeyKind, KeyPair};
+
+    const DAY: Seconds = 24 * 3_600;
+
+    #[test]
+    fn a_pass_is_renewed_from_its_tenth_day_on_every_ten_days_as_of_its_joining() {
+        let key = KeyPair::of(KeyKind::User, [7; 32]).public();
+        let given = |days: Seconds| Pass {
+            place: MachinePlace::of(Owner::parse("ou_a").unwrap(), &key),
+            key,
+            signer: KeyPair::of(KeyKind::Account, [1; 32]).public(),
+            made: 1_000,
+            until: 1_000 + days * DAY,
+        };
+        let days = |pass: &Pass| {
+            let due = |day: &Seconds| renewal(pass, 1_000 + day * DAY).is_some();
+            (0..60).find(due)
+        };
+        assert_eq!(days(&given(30)), Some(10));
+        assert_eq!(days(&given(12)), Some(10), "one for fewer days, too");
+        assert_eq!(days(&given(50)), Some(30), "none is made shorter");
+        let span = renewal(&given(30), 1_000 + 10 * DAY).unwrap();
+        assert_eq!((span.made, span.until), (1_000, 1_000 + 40 * DAY));
+        assert_eq!(days(&given(40)), Some(20), "ten days after that");
+    }
 }

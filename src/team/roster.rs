@@ -33,6 +33,9 @@ pub(super) struct KnownMachine {
     pub(super) version: String,
     /// When it was heard last, by Feishu's time.
     pub(super) seen: Seconds,
+    /// When it joined.
+    #[serde(default)]
+    joined: Seconds,
 }
 
 /// What became of a line for joining.
@@ -159,6 +162,7 @@ impl Roster {
             name: short(name),
             version: short(version),
             seen: now,
+            joined: pass.made,
         };
         self.machines.insert(pass.key, known);
         self.machines.retain(|_, one| one.seen + KEPT_FOR > now);
@@ -221,13 +225,20 @@ impl Roster {
         }
     }
 
-    /// The passes of `key` that were made until `from` no longer count.
+    /// The passes of `key` that were made until `from` no longer count. To hear
+    /// it again changes nothing.
     pub(super) fn forget(&mut self, key: PublicKey, from: Seconds, now: Seconds) {
-        self.machines.remove(&key);
+        let known = self.forgotten.get(&key);
+        let is_over = from.saturating_add(LONGEST) <= now;
+        if is_over || known.is_some_and(|known| *known >= from) {
+            return;
+        }
+        // It may have joined again before this was heard.
+        self.machines
+            .retain(|of, one| *of != key || one.joined > from);
         let (name, _) = by_name(&key);
         self.gone.insert(name, key);
-        let known = self.forgotten.entry(key).or_insert(Seconds::MIN);
-        *known = (*known).max(from);
+        self.forgotten.insert(key, from);
         self.forgotten
             .retain(|_, from| from.saturating_add(LONGEST) > now);
         if self.forgotten.len() > MAX_FORGOTTEN {
@@ -271,6 +282,16 @@ impl Roster {
     pub(super) fn forgotten(&self) -> Revoked {
         let all = self.forgotten.iter();
         all.map(|(key, from)| (*key, *from)).collect()
+    }
+
+    /// Some of the forgotten, the newest first; in as many rounds as it takes,
+    /// all of them.
+    pub(super) fn some_forgotten(&self, round: usize, most: usize) -> Revoked {
+        let mut all = self.forgotten();
+        all.sort_by_key(|(_, from)| std::cmp::Reverse(*from));
+        let rounds = all.len().div_ceil(most).max(1);
+        let skipped = round % rounds * most;
+        all.into_iter().skip(skipped).take(most).collect()
     }
 
     pub(super) fn is_forgotten(&self, pass: &Pass) -> bool {
@@ -368,6 +389,53 @@ mod tests {
         // A second word does not let an older pass count again.
         roster.forget(gone.key, 5, 40);
         assert!(roster.is_forgotten(&gone));
+    }
+
+    #[test]
+    fn a_word_that_is_told_again_changes_nothing_and_spares_who_came_back() {
+        let mut roster = Roster::default();
+        let (gone, back) = (pass("ou_a", 2, 10), pass("ou_a", 2, 31));
+        roster.here(&gone, "old", "1", 20);
+        roster.forget(gone.key, 30, 30);
+        roster.here(&back, "old", "1", 32);
+        roster.text();
+        roster.forget(gone.key, 30, 40);
+        assert_eq!(roster.text(), None, "nothing is written again");
+        // Whoever had not heard it meets the machine first.
+        let mut away = Roster::default();
+        away.here(&back, "old", "1", 32);
+        away.forget(gone.key, 30, 40);
+        for roster in [&roster, &away] {
+            assert!(!roster.is_gone(&back.place) && roster.is_forgotten(&gone));
+            assert!(!roster.is_forgotten(&back));
+            assert_eq!(roster.of(&back.place.owner).len(), 1);
+        }
+        away.forget(gone.key, 35, 40);
+        assert!(away.is_gone(&back.place) && away.of(&back.place.owner).is_empty());
+        // What no pass can be from any more is not taken up.
+        away.text();
+        let old = pass("ou_a", 3, 1).key;
+        away.forget(old, 30, 30 + LONGEST);
+        assert_eq!((away.text(), away.forgotten_until(&old)), (None, None));
+    }
+
+    #[test]
+    fn the_forgotten_are_told_a_few_at_a_time_the_newest_first() {
+        let mut roster = Roster::default();
+        assert_eq!(roster.some_forgotten(3, 2), []);
+        for n in 1..=5 {
+            let key = pass("ou_a", n, 1).key;
+            roster.forget(key, Seconds::try_from(n).unwrap(), 0);
+        }
+        let told = |round| {
+            let some = roster.some_forgotten(round, 2).into_iter();
+            some.map(|(_, from)| from).collect::<Vec<_>>()
+        };
+        for round in [0, 3, 6] {
+            assert_eq!(told(round), [5, 4]);
+            assert_eq!(told(round + 1), [3, 2]);
+            assert_eq!(told(round + 2), [1]);
+        }
     }
 
     #[test]

@@ -16,7 +16,13 @@ use tokio::net::{TcpStream, UnixStream};
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn feishu() -> Simulator {
+    feishu_ahead(0).await
+}
+
+/// A Feishu whose clock is so far ahead of everybody else's.
+pub(crate) async fn feishu_ahead(ms: i64) -> Simulator {
     let options = Options {
+        clock_ahead_ms: ms,
         chat_per_second: None,
         patch_per_second: None,
         api_per_second: None,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::rig::{Team, connected};
 use super::said;
-use crate::gateway::rig::{Cards, Hook, LIMIT, Machine};
+use crate::gateway::rig::{Cards, Hook, LIMIT, Machine, feishu_ahead};
 use crate::support::until;
 
 pub(super) const LISTED: &str = "我的机器";
@@ -322,4 +322,58 @@ async fn nobody_else_can_forget_a_machine_and_a_forgotten_one_is_not_served() {
         assert_eq!(team.feishu.message_count(), before);
     }
     connected(&machine).await;
+}
+
+/// Waits until a gateway has written down that this key counts for nothing.
+async fn forgotten_by(gateway: &Machine, key: &str) {
+    let file = gateway.dir.path().join("state/team.json");
+    until("the gateway forgets it", || async {
+        let kept: Value = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
+        let forgotten = kept["forgotten"].as_array()?;
+        forgotten.iter().any(|one| one[0] == key).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_was_away_learns_whom_the_others_forgot_and_renews_nobody_of_them() {
+    let mut team = Team::start().await;
+    // Nobody here can take a pass back at the server.
+    team.meeting.keys.own = None;
+    let mut gateway = team.gateway();
+    assert!(team.feishu.wait_connections(1, LIMIT).await);
+    // Of an age at which any gateway renews it.
+    let mut machine = team.machine_since(OWNER, super::rig::seconds() - 11 * 24 * 3_600, &[]);
+    connected(&machine).await;
+    let key = member(&machine).key.public().to_string();
+    until("its pass is renewed", || async {
+        let left = member(&machine).pass.until - super::rig::seconds();
+        (left > 24 * 3_600).then_some(())
+    })
+    .await;
+    let (code, told) = gateway.nod(&["gateway", "forget", &key, "--owner", OWNER]);
+    assert_eq!(code, Some(0), "{told}");
+    forgotten_by(&gateway, &key).await;
+    let late = team.gateway();
+    forgotten_by(&late, &key).await;
+    gateway.kill();
+    machine.kill();
+    machine.again();
+    until("the one that was away refuses it", || async {
+        let log = late.log();
+        log.contains("was not the machine's own").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_administrator_whose_clock_is_behind_is_believed_by_the_gateways() {
+    let mut team = Team::at(feishu_ahead(600_000).await).await;
+    team.meeting.keys.own = None;
+    let (gateway, other) = (team.gateway(), team.gateway());
+    assert!(team.feishu.wait_connections(2, LIMIT).await);
+    let key = team.meeting.member(OWNER).key.public().to_string();
+    let (code, told) = gateway.nod(&["gateway", "forget", &key, "--owner", OWNER]);
+    assert_eq!(code, Some(0), "{told}");
+    forgotten_by(&other, &key).await;
 }

@@ -280,8 +280,13 @@ pub(super) struct Team {
 
 impl Team {
     pub(super) async fn start() -> Self {
+        Self::at(feishu().await).await
+    }
+
+    /// A team of this Feishu.
+    pub(super) async fn at(feishu: Simulator) -> Self {
         Self {
-            feishu: feishu().await,
+            feishu,
             meeting: Meeting::start().await,
         }
     }
