@@ -180,6 +180,7 @@ impl Api {
         let deadline = Instant::now() + budget;
         let mut replayed = false;
         let mut tries = 0;
+        let mut in_doubt = None;
         loop {
             let error = match self.token_by(deadline).await {
                 Err(error) => error,
@@ -204,9 +205,12 @@ impl Api {
             tries += 1;
             let pause = pause(tries, error.retry_after(), rand::rng().random());
             if !error.is_retryable() || tries == MAX_TRIES || Instant::now() + pause >= deadline {
-                return Err(error);
+                // That this try never left says nothing of those before it.
+                let earlier = in_doubt.filter(|_| error.code().is_none());
+                return Err(earlier.unwrap_or(error));
             }
             tracing::debug!(%error, ?pause, tries, "call to Feishu failed; trying again");
+            in_doubt = Some(error).filter(ApiError::is_in_doubt).or(in_doubt);
             tokio::time::sleep(pause).await;
         }
     }

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::*;
-use crate::feishu::error::ContentProblem;
+use crate::feishu::error::{ContentProblem, FeishuAnswer};
 use crate::feishu::fake::{Fake, Reply, direct};
 use crate::feishu::outbound::OutboundError;
 
@@ -374,5 +374,30 @@ async fn neither_secret_nor_token_is_ever_shown() {
     for canary in [SECRET, TOKEN] {
         assert!(!shown.contains(canary), "{shown}");
         assert!(!logs.contains(canary), "{logs}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_try_that_never_left_does_not_hide_that_an_earlier_one_may_have_arrived() {
+    let peer = || "somebody".to_owned();
+    let slow = || ApiError::Network(OutboundError::TimedOut { peer: peer() });
+    let away = || ApiError::Network(OutboundError::Unreachable { peer: peer() });
+    let refused = || ApiError::Rejected(FeishuAnswer::new(1, "no", None));
+    for (tries, told) in [
+        (vec![slow(), away()], slow()),
+        (vec![away(), slow(), away()], slow()),
+        (vec![away()], away()),
+        // Feishu knows what it did with the same key before.
+        (vec![slow(), refused()], refused()),
+    ] {
+        let all = tries.clone();
+        let made = Arc::new(AtomicUsize::new(0));
+        let errands: Errands = Arc::new(move |_, _, _| {
+            let n = made.fetch_add(1, Ordering::SeqCst);
+            let error = all.get(n).or(all.last()).cloned().expect("a try");
+            Box::pin(async move { Err(error) })
+        });
+        let answer = Api::by_errand("cli_1", errands).call(&hello()).await;
+        assert_eq!(answer, Err(told), "{tries:?}");
     }
 }
