@@ -171,9 +171,14 @@ impl Desk {
         tokio::time::timeout(limit, wait).await.unwrap_or(false)
     }
 
-    /// Closes what the terminal has settled; returns how many that were.
-    /// `age` is how long ago it was told.
-    pub fn withdraw(&self, session: &SessionId, withdrawal: &Withdrawal, age: Duration) -> usize {
+    /// Closes what the terminal has settled; returns which that were. `age` is
+    /// how long ago it was told.
+    pub fn withdraw(
+        &self,
+        session: &SessionId,
+        withdrawal: &Withdrawal,
+        age: Duration,
+    ) -> Vec<RequestId> {
         let told_at = (self.clock)() - millis(age);
         self.end(|approvals| approvals.withdraw(session, withdrawal, told_at))
     }
@@ -205,25 +210,31 @@ impl Desk {
     /// Ends a request that was answered in the terminal, nobody knows how.
     pub fn answered_there(&self, id: &RequestId) -> bool {
         let now = (self.clock)();
-        self.end(|approvals| approvals.answered_there(id, now).into_iter().collect()) > 0
+        !self
+            .end(|approvals| approvals.answered_there(id, now).into_iter().collect())
+            .is_empty()
     }
 
     /// Hands a request back to the terminal because its card can't be shown.
     pub fn undeliverable(&self, id: &RequestId, why: Option<String>) -> bool {
         let now = (self.clock)();
-        self.end(|approvals| approvals.undeliverable(id, why, now).into_iter().collect()) > 0
+        !self
+            .end(|approvals| approvals.undeliverable(id, why, now).into_iter().collect())
+            .is_empty()
     }
 
     /// Ends a request whose session wants no answer any more; false when it
     /// had ended before.
     pub fn drop_one(&self, id: &RequestId, why: Dropped) -> bool {
         let now = (self.clock)();
-        self.end(|approvals| approvals.drop_one(id, why, now).into_iter().collect()) > 0
+        !self
+            .end(|approvals| approvals.drop_one(id, why, now).into_iter().collect())
+            .is_empty()
     }
 
     pub fn sweep(&self) -> usize {
         let now = (self.clock)();
-        self.end(|approvals| approvals.expire(now))
+        self.end(|approvals| approvals.expire(now)).len()
     }
 
     /// Before a stop: every waiting connection is let go, and its hook comes
@@ -277,24 +288,25 @@ impl Desk {
         });
     }
 
-    fn end(&self, by: impl FnOnce(&mut Approvals) -> Vec<Settled>) -> usize {
+    fn end(&self, by: impl FnOnce(&mut Approvals) -> Vec<Settled>) -> Vec<RequestId> {
         let mut answers = Vec::new();
-        let count = {
+        let ids: Vec<RequestId> = {
             let mut state = self.lock();
             let ended = by(&mut state.approvals);
+            let ids = ended.iter().map(|settled| settled.request.id.clone());
+            let ids = ids.collect();
             for settled in &ended {
                 if let Some(hook) = state.hooks.remove(&settled.request.id) {
                     answers.push((hook, answer(settled, Extras::default())));
                 }
             }
-            let count = ended.len();
             state.outbox.extend(ended);
             let excess = state.outbox.len().saturating_sub(MAX_OUTBOX);
             if excess > 0 {
                 tracing::warn!(excess, "endings were not fetched in time and are dropped");
                 state.outbox.drain(..excess);
             }
-            count
+            ids
         };
         for (hook, answer) in answers {
             // A hook that has just gone away needs no answer.
@@ -303,12 +315,12 @@ impl Desk {
                 receipt: None,
             });
         }
-        if count > 0 {
+        if !ids.is_empty() {
             self.settled.notify_one();
             self.attached.notify_waiters();
             self.changed();
         }
-        count
+        ids
     }
 
     fn changed(&self) {

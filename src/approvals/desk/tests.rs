@@ -149,7 +149,8 @@ async fn the_clock_ends_what_is_due_and_an_earlier_deadline_is_not_overslept() {
             &SessionId::parse("s").unwrap(),
             &Withdrawal::Turn { agent: None },
             Duration::ZERO
-        ),
+        )
+        .len(),
         1
     );
     let handover = within(late.answered()).await.unwrap();

@@ -12,6 +12,7 @@ use crate::claude::permission::{HookEvent, HookInput, ToolCall};
 use crate::clock::millis;
 use crate::daemon::asking::dialogs::{self, Dialogs};
 use crate::daemon::cards::notices;
+use crate::daemon::known::journal;
 use crate::daemon::known::turns::Turns;
 use crate::daemon::terminals::watching::{self, Terminals};
 use crate::hook::server::HookPeer;
@@ -26,8 +27,9 @@ pub(crate) struct HookEvents {
     pub(crate) turns: Turns,
 }
 
-/// Takes one event and answers at once; sending goes on behind. Only what was
-/// told and turns out untrue is put right first: a crash must not keep it so.
+/// Takes one event and answers at once; sending goes on behind. Only what it
+/// ended is on disk first, and what was told and turns out untrue is put right:
+/// after a crash nothing that ran may wait for a tap, or be told as denied.
 pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: HookPeer) -> Value {
     let events = &events;
     let input = match HookInput::parse(&notice.raw_input) {
@@ -80,11 +82,15 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
         HookEvent::PermissionRequest(_)
         | HookEvent::SessionStart { .. }
         | HookEvent::Notification { .. }
-        | HookEvent::Other { .. } => 0,
+        | HookEvent::Other { .. } => Vec::new(),
     };
+    for id in &withdrawn {
+        journal::written(&events.dialogs.cards.journal, id).await;
+    }
     for correction in events.dialogs.cards.desk.take_corrections() {
         watching::correct(&events.terminals, correction).await;
     }
+    let withdrawn = withdrawn.len();
     if withdrawn > 0 {
         debug!(withdrawn, "answered in the terminal");
     }

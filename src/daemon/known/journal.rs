@@ -238,17 +238,17 @@ pub(crate) async fn answer(journal: &Journal, event: Option<&EventId>) -> Option
     kept.ok().flatten()
 }
 
-/// How long a correction waits for the ending it corrects.
-const WRITTEN_EVERY: Duration = Duration::from_millis(20);
-const WRITTEN_LOOKS: u32 = 25;
+/// The pauses between looks for an ending on disk: a busy disk is given two
+/// seconds.
+const WRITTEN_PAUSES: [u64; 10] = [1, 2, 4, 10, 20, 50, 100, 300, 500, 1_000];
 
-/// Waits until the ending of a request that was claimed is on disk; the courier
+/// Waits until the ending of a request that has ended is on disk; the courier
 /// knows it by then.
 pub(crate) async fn written(journal: &Journal, id: &RequestId) {
-    for _ in 0..WRITTEN_LOOKS {
+    for pause in WRITTEN_PAUSES {
         let id = id.clone();
         match journal.store.run(move |db| db.is_settled(&id)).await {
-            Ok(false) => tokio::time::sleep(WRITTEN_EVERY).await,
+            Ok(false) => tokio::time::sleep(Duration::from_millis(pause)).await,
             Ok(true) | Err(_) => return,
         }
     }

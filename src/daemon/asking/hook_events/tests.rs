@@ -2,9 +2,11 @@ use super::*;
 use crate::approvals::outcome::sample;
 use crate::approvals::request::{Ending, Request};
 use crate::daemon::bench::DaemonBench;
+use crate::daemon::terminals::endings;
 use crate::text::Lang;
 use crate::wording::card as words;
 use std::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 fn session() -> SessionId {
     SessionId::parse("s1").unwrap()
@@ -31,6 +33,13 @@ async fn of_session(bench: &DaemonBench, name: &str, more: Value) -> Value {
     event(bench, raw).await
 }
 
+/// Writes down what ends, as a daemon does.
+fn writes_down(bench: &DaemonBench) -> DropGuard {
+    let stop = CancellationToken::new();
+    tokio::spawn(endings::run(Arc::clone(&bench.cards), stop.clone()));
+    stop.drop_guard()
+}
+
 fn bash(id: &str, command: &str) -> Request {
     let mut request = sample::request("Bash", json!({"command": command}));
     request.id = crate::ids::RequestId::parse(id).unwrap();
@@ -41,6 +50,7 @@ fn bash(id: &str, command: &str) -> Request {
 #[tokio::test]
 async fn a_call_that_ran_ends_its_own_request_and_no_other() {
     let bench = DaemonBench::new().await;
+    let _written = writes_down(&bench);
     let (mut ran, _) = bench.bench.asks(bash("r1", "npm test"));
     let (_other, _) = bench.bench.asks(bash("r2", "rm -rf /"));
     let call = json!({"tool_name": "Bash", "tool_input": {"command": "npm test"}});
@@ -49,6 +59,28 @@ async fn a_call_that_ran_ends_its_own_request_and_no_other() {
     let ending = ran.answered().await.unwrap().answer.ending;
     assert!(matches!(ending, Ending::Ran(_)), "{ending:?}");
     assert_eq!(bench.cards.desk.pending(), 1);
+}
+
+#[tokio::test]
+async fn an_event_is_answered_once_what_it_ended_is_on_disk() {
+    let bench = DaemonBench::new().await;
+    let (_ran, request) = bench.bench.asks(bash("r1", "npm test"));
+    let call = json!({"tool_name": "Bash", "tool_input": {"command": "npm test"}});
+    let told = async {
+        of_session(&bench, "PostToolUse", call).await;
+        let id = request.id.clone();
+        let store = &bench.cards.journal.store;
+        assert!(store.run(move |db| db.is_settled(&id)).await.unwrap());
+    };
+    // The disk takes its time.
+    let late = async {
+        while bench.cards.desk.pending() > 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        writes_down(&bench)
+    };
+    tokio::join!(told, late);
 }
 
 #[tokio::test]
@@ -63,6 +95,7 @@ async fn the_end_of_a_turn_and_of_a_session_end_what_they_asked() {
         ("SomethingNew", 0),
     ] {
         let bench = DaemonBench::new().await;
+        let _written = writes_down(&bench);
         let (_waiting, _) = bench.bench.asks(bash("r1", "ls"));
         let told = of_session(&bench, name, Value::Null).await;
         assert_eq!(told["withdrawn"], withdrawn, "{name}");
