@@ -81,8 +81,8 @@ pub(crate) struct Verdict {
     /// By what the person was told.
     pub(crate) refused: BTreeMap<&'static str, u64>,
     pub(crate) unconfirmed: u64,
-    /// Cards that show their question again because of a tap that could not
-    /// reach nod and left no trace there: Feishu never sent it, or a byte of
+    /// Cards that show their question, or what was told of it at first, again
+    /// because of a tap that could not reach nod and left no trace there: Feishu never sent it, or a byte of
     /// it was altered. The next tap mends them.
     pub(crate) taken_back: u64,
     pub(crate) longest_hook_ms: u64,
@@ -438,7 +438,10 @@ fn check_faces(books: &Books<'_>, verdict: &mut Verdict) {
         };
         let without_a_trace = |tap: &&Tap| tap.took_back && (tap.swallowed || tap.blurred);
         let taps = books.taps_on(&face.request);
-        if face.can_be_tapped && taps.iter().any(without_a_trace) {
+        // What the card was before: the question, or what was told at first.
+        let is_older = face.can_be_tapped
+            || ending.corrected && face.title.starts_with(title_of(&ending.decision));
+        if is_older && taps.iter().any(without_a_trace) {
             verdict.taken_back += 1;
             continue;
         }

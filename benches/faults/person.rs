@@ -32,6 +32,7 @@ pub(crate) struct Person<'a> {
     crowd: &'a Crowd,
     ask: &'a Ask,
     hook: JoinHandle<Ended>,
+    asked: Instant,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) ended: Option<Ended>,
     /// Somebody at the terminal said yes, and nod took the tool's event.
@@ -49,6 +50,7 @@ impl<'a> Person<'a> {
             crowd,
             ask,
             hook,
+            asked: Instant::now(),
             stop: Some(stop),
             ended: None,
             ran: false,
@@ -105,8 +107,10 @@ impl<'a> Person<'a> {
             }
             94..98 => {
                 let (socket, project) = (self.crowd.home.socket(), self.ask.project.clone());
-                let took = Duration::from_millis(chance.random_range(0..30_000));
-                let event = self.ask.ran_anyway(took).to_string();
+                // The yes was said before anybody could have tapped.
+                let before = Duration::from_millis(chance.random_range(0..30_000));
+                let event = self.ask.ran_anyway(self.asked.elapsed() + before);
+                let event = event.to_string();
                 let told = tokio::task::spawn_blocking(move || told(&socket, project, event));
                 let (_, told) = tokio::join!(self.tap(card, action, OWNER), told);
                 self.ran = told.is_ok_and(|told| told.is_ok());

@@ -297,5 +297,13 @@ fn only_a_tap_that_left_no_trace_excuses_a_card_that_was_put_back() {
         let verdict = check(&histories);
         assert_eq!(verdict.findings.is_empty(), excused, "{what}");
         assert_eq!(verdict.taken_back, u64::from(excused), "{what}");
+        // As it was before it was put right.
+        let mut histories = clean();
+        histories.faces[4].title = "已拒绝".to_owned();
+        histories.taps[3].took_back = true;
+        alter(&mut histories.taps[3]);
+        let verdict = check(&histories);
+        assert_eq!(verdict.broken(Invariant::TrueCards) == 0, excused, "{what}");
+        assert_eq!(verdict.taken_back, u64::from(excused), "{what}");
     }
 }
