@@ -107,7 +107,7 @@ pub fn scan(text: &str, what: ScanKind) -> Vec<Hit> {
             hits
         }
         ScanKind::Command => judge::command(text),
-        ScanKind::Name => lookalike::in_name(text),
+        ScanKind::Name => lookalike::in_text(text),
         ScanKind::Value | ScanKind::Content => text::scan(text, what),
     }
 }

@@ -55,8 +55,8 @@ pub struct Word {
     pub marks: Marks,
     /// The programs that its substitutions run, and their first argument.
     pub inner: Vec<String>,
-    /// The first unquoted character beyond ASCII, where it stands.
-    pub foreign: Option<usize>,
+    /// Whether a character beyond ASCII stands outside of quotes.
+    pub foreign: bool,
 }
 
 impl Word {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 pub mod escape;
+pub(crate) mod lists;
 pub mod lookalike;
 pub mod secrets;
 pub mod system;

@@ -2,6 +2,8 @@
 //! carry without breaking a code block or a table, and without any tag of
 //! Feishu's own, so that an answer can't call people or pretend to be a card.
 
+use crate::text::lists;
+
 /// What one card carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarkdownLimits {
@@ -31,21 +33,9 @@ pub struct AnswerPieces {
 }
 
 /// Feishu's markdown tags that act even inside inline code of some clients.
-const TAGS: &[&str] = &[
-    "at",
-    "person",
-    "link",
-    "font",
-    "text_tag",
-    "number_tag",
-    "local_datetime",
-    "raw",
-    "br",
-    "hr",
-    "a",
-];
+const TAGS: &str = "at person link font text_tag number_tag local_datetime raw br hr a";
 /// Those of them that call people.
-const CALLS: &[&str] = &["at", "person"];
+const CALLS: &str = "at person";
 /// A longer info string is not a language.
 const MAX_INFO: usize = 40;
 
@@ -221,12 +211,12 @@ fn tame_code(line: &str) -> String {
     out + rest
 }
 
-fn names_one_of(tags: &[&str], after: &str) -> bool {
+fn names_one_of(tags: &str, after: &str) -> bool {
     let after = after.strip_prefix('/').unwrap_or(after);
     let end = after
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .unwrap_or(after.len());
-    tags.contains(&after[..end].to_ascii_lowercase().as_str())
+    lists::has(tags, &after[..end].to_ascii_lowercase())
 }
 
 #[derive(Default)]

@@ -9,20 +9,10 @@ use crate::talk::{Mode, Opening};
 
 /// What a child may inherit besides what any may; another session's own
 /// variables are not among them.
-pub const INHERITED: &[&str] = &[
-    "ANTHROPIC_*",
-    "CLAUDE_CONFIG_DIR",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_*",
-    "CLAUDE_CODE_MAX_*",
-    "CLAUDE_CODE_DISABLE_*",
-    "DISABLE_*",
-    "AWS_*",
-    "GOOGLE_*",
-    "CLOUD_ML_REGION",
-    "VERTEX_*",
-    "NODE_EXTRA_CA_CERTS",
-];
+pub const INHERITED: &str = "\
+    ANTHROPIC_* CLAUDE_CONFIG_DIR CLAUDE_CODE_OAUTH_TOKEN CLAUDE_CODE_USE_* CLAUDE_CODE_MAX_* \
+    CLAUDE_CODE_DISABLE_* DISABLE_* AWS_* GOOGLE_* CLOUD_ML_REGION VERTEX_* \
+    NODE_EXTRA_CA_CERTS";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permissions {

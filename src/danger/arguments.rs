@@ -5,6 +5,7 @@ use super::Danger;
 use super::judge::ProgramCall;
 use super::places::Use;
 use crate::shell::Word;
+use crate::text::lists;
 
 /// Variables that choose what another program loads, runs or talks to.
 #[allow(
@@ -15,74 +16,18 @@ use crate::shell::Word;
 pub(super) fn assigns(name: &str, value: &Word) -> Option<Danger> {
     let upper = name.trim_end_matches('+').to_ascii_uppercase();
     let text = &*value.text;
-    let loads = [
-        "LD_PRELOAD",
-        "LD_AUDIT",
-        "LD_LIBRARY_PATH",
-        "DYLD_INSERT_LIBRARIES",
-        "DYLD_LIBRARY_PATH",
-        "BASH_ENV",
-        "PROMPT_COMMAND",
-        "PERL5OPT",
-        "PERL5LIB",
-        "RUBYOPT",
-        "PYTHONSTARTUP",
-        "PYTHONHOME",
-        "JAVA_TOOL_OPTIONS",
-        "_JAVA_OPTIONS",
-        "GIT_SSH_COMMAND",
-        "GIT_SSH",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_PROXY_COMMAND",
-        "GIT_ASKPASS",
-        "SSH_ASKPASS",
-        "GIT_TEMPLATE_DIR",
-        "GIT_EXEC_PATH",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_PARAMETERS",
-        "RUSTC_WRAPPER",
-        "CARGO_BUILD_RUSTC_WRAPPER",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "MANPAGER",
-        "BROWSER",
-        "PS4",
-        "HISTFILE",
-        "PERL5DB",
-        "ELECTRON_RUN_AS_NODE",
-        "NPM_CONFIG_REGISTRY",
-        "NPM_CONFIG_SCRIPT_SHELL",
-        "NPM_CONFIG_NODE_OPTIONS",
-        "PIP_INDEX_URL",
-        "PIP_EXTRA_INDEX_URL",
-        "YARN_NPM_REGISTRY_SERVER",
-        "NODE_TLS_REJECT_UNAUTHORIZED",
-        "GIT_SSL_NO_VERIFY",
-        "SUDO_ASKPASS",
-        "BASH_FUNC",
-    ];
-    let runs = [
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
-        "GIT_EDITOR",
-        "GIT_PAGER",
-        "GIT_SEQUENCE_EDITOR",
-        "SHELL",
-    ];
-    let harmless = [
-        "",
-        "cat",
-        "true",
-        ":",
-        "less",
-        "vim",
-        "vi",
-        "nano",
-        "/dev/null",
-    ];
-    if loads.contains(&&*upper) {
+    let loads = "\
+        LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH BASH_ENV \
+        PROMPT_COMMAND PERL5OPT PERL5LIB RUBYOPT PYTHONSTARTUP PYTHONHOME JAVA_TOOL_OPTIONS \
+        _JAVA_OPTIONS GIT_SSH_COMMAND GIT_SSH GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_ASKPASS \
+        SSH_ASKPASS GIT_TEMPLATE_DIR GIT_EXEC_PATH GIT_CONFIG_GLOBAL GIT_CONFIG_COUNT \
+        GIT_CONFIG_PARAMETERS RUSTC_WRAPPER CARGO_BUILD_RUSTC_WRAPPER LESSOPEN LESSCLOSE \
+        MANPAGER BROWSER PS4 HISTFILE PERL5DB ELECTRON_RUN_AS_NODE NPM_CONFIG_REGISTRY \
+        NPM_CONFIG_SCRIPT_SHELL NPM_CONFIG_NODE_OPTIONS PIP_INDEX_URL PIP_EXTRA_INDEX_URL \
+        YARN_NPM_REGISTRY_SERVER NODE_TLS_REJECT_UNAUTHORIZED GIT_SSL_NO_VERIFY SUDO_ASKPASS \
+        BASH_FUNC";
+    let runs = "EDITOR VISUAL PAGER GIT_EDITOR GIT_PAGER GIT_SEQUENCE_EDITOR SHELL";
+    if lists::has(loads, &upper) {
         let quiet = (upper == "LD_LIBRARY_PATH" && !in_open_place(text))
             || upper == "BROWSER" && text == "none"
             || (upper == "GIT_SSH_COMMAND"
@@ -94,24 +39,22 @@ pub(super) fn assigns(name: &str, value: &Word) -> Option<Danger> {
     match &*upper {
         "PATH" => in_open_place(text).then_some(Danger::Steers),
         "IFS" => None,
-        "NODE_OPTIONS" => ["require", "-r ", "import", "loader", "inspect=0.0.0.0"]
-            .iter()
-            .any(|word| text.contains(word))
-            .then_some(Danger::Steers),
+        "NODE_OPTIONS" => {
+            let loads = lists::within("require import loader inspect=0.0.0.0", text);
+            (loads || text.contains("-r ")).then_some(Danger::Steers)
+        }
         "HTTP_PROXY" | "HTTPS_PROXY" | "ALL_PROXY" => {
             (!text.is_empty() && !super::net::is_local(text)).then_some(Danger::Steers)
         }
         "PYTHONPATH" | "NODE_PATH" | "RUBYLIB" | "CLASSPATH" => {
             in_open_place(text).then_some(Danger::Steers)
         }
-        name if runs.contains(&name) => {
+        name if lists::has(runs, name) => {
             let odd = text.contains(['|', ';', '&', '`', '/'])
                 || text.starts_with("sh ")
                 || text.starts_with("bash ");
-            (odd && !harmless.contains(&text)
-                && !text.starts_with("/usr/")
-                && !text.starts_with("/bin/"))
-            .then_some(Danger::Steers)
+            let usual = text == "/dev/null" || lists::begins("/usr/ /bin/", text);
+            (odd && !usual).then_some(Danger::Steers)
         }
         _ => None,
     }
@@ -143,10 +86,10 @@ fn in_open_place(value: &str) -> bool {
 pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
     let plain = call.plain();
     let all = |used| plain.iter().map(|word| (*word, used)).collect::<Vec<_>>();
-    let valued = |options: &[&str], used| {
+    let valued = |options: &str, used| {
         let mut found = Vec::new();
         for (at, word) in call.words.iter().enumerate().skip(1) {
-            if options.contains(&&*word.text) {
+            if lists::has(options, &word.text) {
                 found.extend(call.words.get(at + 1).map(|word| (word, used)));
             }
         }
@@ -183,7 +126,7 @@ pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
                 .collect()
         }
         "cp" | "mv" | "install" | "ln" | "rsync" | "scp" | "ditto" => {
-            let mut found = valued(&["-t", "--target-directory"], Use::Write);
+            let mut found = valued("-t --target-directory", Use::Write);
             if let Some((last, others)) = plain.split_last() {
                 found.push((last, Use::Write));
                 if call.name != "ln" {
@@ -260,37 +203,19 @@ pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
             found
         }
         "curl" | "wget" => {
-            let mut found = valued(
-                &[
-                    "-o",
-                    "-O",
-                    "--output",
-                    "--output-document",
-                    "-P",
-                    "--directory-prefix",
-                ],
-                Use::Write,
-            );
+            let named = "-o -O --output --output-document -P --directory-prefix";
+            let mut found = valued(named, Use::Write);
             found.extend(
                 call.arguments()
                     .filter(|word| word.text.contains(['@', '=']))
                     .map(|word| (word, Use::Read)),
             );
-            found.extend(valued(
-                &[
-                    "-T",
-                    "--upload-file",
-                    "--post-file",
-                    "--body-file",
-                    "-K",
-                    "--netrc-file",
-                ],
-                Use::Read,
-            ));
+            let sent = "-T --upload-file --post-file --body-file -K --netrc-file";
+            found.extend(valued(sent, Use::Read));
             found
         }
         "tar" | "unzip" | "bsdtar" => {
-            let mut found = valued(&["-C", "-d", "--directory"], Use::Write);
+            let mut found = valued("-C -d --directory", Use::Write);
             found.extend(plain.iter().map(|word| (*word, Use::Read)));
             found
         }
@@ -302,10 +227,8 @@ pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
 
 /// Whether an edit of a manifest in place may touch what it runs.
 pub(super) fn edits_scripts(call: &ProgramCall<'_>) -> bool {
-    let words = [
-        "script", "install", "prepare", "\"test", "\"build", "\"start", "hook", "\"bin", "publish",
-        "\"pre", "\"post",
-    ];
+    let words = "\
+        script install prepare \"test \"build \"start hook \"bin publish \"pre \"post";
     call.arguments()
-        .any(|word| words.iter().any(|known| word.text.contains(known)))
+        .any(|word| lists::within(words, &word.text))
 }

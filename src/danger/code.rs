@@ -4,11 +4,16 @@
 use super::doors::{escapes, sed_runs};
 use super::judge::ProgramCall;
 use super::text::is_interpreter;
-use super::tokens::{CHANGES, CONNECTS, RUNS};
+use super::tokens::{CHANGES, CONNECT_PHRASES, CONNECTS, RUN_PHRASES, RUNS};
 use super::{Danger, net};
 use crate::shell::run::SHELLS;
 use crate::shell::{Flow, Word};
+use crate::text::lists;
 
+/// What takes code besides the usual interpreters.
+const OTHER_INTERPRETERS: &str = "\
+    lua luajit tclsh rscript r julia jshell groovy scala pwsh powershell deno bun ts-node tsx \
+    iex invoke-expression ipython pypy pypy3 jruby elixir ghc nodejs cmd";
 /// No more of the code than this is looked at closely.
 const MAX_CODE: usize = 1 << 20;
 
@@ -45,36 +50,7 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
     if let Some(danger) = escapes(call) {
         return Some(danger);
     }
-    if !is_interpreter(name)
-        && !matches!(
-            name,
-            "lua"
-                | "luajit"
-                | "tclsh"
-                | "rscript"
-                | "r"
-                | "julia"
-                | "jshell"
-                | "groovy"
-                | "scala"
-                | "pwsh"
-                | "powershell"
-                | "deno"
-                | "bun"
-                | "ts-node"
-                | "tsx"
-                | "iex"
-                | "invoke-expression"
-                | "ipython"
-                | "pypy"
-                | "pypy3"
-                | "jruby"
-                | "elixir"
-                | "ghc"
-                | "nodejs"
-                | "cmd"
-        )
-    {
+    if !is_interpreter(name) && !lists::has(OTHER_INTERPRETERS, name) {
         return None;
     }
     if matches!(name, "iex" | "invoke-expression") && call.fed {
@@ -151,17 +127,9 @@ fn reads_program(call: &ProgramCall<'_>) -> Option<Danger> {
         )
     });
     if module {
-        let modules = [
-            "http.server",
-            "smtpd",
-            "pdb",
-            "code",
-            "pty",
-            "SimpleHTTPServer",
-            "pyftpdlib",
-            "webbrowser",
-        ];
-        let serves = call.text(1) == "-m" && modules.contains(&call.text(2));
+        let modules = "\
+            http.server smtpd pdb code pty SimpleHTTPServer pyftpdlib webbrowser";
+        let serves = call.text(1) == "-m" && lists::has(modules, call.text(2));
         let wide = call.arguments().any(|word| {
             matches!(&*word.text, "/" | "~" | "0.0.0.0") || word.text.starts_with("--directory=/")
         });
@@ -208,18 +176,22 @@ fn alarming(word: &Word, name: &str) -> Option<Danger> {
     let lower = text.to_lowercase();
     // Blanks between a name and its parenthesis change nothing.
     let tight: String = lower.replace(" (", "(").replace("\\n", " ");
-    let has = |words: &[&str]| words.iter().any(|word| marked(&tight, word));
+    let all = |words: &'static str, phrases: &'static [&'static str]| {
+        let words = words.split_ascii_whitespace();
+        words.chain(phrases.iter().copied())
+    };
     let regex_exec = |code: &str| {
         code.matches(".exec(").count() == code.matches("exec(").count() && code.contains("/.exec(")
     };
-    let runs = RUNS
-        .iter()
-        .any(|token| marked(&tight, token) && !(*token == "exec(" && regex_exec(&tight)));
+    let runs = all(RUNS, RUN_PHRASES)
+        .any(|token| marked(&tight, token) && !(token == "exec(" && regex_exec(&tight)));
+    let changes = all(CHANGES, &[]).any(|token| marked(&tight, token));
     let backticks = matches!(name, "perl" | "ruby" | "php") && text.contains('`');
-    if runs || backticks || has(CHANGES) || opens_to_write(&tight, name) || hides(text) {
+    if runs || backticks || changes || opens_to_write(&tight, name) || hides(text) {
         return Some(Danger::InlineCode);
     }
-    if has(CONNECTS) && !only_local(&lower) {
+    let connects = all(CONNECTS, CONNECT_PHRASES).any(|token| marked(&tight, token));
+    if connects && !only_local(&lower) {
         return Some(Danger::SendsOut);
     }
     let secret = [
@@ -248,12 +220,13 @@ fn is_whole_variable(text: &str) -> bool {
 }
 
 fn fetches(ran: &str) -> bool {
-    [
-        "curl", "wget", "base64", "cat", "echo", "xxd", "printf", "openssl",
-    ]
-    .iter()
-    .any(|program| ran.starts_with(program))
+    lists::begins("curl wget base64 cat echo xxd printf openssl", ran)
 }
+
+/// Behind a dot these are somebody's own methods.
+const METHODS: &[&str] = &[
+    "load(", "resolve(", "compile(", "fork", "assert(", "system ", "exec ", "eval ",
+];
 
 /// The token at the beginning of a name, not in the middle of another.
 fn marked(code: &str, token: &str) -> bool {
@@ -262,35 +235,20 @@ fn marked(code: &str, token: &str) -> bool {
         let before = code[..at].chars().next_back();
         !plain
             || !before.is_some_and(|c| {
-                c.is_ascii_alphanumeric()
-                    || c == '_'
-                    || (c == '.'
-                        && matches!(
-                            token,
-                            "load("
-                                | "resolve("
-                                | "compile("
-                                | "fork"
-                                | "assert("
-                                | "system "
-                                | "exec "
-                                | "eval "
-                        ))
+                c.is_ascii_alphanumeric() || c == '_' || (c == '.' && METHODS.contains(&token))
             })
     })
 }
+
+/// How the mode of a file that gets written begins.
+const TO_WRITE: &str = "'w \"w 'a' \"a\" 'ab \"ab 'x' \"x\" 'r+ \"r+ '> \"> 'wb mode='w";
 
 fn opens_to_write(code: &str, name: &str) -> bool {
     code.match_indices("open(").any(|(at, _)| {
         let rest = &code[at..];
         let end = rest.find(')').unwrap_or(rest.len().min(400));
         let inside = &rest[..rest.floor_char_boundary(end)];
-        [
-            "'w", "\"w", "'a'", "\"a\"", "'ab", "\"ab", "'x'", "\"x\"", "'r+", "\"r+", "'>", "\">",
-            "'wb", "mode='w",
-        ]
-        .iter()
-        .any(|mode| inside.contains(mode))
+        lists::within(TO_WRITE, inside)
     }) || (name == "perl"
         && code.contains("open")
         && (code.contains("\">")
@@ -305,33 +263,16 @@ fn hides(code: &str) -> bool {
     let letters = code.matches("chr(").count()
         + code.matches("fromCharCode").count() * 3
         + code.matches("String.fromCodePoint").count() * 3;
-    let decodes = [
-        "unhexlify",
-        "fromhex",
-        "b64decode(b'",
-        "zlib.decompress",
-        "codecs.decode",
-        "rot13",
-        "rot_13",
-        "pack('H",
-        "pack(\"H",
-        "unpack1",
-        "hex2bin",
-        "gzinflate",
-        "str_rot13",
-    ];
+    let decodes = "\
+        unhexlify fromhex b64decode(b' zlib.decompress codecs.decode rot13 rot_13 pack('H \
+        pack(\"H unpack1 hex2bin gzinflate str_rot13";
     let run = code
         .split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '/' | '='))
         .any(|part| part.len() >= 60);
     let loaded = (code.contains("base64") || code.contains("b64decode") || code.contains("atob("))
         && (code.contains("exec") || code.contains("eval") || code.contains("loads"));
     let reversed = code.contains("[::-1]") && (code.contains("getattr") || code.contains("import"));
-    escapes >= 3
-        || letters >= 3
-        || decodes.iter().any(|word| code.contains(word))
-        || run
-        || loaded
-        || reversed
+    escapes >= 3 || letters >= 3 || lists::within(decodes, code) || run || loaded || reversed
 }
 
 /// Every address in the code is on this machine.

@@ -3,6 +3,7 @@
 
 use super::Danger;
 use super::judge::ProgramCall;
+use crate::text::lists;
 
 /// Programs with a door to a shell.
 #[allow(
@@ -18,22 +19,16 @@ pub(super) fn escapes(call: &ProgramCall<'_>) -> Option<Danger> {
     let any = |test: &dyn Fn(&str) -> bool| call.arguments().any(|word| test(&word.text));
     let found = match &*call.name {
         "vi" | "vim" | "nvim" | "ex" | "view" | "emacs" | "ed" => any(&|text| {
-            text.starts_with(":!")
-                || text.starts_with('!')
-                || text.contains("system(")
-                || text.contains(":!")
-                || text.contains("py import")
-                || text.contains("py3 ")
-                || text.contains("lua ")
-                || text.contains("shell-command")
+            text.starts_with('!')
+                || lists::within(":! system( shell-command", text)
+                || ["py import", "py3 ", "lua "]
+                    .iter()
+                    .any(|it| text.contains(it))
         }),
         "tar" | "bsdtar" | "gtar" => any(&|text| {
-            text.starts_with("--checkpoint-action")
-                || text.starts_with("--to-command")
-                || text.starts_with("--use-compress-program")
-                || text.starts_with("--rsh-command")
-                || text.starts_with("--info-script")
-                || text == "-I"
+            let runs = "\
+                --checkpoint-action --to-command --use-compress-program --rsh-command --info-script";
+            lists::begins(runs, text) || text == "-I"
         }),
         "zip" => any(&|text| text == "-TT" || text.starts_with("--unzip-command")),
         "make" | "gmake" => {
@@ -47,16 +42,11 @@ pub(super) fn escapes(call: &ProgramCall<'_>) -> Option<Danger> {
             }) || call.has(&["-f"]) && call.value(&["-f"]) == Some("-")
         }
         "gdb" | "lldb" => any(&|text| {
-            text.contains("shell")
-                || text.contains("system")
+            lists::within("shell system python", text)
                 || text.contains("call ")
-                || text.contains("python")
-                || text == "--pid"
-                || text == "-p"
+                || matches!(text, "--pid" | "-p")
         }),
-        "man" | "less" | "more" => any(&|text| {
-            text.starts_with("-P") || text.starts_with("--pager") || text.starts_with("+!")
-        }),
+        "man" | "less" | "more" => any(&|text| lists::begins("-P --pager +!", text)),
         "nmap" => any(&|text| text.starts_with("--script")),
         "expect" => any(&|text| text.contains("spawn")),
         "source" | "." => {
@@ -68,10 +58,8 @@ pub(super) fn escapes(call: &ProgramCall<'_>) -> Option<Danger> {
                     .iter()
                     .all(|ran| ran.ends_with("completion") || ran.contains(" completion"));
             (word.marks.substitution && !completion)
-                || target == "/dev/stdin"
-                || target == "-"
-                || target.starts_with("/tmp/")
-                || target.starts_with("/dev/tcp")
+                || matches!(target, "/dev/stdin" | "-")
+                || lists::begins("/tmp/ /dev/tcp", target)
         }
         "node-gyp" | "nodemon" => {
             any(&|text| text == "--exec")

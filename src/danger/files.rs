@@ -3,6 +3,7 @@
 
 use super::Danger;
 use super::places::{self, Use};
+use crate::text::lists;
 
 /// More of a change than this is not looked at line by line.
 const MAX_CHANGE: usize = 1 << 20;
@@ -36,60 +37,18 @@ pub fn written(path: &str, texts: &[&str]) -> Option<Danger> {
 }
 
 /// Keys of a manifest that are words about it and run nothing.
-const ABOUT: &[&str] = &[
-    "name",
-    "version",
-    "description",
-    "license",
-    "author",
-    "homepage",
-    "url",
-    "type",
-    "email",
-    "keywords",
-    "private",
-    "main",
-    "module",
-    "types",
-    "typings",
-    "sideeffects",
-    "node",
-    "npm",
-    "repository",
-    "bugs",
-    "directory",
-    "funding",
-    "packagemanager",
-    "import",
-    "require",
-    "default",
-    "browser",
-    "unpkg",
-    "jsdelivr",
-    "engines",
-    "files",
-];
+const ABOUT: &str = "\
+    name version description license author homepage url type email keywords private main \
+    module types typings sideeffects node npm repository bugs directory funding packagemanager \
+    import require default browser unpkg jsdelivr engines files";
 
 fn scripts(text: &str) -> bool {
     let lower = text.to_lowercase();
-    let sections = [
-        "\"scripts\"",
-        "\"bin\"",
-        "\"husky\"",
-        "\"lint-staged\"",
-        "\"simple-git-hooks\"",
-        "\"gypfile\"",
-        "\"tasks\"",
-        "\"overrides\"",
-        "\"resolutions\"",
-        "\"prettier\"",
-        "\"eslintconfig\"",
-        "\"jest\"",
-        "\"babel\"",
-        "\"pre-commit\"",
-        "\"gitHooks\"",
-    ];
-    if sections.iter().any(|section| lower.contains(section)) || text.contains("\\u") {
+    let sections = "\
+        \"scripts\" \"bin\" \"husky\" \"lint-staged\" \"simple-git-hooks\" \"gypfile\" \
+        \"tasks\" \"overrides\" \"resolutions\" \"prettier\" \"eslintconfig\" \"jest\" \
+        \"babel\" \"pre-commit\" \"gitHooks\"";
+    if lists::within(sections, &lower) || text.contains("\\u") {
         return true;
     }
     lower.lines().any(|line| {
@@ -100,7 +59,7 @@ fn scripts(text: &str) -> bool {
         };
         let key = key.trim().trim_matches('"');
         let value = value.trim().trim_end_matches(',').trim_matches('"');
-        !ABOUT.contains(&key) && !is_version(value)
+        !lists::has(ABOUT, key) && !is_version(value)
     })
 }
 
@@ -118,31 +77,12 @@ fn is_version(value: &str) -> bool {
 }
 
 fn python(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    [
-        "build-backend",
-        "backend-path",
-        "[build-system",
-        "[project.scripts",
-        "[tool.poetry.scripts",
-        "entry-points",
-        "entry_points",
-        "build.hooks",
-        "[tool.pdm.build",
-        "[tool.poe",
-        "[tool.taskipy",
-        "addopts",
-        "[tool.hatch.envs",
-        "[tool.pdm.scripts",
-        "[tool.rye.scripts",
-        "[tool.setuptools.cmdclass",
-        "cmdclass",
-        "index-url",
-        "[[tool.poetry.source",
-        "[[tool.uv.index",
-    ]
-    .iter()
-    .any(|word| lower.contains(word))
+    let sections = "\
+        build-backend backend-path [build-system [project.scripts [tool.poetry.scripts \
+        entry-points entry_points build.hooks [tool.pdm.build [tool.poe [tool.taskipy addopts \
+        [tool.hatch.envs [tool.pdm.scripts [tool.rye.scripts [tool.setuptools.cmdclass \
+        cmdclass index-url [[tool.poetry.source [[tool.uv.index";
+    lists::within(sections, &text.to_lowercase())
 }
 
 fn cargo(text: &str) -> bool {

@@ -4,6 +4,7 @@
 use super::Danger;
 use super::judge::{Judge, ProgramCall};
 use crate::shell::Word;
+use crate::text::lists;
 
 #[allow(
     clippy::too_many_lines,
@@ -58,13 +59,10 @@ pub(super) fn judge(judge: &mut Judge, call: &ProgramCall<'_>) -> Option<Danger>
     // Transports and options that run a program at either end.
     let runs = rest.iter().any(|word| {
         let text = &*word.text;
-        text.starts_with("ext::")
-            || text.starts_with("--upload-pack")
-            || text.starts_with("--receive-pack")
-            || text.starts_with("--exec=")
-            || text.starts_with("--template")
-            || text.starts_with("--open-files-in-pager")
-            || (text.starts_with("-O") && &*command.text == "grep")
+        lists::begins(
+            "ext:: --upload-pack --receive-pack --exec= --template --open-files-in-pager",
+            text,
+        ) || (text.starts_with("-O") && &*command.text == "grep")
             || text == "-u" && matches!(&*command.text, "clone" | "ls-remote")
     });
     if runs {

@@ -7,6 +7,7 @@ use super::places::{self, Use};
 use super::{Danger, Hit, MAX_HITS, arguments, code, git, lookalike, net, packages, programs};
 use crate::shell::run::{self, Runs};
 use crate::shell::{self, Flow, ShellCommand, ShellSeen, TextPlace, Variables, Word};
+use crate::text::lists;
 
 /// Scripts within scripts; deeper ones are hard to read.
 const MAX_DEPTH: usize = 8;
@@ -15,7 +16,7 @@ const MAX_PREFIXES: usize = 12;
 
 pub(super) fn command(text: &str) -> Vec<Hit> {
     let mut judge = Judge {
-        hits: lookalike::in_command(text),
+        hits: lookalike::in_text(text),
         fetched: Vec::new(),
         remote_added: false,
         depth: 0,
@@ -310,8 +311,8 @@ impl Judge {
         {
             self.hit(Danger::HardToRead, word.range.clone());
         }
-        if let Some(at) = word.foreign
-            && let Some(hit) = lookalike::in_bare_word(&word.text, at)
+        if word.foreign
+            && let Some(hit) = lookalike::in_bare_word(&word.text)
         {
             self.hit(hit, word.range.clone());
         }
@@ -414,30 +415,11 @@ fn hard(program: &Word) -> bool {
 fn is_hook(ran: &str) -> bool {
     let (program, first) = ran.split_once(' ').unwrap_or((ran, ""));
     let name = program.rsplit('/').next().unwrap_or(program);
-    matches!(
-        name,
-        "ssh-agent"
-            | "direnv"
-            | "pyenv"
-            | "rbenv"
-            | "nodenv"
-            | "brew"
-            | "minikube"
-            | "opam"
-            | "starship"
-            | "zoxide"
-            | "fnm"
-            | "mise"
-            | "conda"
-            | "gpg-agent"
-            | "dircolors"
-            | "keychain"
-            | "docker-machine"
-            | "luarocks"
-            | "fzf"
-            | "thefuck"
-            | "register-python-argcomplete"
-    ) || first == "completion"
+    let hooks = "\
+        ssh-agent direnv pyenv rbenv nodenv brew minikube opam starship zoxide fnm mise conda \
+        gpg-agent dircolors keychain docker-machine luarocks fzf thefuck \
+        register-python-argcomplete";
+    lists::has(hooks, name) || first == "completion"
 }
 
 fn judged(judge: &mut Judge, call: &ProgramCall<'_>) -> Vec<Danger> {

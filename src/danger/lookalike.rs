@@ -34,27 +34,13 @@ const fn is_sign(c: char) -> bool {
 }
 
 /// Operators of the shell, as wide as a Chinese character.
-const fn is_wide_operator(c: char) -> bool {
-    matches!(
-        c,
-        '；' | '｜'
-            | '＆'
-            | '＞'
-            | '＜'
-            | '＄'
-            | '（'
-            | '）'
-            | '｀'
-            | '＃'
-            | '＊'
-            | '＝'
-            | '！'
-            | '？'
-    )
+fn is_wide_operator(c: char) -> bool {
+    "；｜＆＞＜＄（）｀＃＊＝！？".contains(c)
 }
 
-/// What misleads in a command, wherever it stands in it.
-pub(super) fn in_command(text: &str) -> Vec<Hit> {
+/// What misleads in a command or in the name of a file or place, wherever it
+/// stands in it.
+pub(super) fn in_text(text: &str) -> Vec<Hit> {
     let mut hits = marked(text);
     if text.is_ascii() {
         return hits;
@@ -78,11 +64,6 @@ pub(super) fn in_command(text: &str) -> Vec<Hit> {
     hits
 }
 
-/// The same for the name of a file or place.
-pub(super) fn in_name(text: &str) -> Vec<Hit> {
-    in_command(text)
-}
-
 fn marked(text: &str) -> Vec<Hit> {
     let mut hits = Vec::new();
     if text.is_ascii() {
@@ -103,7 +84,7 @@ fn marked(text: &str) -> Vec<Hit> {
 
 /// A word outside of quotes that is not all ASCII: operators that only look
 /// like operators, and dashes that are none.
-pub(super) fn in_bare_word(word: &str, _at: usize) -> Option<Danger> {
+pub(super) fn in_bare_word(word: &str) -> Option<Danger> {
     let ascii = |c: Option<char>| c.is_none_or(|c| c.is_ascii());
     let mut before = None;
     let mut chars = word.chars().peekable();

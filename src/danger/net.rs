@@ -3,6 +3,7 @@
 use super::Danger;
 use super::judge::ProgramCall;
 use crate::shell::Word;
+use crate::text::lists;
 
 /// An address on this machine, or one whose host the text does not say.
 pub(super) fn is_local(url: &str) -> bool {
@@ -42,21 +43,14 @@ fn carries(word: &Word) -> bool {
 
 fn names_secret(text: &str) -> bool {
     let upper = text.to_uppercase();
-    [
-        "SECRET", "TOKEN", "PASS", "CRED", "_KEY", "APIKEY", "PRIVATE",
-    ]
-    .iter()
-    .any(|word| upper.split('$').skip(1).any(|part| part.contains(word)))
+    let mut variables = upper.split('$').skip(1);
+    variables.any(|part| lists::within("SECRET TOKEN PASS CRED _KEY APIKEY PRIVATE", part))
 }
 
 fn is_remote_path(text: &str) -> bool {
     let host = text.split('/').next().unwrap_or_default();
     text.contains("://") && !text.starts_with("file:")
         || (host.contains(':') && host.find(':') != Some(1))
-}
-
-fn feeds_file(call: &ProgramCall<'_>) -> bool {
-    call.fed
 }
 
 #[allow(
@@ -87,24 +81,20 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         "ssh" | "autossh" | "sshpass" | "mosh" => {
             let runs = call.arguments().any(|word| {
                 let lower = word.text.to_lowercase();
-                lower.contains("proxycommand")
-                    || lower.contains("localcommand")
-                    || lower.contains("knownhostscommand")
+                lists::within("proxycommand localcommand knownhostscommand", &lower)
             });
             if runs {
                 return Some(Danger::InlineCode);
             }
             if call.has(&["-R", "-D"])
                 || call.name == "autossh"
-                || call.arguments().any(|word| {
-                    word.text.starts_with("-R")
-                        || word.text.starts_with("-fNR")
-                        || word.text.starts_with("-NR")
-                })
+                || call
+                    .arguments()
+                    .any(|word| lists::begins("-R -fNR -NR", &word.text))
             {
                 return Some(Danger::RemoteShell);
             }
-            feeds_file(call).then_some(Danger::SendsOut)
+            call.fed.then_some(Danger::SendsOut)
         }
         "aws" | "gsutil" | "gcloud" | "az" | "rclone" | "s3cmd" | "mc" | "b2" | "azcopy"
         | "oss" | "ossutil" | "coscli" => uploads(call),
@@ -112,7 +102,7 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             Some(Danger::SendsOut)
         }
         "mail" | "mailx" | "s-nail" => {
-            (feeds_file(call) || call.has(&["-a", "-A"])).then_some(Danger::SendsOut)
+            (call.fed || call.has(&["-a", "-A"])).then_some(Danger::SendsOut)
         }
         "dig" | "nslookup" | "host" | "ping" | "ping6" | "drill" | "traceroute" => call
             .arguments()
@@ -301,12 +291,9 @@ fn socket(call: &ProgramCall<'_>) -> Option<Danger> {
 
 fn uploads(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
-    let verb = plain.iter().position(|word| {
-        matches!(
-            &*word.text,
-            "cp" | "sync" | "copy" | "mv" | "move" | "put" | "rsync" | "mirror" | "copyto"
-        )
-    });
+    let moving = "cp sync copy mv move put rsync mirror copyto";
+    let mut words = plain.iter();
+    let verb = words.position(|word| lists::has(moving, &word.text));
     // From here to there: the second place after the verb.
     let last = verb
         .and_then(|at| plain.get(at + 2))
@@ -318,23 +305,9 @@ fn uploads(call: &ProgramCall<'_>) -> Option<Danger> {
         .take(4)
         .map(|word| &*word.text)
         .collect();
-    let copies = verbs.iter().any(|verb| {
-        matches!(
-            *verb,
-            "cp" | "sync"
-                | "copy"
-                | "mv"
-                | "move"
-                | "put"
-                | "upload"
-                | "upload-file"
-                | "rsync"
-                | "mirror"
-                | "put-object"
-                | "upload-batch"
-                | "copyto"
-        )
-    });
+    let copying = "\
+        cp sync copy mv move put upload upload-file rsync mirror put-object upload-batch copyto";
+    let copies = verbs.iter().any(|verb| lists::has(copying, verb));
     let away = last.contains("://")
         || (call.name == "rclone" || call.name == "mc")
             && last.contains([':', '/'])

@@ -3,6 +3,7 @@
 
 use super::Danger;
 use super::judge::ProgramCall;
+use crate::text::lists;
 
 #[allow(
     clippy::too_many_lines,
@@ -35,13 +36,7 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             .then_some(Danger::Supply),
             _ => call
                 .value(&["--config"])
-                .is_some_and(|value| {
-                    value.contains("runner")
-                        || value.contains("wrapper")
-                        || value.contains("linker")
-                        || value.contains("rustc")
-                        || value.contains("source")
-                })
+                .is_some_and(|value| lists::within("runner wrapper linker rustc source", value))
                 .then_some(Danger::Steers),
         },
         "gem" | "bundle" | "bundler" => match (first, second) {
@@ -58,25 +53,13 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         },
         "go" => match first {
             "install" | "get" => {
-                let hosts = [
-                    "golang.org",
-                    "github.com",
-                    "google.golang.org",
-                    "gopkg.in",
-                    "k8s.io",
-                    "sigs.k8s.io",
-                    "go.uber.org",
-                    "honnef.co",
-                    "mvdan.cc",
-                    "gitlab.com",
-                    "gotest.tools",
-                    "go.dev",
-                    "entgo.io",
-                    "gorm.io",
-                ];
+                let hosts = "\
+                    golang.org github.com google.golang.org gopkg.in k8s.io sigs.k8s.io \
+                    go.uber.org honnef.co mvdan.cc gitlab.com gotest.tools go.dev entgo.io \
+                    gorm.io";
                 let odd = |text: &str| {
                     text.split('/').next().is_some_and(|host| {
-                        host.contains('.') && !host.starts_with('.') && !hosts.contains(&host)
+                        host.contains('.') && !host.starts_with('.') && !lists::has(hosts, host)
                     })
                 };
                 plain
@@ -111,16 +94,9 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         .then_some(Danger::Supply),
         "apt" | "apt-get" | "yum" | "dnf" | "apk" | "pacman" | "zypper" => {
             let odd = call.arguments().any(|word| {
-                word.text.contains("://")
-                    || word.text.starts_with("--allow-un")
-                    || word.text.contains("AllowUnauthenticated")
-                    || word.text.starts_with("--force")
-                    || word.text.starts_with("--nogpg")
-                    || word.text == "-Rns"
-                    || word.text == "-Rdd"
-                    || matches!(&*word.text, "purge" | "autoremove")
-                    || word.text.contains("::")
-                    || word.text.starts_with("--repository")
+                lists::within(":// AllowUnauthenticated ::", &word.text)
+                    || lists::begins("--allow-un --force --nogpg --repository", &word.text)
+                    || lists::has("-Rns -Rdd purge autoremove", &word.text)
             });
             let essential = matches!(first, "remove" | "erase" | "del");
             (odd || essential).then_some(Danger::Supply)
@@ -131,10 +107,10 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         .then_some(Danger::Supply),
         "composer" => (first == "config"
             && call.arguments().any(|word| {
-                word.text.contains("repositories")
-                    || word.text.contains("disable-tls")
-                    || word.text.contains("secure-http")
-                    || word.text.contains("allow-plugins")
+                lists::within(
+                    "repositories disable-tls secure-http allow-plugins",
+                    &word.text,
+                )
             }))
         .then_some(Danger::Supply),
         "nuget" | "dotnet" => (plain.iter().any(|word| word.text == "push")
@@ -150,20 +126,13 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         "docker" | "podman" if first == "push" => {
             let image = plain.last().map_or("", |word| &*word.text);
             let host = image.split_once('/').map_or("", |(host, _)| host);
-            let known = [
-                "docker.io",
-                "ghcr.io",
-                "gcr.io",
-                "pkg.dev",
-                "amazonaws.com",
-                "azurecr.io",
-                "quay.io",
-                "gitlab.com",
-                "aliyuncs.com",
-                "digitalocean.com",
-            ];
+            let known = "\
+                docker.io ghcr.io gcr.io pkg.dev amazonaws.com azurecr.io quay.io gitlab.com \
+                aliyuncs.com digitalocean.com";
             let odd = host.contains('.')
-                && !known.iter().any(|end| host.ends_with(end))
+                && !known
+                    .split_ascii_whitespace()
+                    .any(|end| host.ends_with(end))
                 && !super::net::is_local(host);
             odd.then_some(Danger::SendsOut)
         }
@@ -194,29 +163,10 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
 )]
 fn is_elsewhere(text: &str) -> bool {
     let lower = text.to_lowercase();
-    [
-        "http:",
-        "https:",
-        "git+",
-        "git:",
-        "git@",
-        "ssh:",
-        "github:",
-        "gitlab:",
-        "bitbucket:",
-        "gist:",
-        "hg+",
-        "svn+",
-        "ftp:",
-    ]
-    .iter()
-    .any(|scheme| lower.starts_with(scheme))
-        || lower.contains("@http")
-        || lower.contains("@git+")
-        || lower.contains("@github:")
-        || lower.contains("@npm:")
-        || lower.contains("@file:")
-        || lower.starts_with("/tmp/")
+    let places = "\
+        http: https: git+ git: git@ ssh: github: gitlab: bitbucket: gist: hg+ svn+ ftp: /tmp/";
+    lists::begins(places, &lower)
+        || lists::within("@http @git+ @github: @npm: @file:", &lower)
         || (lower.ends_with(".tgz") && lower.starts_with('/'))
 }
 
@@ -227,101 +177,22 @@ fn is_known(package: &str) -> bool {
         .rfind('@')
         .filter(|at| *at > 0)
         .map_or(package, |at| &package[..at]);
-    let scopes = [
-        "@angular/",
-        "@biomejs/",
-        "@changesets/",
-        "@commitlint/",
-        "@modelcontextprotocol/",
-        "@nestjs/",
-        "@openapitools/",
-        "@playwright/",
-        "@redocly/",
-        "@remix-run/",
-        "@sentry/",
-        "@storybook/",
-        "@sveltejs/",
-        "@tailwindcss/",
-        "@tauri-apps/",
-        "@types/",
-        "@vercel/",
-        "@vue/",
-    ];
-    let tools = [
-        "ava",
-        "biome",
-        "c8",
-        "changeset",
-        "commitlint",
-        "concurrently",
-        "create-expo-app",
-        "create-next-app",
-        "create-react-app",
-        "create-svelte",
-        "create-t3-app",
-        "create-vite",
-        "create-vue",
-        "cspell",
-        "cypress",
-        "degit",
-        "depcheck",
-        "drizzle-kit",
-        "esbuild",
-        "eslint",
-        "expo",
-        "firebase",
-        "http-server",
-        "husky",
-        "jest",
-        "json-server",
-        "knip",
-        "lerna",
-        "license-checker",
-        "lint-staged",
-        "madge",
-        "markdownlint-cli",
-        "mocha",
-        "msw",
-        "netlify",
-        "next",
-        "nodemon",
-        "npm-check-updates",
-        "nx",
-        "nyc",
-        "playwright",
-        "prettier",
-        "prisma",
-        "react-native",
-        "rimraf",
-        "rollup",
-        "serve",
-        "shadcn",
-        "sort-package-json",
-        "storybook",
-        "stylelint",
-        "sv",
-        "svgo",
-        "tailwindcss",
-        "ts-node",
-        "tsc",
-        "tsup",
-        "tsx",
-        "turbo",
-        "typedoc",
-        "typescript",
-        "vercel",
-        "vite",
-        "vitest",
-        "vue",
-        "wait-on",
-        "webpack",
-        "wrangler",
-        "yo",
-        "zx",
-    ];
+    let scopes = "\
+        @angular/ @biomejs/ @changesets/ @commitlint/ @modelcontextprotocol/ @nestjs/ \
+        @openapitools/ @playwright/ @redocly/ @remix-run/ @sentry/ @storybook/ @sveltejs/ \
+        @tailwindcss/ @tauri-apps/ @types/ @vercel/ @vue/";
+    let tools = "\
+        ava biome c8 changeset commitlint concurrently create-expo-app create-next-app \
+        create-react-app create-svelte create-t3-app create-vite create-vue cspell cypress \
+        degit depcheck drizzle-kit esbuild eslint expo firebase http-server husky jest \
+        json-server knip lerna license-checker lint-staged madge markdownlint-cli mocha msw \
+        netlify next nodemon npm-check-updates nx nyc playwright prettier prisma react-native \
+        rimraf rollup serve shadcn sort-package-json storybook stylelint sv svgo tailwindcss \
+        ts-node tsc tsup tsx turbo typedoc typescript vercel vite vitest vue wait-on webpack \
+        wrangler yo zx";
     name.is_empty()
-        || tools.contains(&name)
-        || scopes.iter().any(|scope| name.starts_with(scope))
+        || lists::has(tools, name)
+        || lists::begins(scopes, name)
         || name.starts_with(['.', '-'])
 }
 
@@ -331,23 +202,16 @@ fn is_known(package: &str) -> bool {
     reason = "a table reads better whole"
 )]
 fn javascript(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Danger> {
+    let sources = "\
+        --registry --script-shell --node-options --unsafe-perm --userconfig --globalconfig \
+        --prefix-config --git";
     let odd_option = call.arguments().any(|word| {
         let text = &*word.text;
         let name = text.split('=').next().unwrap_or_default();
         let local = text.split_once('=').is_some_and(|(_, value)| {
             super::net::is_local(value) || value.contains("registry.npmjs.org")
         });
-        (matches!(
-            name,
-            "--registry"
-                | "--script-shell"
-                | "--node-options"
-                | "--unsafe-perm"
-                | "--userconfig"
-                | "--globalconfig"
-                | "--prefix-config"
-                | "--git"
-        ) && !local)
+        (lists::has(sources, name) && !local)
             || text == "--ignore-scripts=false"
             || text == "--strict-ssl=false"
             || text.starts_with("--@") && text.contains(":registry")
@@ -355,12 +219,9 @@ fn javascript(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Dange
             || text == "--allow-scripts"
     });
     let registry = call.value(&["--registry"]);
-    let trusted = registry.is_some_and(|url| {
-        url.contains("registry.npmjs.org")
-            || super::net::is_local(url)
-            || url.contains("registry.npmmirror.com")
-            || url.contains("registry.yarnpkg.com")
-    });
+    let known = "registry.npmjs.org registry.npmmirror.com registry.yarnpkg.com";
+    let trusted =
+        registry.is_some_and(|url| lists::within(known, url) || super::net::is_local(url));
     if odd_option && !(registry.is_some() && trusted) {
         return Some(Danger::Supply);
     }
@@ -383,45 +244,22 @@ fn javascript(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Dange
         ("npm", "publish") => Some(Danger::Destroy),
         ("token" | "adduser" | "login" | "logout" | "profile", _) => Some(Danger::Keys),
         ("config" | "c", "set" | "delete" | "edit") | ("set", _) => {
-            let harmless = [
-                "save-exact",
-                "fund",
-                "audit",
-                "progress",
-                "loglevel",
-                "color",
-                "save-prefix",
-                "engine-strict",
-                "nodeLinker",
-                "enableTelemetry",
-                "store-dir",
-                "init-author-name",
-                "init-license",
-                "package-lock",
-            ];
+            let harmless = "\
+                save-exact fund audit progress loglevel color save-prefix engine-strict \
+                nodeLinker enableTelemetry store-dir init-author-name init-license \
+                package-lock";
             let key = if first == "set" {
                 second
             } else {
                 call.plain().get(2).map_or("", |word| &word.text)
             };
-            (!harmless.iter().any(|known| key.starts_with(known))).then_some(Danger::Supply)
+            (!lists::begins(harmless, key)).then_some(Danger::Supply)
         }
         ("pkg", "set" | "delete") | ("set-script", _) => {
             let words = call.plain();
-            let name = words.iter().skip(2).all(|word| {
-                [
-                    "version",
-                    "name",
-                    "description",
-                    "author",
-                    "license",
-                    "type",
-                    "engines",
-                    "private",
-                ]
-                .iter()
-                .any(|known| word.text.starts_with(known))
-            });
+            let about = "version name description author license type engines private";
+            let mut keys = words.iter().skip(2);
+            let name = keys.all(|word| lists::begins(about, &word.text));
             (first == "set-script" || !name).then_some(Danger::BuildFiles)
         }
         (
@@ -450,44 +288,30 @@ fn javascript(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Dange
     reason = "a table reads better whole"
 )]
 fn python(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Danger> {
+    let sources = "\
+        --index-url --extra-index-url -i --trusted-host --find-links -f --default-index --index \
+        --proxy";
     let odd = call.arguments().any(|word| {
         let name = word.text.split('=').next().unwrap_or_default();
-        matches!(
-            name,
-            "--index-url"
-                | "--extra-index-url"
-                | "-i"
-                | "--trusted-host"
-                | "--find-links"
-                | "-f"
-                | "--default-index"
-                | "--index"
-                | "--proxy"
-        )
+        lists::has(sources, name)
     });
     let installs = matches!(
         first,
         "install" | "add" | "pip" | "download" | "wheel" | "run" | "tool" | "sync" | "inject"
     ) || call.name == "easy_install";
-    let pypi = call.arguments().any(|word| {
-        word.text.contains("pypi.org")
-            || word.text.contains("download.pytorch.org")
-            || word.text.contains("pypi.tuna.tsinghua.edu.cn")
-            || word.text.contains("mirrors.aliyun.com")
-    });
+    let mirrors = "pypi.org download.pytorch.org pypi.tuna.tsinghua.edu.cn mirrors.aliyun.com";
+    let pypi = call
+        .arguments()
+        .any(|word| lists::within(mirrors, &word.text));
     if installs && (odd && !pypi || call.arguments().any(|word| is_elsewhere(&word.text))) {
         return Some(Danger::Supply);
     }
     match (first, second) {
         ("publish" | "upload", _) => Some(Danger::Destroy),
         ("config", _) | ("source", "add")
-            if call.arguments().any(|word| {
-                word.text.contains("://")
-                    || word.text.contains("index")
-                    || word.text.contains("repositories")
-                    || word.text.contains("token")
-                    || word.text.contains("trusted")
-            }) =>
+            if call
+                .arguments()
+                .any(|word| lists::within(":// index repositories token trusted", &word.text)) =>
         {
             Some(Danger::Supply)
         }

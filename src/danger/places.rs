@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::Danger;
+use crate::text::lists;
 
 /// What is done with a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,26 +159,9 @@ const WRITTEN: &[(&str, Danger)] = &[
 ];
 
 /// Roots of the system; what is below is nobody's project.
-const SYSTEM: &[&str] = &[
-    "applications",
-    "bin",
-    "boot",
-    "c:/windows",
-    "etc",
-    "lib",
-    "lib64",
-    "library",
-    "opt",
-    "private/etc",
-    "proc/sys",
-    "root",
-    "sbin",
-    "sys",
-    "system",
-    "usr",
-    "var/lib",
-    "var/www",
-];
+const SYSTEM: &str = "\
+    applications bin boot c:/windows etc lib lib64 library opt private/etc proc/sys root sbin \
+    sys system usr var/lib var/www";
 
 /// Files that hold a secret: reading them is enough.
 const SECRET: &[&str] = &[
@@ -327,19 +311,10 @@ pub(super) fn of(path: &str, used: Use) -> Option<Danger> {
             (memory || secret && !harmless).then_some(Danger::Keys)
         }
         Use::Write => {
-            let device = [
-                "/dev/sd",
-                "/dev/nvme",
-                "/dev/disk",
-                "/dev/hd",
-                "/dev/vd",
-                "/dev/mmcblk",
-                "/dev/mapper",
-                "/dev/rdisk",
-                "/dev/mem",
-                "/dev/xvd",
-            ];
-            if device.iter().any(|device| lower.starts_with(device)) {
+            let device = "\
+                /dev/sd /dev/nvme /dev/disk /dev/hd /dev/vd /dev/mmcblk /dev/mapper /dev/rdisk \
+                /dev/mem /dev/xvd";
+            if lists::begins(device, &lower) {
                 return Some(Danger::DiskWrite);
             }
             if is_known(&parts)
@@ -347,17 +322,15 @@ pub(super) fn of(path: &str, used: Use) -> Option<Danger> {
             {
                 return Some(*danger);
             }
-            let spool = ["cron", "sudoers", "ld.so.preload", "rc.local", "profile.d"];
+            let spool = "cron sudoers ld.so.preload rc.local profile.d";
             let absolute = format!("{}/", parts.join("/"));
             if (lower.starts_with('/') || lower.starts_with("c:/"))
-                && SYSTEM.iter().any(|root| {
+                && SYSTEM.split_ascii_whitespace().any(|root| {
                     let below = absolute.strip_prefix(root);
                     below.is_some_and(|rest| rest.starts_with('/'))
                 })
             {
-                let scheduled = parts
-                    .iter()
-                    .any(|part| spool.iter().any(|s| part.starts_with(s)));
+                let scheduled = parts.iter().any(|part| lists::begins(spool, part));
                 return Some(if scheduled {
                     Danger::Schedule
                 } else {
@@ -366,20 +339,9 @@ pub(super) fn of(path: &str, used: Use) -> Option<Danger> {
             }
             // Hidden files at home are settings of some program.
             let hidden = lower.strip_prefix("~/.").or_else(|| home_dot(&lower));
-            let kept = |rest: &str| {
-                [
-                    "cache/",
-                    "local/share/",
-                    "local/state/",
-                    "npm/",
-                    "cargo/registry",
-                    "tmp",
-                ]
-                .iter()
-                .any(|known| rest.starts_with(known))
-            };
+            let kept = "cache/ local/share/ local/state/ npm/ cargo/registry tmp";
             hidden
-                .is_some_and(|rest| !kept(rest))
+                .is_some_and(|rest| !lists::begins(kept, rest))
                 .then_some(Danger::Startup)
         }
     }

@@ -3,6 +3,14 @@
 use super::judge::ProgramCall;
 use super::{Danger, arguments, services};
 use crate::shell::Word;
+use crate::text::lists;
+
+/// They look at the machine itself, or change it.
+const MACHINE: &str = "\
+    mount umount losetup swapoff swapon insmod rmmod modprobe kextload iptables ip6tables nft \
+    ufw firewall-cmd pfctl sysctl nvram bcdedit reg route ifconfig update-alternatives \
+    dpkg-divert efibootmgr grub-install timedatectl hostnamectl auditctl netsh scutil \
+    networksetup";
 
 #[allow(
     clippy::too_many_lines,
@@ -26,23 +34,11 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         "find" if call.has(&["-delete"]) => Some(Danger::RemoveTree),
         // A search for keys over the whole home or machine.
         "find" | "locate" | "mdfind" if is_everywhere(first) || call.name != "find" => {
-            let keys = [
-                "id_",
-                ".ssh",
-                ".pem",
-                "credential",
-                ".aws",
-                ".env",
-                "*.key",
-                "secret",
-                "wallet",
-                ".kdbx",
-                "password",
-                ".netrc",
-            ];
-            let named = |word: &&Word| keys.iter().any(|key| word.text.contains(key));
-            call.arguments()
-                .any(|word| named(&word))
+            let keys = "\
+                id_ .ssh .pem credential .aws .env *.key secret wallet .kdbx password .netrc";
+            let mut words = call.arguments();
+            words
+                .any(|word| lists::within(keys, &word.text))
                 .then_some(Danger::Keys)
         }
         "grep" | "egrep" | "rg" | "ag" | "ack"
@@ -132,30 +128,14 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         }
         "systemctl" | "service" | "loginctl" | "initctl" | "rc-service" | "supervisorctl"
         | "sc" => {
-            let verbs = [
-                "enable",
-                "start",
-                "stop",
-                "disable",
-                "mask",
-                "unmask",
-                "restart",
-                "link",
-                "edit",
-                "kill",
-                "isolate",
-                "enable-linger",
-                "reboot",
-                "poweroff",
-                "halt",
-                "set-default",
-                "daemon-reload",
-                "create",
-                "delete",
-                "set-environment",
-                "import-environment",
-            ];
-            any(&verbs).then_some(Danger::Schedule)
+            let verbs = "\
+                enable start stop disable mask unmask restart link edit kill isolate \
+                enable-linger reboot poweroff halt set-default daemon-reload create delete \
+                set-environment import-environment";
+            plain
+                .iter()
+                .any(|word| lists::has(verbs, &word.text))
+                .then_some(Danger::Schedule)
         }
         "pm2" if matches!(first, "startup" | "save" | "kill") || any(&["all"]) => {
             Some(Danger::Schedule)
@@ -167,37 +147,7 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         "useradd" | "adduser" | "usermod" | "userdel" | "groupadd" | "gpasswd" | "passwd"
         | "chpasswd" | "chsh" | "dscl" | "sysadminctl" | "net" | "vipw" | "pwunconv"
         | "ssh-copy-id" => Some(Danger::Root),
-        "mount"
-        | "umount"
-        | "losetup"
-        | "swapoff"
-        | "swapon"
-        | "insmod"
-        | "rmmod"
-        | "modprobe"
-        | "kextload"
-        | "iptables"
-        | "ip6tables"
-        | "nft"
-        | "ufw"
-        | "firewall-cmd"
-        | "pfctl"
-        | "sysctl"
-        | "nvram"
-        | "bcdedit"
-        | "reg"
-        | "route"
-        | "ifconfig"
-        | "update-alternatives"
-        | "dpkg-divert"
-        | "efibootmgr"
-        | "grub-install"
-        | "timedatectl"
-        | "hostnamectl"
-        | "auditctl"
-        | "netsh"
-        | "scutil"
-        | "networksetup" => {
+        name if lists::has(MACHINE, name) => {
             let looks = plain.is_empty() && !call.flag(&['F', 'X', 'w'])
                 || call.has(&[
                     "-l", "-L", "-n", "-a", "list", "status", "show", "print", "query", "--list",
@@ -308,14 +258,7 @@ fn kills(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger> {
         )
         || (call.name != "kill" && call.has(&["-u", "-U", "--user"]))
         || call.name == "killall5";
-    let system = [
-        "systemd",
-        "init",
-        "sshd",
-        "Finder",
-        "loginwindow",
-        "dockerd",
-    ];
-    let named = plain.iter().any(|word| system.contains(&&*word.text));
+    let system = "systemd init sshd Finder loginwindow dockerd";
+    let named = plain.iter().any(|word| lists::has(system, &word.text));
     (everything || named).then_some(Danger::Destroy)
 }

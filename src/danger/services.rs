@@ -3,26 +3,11 @@
 use super::Danger;
 use super::judge::ProgramCall;
 use crate::shell::Word;
+use crate::text::lists;
 
-const SQL: &[&str] = &[
-    "psql",
-    "mysql",
-    "mariadb",
-    "sqlite3",
-    "sqlcmd",
-    "clickhouse-client",
-    "duckdb",
-    "cockroach",
-    "bq",
-    "sqlplus",
-    "usql",
-    "mycli",
-    "pgcli",
-    "wrangler",
-    "cqlsh",
-    "snowsql",
-    "osql",
-];
+const SQL: &str = "\
+    psql mysql mariadb sqlite3 sqlcmd clickhouse-client duckdb cockroach bq sqlplus usql mycli \
+    pgcli wrangler cqlsh snowsql osql";
 
 /// Verbs of services and databases that can't be taken back.
 #[allow(
@@ -39,7 +24,7 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
         .collect();
     let first = texts.first().map_or("", |text| &**text);
     let has = |word: &str| texts.iter().any(|text| text == word);
-    if SQL.contains(&name) || matches!(name, "mongo" | "mongosh" | "redis-cli" | "influx") {
+    if lists::has(SQL, name) || matches!(name, "mongo" | "mongosh" | "redis-cli" | "influx") {
         let bodies = call
             .command
             .redirects
@@ -58,48 +43,23 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
     if matches!(name, "docker" | "podman" | "nerdctl" | "docker-compose") {
         return container(call, &texts);
     }
-    let tasks = [
-        "db:drop",
-        "db:reset",
-        "db:purge",
-        "db:wipe",
-        "migrate:fresh",
-        "migrate:reset",
-        "migrate:refresh",
-        "db:schema:load",
-        "db:migrate:undo:all",
-        "flush",
-        "reset_db",
-        "schema:drop",
-        "flushall",
-        "flushdb",
-        "pg:reset",
-        "apps:destroy",
-        "sites:delete",
-        "dropdatabase",
-    ];
+    let tasks = "\
+        db:drop db:reset db:purge db:wipe migrate:fresh migrate:reset migrate:refresh \
+        db:schema:load db:migrate:undo:all flush reset_db schema:drop flushall flushdb \
+        pg:reset apps:destroy sites:delete dropdatabase";
     if call
         .arguments()
         .take(8)
-        .any(|word| tasks.contains(&&*word.text.to_lowercase()))
+        .any(|word| lists::has(tasks, &word.text.to_lowercase()))
     {
         return Some(Danger::Destroy);
     }
     match name {
         "terraform" | "tofu" | "terragrunt" | "cdk" | "cdktf" | "pulumi" | "serverless" | "sls"
         | "sst" | "eksctl" | "vagrant" => {
-            let auto = call.arguments().any(|word| {
-                matches!(
-                    &*word.text,
-                    "-auto-approve"
-                        | "--auto-approve"
-                        | "--yes"
-                        | "-y"
-                        | "-destroy"
-                        | "--force"
-                        | "--require-approval=never"
-                )
-            });
+            let agrees = "\
+                -auto-approve --auto-approve --yes -y -destroy --force --require-approval=never";
+            let auto = call.arguments().any(|word| lists::has(agrees, &word.text));
             let state = has("state") && (has("rm") || has("push") || has("mv"))
                 || has("force-unlock")
                 || has("taint")
@@ -137,47 +97,23 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
         | "netlify" | "firebase" | "linode-cli" | "hcloud" | "ibmcloud" | "oci" | "aliyun"
         | "tccli" | "rclone" | "mc" | "s3cmd" | "wrangler" | "railway" | "supabase"
         | "planetscale" | "pscale" => {
-            let secrets = [
-                "get-secret-value",
-                "print-access-token",
-                "get-session-token",
-                "create-access-key",
-                "get-access-token",
-                "get-parameter",
-                "export-credentials",
-                "print-identity-token",
-            ];
-            if call.arguments().any(|word| secrets.contains(&&*word.text))
+            let secrets = "\
+                get-secret-value print-access-token get-session-token create-access-key \
+                get-access-token get-parameter export-credentials print-identity-token";
+            if call.arguments().any(|word| lists::has(secrets, &word.text))
                 || (name == "aws" && has("configure") && (has("get") || has("set")))
             {
                 return Some(Danger::Keys);
             }
             let verb = call.arguments().any(|word| {
                 let text = word.text.to_lowercase();
-                let begins = [
-                    "delete",
-                    "terminate",
-                    "remove",
-                    "destroy",
-                    "purge",
-                    "drop",
-                    "put-bucket-policy",
-                    "put-bucket-acl",
-                    "attach-",
-                    "detach-",
-                    "revoke",
-                    "reset",
-                    "rb",
-                    "stop-",
-                    "deregister",
-                    "put-user-policy",
-                    "create-user",
-                    "add-iam-policy-binding",
-                    "authorize-security",
-                ];
+                let begins = "\
+                    delete terminate remove destroy purge drop put-bucket-policy \
+                    put-bucket-acl attach- detach- revoke reset rb stop- deregister \
+                    put-user-policy create-user add-iam-policy-binding authorize-security";
                 !text.starts_with('-')
                     && !text.contains('/')
-                    && (begins.iter().any(|verb| text.starts_with(verb))
+                    && (lists::begins(begins, &text)
                         || text == "rm"
                         || text.ends_with(":destroy")
                         || text.ends_with(":delete")
@@ -198,24 +134,12 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
         }
         "vault" | "op" | "pass" | "bw" | "lpass" | "security" | "secret-tool" | "keyring"
         | "gopass" => {
-            let reads = [
-                "read",
-                "get",
-                "show",
-                "kv",
-                "find-generic-password",
-                "find-internet-password",
-                "dump-keychain",
-                "lookup",
-                "list",
-                "export",
-                "delete",
-                "item",
-                "ls",
-            ];
+            let reads = "\
+                read get show kv find-generic-password find-internet-password dump-keychain \
+                lookup list export delete item ls";
             texts
                 .iter()
-                .any(|text| reads.contains(&&**text))
+                .any(|text| lists::has(reads, text))
                 .then_some(Danger::Keys)
         }
         "gpg" | "gpg2" => call
@@ -244,88 +168,50 @@ fn is_destructive_query(text: &str) -> Option<Danger> {
         .split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|part| !part.is_empty())
         .collect();
-    let pair = |a: &str, b: &[&str]| {
-        squeezed
-            .windows(2)
-            .any(|two| two[0] == a && (b.is_empty() || b.contains(&two[1])))
+    let pair = |a: &str, b: &str| {
+        let mut pairs = squeezed.windows(2);
+        pairs.any(|two| two[0] == a && lists::has(b, two[1]))
     };
-    let drops = pair(
-        "DROP",
-        &[
-            "TABLE",
-            "DATABASE",
-            "SCHEMA",
-            "COLLECTION",
-            "INDEX",
-            "USER",
-            "ROLE",
-            "COLUMN",
-            "KEYSPACE",
-            "VIEW",
-            "OWNED",
-        ],
-    ) || squeezed.first() == Some(&"TRUNCATE")
-        || pair("TRUNCATE", &["TABLE"])
+    let dropped = "TABLE DATABASE SCHEMA COLLECTION INDEX USER ROLE COLUMN KEYSPACE VIEW OWNED";
+    let drops = pair("DROP", dropped)
+        || squeezed.first() == Some(&"TRUNCATE")
+        || pair("TRUNCATE", "TABLE")
         || upper.contains("; TRUNCATE")
-        || (pair("DELETE", &["FROM"]) && !squeezed.contains(&"WHERE"))
+        || (pair("DELETE", "FROM") && !squeezed.contains(&"WHERE"))
         || (squeezed.contains(&"UPDATE")
             && squeezed.contains(&"SET")
             && !squeezed.contains(&"WHERE"))
-        || pair("GRANT", &["ALL"])
-        || pair("ALTER", &["USER", "ROLE", "SYSTEM"])
-        || [
-            "FLUSHALL",
-            "FLUSHDB",
-            "DROPDATABASE",
-            "DELETEMANY",
-            "DEBUG SEGFAULT",
-            "CONFIG SET",
-        ]
-        .iter()
-        .any(|word| upper.contains(word))
-        || upper.contains(".DROP()")
-        || upper.contains(".REMOVE({})");
+        || pair("GRANT", "ALL")
+        || pair("ALTER", "USER ROLE SYSTEM")
+        || lists::within(
+            "FLUSHALL FLUSHDB DROPDATABASE DELETEMANY .DROP() .REMOVE({})",
+            &upper,
+        )
+        || upper.contains("DEBUG SEGFAULT")
+        || upper.contains("CONFIG SET");
     if drops {
         return Some(Danger::Destroy);
     }
-    let runs = upper.contains("PROGRAM '")
-        || upper.contains("XP_CMDSHELL")
+    let runners = "\
+        XP_CMDSHELL .SHELL .SYSTEM LOAD_EXTENSION LO_EXPORT PG_READ_FILE LOAD_FILE WRITEFILE( \
+        PG_EXECUTE";
+    let runs = lists::within(runners, &upper)
+        || upper.contains("PROGRAM '")
         || upper.contains("INTO OUTFILE")
-        || upper.contains(".SHELL")
-        || upper.contains(".SYSTEM")
         || upper.contains("\\! ")
-        || upper.starts_with("\\!")
-        || upper.contains("LOAD_EXTENSION")
-        || upper.contains("LO_EXPORT")
-        || upper.contains("PG_READ_FILE")
-        || upper.contains("LOAD_FILE")
-        || upper.contains("WRITEFILE(")
-        || upper.contains("PG_EXECUTE");
+        || upper.starts_with("\\!");
     runs.then_some(Danger::InlineCode)
 }
 
 fn container(call: &ProgramCall<'_>, texts: &[String]) -> Option<Danger> {
     let has = |word: &str| texts.iter().any(|text| text == word);
     let many = call.words.iter().any(|word| word.marks.substitution);
-    let open = call.arguments().any(|word| {
-        let text = &*word.text;
-        text.starts_with("--privileged")
-            || text.contains("docker.sock")
-            || text.starts_with("--pid=host")
-            || text.starts_with("--cap-add")
-            || text.starts_with("/:/")
-            || text.contains("=/:/")
-            || text.starts_with("-v/:/")
-            || text.starts_with("~:/")
-            || text.starts_with("/etc:")
-            || text.starts_with("/root:")
-            || text.contains("/.ssh:")
-            || text.contains("source=/,")
-            || text.starts_with("--userns=host")
-            || text.contains("apparmor=unconfined")
-            || text.contains("seccomp=unconfined")
-            || text.starts_with("--ipc=host")
-    });
+    let opens =
+        "--privileged --pid=host --cap-add /:/ -v/:/ ~:/ /etc: /root: --userns=host --ipc=host";
+    let reaches = "docker.sock =/:/ /.ssh: source=/, apparmor=unconfined seccomp=unconfined";
+    let open = call
+        .arguments()
+        .any(|word| lists::begins(opens, &word.text) || lists::within(reaches, &word.text));
     if open {
         return Some(Danger::Root);
     }

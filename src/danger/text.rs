@@ -7,6 +7,7 @@ use crate::shell::run::SHELLS;
 /// How far a command's own words are searched for the flag that matters.
 const MAX_WORDS: usize = 400;
 
+/// A slice, because every word of a text is held against it.
 const INTERPRETERS: &[&str] = &[
     "bun",
     "deno",

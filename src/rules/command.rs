@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 
 use super::{NoRule, Rule, RuleCall, RuleReach, path, programs};
+use crate::text::lists;
 
 /// One command of a list or pipeline.
 #[derive(Debug, PartialEq, Eq)]
@@ -222,25 +223,11 @@ fn without_schemes(word: &str) -> String {
 /// Whether a variable may choose what a later program loads or runs. Only
 /// those that everybody knows don't.
 fn steers(assignment: &str) -> bool {
-    const HARMLESS: &[&str] = &[
-        "CI",
-        "COLUMNS",
-        "DEBUG",
-        "FORCE_COLOR",
-        "HOST",
-        "LANG",
-        "LC_ALL",
-        "LOG_LEVEL",
-        "NODE_ENV",
-        "NO_COLOR",
-        "PORT",
-        "RUST_BACKTRACE",
-        "RUST_LOG",
-        "TERM",
-        "TZ",
-    ];
+    const HARMLESS: &str = "\
+        CI COLUMNS DEBUG FORCE_COLOR HOST LANG LC_ALL LOG_LEVEL NODE_ENV NO_COLOR PORT \
+        RUST_BACKTRACE RUST_LOG TERM TZ";
     let name = assignment.split('=').next().unwrap_or("");
-    !HARMLESS.contains(&name)
+    !lists::has(HARMLESS, name)
 }
 
 fn program(words: &[String]) -> (String, &[String]) {
@@ -297,21 +284,12 @@ fn runs_others(words: &[String]) -> bool {
 
 /// A password among the arguments must not stand in a file.
 fn holds_password(words: &[String]) -> bool {
-    const NAMES: &[&str] = &[
-        "apikey",
-        "authoriz",
-        "bearer",
-        "cookie",
-        "credential",
-        "passw",
-        "pwd",
-        "secret",
-        "token",
-    ];
+    const NAMES: &str = "\
+        apikey authoriz bearer cookie credential passw pwd secret token";
     let (name, rest) = program(words);
     let telling = |text: &str| {
         let text = text.to_ascii_lowercase().replace(['-', '_'], "");
-        NAMES.iter().any(|name| text.contains(name))
+        lists::within(NAMES, &text)
     };
     let assigned = words.iter().take_while(|word| is_assignment(word));
     let by_name = assigned

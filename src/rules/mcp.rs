@@ -1,125 +1,24 @@
 //! Tools of MCP servers by their names. A rule for one covers any input, so
 //! only a name that reads as harmless gets one.
 
+use crate::text::lists;
+
 /// What the name must begin with: it looks at something and says what it saw.
-const LOOKS: &[&str] = &[
-    "count", "describe", "find", "get", "info", "inspect", "list", "lookup", "search", "show",
-    "status", "view",
-];
+const LOOKS: &str = "\
+    count describe find get info inspect list lookup search show status view";
 
 /// What the name must not hold: it does something, takes a language, goes
 /// anywhere, or hands out what nobody should have.
-const ACTS: &[&str] = &[
-    "add",
-    "all",
-    "and",
-    "apply",
-    "approve",
-    "assign",
-    "bash",
-    "browser",
-    "call",
-    "cancel",
-    "click",
-    "close",
-    "cmd",
-    "code",
-    "command",
-    "commit",
-    "config",
-    "content",
-    "contents",
-    "copy",
-    "create",
-    "credential",
-    "credentials",
-    "cypher",
-    "delete",
-    "deploy",
-    "directory",
-    "disable",
-    "download",
-    "drop",
-    "edit",
-    "enable",
-    "env",
-    "environment",
-    "eval",
-    "evaluate",
-    "exec",
-    "execute",
-    "expression",
-    "fetch",
-    "file",
-    "files",
-    "filesystem",
-    "folder",
-    "graphql",
-    "http",
-    "import",
-    "insert",
-    "install",
-    "invoke",
-    "javascript",
-    "kill",
-    "key",
-    "keys",
-    "login",
-    "mail",
-    "merge",
-    "message",
-    "modify",
-    "move",
-    "navigate",
-    "open",
-    "or",
-    "page",
-    "password",
-    "passwords",
-    "path",
-    "post",
-    "process",
-    "program",
-    "publish",
-    "push",
-    "put",
-    "query",
-    "python",
-    "remove",
-    "rename",
-    "replace",
-    "request",
-    "resource",
-    "restart",
-    "run",
-    "save",
-    "script",
-    "secret",
-    "secrets",
-    "send",
-    "set",
-    "shell",
-    "source",
-    "sql",
-    "ssh",
-    "start",
-    "stop",
-    "submit",
-    "sync",
-    "system",
-    "terminal",
-    "then",
-    "token",
-    "tokens",
-    "transfer",
-    "trigger",
-    "update",
-    "upload",
-    "upsert",
-    "uri",
-    "url",
-    "write",
-];
+const ACTS: &str = "\
+    add all and apply approve assign bash browser call cancel click close cmd code command \
+    commit config content contents copy create credential credentials cypher delete deploy \
+    directory disable download drop edit enable env environment eval evaluate exec execute \
+    expression fetch file files filesystem folder graphql http import insert install invoke \
+    javascript kill key keys login mail merge message modify move navigate open or page \
+    password passwords path post process program publish push put query python remove rename \
+    replace request resource restart run save script secret secrets send set shell source sql \
+    ssh start stop submit sync system terminal then token tokens transfer trigger update \
+    upload upsert uri url write";
 
 /// The most letters a name may have and still stand whole in a sentence.
 const MAX_NAME: usize = 64;
@@ -138,14 +37,12 @@ pub(super) fn is_harmless(name: &str) -> bool {
         return false;
     }
     let words = words(tool);
-    let looks = words
-        .first()
-        .is_some_and(|word| LOOKS.contains(&word.as_str()));
+    let looks = words.first().is_some_and(|word| lists::has(LOOKS, word));
     let (server, mut acts) = (self::words(server), words.iter());
     looks
-        && !acts.any(|word| ACTS.contains(&word.as_str()))
+        && !acts.any(|word| lists::has(ACTS, word))
         // A shell by any tool's name stays one.
-        && !server.iter().any(|word| matches!(word.as_str(), "bash" | "exec" | "shell" | "ssh" | "terminal"))
+        && !server.iter().any(|word| lists::has("bash exec shell ssh terminal", word))
 }
 
 /// `getIssue`, `get_issue`, `get-issue`: words in small letters.

@@ -5,90 +5,34 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
+use crate::text::lists;
+
 /// Directories whose files decide what runs or who one is.
-const DIRECTORIES: &[&str] = &[
-    ".aws", ".claude", ".config", ".git", ".gnupg", ".husky", ".kube", ".ssh", ".vscode",
-];
-const FILES: &[&str] = &[
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".envrc",
-    ".gitconfig",
-    ".mcp.json",
-    ".netrc",
-    ".npmrc",
-    ".profile",
-    ".pypirc",
-    ".zlogin",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "authorized_keys",
-];
+const DIRECTORIES: &str = ".aws .claude .config .git .gnupg .husky .kube .ssh .vscode";
+const FILES: &str = "\
+    .bash_aliases .bash_login .bash_logout .bash_profile .bashrc .envrc .gitconfig .mcp.json \
+    .netrc .npmrc .profile .pypirc .zlogin .zprofile .zshenv .zshrc authorized_keys";
 
 /// Files whose content decides what a build, a test or a start runs. A rule for
 /// one covers every later change of it, however harmless the first was.
-const DECIDING: &[&str] = &[
-    ".babelrc",
-    ".curlrc",
-    ".direnvrc",
-    ".env",
-    ".eslintrc",
-    ".gdbinit",
-    ".gitattributes",
-    ".gitmodules",
-    ".lldbinit",
-    ".mocharc",
-    ".pre-commit-config.yaml",
-    ".pryrc",
-    ".rspec",
-    "agents.md",
-    "build.bazel",
-    "build.rs",
-    "cargo.toml",
-    "claude.md",
-    "cmakelists.txt",
-    "composer.json",
-    "conftest.py",
-    "containerfile",
-    "deno.json",
-    "deno.jsonc",
-    "dockerfile",
-    "gemfile",
-    "gnumakefile",
-    "gradlew",
-    "justfile",
-    "makefile",
-    "meson.build",
-    "mise.toml",
-    "mvnw",
-    "noxfile.py",
-    "package.json",
-    "pom.xml",
-    "pyproject.toml",
-    "pytest.ini",
-    "rakefile",
-    "setup.cfg",
-    "setup.py",
-    "tox.ini",
-    "workspace",
-];
+const DECIDING: &str = "\
+    .babelrc .curlrc .direnvrc .env .eslintrc .gdbinit .gitattributes .gitmodules .lldbinit \
+    .mocharc .pre-commit-config.yaml .pryrc .rspec agents.md build.bazel build.rs cargo.toml \
+    claude.md cmakelists.txt composer.json conftest.py containerfile deno.json deno.jsonc \
+    dockerfile gemfile gnumakefile gradlew justfile makefile meson.build mise.toml mvnw \
+    noxfile.py package.json pom.xml pyproject.toml pytest.ini rakefile setup.cfg setup.py \
+    tox.ini workspace";
 
 /// By the file's name alone, whatever its case.
 pub(crate) fn decides_what_runs(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_ascii_lowercase();
-    let begins = |known: &&&str| {
-        name.strip_prefix(**known)
+    let begins = |known: &str| {
+        name.strip_prefix(known)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    DECIDING.iter().any(|known| begins(&known))
-        || name.contains(".config.")
-        || name.contains("compose.y")
-        || name.contains(".gradle")
+    DECIDING.split_ascii_whitespace().any(begins)
+        || lists::within(".config. compose.y .gradle", &name)
         || path.components().any(|part| {
             matches!(
                 part.as_os_str().to_str(),
@@ -145,46 +89,30 @@ pub(crate) fn is_sensitive(path: &Path) -> bool {
 /// Outside of the project a file is somebody else's, so more of them count:
 /// the system's own, what is hidden, and what is named like a secret.
 pub(crate) fn is_sensitive_outside(path: &Path) -> bool {
-    const PLACES: &[&str] = &[
-        "/boot",
-        "/dev",
-        "/etc",
-        "/private/etc",
-        "/proc",
-        "/root",
-        "/run",
-        "/sys",
-        "/var",
-    ];
-    const PIECES: &[&str] = &[
-        "credential",
-        "id_",
-        "key",
-        "passw",
-        "private",
-        "secret",
-        "token",
-    ];
-    const ENDINGS: &[&str] = &[
-        ".cer", ".crt", ".env", ".jks", ".kdbx", ".p12", ".pem", ".pfx",
-    ];
-    PLACES.iter().any(|place| path.starts_with(place))
+    const PLACES: &str = "/boot /dev /etc /private/etc /proc /root /run /sys /var";
+    const PIECES: &str = "credential id_ key passw private secret token";
+    const ENDINGS: &str = ".cer .crt .env .jks .kdbx .p12 .pem .pfx";
+    PLACES
+        .split_ascii_whitespace()
+        .any(|place| path.starts_with(place))
         || path.components().any(|part| {
             let Component::Normal(name) = part else {
                 return false;
             };
             let name = name.to_string_lossy().to_ascii_lowercase();
             name.starts_with('.')
-                || PIECES.iter().any(|piece| name.contains(piece))
-                || ENDINGS.iter().any(|ending| name.ends_with(ending))
+                || lists::within(PIECES, &name)
+                || ENDINGS
+                    .split_ascii_whitespace()
+                    .any(|end| name.ends_with(end))
         })
 }
 
 /// By name alone, whatever the case: some file systems don't tell it apart.
 pub(crate) fn is_sensitive_name(name: &OsStr) -> bool {
-    DIRECTORIES
-        .iter()
-        .chain(FILES)
+    let known = DIRECTORIES.split_ascii_whitespace();
+    known
+        .chain(FILES.split_ascii_whitespace())
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 

@@ -5,6 +5,8 @@
 //! Why the input matters: under a rule for exactly `prog x` Claude Code also
 //! lets `echo ANYTHING | prog x` and `prog x < file` pass.
 
+use crate::text::lists;
+
 /// Programs that run what they are given: a rule for them holds nothing.
 const RUNNERS: &str = "\
     . ash at bash batch builtin bunx chroot chrt command crontab csh dash doas env eval exec \
@@ -204,10 +206,6 @@ const HARMLESS: &[&str] = &[
     "git check-ref-format",
 ];
 
-fn lists(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|known| known == word)
-}
-
 /// The beginning of these words that may be left open.
 pub(super) fn harmless_beginning(words: &[String]) -> Option<&'static str> {
     let begins = |known: &&&str| {
@@ -224,11 +222,11 @@ fn stem(name: &str) -> &str {
 }
 
 pub(super) fn is_runner(name: &str) -> bool {
-    lists(RUNNERS, name) || lists(RUNNERS, stem(name))
+    lists::has(RUNNERS, name) || lists::has(RUNNERS, stem(name))
 }
 
 pub(super) fn is_interpreter(name: &str) -> bool {
-    lists(INTERPRETERS, stem(name))
+    lists::has(INTERPRETERS, stem(name))
 }
 
 /// Whether an interpreter was given anything but a script to run. `rest` is
@@ -236,14 +234,16 @@ pub(super) fn is_interpreter(name: &str) -> bool {
 pub(super) fn interprets_more(name: &str, rest: &[String]) -> bool {
     let mut known = PLAIN_OPTIONS.iter();
     let own = known.find(|(of, _)| *of == stem(name));
-    let plain = |word: &&String| own.is_some_and(|(_, options)| lists(options, word));
+    let plain = |word: &&String| own.is_some_and(|(_, options)| lists::has(options, word));
     let options = rest.iter().take_while(plain).count();
     let (options, rest) = rest.split_at(options);
     let Some((script, more)) = rest.split_first() else {
         return !options.iter().any(|word| word == "--test");
     };
     match (stem(name), script.as_str()) {
-        ("python", "-m") => more.first().is_none_or(|module| !lists(MODULES, module)),
+        ("python", "-m") => more
+            .first()
+            .is_none_or(|module| !lists::has(MODULES, module)),
         (
             "bun" | "deno",
             "add" | "check" | "fmt" | "install" | "lint" | "run" | "task" | "test",
@@ -266,7 +266,7 @@ pub(super) fn may_run(word: &str) -> bool {
     word.split(['=', ' ', ',']).any(|piece| {
         let name = piece.rsplit('/').next().unwrap_or("").to_ascii_lowercase();
         let stem = stem(&name);
-        stem.len() > 1 && (lists(SHELLS, stem) || lists(INTERPRETERS, stem))
+        stem.len() > 1 && (lists::has(SHELLS, stem) || lists::has(INTERPRETERS, stem))
     })
 }
 
@@ -278,7 +278,7 @@ pub(super) fn runs_by_subcommand(name: &str, rest: &[String]) -> bool {
         .any(|(_, running)| {
             words
                 .find(|word| !word.starts_with('-'))
-                .is_some_and(|word| lists(running, word))
+                .is_some_and(|word| lists::has(running, word))
         })
 }
 
@@ -303,14 +303,14 @@ pub(super) fn input(written: &str, own: bool, rest: &[String]) -> StdinUse {
     let (name, stem) = (name.as_str(), stem(&name));
     let reads = rest
         .iter()
-        .any(|word| names_input(word) || lists(PROMPTS, word));
-    if reads || lists(READERS, name) || lists(READERS, stem) {
+        .any(|word| names_input(word) || lists::has(PROMPTS, word));
+    if reads || lists::has(READERS, name) || lists::has(READERS, stem) {
         return StdinUse::Orders;
     }
     if is_interpreter(name) {
         return StdinUse::Data;
     }
-    let second = |known| known_if(rest.get(1).is_some_and(|word| lists(known, word)));
+    let second = |known| known_if(rest.get(1).is_some_and(|word| lists::has(known, word)));
     match (name, rest.first().map(String::as_str)) {
         ("git", _) => git_input(rest),
         ("tar", Some(options)) => known_if(!options.starts_with("--") && options.contains('f')),
@@ -341,12 +341,12 @@ pub(super) fn input(written: &str, own: bool, rest: &[String]) -> StdinUse {
         }
         _ if [PRINTERS, CHANGERS, BUILDERS]
             .iter()
-            .any(|list| lists(list, name) || lists(list, stem)) =>
+            .any(|list| lists::has(list, name) || lists::has(list, stem)) =>
         {
             StdinUse::Data
         }
         (_, first) => match BY_SUBCOMMAND.iter().find(|(known, _)| *known == stem) {
-            Some((_, some)) => known_if(first.is_some_and(|word| lists(some, word))),
+            Some((_, some)) => known_if(first.is_some_and(|word| lists::has(some, word))),
             // What the project holds was written by whoever asks; a rule for
             // it trusts the file that it names, whatever it says by then.
             None => known_if(own),
@@ -396,7 +396,7 @@ fn git_input(rest: &[String]) -> StdinUse {
     if subcommand == "--version" {
         return known_if(rest.is_empty());
     }
-    if !lists(GIT, subcommand) {
+    if !lists::has(GIT, subcommand) {
         let option = subcommand.starts_with('-');
         return if option {
             StdinUse::Unknown

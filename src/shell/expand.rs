@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::ShellCommand;
+use crate::text::lists;
 
 /// Variables the text has set so far, where it says plainly to what.
 #[derive(Debug, Default)]
@@ -110,32 +111,10 @@ pub(super) fn assigned(text: &str) -> Option<(&str, usize)> {
 
 /// Variables that every shell has, so that letters can be cut out of them.
 pub(super) fn is_well_known(name: &str) -> bool {
-    matches!(
-        name,
-        "PATH"
-            | "HOME"
-            | "PWD"
-            | "OLDPWD"
-            | "SHELL"
-            | "USER"
-            | "LOGNAME"
-            | "IFS"
-            | "TERM"
-            | "LANG"
-            | "OSTYPE"
-            | "HOSTNAME"
-            | "HOSTTYPE"
-            | "MACHTYPE"
-            | "PS1"
-            | "PS2"
-            | "PS4"
-            | "SHELLOPTS"
-            | "BASHOPTS"
-            | "BASH"
-            | "BASH_VERSION"
-            | "LS_COLORS"
-            | "EDITOR"
-    )
+    let known = "\
+        PATH HOME PWD OLDPWD SHELL USER LOGNAME IFS TERM LANG OSTYPE HOSTNAME HOSTTYPE \
+        MACHTYPE PS1 PS2 PS4 SHELLOPTS BASHOPTS BASH BASH_VERSION LS_COLORS EDITOR";
+    lists::has(known, name)
 }
 
 /// `$'…'` decoded, its length with the closing quote, and whether it spells

@@ -13,7 +13,7 @@ pub(super) struct Builder {
     pub(super) moved: bool,
     pub(super) marks: Marks,
     pub(super) inner: Vec<String>,
-    pub(super) foreign: Option<usize>,
+    pub(super) foreign: bool,
     /// Something was there, be it an empty pair of quotes.
     pub(super) any: bool,
     /// The last thing was a letter outside of quotes.
@@ -174,10 +174,7 @@ impl ShellReader<'_> {
             1
         } else {
             let rest = &self.text[self.at..];
-            if word.foreign.is_none() {
-                let at = self.place.of(self.at..self.at + 1).start;
-                word.foreign = Some(at);
-            }
+            word.foreign = true;
             rest.chars().next().map_or(1, char::len_utf8)
         };
         match b {

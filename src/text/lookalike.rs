@@ -6,7 +6,7 @@
 pub(crate) const MAX_MARKS: usize = 2;
 
 /// Letters of the scripts whose letters pass for Latin ones.
-pub(crate) const fn is_double(c: char) -> bool {
+pub(crate) fn is_double(c: char) -> bool {
     matches!(c,
         '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}' | '\u{531}'..='\u{58f}'
         | '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}' | '\u{a4d0}'..='\u{a4ff}'
@@ -18,30 +18,8 @@ pub(crate) const fn is_double(c: char) -> bool {
 }
 
 /// Greek letters and signs that stand beside Latin ones by custom.
-const fn is_unit(c: char) -> bool {
-    matches!(
-        c,
-        'Δ' | 'δ'
-            | 'λ'
-            | 'μ'
-            | 'π'
-            | 'σ'
-            | 'Σ'
-            | 'Ω'
-            | 'ω'
-            | 'θ'
-            | 'φ'
-            | 'ε'
-            | 'β'
-            | 'γ'
-            | 'ψ'
-            | 'ξ'
-            | '℃'
-            | '℉'
-            | '№'
-            | '™'
-            | '℠'
-    )
+fn is_unit(c: char) -> bool {
+    "ΔδλμπσΣΩωθφεβγψξ℃℉№™℠".contains(c)
 }
 
 /// Letters that are written from right to left and take others with them.

@@ -16,7 +16,7 @@ const MAX_WAITING: usize = 64;
 
 /// What a child may inherit besides what any may. The key of a provider has a
 /// name that its owner chose.
-pub const INHERITED: &[&str] = &["CODEX_*", "OPENAI_*", "AZURE_*", "*_API_KEY"];
+pub const INHERITED: &str = "CODEX_* OPENAI_* AZURE_* *_API_KEY";
 
 #[derive(Debug)]
 pub enum PipeHeard {

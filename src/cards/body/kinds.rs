@@ -12,20 +12,12 @@ use crate::approvals::request::{RealPath, Request};
 use crate::danger::{Danger, ScanKind};
 use crate::rules::path;
 use crate::text::escape::{Budget, Shape};
+use crate::text::lists;
 use crate::wording::card as words;
 
 /// The tools with a layout of their own.
-const LAID_OUT: &[&str] = &[
-    "Bash",
-    "Edit",
-    "MultiEdit",
-    "NotebookEdit",
-    "Patch",
-    "Read",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
+const LAID_OUT: &str = "\
+    Bash Edit MultiEdit NotebookEdit Patch Read WebFetch WebSearch Write";
 /// More files than this are not laid out one by one.
 const MAX_CHANGES: usize = 6;
 /// An edit with more changed lines than this shows [`FIRST`] of them above the
@@ -42,7 +34,7 @@ pub(super) fn lay_out(sheet: &mut Sheet, request: &Request) {
         return;
     }
     sheet.body = super::CardBody::default();
-    if LAID_OUT.contains(&&*request.tool) {
+    if lists::has(LAID_OUT, &request.tool) {
         sheet.push(coloured(words::UNUSUAL.get(sheet.lang), "red"));
     }
     let title = mcp_title(&request.tool).unwrap_or_else(|| request.tool.clone());

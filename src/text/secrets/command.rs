@@ -6,86 +6,30 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::{FoundSecret, all, find, name_kind};
+use crate::text::lists;
 
 /// Programs whose arguments are code, scripts or other programs.
-const RUNNERS: &[&str] = &[
-    ".",
-    "alias",
-    "ash",
-    "awk",
-    "bash",
-    "bun",
-    "bunx",
-    "busybox",
-    "cargo",
-    "csh",
-    "dash",
-    "deno",
-    "eval",
-    "expect",
-    "find",
-    "fish",
-    "gawk",
-    "go",
-    "java",
-    "just",
-    "ksh",
-    "lua",
-    "make",
-    "node",
-    "nodejs",
-    "npx",
-    "osascript",
-    "parallel",
-    "perl",
-    "php",
-    "pipx",
-    "powershell",
-    "pwsh",
-    "python",
-    "python2",
-    "python3",
-    "ruby",
-    "script",
-    "sed",
-    "sh",
-    "source",
-    "ssh",
-    "su",
-    "tclsh",
-    "tcsh",
-    "trap",
-    "uvx",
-    "watch",
-    "xargs",
-    "zsh",
-];
+const RUNNERS: &str = "\
+    . alias ash awk bash bun bunx busybox cargo csh dash deno eval expect find fish gawk go \
+    java just ksh lua make node nodejs npx osascript parallel perl php pipx powershell pwsh \
+    python python2 python3 ruby script sed sh source ssh su tclsh tcsh trap uvx watch xargs \
+    zsh";
 /// Those of them that run the words themselves, flags and all.
-const EVALUATORS: &[&str] = &[".", "alias", "eval", "source", "trap"];
+const EVALUATORS: &str = ". alias eval source trap";
 /// Programs before the program.
 const WRAPPERS: &[&str] = &[
     "builtin", "command", "doas", "env", "exec", "export", "nice", "nohup", "setsid", "stdbuf",
     "sudo", "time",
 ];
 /// Programs that take a credential from their input.
-const LOGINS: &[&str] = &["docker", "gh", "helm", "podman", "skopeo", "vault"];
-const MYSQL: &[&str] = &["mariadb", "mysql", "mysqladmin", "mysqldump"];
+const LOGINS: &str = "docker gh helm podman skopeo vault";
+const MYSQL: &str = "mariadb mysql mysqladmin mysqldump";
 
 /// What may stand behind a data flag, by its beginning.
-const DATA: &[&str] = &[
-    "--body",
-    "--build-arg",
-    "--cookie",
-    "--data",
-    "--env",
-    "--form",
-    "--from-literal",
-    "--header",
-    "--json",
-    "--secret",
-    "--set",
-];
-const SHORT_DATA: &[&str] = &["-d", "-F", "-H", "-b", "-e"];
+const DATA: &str = "\
+    --body --build-arg --cookie --data --env --form --from-literal --header --json --secret \
+    --set";
+const SHORT_DATA: &str = "-d -F -H -b -e";
 
 const OPERATORS: [char; 9] = ['\n', '\r', ';', '|', '&', '(', '{', '`', '!'];
 /// A simple command of more words is not searched for a runner.
@@ -263,7 +207,7 @@ impl CommandLine<'_> {
         let Some(own) = self.simple(at) else {
             return false;
         };
-        let has = |names: &[&str]| own.iter().any(|other| names.contains(&other.name(text)));
+        let has = |names: &str| own.iter().any(|other| lists::has(names, other.name(text)));
         if has(EVALUATORS) {
             return false;
         }
@@ -277,14 +221,14 @@ impl CommandLine<'_> {
             return true;
         }
         if has(RUNNERS) {
-            return flagged && has(&["sshpass"]);
+            return flagged && has("sshpass");
         }
         if flagged || (before.starts_with("--") && name_kind(before).is_some()) {
             return true;
         }
-        let data = SHORT_DATA.contains(&before)
-            || SHORT_DATA.iter().any(|flag| whole.starts_with(flag))
-            || DATA.iter().any(|flag| before.starts_with(flag));
+        let data = lists::has(SHORT_DATA, before)
+            || lists::begins(SHORT_DATA, whole)
+            || lists::begins(DATA, before);
         let (from, to) = (start - word.range.start, end - word.range.start);
         let bare = from <= 1 && whole.len() - to <= 1;
         if !bare {
@@ -297,7 +241,7 @@ impl CommandLine<'_> {
             .iter()
             .take(MAX_WORDS)
             .find(|next| next.command > word.command)
-            .is_some_and(|next| LOGINS.contains(&next.name(text)));
+            .is_some_and(|next| lists::has(LOGINS, next.name(text)));
         echoed && word.piped && taken && !self.substitutes
     }
 
@@ -422,7 +366,7 @@ fn by_flag(
             part(text, pair.start + colon + 1..pair.end)
         }
         // With a blank after it, `-p` asks and the next word is a database.
-        _ if MYSQL.contains(&program) && raw.starts_with("-p") && raw.len() > 2 => {
+        _ if lists::has(MYSQL, program) && raw.starts_with("-p") && raw.len() > 2 => {
             part(text, rest("-p"))
         }
         "sshpass" => part(text, short("-p")?),
