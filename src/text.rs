@@ -130,6 +130,23 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| if wide(c) { 2 } else { 1 }).sum()
 }
 
+/// The text with `put` for each `mark`, as Feishu writes one for whoever is
+/// mentioned: `@_user_1` is not the front of `@_user_12`.
+pub(crate) fn replace_mark(text: &str, mark: &str, put: &str) -> String {
+    if mark.is_empty() {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(mark) {
+        out.push_str(before);
+        let longer = after.starts_with(|c: char| c.is_ascii_digit());
+        out.push_str(if longer { mark } else { put });
+        rest = after;
+    }
+    out + rest
+}
+
 /// An English noun for so many of a thing.
 pub(crate) fn plural(count: usize, one: &str) -> String {
     let end = if count == 1 { "" } else { "s" };
@@ -184,6 +201,20 @@ mod tests {
         for (text, width) in [("a<秒>…", 6), ("（默认 5）", 10), ("→ µs", 4)] {
             assert_eq!(columns(text), width, "{text}");
         }
+    }
+
+    #[test]
+    fn a_mark_is_not_the_front_of_a_longer_one() {
+        for (text, mark, left) in [
+            ("@_user_1 /lock", "@_user_1", " /lock"),
+            ("ask @_user_12, @_user_1", "@_user_1", "ask @_user_12, "),
+            ("@_user_1@_user_1x", "@_user_1", "x"),
+            ("@_user_12", "@_user_12", ""),
+            ("as it is", "", "as it is"),
+        ] {
+            assert_eq!(replace_mark(text, mark, ""), left, "{text}");
+        }
+        assert_eq!(replace_mark("a @_user_1", "@_user_1", "@Wu"), "a @Wu");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 use crate::ids::{ChatId, EventId, MessageId, UserId};
+use crate::text::replace_mark;
 use wire::{Wire, WireEvent, WirePerson};
 
 /// More than anybody pastes into one message.
@@ -81,7 +82,9 @@ impl Message {
     /// Its words without the marks that stand for whoever is mentioned.
     pub fn without_mentions(&self, text: &str) -> String {
         let all = self.mentions.iter();
-        all.fold(text.to_owned(), |text, one| text.replace(&one.key, ""))
+        all.fold(text.to_owned(), |text, one| {
+            replace_mark(&text, &one.key, "")
+        })
     }
 }
 
@@ -432,6 +435,23 @@ mod tests {
         assert_eq!(message.parent.unwrap().as_str(), "om_0");
         assert_eq!(message.head.created_ms, Some(1_793_922_640_123));
         assert_eq!(message.mentions[0].who.open.as_deref(), Some("ou_bot"));
+    }
+
+    #[test]
+    fn the_mark_of_one_person_is_not_the_front_of_anothers() {
+        let mention = |key: &str| Mention {
+            key: key.to_owned(),
+            who: Person::default(),
+            name: String::new(),
+        };
+        let Push::Message(mut message) =
+            parse(br#"{"header":{"event_type":"im.message.receive_v1"}}"#)
+        else {
+            panic!("a message");
+        };
+        message.mentions = ["@_user_1", "@_user_12", ""].map(mention).to_vec();
+        let left = message.without_mentions("@_user_12 @_user_1 /lock @_user_13");
+        assert_eq!(left.trim(), "/lock @_user_13");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::agent::Agent;
 use super::yes::narrow;
 use crate::talk::Mode;
+use crate::text::replace_mark;
 
 /// More projects than a person would list by hand are a mistake in the setting.
 const MAX_PROJECTS: usize = 100;
@@ -72,7 +73,7 @@ pub enum Unclear {
 /// Reads a message. `mention` is the placeholder that stands for the bot in
 /// the text (`@_user_1`), if it was mentioned.
 pub fn parse(message: &str, mention: Option<&str>, projects: &Projects) -> Spoken {
-    let words = without_mention(message, mention);
+    let words = replace_mark(message, mention.unwrap_or_default(), "");
     let text = words.trim();
     if text.is_empty() {
         return Spoken::Nothing;
@@ -221,27 +222,6 @@ pub fn is_command(text: &str) -> bool {
 /// Whether the whole message is `/lock`.
 pub fn is_lock(text: &str) -> bool {
     slash(text.trim()).is_some_and(|(name, rest)| name == "lock" && rest.is_empty())
-}
-
-/// Feishu writes a placeholder where the bot was mentioned. `@_user_1` must
-/// not eat the start of `@_user_12`.
-fn without_mention(text: &str, mention: Option<&str>) -> String {
-    let Some(mention) = mention.filter(|m| !m.is_empty()) else {
-        return text.to_owned();
-    };
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(mention) {
-        let after = &rest[at + mention.len()..];
-        if after.starts_with(|c: char| c.is_ascii_digit()) {
-            out.push_str(&rest[..at + mention.len()]);
-        } else {
-            out.push_str(&rest[..at]);
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    out
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

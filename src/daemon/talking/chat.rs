@@ -39,7 +39,7 @@ use crate::sessions::naming::ToldLists;
 use crate::sessions::questions::Reply;
 use crate::sessions::route::{ChatPlace, Written};
 use crate::sessions::yes::means_yes;
-use crate::text::Text;
+use crate::text::{Text, replace_mark};
 use crate::wording::outcome::in_chat;
 use crate::wording::{LOCKED, menu, session, task as words, terminal};
 use waiting::Meant;
@@ -417,16 +417,13 @@ async fn bot_mention<'a>(chat: &Chat, message: &'a Message) -> Option<&'a str> {
 
 /// People by their names where Feishu wrote placeholders; the bot keeps its own.
 fn with_names(text: &str, message: &Message, bot: Option<&str>) -> String {
-    let mut others: Vec<_> = message.mentions.iter().collect();
-    others.retain(|one| Some(one.key.as_str()) != bot && !one.key.is_empty());
-    // `@_user_1` must not eat the start of `@_user_12`.
-    others.sort_by_key(|one| std::cmp::Reverse(one.key.len()));
+    let others = message.mentions.iter();
     let mut text = text.to_owned();
-    for one in others {
+    for one in others.filter(|one| Some(one.key.as_str()) != bot) {
         let name: String = one.name.chars().filter(|c| !c.is_control()).collect();
         let name: String = name.trim().chars().take(MAX_NAME).collect();
         if !name.is_empty() {
-            text = text.replace(&one.key, &format!("@{name}"));
+            text = replace_mark(&text, &one.key, &format!("@{name}"));
         }
     }
     text
