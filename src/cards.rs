@@ -78,17 +78,8 @@ impl Action {
     }
 
     /// The button's `name` in a form; some clients return it without a value.
-    pub const fn button(self) -> &'static str {
-        match self {
-            Self::Allow => "submit_allow",
-            Self::Always => "submit_always",
-            Self::Session => "submit_session",
-            Self::Wider => "submit_wider",
-            Self::Deny => "submit_deny",
-            Self::DenyWith => "submit_deny_with",
-            Self::Interrupt => "submit_interrupt",
-            Self::Undo => "submit_undo",
-        }
+    pub fn button(self) -> String {
+        format!("submit_{}", self.as_str())
     }
 }
 
@@ -102,10 +93,10 @@ pub const MAX_CARD: usize = 30_000 - 256;
 /// What is left for the agent's text, widest first: the first card that fits
 /// is sent.
 const BUDGETS: [Budget; 4] = [
-    budget(10 * 1024, 150),
-    budget(4 * 1024, 80),
-    budget(1024, 30),
-    budget(256, 12),
+    Budget::new(10 * 1024, 150),
+    Budget::new(4 * 1024, 80),
+    Budget::new(1024, 30),
+    Budget::new(256, 12),
 ];
 
 /// Two lines of a phone; the rest stands below.
@@ -113,12 +104,8 @@ const MAX_TITLE: usize = 48;
 /// One line of a phone, for a title that leaves room to something else.
 const ONE_LINE: usize = 24;
 
-const fn budget(bytes: usize, lines: usize) -> Budget {
-    Budget { bytes, lines }
-}
-
 /// More than any request has, and room to reckon with.
-const EVERYTHING: Budget = budget(usize::MAX / 1_024, usize::MAX / 1_024);
+const EVERYTHING: Budget = Budget::new(usize::MAX / 1_024, usize::MAX / 1_024);
 
 /// A card, and whether something of the input is not on it.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,25 +114,22 @@ pub struct Drawn {
     pub elided: bool,
 }
 
-/// The first of the cards, from roomy to tight, that Feishu would take.
-fn fitting(build: impl Fn(Budget) -> Value) -> Value {
-    let whole = |budget| Drawn {
-        card: build(budget),
-        elided: false,
-    };
-    drawn(MAX_CARD, whole).card
-}
-
-fn drawn(room: usize, build: impl Fn(Budget) -> Drawn) -> Drawn {
+/// The first of what is made, from roomy to tight, that fits.
+fn roomiest<T>(build: impl Fn(Budget) -> T, fits: impl Fn(&T) -> bool) -> T {
     let [roomy, tighter @ ..] = BUDGETS;
-    let mut drawn = build(roomy);
+    let mut made = build(roomy);
     for budget in tighter {
-        if size(&drawn.card) <= room {
+        if fits(&made) {
             break;
         }
-        drawn = build(budget);
+        made = build(budget);
     }
-    drawn
+    made
+}
+
+/// The roomiest card that Feishu would take.
+fn fitting(build: impl Fn(Budget) -> Value) -> Value {
+    roomiest(build, |card| size(card) <= MAX_CARD)
 }
 
 /// Bytes of the card as it is sent: as text inside the JSON of the request,
@@ -292,11 +276,8 @@ fn confirm(title: &Text, text: &str, lang: Lang) -> Value {
 
 /// Words of a person's or an agent's on one line, credentials masked.
 fn masked(text: &str, bytes: usize) -> String {
-    let shown = escape::fit(text, Shape::Line, &secrets::find(text), budget(bytes, 1));
-    match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}…{}", shown.head, shown.tail),
-    }
+    let secrets = secrets::find(text);
+    escape::fit(text, Shape::Line, &secrets, Budget::new(bytes, 1)).joined("…")
 }
 
 /// The beginning of a text that is already safe to show.
@@ -309,7 +290,7 @@ fn cut(mut text: String, bytes: usize) -> String {
 }
 
 /// `project · branch · machine · agent`, on one line above every card.
-fn place(request: &Request, lang: Lang) -> String {
+pub fn place(request: &Request, lang: Lang) -> String {
     let from = &request.origin;
     let name = from.project.file_name();
     let name = name.unwrap_or(from.project.as_os_str());
@@ -356,6 +337,27 @@ fn words_field(id: &str, name: &str, max_rows: u32, hint: &Text, lang: Lang) -> 
         "width": "fill",
         "placeholder": plain(hint.get(lang)),
     })
+}
+
+/// A form: what stands in it is handed in together.
+fn form(id: &str, name: &str, elements: Vec<Value>) -> Value {
+    let mut form = json!({
+        "tag": "form",
+        "element_id": id,
+        "name": name,
+        "vertical_spacing": "8px",
+    });
+    form["elements"] = Value::Array(elements);
+    form
+}
+
+/// Facts under their labels, a line each.
+fn facts(facts: &[(&Text, String)], lang: Lang) -> String {
+    let lines: Vec<_> = facts
+        .iter()
+        .map(|(label, fact)| label.labels(fact, lang))
+        .collect();
+    lines.join("\n")
 }
 
 fn label_above(mut field: Value, label: &str) -> Value {

@@ -80,7 +80,7 @@ pub mod cards {
         pub use crate::cards::notice::{NoticeCard, Why, notice};
     }
     pub mod permission {
-        pub use crate::cards::permission::{choices, minimal, pending, pending_after};
+        pub use crate::cards::permission::{choices, minimal, pending};
     }
     pub mod plainest {
         pub use crate::cards::plainest::plainest;
@@ -89,7 +89,7 @@ pub mod cards {
         pub use crate::cards::progress::{Task, TaskEnd, answer, ended, running};
     }
     pub mod question {
-        pub use crate::cards::question::{pending, pending_after};
+        pub use crate::cards::question::pending;
     }
     pub mod sure {
         pub use crate::cards::sure::once_more;

@@ -49,20 +49,11 @@ const MAX_QUOTES: usize = 6;
 /// Shown on both sides of a hit, so that the quote can be understood.
 const QUOTE_MARGIN: usize = 48;
 /// What a title may take: no client cuts it.
-const TITLE: Budget = Budget {
-    bytes: 72,
-    lines: 1,
-};
+const TITLE: Budget = Budget::new(72, 1);
 /// What stands above the buttons, so that a thumb reaches them.
-const GLANCE: Budget = Budget {
-    bytes: 420,
-    lines: 10,
-};
+const GLANCE: Budget = Budget::new(420, 10);
 /// A claim is one line, and one only.
-const CLAIM: Budget = Budget {
-    bytes: 96,
-    lines: 1,
-};
+const CLAIM: Budget = Budget::new(96, 1);
 
 pub(super) fn body(request: &Request, budget: Budget, lang: Lang) -> CardBody {
     let mut sheet = Sheet {
@@ -94,18 +85,15 @@ impl Sheet {
 
     /// So many eighths of the whole budget.
     fn share(&self, eighths: usize) -> Budget {
-        Budget {
-            bytes: self.budget.bytes * eighths / 8,
-            lines: (self.budget.lines * eighths / 8).max(3),
-        }
+        Budget::new(
+            self.budget.bytes * eighths / 8,
+            (self.budget.lines * eighths / 8).max(3),
+        )
     }
 
     /// A name or a place on one line of the fold.
     fn line(&mut self, label: &Text, value: &str, scan: ScanKind) -> String {
-        let budget = Budget {
-            bytes: self.share(1).bytes.max(400),
-            lines: 1,
-        };
+        let budget = Budget::new(self.share(1).bytes.max(400), 1);
         let shown = self.show(value, Shape::Name, budget, scan);
         label.labels(shown, self.lang)
     }
@@ -178,10 +166,7 @@ impl Sheet {
             return self.push(node);
         }
         let mut first = self.blank(true);
-        let short = Budget {
-            bytes: glance.bytes.min(whole.bytes),
-            lines: glance.lines.min(whole.lines),
-        };
+        let short = Budget::new(glance.bytes.min(whole.bytes), glance.lines.min(whole.lines));
         let text = draw(&mut first, short);
         let node = frame(self, &text);
         self.push(node);
@@ -339,10 +324,7 @@ fn plainly(sheet: &Sheet, text: &str) -> Value {
 
 /// Head and tail of a text, for a question that repeats it.
 fn subject(text: &str, shape: Shape) -> String {
-    let budget = Budget {
-        bytes: 480,
-        lines: 8,
-    };
+    let budget = Budget::new(480, 8);
     let secrets = secrets::find(text);
     let shown = escape::fit(text, shape, &secrets, budget);
     match shown.hidden {

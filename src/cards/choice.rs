@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CardHead, budget, button, card, div, note, short, words_field};
+use super::{CardHead, button, card, div, form, note, short, words_field};
 use crate::text::{Lang, Text, escape, secrets};
 use crate::wording::terminal as words;
 
@@ -51,16 +51,9 @@ pub fn open(choice: &ChoiceCard<'_>, buttons: &[ChoiceButton], lang: Lang) -> Va
     let all = || buttons.iter().enumerate();
     elements.extend(all().filter(|(_, b)| !inside(b)).map(drawn));
     if choice.ask {
-        let mut form = json!({
-            "tag": "form",
-            "element_id": "f_pick",
-            "name": "pick_form",
-            "vertical_spacing": "8px",
-        });
         let mut fields = vec![field(lang)];
         fields.extend(all().filter(|(_, b)| inside(b)).map(drawn));
-        form["elements"] = Value::Array(fields);
-        elements.push(form);
+        elements.push(form("f_pick", "pick_form", fields));
     }
     frame(choice, &words::CHOOSE, ("blue", "blue"), elements, lang)
 }
@@ -100,7 +93,12 @@ fn body(choice: &ChoiceCard<'_>, lang: Lang) -> Vec<Value> {
 /// Names of sessions are words of an agent's, and what was written may be too.
 fn shown(text: &str, bytes: usize, lines: usize) -> String {
     let found = secrets::find(text);
-    let shown = escape::fit(text, escape::Shape::Code, &found, budget(bytes, lines));
+    let shown = escape::fit(
+        text,
+        escape::Shape::Code,
+        &found,
+        escape::Budget::new(bytes, lines),
+    );
     match shown.hidden {
         None => shown.head,
         Some(_) => format!("{}…", shown.head.trim_end_matches('\n')),

@@ -46,13 +46,14 @@ pub fn ended(
     lang: Lang,
 ) -> Value {
     fitting(|budget| {
-        let budget = Budget {
-            bytes: budget.bytes / BODY_SHARE,
-            lines: budget.lines / BODY_SHARE,
-        };
+        let budget = share(budget);
         let asked = asked(request, budget, lang);
         build(request, ending, at, delivery, undo, asked, lang)
     })
+}
+
+fn share(budget: Budget) -> Budget {
+    Budget::new(budget.bytes / BODY_SHARE, budget.lines / BODY_SHARE)
 }
 
 /// The same with no more of the tool's input than the title that [`kept_title`]
@@ -418,10 +419,7 @@ fn ran_detail(ran: &Ran, lang: Lang) -> Detail {
 /// value of the one button that still does something, while it does.
 pub fn running(request: &Request, since: Millis, stop: Option<&Value>, lang: Lang) -> Value {
     fitting(|budget| {
-        let budget = Budget {
-            bytes: budget.bytes / BODY_SHARE,
-            lines: budget.lines / BODY_SHARE,
-        };
+        let budget = share(budget);
         let state = said::RUNNING.get(lang);
         let body = body(request, budget, lang);
         let since = said::since(&local_time(since));

@@ -5,10 +5,11 @@ use serde_json::Value;
 use std::sync::Arc;
 
 use super::body::body;
-use super::{CardHead, MAX_CARD, budget, button, card, cut, div, note, place, question, row, size};
+use super::{CardHead, MAX_CARD, button, card, cut, div, note, question, row, size};
 use crate::approvals::request::Request;
 use crate::ids::RequestId;
 use crate::text::Lang;
+use crate::text::escape::Budget;
 use crate::wording::flood as words;
 
 /// More than a person looks through; the others move up.
@@ -33,11 +34,6 @@ pub struct GatheredCard<'a> {
     /// The value of the button that opens a request.
     pub open: &'a dyn Fn(&RequestId) -> Value,
     pub deny_all: &'a Value,
-}
-
-/// `project · branch · machine · agent`.
-pub fn place_of(request: &Request, lang: Lang) -> String {
-    place(request, lang)
 }
 
 pub fn gathered(gathered: &GatheredCard<'_>, lang: Lang) -> Value {
@@ -92,7 +88,7 @@ fn title(request: &Request, lang: Lang) -> String {
     if let Some(posed) = request.question() {
         return cut(question::title(&posed.ask, lang), MAX_TITLE);
     }
-    let body = body(request, budget(256, 12), lang);
+    let body = body(request, Budget::new(256, 12), lang);
     let mark = if body.attention.is_empty() {
         ""
     } else {

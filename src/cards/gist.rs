@@ -10,10 +10,7 @@ use crate::text::escape::{Budget, Shape, fit};
 use crate::text::secrets;
 
 /// Enough to know it again, too little to hold a file.
-const BUDGET: Budget = Budget {
-    bytes: 96,
-    lines: 1,
-};
+const BUDGET: Budget = Budget::new(96, 1);
 
 /// The field that says what a call does, the likeliest first. None of them is
 /// a file's content.
@@ -33,11 +30,7 @@ const TELLING: [&str; 9] = [
 pub fn gist(request: &Request) -> Option<String> {
     let (name, text) = telling(&request.input)?;
     let text = shortened(name, text.trim(), request);
-    let shown = fit(&text, Shape::Name, &secrets::every(&text), BUDGET);
-    Some(match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}…", shown.head.trim_end()),
-    })
+    Some(fit(&text, Shape::Name, &secrets::every(&text), BUDGET).beginning())
 }
 
 /// Whether a line of the card may be kept as it is.

@@ -3,17 +3,15 @@
 
 use serde_json::{Value, json};
 
-use super::body::{CardBody, body};
-use super::permission::{alarm, buttons, expiry, may_allow, origin, rules, said, warnings};
+use super::body::body;
+use super::permission::{buttons, expiry, finished, may_allow, origin, rules, said, warnings};
 use super::ways::button_words;
-use super::{
-    Action, BUDGETS, CardHead, EVERYTHING, bare_size, card, fold, note, place, plain, row,
-};
+use super::{Action, EVERYTHING, bare_size, fold, note, plain, roomiest, row};
 use crate::approvals::request::Request;
 use crate::rules::Offer;
 use crate::text::Lang;
 use crate::text::escape::Budget;
-use crate::wording::card::{self as words, Work};
+use crate::wording::card as words;
 use crate::wording::page;
 use crate::wording::rule::Until;
 
@@ -62,9 +60,7 @@ pub fn waiting(
         folded.push(note(page::DECIDE_ON_PAGE.get(lang)));
         elements.push(fold(&heading(open, lang), folded));
         elements.push(expiry(request, lang));
-        let mut card = finished(request, &body, elements, open, lang);
-        alarm(&mut card, &body, lang);
-        card
+        finished(request, &body, elements, open, lang)
     })
 }
 
@@ -94,44 +90,12 @@ pub fn announced(request: &Request, lang: Lang) -> Value {
         let mut folded = std::mem::take(&mut body.more);
         folded.push(note(&origin(request, lang)));
         elements.push(fold(&heading(false, lang), folded));
-        let mut card = finished(request, &body, elements, false, lang);
-        alarm(&mut card, &body, lang);
-        card
+        finished(request, &body, elements, false, lang)
     })
 }
 
 fn fitting(build: impl Fn(Budget) -> Value) -> Value {
-    let [roomy, tighter @ ..] = BUDGETS;
-    let mut card = build(roomy);
-    for budget in tighter {
-        if bare_size(&card) <= MAX_LINKED {
-            break;
-        }
-        card = build(budget);
-    }
-    card
-}
-
-fn finished(
-    request: &Request,
-    body: &CardBody,
-    elements: Vec<Value>,
-    open: bool,
-    lang: Lang,
-) -> Value {
-    let tag = if open {
-        &words::WAITING
-    } else {
-        &words::BLOCKED
-    };
-    let head = CardHead {
-        colour: Work::of(&request.tool).colour(),
-        title: &body.title,
-        tag: tag.get(lang),
-        tag_colour: "orange",
-        place: &place(request, lang),
-    };
-    card(&head, elements, lang)
+    roomiest(build, |card| bare_size(card) <= MAX_LINKED)
 }
 
 fn link(action: Action, url: &str, danger: bool, lang: Lang) -> Value {

@@ -106,7 +106,7 @@ mod tests {
             let (ask, _) = questions::of(&request.tool, &request.input).unwrap();
             let values = |tap: QuestionTap| json!({"action": "answer", "tap": tap.as_name()});
             let submit = json!({"action": "answer"});
-            let drawn = question::pending_after(
+            let drawn = question::pending(
                 &request,
                 &ask,
                 &Before::Nothing,

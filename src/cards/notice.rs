@@ -177,11 +177,7 @@ fn facts(notice: &NoticeCard<'_>, lang: Lang) -> String {
             format!("{} {}", notice.agent.resume(), short(session.as_str(), 130)),
         ));
     }
-    let facts: Vec<String> = facts
-        .iter()
-        .map(|(label, fact)| label.labels(fact, lang))
-        .collect();
-    facts.join("\n")
+    super::facts(&facts, lang)
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use super::body::{CardBody, body};
-use super::ways::{Ways, button, form, plain_button, reason};
+use super::ways::{Ways, button, perm_form, plain_button, reason};
 use super::whole::Before;
 use super::{
-    Action, BUDGETS, CardHead, Drawn, MAX_CARD, card, coloured, drawn, fold, local_time, markdown,
-    note, place, plain, row, short, whole,
+    Action, BUDGETS, CardHead, Drawn, card, coloured, fold, local_time, markdown, note, place,
+    plain, roomiest, row, short, size, whole,
 };
 use crate::approvals::request::{AskingAgent, Origin, Request};
 use crate::rules::{LOCAL_SETTINGS, Offer, Rule};
@@ -50,39 +50,11 @@ pub(super) fn buttons(body: &CardBody, offer: &Offer, sent: bool) -> Vec<Action>
     actions
 }
 
-/// The card of a waiting request. `values` makes each button's own value.
+/// The card of a waiting request, in so many bytes, and whether it holds the
+/// whole input. What it does not hold can be allowed only if it was sent
+/// `before`. `denied_before` says how often the very same input was denied,
+/// `values` makes each button's own value.
 pub fn pending(
-    request: &Request,
-    offer: &Offer,
-    values: &dyn Fn(Action) -> Value,
-    lang: Lang,
-) -> Value {
-    pending_again(request, offer, 0, values, lang)
-}
-
-/// As [`pending`], for a call whose very input was denied before.
-pub fn pending_again(
-    request: &Request,
-    offer: &Offer,
-    denied_before: u32,
-    values: &dyn Fn(Action) -> Value,
-    lang: Lang,
-) -> Value {
-    pending_after(
-        request,
-        offer,
-        denied_before,
-        &Before::Nothing,
-        values,
-        MAX_CARD,
-        lang,
-    )
-    .card
-}
-
-/// As [`pending_again`], in so many bytes, and says whether the card holds the
-/// whole input. What it does not hold can be allowed only if it was sent before.
-pub fn pending_after(
     request: &Request,
     offer: &Offer,
     denied_before: u32,
@@ -91,9 +63,8 @@ pub fn pending_after(
     room: usize,
     lang: Lang,
 ) -> Drawn {
-    drawn(room, |budget| {
-        build(request, offer, denied_before, before, values, budget, lang)
-    })
+    let build = |budget| build(request, offer, denied_before, before, values, budget, lang);
+    roomiest(build, |drawn| size(&drawn.card) <= room)
 }
 
 fn build(
@@ -121,7 +92,22 @@ fn build(
     };
     elements.extend(ways.elements(sent));
     elements.push(expiry(request, lang));
-    let tag = if may_allow(&body, sent) {
+    Drawn {
+        card: finished(request, &body, elements, may_allow(&body, sent), lang),
+        elided: body.elided,
+    }
+}
+
+/// The card of a request that waits, by what stands on it. `open` says that it
+/// can be allowed.
+pub(super) fn finished(
+    request: &Request,
+    body: &CardBody,
+    elements: Vec<Value>,
+    open: bool,
+    lang: Lang,
+) -> Value {
+    let tag = if open {
         &words::WAITING
     } else {
         &words::BLOCKED
@@ -134,15 +120,12 @@ fn build(
         place: &place(request, lang),
     };
     let mut card = card(&head, elements, lang);
-    alarm(&mut card, &body, lang);
-    Drawn {
-        card,
-        elided: body.elided,
-    }
+    alarm(&mut card, body, lang);
+    card
 }
 
 /// Danger changes the whole card: a red header that names it.
-pub(super) fn alarm(card: &mut Value, body: &CardBody, lang: Lang) {
+fn alarm(card: &mut Value, body: &CardBody, lang: Lang) {
     let Some(&first) = body.attention.first() else {
         return;
     };
@@ -169,7 +152,7 @@ pub fn minimal(request: &Request, values: &dyn Fn(Action) -> Value, lang: Lang) 
     let elements = vec![
         coloured(words::WITHHELD.get(lang), "red"),
         row(None, Some(deny)),
-        form(vec![row(None, Some(interrupt)), fold(&heading, folded)]),
+        perm_form(vec![row(None, Some(interrupt)), fold(&heading, folded)]),
         expiry(request, lang),
     ];
     let work = Work::of(&request.tool);
@@ -268,11 +251,7 @@ pub(super) fn origin(request: &Request, lang: Lang) -> String {
             format!("{} {}", from.caller.agent.resume(), short(id, 130)),
         ));
     }
-    let lines: Vec<String> = facts
-        .iter()
-        .map(|(label, fact)| label.labels(fact, lang))
-        .collect();
-    lines.join("\n")
+    super::facts(&facts, lang)
 }
 
 /// The exact rules a click would leave, or why there is none.
@@ -342,8 +321,8 @@ pub(super) fn expiry(request: &Request, lang: Lang) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{actions, bash, read, request, values, waiting};
-    use super::super::size;
+    use super::super::MAX_CARD;
+    use super::super::sample::{actions, bash, read, request, values, waiting, waiting_again};
     use super::*;
     use crate::rules::offer;
     use std::fmt::Write as _;
@@ -526,7 +505,7 @@ mod tests {
             |word: &str| (0..40).fold(String::new(), |all, i| all + &format!("{word} {i}\n"));
         let input = json!({"file_path": "/home/lin/shop/a.rs",
             "old_string": lines("old"), "new_string": lines("new")});
-        let drawn = pending_after(
+        let drawn = pending(
             &request("Edit", input),
             &offer(&bash("x")),
             0,
@@ -607,7 +586,7 @@ mod tests {
             ),
         ] {
             for (lang, sentence) in [(Lang::Zh, zh), (Lang::En, en)] {
-                let card = pending(&request, &offer(&request), &values, lang);
+                let card = waiting_again(&request, 0, lang);
                 assert_eq!(actions(&card).contains(&"always"), always);
                 let elements = card["body"]["elements"].as_array().unwrap();
                 let form = elements.iter().find(|node| node["tag"] == "form").unwrap();
@@ -725,7 +704,7 @@ mod tests {
     #[test]
     fn a_call_denied_before_says_so() {
         let request = bash("ls");
-        let card = pending_again(&request, &offer(&request), 2, &values, Lang::En);
+        let card = waiting_again(&request, 2, Lang::En);
         assert!(read(&card).contains("denied 2 times before"));
         assert!(!read(&waiting(&request)).contains("此前已被拒绝"));
     }
@@ -761,7 +740,16 @@ mod tests {
                 wider: everything.clone().ok(),
                 session: everything,
             };
-            let card = pending(&request, &offer, &values, Lang::En);
+            let card = pending(
+                &request,
+                &offer,
+                0,
+                &Before::Nothing,
+                &values,
+                MAX_CARD,
+                Lang::En,
+            )
+            .card;
             let seen = read(&card);
             assert!(
                 !seen.contains("a1B2c3") && seen.contains("⟦secret github 40B⟧"),
@@ -780,7 +768,7 @@ mod tests {
     }
 
     fn after(request: &Request, before: &Before) -> Value {
-        pending_after(
+        pending(
             request,
             &offer(request),
             0,

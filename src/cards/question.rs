@@ -12,8 +12,8 @@ use super::permission::origin;
 use super::ways::allow_is_below;
 use super::whole::{self, Before};
 use super::{
-    BUDGETS, CardHead, Drawn, EVERYTHING, MAX_CARD, card, coloured, confirm, div, drawn, fold,
-    local_time, markdown, note, place, plain, prose, row,
+    BUDGETS, CardHead, Drawn, EVERYTHING, card, coloured, confirm, div, fold, local_time, markdown,
+    masked, note, place, plain, prose, roomiest, row, size,
 };
 use crate::approvals::request::Request;
 use crate::sessions::questions::{Ask, QuestionKind, QuestionOption, QuestionTap, SUBMIT, field};
@@ -31,21 +31,10 @@ const MAX_TITLE: usize = 90;
 const MAX_SMALL: usize = 18;
 const MAX_DESCRIPTION: usize = 400;
 
-/// The card of a question that waits. `values` makes each button's own value.
+/// The card of a question that waits, in so many bytes, and whether it holds
+/// all of the question. What it does not hold can be answered only if it was
+/// sent `before`. `values` makes each button's own value.
 pub fn pending(
-    request: &Request,
-    ask: &Ask,
-    values: &dyn Fn(QuestionTap) -> Value,
-    submit: &Value,
-    lang: Lang,
-) -> Value {
-    let before = Before::Nothing;
-    pending_after(request, ask, &before, values, submit, MAX_CARD, lang).card
-}
-
-/// As [`pending`], in so many bytes, and says whether the card holds all of the
-/// question. What it does not hold can be answered only if it was sent before.
-pub fn pending_after(
     request: &Request,
     ask: &Ask,
     before: &Before,
@@ -54,7 +43,7 @@ pub fn pending_after(
     room: usize,
     lang: Lang,
 ) -> Drawn {
-    drawn(room, |budget| {
+    let build = |budget| {
         let DrawnQuestions {
             mut texts,
             mut more,
@@ -106,7 +95,8 @@ pub fn pending_after(
             card: card(&head, elements, lang),
             elided,
         }
-    })
+    };
+    roomiest(build, |drawn| size(&drawn.card) <= room)
 }
 
 /// Whether a person can have read all of it. `sent` says that it went out whole
@@ -156,7 +146,7 @@ impl DrawnQuestions {
             },
             lines: 1,
         };
-        joined(self.show(text, Shape::Line, budget))
+        self.show(text, Shape::Line, budget).joined("…")
     }
 
     fn block(&mut self, text: &str, budget: Budget, lang: Lang, set: impl Fn(&str) -> Vec<Value>) {
@@ -175,28 +165,12 @@ impl DrawnQuestions {
     }
 }
 
-fn joined(shown: escape::ShownText) -> String {
-    match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}…{}", shown.head, shown.tail),
-    }
-}
-
-/// A text of the asker's on one line, its credentials masked.
-fn short(text: &str, bytes: usize) -> String {
-    let budget = Budget { bytes, lines: 1 };
-    joined(escape::fit(text, Shape::Line, &secrets::find(text), budget))
-}
-
 /// What was asked, for the waiting card and the decided one alike.
 pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> DrawnQuestions {
     let share = if budget == EVERYTHING {
         budget
     } else {
-        Budget {
-            bytes: budget.bytes / ask.questions.len().max(1),
-            lines: budget.lines,
-        }
+        Budget::new(budget.bytes / ask.questions.len().max(1), budget.lines)
     };
     let as_it_is = |text: &str| vec![div(text)];
     let mut asked = DrawnQuestions {
@@ -278,7 +252,7 @@ pub(super) fn title(ask: &Ask, lang: Lang) -> String {
     };
     let line = text.lines().find(|line| !line.trim().is_empty());
     match line {
-        Some(line) => short(line.trim(), MAX_TITLE),
+        Some(line) => masked(line.trim(), MAX_TITLE),
         None => words::title(&first.kind).get(lang).to_owned(),
     }
 }
@@ -330,7 +304,7 @@ fn ways(
                 ..
             } if options.len() <= MAX_BUTTONS => {
                 let buttons = options.iter().enumerate().map(|(i, choice)| {
-                    let label = short(&choice.label, MAX_LABEL);
+                    let label = masked(&choice.label, MAX_LABEL);
                     asking(
                         labelled(&label, "default", &values(QuestionTap::Option(i))),
                         look,
@@ -405,14 +379,7 @@ fn submitted(submit: &Value, look: Option<&Value>, lang: Lang) -> Value {
 }
 
 fn form_of(elements: Vec<Value>) -> Value {
-    let mut form = json!({
-        "tag": "form",
-        "element_id": "f_answer",
-        "name": "answer_form",
-        "vertical_spacing": "8px",
-    });
-    form["elements"] = Value::Array(elements);
-    form
+    super::form("f_answer", "answer_form", elements)
 }
 
 /// As on a permission's card: to go on stands left and to go on planning right,
@@ -452,13 +419,7 @@ fn plan_ways(
     folded.extend(more);
     let title = format!("{change} · {}", said::FOLD_DETAILS.get(lang));
     elements.push(fold(&title, folded));
-    let form = json!({
-        "tag": "form",
-        "element_id": "f_plan",
-        "name": "plan_form",
-        "vertical_spacing": "8px",
-        "elements": elements,
-    });
+    let form = super::form("f_plan", "plan_form", elements);
     let keep = named(
         "b_keep",
         button(&words::REVISE_PLAN, "default", &keep, lang),
@@ -498,8 +459,8 @@ fn labelled(label: &str, kind: &str, value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MAX_CARD;
     use super::super::sample::{read, request};
-    use super::super::{MAX_CARD, size};
     use super::*;
     use crate::sessions::questions;
 
@@ -511,7 +472,7 @@ mod tests {
         let (ask, _) = questions::of(&request.tool, &request.input).unwrap();
         let values = |tap: QuestionTap| json!({"tap": tap.as_name()});
         let submit = json!({});
-        pending_after(request, &ask, before, &values, &submit, MAX_CARD, Lang::Zh)
+        pending(request, &ask, before, &values, &submit, MAX_CARD, Lang::Zh)
     }
 
     /// The taps of each row, left and right, above the fold.

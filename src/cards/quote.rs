@@ -4,18 +4,11 @@
 use crate::text::escape::{Budget, Shape, fit};
 use crate::text::secrets;
 
-const BUDGET: Budget = Budget {
-    bytes: 1_500,
-    lines: 20,
-};
+const BUDGET: Budget = Budget::new(1_500, 20);
 
 /// The words as they may be quoted: their head and their tail if they are long.
 pub fn quote(words: &str) -> String {
-    let shown = fit(words, Shape::Code, &secrets::find(words), BUDGET);
-    match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}\n…\n{}", shown.head, shown.tail),
-    }
+    fit(words, Shape::Code, &secrets::find(words), BUDGET).joined("\n…\n")
 }
 
 #[cfg(test)]

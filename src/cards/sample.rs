@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Action;
+use super::MAX_CARD;
 use super::permission::pending;
+use super::whole::Before;
 use crate::approvals::request::{
     Caller, Digest, Dropped, Ending, Facts, Operator, Origin, Ran, Reach, Request, UntrueEnding,
 };
@@ -56,7 +58,13 @@ pub(super) fn values(action: Action) -> Value {
 }
 
 pub(super) fn waiting(request: &Request) -> Value {
-    pending(request, &offer(request), &values, Lang::Zh)
+    waiting_again(request, 0, Lang::Zh)
+}
+
+/// The card of a call that was denied so often before.
+pub(super) fn waiting_again(request: &Request, denied: u32, lang: Lang) -> Value {
+    let (offer, nothing) = (offer(request), Before::Nothing);
+    pending(request, &offer, denied, &nothing, &values, MAX_CARD, lang).card
 }
 
 pub(super) fn operator() -> Operator {

@@ -4,8 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::ending::{Confirmation, ended};
-use super::permission::{choices, minimal, pending, pending_again};
-use super::sample::{actions, bash, endings, read, request, strings, tags, values, waiting};
+use super::permission::{choices, minimal};
+use super::sample::{
+    actions, bash, endings, read, request, strings, tags, values, waiting, waiting_again,
+};
 use super::{Action, MAX_CARD, size};
 use crate::approvals::request::Request;
 use crate::rules::offer;
@@ -14,7 +16,7 @@ use crate::text::Lang;
 fn cards_of(request: &Request) -> Vec<Value> {
     let mut cards = vec![minimal(request, &values, Lang::En)];
     for lang in [Lang::Zh, Lang::En] {
-        cards.push(pending_again(request, &offer(request), 3, &values, lang));
+        cards.push(waiting_again(request, 3, lang));
     }
     // The body is the same in every ending, so a few stand for all.
     for ending in endings().into_iter().skip(2).step_by(2).take(2) {
@@ -254,7 +256,7 @@ proptest! {
         let request = request(&tool, input);
         check(&request, "CANARY");
         let offer = offer(&request);
-        let card = pending(&request, &offer, &values, Lang::Zh);
+        let card = waiting(&request);
         let mut offered = actions(&card);
         offered.sort_unstable();
         let mut expected: Vec<&str> =

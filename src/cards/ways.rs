@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::body::CardBody;
 use super::permission::{attention, may_allow, origin, rules, said};
-use super::{Action, REASON_FIELD, confirm, fold, label_above, note, row, words_field};
+use super::{Action, REASON_FIELD, confirm, fold, form, label_above, note, row, words_field};
 use crate::approvals::request::Request;
 use crate::rules::{Offer, Rule};
 use crate::text::{Lang, Text};
@@ -48,7 +48,7 @@ impl Ways<'_> {
         let elsewhere = asking_allow.then(|| allow_is_below(self.lang));
         vec![
             row(plainly.or(elsewhere), Some(deny)),
-            form(vec![second, self.fold(sent)]),
+            perm_form(vec![second, self.fold(sent)]),
         ]
     }
 
@@ -132,15 +132,9 @@ pub(super) fn allow_is_below(lang: Lang) -> Value {
     note
 }
 
-pub(super) fn form(elements: Vec<Value>) -> Value {
-    let mut form = json!({
-        "tag": "form",
-        "element_id": "f_perm",
-        "name": "perm_form",
-        "vertical_spacing": "8px",
-    });
-    form["elements"] = Value::Array(elements);
-    form
+/// The one form of a permission's card.
+pub(super) fn perm_form(elements: Vec<Value>) -> Value {
+    form("f_perm", "perm_form", elements)
 }
 
 /// Where a refusal is explained.

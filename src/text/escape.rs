@@ -56,6 +56,12 @@ pub struct Budget {
     pub lines: usize,
 }
 
+impl Budget {
+    pub const fn new(bytes: usize, lines: usize) -> Self {
+        Self { bytes, lines }
+    }
+}
+
 /// A text as the card shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownText {
@@ -63,6 +69,24 @@ pub struct ShownText {
     /// Empty unless something is hidden.
     pub tail: String,
     pub hidden: Option<Hidden>,
+}
+
+impl ShownText {
+    /// Head and tail, with this in the place of what is hidden.
+    pub fn joined(self, between: &str) -> String {
+        match self.hidden {
+            None => self.head,
+            Some(_) => self.head + between + &self.tail,
+        }
+    }
+
+    /// Its beginning, with an ellipsis where there is more of it.
+    pub fn beginning(self) -> String {
+        match self.hidden {
+            None => self.head,
+            Some(_) => format!("{}…", self.head.trim_end()),
+        }
+    }
 }
 
 /// The middle that isn't on the card.
@@ -113,14 +137,11 @@ pub fn fit(text: &str, shape: Shape, secrets: &[FoundSecret], budget: Budget) ->
             hidden: None,
         };
     }
-    let tail_budget = Budget {
-        bytes: budget.bytes / 3,
-        lines: (budget.lines / 3).max(1),
-    };
-    let head_budget = Budget {
-        bytes: budget.bytes - tail_budget.bytes,
-        lines: budget.lines.saturating_sub(tail_budget.lines).max(1),
-    };
+    let tail_budget = Budget::new(budget.bytes / 3, (budget.lines / 3).max(1));
+    let head_budget = Budget::new(
+        budget.bytes - tail_budget.bytes,
+        budget.lines.saturating_sub(tail_budget.lines).max(1),
+    );
     let (head, head_end) = head(text, shape, secrets, head_budget);
     let (tail, tail_start) = tail(text, head_end, shape, secrets, tail_budget);
     let range = head_end..tail_start;
@@ -134,11 +155,7 @@ pub fn fit(text: &str, shape: Shape, secrets: &[FoundSecret], budget: Budget) ->
 
 /// A name from the machine on one line of at most so many bytes.
 pub fn short(text: &str, bytes: usize) -> String {
-    let shown = fit(text, Shape::Line, &[], Budget { bytes, lines: 1 });
-    match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}…{}", shown.head, shown.tail),
-    }
+    fit(text, Shape::Line, &[], Budget::new(bytes, 1)).joined("…")
 }
 
 fn head(text: &str, shape: Shape, secrets: &[FoundSecret], budget: Budget) -> (String, usize) {
@@ -539,10 +556,7 @@ mod tests {
     /// The budget gives a head 20 bytes and a tail 10 bytes or three lines.
     #[test]
     fn cuts_fall_between_words_and_at_a_line_break_that_wastes_less_than_half() {
-        let budget = Budget {
-            bytes: 30,
-            lines: 9,
-        };
+        let budget = Budget::new(30, 9);
         let filler = "word ".repeat(10);
         for (begin, head) in [
             ("0123456789ab\ncdef ghij ", "0123456789ab\n"),
@@ -604,10 +618,7 @@ mod tests {
             let _ = writeln!(text, "line {i}");
         }
         text.push_str("curl x|sh");
-        let budget = Budget {
-            bytes: 900,
-            lines: 60,
-        };
+        let budget = Budget::new(900, 60);
         let shown = fit(&text, Shape::Lines, &[], budget);
         let hidden = shown.hidden.unwrap();
         assert!(
@@ -628,10 +639,7 @@ mod tests {
     #[test]
     fn a_tail_that_begins_inside_a_line_is_not_indented() {
         let text = format!("{}\t\tend", "x".repeat(70));
-        let budget = Budget {
-            bytes: 80,
-            lines: 3,
-        };
+        let budget = Budget::new(80, 3);
         let shown = fit(&text, Shape::Code, &[], budget);
         assert!(!shown.hidden.unwrap().range.is_empty());
         assert!(!shown.tail.contains('⇥'), "{}", shown.tail);
@@ -642,10 +650,7 @@ mod tests {
         for pad in 0..40 {
             for marked in ["e\u{301}", "☎\u{fe0f}", "\"\u{20d0}\u{20d0}"] {
                 let text = format!("{}{}", "x".repeat(100 + pad), marked.repeat(40));
-                let budget = Budget {
-                    bytes: 90,
-                    lines: 3,
-                };
+                let budget = Budget::new(90, 3);
                 let shown = fit(&text, Shape::Lines, &[], budget);
                 let hidden = shown.hidden.unwrap();
                 assert_eq!(shown.tail, visible(&text[hidden.range.end..], Shape::Lines));
@@ -659,10 +664,7 @@ mod tests {
         for pad in 0..80 {
             let text = format!("{}{token}{}", "x ".repeat(pad), " y".repeat(60));
             let found = secrets::find(&text);
-            let budget = Budget {
-                bytes: 90,
-                lines: 9,
-            };
+            let budget = Budget::new(90, 9);
             let shown = fit(&text, Shape::Lines, &found, budget);
             let seen = format!("{}{}", shown.head, shown.tail);
             assert!(!seen.contains("a1B2"), "{seen}");

@@ -191,17 +191,23 @@ fn asks(node: &Value, values: &mut Vec<Value>) {
     }
 }
 
+fn waiting(request: &Request, lang: Lang) -> Value {
+    let (offer, nothing) = (rules::offer(request), Before::Nothing);
+    let values = |action: Action| sealed(action.as_str());
+    permission::pending(request, &offer, 0, &nothing, &values, MAX_CARD, lang).card
+}
+
 fn cards_of(request: &Request, lang: Lang) -> Vec<Value> {
     let offer = rules::offer(request);
     let values = |action: Action| sealed(action.as_str());
-    let waiting = permission::pending(request, &offer, &values, lang);
+    let waiting = waiting(request, lang);
     let mut all = vec![
         locked::locked(waiting, lang),
         permission::minimal(request, &values, lang),
     ];
     for before in [Before::Nothing, Before::Messages(3)] {
         for room in [MAX_CARD, 9_000] {
-            let drawn = permission::pending_after(request, &offer, 2, &before, &values, room, lang);
+            let drawn = permission::pending(request, &offer, 2, &before, &values, room, lang);
             all.push(drawn.card);
             if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
                 let values = |tap: QuestionTap| {
@@ -210,8 +216,7 @@ fn cards_of(request: &Request, lang: Lang) -> Vec<Value> {
                     value
                 };
                 let submit = sealed("answer");
-                let drawn =
-                    question::pending_after(request, &ask, &before, &values, &submit, room, lang);
+                let drawn = question::pending(request, &ask, &before, &values, &submit, room, lang);
                 all.push(drawn.card);
             }
         }
@@ -397,7 +402,6 @@ fn no_row_has_more_than_two_places() {
 
 #[test]
 fn a_hint_to_reply_says_that_a_group_wants_the_bot_mentioned() {
-    let values = |action: Action| sealed(action.as_str());
     for (lang, mention) in [
         (Lang::Zh, "群里请同时 @ 机器人"),
         (Lang::En, "mention the bot"),
@@ -406,9 +410,11 @@ fn a_hint_to_reply_says_that_a_group_wants_the_bot_mentioned() {
             let card = match questions::of(&request.tool, &request.input) {
                 Some((ask, _)) => {
                     let values = |_: QuestionTap| sealed("answer");
-                    question::pending(&request, &ask, &values, &sealed("answer"), lang)
+                    let (nothing, submit) = (Before::Nothing, sealed("answer"));
+                    question::pending(&request, &ask, &nothing, &values, &submit, MAX_CARD, lang)
+                        .card
                 }
-                None => permission::pending(&request, &rules::offer(&request), &values, lang),
+                None => waiting(&request, lang),
             };
             assert!(card.to_string().contains(mention), "{card:#}");
         }
@@ -423,8 +429,7 @@ fn a_hint_to_reply_says_that_a_group_wants_the_bot_mentioned() {
 )]
 fn the_checker_refuses_cards_that_are_known_to_be_bad() {
     let request = asked::request("Bash", json!({"command": "npm test"}));
-    let values = |action: Action| sealed(action.as_str());
-    let good = permission::pending(&request, &rules::offer(&request), &values, Lang::Zh);
+    let good = waiting(&request, Lang::Zh);
     check_card(&good).unwrap();
     let at = |pointer: &str, value: Value| {
         let mut bad = good.clone();

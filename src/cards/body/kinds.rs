@@ -295,10 +295,7 @@ fn change(
 }
 
 /// Twelve changed lines and what stands around them.
-const GLANCE_DIFF: Budget = Budget {
-    bytes: 900,
-    lines: 24,
-};
+const GLANCE_DIFF: Budget = Budget::new(900, 24);
 
 /// Lines of a diff, told apart by colour too.
 fn runs(text: &str) -> Vec<Value> {

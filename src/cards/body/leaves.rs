@@ -71,10 +71,10 @@ pub(super) fn list(sheet: &mut Sheet, input: &Value, shown: &[&str], budget: Bud
     let each_leaf = if all_fit {
         budget
     } else {
-        Budget {
-            bytes: share(&sizes, total.min(room), budget.bytes),
-            lines: (budget.lines / total.min(room)).max(4),
-        }
+        Budget::new(
+            share(&sizes, total.min(room), budget.bytes),
+            (budget.lines / total.min(room)).max(4),
+        )
     };
     let mut out = String::new();
     let (mut index, mut skipped, mut skipped_bytes) = (0, 0, 0);
@@ -138,10 +138,7 @@ fn named(sheet: &mut Sheet, name: &str) -> String {
     let budget = if sheet.budget == EVERYTHING {
         EVERYTHING
     } else {
-        Budget {
-            bytes: MAX_NAME,
-            lines: 1,
-        }
+        Budget::new(MAX_NAME, 1)
     };
     let shown = sheet.show(name, Shape::Line, budget, ScanKind::Value);
     if name.contains([':', ' ', '"', '\n', '=']) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MAX_LABEL, short};
+use super::{MAX_LABEL, masked};
 use crate::cards::{fold, label_above, plain, words_field};
 use crate::sessions::questions::{
     Question, QuestionKind, QuestionTap, field, option_value, other_field,
@@ -27,7 +27,7 @@ pub(super) fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
             let options: Vec<_> = options
                 .iter()
                 .enumerate()
-                .map(|(n, choice)| (short(&choice.label, MAX_LABEL), option_value(n)))
+                .map(|(n, choice)| (masked(&choice.label, MAX_LABEL), option_value(n)))
                 .collect();
             let mut fields = vec![select(i, &question.text, &options, *multi, lang)];
             if *other {
@@ -45,7 +45,7 @@ pub(super) fn inputs(i: usize, question: &Question, lang: Lang) -> Vec<Value> {
             } else {
                 words::YOUR_ANSWER
             };
-            let label = short(&question.text, MAX_LABEL);
+            let label = masked(&question.text, MAX_LABEL);
             vec![input(&field(i), &label, &hint, lang)]
         }
         QuestionKind::Plan { .. } => Vec::new(),
@@ -62,7 +62,7 @@ fn select(i: usize, label: &str, options: &[(String, String)], multi: bool, lang
     } else {
         words::CHOOSE_ONE
     };
-    let placeholder = format!("{} · {}", hint.get(lang), short(label, 60));
+    let placeholder = format!("{} · {}", hint.get(lang), masked(label, 60));
     json!({
         "tag": if multi { "multi_select_static" } else { "select_static" },
         "element_id": format!("s_{i}"),

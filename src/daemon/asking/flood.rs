@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::approvals::request::{AskingAgent, Request};
-use crate::cards::gathered;
 use crate::cards::notice::{self, Why};
+use crate::cards::place;
 use crate::clock::millis;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::gathered::Key;
@@ -52,7 +52,7 @@ pub(crate) fn deliver(cards: &Cards, request: &Request) {
 
 fn gather(cards: &Cards, request: &Request) -> bool {
     let delay = millis(cards.config.notify_delay);
-    let place = gathered::place_of(request, cards.config.lang);
+    let place = place(request, cards.config.lang);
     let not_before = cards.now().saturating_add(delay);
     cards.flood.gather(request, place, not_before)
 }

@@ -414,18 +414,11 @@ pub(crate) async fn began(journal: &Journal, by: Option<&str>, project: &Path, w
 }
 
 /// Enough to know the words again.
-const GIST: Budget = Budget {
-    bytes: 96,
-    lines: 1,
-};
+const GIST: Budget = Budget::new(96, 1);
 
 fn one_line(words: &str) -> String {
     let words = words.trim();
-    let shown = escape::fit(words, Shape::Line, &secrets::find(words), GIST);
-    match shown.hidden {
-        None => shown.head,
-        Some(_) => format!("{}…", shown.head.trim_end()),
-    }
+    escape::fit(words, Shape::Line, &secrets::find(words), GIST).beginning()
 }
 
 fn bare(at: Millis, kind: &str, source: &str) -> AuditEntry {

@@ -90,7 +90,7 @@ fn waits(request: &Request, lang: Lang) {
     let offer = rules::offer(request);
     let values = |action: Action| json!({"action": action.as_str()});
     let nothing = whole::Before::Nothing;
-    let drawn = permission::pending_after(request, &offer, 0, &nothing, &values, MAX_CARD, lang);
+    let drawn = permission::pending(request, &offer, 0, &nothing, &values, MAX_CARD, lang);
     let card = drawn.card;
     let ours = &ours(lang).waiting;
     is_sound(&card, MAX_CARD, ours);
@@ -116,8 +116,7 @@ fn waits(request: &Request, lang: Lang) {
     if let Some((ask, _)) = questions::of(&request.tool, &request.input) {
         let values = |tap: QuestionTap| json!({"action": tap.as_name()});
         let submit = json!({"action": "answer"});
-        let drawn =
-            question::pending_after(request, &ask, &nothing, &values, &submit, MAX_CARD, lang);
+        let drawn = question::pending(request, &ask, &nothing, &values, &submit, MAX_CARD, lang);
         let card = drawn.card;
         if drawn.elided {
             assert_eq!(
@@ -141,7 +140,7 @@ fn sent_whole(request: &Request, lang: Lang) {
     let before = whole::Before::Messages(1);
     let offer = rules::offer(request);
     let values = |action: Action| json!({"action": action.as_str()});
-    let after = permission::pending_after(request, &offer, 0, &before, &values, MAX_CARD, lang);
+    let after = permission::pending(request, &offer, 0, &before, &values, MAX_CARD, lang);
     is_sound(&after.card, MAX_CARD, &ours(lang).waiting);
     let buttons = buttons_of(&after.card);
     assert!(
@@ -239,7 +238,9 @@ impl Ours {
     fn of(lang: Lang) -> Self {
         let request = asked::request("Bash", json!({"command": "ls"}));
         let offer = rules::offer(&request);
-        let pending = permission::pending(&request, &offer, &|_| Value::Null, lang);
+        let (nothing, values) = (whole::Before::Nothing, |_| Value::Null);
+        let pending =
+            permission::pending(&request, &offer, 0, &nothing, &values, MAX_CARD, lang).card;
         Self {
             waiting: markdown_of(&pending),
             denied: markdown_of(&ended(&request, &denied("no"), lang)),

@@ -283,10 +283,10 @@ fn draw(
     if let Some(Posed { ask, .. }) = request.question() {
         let values = |tap| cards.buttons.answer(id, Some(tap), sent);
         let submit = cards.buttons.answer(id, None, sent);
-        return question::pending_after(request, ask, before, &values, &submit, room, lang);
+        return question::pending(request, ask, before, &values, &submit, room, lang);
     }
     let values = |action| cards.buttons.choice(id, action, sent);
-    permission::pending_after(request, offer, denied, before, &values, room, lang)
+    permission::pending(request, offer, denied, before, &values, room, lang)
 }
 
 /// While nod is locked no card shows a way to allow.
