@@ -5,7 +5,7 @@
 //! The chain shows an edit made behind nod's back. It can't show a rewrite of
 //! the whole chain by somebody who may write the file.
 
-use rusqlite::{OptionalExtension as _, Row, named_params};
+use rusqlite::{Row, named_params};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -75,30 +75,28 @@ impl Db {
                 }
             });
             let hash = digest(seq, entry, detail.as_deref(), &last.hash);
-            db.conn
-                .prepare_cached(
-                    "INSERT INTO audit (seq, at, kind, operator, event_id, request_id, session,
+            let sql = "INSERT INTO audit (seq, at, kind, operator, event_id, request_id, session,
                          tool, digest, decision, rule, source, detail, prev, hash)
                      VALUES (:seq, :at, :kind, :operator, :event, :request, :session,
-                         :tool, :digest, :decision, :rule, :source, :detail, :prev, :hash)",
-                )?
-                .execute(named_params! {
-                    ":seq": seq,
-                    ":at": entry.at,
-                    ":kind": entry.kind,
-                    ":operator": entry.operator,
-                    ":event": entry.event,
-                    ":request": entry.request,
-                    ":session": entry.session,
-                    ":tool": entry.tool,
-                    ":digest": entry.digest,
-                    ":decision": entry.decision,
-                    ":rule": entry.rule,
-                    ":source": entry.source,
-                    ":detail": detail,
-                    ":prev": last.hash,
-                    ":hash": hash,
-                })?;
+                         :tool, :digest, :decision, :rule, :source, :detail, :prev, :hash)";
+            let with = named_params! {
+                ":seq": seq,
+                ":at": entry.at,
+                ":kind": entry.kind,
+                ":operator": entry.operator,
+                ":event": entry.event,
+                ":request": entry.request,
+                ":session": entry.session,
+                ":tool": entry.tool,
+                ":digest": entry.digest,
+                ":decision": entry.decision,
+                ":rule": entry.rule,
+                ":source": entry.source,
+                ":detail": detail,
+                ":prev": last.hash,
+                ":hash": hash,
+            };
+            db.execute(sql, with)?;
             db.inserted()?;
             Ok(seq)
         })
@@ -106,26 +104,27 @@ impl Db {
 
     /// At most `limit` rows before `before` (or the end), newest first.
     pub fn audit(&self, before: Option<i64>, limit: u32) -> Result<Vec<Recorded>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT * FROM audit WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2")?;
-        let rows = query.query_map((before.unwrap_or(i64::MAX), limit), |row| {
-            let detail: Option<String> = row.get("detail")?;
-            Ok(Recorded {
-                seq: row.get("seq")?,
-                entry: AuditEntry {
-                    detail: detail
-                        .map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))),
-                    ..read_entry(row)?
-                },
-                hash: row.get("hash")?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all(
+            "SELECT * FROM audit WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2",
+            (before.unwrap_or(i64::MAX), limit),
+            |row| {
+                let detail: Option<String> = row.get("detail")?;
+                Ok(Recorded {
+                    seq: row.get("seq")?,
+                    entry: AuditEntry {
+                        detail: detail
+                            .map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))),
+                        ..read_entry(row)?
+                    },
+                    hash: row.get("hash")?,
+                })
+            },
+        )
     }
 
     /// Reads the whole chain, from the last pruned row to the newest.
     pub fn verify_audit(&self) -> Result<Chain, StoreError> {
+        let broken = |seq, problem| Ok(Chain::Broken { seq, problem });
         let mut last = self.anchor()?;
         let mut rows = 0;
         let mut query = self.conn.prepare("SELECT * FROM audit ORDER BY seq")?;
@@ -133,29 +132,17 @@ impl Db {
         while let Some(row) = found.next()? {
             let seq: i64 = row.get("seq")?;
             if seq != last.seq + 1 {
-                return Ok(Chain::Broken {
-                    seq: last.seq + 1,
-                    problem: "the row is missing",
-                });
+                return broken(last.seq + 1, "the row is missing");
             }
             let detail: Option<String> = row.get("detail")?;
             let (Ok(prev), Ok(hash)) = (row.get::<_, [u8; 32]>("prev"), row.get("hash")) else {
-                return Ok(Chain::Broken {
-                    seq,
-                    problem: "a hash has the wrong length",
-                });
+                return broken(seq, "a hash has the wrong length");
             };
             if prev != last.hash {
-                return Ok(Chain::Broken {
-                    seq,
-                    problem: "it does not follow the row before it",
-                });
+                return broken(seq, "it does not follow the row before it");
             }
             if hash != digest(seq, &read_entry(row)?, detail.as_deref(), &prev) {
-                return Ok(Chain::Broken {
-                    seq,
-                    problem: "it is not what was written",
-                });
+                return broken(seq, "it is not what was written");
             }
             last = ChainLink { seq, hash };
             rows += 1;
@@ -164,22 +151,15 @@ impl Db {
     }
 
     fn last_link(&self) -> Result<ChainLink, StoreError> {
-        let newest = self
-            .conn
-            .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?
-            .query_row([], read_link)
-            .optional()?;
-        match newest {
+        let sql = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+        match self.first(sql, [], read_link)? {
             Some(link) => Ok(link),
             None => self.anchor(),
         }
     }
 
     fn anchor(&self) -> Result<ChainLink, StoreError> {
-        Ok(self
-            .conn
-            .prepare_cached("SELECT seq, hash FROM audit_anchor")?
-            .query_row([], read_link)?)
+        self.one("SELECT seq, hash FROM audit_anchor", [], read_link)
     }
 }
 
@@ -256,11 +236,7 @@ pub(super) fn trim(db: &Db) -> Result<(), StoreError> {
 }
 
 fn cut(db: &Db, last_to_go: &str, argument: i64) -> Result<(), StoreError> {
-    let last: Option<i64> = db
-        .conn
-        .prepare_cached(last_to_go)?
-        .query_row([argument], |row| row.get(0))?;
-    let Some(last) = last else {
+    let Some(last) = db.one(last_to_go, [argument], |row| row.get::<_, Option<i64>>(0))? else {
         return Ok(());
     };
     let moved = db.conn.execute(

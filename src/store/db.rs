@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, named_params};
 
 use super::schema::{self, SetAside};
 use super::{
@@ -91,8 +91,49 @@ impl Db {
     }
 
     pub(super) fn run(&self, statement: &str) -> Result<(), StoreError> {
-        self.conn.prepare_cached(statement)?.execute([])?;
-        Ok(())
+        self.execute(statement, []).map(drop)
+    }
+
+    /// Changes rows, and says how many.
+    pub(super) fn execute(&self, sql: &str, with: impl Params) -> Result<usize, StoreError> {
+        Ok(self.conn.prepare_cached(sql)?.execute(with)?)
+    }
+
+    /// Whether there is such a row.
+    pub(super) fn has(&self, sql: &str, with: impl Params) -> Result<bool, StoreError> {
+        Ok(self.conn.prepare_cached(sql)?.exists(with)?)
+    }
+
+    /// The one row there must be.
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        with: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        Ok(self.conn.prepare_cached(sql)?.query_row(with, read)?)
+    }
+
+    /// The row there may be.
+    pub(super) fn first<T>(
+        &self,
+        sql: &str,
+        with: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut query = self.conn.prepare_cached(sql)?;
+        Ok(query.query_row(with, read).optional()?)
+    }
+
+    /// All rows, in their order.
+    pub(super) fn all<T, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        with: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<C, StoreError> {
+        let mut query = self.conn.prepare_cached(sql)?;
+        Ok(query.query_map(with, read)?.collect::<Result<_, _>>()?)
     }
 
     pub(super) fn changes(&self) -> u64 {
@@ -131,24 +172,19 @@ impl Db {
     }
 
     pub fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
-        Ok(self
-            .conn
-            .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
-            .query_row([key], |row| row.get(0))
-            .optional()?)
+        self.first("SELECT value FROM meta WHERE key = ?1", [key], |row| {
+            row.get(0)
+        })
     }
 
     /// Rows of `meta` by what stands behind `prefix` in their keys.
     pub(super) fn meta_under(&self, prefix: &str) -> Result<HashMap<String, String>, StoreError> {
-        let mut rows = self
-            .conn
-            .prepare_cached("SELECT key, value FROM meta WHERE key GLOB ?1")?;
-        let pairs = rows.query_map([format!("{prefix}*")], |row| {
+        let sql = "SELECT key, value FROM meta WHERE key GLOB ?1";
+        self.all(sql, [format!("{prefix}*")], |row| {
             let key: String = row.get(0)?;
             let rest = key.strip_prefix(prefix).unwrap_or_default().to_owned();
             Ok((rest, row.get(1)?))
-        })?;
-        Ok(pairs.collect::<Result<_, _>>()?)
+        })
     }
 
     /// What people are called, by their ids.
@@ -162,13 +198,10 @@ impl Db {
     }
 
     pub fn set_meta(&self, key: &str, value: &str) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached(
-                "INSERT INTO meta (key, value) VALUES (:key, :value)
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            )?
-            .execute(named_params! {":key": key, ":value": value})?;
-        Ok(())
+        let sql = "INSERT INTO meta (key, value) VALUES (:key, :value)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+        self.execute(sql, named_params! {":key": key, ":value": value})
+            .map(drop)
     }
 
     /// Removes what is older than it is useful, then what is over its cap.

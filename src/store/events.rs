@@ -1,6 +1,6 @@
 //! What was answered to taps: the repetition of an event gets the same answer.
 
-use rusqlite::{OptionalExtension as _, named_params};
+use rusqlite::named_params;
 
 use super::StoreError;
 use super::db::{Db, HOUR};
@@ -23,21 +23,21 @@ impl Db {
         if reply.len() > ANSWER_MAX {
             return Ok(());
         }
-        self.conn
-            .prepare_cached(
-                "INSERT INTO answers (event_id, at, reply) VALUES (:event, :at, :reply)
-                 ON CONFLICT (event_id) DO NOTHING",
-            )?
-            .execute(named_params! {":event": event.as_str(), ":at": at, ":reply": reply})?;
+        let sql = "INSERT INTO answers (event_id, at, reply) VALUES (:event, :at, :reply)
+                 ON CONFLICT (event_id) DO NOTHING";
+        self.execute(
+            sql,
+            named_params! {":event": event.as_str(), ":at": at, ":reply": reply},
+        )?;
         self.inserted()
     }
 
     pub fn answer(&self, event: &EventId) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self
-            .conn
-            .prepare_cached("SELECT reply FROM answers WHERE event_id = ?1")?
-            .query_row([event.as_str()], |row| row.get(0))
-            .optional()?)
+        self.first(
+            "SELECT reply FROM answers WHERE event_id = ?1",
+            [event.as_str()],
+            |row| row.get(0),
+        )
     }
 }
 

@@ -31,7 +31,7 @@ impl Db {
             let key = rusqlite::params_from_iter(key);
             let count = |row: &Row<'_>, at| row.get::<_, i64>(at).map(i64::unsigned_abs);
             let read = |row: &Row<'_>| Ok((count(row, 0)?, count(row, 1)?));
-            Ok(self.conn.prepare_cached(sql)?.query_row(key, read)?)
+            self.one(sql, key, read)
         };
         let (files, held) = of(
             "SELECT count(*), ifnull(sum(bytes), 0) FROM files WHERE session = ?1",
@@ -45,20 +45,17 @@ impl Db {
     }
 
     pub fn file_kept(&self, file: &KeptFile) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached(
-                "INSERT OR REPLACE INTO files (session, name, device, inode, bytes, at)
-                 VALUES (:session, :name, :device, :inode, :bytes, :at)",
-            )?
-            .execute(named_params! {
-                ":session": file.session,
-                ":name": file.name,
-                ":device": file.device.cast_signed(),
-                ":inode": file.inode.cast_signed(),
-                ":bytes": file.bytes.cast_signed(),
-                ":at": file.at,
-            })?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO files (session, name, device, inode, bytes, at)
+                 VALUES (:session, :name, :device, :inode, :bytes, :at)";
+        let with = named_params! {
+            ":session": file.session,
+            ":name": file.name,
+            ":device": file.device.cast_signed(),
+            ":inode": file.inode.cast_signed(),
+            ":bytes": file.bytes.cast_signed(),
+            ":at": file.at,
+        };
+        self.execute(sql, with).map(drop)
     }
 
     pub fn files_of(&self, session: i64) -> Result<Vec<KeptFile>, StoreError> {
@@ -72,18 +69,16 @@ impl Db {
     pub fn files_gone(&self, files: &[KeptFile]) -> Result<(), StoreError> {
         self.atomically(|db| {
             for file in files {
-                db.conn
-                    .prepare_cached("DELETE FROM files WHERE session = ?1 AND name = ?2")?
-                    .execute((file.session, &file.name))?;
+                let sql = "DELETE FROM files WHERE session = ?1 AND name = ?2";
+                db.execute(sql, (file.session, &file.name))?;
             }
             Ok(())
         })
     }
 
     fn some_files(&self, sql: &str, key: i64) -> Result<Vec<KeptFile>, StoreError> {
-        let mut query = self.conn.prepare_cached(sql)?;
         let unsigned = |row: &Row<'_>, name: &str| row.get::<_, i64>(name).map(i64::cast_unsigned);
-        let rows = query.query_map([key], |row| {
+        self.all(sql, [key], |row| {
             Ok(KeptFile {
                 session: row.get("session")?,
                 name: row.get("name")?,
@@ -92,8 +87,7 @@ impl Db {
                 bytes: unsigned(row, "bytes")?,
                 at: row.get("at")?,
             })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 }
 

@@ -37,28 +37,22 @@ impl Db {
         at: Millis,
     ) -> Result<bool, StoreError> {
         self.atomically(|db| {
-            let new = db
-                .conn
-                .prepare_cached(
-                    "INSERT INTO seen (event_id, at) VALUES (:message, :at)
-                     ON CONFLICT (event_id) DO NOTHING",
-                )?
-                .execute(named_params! {":message": message.as_str(), ":at": at})?;
+            let sql = "INSERT INTO seen (event_id, at) VALUES (:message, :at)
+                     ON CONFLICT (event_id) DO NOTHING";
+            let new = db.execute(sql, named_params! {":message": message.as_str(), ":at": at})?;
             if new == 0 {
                 return Ok(false);
             }
             if push.len() <= PUSH_MAX {
-                db.conn
-                    .prepare_cached(
-                        "INSERT OR REPLACE INTO inbox (message_id, event_id, push, begun, at)
-                         VALUES (:message, :event, :push, 0, :at)",
-                    )?
-                    .execute(named_params! {
-                        ":message": message.as_str(),
-                        ":event": event.map(EventId::as_str),
-                        ":push": push,
-                        ":at": at,
-                    })?;
+                let sql = "INSERT OR REPLACE INTO inbox (message_id, event_id, push, begun, at)
+                         VALUES (:message, :event, :push, 0, :at)";
+                let with = named_params! {
+                    ":message": message.as_str(),
+                    ":event": event.map(EventId::as_str),
+                    ":push": push,
+                    ":at": at,
+                };
+                db.execute(sql, with)?;
             }
             db.inserted()?;
             Ok(true)
@@ -67,41 +61,37 @@ impl Db {
 
     /// What is done for it from here on must not be done twice.
     pub fn begin(&self, message: &MessageId) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached("UPDATE inbox SET begun = 1 WHERE message_id = ?1")?
-            .execute([message.as_str()])?;
-        Ok(())
+        self.execute(
+            "UPDATE inbox SET begun = 1 WHERE message_id = ?1",
+            [message.as_str()],
+        )
+        .map(drop)
     }
 
     pub fn dealt_with(&self, message: &MessageId) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached("DELETE FROM inbox WHERE message_id = ?1")?
-            .execute([message.as_str()])?;
-        Ok(())
+        self.execute(
+            "DELETE FROM inbox WHERE message_id = ?1",
+            [message.as_str()],
+        )
+        .map(drop)
     }
 
     /// What the last run acknowledged and did not finish, oldest first.
     pub fn inbox(&self) -> Result<Vec<Received>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT * FROM inbox ORDER BY at, message_id")?;
-        let rows = query.query_map([], |row| {
+        self.all("SELECT * FROM inbox ORDER BY at, message_id", [], |row| {
             Ok(Received {
                 message: read_id(row, "message_id", MessageId::parse)?,
                 push: row.get("push")?,
                 begun: row.get("begun")?,
             })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 }
 
 /// In the transaction of the ending this event brought about.
 pub(super) fn had_effect(db: &Db, event: &EventId) -> Result<(), StoreError> {
-    db.conn
-        .prepare_cached("DELETE FROM inbox WHERE event_id = ?1")?
-        .execute([event.as_str()])?;
-    Ok(())
+    db.execute("DELETE FROM inbox WHERE event_id = ?1", [event.as_str()])
+        .map(drop)
 }
 
 pub(super) fn prune(db: &Db, now: Millis) -> Result<(), StoreError> {

@@ -34,54 +34,43 @@ pub struct ListedRule {
 
 impl Db {
     pub fn rule_left(&self, left: &LeftRule) -> Result<i64, StoreError> {
-        let number = self
-            .conn
-            .prepare_cached(
-                "INSERT INTO left_rules (request_id, project, file, rule, operator, at)
-                 VALUES (:request, :project, :file, :rule, :operator, :at) RETURNING number",
-            )?
-            .query_row(
-                named_params! {
-                    ":request": left.request.as_str(),
-                    ":project": left.project.to_string_lossy(),
-                    ":file": left.file.to_string_lossy(),
-                    ":rule": left.rule,
-                    ":operator": left.operator.as_str(),
-                    ":at": left.at,
-                },
-                |row| row.get(0),
-            )?;
+        let sql = "INSERT INTO left_rules (request_id, project, file, rule, operator, at)
+                 VALUES (:request, :project, :file, :rule, :operator, :at) RETURNING number";
+        let with = named_params! {
+            ":request": left.request.as_str(),
+            ":project": left.project.to_string_lossy(),
+            ":file": left.file.to_string_lossy(),
+            ":rule": left.rule,
+            ":operator": left.operator.as_str(),
+            ":at": left.at,
+        };
+        let number = self.one(sql, with, |row| row.get(0))?;
         self.inserted()?;
         Ok(number)
     }
 
     /// Newest first, those taken back included.
     pub fn rules_left(&self) -> Result<Vec<ListedRule>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT * FROM left_rules ORDER BY number DESC")?;
-        let rows = query.query_map([], read_rule)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all(
+            "SELECT * FROM left_rules ORDER BY number DESC",
+            [],
+            read_rule,
+        )
     }
 
     pub fn rules_left_by(&self, request: &RequestId) -> Result<Vec<ListedRule>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT * FROM left_rules WHERE request_id = ?1 ORDER BY number")?;
-        let rows = query.query_map([request.as_str()], read_rule)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all(
+            "SELECT * FROM left_rules WHERE request_id = ?1 ORDER BY number",
+            [request.as_str()],
+            read_rule,
+        )
     }
 
     /// `false` when it already was, or there is no such rule.
     pub fn rule_undone(&self, number: i64, at: Millis) -> Result<bool, StoreError> {
-        let changed = self
-            .conn
-            .prepare_cached(
-                "UPDATE left_rules SET undone_at = :at
-                 WHERE number = :number AND undone_at IS NULL",
-            )?
-            .execute(named_params! {":number": number, ":at": at})?;
-        Ok(changed > 0)
+        let sql = "UPDATE left_rules SET undone_at = :at
+                 WHERE number = :number AND undone_at IS NULL";
+        Ok(self.execute(sql, named_params! {":number": number, ":at": at})? > 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cards that ask for nothing, and whose session each speaks of: a reply to one
 //! is for that session and no other, also after a restart.
 
-use rusqlite::{OptionalExtension as _, named_params};
+use rusqlite::named_params;
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
@@ -27,31 +27,29 @@ impl Db {
         about: &About,
         at: Millis,
     ) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached(
-                "INSERT OR REPLACE INTO notices (message_id, session, project, at)
-                 VALUES (:message, :session, :project, :at)",
-            )?
-            .execute(named_params! {
-                ":message": message.as_str(),
-                ":session": about.session.as_str(),
-                ":project": about.project,
-                ":at": at,
-            })?;
+        let sql = "INSERT OR REPLACE INTO notices (message_id, session, project, at)
+                 VALUES (:message, :session, :project, :at)";
+        let with = named_params! {
+            ":message": message.as_str(),
+            ":session": about.session.as_str(),
+            ":project": about.project,
+            ":at": at,
+        };
+        self.execute(sql, with)?;
         self.inserted()
     }
 
     pub fn notice(&self, message: &MessageId) -> Result<Option<About>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT session, project FROM notices WHERE message_id = ?1")?;
-        let found = query.query_row([message.as_str()], |row| {
-            Ok(About {
-                session: read_id(row, "session", SessionId::parse)?,
-                project: row.get("project")?,
-            })
-        });
-        Ok(found.optional()?)
+        self.first(
+            "SELECT session, project FROM notices WHERE message_id = ?1",
+            [message.as_str()],
+            |row| {
+                Ok(About {
+                    session: read_id(row, "session", SessionId::parse)?,
+                    project: row.get("project")?,
+                })
+            },
+        )
     }
 
     /// A notice says that a dialog waits, or a plan, which it also shows. The
@@ -62,10 +60,11 @@ impl Db {
 
     /// It says so no longer.
     pub fn dialog_over(&self, message: &MessageId) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached("DELETE FROM meta WHERE key = ?1")?
-            .execute([format!("{DIALOG}{message}")])?;
-        Ok(())
+        self.execute(
+            "DELETE FROM meta WHERE key = ?1",
+            [format!("{DIALOG}{message}")],
+        )
+        .map(drop)
     }
 
     /// The notices that say so still, with what each speaks of and shows.

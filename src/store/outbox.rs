@@ -1,7 +1,7 @@
 //! Card edits that Feishu has not accepted yet, or may still take back. Only the
 //! newest per message matters: it is the truth, whatever an older one said.
 
-use rusqlite::{OptionalExtension as _, Row, named_params};
+use rusqlite::{Row, named_params};
 
 use super::StoreError;
 use super::db::{DAY, Db, read_id};
@@ -37,16 +37,10 @@ pub struct LeftEdit {
 impl Db {
     /// Takes the place of an older edit of the same card.
     pub fn put_edit(&self, key: &CardKey, card: &str, at: Millis) -> Result<i64, StoreError> {
-        let version = self
-            .conn
-            .prepare_cached(
-                "INSERT OR REPLACE INTO outbox (message_id, card, at)
-                 VALUES (:message, :card, :at) RETURNING version",
-            )?
-            .query_row(
-                named_params! {":message": written(key), ":card": card, ":at": at},
-                |row| row.get(0),
-            )?;
+        let sql = "INSERT OR REPLACE INTO outbox (message_id, card, at)
+                 VALUES (:message, :card, :at) RETURNING version";
+        let with = named_params! {":message": written(key), ":card": card, ":at": at};
+        let version = self.one(sql, with, |row| row.get(0))?;
         self.inserted()?;
         Ok(version)
     }
@@ -61,10 +55,7 @@ impl Db {
         at: Millis,
     ) -> Result<Option<i64>, StoreError> {
         self.atomically(|db| {
-            let mut query = db
-                .conn
-                .prepare_cached("SELECT 1 FROM pending WHERE id = ?1")?;
-            if !query.exists([request.as_str()])? {
+            if !db.has("SELECT 1 FROM pending WHERE id = ?1", [request.as_str()])? {
                 return Ok(None);
             }
             db.put_edit(key, card, at).map(Some)
@@ -73,76 +64,60 @@ impl Db {
 
     /// Those that were never made, then the others; oldest first.
     pub fn edits(&self) -> Result<Vec<LeftEdit>, StoreError> {
-        let mut query = self.conn.prepare_cached(
-            "SELECT message_id, version, made FROM outbox ORDER BY made, version",
-        )?;
-        let rows = query.query_map([], |row| {
+        let sql = "SELECT message_id, version, made FROM outbox ORDER BY made, version";
+        self.all(sql, [], |row| {
             Ok(LeftEdit {
                 key: read_id(row, "message_id", read_key)?,
                 version: row.get("version")?,
                 made: row.get("made")?,
             })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// The first so many in the same order, with their cards.
     pub fn first_edits(&self, most: u16) -> Result<Vec<CardEdit>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT * FROM outbox ORDER BY made, version LIMIT ?1")?;
-        let rows = query.query_map([most], read)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all(
+            "SELECT * FROM outbox ORDER BY made, version LIMIT ?1",
+            [most],
+            read,
+        )
     }
 
     /// Those of cards without a name, oldest first.
     pub fn nameless_edits(&self) -> Result<Vec<CardEdit>, StoreError> {
-        let mut query = self.conn.prepare_cached(
-            "SELECT * FROM outbox
-             WHERE message_id >= :prefix AND message_id < :prefix || char(0x10FFFF)
-             ORDER BY version",
-        )?;
-        let rows = query.query_map(named_params! {":prefix": SENDING}, read)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT * FROM outbox
+                   WHERE message_id >= :prefix AND message_id < :prefix || char(0x10FFFF)
+                   ORDER BY version";
+        self.all(sql, named_params! {":prefix": SENDING}, read)
     }
 
     /// The card of this edit, unless a newer one has taken its place.
     pub fn edit(&self, message: &MessageId, version: i64) -> Result<Option<String>, StoreError> {
-        let card = self
-            .conn
-            .prepare_cached(
-                "SELECT card FROM outbox WHERE message_id = :message AND version = :version",
-            )?
-            .query_row(
-                named_params! {":message": message.as_str(), ":version": version},
-                |row| row.get(0),
-            )
-            .optional()?;
-        Ok(card)
+        let sql = "SELECT card FROM outbox WHERE message_id = :message AND version = :version";
+        let with = named_params! {":message": message.as_str(), ":version": version};
+        self.first(sql, with, |row| row.get(0))
     }
 
     /// Feishu took it; it stays until it can't be taken back.
     pub fn edit_made(&self, message: &MessageId, version: i64) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached(
-                "UPDATE outbox SET made = made + 1
-                 WHERE message_id = :message AND version = :version",
-            )?
-            .execute(named_params! {":message": message.as_str(), ":version": version})?;
-        Ok(())
+        let sql = "UPDATE outbox SET made = made + 1
+                 WHERE message_id = :message AND version = :version";
+        self.execute(
+            sql,
+            named_params! {":message": message.as_str(), ":version": version},
+        )
+        .map(drop)
     }
 
     /// Forgets this version of an edit, or whichever is kept. `false` when a
     /// newer edit has taken its place meanwhile.
     pub fn edit_done(&self, key: &CardKey, version: Option<i64>) -> Result<bool, StoreError> {
-        let removed = self
-            .conn
-            .prepare_cached(
-                "DELETE FROM outbox WHERE message_id = :message
-                 AND version = coalesce(:version, version)",
-            )?
-            .execute(named_params! {":message": written(key), ":version": version})?;
-        Ok(removed > 0)
+        let sql = "DELETE FROM outbox WHERE message_id = :message
+                 AND version = coalesce(:version, version)";
+        Ok(self.execute(
+            sql,
+            named_params! {":message": written(key), ":version": version},
+        )? > 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests that wait, and how they ended. Tool input is kept only while its
 //! request waits. `settle` is the durable compare-and-set: one ending per id.
 
-use rusqlite::{OptionalExtension as _, Row, named_params};
+use rusqlite::{Row, named_params};
 use serde_json::Value;
 
 use super::audit::AuditEntry;
@@ -89,29 +89,26 @@ impl Db {
             if db.is_settled(&pending.id)? {
                 return Err(StoreError::AlreadySettled);
             }
-            let saved = db
-                .conn
-                .prepare_cached(
-                    "INSERT INTO pending (id, token_hash, tool, project, machine, session,
+            let sql = "INSERT INTO pending (id, token_hash, tool, project, machine, session,
                          digest, message_id, chat_id, asked_at, deadline, request)
                      VALUES (:id, :token_hash, :tool, :project, :machine, :session,
                          :digest, :message, :chat, :asked_at, :deadline, :request)
-                     ON CONFLICT (id) DO NOTHING",
-                )?
-                .execute(named_params! {
-                    ":id": pending.id.as_str(),
-                    ":token_hash": pending.token_hash,
-                    ":tool": pending.subject.tool,
-                    ":project": pending.subject.project,
-                    ":machine": pending.subject.machine,
-                    ":session": pending.subject.session.as_ref().map(SessionId::as_str),
-                    ":digest": pending.subject.digest,
-                    ":message": pending.card.as_ref().map(|card| card.message.as_str()),
-                    ":chat": pending.card.as_ref().map(|card| card.chat.as_str()),
-                    ":asked_at": pending.asked_at,
-                    ":deadline": pending.deadline,
-                    ":request": pending.request,
-                })?;
+                     ON CONFLICT (id) DO NOTHING";
+            let with = named_params! {
+                ":id": pending.id.as_str(),
+                ":token_hash": pending.token_hash,
+                ":tool": pending.subject.tool,
+                ":project": pending.subject.project,
+                ":machine": pending.subject.machine,
+                ":session": pending.subject.session.as_ref().map(SessionId::as_str),
+                ":digest": pending.subject.digest,
+                ":message": pending.card.as_ref().map(|card| card.message.as_str()),
+                ":chat": pending.card.as_ref().map(|card| card.chat.as_str()),
+                ":asked_at": pending.asked_at,
+                ":deadline": pending.deadline,
+                ":request": pending.request,
+            };
+            let saved = db.execute(sql, with)?;
             if saved == 0 {
                 return Err(StoreError::AlreadyPending);
             }
@@ -127,18 +124,16 @@ impl Db {
         deadline: Millis,
         request: &str,
     ) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached(
-                "UPDATE pending SET asked_at = :asked_at, deadline = :deadline, request = :request
-                 WHERE id = :id",
-            )?
-            .execute(named_params! {
-                ":id": id.as_str(),
-                ":asked_at": asked_at,
-                ":deadline": deadline,
-                ":request": request,
-            })?;
-        Ok(())
+        let sql =
+            "UPDATE pending SET asked_at = :asked_at, deadline = :deadline, request = :request
+                 WHERE id = :id";
+        let with = named_params! {
+            ":id": id.as_str(),
+            ":asked_at": asked_at,
+            ":deadline": deadline,
+            ":request": request,
+        };
+        self.execute(sql, with).map(drop)
     }
 
     /// Notes where the card is, also for a request that was settled before
@@ -147,12 +142,12 @@ impl Db {
         for table in ["pending", "settled"] {
             let sql =
                 format!("UPDATE {table} SET message_id = :message, chat_id = :chat WHERE id = :id");
-            let changed = self.conn.prepare_cached(&sql)?.execute(named_params! {
+            let with = named_params! {
                 ":id": id.as_str(),
                 ":message": card.message.as_str(),
                 ":chat": card.chat.as_str(),
-            })?;
-            if changed > 0 {
+            };
+            if self.execute(&sql, with)? > 0 {
                 return Ok(true);
             }
         }
@@ -161,10 +156,7 @@ impl Db {
 
     /// Everything that waited when the last daemon ended, oldest first.
     pub fn pending_all(&self) -> Result<Vec<Pending>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT * FROM pending ORDER BY asked_at, id")?;
-        let rows = query.query_map([], |row| {
+        self.all("SELECT * FROM pending ORDER BY asked_at, id", [], |row| {
             Ok(Pending {
                 id: read_id(row, "id", RequestId::parse)?,
                 token_hash: row.get("token_hash")?,
@@ -174,49 +166,41 @@ impl Db {
                 deadline: row.get("deadline")?,
                 request: row.get("request")?,
             })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Ends a request: its input is forgotten, its ending kept, the audit gets
     /// a line. [`StoreError::AlreadySettled`] and no change when it had ended.
     pub fn settle(&self, end: &Settlement) -> Result<(), StoreError> {
         self.atomically(|db| {
+            let sql = "DELETE FROM pending WHERE id = ?1 RETURNING message_id, chat_id, token_hash";
             let (noted, token_hash): (Option<CardPlace>, Option<[u8; 32]>) = db
-                .conn
-                .prepare_cached(
-                    "DELETE FROM pending WHERE id = ?1 RETURNING message_id, chat_id, token_hash",
-                )?
-                .query_row([end.id.as_str()], |row| {
+                .first(sql, [end.id.as_str()], |row| {
                     Ok((read_card(row)?, row.get("token_hash")?))
-                })
-                .optional()?
+                })?
                 .unwrap_or_default();
             let card = end.card.as_ref().or(noted.as_ref());
-            let settled = db
-                .conn
-                .prepare_cached(
-                    "INSERT INTO settled (id, kind, ending, tool, project, machine, session,
+            let sql = "INSERT INTO settled (id, kind, ending, tool, project, machine, session,
                          digest, message_id, chat_id, token_hash, asked_at, settled_at)
                      VALUES (:id, :kind, :ending, :tool, :project, :machine, :session,
                          :digest, :message, :chat, :token_hash, :asked_at, :at)
-                     ON CONFLICT (id) DO NOTHING",
-                )?
-                .execute(named_params! {
-                    ":id": end.id.as_str(),
-                    ":kind": end.kind,
-                    ":ending": end.ending,
-                    ":tool": end.subject.tool,
-                    ":project": end.subject.project,
-                    ":machine": end.subject.machine,
-                    ":session": end.subject.session.as_ref().map(SessionId::as_str),
-                    ":digest": end.subject.digest,
-                    ":message": card.map(|card| card.message.as_str()),
-                    ":chat": card.map(|card| card.chat.as_str()),
-                    ":token_hash": token_hash,
-                    ":asked_at": end.asked_at,
-                    ":at": end.at,
-                })?;
+                     ON CONFLICT (id) DO NOTHING";
+            let with = named_params! {
+                ":id": end.id.as_str(),
+                ":kind": end.kind,
+                ":ending": end.ending,
+                ":tool": end.subject.tool,
+                ":project": end.subject.project,
+                ":machine": end.subject.machine,
+                ":session": end.subject.session.as_ref().map(SessionId::as_str),
+                ":digest": end.subject.digest,
+                ":message": card.map(|card| card.message.as_str()),
+                ":chat": card.map(|card| card.chat.as_str()),
+                ":token_hash": token_hash,
+                ":asked_at": end.asked_at,
+                ":at": end.at,
+            };
+            let settled = db.execute(sql, with)?;
             if settled == 0 {
                 return Err(StoreError::AlreadySettled);
             }
@@ -257,10 +241,11 @@ impl Db {
 
     /// How often a request with this input ended this way, as far as kept.
     pub fn times_ended(&self, digest: &str, kind: &str) -> Result<i64, StoreError> {
-        Ok(self
-            .conn
-            .prepare_cached("SELECT count(*) FROM settled WHERE digest = ?1 AND kind = ?2")?
-            .query_row([digest, kind], |row| row.get(0))?)
+        self.one(
+            "SELECT count(*) FROM settled WHERE digest = ?1 AND kind = ?2",
+            [digest, kind],
+            |row| row.get(0),
+        )
     }
 
     /// Puts an ending right, and writes that into the audit; `false` when there
@@ -272,10 +257,8 @@ impl Db {
         audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
         self.atomically(|db| {
-            let corrected = db
-                .conn
-                .prepare_cached("UPDATE settled SET kind = ?2, ending = ?3 WHERE id = ?1")?
-                .execute([id.as_str(), kind, ending])?;
+            let sql = "UPDATE settled SET kind = ?2, ending = ?3 WHERE id = ?1";
+            let corrected = db.execute(sql, [id.as_str(), kind, ending])?;
             if corrected > 0 {
                 db.append_audit(audit)?;
             }
@@ -285,40 +268,28 @@ impl Db {
 
     /// Marks an ending as taken back; `false` when it already was, or is unknown.
     pub fn mark_undone(&self, id: &RequestId, at: Millis) -> Result<bool, StoreError> {
-        let changed = self
-            .conn
-            .prepare_cached(
-                "UPDATE settled SET undone_at = :at WHERE id = :id AND undone_at IS NULL",
-            )?
-            .execute(named_params! {":id": id.as_str(), ":at": at})?;
-        Ok(changed > 0)
+        let sql = "UPDATE settled SET undone_at = :at WHERE id = :id AND undone_at IS NULL";
+        Ok(self.execute(sql, named_params! {":id": id.as_str(), ":at": at})? > 0)
     }
 
     pub fn is_settled(&self, id: &RequestId) -> Result<bool, StoreError> {
-        Ok(self
-            .conn
-            .prepare_cached("SELECT 1 FROM settled WHERE id = ?1")?
-            .exists([id.as_str()])?)
+        self.has("SELECT 1 FROM settled WHERE id = ?1", [id.as_str()])
     }
 
     fn one_settled(&self, sql: &str, key: &str) -> Result<Option<SettledRequest>, StoreError> {
-        Ok(self
-            .conn
-            .prepare_cached(sql)?
-            .query_row([key], |row| {
-                Ok(SettledRequest {
-                    id: read_id(row, "id", RequestId::parse)?,
-                    subject: read_subject(row)?,
-                    card: read_card(row)?,
-                    token_hash: row.get("token_hash")?,
-                    asked_at: row.get("asked_at")?,
-                    at: row.get("settled_at")?,
-                    kind: row.get("kind")?,
-                    ending: row.get("ending")?,
-                    undone_at: row.get("undone_at")?,
-                })
+        self.first(sql, [key], |row| {
+            Ok(SettledRequest {
+                id: read_id(row, "id", RequestId::parse)?,
+                subject: read_subject(row)?,
+                card: read_card(row)?,
+                token_hash: row.get("token_hash")?,
+                asked_at: row.get("asked_at")?,
+                at: row.get("settled_at")?,
+                kind: row.get("kind")?,
+                ending: row.get("ending")?,
+                undone_at: row.get("undone_at")?,
             })
-            .optional()?)
+        })
     }
 }
 

@@ -40,77 +40,62 @@ pub struct KeptSession {
 impl Db {
     /// Keeps a new session and gives it its number.
     pub fn add_session(&self, session: &KeptSession) -> Result<i64, StoreError> {
-        let number = self
-            .conn
-            .prepare_cached(
-                "INSERT INTO sessions (conversation, begun, mode, running, asks, agent, home, project, title,
+        let sql = "INSERT INTO sessions (conversation, begun, mode, running, asks, agent, home, project, title,
                      chat_id, thread, anchor, card, began_at, used_at)
                  VALUES (:conversation, :begun, :mode, :running, :asks, :agent, :home, :project, :title,
-                     :chat, :thread, :anchor, :card, :began, :used) RETURNING number",
-            )?
-            .query_row(
-                named_params! {
-                    ":conversation": session.saved.conversation.as_str(),
-                    ":begun": session.saved.begun,
-                    ":mode": session.saved.mode.as_str(),
-                    ":running": session.saved.running,
-                    ":asks": asks_text(&session.saved.asks),
-                    ":agent": session.agent.word(),
-                    ":home": session.home.as_deref().map(Path::to_string_lossy),
-                    ":project": session.project,
-                    ":title": session.title,
-                    ":chat": session.place.chat.as_str(),
-                    ":thread": session.place.thread,
-                    ":anchor": session.anchor.as_str(),
-                    ":card": session.card.as_ref().map(MessageId::as_str),
-                    ":began": session.began_at,
-                    ":used": session.used_at,
-                },
-                |row| row.get(0),
-            )?;
+                     :chat, :thread, :anchor, :card, :began, :used) RETURNING number";
+        let with = named_params! {
+            ":conversation": session.saved.conversation.as_str(),
+            ":begun": session.saved.begun,
+            ":mode": session.saved.mode.as_str(),
+            ":running": session.saved.running,
+            ":asks": asks_text(&session.saved.asks),
+            ":agent": session.agent.word(),
+            ":home": session.home.as_deref().map(Path::to_string_lossy),
+            ":project": session.project,
+            ":title": session.title,
+            ":chat": session.place.chat.as_str(),
+            ":thread": session.place.thread,
+            ":anchor": session.anchor.as_str(),
+            ":card": session.card.as_ref().map(MessageId::as_str),
+            ":began": session.began_at,
+            ":used": session.used_at,
+        };
+        let number = self.one(sql, with, |row| row.get(0))?;
         self.inserted()?;
         Ok(number)
     }
 
     pub fn save_session(&self, session: &KeptSession) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached(
-                "UPDATE sessions SET conversation = :conversation, begun = :begun, mode = :mode,
+        let sql = "UPDATE sessions SET conversation = :conversation, begun = :begun, mode = :mode,
                      running = :running, asks = :asks, chat_id = :chat, thread = :thread,
                      anchor = :anchor, card = :card, used_at = :used
-                 WHERE number = :number",
-            )?
-            .execute(named_params! {
-                ":number": session.number,
-                ":conversation": session.saved.conversation.as_str(),
-                ":begun": session.saved.begun,
-                ":mode": session.saved.mode.as_str(),
-                ":running": session.saved.running,
-                ":asks": asks_text(&session.saved.asks),
-                ":chat": session.place.chat.as_str(),
-                ":thread": session.place.thread,
-                ":anchor": session.anchor.as_str(),
-                ":card": session.card.as_ref().map(MessageId::as_str),
-                ":used": session.used_at,
-            })?;
-        Ok(())
+                 WHERE number = :number";
+        let with = named_params! {
+            ":number": session.number,
+            ":conversation": session.saved.conversation.as_str(),
+            ":begun": session.saved.begun,
+            ":mode": session.saved.mode.as_str(),
+            ":running": session.saved.running,
+            ":asks": asks_text(&session.saved.asks),
+            ":chat": session.place.chat.as_str(),
+            ":thread": session.place.thread,
+            ":anchor": session.anchor.as_str(),
+            ":card": session.card.as_ref().map(MessageId::as_str),
+            ":used": session.used_at,
+        };
+        self.execute(sql, with).map(drop)
     }
 
     /// For one that never began; its number is not given again.
     pub fn forget_session(&self, number: i64) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached("DELETE FROM sessions WHERE number = ?1")?
-            .execute([number])?;
-        Ok(())
+        self.execute("DELETE FROM sessions WHERE number = ?1", [number])
+            .map(drop)
     }
 
     /// The one used last stands last.
     pub fn sessions(&self) -> Result<Vec<KeptSession>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT * FROM sessions ORDER BY used_at, number")?;
-        let rows = query.query_map([], read)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all("SELECT * FROM sessions ORDER BY used_at, number", [], read)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What lets this machine of a team touch a message it sent or was brought. The
 //! gateways keep nothing, so a message without its ticket can't be changed.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use super::StoreError;
 use super::db::{DAY, Db};
@@ -19,20 +19,17 @@ impl Db {
         ticket: &str,
         at: Millis,
     ) -> Result<(), StoreError> {
-        self.conn
-            .prepare_cached(
-                "INSERT OR REPLACE INTO tickets (message_id, ticket, at) VALUES (?1, ?2, ?3)",
-            )?
-            .execute(params![message.as_str(), ticket, at])?;
+        let sql = "INSERT OR REPLACE INTO tickets (message_id, ticket, at) VALUES (?1, ?2, ?3)";
+        self.execute(sql, params![message.as_str(), ticket, at])?;
         self.inserted()
     }
 
     pub fn ticket(&self, message: &MessageId) -> Result<Option<String>, StoreError> {
-        let mut query = self
-            .conn
-            .prepare_cached("SELECT ticket FROM tickets WHERE message_id = ?1")?;
-        let found = query.query_row([message.as_str()], |row| row.get(0));
-        Ok(found.optional()?)
+        self.first(
+            "SELECT ticket FROM tickets WHERE message_id = ?1",
+            [message.as_str()],
+            |row| row.get(0),
+        )
     }
 }
 
