@@ -122,7 +122,8 @@ impl Api {
     pub async fn call(&self, call: &ApiCall) -> Result<Value, ApiError> {
         let limits = (FIRST_TRY_WITHIN, TRY_WITHIN);
         self.persist(self.budget, limits, |token, limit| async move {
-            self.carrier.envelope(call, &token, limit).await
+            let reply = self.carrier.reply(call, &token, limit, 0).await?;
+            reply.envelope_without(&token)
         })
         .await
     }
@@ -131,7 +132,8 @@ impl Api {
     pub async fn upload(&self, call: &ApiCall) -> Result<Value, ApiError> {
         let limits = (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN);
         self.persist(DOWNLOAD_WITHIN, limits, |token, limit| async move {
-            self.carrier.envelope(call, &token, limit).await
+            let reply = self.carrier.reply(call, &token, limit, 0).await?;
+            reply.envelope_without(&token)
         })
         .await
     }
@@ -141,7 +143,8 @@ impl Api {
         let budget = self.budget.max(DOWNLOAD_WITHIN);
         let limits = (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN);
         self.persist(budget, limits, |token, limit| async move {
-            self.carrier.file(call, &token, limit, max_bytes).await
+            let reply = self.carrier.reply(call, &token, limit, max_bytes).await?;
+            reply.file(&token, max_bytes)
         })
         .await
     }
@@ -161,7 +164,7 @@ impl Api {
             let left = deadline.saturating_duration_since(Instant::now());
             let reply = self.carrier.reply(call, &token, left, max_bytes).await?;
             if replayed || reply.file || !reply.is_of_stale_token() {
-                return Ok(reply);
+                return Ok(reply.without(&token));
             }
             replayed = true;
             self.carrier.forget(&token);
@@ -227,33 +230,6 @@ impl Api {
 }
 
 impl Carrier {
-    async fn envelope(
-        &self,
-        call: &ApiCall,
-        token: &Secret,
-        limit: Duration,
-    ) -> Result<Value, ApiError> {
-        match self {
-            Self::Https { exchange, .. } => exchange.envelope(call, token, limit).await,
-            Self::Errand(errands) => errands(call.clone(), limit, 0).await?.envelope(),
-        }
-    }
-
-    async fn file(
-        &self,
-        call: &ApiCall,
-        token: &Secret,
-        limit: Duration,
-        max_bytes: u64,
-    ) -> Result<Vec<u8>, ApiError> {
-        match self {
-            Self::Https { exchange, .. } => exchange.file(call, token, limit, max_bytes).await,
-            Self::Errand(errands) => errands(call.clone(), limit, max_bytes)
-                .await?
-                .file(max_bytes),
-        }
-    }
-
     async fn reply(
         &self,
         call: &ApiCall,

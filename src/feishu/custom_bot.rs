@@ -11,7 +11,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::messages::{Content, Previews, plain};
-use super::outbound::{Outbound, OutboundError};
+use super::outbound::{Outbound, OutboundError, body_within};
 use super::pace::Pace;
 use super::secret::Secret;
 
@@ -24,7 +24,7 @@ const PER_SECOND: usize = 4;
 const LONGEST_QUEUE: Duration = Duration::from_secs(20);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(700);
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_ANSWER: u64 = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CustomBotError {
@@ -151,14 +151,11 @@ impl CustomBot {
         let fault = |why: &reqwest::Error| self.outbound.fault(&self.url, why);
         let mut response = sent.map_err(|why| fault(&why))?;
         let status = response.status().as_u16();
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|why| fault(&why))? {
-            if bytes.len() + chunk.len() > MAX_ANSWER {
-                return Err(CustomBotError::NoAnswer(status));
-            }
-            bytes.extend_from_slice(&chunk);
+        let body = body_within(&mut response, MAX_ANSWER).await;
+        match body.map_err(|why| fault(&why))? {
+            Some(bytes) => judge(status, &bytes),
+            None => Err(CustomBotError::NoAnswer(status)),
         }
-        judge(status, &bytes)
     }
 
     async fn turn(&self) -> Result<(), CustomBotError> {

@@ -27,6 +27,7 @@ use url::{Host, Url};
 
 pub use self::error::OutboundError;
 use self::trust::Platform;
+use super::domain::is_this_machine;
 
 /// How long opening a connection may take when the caller has no opinion:
 /// name lookup, proxy, TCP and TLS together.
@@ -287,6 +288,27 @@ impl Outbound {
     }
 }
 
+/// The body of an answer; `None` for one of more than `most` bytes.
+pub async fn body_within(
+    response: &mut reqwest::Response,
+    most: u64,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
+    if response
+        .content_length()
+        .is_some_and(|length| length > most)
+    {
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if (body.len() + chunk.len()) as u64 > most {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
 /// Where an address leads, once it is known to be allowed.
 struct DialTarget {
     host: String,
@@ -307,7 +329,7 @@ fn target(url: &Url) -> Result<DialTarget, OutboundError> {
         Some(Host::Ipv6(ip)) => ip.to_string(),
         None => return Err(bad("it has no host")),
     };
-    if !encrypted && !is_loopback(url) {
+    if !encrypted && !is_this_machine(url) {
         return Err(OutboundError::PlainText { host });
     }
     let port = url.port_or_known_default().ok_or(bad("it has no port"))?;
@@ -316,15 +338,6 @@ fn target(url: &Url) -> Result<DialTarget, OutboundError> {
         port,
         encrypted,
     })
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
 }
 
 /// Which proxy serves which address.
@@ -359,7 +372,7 @@ impl Policy {
     }
 
     fn intercept(&self, url: &Url) -> Option<Intercept> {
-        if is_loopback(url) {
+        if is_this_machine(url) {
             return None;
         }
         // The matcher knows only the two HTTP schemes and takes anything else

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::domain::{Domain, is_this_machine};
-use super::outbound::{Outbound, OutboundError};
+use super::outbound::{Outbound, OutboundError, body_within};
 use super::secret::Secret;
 use crate::ids::UserId;
 
@@ -74,7 +74,7 @@ const ADDONS: &str = "H4sIAAAAAAACA22Q24oDIRBE_8XnQUge_ZWwSI9TEYk3unsGlrD_vu4mgc
 
 const PATH: &str = "/oauth/v1/app/registration";
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-const MAX_ANSWER: usize = 64 << 10;
+const MAX_ANSWER: u64 = 64 << 10;
 const MAX_WORDS: usize = 200;
 
 /// One of the two platforms, each with its own accounts.
@@ -302,13 +302,8 @@ impl AppRegistration {
             .await
             .map_err(|error| fault(&error))?;
         let status = response.status().as_u16();
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| fault(&error))? {
-            if body.len() + chunk.len() > MAX_ANSWER {
-                return Err(RegistrationError::Malformed { status });
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = body_within(&mut response, MAX_ANSWER).await;
+        let body = body.map_err(|error| fault(&error))?.unwrap_or_default();
         match serde_json::from_slice(&body) {
             Ok(answer @ Value::Object(_)) => Ok((status, answer)),
             _ => Err(RegistrationError::Malformed { status }),

@@ -12,7 +12,7 @@ use super::route::{CallbackUrl, may_dial};
 use super::seal::Sealer;
 use crate::approvals::outcome::NotTaken;
 use crate::clock::Millis;
-use crate::feishu::outbound::{Outbound, OutboundError};
+use crate::feishu::outbound::{Outbound, OutboundError, body_within};
 
 pub const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 /// What a forwarded click may take in all, of Feishu's three seconds.
@@ -126,7 +126,7 @@ impl Forwarder {
             .body(body.to_string())
             .send()
             .await;
-        let response = match sent {
+        let mut response = match sent {
             Ok(response) => response,
             Err(why) => {
                 let untouched = why.is_connect() || why.is_builder();
@@ -139,7 +139,8 @@ impl Forwarder {
             }
         };
         let status = response.status().as_u16();
-        let body = read(response).await;
+        let body = body_within(&mut response, MAX_BODY as u64).await;
+        let body = body.ok().flatten();
         Once::Done(match status {
             200 => body
                 .and_then(|body| match sealer {
@@ -159,17 +160,6 @@ impl Forwarder {
 enum Once {
     Busy,
     Done(Posted),
-}
-
-async fn read(mut response: reqwest::Response) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.ok()? {
-        if body.len() + chunk.len() > MAX_BODY {
-            return None;
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Some(body)
 }
 
 #[cfg(test)]

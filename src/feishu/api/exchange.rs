@@ -11,7 +11,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::feishu::error::{ApiError, FeishuAnswer, classify, classify_login};
-use crate::feishu::outbound::{Outbound, OutboundError};
+use crate::feishu::outbound::{Outbound, OutboundError, body_within};
 use crate::feishu::secret::Secret;
 
 /// An envelope larger than this is not one.
@@ -106,14 +106,20 @@ pub struct ApiReply {
 impl ApiReply {
     /// The envelope, whose code is 0.
     pub fn envelope(&self) -> Result<Value, ApiError> {
-        self.head().open(&self.body, &Secret::new(""), classify)
+        self.envelope_without(&Secret::new(""))
+    }
+
+    /// The same; `secret` is kept out of Feishu's words, which may echo what
+    /// they dislike.
+    pub(super) fn envelope_without(&self, secret: &Secret) -> Result<Value, ApiError> {
+        self.open(secret, classify)
     }
 
     /// The file of at most `max_bytes`.
-    pub fn file(self, max_bytes: u64) -> Result<Vec<u8>, ApiError> {
+    pub(super) fn file(self, secret: &Secret, max_bytes: u64) -> Result<Vec<u8>, ApiError> {
         if !self.file {
-            self.envelope()?;
-            return Err(self.head().malformed(FOREIGN));
+            self.envelope_without(secret)?;
+            return Err(self.malformed(FOREIGN));
         }
         if self.body.len() as u64 > max_bytes {
             return Err(ApiError::TooLarge { limit: max_bytes });
@@ -125,11 +131,67 @@ impl ApiReply {
         matches!(self.envelope(), Err(ApiError::StaleToken(_)))
     }
 
-    fn head(&self) -> ReplyHead {
-        ReplyHead {
+    /// The same for somebody who must not see `secret`.
+    pub(super) fn without(mut self, secret: &Secret) -> Self {
+        if !self.file {
+            self.body = match String::from_utf8(self.body) {
+                Ok(text) => secret.scrub(&text).into_bytes(),
+                Err(bytes) => bytes.into_bytes(),
+            };
+        }
+        self
+    }
+
+    /// What the status line and the headers said. Where no file is wanted,
+    /// whatever comes is taken for an envelope.
+    fn head(response: &reqwest::Response, wants_file: bool) -> Self {
+        let headers = response.headers();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let seconds = |name: &str| text(name).and_then(|value| value.trim().parse().ok());
+        let status = response.status().as_u16();
+        Self {
+            status,
+            after: seconds("x-ogw-ratelimit-reset")
+                .or_else(|| seconds(RETRY_AFTER.as_str()))
+                .map(Duration::from_secs),
+            log_id: text("x-tt-logid").map(str::to_owned),
+            file: wants_file && is_file(status, headers),
+            body: Vec::new(),
+        }
+    }
+
+    fn malformed(&self, what: &'static str) -> ApiError {
+        ApiError::Malformed {
             status: self.status,
-            after: self.after,
-            log_id: self.log_id.clone(),
+            what,
+        }
+    }
+
+    fn open(&self, secret: &Secret, sort: Sort) -> Result<Value, ApiError> {
+        let envelope = match self.body.trim_ascii_start().first() {
+            Some(b'{') => {
+                serde_json::from_slice::<Value>(&self.body).map_err(|_| self.malformed(FOREIGN))?
+            }
+            Some(b'<') => return Err(self.malformed(PORTAL)),
+            _ if (300..400).contains(&self.status) => return Err(self.malformed(PORTAL)),
+            _ => return Err(self.malformed(FOREIGN)),
+        };
+        let code = match envelope.get("code") {
+            Some(Value::String(digits)) => digits.parse().ok(),
+            Some(code) => code.as_i64(),
+            None => None,
+        };
+        match code {
+            Some(0) => Ok(envelope),
+            Some(code) => {
+                let words = envelope.get("msg").and_then(Value::as_str);
+                let inner_id = envelope.pointer("/error/log_id").and_then(Value::as_str);
+                let log_id = self.log_id.as_deref().or(inner_id);
+                let words = secret.scrub(words.unwrap_or_default());
+                let answer = FeishuAnswer::new(code, &words, log_id);
+                Err(sort(self.status, self.after, answer))
+            }
+            None => Err(self.malformed(FOREIGN)),
         }
     }
 }
@@ -151,17 +213,6 @@ impl Exchange {
         })
     }
 
-    /// Makes a call and gives the whole envelope, whose code is 0.
-    pub async fn envelope(
-        &self,
-        call: &ApiCall,
-        token: &Secret,
-        limit: Duration,
-    ) -> Result<Value, ApiError> {
-        let response = self.send(call, Some(token), limit).await?;
-        self.open(response, token, classify).await
-    }
-
     /// Makes a call whose body carries `secret` and which needs no token.
     pub async fn login(
         &self,
@@ -170,30 +221,10 @@ impl Exchange {
         limit: Duration,
     ) -> Result<Value, ApiError> {
         let response = self.send(call, None, limit).await?;
-        self.open(response, secret, classify_login).await
+        self.read(response, 0).await?.open(secret, classify_login)
     }
 
-    /// Downloads a file of at most `max_bytes`.
-    pub async fn file(
-        &self,
-        call: &ApiCall,
-        token: &Secret,
-        limit: Duration,
-        max_bytes: u64,
-    ) -> Result<Vec<u8>, ApiError> {
-        let response = self.send(call, Some(token), limit).await?;
-        let status = response.status().as_u16();
-        if is_file(status, response.headers()) {
-            return self.read(response, max_bytes).await;
-        }
-        self.open(response, token, classify).await?;
-        Err(ApiError::Malformed {
-            status,
-            what: FOREIGN,
-        })
-    }
-
-    /// Makes a call for somebody else, who judges what comes back.
+    /// Makes a call and gives what came back, a file of at most `max_bytes`.
     pub async fn reply(
         &self,
         call: &ApiCall,
@@ -202,22 +233,7 @@ impl Exchange {
         max_bytes: u64,
     ) -> Result<ApiReply, ApiError> {
         let response = self.send(call, Some(token), limit).await?;
-        let head = ReplyHead::of(&response);
-        let file = is_file(head.status, response.headers());
-        let most = if file { max_bytes } else { MAX_ENVELOPE };
-        let body = self.read(response, most).await?;
-        let body = match String::from_utf8(body) {
-            Ok(text) if !file => token.scrub(&text).into_bytes(),
-            Ok(text) => text.into_bytes(),
-            Err(bytes) => bytes.into_bytes(),
-        };
-        Ok(ApiReply {
-            status: head.status,
-            after: head.after,
-            log_id: head.log_id,
-            file,
-            body,
-        })
+        self.read(response, max_bytes).await
     }
 
     /// The error of a call that ran out of time before it was made.
@@ -262,37 +278,20 @@ impl Exchange {
         request.send().await.map_err(|error| self.fault(&error))
     }
 
-    async fn open(
-        &self,
-        response: reqwest::Response,
-        secret: &Secret,
-        sort: Sort,
-    ) -> Result<Value, ApiError> {
-        let head = ReplyHead::of(&response);
-        match self.read(response, MAX_ENVELOPE).await {
-            Ok(body) => head.open(&body, secret, sort),
-            Err(ApiError::TooLarge { .. }) => Err(head.malformed(FOREIGN)),
-            Err(error) => Err(error),
-        }
-    }
-
     async fn read(
         &self,
         mut response: reqwest::Response,
         max_bytes: u64,
-    ) -> Result<Vec<u8>, ApiError> {
-        let too_large = ApiError::TooLarge { limit: max_bytes };
-        if response.content_length().is_some_and(|n| n > max_bytes) {
-            return Err(too_large);
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.fault(&error))? {
-            if body.len() as u64 + chunk.len() as u64 > max_bytes {
-                return Err(too_large);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
+    ) -> Result<ApiReply, ApiError> {
+        let mut reply = ApiReply::head(&response, max_bytes > 0);
+        let most = if reply.file { max_bytes } else { MAX_ENVELOPE };
+        let body = body_within(&mut response, most).await;
+        reply.body = match body.map_err(|error| self.fault(&error))? {
+            Some(body) => body,
+            None if reply.file => return Err(ApiError::TooLarge { limit: max_bytes }),
+            None => return Err(reply.malformed(FOREIGN)),
+        };
+        Ok(reply)
     }
 
     fn fault(&self, error: &reqwest::Error) -> ApiError {
@@ -312,64 +311,3 @@ fn is_file(status: u16, headers: &HeaderMap) -> bool {
 
 /// How a refusal is sorted: status, wait asked for, Feishu's answer.
 type Sort = fn(u16, Option<Duration>, FeishuAnswer) -> ApiError;
-
-/// What the status line and the headers said.
-struct ReplyHead {
-    status: u16,
-    after: Option<Duration>,
-    log_id: Option<String>,
-}
-
-impl ReplyHead {
-    fn of(response: &reqwest::Response) -> Self {
-        let headers = response.headers();
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let seconds = |name: &str| text(name).and_then(|value| value.trim().parse().ok());
-        Self {
-            status: response.status().as_u16(),
-            after: seconds("x-ogw-ratelimit-reset")
-                .or_else(|| seconds(RETRY_AFTER.as_str()))
-                .map(Duration::from_secs),
-            log_id: text("x-tt-logid").map(str::to_owned),
-        }
-    }
-
-    fn malformed(&self, what: &'static str) -> ApiError {
-        ApiError::Malformed {
-            status: self.status,
-            what,
-        }
-    }
-
-    /// Opens the envelope; `secret` is kept out of Feishu's words, which may
-    /// echo what they dislike.
-    fn open(&self, body: &[u8], secret: &Secret, sort: Sort) -> Result<Value, ApiError> {
-        let envelope = match body.trim_ascii_start().first() {
-            Some(b'{') => {
-                serde_json::from_slice::<Value>(body).map_err(|_| self.malformed(FOREIGN))?
-            }
-            Some(b'<') => return Err(self.malformed(PORTAL)),
-            _ if (300..400).contains(&self.status) => return Err(self.malformed(PORTAL)),
-            _ => return Err(self.malformed(FOREIGN)),
-        };
-        let code = match envelope.get("code") {
-            Some(Value::String(digits)) => digits.parse().ok(),
-            Some(code) => code.as_i64(),
-            None => None,
-        };
-        match code {
-            Some(0) => Ok(envelope),
-            Some(code) => {
-                let words = envelope.get("msg").and_then(Value::as_str);
-                let inner_id = envelope.pointer("/error/log_id").and_then(Value::as_str);
-                let answer = FeishuAnswer::new(
-                    code,
-                    &secret.scrub(words.unwrap_or_default()),
-                    self.log_id.as_deref().or(inner_id),
-                );
-                Err(sort(self.status, self.after, answer))
-            }
-            None => Err(self.malformed(FOREIGN)),
-        }
-    }
-}
