@@ -1,6 +1,7 @@
 //! What a session's agent says and is told, in words that are no agent's
 //! format: the room of each agent turns its own messages into these and back.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ids::SessionId;
@@ -147,12 +148,16 @@ pub struct ToolRequest {
     pub wants_a_person: bool,
 }
 
-/// A form of an MCP server's, for a person to fill in.
-#[derive(Debug, Clone, PartialEq)]
+/// A form of an MCP server's, for a person to fill in, under the names that
+/// stand for it in records.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Form {
+    #[serde(rename = "mcp_server_name")]
     pub server: Option<String>,
     pub message: String,
     /// What is to be filled in, as the MCP specification has it.
+    #[serde(rename = "requested_schema")]
     pub schema: Value,
 }
 

@@ -9,6 +9,7 @@ use crate::approvals::request::Digest;
 use crate::ids::SessionId;
 use crate::rules::Leaves;
 use crate::sessions::questions::{self, call, form as filled};
+use crate::talk::Form;
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 const FILE_CHANGE: &str = "item/fileChange/requestApproval";
@@ -286,10 +287,10 @@ fn form(params: &Value) -> MadeAsk {
     if !all.all(|(key, value)| known(key) || value.is_null()) {
         return None;
     }
-    let input = json!({
-        "mcp_server_name": text(params, "serverName")?,
-        "message": text(params, "message").unwrap_or_default(),
-        "requested_schema": params["requestedSchema"],
+    let input = filled::input(&Form {
+        server: Some(text(params, "serverName")?),
+        message: text(params, "message").unwrap_or_default(),
+        schema: params["requestedSchema"].clone(),
     });
     questions::of(filled::CALL, &input)?;
     Some((filled::CALL, input, Leaves::default(), CodexAskKind::Form))

@@ -218,7 +218,10 @@ impl From<WireRequest> for AgentSaid {
             .to_owned();
         let what = match subtype.as_str() {
             "can_use_tool" => WireTool::deserialize(wire.request).ok().map(Into::into),
-            "elicitation" => WireForm::deserialize(wire.request).ok().map(Into::into),
+            "elicitation" => {
+                let form = Form::deserialize(wire.request).ok();
+                form.map(|form| AgentWants::Form(Box::new(form)))
+            }
             _ => None,
         };
         Self::Request(AgentRequest {
@@ -248,26 +251,6 @@ impl From<WireTool> for AgentWants {
             input: wire.input,
             agent: wire.agent_id,
             wants_a_person: wire.requires_user_interaction == true,
-        }))
-    }
-}
-
-#[derive(Deserialize)]
-struct WireForm {
-    #[serde(default)]
-    mcp_server_name: Option<String>,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    requested_schema: Value,
-}
-
-impl From<WireForm> for AgentWants {
-    fn from(wire: WireForm) -> Self {
-        Self::Form(Box::new(Form {
-            server: wire.mcp_server_name,
-            message: wire.message,
-            schema: wire.requested_schema,
         }))
     }
 }

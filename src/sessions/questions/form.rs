@@ -5,9 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::call::AnswerShape;
-use super::{
-    Ask, Format, MAX_QUESTIONS, Question, QuestionAnswer, QuestionKind, QuestionOption, QuestionTap,
-};
+use super::{Ask, Format, MAX_QUESTIONS, Question, QuestionKind, QuestionOption, QuestionTap};
 use crate::talk::Form;
 
 /// The name of that call.
@@ -15,31 +13,12 @@ pub const CALL: &str = "nod_elicitation";
 
 /// The form in the input of such a call.
 pub fn read(input: &Value) -> Option<Form> {
-    let call = FormInput::deserialize(input).ok()?;
-    Some(Form {
-        server: call.mcp_server_name,
-        message: call.message,
-        schema: call.requested_schema,
-    })
-}
-
-#[derive(Deserialize)]
-struct FormInput {
-    #[serde(default)]
-    mcp_server_name: Option<String>,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    requested_schema: Value,
+    Form::deserialize(input).ok()
 }
 
 /// The input under which a form reads back by [`read`].
 pub fn input(asked: &Form) -> Value {
-    json!({
-        "mcp_server_name": asked.server,
-        "message": asked.message,
-        "requested_schema": asked.schema,
-    })
+    json!(asked)
 }
 
 /// The questions of a form; `None` for one that no card can hold.
@@ -58,29 +37,14 @@ pub fn questions(asked: &Form) -> Option<(Ask, AnswerShape)> {
 
 /// A form, filled in with kept words, one per field.
 pub fn content(fields: &[Field], words: &[String]) -> Map<String, Value> {
-    let mut content = Map::new();
-    for (field, words) in fields.iter().zip(words) {
-        let answer = match &field.kind {
-            _ if words.is_empty() => QuestionAnswer::Skipped,
-            FieldKind::YesNo if *words == QuestionTap::Yes.as_name() => QuestionAnswer::Yes,
-            FieldKind::YesNo => QuestionAnswer::No,
-            FieldKind::Choice { options, .. } => QuestionAnswer::Picked {
-                options: picked(options, words),
-                other: None,
-            },
-            FieldKind::Text | FieldKind::Number | FieldKind::Integer => {
-                QuestionAnswer::Text(words.clone())
-            }
-        };
-        if let Some(value) = field_value(field, &answer) {
-            content.insert(field.name.clone(), value);
-        }
-    }
-    content
+    let fields = fields.iter().zip(words);
+    fields
+        .filter_map(|(field, words)| Some((field.name.clone(), value(&field.kind, words)?)))
+        .collect()
 }
 
-/// The options that `A, B` names; a label may hold a comma of its own.
-fn picked(options: &[(String, String)], words: &str) -> Vec<usize> {
+/// What the options that `A, B` names send; a label may hold a comma of its own.
+fn picked(options: &[(String, String)], words: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut rest = words;
     while !rest.is_empty() {
@@ -97,7 +61,7 @@ fn picked(options: &[(String, String)], words: &str) -> Vec<usize> {
             .filter_map(|(i, (_, label))| Some((label.len(), i, fits(label)?)))
             .max();
         let Some((_, i, after)) = best else { break };
-        found.push(i);
+        found.push(Value::String(options[i].0.clone()));
         rest = after;
     }
     found
@@ -232,30 +196,21 @@ fn question(field: &Field, message: Option<&str>) -> Question {
     }
 }
 
-fn field_value(field: &Field, answer: &QuestionAnswer) -> Option<Value> {
-    Some(match (&field.kind, answer) {
-        (FieldKind::YesNo, QuestionAnswer::Yes) => Value::Bool(true),
-        (FieldKind::YesNo, QuestionAnswer::No) => Value::Bool(false),
-        (FieldKind::Number, QuestionAnswer::Text(text)) => text.parse::<f64>().ok()?.into(),
-        (FieldKind::Integer, QuestionAnswer::Text(text)) => text.parse::<i64>().ok()?.into(),
-        (FieldKind::Text, QuestionAnswer::Text(text)) => Value::String(text.clone()),
-        (
-            FieldKind::Choice { options, multi },
-            QuestionAnswer::Picked {
-                options: picked, ..
-            },
-        ) => {
-            let mut values = picked
-                .iter()
-                .filter_map(|i| options.get(*i))
-                .map(|(value, _)| Value::String(value.clone()));
-            if *multi {
-                Value::Array(values.collect())
-            } else {
-                values.next()?
-            }
-        }
-        _ => return None,
+/// What a field sends for kept words; nothing where it was left open.
+fn value(kind: &FieldKind, words: &str) -> Option<Value> {
+    if words.is_empty() {
+        return None;
+    }
+    Some(match kind {
+        FieldKind::YesNo => Value::Bool(words == QuestionTap::Yes.as_name()),
+        FieldKind::Number => words.parse::<f64>().ok()?.into(),
+        FieldKind::Integer => words.parse::<i64>().ok()?.into(),
+        FieldKind::Text => Value::String(words.to_owned()),
+        FieldKind::Choice {
+            options,
+            multi: true,
+        } => Value::Array(picked(options, words)),
+        FieldKind::Choice { options, .. } => picked(options, words).into_iter().next()?,
     })
 }
 

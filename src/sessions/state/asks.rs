@@ -298,16 +298,12 @@ impl Session {
 
     /// The main agent's turn is over: what it asked is refused, so that the
     /// child never waits for it, and what its subagents asked stays open.
-    pub(super) fn end_turns_asks(&mut self, child: ChildNo, out: &mut Vec<Effect>) {
-        let over: Vec<OpenAsk> = self.asks.extract_if(.., |open| !open.subagent).collect();
-        for open in over {
-            let say = open.refuse("The turn ended before the user answered.", false);
-            out.push(Effect::Write { child, say });
-            out.push(Effect::Settle {
-                ask: open.id,
-                ending: AskEnding::Withdrawn,
-            });
-        }
+    pub(super) fn end_turns_asks(&mut self, out: &mut Vec<Effect>) {
+        let refusal = |open: &OpenAsk| {
+            let because = "The turn ended before the user answered.";
+            (open.refuse(because, false), None)
+        };
+        self.end_asks(|open| !open.subagent, &AskEnding::Withdrawn, out, refusal);
     }
 
     /// Nobody is left who would take an answer.

@@ -43,12 +43,12 @@ pub(super) fn abandon(run: RunningTurn, out: &mut Vec<Effect>) {
 
 impl Session {
     pub(super) fn turn_end(&mut self, end: &TurnEnd, now: Millis, out: &mut Vec<Effect>) {
+        self.end_turns_asks(out);
         let SessionState::Running(run) = std::mem::replace(&mut self.state, SessionState::Idle)
         else {
             return;
         };
         let run = *run;
-        self.end_turns_asks(run.child, out);
         let how = end.how;
         let fate = if how == How::Done {
             TextFate::Done
