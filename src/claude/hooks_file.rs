@@ -130,6 +130,14 @@ pub enum AskMode {
     HooksOff,
 }
 
+fn io(file: &Path, doing: &'static str, source: io::Error) -> HooksError {
+    HooksError::Io {
+        file: file.to_owned(),
+        doing,
+        source,
+    }
+}
+
 /// The settings file as it will be.
 #[derive(Debug, Clone)]
 pub struct SettingsDraft {
@@ -140,11 +148,7 @@ pub struct SettingsDraft {
 
 impl SettingsDraft {
     pub fn open(file: &Path) -> Result<Self, HooksError> {
-        let before = files::read(file).map_err(|source| HooksError::Io {
-            file: file.to_owned(),
-            doing: "read",
-            source,
-        })?;
+        let before = files::read(file).map_err(|source| io(file, "read", source))?;
         Ok(Self {
             file: file.to_owned(),
             after: before.clone(),
@@ -232,20 +236,12 @@ impl SettingsDraft {
         if !self.is_changed() {
             return Ok(());
         }
-        files::replace(&self.file, after, 0o644).map_err(|source| HooksError::Io {
-            file: self.file.clone(),
-            doing: "written",
-            source,
-        })
+        files::replace(&self.file, after, 0o644).map_err(|source| io(&self.file, "written", source))
     }
 
     /// Refuses when the file is no longer the one that was opened.
     pub fn check_unchanged(&self) -> Result<(), HooksError> {
-        let now = files::read(&self.file).map_err(|source| HooksError::Io {
-            file: self.file.clone(),
-            doing: "read",
-            source,
-        })?;
+        let now = files::read(&self.file).map_err(|source| io(&self.file, "read", source))?;
         if now == self.before {
             Ok(())
         } else {

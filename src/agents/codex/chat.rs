@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 use super::ask::{self, AskReading, CodexAsk, CodexDecision};
-use super::wire::{self, CodexMessage};
+use super::wire::{self, CodexMessage, words};
 use crate::talk::How;
 use crate::text::secrets;
 pub use manner::CodexManner;
@@ -173,7 +173,7 @@ impl CodexChat {
             && let (Some(reason), Some(turn)) = (reason, &ask.turn)
         {
             let params = json!({
-                "threadId": ask.thread, "expectedTurnId": turn, "input": input(reason),
+                "threadId": ask.thread, "expectedTurnId": turn, "input": words(reason),
             });
             self.call("turn/steer", &params, ChatCall::Other);
         }
@@ -380,7 +380,7 @@ impl CodexChat {
             match (&self.thread, &self.turn) {
                 (Some(thread), Some(turn)) => {
                     let params = json!({
-                        "threadId": thread, "expectedTurnId": turn, "input": input(&text),
+                        "threadId": thread, "expectedTurnId": turn, "input": words(&text),
                     });
                     self.call("turn/steer", &params, ChatCall::Steer { tag, text });
                 }
@@ -390,7 +390,7 @@ impl CodexChat {
     }
 
     fn begin_turn(&mut self, tag: Option<String>, text: &str) {
-        let params = json!({"threadId": self.thread, "input": input(text)});
+        let params = json!({"threadId": self.thread, "input": words(text)});
         self.starting = true;
         self.call("turn/start", &params, ChatCall::Start { tag });
     }
@@ -438,10 +438,6 @@ impl CodexChat {
             None => self.out.push(ChatTold::TurnOver { how, text: None }),
         }
     }
-}
-
-fn input(text: &str) -> Value {
-    json!([{"type": "text", "text": text}])
 }
 
 /// Codex's own words about a failure may quote a key.

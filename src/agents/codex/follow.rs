@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::act::{CodexAct, Doing, TurnOver};
 use super::ask::{self, AskReading, CodexAsk, CodexDecision};
-use super::wire::{self, CodexMessage};
+use super::wire::{self, CodexMessage, words};
 use threads::FollowedThread;
 
 /// More open requests or calls than this are not followed.
@@ -156,6 +156,11 @@ impl Follower {
             .push(CodexAct::Send(wire::call(self.made, method, params)));
     }
 
+    fn look_at(&mut self, thread: &str) {
+        let params = json!({"threadId": thread});
+        self.call("thread/read", &params, FollowCall::Read);
+    }
+
     fn answered_call(&mut self, call: FollowCall, result: Result<Value, String>) {
         match (call, result) {
             (FollowCall::Initialize, Ok(result)) => {
@@ -184,11 +189,7 @@ impl Follower {
             (FollowCall::List, Ok(result)) => {
                 for thread in result["data"].as_array().into_iter().flatten() {
                     if let Some(thread) = thread.as_str() {
-                        self.call(
-                            "thread/read",
-                            &json!({"threadId": thread}),
-                            FollowCall::Read,
-                        );
+                        self.look_at(thread);
                     }
                 }
             }
@@ -253,11 +254,7 @@ impl Follower {
                 if self.threads.contains_key(thread) {
                     self.status(thread, &params["status"]);
                 } else {
-                    self.call(
-                        "thread/read",
-                        &json!({"threadId": thread}),
-                        FollowCall::Read,
-                    );
+                    self.look_at(thread);
                 }
             }
             "thread/closed" | "thread/deleted" => {
@@ -407,10 +404,6 @@ impl Follower {
             });
         }
     }
-}
-
-fn words(text: &str) -> Value {
-    json!([{"type": "text", "text": text}])
 }
 
 #[cfg(test)]

@@ -73,6 +73,11 @@ pub fn call(id: i64, method: &str, params: &Value) -> String {
     json!({"method": method, "id": id, "params": params}).to_string()
 }
 
+/// A person's words as a turn takes them.
+pub(super) fn words(text: &str) -> Value {
+    json!([{"type": "text", "text": text}])
+}
+
 pub fn notify(method: &str) -> String {
     json!({"method": method}).to_string()
 }
