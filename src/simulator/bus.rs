@@ -152,7 +152,7 @@ impl Bus {
 
     /// The operator's word for the account, as it stands.
     pub fn account(&self) -> String {
-        self.shared.lock().account.word().to_owned()
+        self.shared.lock().account.word.clone()
     }
 
     /// Says something as if `subject` had been said by one of the clients.
@@ -227,7 +227,7 @@ impl BusState {
         }
         let account = subject.strip_prefix("$SYS.REQ.ACCOUNT.")?;
         let account = account.strip_suffix(".CLAIMS.LOOKUP")?;
-        let word = self.account.word();
+        let word = self.account.word.as_str();
         Some(if self.account.is(account) { word } else { "" }.to_owned())
     }
 
@@ -236,7 +236,7 @@ impl BusState {
         let mut groups: HashMap<String, Vec<(u64, String)>> = HashMap::new();
         for (id, client) in &self.clients {
             for (sid, one) in &client.subscriptions {
-                if !rights::matches(&one.pattern, subject) {
+                if !rights::covers(&one.pattern, subject) {
                     continue;
                 }
                 match &one.group {

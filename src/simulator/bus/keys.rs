@@ -42,11 +42,8 @@ fn claims(token: &str, issuer_kind: char) -> Result<Value, String> {
     let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|why| why.to_string());
     let claims: Value = serde_json::from_slice(&decode(claims)?).map_err(|why| why.to_string())?;
     let issuer = claims["iss"].as_str().unwrap_or_default();
-    if !is_signed(
-        body.as_bytes(),
-        &decode(signature)?,
-        key(issuer, issuer_kind)?,
-    ) {
+    let signature = decode(signature)?;
+    if !is_signed(body.as_bytes(), &signature, key(issuer, issuer_kind)?) {
         return Err("the signature does not hold".to_owned());
     }
     Ok(claims)
@@ -56,7 +53,7 @@ fn claims(token: &str, issuer_kind: char) -> Result<Value, String> {
 pub(super) struct SignedAccount {
     operator: String,
     system: String,
-    word: String,
+    pub(super) word: String,
     claims: Value,
 }
 
@@ -83,10 +80,6 @@ impl SignedAccount {
             return Err("it is another account".to_owned());
         }
         Ok(newer)
-    }
-
-    pub(super) fn word(&self) -> &str {
-        &self.word
     }
 
     pub(super) fn is(&self, account: &str) -> bool {
@@ -142,7 +135,7 @@ impl SignedAccount {
 
     pub(super) fn revokes(&self, rights: &ClientRights) -> bool {
         let revoked = &self.claims["nats"]["revocations"];
-        let from = revoked[rights.key()].as_i64();
-        from.is_some_and(|from| rights.made() <= from)
+        let from = revoked[&rights.key].as_i64();
+        from.is_some_and(|from| rights.made <= from)
     }
 }

@@ -14,16 +14,16 @@ pub enum BusRefusal {
 }
 
 pub(super) struct ClientRights {
-    key: String,
-    made: i64,
-    until: i64,
+    pub(super) key: String,
+    pub(super) made: i64,
+    pub(super) until: i64,
     publish: Vec<String>,
     subscribe: Vec<String>,
     /// How many answers it may give to one question, and for how long.
     answers: Option<(usize, Duration)>,
     asked: HashMap<String, (usize, Instant)>,
     /// Whether it speaks to the server itself, in an account of its own.
-    system: bool,
+    pub(super) system: bool,
 }
 
 impl ClientRights {
@@ -39,10 +39,6 @@ impl ClientRights {
             asked: HashMap::new(),
             system: true,
         }
-    }
-
-    pub(super) fn is_system(&self) -> bool {
-        self.system
     }
 
     pub(super) fn of(
@@ -76,18 +72,6 @@ impl ClientRights {
         })
     }
 
-    pub(super) fn key(&self) -> &str {
-        &self.key
-    }
-
-    pub(super) fn made(&self) -> i64 {
-        self.made
-    }
-
-    pub(super) fn until(&self) -> i64 {
-        self.until
-    }
-
     pub(super) fn was_asked(&mut self, reply: Option<&str>) {
         if let (Some(reply), Some((max, within))) = (reply, self.answers) {
             let now = Instant::now();
@@ -100,7 +84,7 @@ impl ClientRights {
         if is_wild(subject) {
             return false;
         }
-        if self.publish.iter().any(|one| matches(one, subject)) {
+        if self.publish.iter().any(|one| covers(one, subject)) {
             return true;
         }
         match self.asked.get_mut(subject) {
@@ -144,13 +128,8 @@ fn is_wild(subject: &str) -> bool {
         .any(|part| matches!(part, "*" | ">" | ""))
 }
 
-/// Whether a subject is one that a pattern names.
-pub(super) fn matches(pattern: &str, subject: &str) -> bool {
-    covers(pattern, subject)
-}
-
-/// Whether all that `inner` names is named by `outer`.
-fn covers(outer: &str, inner: &str) -> bool {
+/// Whether all that `inner` names, a subject or a pattern, is named by `outer`.
+pub(super) fn covers(outer: &str, inner: &str) -> bool {
     let (mut outer, mut inner) = (outer.split('.'), inner.split('.'));
     loop {
         match (outer.next(), inner.next()) {

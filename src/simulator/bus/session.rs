@@ -147,7 +147,7 @@ impl BusSession {
     fn until(&self) -> i64 {
         let state = self.shared.lock();
         let client = state.clients.get(&self.id);
-        client.map_or(0, |client| client.rights.until())
+        client.map_or(0, |client| client.rights.until)
     }
 
     async fn read(&mut self, read: &mut BufReader<OwnedReadHalf>) {
@@ -256,7 +256,7 @@ impl BusSession {
     fn is_system(&self) -> bool {
         let state = self.shared.lock();
         let client = state.clients.get(&self.id);
-        client.is_some_and(|client| client.rights.is_system())
+        client.is_some_and(|client| client.rights.system)
     }
 
     fn may_publish(&self, subject: &str) -> bool {

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use super::faults::Fault;
 
 /// What may bend one tap, each kind once.
-pub(in crate::simulator) const BENDS: [fn(&Fault) -> bool; 6] = [
-    |fault| *fault == Fault::SubmitWithoutValue,
-    |fault| *fault == Fault::NullsDropped,
-    |fault| *fault == Fault::ValueAsText,
-    |fault| *fault == Fault::ChoicesAsText,
-    |fault| *fault == Fault::OperatorNested,
-    |fault| *fault == Fault::Pinned,
+pub(in crate::simulator) const BENDS: [Fault; 6] = [
+    Fault::SubmitWithoutValue,
+    Fault::NullsDropped,
+    Fault::ValueAsText,
+    Fault::ChoicesAsText,
+    Fault::OperatorNested,
+    Fault::Pinned,
 ];
 
 /// Whether the fault has something to bend in the body of this tap.

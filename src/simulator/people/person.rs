@@ -10,9 +10,9 @@ use super::click::{self, Press, Unclickable};
 use crate::simulator::control::bend;
 use crate::simulator::control::faults::At;
 use crate::simulator::serving::answer::popup::{NO_ANSWER, NOT_SUBSCRIBED};
-use crate::simulator::serving::answer::{ClickOutcome, ShownToast};
+use crate::simulator::serving::answer::{self, ClickOutcome, ShownToast};
 use crate::simulator::serving::event::{self, ChatText, PersonTap};
-use crate::simulator::serving::push::{ClickOf, Pushed, micros};
+use crate::simulator::serving::push::{ClickOf, Pushed, latency_us};
 use crate::simulator::serving::repush::UnackedEvent;
 use crate::simulator::world::card::{self, CardVersion};
 use crate::simulator::world::core::Core;
@@ -20,6 +20,7 @@ use crate::simulator::world::options::User;
 use crate::simulator::world::state::messages::{CARD_LIFE, HeldMessage};
 use crate::simulator::world::state::{World, p2p};
 
+const MESSAGE: &str = "im.message.receive_v1";
 const MAX_RESOURCE: usize = 16 << 20;
 
 /// What the person who tapped sees.
@@ -110,9 +111,7 @@ impl Core {
             applied: settled.applied,
             reverted: settled.reverted,
             code: answered.as_ref().map(|answered| answered.reply.code),
-            latency_us: flight
-                .zip(answered)
-                .map(|(flight, answered)| micros(answered.at.duration_since(flight.sent_at))),
+            latency_us: latency_us(flight.as_ref(), answered.as_ref()),
         };
         self.record("clicked", clicked.connection, || {
             let mut shown = serde_json::to_value(&clicked).unwrap_or_default();
@@ -158,7 +157,7 @@ impl Core {
             action,
         });
         for kind in bend::BENDS {
-            let fits = |fault: &_| kind(fault) && bend::meets(fault, &body);
+            let fits = |fault: &_| *fault == kind && bend::meets(fault, &body);
             if let Some(fault) = self.take_fault(None, At::Now, fits) {
                 bend::bend(&fault, &mut body);
             }
@@ -192,23 +191,9 @@ impl Core {
                 popup: Some(NO_ANSWER),
                 ..ClickOutcome::default()
             },
-            |answered| {
-                crate::simulator::serving::answer::outcome(&answered.reply, CardVersion::Two)
-            },
+            |answered| answer::outcome(&answered.reply, CardVersion::Two),
         );
-        let pushed = Pushed {
-            event_id,
-            message_id: None,
-            connection: flight.as_ref().map(|flight| flight.connection),
-            code: answered.as_ref().map(|answered| answered.reply.code),
-            data: answered
-                .as_ref()
-                .and_then(|answered| answered.reply.data.clone())
-                .and_then(Result::ok),
-            latency_us: flight
-                .zip(answered)
-                .map(|(flight, answered)| micros(answered.at.duration_since(flight.sent_at))),
-        };
+        let pushed = Pushed::new(event_id, None, flight.as_ref(), answered.as_ref());
         (pushed, outcome)
     }
 
@@ -219,8 +204,7 @@ impl Core {
             .app(text.app_id.as_deref())
             .ok_or_else(|| Unwritable::NoApp(text.app_id.clone().unwrap_or_default()))?;
         let (message_id, event) = self.compose(app, text)?;
-        let event_type = "im.message.receive_v1";
-        Ok(self.emit(app, event_type, event, Some(message_id)).await)
+        Ok(self.emit(app, MESSAGE, event, Some(message_id)).await)
     }
 
     /// The app with this id, or the first.
@@ -243,7 +227,7 @@ impl Core {
         let (event_id, body) = {
             let mut world = self.world();
             let event_id = world.mint.hex(32);
-            let body = event::plain(&world.apps[app], &event_id, event_type, self.now(), &event);
+            let body = event::envelope(&world.apps[app], &event_id, event_type, self.now(), &event);
             (event_id, body)
         };
         self.deliver(UnackedEvent {
@@ -265,13 +249,7 @@ impl Core {
         let now = self.now();
         let mut world = self.world();
         let event_id = world.mint.hex(32);
-        event::plain(
-            &world.apps[app],
-            &event_id,
-            "im.message.receive_v1",
-            now,
-            &event,
-        )
+        event::envelope(&world.apps[app], &event_id, MESSAGE, now, &event)
     }
 
     /// Stores a person's message and describes it as an event.
@@ -395,15 +373,7 @@ fn described(world: &World, message: &HeldMessage, user: &User, group: bool) -> 
         "message_type": message.msg_type,
         "content": message.content,
     });
-    for (key, id) in [
-        ("root_id", &message.root_id),
-        ("parent_id", &message.parent_id),
-        ("thread_id", &message.thread_id),
-    ] {
-        if let Some(id) = id {
-            shown[key] = json!(id);
-        }
-    }
+    message.show_place(&mut shown);
     if message.mentions != json!([]) {
         shown["mentions"] = message.mentions.clone();
     }

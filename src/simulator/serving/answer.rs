@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::feishu::frame::Frame;
-use crate::simulator::world::card::schema::LOCALES;
+use crate::simulator::world::card::schema::are_texts_by_locale;
 use crate::simulator::world::card::{self, CardVersion};
 use popup::{BAD_CARD, MALFORMED, NOT_OK};
 
@@ -206,13 +206,7 @@ fn toast(value: &Value) -> Result<ShownToast, String> {
     let content = content.ok_or("`toast.content` is not a string")?;
     let i18n = match map.get("i18n") {
         None => Map::new(),
-        Some(Value::Object(texts))
-            if texts
-                .iter()
-                .all(|(key, text)| LOCALES.contains(&key.as_str()) && text.is_string()) =>
-        {
-            texts.clone()
-        }
+        Some(Value::Object(texts)) if are_texts_by_locale(texts) => texts.clone(),
         Some(_) => return Err("`toast.i18n` is not texts by locale".to_owned()),
     };
     Ok(ShownToast {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::simulator::world::state::{Decline, World};
+use crate::simulator::world::state::{Decline, World, decline};
 
 const PEOPLE: &[&str] = &[
     "contact:contact.base:readonly",
@@ -33,7 +33,7 @@ pub(in crate::simulator) fn user(
         _ => false,
     });
     let Some(user) = found else {
-        return Err(Decline::new(41_012, "user id invalid error"));
+        return decline(41_012, "user id invalid error");
     };
     let mut told = json!({"user": {"open_id": user.open_id, "union_id": user.union_id}});
     if world.need_scope(app, NAMES).is_ok() {

@@ -32,8 +32,7 @@ pub(in crate::simulator) async fn answer(
         }) => {
             let mut answer = json!({"code": code, "msg": msg});
             if *with_data {
-                answer["data"] =
-                    json!({"URL": "", "ClientConfig": core.options.client_config.to_json()});
+                answer["data"] = json!({"URL": "", "ClientConfig": core.options.client_config});
             }
             return written(core, 200, &answer);
         }
@@ -54,7 +53,7 @@ pub(in crate::simulator) async fn answer(
     };
     let mut data = json!({
         "URL": url(core, app, fault.as_ref()),
-        "ClientConfig": core.options.client_config.to_json(),
+        "ClientConfig": core.options.client_config,
     });
     if let (Some(Fault::DiscoveryConfig { config }), Some(map)) = (&fault, data.as_object_mut()) {
         map.remove("ClientConfig");

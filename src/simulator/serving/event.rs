@@ -5,8 +5,14 @@ use serde_json::{Value, json};
 
 use crate::simulator::world::options::{App, User};
 
-/// The envelope every v2 event has.
-fn envelope(app: &App, event_id: &str, event_type: &str, create_time: u64, event: &Value) -> Value {
+/// The envelope every v2 event has. A plain event's time is in milliseconds.
+pub(in crate::simulator) fn envelope(
+    app: &App,
+    event_id: &str,
+    event_type: &str,
+    create_time: u64,
+    event: &Value,
+) -> Value {
     json!({
         "schema": "2.0",
         "header": {
@@ -19,17 +25,6 @@ fn envelope(app: &App, event_id: &str, event_type: &str, create_time: u64, event
         },
         "event": event,
     })
-}
-
-/// A plain event; its time is in milliseconds.
-pub(in crate::simulator) fn plain(
-    app: &App,
-    event_id: &str,
-    event_type: &str,
-    now: u64,
-    event: &Value,
-) -> Value {
-    envelope(app, event_id, event_type, now, event)
 }
 
 /// A person's tap, with everything its body names.
@@ -178,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_plain_event_counts_milliseconds() {
-        let body = plain(
+        let body = envelope(
             &App::default(),
             "e1",
             "x.y_v1",

@@ -19,7 +19,7 @@ pub(in crate::simulator) enum LineOrder {
 }
 
 /// One live connection, as `connections` shows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Connection {
     pub id: u64,
     pub app_id: String,
@@ -64,11 +64,7 @@ impl OpenLines {
             app_id: app_id.to_owned(),
             device_id: device_id.to_owned(),
             since,
-            app_pings: 0,
-            websocket_pings: 0,
-            pushed: 0,
-            replies: 0,
-            frozen: false,
+            ..Connection::default()
         };
         self.open.insert(id, OpenLine { app, shown, orders });
         id

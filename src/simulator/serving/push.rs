@@ -2,7 +2,7 @@
 //! push is remembered, so that a wrong, late or second reply is noticed.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use prost::bytes::Bytes;
 use serde::Serialize;
@@ -119,6 +119,25 @@ pub struct Pushed {
 }
 
 impl Pushed {
+    pub(in crate::simulator) fn new(
+        event_id: String,
+        message_id: Option<String>,
+        flight: Option<&Flight>,
+        answered: Option<&AnsweredPush>,
+    ) -> Self {
+        let data = answered.and_then(|answered| answered.reply.data.clone());
+        Self {
+            event_id,
+            message_id,
+            connection: answered
+                .map(|answered| answered.connection)
+                .or(flight.map(|flight| flight.connection)),
+            code: answered.map(|answered| answered.reply.code),
+            data: data.and_then(Result::ok),
+            latency_us: latency_us(flight, answered),
+        }
+    }
+
     pub fn acknowledged(&self) -> bool {
         self.code == Some(200)
     }
@@ -403,6 +422,10 @@ impl Core {
     }
 }
 
-pub(in crate::simulator) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+pub(in crate::simulator) fn latency_us(
+    flight: Option<&Flight>,
+    answered: Option<&AnsweredPush>,
+) -> Option<u64> {
+    let taken = answered?.at.duration_since(flight?.sent_at);
+    Some(u64::try_from(taken.as_micros()).unwrap_or(u64::MAX))
 }

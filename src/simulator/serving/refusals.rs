@@ -7,8 +7,8 @@ use crate::simulator::control::bend;
 use crate::simulator::control::faults::{At, Fault};
 use crate::simulator::world::card;
 use crate::simulator::world::core::Core;
-use crate::simulator::world::state::Decline;
 use crate::simulator::world::state::messages::too_long;
+use crate::simulator::world::state::{Decline, decline};
 
 /// What counts is the body as it was sent, with all its escapes.
 pub(in crate::simulator) fn card_fits(body: &[u8]) -> Result<(), Decline> {
@@ -30,12 +30,12 @@ pub(in crate::simulator) fn layout(
     let card: Value = serde_json::from_str(content).unwrap_or_default();
     let refuses = |fault: &Fault| matches!(fault, Fault::LayoutRefused { component } if bend::holds(&card, component));
     match core.take_fault(None, At::Now, refuses) {
-        Some(Fault::LayoutRefused { component }) => Err(Decline::new(
+        Some(Fault::LayoutRefused { component }) => decline(
             230_099,
             format!(
                 "Failed to create card content, ext=ErrCode: 200861; ErrMsg: unsupported tag; ErrPath: ROOT -> body -> elements -> [0](tag: {component}); ErrorValue: {component}; "
             ),
-        )),
+        ),
         _ => Ok(()),
     }
 }

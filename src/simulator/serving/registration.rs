@@ -57,21 +57,12 @@ struct MadeApp {
     redirected: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScannerBrand {
     #[default]
     Feishu,
     Lark,
-}
-
-impl ScannerBrand {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Feishu => "feishu",
-            Self::Lark => "lark",
-        }
-    }
 }
 
 /// What the person who scanned does.
@@ -143,7 +134,7 @@ impl Registrations {
             {
                 made.redirected = true;
                 let (status, mut body) = refused("authorization_pending", "agreed elsewhere");
-                body["user_info"] = json!({"tenant_brand": made.brand.name()});
+                body["user_info"] = json!({"tenant_brand": made.brand});
                 (status, body)
             }
             (ScanState::Approved, Some(made)) => (
@@ -151,7 +142,7 @@ impl Registrations {
                 json!({
                     "client_id": offer.app_id,
                     "client_secret": made.secret,
-                    "user_info": {"open_id": made.open_id, "tenant_brand": made.brand.name()},
+                    "user_info": {"open_id": made.open_id, "tenant_brand": made.brand},
                 }),
             ),
             _ if early => refused("slow_down", "polled too often"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use prost::bytes::Bytes;
 use serde_json::json;
 
-use super::push::{Pushed, micros};
+use super::push::Pushed;
 use crate::simulator::world::core::Core;
 
 const MAX_WAITING: usize = 10_000;
@@ -52,22 +52,12 @@ impl Core {
         let (flight, answered) = self
             .push_and_wait(delivery.app, delivery.payload.clone(), None)
             .await;
-        let pushed = Pushed {
-            event_id: delivery.event_id.clone(),
-            message_id: delivery.message_id.clone(),
-            connection: answered
-                .as_ref()
-                .map(|a| a.connection)
-                .or_else(|| flight.as_ref().map(|f| f.connection)),
-            code: answered.as_ref().map(|a| a.reply.code),
-            data: answered
-                .as_ref()
-                .and_then(|a| a.reply.data.clone())
-                .and_then(Result::ok),
-            latency_us: flight
-                .zip(answered)
-                .map(|(flight, answered)| micros(answered.at.duration_since(flight.sent_at))),
-        };
+        let pushed = Pushed::new(
+            delivery.event_id.clone(),
+            delivery.message_id.clone(),
+            flight.as_ref(),
+            answered.as_ref(),
+        );
         if pushed.acknowledged() {
             return pushed;
         }

@@ -17,7 +17,7 @@ use super::upload;
 use crate::simulator::control::faults::{At, Fault};
 use crate::simulator::world::core::Core;
 use crate::simulator::world::state::messages::{HeldMessage, NewMessage};
-use crate::simulator::world::state::{Decline, rate_limited, token_expired};
+use crate::simulator::world::state::{Decline, decline, rate_limited, token_expired};
 
 const MAX_BODY: usize = 1 << 20;
 /// How long an edit waits for the reply it races with. A client that edits
@@ -65,10 +65,7 @@ impl RestCall {
         });
         match serde_json::from_slice(&self.body) {
             Ok(Value::Object(map)) if is_json => Ok(map),
-            _ => Err(Decline::new(
-                9499,
-                "Bad Request: the body is no JSON object",
-            )),
+            _ => decline(9499, "Bad Request: the body is no JSON object"),
         }
     }
 
@@ -277,7 +274,7 @@ fn own_app(core: &Core, app: usize, id: &str) -> Result<(), Decline> {
     if id == "me" || core.world().apps[app].id == id {
         return Ok(());
     }
-    Err(Decline::new(210_001, "no permission to read another app"))
+    decline(210_001, "no permission to read another app")
 }
 
 fn token(core: &Core, call: &RestCall) -> Response<Body> {
@@ -302,10 +299,10 @@ fn required<'a>(body: &'a Map<String, Value>, key: &str) -> Result<&'a str, Decl
 
 fn only(body: &Map<String, Value>, known: &[&str]) -> Result<(), Decline> {
     match body.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(Decline::new(
+        Some(key) => decline(
             99_992_402,
             format!("field validation failed: unknown field {key}"),
-        )),
+        ),
         None => Ok(()),
     }
 }

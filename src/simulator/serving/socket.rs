@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::bytes::{Bytes, BytesMut};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -477,7 +477,7 @@ impl SocketLink {
         let bent = |fault: &Fault| matches!(fault, Fault::Pong { .. });
         let payload = match self.core.take_fault(Some(self.id), At::Now, bent) {
             Some(Fault::Pong { payload }) => payload,
-            _ => Value::to_string(&self.core.options.client_config.to_json()),
+            _ => json!(self.core.options.client_config).to_string(),
         };
         let payload = (!payload.is_empty()).then(|| Bytes::from(payload));
         self.control("pong", payload);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use prost::bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::simulator::world::state::{Decline, World};
+use crate::simulator::world::state::{Decline, World, decline};
 
 /// What Feishu takes as one file, and what a form adds to it.
 pub(in crate::simulator) const MAX_FILE: usize = 30 << 20;
@@ -70,10 +70,10 @@ pub(in crate::simulator) fn post(
     let file = parts.iter().find(|part| part.name == "file");
     let file = file.ok_or_else(|| bad("file is missing"))?;
     if file.bytes.is_empty() {
-        return Err(Decline::new(234_010, "File's size can't be 0."));
+        return decline(234_010, "File's size can't be 0.");
     }
     if file.bytes.len() > MAX_FILE {
-        return Err(Decline::new(234_006, "The file size exceed the max value."));
+        return decline(234_006, "The file size exceed the max value.");
     }
     let key = format!("file_v3_{}", world.mint.hex(32));
     world.uploads.keep(UploadedFile {

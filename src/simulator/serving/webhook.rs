@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use crate::simulator::world::card;
 use crate::simulator::world::core::Core;
-use crate::simulator::world::state::Decline;
+use crate::simulator::world::state::{Decline, decline};
 
 /// The custom bot every simulator has, and the secret it wants signatures by.
 pub const WEBHOOK_ID: &str = "5b1d0c9e-simulated-custom-bot";
@@ -22,13 +22,13 @@ const HOUR: u64 = 60 * 60;
 /// Takes a message for the bot of this id.
 pub(in crate::simulator) fn post(core: &Core, id: &str, body: &[u8]) -> Result<Value, Decline> {
     if id != WEBHOOK_ID {
-        return Err(Decline::new(
+        return decline(
             19_001,
             "param invalid: incoming webhook access token invalid",
-        ));
+        );
     }
     if body.len() > MAX_BODY {
-        return Err(Decline::new(19_036, "the message is too large"));
+        return decline(19_036, "the message is too large");
     }
     let message: Value =
         serde_json::from_slice(body).map_err(|_| Decline::new(9499, "Bad Request"))?;
@@ -39,13 +39,13 @@ pub(in crate::simulator) fn post(core: &Core, id: &str, body: &[u8]) -> Result<V
             .pointer("/content/text")
             .filter(|text| text.is_string()),
         "interactive" => message.get("card"),
-        _ => return Err(Decline::new(19_002, "params error, msg_type need")),
+        _ => return decline(19_002, "params error, msg_type need"),
     };
     let said = said.ok_or_else(|| Decline::new(9499, "Bad Request: nothing is said"))?;
     if said.is_object() {
         card::check(said).map_err(|bad| Decline::new(9499, bad.to_string()))?;
         if has_callback(said) {
-            return Err(Decline::new(9499, "a custom bot's card has no callback"));
+            return decline(9499, "a custom bot's card has no callback");
         }
     }
     core.record(

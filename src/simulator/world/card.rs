@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use components::{COMMON, COMPONENTS, FIELD};
 use schema::{
-    AttributeKind, Attributes, CALLBACK, CARD, Component, ComponentRole, LOCALES, OPEN_URL,
+    AttributeKind, Attributes, CALLBACK, CARD, Component, ComponentRole, OPEN_URL, Words, among,
+    are_texts_by_locale,
 };
 
 /// Feishu's limit on the body of the request that carries a card: 30 KB.
@@ -51,6 +52,14 @@ impl BadCard {
     }
 }
 
+fn malformed<T>(problem: impl Into<String>) -> Result<T, BadCard> {
+    refuse(NOT_PARSABLE, problem)
+}
+
+fn refuse<T>(code: i64, problem: impl Into<String>) -> Result<T, BadCard> {
+    Err(BadCard::new(code, problem))
+}
+
 /// Checks a whole card. 1.0 cards ignore unknown attributes and pass lightly.
 pub(in crate::simulator) fn check(card: &Value) -> Result<CardVersion, BadCard> {
     let map = card
@@ -60,30 +69,24 @@ pub(in crate::simulator) fn check(card: &Value) -> Result<CardVersion, BadCard> 
         Some("2.0") => {}
         None if !map.contains_key("schema") && !map.contains_key("body") => return one(map),
         Some("1.0") => return one(map),
-        _ => return Err(BadCard::new(NOT_PARSABLE, "`schema` is not \"2.0\"")),
+        _ => return malformed("`schema` is not \"2.0\""),
     }
     let mut check = Check::default();
     check.object(CARD, map, "card")?;
     if map.get("config").and_then(|c| c.get("update_multi")) == Some(&Value::Bool(false)) {
-        return Err(BadCard::new(
-            NOT_PARSABLE,
-            "`config.update_multi` is only true in 2.0",
-        ));
+        return malformed("`config.update_multi` is only true in 2.0");
     }
     if let Some(header) = map.get("header") {
         if header.get("title").is_none() {
-            return Err(BadCard::new(NOT_PARSABLE, "`header.title` is missing"));
+            return malformed("`header.title` is missing");
         }
         let tags = header.get("text_tag_list").and_then(Value::as_array);
         if tags.is_some_and(|tags| tags.len() > 3) {
-            return Err(BadCard::new(
-                OVER_LIMIT,
-                "`header.text_tag_list` holds more than 3",
-            ));
+            return refuse(OVER_LIMIT, "`header.text_tag_list` holds more than 3");
         }
     }
     if map.get("body").and_then(|b| b.get("elements")).is_none() {
-        return Err(BadCard::new(NOT_PARSABLE, "`body.elements` is missing"));
+        return malformed("`body.elements` is missing");
     }
     Ok(CardVersion::Two)
 }
@@ -91,7 +94,7 @@ pub(in crate::simulator) fn check(card: &Value) -> Result<CardVersion, BadCard> 
 fn one(map: &Map<String, Value>) -> Result<CardVersion, BadCard> {
     match map.get("elements").or_else(|| map.get("i18n_elements")) {
         None | Some(Value::Array(_) | Value::Object(_)) => Ok(CardVersion::One),
-        Some(_) => Err(BadCard::new(NOT_PARSABLE, "`elements` is not a list")),
+        Some(_) => malformed("`elements` is not a list"),
     }
 }
 
@@ -101,12 +104,8 @@ struct Check {
     depth: usize,
     ids: HashSet<String>,
     names: HashSet<String>,
-    form: Option<CardForm>,
-}
-
-#[derive(Default)]
-struct CardForm {
-    submits: usize,
+    /// How many buttons submit the form it is in.
+    submits: Option<usize>,
 }
 
 impl Check {
@@ -124,72 +123,52 @@ impl Check {
     }
 
     fn value(&mut self, kind: AttributeKind, value: &Value, path: &str) -> Result<(), BadCard> {
-        let fits = match kind {
-            AttributeKind::Bool => value.is_boolean(),
-            AttributeKind::Int => value.is_i64(),
-            AttributeKind::Str => value.is_string(),
-            AttributeKind::Short(max) => value.as_str().is_some_and(|s| s.chars().count() <= max),
-            AttributeKind::OneOf(words) => value.as_str().is_some_and(|s| words.contains(&s)),
-            AttributeKind::Count(least, most) => {
+        let fits = match (kind, value) {
+            (AttributeKind::Object(attributes), Value::Object(map)) => {
+                return self.object(attributes, map, path);
+            }
+            (AttributeKind::List(kind), Value::Array(list)) => {
+                return (0..).zip(list).try_for_each(|(n, item): (usize, _)| {
+                    self.value(*kind, item, &format!("{path}[{n}]"))
+                });
+            }
+            (AttributeKind::Tagged(tags), _) => return self.tagged(tags, value, path),
+            (AttributeKind::Elements, Value::Array(list)) => return self.children(list, path),
+            (AttributeKind::Behaviors, Value::Array(list)) => return self.behaviors(list, path),
+            (AttributeKind::Bool, Value::Bool(_))
+            | (AttributeKind::Str, Value::String(_))
+            | (AttributeKind::Free, _) => true,
+            (AttributeKind::Int, _) => value.is_i64(),
+            (AttributeKind::Count(least, most), _) => {
                 value.as_i64().is_some_and(|n| (least..=most).contains(&n))
             }
-            AttributeKind::TextSize => value.as_str().is_some_and(words::is_text_size),
-            AttributeKind::Colour => value.as_str().is_some_and(words::is_colour),
-            AttributeKind::Measure(names) => value
-                .as_str()
-                .is_some_and(|text| names.contains(&text) || words::is_length(text)),
-            AttributeKind::Strings => value
-                .as_array()
-                .is_some_and(|list| list.iter().all(Value::is_string)),
-            AttributeKind::Free => true,
-            AttributeKind::Locales => value.as_object().is_some_and(|map| {
-                map.iter()
-                    .all(|(key, text)| LOCALES.contains(&key.as_str()) && text.is_string())
-            }),
-            AttributeKind::Spacing => value.as_str().is_some_and(|s| spacing(s, &[1, 2, 4])),
-            AttributeKind::PanelPadding => value.as_str().is_some_and(|s| spacing(s, &[1, 4])),
-            AttributeKind::Object(attributes) => match value.as_object() {
-                Some(map) => return self.object(attributes, map, path),
-                None => false,
-            },
-            AttributeKind::List(kind) => match value.as_array() {
-                Some(list) => {
-                    return (0..).zip(list).try_for_each(|(n, item): (usize, _)| {
-                        self.value(*kind, item, &format!("{path}[{n}]"))
-                    });
-                }
-                None => false,
-            },
-            AttributeKind::Tagged(tags) => return self.tagged(tags, value, path),
-            AttributeKind::Elements => match value.as_array() {
-                Some(list) => return self.children(list, path),
-                None => false,
-            },
-            AttributeKind::Behaviors => match value.as_array() {
-                Some(list) => return self.behaviors(list, path),
-                None => false,
-            },
+            (AttributeKind::Short(max), Value::String(text)) => text.chars().count() <= max,
+            (AttributeKind::OneOf(words), Value::String(text)) => among(words, text),
+            (AttributeKind::TextSize, Value::String(text)) => words::is_text_size(text),
+            (AttributeKind::Colour, Value::String(text)) => words::is_colour(text),
+            (AttributeKind::Measure(names), Value::String(text)) => {
+                among(names, text) || words::is_length(text)
+            }
+            (AttributeKind::Spacing, Value::String(text)) => spacing(text, &[1, 2, 4]),
+            (AttributeKind::PanelPadding, Value::String(text)) => spacing(text, &[1, 4]),
+            (AttributeKind::Strings, Value::Array(list)) => list.iter().all(Value::is_string),
+            (AttributeKind::Locales, Value::Object(map)) => are_texts_by_locale(map),
+            _ => false,
         };
         if fits {
             Ok(())
         } else {
             let shown: String = value.to_string().chars().take(60).collect();
-            Err(BadCard::new(
-                NOT_PARSABLE,
-                format!("`{path}` may not be {shown}"),
-            ))
+            malformed(format!("`{path}` may not be {shown}"))
         }
     }
 
-    fn tagged(&mut self, tags: &[&str], value: &Value, path: &str) -> Result<(), BadCard> {
-        let tag = value.get("tag").and_then(Value::as_str).unwrap_or_default();
-        if !tags.contains(&tag) {
-            return Err(BadCard::new(
-                NOT_PARSABLE,
-                format!(
-                    "`{path}` has the tag `{tag}`, not one of {}",
-                    tags.join(", ")
-                ),
+    fn tagged(&mut self, tags: Words, value: &Value, path: &str) -> Result<(), BadCard> {
+        let tag = value["tag"].as_str().unwrap_or_default();
+        if !among(tags, tag) {
+            return malformed(format!(
+                "`{path}` has the tag `{tag}`, not one of {}",
+                tags.replace(' ', ", ")
             ));
         }
         self.component(value, path)
@@ -198,19 +177,18 @@ impl Check {
     fn children(&mut self, list: &[Value], path: &str) -> Result<(), BadCard> {
         for (n, child) in list.iter().enumerate() {
             let path = format!("{path}[{n}]");
-            let tag = child.get("tag").and_then(Value::as_str).unwrap_or_default();
+            let tag = child["tag"].as_str().unwrap_or_default();
             let known = COMPONENTS.iter().find(|c| c.tag == tag);
             match known.map(|c| c.role) {
                 None | Some(ComponentRole::Part) => {
-                    return Err(BadCard::new(
+                    return refuse(
                         TAG_NOT_ALLOWED,
                         format!("unsupported tag \"{tag}\" at `{path}`"),
-                    ));
+                    );
                 }
                 Some(ComponentRole::RootContainer) if self.depth > 0 => {
-                    return Err(BadCard::new(
-                        NOT_PARSABLE,
-                        format!("\"{tag}\" at `{path}` is allowed only directly under the body"),
+                    return malformed(format!(
+                        "\"{tag}\" at `{path}` is allowed only directly under the body"
                     ));
                 }
                 Some(_) => self.component(child, &path)?,
@@ -222,10 +200,10 @@ impl Check {
     fn component(&mut self, value: &Value, path: &str) -> Result<(), BadCard> {
         self.elements += 1;
         if self.elements > MAX_ELEMENTS {
-            return Err(BadCard::new(
+            return refuse(
                 OVER_LIMIT,
                 format!("element number over limit {MAX_ELEMENTS}"),
-            ));
+            );
         }
         let map = value
             .as_object()
@@ -237,18 +215,15 @@ impl Check {
             .ok_or_else(|| BadCard::new(TAG_NOT_ALLOWED, format!("unsupported tag \"{tag}\"")))?;
         if let Some(missing) = component
             .required
-            .iter()
-            .find(|&&key| !map.contains_key(key))
+            .split_ascii_whitespace()
+            .find(|key| !map.contains_key(*key))
         {
-            let code = if *missing == "name" {
+            let code = if missing == "name" {
                 NAME_MISSING
             } else {
                 NOT_PARSABLE
             };
-            return Err(BadCard::new(
-                code,
-                format!("`{missing}` is missing in {tag} at `{path}`"),
-            ));
+            return refuse(code, format!("`{missing}` is missing in {tag} at `{path}`"));
         }
         self.own_id(map, path)?;
         self.own_name(component, map, path)?;
@@ -261,11 +236,8 @@ impl Check {
         if tag == "markdown" {
             tables::few(map, path)?;
         }
-        if tag == "multi_select_static" && self.form.is_none() {
-            return Err(BadCard::new(
-                NOT_PARSABLE,
-                format!("\"{tag}\" at `{path}` is allowed only in a form"),
-            ));
+        if tag == "multi_select_static" && self.submits.is_none() {
+            return malformed(format!("\"{tag}\" at `{path}` is allowed only in a form"));
         }
         unique_options(map, path)?;
         self.inside(component, map, path)
@@ -285,13 +257,13 @@ impl Check {
         let is_form = component.tag == "form";
         self.depth += usize::from(contains);
         if self.depth > MAX_DEPTH {
-            return Err(BadCard::new(
+            return refuse(
                 OVER_LIMIT,
                 format!("containers at `{path}` are nested deeper than {MAX_DEPTH}"),
-            ));
+            );
         }
         if is_form {
-            self.form = Some(CardForm::default());
+            self.submits = Some(0);
         }
         for (key, value) in map.iter().filter(|(key, _)| *key != "tag") {
             let kind = find(component.attributes, key)
@@ -303,11 +275,8 @@ impl Check {
             self.value(kind, value, &format!("{path}.{key}"))?;
         }
         self.depth -= usize::from(contains);
-        if is_form && self.form.take().is_some_and(|form| form.submits == 0) {
-            return Err(BadCard::new(
-                NOT_PARSABLE,
-                format!("the form at `{path}` has no submit button"),
-            ));
+        if is_form && self.submits.take() == Some(0) {
+            return malformed(format!("the form at `{path}` has no submit button"));
         }
         Ok(())
     }
@@ -320,18 +289,12 @@ impl Check {
             && id.starts_with(|c: char| c.is_ascii_alphabetic())
             && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !well_formed {
-            return Err(BadCard::new(
-                NOT_PARSABLE,
-                format!(
-                    "`element_id` \"{id}\" at `{path}` is not letters, digits and underscores, at most 20, starting with a letter"
-                ),
+            return malformed(format!(
+                "`element_id` \"{id}\" at `{path}` is not letters, digits and underscores, at most 20, starting with a letter"
             ));
         }
         if !self.ids.insert(id.to_owned()) {
-            return Err(BadCard::new(
-                DUPLICATE_ID,
-                format!("`element_id` \"{id}\" is used twice"),
-            ));
+            return refuse(DUPLICATE_ID, format!("`element_id` \"{id}\" is used twice"));
         }
         Ok(())
     }
@@ -345,52 +308,41 @@ impl Check {
         let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
         if name.is_empty() {
             let needed = component.tag == "form"
-                || component.role == ComponentRole::Interactive && self.form.is_some();
+                || component.role == ComponentRole::Interactive && self.submits.is_some();
             return if needed {
-                Err(BadCard::new(
+                refuse(
                     NAME_MISSING,
                     format!("{} at `{path}` has no name", component.tag),
-                ))
+                )
             } else {
                 Ok(())
             };
         }
         if !self.names.insert(name.to_owned()) {
-            return Err(BadCard::new(
-                NAME_MISSING,
-                format!("the name \"{name}\" is used twice"),
-            ));
+            return refuse(NAME_MISSING, format!("the name \"{name}\" is used twice"));
         }
         Ok(())
     }
 
     fn button(&mut self, map: &Map<String, Value>, path: &str) -> Result<(), BadCard> {
         let action = map.get("form_action_type").and_then(Value::as_str);
-        match (&mut self.form, action) {
-            (Some(form), Some(action)) => form.submits += usize::from(action == "submit"),
+        match (&mut self.submits, action) {
+            (Some(submits), Some(action)) => *submits += usize::from(action == "submit"),
             (Some(_), None) => {
-                return Err(BadCard::new(
-                    NOT_PARSABLE,
-                    format!("the button at `{path}` is in a form and has no `form_action_type`"),
+                return malformed(format!(
+                    "the button at `{path}` is in a form and has no `form_action_type`"
                 ));
             }
             (None, Some(_)) => {
-                return Err(BadCard::new(
-                    NOT_PARSABLE,
-                    format!("`form_action_type` at `{path}` stands outside a form"),
+                return malformed(format!(
+                    "`form_action_type` at `{path}` stands outside a form"
                 ));
             }
             (None, None) => {}
         }
-        let text = map
-            .get("text")
-            .and_then(|text| text.get("content"))
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if text.chars().count() > MAX_BUTTON_TEXT {
-            return Err(BadCard::new(
-                NOT_PARSABLE,
-                format!("the text of the button at `{path}` is longer than {MAX_BUTTON_TEXT}"),
+        if length(map, "text") > MAX_BUTTON_TEXT {
+            return malformed(format!(
+                "the text of the button at `{path}` is longer than {MAX_BUTTON_TEXT}"
             ));
         }
         Ok(())
@@ -406,17 +358,14 @@ impl Check {
                 Some("callback") => {
                     self.object(CALLBACK, map, &path)?;
                     if !matches!(map.get("value"), Some(Value::Object(_) | Value::String(_))) {
-                        return Err(BadCard::new(
-                            NOT_PARSABLE,
-                            format!("`{path}.value` is not an object"),
-                        ));
+                        return malformed(format!("`{path}.value` is not an object"));
                     }
                 }
                 Some("open_url") => self.object(OPEN_URL, map, &path)?,
                 other => {
-                    return Err(BadCard::new(
-                        NOT_PARSABLE,
-                        format!("`{path}.type` may not be `{}`", other.unwrap_or_default()),
+                    return malformed(format!(
+                        "`{path}.type` may not be `{}`",
+                        other.unwrap_or_default()
                     ));
                 }
             }
@@ -428,8 +377,8 @@ impl Check {
 fn find(attributes: Attributes, key: &str) -> Option<AttributeKind> {
     attributes
         .iter()
-        .find(|(name, _)| *name == key)
-        .map(|(_, kind)| *kind)
+        .find(|(_, names)| among(names, key))
+        .map(|(kind, _)| *kind)
 }
 
 fn unknown(path: &str, key: &str) -> BadCard {
@@ -439,17 +388,15 @@ fn unknown(path: &str, key: &str) -> BadCard {
     )
 }
 
+/// How many characters the text of this attribute has.
+fn length(map: &Map<String, Value>, key: &str) -> usize {
+    let content = map.get(key).and_then(|text| text["content"].as_str());
+    content.unwrap_or_default().chars().count()
+}
+
 fn input(map: &Map<String, Value>, path: &str) -> Result<(), BadCard> {
-    let placeholder = map
-        .get("placeholder")
-        .and_then(|p| p.get("content"))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if placeholder.chars().count() > 100 {
-        return Err(BadCard::new(
-            NOT_PARSABLE,
-            format!("the placeholder at `{path}` is longer than 100"),
-        ));
+    if length(map, "placeholder") > 100 {
+        return malformed(format!("the placeholder at `{path}` is longer than 100"));
     }
     Ok(())
 }
@@ -458,15 +405,11 @@ fn unique_options(map: &Map<String, Value>, path: &str) -> Result<(), BadCard> {
     let mut seen = HashSet::new();
     let options = map.get("options").and_then(Value::as_array);
     for option in options.into_iter().flatten() {
-        let value = option.get("value").and_then(Value::as_str);
-        match value {
-            Some(value) if seen.insert(value) => {}
-            _ => {
-                return Err(BadCard::new(
-                    NOT_PARSABLE,
-                    format!("an option at `{path}` has no value of its own"),
-                ));
-            }
+        if !option["value"]
+            .as_str()
+            .is_some_and(|value| seen.insert(value))
+        {
+            return malformed(format!("an option at `{path}` has no value of its own"));
         }
     }
     Ok(())

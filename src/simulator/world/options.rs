@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 pub const APP_ID: &str = "cli_a1b2c3d4e5f60718";
 pub const APP_SECRET: &str = "simulated-secret-Zq81kLmN0pQrStUv";
@@ -212,16 +211,5 @@ impl Default for ClientConfig {
             reconnect_nonce: 30,
             ping_interval: 120,
         }
-    }
-}
-
-impl ClientConfig {
-    pub(in crate::simulator) fn to_json(self) -> Value {
-        json!({
-            "ReconnectCount": self.reconnect_count,
-            "ReconnectInterval": self.reconnect_interval,
-            "ReconnectNonce": self.reconnect_nonce,
-            "PingInterval": self.ping_interval,
-        })
     }
 }

@@ -41,6 +41,10 @@ impl Decline {
     }
 }
 
+pub(in crate::simulator) fn decline<T>(code: i64, msg: impl Into<String>) -> Result<T, Decline> {
+    Err(Decline::new(code, msg))
+}
+
 #[derive(Debug)]
 struct TenantToken {
     text: String,
@@ -227,22 +231,19 @@ impl World {
         now: u64,
     ) -> Result<usize, Decline> {
         let Some(token) = header.and_then(|header| header.strip_prefix("Bearer ")) else {
-            return Err(Decline::new(
-                99_991_661,
-                "Missing access token for authorization",
-            ));
+            return decline(99_991_661, "Missing access token for authorization");
         };
         if !token.starts_with("t-") && !token.starts_with("u-") {
-            return Err(Decline::new(
+            return decline(
                 99_991_671,
                 "Invalid access token: it must start with t- or u-",
-            ));
+            );
         }
         self.tokens
             .iter()
             .find(|known| known.text == token && known.until > now)
             .map(|known| known.app)
-            .ok_or_else(expired)
+            .ok_or_else(token_expired)
     }
 
     /// Every token handed out so far is void from now on.
@@ -259,14 +260,14 @@ impl World {
             return Ok(());
         }
         let wanted = any.join(",");
-        Err(Decline::new(
+        decline(
             99_991_672,
             format!(
                 "Access denied. One of the following scopes is required: [{wanted}]. \
                  https://open.feishu.cn/app/{}/auth?q={wanted}&op_from=openapi&token_type=tenant",
                 app.id
             ),
-        ))
+        )
     }
 
     pub(in crate::simulator) fn pace_api(
@@ -275,39 +276,19 @@ impl World {
         api: &str,
         now: u64,
     ) -> Result<(), Decline> {
-        if self
-            .pace
-            .take(&format!("api {app} {api}"), self.api_per_second, now)
-        {
-            return Ok(());
-        }
-        Err(rate_limited(1))
+        let key = format!("api {app} {api}");
+        let has_room = self.pace.take(&key, self.api_per_second, now);
+        has_room.then_some(()).ok_or_else(|| rate_limited(1))
     }
 
     fn pace_chat(&mut self, chat: &str, now: u64) -> Result<(), Decline> {
-        if self
-            .pace
-            .take(&format!("chat {chat}"), self.chat_per_second, now)
-        {
-            return Ok(());
-        }
-        Err(Decline::new(
-            230_020,
-            "This operation triggers the frequency limit.",
-        ))
+        let key = format!("chat {chat}");
+        too_often_unless(self.pace.take(&key, self.chat_per_second, now))
     }
 
     fn pace_patch(&mut self, message: &str, now: u64) -> Result<(), Decline> {
-        if self
-            .pace
-            .take(&format!("patch {message}"), self.patch_per_second, now)
-        {
-            return Ok(());
-        }
-        Err(Decline::new(
-            230_020,
-            "This operation triggers the frequency limit.",
-        ))
+        let key = format!("patch {message}");
+        too_often_unless(self.pace.take(&key, self.patch_per_second, now))
     }
 
     pub(in crate::simulator) fn user(&self, id: &str) -> Option<&User> {
@@ -328,23 +309,17 @@ impl World {
             "user_id" => self.users.iter().find(|user| user.user_id == id),
             "email" => self.users.iter().find(|user| user.email == id),
             _ => {
-                return Err(Decline::new(
-                    99_992_402,
-                    "field validation failed: receive_id_type",
-                ));
+                return decline(99_992_402, "field validation failed: receive_id_type");
             }
         };
         match found {
             Some(user) if user.available => Ok(p2p(&self.apps[app], user)),
-            Some(_) => Err(Decline::new(
-                230_013,
-                "Bot has NO availability to this user.",
-            )),
-            None if kind == "open_id" => Err(Decline::new(
+            Some(_) => decline(230_013, "Bot has NO availability to this user."),
+            None if kind == "open_id" => decline(
                 99_992_351,
                 "The request you send is not a valid open_id or not exists",
-            )),
-            None => Err(Decline::new(230_034, "The receive_id is invalid.")),
+            ),
+            None => decline(230_034, "The receive_id is invalid."),
         }
     }
 
@@ -353,10 +328,7 @@ impl World {
             return if group.has_bot {
                 Ok(id)
             } else {
-                Err(Decline::new(
-                    230_002,
-                    "The bot can not be outside the group.",
-                ))
+                decline(230_002, "The bot can not be outside the group.")
             };
         }
         self.users
@@ -421,15 +393,16 @@ impl World {
     }
 }
 
-fn expired() -> Decline {
+fn too_often_unless(has_room: bool) -> Result<(), Decline> {
+    let too_often = || Decline::new(230_020, "This operation triggers the frequency limit.");
+    has_room.then_some(()).ok_or_else(too_often)
+}
+
+pub(in crate::simulator) fn token_expired() -> Decline {
     Decline::new(
         99_991_663,
         "Invalid access token for authorization. Please make a test attempt with a valid one",
     )
-}
-
-pub(in crate::simulator) fn token_expired() -> Decline {
-    expired()
 }
 
 pub(in crate::simulator) fn rate_limited(reset: u64) -> Decline {

@@ -1,71 +1,32 @@
 //! The documented components of card JSON 2.0 and their attributes.
 
+use super::schema::AttributeKind::{
+    Behaviors, Bool, Colour, Count, Elements, Free, Int, List, Locales, Measure, Object, OneOf,
+    PanelPadding, Short, Spacing, Str, Strings, Tagged, TextSize,
+};
+use super::schema::ComponentRole::{Container, Content, Interactive, Part, RootContainer};
 use super::schema::{
-    ALIGN, AttributeKind, Attributes, CONFIRM, Component, ComponentRole, DIRECTION, ICON, OPTIONS,
-    PANEL_TITLE, PLAIN, TAG_COLORS, TEXT, VERTICAL,
+    ALIGN, Attributes, CONFIRM, Component, ComponentRole, DIRECTION, ICON, OPTIONS, PANEL_TITLE,
+    PLAIN, TAG_COLORS, TEXT, VERTICAL, Words,
 };
 
 /// Allowed on every component besides its own attributes.
-pub(in crate::simulator) const COMMON: Attributes = &[
-    ("element_id", AttributeKind::Str),
-    ("margin", AttributeKind::Spacing),
-];
+pub(super) const COMMON: Attributes = &[(Str, "element_id"), (Spacing, "margin")];
 
 /// Shared by components that a person fills in.
-pub(in crate::simulator) const FIELD: Attributes = &[
-    ("name", AttributeKind::Short(100)),
-    ("required", AttributeKind::Bool),
-    ("disabled", AttributeKind::Bool),
-    ("disabled_tips", PLAIN),
-    ("behaviors", AttributeKind::Behaviors),
-    ("confirm", CONFIRM),
-    (
-        "width",
-        AttributeKind::Measure(&["default", "fill", "auto"]),
-    ),
+pub(super) const FIELD: Attributes = &[
+    (Short(100), "name"),
+    (Bool, "required disabled"),
+    (PLAIN, "disabled_tips"),
+    (Behaviors, "behaviors"),
+    (CONFIRM, "confirm"),
+    (Measure("default fill auto"), "width"),
 ];
-
-const SELECT: Attributes = &[
-    ("type", AttributeKind::OneOf(&["default", "text"])),
-    ("placeholder", PLAIN),
-    ("options", OPTIONS),
-    ("initial_option", AttributeKind::Str),
-    ("initial_index", AttributeKind::Int),
-];
-
-const MULTI_SELECT: Attributes = &[
-    ("type", AttributeKind::OneOf(&["default", "text"])),
-    ("placeholder", PLAIN),
-    ("options", OPTIONS),
-    ("selected_values", AttributeKind::Strings),
-];
-
-const TEXT_STYLE: Attributes = &[
-    ("content", AttributeKind::Str),
-    ("i18n_content", AttributeKind::Locales),
-    ("text_size", AttributeKind::TextSize),
-    ("text_color", AttributeKind::Colour),
-    ("text_align", ALIGN),
-    ("lines", AttributeKind::Count(1, 1_000)),
-];
-
-const fn part(
-    tag: &'static str,
-    required: &'static [&'static str],
-    attributes: Attributes,
-) -> Component {
-    Component {
-        tag,
-        role: ComponentRole::Part,
-        required,
-        attributes,
-    }
-}
 
 const fn component(
     tag: &'static str,
     role: ComponentRole,
-    required: &'static [&'static str],
+    required: Words,
     attributes: Attributes,
 ) -> Component {
     Component {
@@ -76,346 +37,226 @@ const fn component(
     }
 }
 
-pub(in crate::simulator) const COMPONENTS: &[Component] = &[
-    part("plain_text", &["content"], TEXT_STYLE),
-    part("lark_md", &["content"], TEXT_STYLE),
-    part(
-        "standard_icon",
-        &["token"],
-        &[
-            ("token", AttributeKind::Str),
-            ("color", AttributeKind::Str),
-            ("size", AttributeKind::Str),
-        ],
-    ),
-    part(
-        "custom_icon",
-        &["img_key"],
-        &[
-            ("img_key", AttributeKind::Str),
-            ("size", AttributeKind::Str),
-        ],
-    ),
-    part(
-        "text_tag",
-        &["text"],
-        &[
-            ("text", PLAIN),
-            ("color", AttributeKind::OneOf(TAG_COLORS)),
-            ("element_id", AttributeKind::Str),
-        ],
-    ),
-    component(
-        "markdown",
-        ComponentRole::Content,
-        &["content"],
-        &[
-            ("content", AttributeKind::Str),
-            ("i18n_content", AttributeKind::Locales),
-            ("text_size", AttributeKind::TextSize),
-            ("text_align", ALIGN),
-            ("icon", ICON),
-        ],
-    ),
-    component(
-        "div",
-        ComponentRole::Content,
-        &["text"],
-        &[
-            ("text", TEXT),
-            ("icon", ICON),
-            ("width", AttributeKind::Measure(&["fill", "auto"])),
-        ],
-    ),
-    component("hr", ComponentRole::Content, &[], &[]),
-    component(
-        "img",
-        ComponentRole::Content,
-        &["img_key"],
-        &[
-            ("img_key", AttributeKind::Str),
-            ("alt", PLAIN),
-            ("title", TEXT),
-            ("corner_radius", AttributeKind::Str),
-            (
-                "scale_type",
-                AttributeKind::OneOf(&["crop_center", "crop_top", "fit_horizontal"]),
-            ),
-            ("size", AttributeKind::Str),
-            ("transparent", AttributeKind::Bool),
-            ("preview", AttributeKind::Bool),
-        ],
-    ),
-    component(
-        "person",
-        ComponentRole::Content,
-        &["user_id"],
-        &[
-            ("user_id", AttributeKind::Str),
-            ("size", AttributeKind::Str),
-            ("show_avatar", AttributeKind::Bool),
-            ("show_name", AttributeKind::Bool),
-            ("style", AttributeKind::OneOf(&["normal", "capsule"])),
-        ],
-    ),
-    component(
-        "chart",
-        ComponentRole::Content,
-        &["chart_spec"],
-        &[
-            ("chart_spec", AttributeKind::Free),
-            ("aspect_ratio", AttributeKind::Str),
-            ("color_theme", AttributeKind::Str),
-            ("preview", AttributeKind::Bool),
-            ("height", AttributeKind::Str),
-        ],
-    ),
-    component(
-        "table",
-        ComponentRole::RootContainer,
-        &["columns", "rows"],
-        &[
-            ("columns", AttributeKind::List(&AttributeKind::Free)),
-            ("rows", AttributeKind::List(&AttributeKind::Free)),
-            ("page_size", AttributeKind::Int),
-            ("row_height", AttributeKind::Str),
-            ("row_max_height", AttributeKind::Str),
-            ("freeze_first_column", AttributeKind::Bool),
-            ("header_style", AttributeKind::Free),
-        ],
-    ),
-    component(
-        "column_set",
-        ComponentRole::Container,
-        &["columns"],
-        &[
-            (
-                "columns",
-                AttributeKind::List(&AttributeKind::Tagged(&["column"])),
-            ),
-            (
-                "flex_mode",
-                AttributeKind::OneOf(&["none", "stretch", "flow", "bisect", "trisect"]),
-            ),
-            ("horizontal_spacing", AttributeKind::Spacing),
-            ("horizontal_align", ALIGN),
-            ("background_style", AttributeKind::Colour),
-            ("action", AttributeKind::Free),
-        ],
-    ),
-    component(
-        "column",
-        ComponentRole::Part,
-        &["elements"],
-        &[
-            ("elements", AttributeKind::Elements),
-            ("width", AttributeKind::Measure(&["auto", "weighted"])),
-            ("weight", AttributeKind::Count(1, 5)),
-            ("vertical_align", VERTICAL),
-            ("horizontal_align", ALIGN),
-            ("vertical_spacing", AttributeKind::Spacing),
-            ("horizontal_spacing", AttributeKind::Spacing),
-            ("direction", DIRECTION),
-            ("padding", AttributeKind::Spacing),
-            ("background_style", AttributeKind::Colour),
-            ("action", AttributeKind::Free),
-            ("element_id", AttributeKind::Str),
-            ("margin", AttributeKind::Spacing),
-        ],
-    ),
-    component(
-        "collapsible_panel",
-        ComponentRole::Container,
-        &["header", "elements"],
-        &[
-            ("elements", AttributeKind::Elements),
-            ("expanded", AttributeKind::Bool),
-            ("header", AttributeKind::Object(PANEL_HEADER)),
-            (
-                "border",
-                AttributeKind::Object(&[
-                    ("color", AttributeKind::Colour),
-                    ("corner_radius", AttributeKind::Spacing),
-                ]),
-            ),
-            ("background_color", AttributeKind::Colour),
-            ("direction", DIRECTION),
-            ("padding", AttributeKind::Spacing),
-            ("vertical_spacing", AttributeKind::Spacing),
-            ("horizontal_spacing", AttributeKind::Spacing),
-            ("vertical_align", VERTICAL),
-            ("horizontal_align", ALIGN),
-        ],
-    ),
-    component(
-        "interactive_container",
-        ComponentRole::Container,
-        &["elements"],
-        &[
-            ("elements", AttributeKind::Elements),
-            ("name", AttributeKind::Short(100)),
-            ("width", AttributeKind::Str),
-            ("height", AttributeKind::Str),
-            ("background_style", AttributeKind::Str),
-            ("has_border", AttributeKind::Bool),
-            ("border_color", AttributeKind::Str),
-            ("corner_radius", AttributeKind::Str),
-            ("direction", DIRECTION),
-            ("padding", AttributeKind::Spacing),
-            ("vertical_spacing", AttributeKind::Spacing),
-            ("horizontal_spacing", AttributeKind::Spacing),
-            ("vertical_align", VERTICAL),
-            ("horizontal_align", ALIGN),
-            ("behaviors", AttributeKind::Behaviors),
-            ("hover_tips", PLAIN),
-            ("disabled", AttributeKind::Bool),
-            ("disabled_tips", PLAIN),
-            ("confirm", CONFIRM),
-        ],
-    ),
-    component(
-        "form",
-        ComponentRole::RootContainer,
-        &["name", "elements"],
-        FORM,
-    ),
-    component(
-        "button",
-        ComponentRole::Interactive,
-        &[],
-        &[
-            ("text", PLAIN),
-            (
-                "type",
-                AttributeKind::OneOf(&[
-                    "default",
-                    "primary",
-                    "danger",
-                    "text",
-                    "primary_text",
-                    "danger_text",
-                    "primary_filled",
-                    "danger_filled",
-                    "laser",
-                ]),
-            ),
-            (
-                "size",
-                AttributeKind::OneOf(&["tiny", "small", "medium", "large"]),
-            ),
-            ("icon", ICON),
-            ("hover_tips", PLAIN),
-            (
-                "form_action_type",
-                AttributeKind::OneOf(&["submit", "reset"]),
-            ),
-        ],
-    ),
-    component(
-        "input",
-        ComponentRole::Interactive,
-        &[],
-        &[
-            ("placeholder", PLAIN),
-            ("default_value", AttributeKind::Str),
-            ("i18n_default_value", AttributeKind::Locales),
-            ("max_length", AttributeKind::Count(1, 1_000)),
-            (
-                "input_type",
-                AttributeKind::OneOf(&["text", "multiline_text", "password"]),
-            ),
-            ("show_icon", AttributeKind::Bool),
-            ("rows", AttributeKind::Count(1, 100)),
-            ("auto_resize", AttributeKind::Bool),
-            ("max_rows", AttributeKind::Count(1, 100)),
-            ("label", PLAIN),
-            ("label_position", AttributeKind::OneOf(&["top", "left"])),
-            ("value", AttributeKind::Free),
-        ],
-    ),
-    component(
-        "select_static",
-        ComponentRole::Interactive,
-        &["options"],
-        SELECT,
-    ),
-    component(
-        "multi_select_static",
-        ComponentRole::Interactive,
-        &["options"],
-        MULTI_SELECT,
-    ),
-    component("select_person", ComponentRole::Interactive, &[], SELECT),
-    component(
-        "multi_select_person",
-        ComponentRole::Interactive,
-        &[],
-        MULTI_SELECT,
-    ),
-    component(
-        "overflow",
-        ComponentRole::Interactive,
-        &["options"],
-        &[("options", OPTIONS), ("value", AttributeKind::Free)],
-    ),
-    component(
-        "checker",
-        ComponentRole::Interactive,
-        &[],
-        &[
-            ("checked", AttributeKind::Bool),
-            ("text", TEXT),
-            ("overall_checkable", AttributeKind::Bool),
-            (
-                "checked_style",
-                AttributeKind::Object(&[
-                    ("show_strikethrough", AttributeKind::Bool),
-                    ("opacity", AttributeKind::Free),
-                ]),
-            ),
-            ("button_area", AttributeKind::Free),
-            ("padding", AttributeKind::Spacing),
-            ("hover_tips", PLAIN),
-        ],
-    ),
-    component("date_picker", ComponentRole::Interactive, &[], PICKER),
-    component("picker_time", ComponentRole::Interactive, &[], PICKER),
-    component("picker_datetime", ComponentRole::Interactive, &[], PICKER),
+pub(super) const COMPONENTS: &[Component] = &[
+    component("plain_text", Part, "content", TEXT_STYLE),
+    component("lark_md", Part, "content", TEXT_STYLE),
+    component("standard_icon", Part, "token", &[(Str, "token color size")]),
+    component("custom_icon", Part, "img_key", &[(Str, "img_key size")]),
+    component("text_tag", Part, "text", TEXT_TAG),
+    component("markdown", Content, "content", MARKDOWN),
+    component("div", Content, "text", DIV),
+    component("hr", Content, "", &[]),
+    component("img", Content, "img_key", IMAGE),
+    component("person", Content, "user_id", PERSON),
+    component("chart", Content, "chart_spec", CHART),
+    component("table", RootContainer, "columns rows", TABLE),
+    component("column_set", Container, "columns", COLUMN_SET),
+    component("column", Part, "elements", COLUMN),
+    component("collapsible_panel", Container, "header elements", PANEL),
+    component("interactive_container", Container, "elements", PRESSABLE),
+    component("form", RootContainer, "name elements", FORM),
+    component("button", Interactive, "", BUTTON),
+    component("input", Interactive, "", INPUT),
+    component("select_static", Interactive, "options", SELECT),
+    component("multi_select_static", Interactive, "options", MULTI_SELECT),
+    component("select_person", Interactive, "", SELECT),
+    component("multi_select_person", Interactive, "", MULTI_SELECT),
+    component("overflow", Interactive, "options", OVERFLOW),
+    component("checker", Interactive, "", CHECKER),
+    component("date_picker", Interactive, "", PICKER),
+    component("picker_time", Interactive, "", PICKER),
+    component("picker_datetime", Interactive, "", PICKER),
 ];
 
-const PICKER: Attributes = &[
-    ("placeholder", PLAIN),
-    ("value", AttributeKind::Free),
-    ("initial_date", AttributeKind::Str),
-    ("initial_time", AttributeKind::Str),
-    ("initial_datetime", AttributeKind::Str),
+const TEXT_STYLE: Attributes = &[
+    (Str, "content"),
+    (Locales, "i18n_content"),
+    (TextSize, "text_size"),
+    (Colour, "text_color"),
+    (ALIGN, "text_align"),
+    (Count(1, 1_000), "lines"),
+];
+
+const TEXT_TAG: Attributes = &[
+    (PLAIN, "text"),
+    (OneOf(TAG_COLORS), "color"),
+    (Str, "element_id"),
+];
+
+const MARKDOWN: Attributes = &[
+    (Str, "content"),
+    (Locales, "i18n_content"),
+    (TextSize, "text_size"),
+    (ALIGN, "text_align"),
+    (ICON, "icon"),
+];
+
+const DIV: Attributes = &[
+    (TEXT, "text"),
+    (ICON, "icon"),
+    (Measure("fill auto"), "width"),
+];
+
+const IMAGE: Attributes = &[
+    (Str, "img_key corner_radius size"),
+    (PLAIN, "alt"),
+    (TEXT, "title"),
+    (OneOf("crop_center crop_top fit_horizontal"), "scale_type"),
+    (Bool, "transparent preview"),
+];
+
+const PERSON: Attributes = &[
+    (Str, "user_id size"),
+    (Bool, "show_avatar show_name"),
+    (OneOf("normal capsule"), "style"),
+];
+
+const CHART: Attributes = &[
+    (Free, "chart_spec"),
+    (Str, "aspect_ratio color_theme height"),
+    (Bool, "preview"),
+];
+
+const TABLE: Attributes = &[
+    (List(&Free), "columns rows"),
+    (Int, "page_size"),
+    (Str, "row_height row_max_height"),
+    (Bool, "freeze_first_column"),
+    (Free, "header_style"),
+];
+
+const COLUMN_SET: Attributes = &[
+    (List(&Tagged("column")), "columns"),
+    (OneOf("none stretch flow bisect trisect"), "flex_mode"),
+    (Spacing, "horizontal_spacing"),
+    (ALIGN, "horizontal_align"),
+    (Colour, "background_style"),
+    (Free, "action"),
+];
+
+const COLUMN: Attributes = &[
+    (Elements, "elements"),
+    (Measure("auto weighted"), "width"),
+    (Count(1, 5), "weight"),
+    (DIRECTION, "direction"),
+    (
+        Spacing,
+        "padding horizontal_spacing vertical_spacing margin",
+    ),
+    (ALIGN, "horizontal_align"),
+    (VERTICAL, "vertical_align"),
+    (Colour, "background_style"),
+    (Free, "action"),
+    (Str, "element_id"),
+];
+
+const PANEL: Attributes = &[
+    (Elements, "elements"),
+    (Bool, "expanded"),
+    (Object(PANEL_HEADER), "header"),
+    (
+        Object(&[(Colour, "color"), (Spacing, "corner_radius")]),
+        "border",
+    ),
+    (Colour, "background_color"),
+    (DIRECTION, "direction"),
+    (Spacing, "padding horizontal_spacing vertical_spacing"),
+    (ALIGN, "horizontal_align"),
+    (VERTICAL, "vertical_align"),
 ];
 
 const PANEL_HEADER: Attributes = &[
-    ("title", PANEL_TITLE),
-    ("icon", ICON),
+    (PANEL_TITLE, "title"),
+    (ICON, "icon"),
+    (OneOf("left right follow_text"), "icon_position"),
+    (Int, "icon_expanded_angle"),
+    (Colour, "background_color"),
+    (VERTICAL, "vertical_align"),
+    (PanelPadding, "padding"),
+    (OneOf("top bottom"), "position"),
+    (Measure("fill auto auto_when_fold"), "width"),
+];
+
+const PRESSABLE: Attributes = &[
+    (Elements, "elements"),
+    (Short(100), "name"),
     (
-        "icon_position",
-        AttributeKind::OneOf(&["left", "right", "follow_text"]),
+        Str,
+        "width height background_style border_color corner_radius",
     ),
-    ("icon_expanded_angle", AttributeKind::Int),
-    ("background_color", AttributeKind::Colour),
-    ("vertical_align", VERTICAL),
-    ("padding", AttributeKind::PanelPadding),
-    ("position", AttributeKind::OneOf(&["top", "bottom"])),
-    (
-        "width",
-        AttributeKind::Measure(&["fill", "auto", "auto_when_fold"]),
-    ),
+    (Bool, "has_border disabled"),
+    (DIRECTION, "direction"),
+    (Spacing, "padding horizontal_spacing vertical_spacing"),
+    (ALIGN, "horizontal_align"),
+    (VERTICAL, "vertical_align"),
+    (Behaviors, "behaviors"),
+    (PLAIN, "hover_tips disabled_tips"),
+    (CONFIRM, "confirm"),
 ];
 
 const FORM: Attributes = &[
-    ("name", AttributeKind::Short(100)),
-    ("elements", AttributeKind::Elements),
-    ("direction", DIRECTION),
-    ("padding", AttributeKind::Spacing),
-    ("horizontal_spacing", AttributeKind::Spacing),
-    ("vertical_spacing", AttributeKind::Spacing),
-    ("horizontal_align", ALIGN),
-    ("vertical_align", VERTICAL),
+    (Short(100), "name"),
+    (Elements, "elements"),
+    (DIRECTION, "direction"),
+    (Spacing, "padding horizontal_spacing vertical_spacing"),
+    (ALIGN, "horizontal_align"),
+    (VERTICAL, "vertical_align"),
+];
+
+const BUTTON: Attributes = &[
+    (PLAIN, "text hover_tips"),
+    (OneOf(BUTTON_TYPES), "type"),
+    (OneOf("tiny small medium large"), "size"),
+    (ICON, "icon"),
+    (OneOf("submit reset"), "form_action_type"),
+];
+
+const BUTTON_TYPES: Words = "default primary danger text primary_text danger_text \
+    primary_filled danger_filled laser";
+
+const INPUT: Attributes = &[
+    (PLAIN, "placeholder label"),
+    (Str, "default_value"),
+    (Locales, "i18n_default_value"),
+    (Count(1, 1_000), "max_length"),
+    (OneOf("text multiline_text password"), "input_type"),
+    (Bool, "show_icon auto_resize"),
+    (Count(1, 100), "rows max_rows"),
+    (OneOf("top left"), "label_position"),
+    (Free, "value"),
+];
+
+const SELECT: Attributes = &[
+    (OneOf("default text"), "type"),
+    (PLAIN, "placeholder"),
+    (OPTIONS, "options"),
+    (Str, "initial_option"),
+    (Int, "initial_index"),
+];
+
+const MULTI_SELECT: Attributes = &[
+    (OneOf("default text"), "type"),
+    (PLAIN, "placeholder"),
+    (OPTIONS, "options"),
+    (Strings, "selected_values"),
+];
+
+const OVERFLOW: Attributes = &[(OPTIONS, "options"), (Free, "value")];
+
+const CHECKER: Attributes = &[
+    (Bool, "checked overall_checkable"),
+    (TEXT, "text"),
+    (
+        Object(&[(Bool, "show_strikethrough"), (Free, "opacity")]),
+        "checked_style",
+    ),
+    (Free, "button_area"),
+    (Spacing, "padding"),
+    (PLAIN, "hover_tips"),
+];
+
+const PICKER: Attributes = &[
+    (PLAIN, "placeholder"),
+    (Free, "value"),
+    (Str, "initial_date initial_time initial_datetime"),
 ];

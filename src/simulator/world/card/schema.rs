@@ -1,15 +1,24 @@
 //! The documented attributes of card JSON 2.0, as tables. What stands in no
 //! table is an error, because Feishu refuses unknown attributes in 2.0.
 
+use serde_json::{Map, Value};
+
+/// Words with a space between them.
+pub(super) type Words = &'static str;
+
+pub(super) fn among(words: Words, word: &str) -> bool {
+    words.split_ascii_whitespace().any(|known| known == word)
+}
+
 /// What an attribute may hold.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::simulator) enum AttributeKind {
+pub(super) enum AttributeKind {
     Bool,
     Int,
     Str,
     /// A string of at most this many characters.
     Short(usize),
-    OneOf(&'static [&'static str]),
+    OneOf(Words),
     /// A whole number in these bounds.
     Count(i64, i64),
     /// The size of a text, by its documented name or one of the card's own.
@@ -17,7 +26,7 @@ pub(in crate::simulator) enum AttributeKind {
     /// A colour by its documented name, with or without its shade.
     Colour,
     /// One of these words, or a length in pixels.
-    Measure(&'static [&'static str]),
+    Measure(Words),
     Strings,
     /// Any object: a callback value, a chart specification.
     Free,
@@ -30,17 +39,22 @@ pub(in crate::simulator) enum AttributeKind {
     Object(Attributes),
     List(&'static Self),
     /// An object whose `tag` is one of these.
-    Tagged(&'static [&'static str]),
+    Tagged(Words),
     /// Components of a container.
     Elements,
     Behaviors,
 }
 
-pub(in crate::simulator) type Attributes = &'static [(&'static str, AttributeKind)];
+use AttributeKind::{
+    Bool, Elements, Free, List, Locales, Object, OneOf, Spacing, Str, Strings, Tagged,
+};
+
+/// What may be held, and by the attributes of which names.
+pub(super) type Attributes = &'static [(AttributeKind, Words)];
 
 /// How a component relates to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::simulator) enum ComponentRole {
+pub(super) enum ComponentRole {
     /// A part of something: text, icon, tag.
     Part,
     Content,
@@ -50,152 +64,89 @@ pub(in crate::simulator) enum ComponentRole {
     Interactive,
 }
 
-pub(in crate::simulator) struct Component {
-    pub(in crate::simulator) tag: &'static str,
-    pub(in crate::simulator) role: ComponentRole,
-    pub(in crate::simulator) required: &'static [&'static str],
-    pub(in crate::simulator) attributes: Attributes,
+pub(super) struct Component {
+    pub(super) tag: &'static str,
+    pub(super) role: ComponentRole,
+    pub(super) required: Words,
+    pub(super) attributes: Attributes,
 }
 
-pub(in crate::simulator) const PLAIN: AttributeKind = AttributeKind::Tagged(&["plain_text"]);
-pub(in crate::simulator) const TEXT: AttributeKind =
-    AttributeKind::Tagged(&["plain_text", "lark_md"]);
-pub(in crate::simulator) const PANEL_TITLE: AttributeKind =
-    AttributeKind::Tagged(&["plain_text", "markdown"]);
-pub(in crate::simulator) const ICON: AttributeKind =
-    AttributeKind::Tagged(&["standard_icon", "custom_icon"]);
-pub(in crate::simulator) const ALIGN: AttributeKind =
-    AttributeKind::OneOf(&["left", "center", "right"]);
-pub(in crate::simulator) const VERTICAL: AttributeKind =
-    AttributeKind::OneOf(&["top", "center", "bottom"]);
-pub(in crate::simulator) const DIRECTION: AttributeKind =
-    AttributeKind::OneOf(&["vertical", "horizontal"]);
-pub(in crate::simulator) const CONFIRM: AttributeKind =
-    AttributeKind::Object(&[("title", PLAIN), ("text", PLAIN)]);
-const OPTION: AttributeKind = AttributeKind::Object(&[
-    ("text", PLAIN),
-    ("value", AttributeKind::Str),
-    ("icon", ICON),
-]);
-pub(in crate::simulator) const OPTIONS: AttributeKind = AttributeKind::List(&OPTION);
-const LINK: Attributes = &[
-    ("url", AttributeKind::Str),
-    ("pc_url", AttributeKind::Str),
-    ("ios_url", AttributeKind::Str),
-    ("android_url", AttributeKind::Str),
-];
+pub(super) const PLAIN: AttributeKind = Tagged("plain_text");
+pub(super) const TEXT: AttributeKind = Tagged("plain_text lark_md");
+pub(super) const PANEL_TITLE: AttributeKind = Tagged("plain_text markdown");
+pub(super) const ICON: AttributeKind = Tagged("standard_icon custom_icon");
+pub(super) const ALIGN: AttributeKind = OneOf("left center right");
+pub(super) const VERTICAL: AttributeKind = OneOf("top center bottom");
+pub(super) const DIRECTION: AttributeKind = OneOf("vertical horizontal");
+pub(super) const CONFIRM: AttributeKind = Object(&[(PLAIN, "title text")]);
+pub(super) const OPTIONS: AttributeKind =
+    List(&Object(&[(PLAIN, "text"), (Str, "value"), (ICON, "icon")]));
 
-pub(in crate::simulator) const CARD: Attributes = &[
-    ("schema", AttributeKind::OneOf(&["2.0"])),
-    ("config", AttributeKind::Object(CONFIG)),
-    ("card_link", AttributeKind::Object(LINK)),
-    ("header", AttributeKind::Object(HEADER)),
-    ("body", AttributeKind::Object(BODY)),
+pub(super) const CARD: Attributes = &[
+    (OneOf("2.0"), "schema"),
+    (Object(CONFIG), "config"),
+    (
+        Object(&[(Str, "url pc_url ios_url android_url")]),
+        "card_link",
+    ),
+    (Object(HEADER), "header"),
+    (Object(BODY), "body"),
 ];
 
 const CONFIG: Attributes = &[
-    ("update_multi", AttributeKind::Bool),
-    ("enable_forward", AttributeKind::Bool),
-    ("enable_forward_interaction", AttributeKind::Bool),
     (
-        "width_mode",
-        AttributeKind::OneOf(&["default", "compact", "fill"]),
+        Bool,
+        "update_multi enable_forward enable_forward_interaction",
     ),
+    (Bool, "use_custom_translation streaming_mode"),
+    (OneOf("default compact fill"), "width_mode"),
     (
+        Object(&[(Str, "content"), (Locales, "i18n_content")]),
         "summary",
-        AttributeKind::Object(&[
-            ("content", AttributeKind::Str),
-            ("i18n_content", AttributeKind::Locales),
-        ]),
     ),
-    ("locales", AttributeKind::Strings),
-    ("use_custom_translation", AttributeKind::Bool),
-    (
-        "style",
-        AttributeKind::Object(&[
-            ("text_size", AttributeKind::Free),
-            ("color", AttributeKind::Free),
-        ]),
-    ),
-    ("streaming_mode", AttributeKind::Bool),
-    (
-        "streaming_config",
-        AttributeKind::Object(&[
-            ("print_frequency_ms", AttributeKind::Free),
-            ("print_step", AttributeKind::Free),
-            ("print_strategy", AttributeKind::OneOf(&["fast", "delay"])),
-        ]),
-    ),
+    (Strings, "locales"),
+    (Object(&[(Free, "text_size color")]), "style"),
+    (Object(STREAMING), "streaming_config"),
 ];
 
-const TEMPLATES: &[&str] = &[
-    "blue",
-    "wathet",
-    "turquoise",
-    "green",
-    "yellow",
-    "orange",
-    "red",
-    "carmine",
-    "violet",
-    "purple",
-    "indigo",
-    "grey",
-    "default",
+const STREAMING: Attributes = &[
+    (Free, "print_frequency_ms print_step"),
+    (OneOf("fast delay"), "print_strategy"),
 ];
 
-pub(in crate::simulator) const TAG_COLORS: &[&str] = &[
-    "neutral",
-    "blue",
-    "turquoise",
-    "lime",
-    "orange",
-    "violet",
-    "indigo",
-    "wathet",
-    "green",
-    "yellow",
-    "red",
-    "purple",
-    "carmine",
-];
+const TEMPLATES: Words = "blue wathet turquoise green yellow orange red carmine violet purple \
+    indigo grey default";
+
+pub(super) const TAG_COLORS: Words = "neutral blue turquoise lime orange violet indigo wathet \
+    green yellow red purple carmine";
 
 const HEADER: Attributes = &[
-    ("title", TEXT),
-    ("subtitle", TEXT),
-    (
-        "text_tag_list",
-        AttributeKind::List(&AttributeKind::Tagged(&["text_tag"])),
-    ),
-    ("template", AttributeKind::OneOf(TEMPLATES)),
-    ("icon", ICON),
-    ("padding", AttributeKind::Spacing),
+    (TEXT, "title subtitle"),
+    (List(&Tagged("text_tag")), "text_tag_list"),
+    (OneOf(TEMPLATES), "template"),
+    (ICON, "icon"),
+    (Spacing, "padding"),
 ];
 
 const BODY: Attributes = &[
-    ("direction", DIRECTION),
-    ("padding", AttributeKind::Spacing),
-    ("horizontal_spacing", AttributeKind::Spacing),
-    ("vertical_spacing", AttributeKind::Spacing),
-    ("horizontal_align", ALIGN),
-    ("vertical_align", VERTICAL),
-    ("elements", AttributeKind::Elements),
+    (Elements, "elements"),
+    (DIRECTION, "direction"),
+    (Spacing, "padding horizontal_spacing vertical_spacing"),
+    (ALIGN, "horizontal_align"),
+    (VERTICAL, "vertical_align"),
 ];
 
-pub(in crate::simulator) const CALLBACK: Attributes = &[
-    ("type", AttributeKind::OneOf(&["callback"])),
-    ("value", AttributeKind::Free),
+pub(super) const CALLBACK: Attributes = &[(OneOf("callback"), "type"), (Free, "value")];
+
+pub(super) const OPEN_URL: Attributes = &[
+    (OneOf("open_url"), "type"),
+    (Str, "default_url pc_url ios_url android_url"),
 ];
 
-pub(in crate::simulator) const OPEN_URL: Attributes = &[
-    ("type", AttributeKind::OneOf(&["open_url"])),
-    ("default_url", AttributeKind::Str),
-    ("pc_url", AttributeKind::Str),
-    ("ios_url", AttributeKind::Str),
-    ("android_url", AttributeKind::Str),
-];
+const LOCALES: Words = "zh_cn en_us zh_hk zh_tw ja_jp id_id vi_vn th_th pt_br es_es \
+    ko_kr de_de fr_fr it_it ru_ru ms_my";
 
-pub(in crate::simulator) const LOCALES: &[&str] = &[
-    "zh_cn", "en_us", "zh_hk", "zh_tw", "ja_jp", "id_id", "vi_vn", "th_th", "pt_br", "es_es",
-    "ko_kr", "de_de", "fr_fr", "it_it", "ru_ru", "ms_my",
-];
+pub(in crate::simulator) fn are_texts_by_locale(map: &Map<String, Value>) -> bool {
+    map.iter()
+        .all(|(key, text)| among(LOCALES, key) && text.is_string())
+}

@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Value};
 
-use super::{BadCard, OVER_LIMIT};
+use super::{BadCard, OVER_LIMIT, refuse};
 
 /// The documents say four; Feishu has refused the fourth.
 const MAX_TABLES: usize = 3;
 
-pub(in crate::simulator) fn few(map: &Map<String, Value>, path: &str) -> Result<(), BadCard> {
+pub(super) fn few(map: &Map<String, Value>, path: &str) -> Result<(), BadCard> {
     let text = map
         .get("content")
         .and_then(Value::as_str)
         .unwrap_or_default();
     if tables(text) > MAX_TABLES {
-        return Err(BadCard::new(
+        return refuse(
             OVER_LIMIT,
             format!("card table number over limit at `{path}`"),
-        ));
+        );
     }
     Ok(())
 }

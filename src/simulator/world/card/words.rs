@@ -1,57 +1,29 @@
 //! The documented names of sizes and colours.
 
-const SIZES: &[&str] = &[
-    "heading-0",
-    "heading-1",
-    "heading-2",
-    "heading-3",
-    "heading-4",
-    "heading",
-    "normal",
-    "notation",
-    "x-large",
-    "large",
-    "medium",
-    "small",
-    "x-small",
-];
+use super::schema::{Words, among};
 
-const COLOURS: &[&str] = &[
-    "default",
-    "bg-white",
-    "white",
-    "grey",
-    "blue",
-    "wathet",
-    "turquoise",
-    "green",
-    "lime",
-    "yellow",
-    "sunflower",
-    "orange",
-    "red",
-    "carmine",
-    "violet",
-    "purple",
-    "indigo",
-];
+const SIZES: Words = "heading-0 heading-1 heading-2 heading-3 heading-4 heading normal notation \
+    x-large large medium small x-small";
+
+const COLOURS: Words = "default bg-white white grey blue wathet turquoise green lime yellow \
+    sunflower orange red carmine violet purple indigo";
 
 /// Also one that the card itself defines, which is named `cus-` and a number.
-pub(in crate::simulator) fn is_text_size(text: &str) -> bool {
-    SIZES.contains(&text) || text.starts_with("cus-")
+pub(super) fn is_text_size(text: &str) -> bool {
+    among(SIZES, text) || text.starts_with("cus-")
 }
 
 /// `red`, `red-100` or `rgba(…)`.
-pub(in crate::simulator) fn is_colour(text: &str) -> bool {
+pub(super) fn is_colour(text: &str) -> bool {
     let (name, shade) = text.rsplit_once('-').unwrap_or((text, ""));
     let shaded = shade.len() >= 2 && shade.bytes().all(|byte| byte.is_ascii_digit());
-    COLOURS.contains(&text)
-        || (shaded && COLOURS.contains(&name))
+    among(COLOURS, text)
+        || (shaded && among(COLOURS, name))
         || (text.starts_with("rgba(") && text.ends_with(')'))
 }
 
 /// Whole pixels, as many as a card may be wide.
-pub(in crate::simulator) fn is_length(text: &str) -> bool {
+pub(super) fn is_length(text: &str) -> bool {
     let pixels = text.strip_suffix("px").and_then(|n| n.parse::<u32>().ok());
     pixels.is_some_and(|pixels| (16..=999).contains(&pixels))
 }

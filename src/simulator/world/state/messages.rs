@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Decline, World};
+use super::{Decline, World, decline};
 use crate::simulator::world::card::{self, BadCard, CardVersion};
 
 const MAX_MESSAGES: usize = 20_000;
@@ -17,7 +17,7 @@ const HOUR: u64 = 60 * 60 * 1000;
 pub(in crate::simulator) const CARD_LIFE: u64 = 14 * 24 * HOUR;
 
 /// One message as this Feishu holds it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct HeldMessage {
     pub message_id: String,
     pub chat_id: String,
@@ -114,21 +114,11 @@ impl HeldMessage {
             chat_id: chat,
             app,
             sender_type: "app",
-            sender: String::new(),
             msg_type: "text".to_owned(),
-            content: String::new(),
-            card: None,
-            earlier_cards: VecDeque::new(),
             create_time: now,
             update_time: now,
-            deleted: false,
-            root_id: None,
-            parent_id: None,
-            thread_id: None,
-            uuid: None,
-            reactions: Vec::new(),
             mentions: json!([]),
-            clicks: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -167,18 +157,12 @@ impl HeldMessage {
             return SettledClick::default();
         };
         let click = self.clicks.remove(index);
-        if let Some(card) = card {
+        let applied = card.is_some();
+        if let Some(card) = card.or(click.patched.then_some(click.card_before)) {
             self.show(card, now);
-            return SettledClick {
-                applied: true,
-                reverted: click.patched,
-            };
-        }
-        if click.patched {
-            self.show(click.card_before, now);
         }
         SettledClick {
-            applied: false,
+            applied,
             reverted: click.patched,
         }
     }
@@ -196,16 +180,21 @@ impl HeldMessage {
             "body": {"content": self.content},
             "mentions": self.mentions,
         });
+        self.show_place(&mut value);
+        value
+    }
+
+    /// Names what it answers and the topic it is in.
+    pub(in crate::simulator) fn show_place(&self, shown: &mut Value) {
         for (key, id) in [
             ("root_id", &self.root_id),
             ("parent_id", &self.parent_id),
             ("thread_id", &self.thread_id),
         ] {
             if let Some(id) = id {
-                value[key] = json!(id);
+                shown[key] = json!(id);
             }
         }
-        value
     }
 }
 
@@ -281,10 +270,10 @@ impl World {
         now: u64,
     ) -> Result<String, Decline> {
         if !self.apps[app].published {
-            return Err(Decline::new(
+            return decline(
                 230_006,
                 "Bot ability is not activated, or the version is not published.",
-            ));
+            );
         }
         if let Some(uuid) = &draft.uuid {
             if uuid.len() > 50 {
@@ -350,15 +339,13 @@ impl World {
     /// The message a call names, if it still exists.
     pub(in crate::simulator) fn existing(&self, id: &str) -> Result<&HeldMessage, Decline> {
         match self.messages.get(id) {
-            Some(message) if message.deleted => {
-                Err(Decline::new(230_011, "The message was withdrawn."))
-            }
+            Some(message) if message.deleted => decline(230_011, "The message was withdrawn."),
             Some(message) => Ok(message),
-            None if !id.starts_with("om_") => Err(Decline::new(
+            None if !id.starts_with("om_") => decline(
                 99_992_354,
                 "The request you send is not a valid {message_id} or not exists",
-            )),
-            None => Err(Decline::new(230_110, "The message has been deleted.")),
+            ),
+            None => decline(230_110, "The message has been deleted."),
         }
     }
 
@@ -388,16 +375,10 @@ impl World {
             return Err(invalid("the message is not a card"));
         }
         if message.app != app || message.sender_type != "app" {
-            return Err(Decline::new(
-                230_012,
-                "The message was not sent by this app.",
-            ));
+            return decline(230_012, "The message was not sent by this app.");
         }
         if message.create_time + CARD_LIFE < now {
-            return Err(Decline::new(
-                230_031,
-                "The message is beyond the edit period of 14 days.",
-            ));
+            return decline(230_031, "The message is beyond the edit period of 14 days.");
         }
         let before = message
             .card
@@ -432,10 +413,7 @@ impl World {
     pub(in crate::simulator) fn delete(&mut self, app: usize, id: &str) -> Result<(), Decline> {
         let message = self.existing(id)?;
         if message.app != app || message.sender_type != "app" {
-            return Err(Decline::new(
-                230_012,
-                "The message was not sent by this app.",
-            ));
+            return decline(230_012, "The message was not sent by this app.");
         }
         if let Some(message) = self.messages.get_mut(id) {
             message.deleted = true;
@@ -451,7 +429,7 @@ impl World {
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !well_formed {
-            return Err(Decline::new(231_001, "reaction type is invalid."));
+            return decline(231_001, "reaction type is invalid.");
         }
         let reaction = self.mint.hex(48);
         let message = self.messages.get_mut(id).ok_or_else(gone)?;
@@ -472,7 +450,7 @@ impl World {
             let index = reactions.iter().position(|(known, _)| known == reaction)?;
             Some((reactions, index))
         }) else {
-            return Err(Decline::new(231_007, "The reaction does not exist."));
+            return decline(231_007, "The reaction does not exist.");
         };
         reactions.remove(index);
         Ok(())
