@@ -137,10 +137,14 @@ impl Failure {
 
     /// Settings that cannot be used.
     fn settings(words: Words, sources: &Sources, problems: &Problems) -> Self {
-        Self {
-            hint: Some(words.settings_hint().to_owned()),
-            ..Self::quits(Quit::BadSettings, words.problems(problems, Some(sources)))
-        }
+        let why = words.problems(problems, Some(sources));
+        Self::quits(Quit::BadSettings, why).hinted(words.settings_hint())
+    }
+
+    /// The same, with what to do about it instead of any such word before.
+    fn hinted(self, hint: impl Into<String>) -> Self {
+        let hint = Some(hint.into());
+        Self { hint, ..self }
     }
 }
 

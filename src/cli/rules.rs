@@ -49,22 +49,16 @@ pub(super) fn run(arguments: &RulesArguments, sources: &Sources) -> CommandResul
             Ok(())
         }
         Some(RulesCommand::Undo { number }) => {
-            let unknown = || Failure {
-                hint: Some(words.rules_hint().to_owned()),
-                ..Failure::new(words.no_such_rule(*number))
-            };
+            let unknown = Failure::new(words.no_such_rule(*number));
             if !paths.state_dir.join(store::FILE).exists() {
-                return Err(Failure {
-                    hint: None,
-                    ..unknown()
-                });
+                return Err(unknown);
             }
             let (db, _) = Db::open(&paths.state_dir, now).map_err(failed)?;
             let rules = db.rules_left().map_err(failed)?;
             let rule = rules
                 .into_iter()
                 .find(|rule| rule.number == *number)
-                .ok_or_else(unknown)?;
+                .ok_or_else(|| unknown.hinted(words.rules_hint()))?;
             if let Some(at) = rule.undone_at {
                 output::say(&words.rule_undone_before(&rule.left.rule, &audit::time(at)));
                 return Ok(());

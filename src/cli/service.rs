@@ -103,19 +103,15 @@ pub(super) fn run(arguments: &ServiceArguments, all: &Sources) -> CommandResult 
     match arguments.what {
         ServiceCommand::Install { sandbox, .. } => {
             let config = Config::load(&sources).map_err(unusable)?;
-            config.way().map_err(|why| Failure {
-                hint: Some(words.credentials_hint().to_owned()),
-                ..Failure::settings(words, &sources, &why)
+            config.way().map_err(|why| {
+                Failure::settings(words, &sources, &why).hinted(words.credentials_hint())
             })?;
             let start = start(&sources, &paths, sandbox).map_err(say)?;
             let own = sources.own_file().unwrap_or_default();
             let hint = words.service_unseen_hint(&own.display().to_string());
             let unseen = unseen(all, &start);
             if unseen.iter().any(|name| VITAL.contains(name)) {
-                return Err(Failure {
-                    hint: Some(hint),
-                    ..Failure::new(words.service_unseen(&unseen.join(", ")))
-                });
+                return Err(Failure::new(words.service_unseen(&unseen.join(", "))).hinted(hint));
             }
             let installed = manager.install(&start, &places).map_err(say)?;
             output::say(&words.service_installed(&installed.file.display().to_string()));
@@ -147,10 +143,11 @@ pub(super) fn run(arguments: &ServiceArguments, all: &Sources) -> CommandResult 
             }
             let status = manager.status().map_err(say)?;
             if !status.runs {
-                return Err(Failure {
-                    hint: Some(words.service_logs_hint().to_owned()),
-                    ..Failure::quits(Quit::NotRunning, words.service_not_running(&status.state))
-                });
+                return Err(Failure::quits(
+                    Quit::NotRunning,
+                    words.service_not_running(&status.state),
+                )
+                .hinted(words.service_logs_hint()));
             }
             output::say(&words.service_runs(status.pid, status.says.as_deref()));
             Ok(())
@@ -179,17 +176,11 @@ fn unmanaged(
             (Quit::Failed, words.service_elsewhere())
         }
     };
-    Err(Failure {
-        hint: Some(hint.to_owned()),
-        ..Failure::quits(quit, words.service_error(why))
-    })
+    Err(Failure::quits(quit, words.service_error(why)).hinted(hint))
 }
 
 fn absent(words: Words, quit: Quit) -> Failure {
-    Failure {
-        hint: Some(words.service_install_hint().to_owned()),
-        ..Failure::quits(quit, words.service_removed(false))
-    }
+    Failure::quits(quit, words.service_removed(false)).hinted(words.service_install_hint())
 }
 
 /// Settings that count here and not for a daemon the manager starts: it sees

@@ -186,20 +186,18 @@ fn asked(setting: &Setting, words: Words) -> Result<String, Failure> {
     if text.is_empty() {
         // Only a person who types two quotes takes a value back: a pipe that
         // brings nothing is a mishap.
-        return Err(Failure {
-            hint: Some(words.no_value_hint(setting.name)),
-            ..Failure::quits(Quit::WrongLine, words.no_value(setting.name))
-        });
+        return Err(
+            Failure::quits(Quit::WrongLine, words.no_value(setting.name))
+                .hinted(words.no_value_hint(setting.name)),
+        );
     }
     Ok(text.to_owned())
 }
 
 /// Nothing is written that nod could not run with.
 fn judged(name: &str, value: &str, sources: &Sources, words: Words) -> CommandResult {
-    let refused = |why: &str| Failure {
-        hint: Some(words.nothing_changed().to_owned()),
-        ..Failure::quits(Quit::BadSettings, why)
-    };
+    let refused =
+        |why: &str| Failure::quits(Quit::BadSettings, why).hinted(words.nothing_changed());
     let config =
         config::tried(sources, name, value).map_err(|why| refused(&words.problem(&why)))?;
     let (now, _) = Config::read(sources);

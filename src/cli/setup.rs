@@ -286,14 +286,7 @@ impl<'a> Setup<'a> {
                 home,
             },
             domain: sources.get("FEISHU_DOMAIN").map(|_| config.domain.clone()),
-            app: match (&config.app_id, &config.app_secret) {
-                (Some(id), Some(secret)) => Some(SetupApp {
-                    domain: config.domain.clone(),
-                    id: id.clone(),
-                    secret: secret.clone(),
-                }),
-                _ => None,
-            },
+            app: SetupApp::of(config),
             owner: config.owner.clone(),
             extra: Vec::new(),
             seen: SetupProgress::default(),
@@ -458,14 +451,7 @@ pub(super) async fn prove_tap(
     limit: Duration,
     sent: impl FnOnce(),
 ) -> Result<Duration, TapError> {
-    let (Some(id), Some(secret)) = (&config.app_id, &config.app_secret) else {
-        return Err(TapError::Silence);
-    };
-    let app = SetupApp {
-        domain: config.domain.clone(),
-        id: id.clone(),
-        secret: secret.clone(),
-    };
+    let app = SetupApp::of(config).ok_or(TapError::Silence)?;
     let network = Network::new(config).map_err(|error| TapError::Api(error.into()))?;
     tap::prove(&network, &app, owner, words, limit, sent).await
 }

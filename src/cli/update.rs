@@ -126,16 +126,14 @@ pub(super) fn run() -> CommandResult {
     };
     let said = runtime(1)?
         .block_on(ask(installer.question()))
-        .map_err(|why| Failure {
-            hint: Some(words.update_by_hand(installer)),
-            ..Failure::new(words.not_asked(installer, &why))
+        .map_err(|why| {
+            Failure::new(words.not_asked(installer, &why)).hinted(words.update_by_hand(installer))
         })?;
     let own = Number::parse(version::NUMBER).expect("nod's own version");
     let Some(newest) = installer.newest(&said) else {
-        return Err(Failure {
-            hint: Some(words.update_by_hand(installer)),
-            ..Failure::new(words.no_newest(installer))
-        });
+        return Err(
+            Failure::new(words.no_newest(installer)).hinted(words.update_by_hand(installer))
+        );
     };
     match newest.cmp(&own) {
         Ordering::Greater => output::say(&words.newer(newest, installer)),

@@ -62,9 +62,9 @@ pub(in crate::cli) fn start(sources: &Sources, words: Words) -> Result<Started, 
     let log = open_log(&path).map_err(|why| unusable(&why))?;
     let from = log.metadata().map_err(|why| unusable(&why))?.len();
     let mut child = spawn(&log).map_err(|why| Failure::new(words.nod_not_found(&why)))?;
-    wait(&mut child, &config.sockets.own).map_err(|ended| Failure {
-        hint: Some(words.background_log(&path)),
-        ..Failure::new(words.background_failed(ended, &tail(&path, from)))
+    wait(&mut child, &config.sockets.own).map_err(|ended| {
+        Failure::new(words.background_failed(ended, &tail(&path, from)))
+            .hinted(words.background_log(&path))
     })?;
     Ok(Started {
         pid: child.id(),

@@ -6,6 +6,7 @@ use super::plan::SetupStep;
 use super::steps::SetupApp;
 use super::waiting::watched;
 use crate::cli::output::qr;
+use crate::cli::wording::Words;
 use crate::cli::{Failure, demo, output};
 use crate::feishu::domain::Domain;
 use crate::feishu::registration::{AppOffer, LinkPurpose, RegistrationError};
@@ -14,24 +15,26 @@ use crate::feishu::secret::Secret;
 /// The name of a new app, where the person may change it.
 const APP_NAME: &str = "nod";
 
+/// Tells what to do in the developer console.
+pub(super) fn tell_console(words: Words, domain: &Domain) {
+    for line in words.console_steps(domain.base().as_str()) {
+        output::say(&line);
+    }
+}
+
 impl Setup<'_> {
     /// Asks for whatever the flags did not give, and says whether a scan brought
     /// it: its secret is shown nowhere else then.
     pub(super) async fn obtain_app(&mut self) -> Result<bool, Failure> {
         let words = self.words;
         if self.terminal.is_none() && !self.yes {
-            return Err(Failure {
-                hint: Some(words.flags_hint(self.yes).to_owned()),
-                ..Failure::new(words.no_terminal())
-            });
+            return Err(Failure::new(words.no_terminal()).hinted(words.flags_hint(self.yes)));
         }
         let domain = self.platform()?;
         if self.agrees(words.make_by_scan())? && self.scan(&domain).await? {
             return Ok(true);
         }
-        for line in words.console_steps(domain.base().as_str()) {
-            output::say(&line);
-        }
+        tell_console(words, &domain);
         self.type_app(domain)?;
         Ok(false)
     }

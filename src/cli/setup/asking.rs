@@ -7,44 +7,42 @@ use super::{Setup, Terminal};
 impl Setup<'_> {
     pub(super) fn asked(&mut self) -> Result<&mut Terminal, Failure> {
         let (words, yes) = (self.words, self.yes);
-        self.terminal.as_mut().ok_or_else(|| Failure {
-            hint: Some(words.flags_hint(yes).to_owned()),
-            ..Failure::new(words.no_terminal())
-        })
+        self.terminal
+            .as_mut()
+            .ok_or_else(|| Failure::new(words.no_terminal()).hinted(words.flags_hint(yes)))
+    }
+
+    /// What this asks of the person at the terminal.
+    fn at_terminal<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Terminal) -> std::io::Result<T>,
+    ) -> Result<T, Failure> {
+        let words = self.words;
+        ask(self.asked()?).map_err(|error| broken_off(words, &error))
     }
 
     pub(super) fn ask(&mut self, question: &str) -> Result<String, Failure> {
-        let words = self.words;
-        self.asked()?
-            .ask(question)
-            .map_err(|error| broken_off(words, &error))
+        self.at_terminal(|terminal| terminal.ask(question))
     }
 
     pub(super) fn ask_secret(&mut self, question: &str) -> Result<String, Failure> {
-        let words = self.words;
-        self.asked()?
-            .ask_secret(question)
-            .map_err(|error| broken_off(words, &error))
+        self.at_terminal(|terminal| terminal.ask_secret(question))
     }
 
-    /// Asked of a person alone: `--yes` agrees to nothing that costs.
     pub(super) fn wants(&mut self, question: &str) -> Result<bool, Failure> {
-        let words = self.words;
-        self.asked()?
-            .wants(question)
-            .map_err(|error| broken_off(words, &error))
+        self.at_terminal(|terminal| terminal.wants(question))
     }
 
-    /// With `--yes` every offer is accepted; without a terminal there is nobody
-    /// to accept one.
     pub(super) fn agrees(&mut self, question: &str) -> Result<bool, Failure> {
         if self.yes {
             return Ok(true);
         }
-        let words = self.words;
-        self.asked()?
-            .agrees(question)
-            .map_err(|error| broken_off(words, &error))
+        self.at_terminal(|terminal| terminal.agrees(question))
+    }
+
+    /// Whether they agree; `None` if they want to see it first.
+    pub(super) fn agrees_or_looks(&mut self, question: &str) -> Result<Option<bool>, Failure> {
+        self.at_terminal(|terminal| terminal.agrees_or_looks(question))
     }
 }
 

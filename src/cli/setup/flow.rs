@@ -3,9 +3,11 @@
 use std::cell::Cell;
 
 use super::super::wording::Words;
+use super::app::tell_console;
 use super::manifest::{Change, FileKind};
 use super::plan::{self, SetupFacts, SetupStep, StepStatus};
 use super::tap::{self, TapError};
+use super::undo::without_ours;
 use super::waiting::watched;
 use super::{Setup, owner};
 use crate::cli::daemon::background;
@@ -160,9 +162,11 @@ impl Setup<'_> {
             let hint = words.wrong_secret_hint(app.domain.sibling());
             let is_wrong = matches!(error, ApiError::BadCredentials(_));
             if !is_wrong || self.terminal.is_none() {
-                return Err(Failure {
-                    hint: is_wrong.then_some(hint),
-                    ..Failure::new(error.text().get(words.0))
+                let failure = Failure::new(error.text().get(words.0));
+                return Err(if is_wrong {
+                    failure.hinted(hint)
+                } else {
+                    failure
                 });
             }
             // Nothing is saved before Feishu has taken it.
@@ -174,9 +178,7 @@ impl Setup<'_> {
         self.ticked(SetupStep::Check, &words.app_works(&name));
         if !bot.enabled {
             output::say(words.bot_disabled());
-            for line in words.console_steps(app.domain.base().as_str()) {
-                output::say(&line);
-            }
+            tell_console(words, &app.domain);
         }
         self.seen.bot = Some(name);
         Ok(())
@@ -185,10 +187,7 @@ impl Setup<'_> {
     async fn find_owner(&mut self) -> CommandResult {
         let words = self.words;
         if self.facts().daemon_runs {
-            return Err(Failure {
-                hint: Some(words.stop_daemon_hint().to_owned()),
-                ..Failure::new(words.daemon_holds_line())
-            });
+            return Err(Failure::new(words.daemon_holds_line()).hinted(words.stop_daemon_hint()));
         }
         self.asked()?;
         let (Some(app), Some(bot)) = (&self.app, &self.seen.bot) else {
@@ -229,11 +228,8 @@ impl Setup<'_> {
             after: after.as_bytes(),
             names: values.iter().map(|(name, _)| (*name).to_owned()).collect(),
         };
-        let mode_before = self.manifest.mode_before().cloned();
         self.manifest
-            .write(change, |entry, now, original| {
-                super::undo::without_ours(entry, now, original, mode_before.as_ref())
-            })
+            .write(change, without_ours)
             .map_err(|error| fail(&error))
     }
 
@@ -298,9 +294,7 @@ impl Setup<'_> {
                         output::problem(error.text().get(words.0));
                     }
                 }
-                for line in words.console_steps(app.domain.base().as_str()) {
-                    output::say(&line);
-                }
+                tell_console(words, &app.domain);
                 self.seen.unproven = true;
                 self.wishes.test_card = false;
             }
@@ -351,9 +345,8 @@ impl Setup<'_> {
                 .collect();
             Ok((manager.install(&start, &places)?, unseen))
         });
-        let (installed, unseen) = installed.map_err(|error| Failure {
-            hint: Some(words.service_logs_hint().to_owned()),
-            ..Failure::new(words.service_error(&error))
+        let (installed, unseen) = installed.map_err(|error| {
+            Failure::new(words.service_error(&error)).hinted(words.service_logs_hint())
         })?;
         if !unseen.is_empty() {
             output::hint(words, &words.service_unseen(&unseen.join(", ")));
@@ -376,10 +369,8 @@ impl Setup<'_> {
         let facts = self.facts();
         let runs = facts.service_installed || facts.daemon_runs;
         if self.seen.unproven {
-            return Err(Failure {
-                hint: Some(self.words.prove_hint().to_owned()),
-                ..Failure::quits(Quit::Unproven, self.words.unproven())
-            });
+            return Err(Failure::quits(Quit::Unproven, self.words.unproven())
+                .hinted(self.words.prove_hint()));
         }
         if facts.daemon_runs && self.wishes.test_card && !self.seen.tapped && !self.is_member() {
             output::say(self.words.test_card_skipped());

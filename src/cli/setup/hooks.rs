@@ -4,6 +4,7 @@
 use super::super::{CommandResult, Failure, output};
 use super::manifest::{Change, FileKind};
 use super::plan::SetupStep;
+use super::undo::without_ours;
 use super::{Setup, migrate};
 use crate::claude::hooks_file::{AskMode, SettingsDraft};
 
@@ -11,9 +12,8 @@ impl Setup<'_> {
     pub(super) fn install_hooks(&mut self) -> CommandResult {
         let words = self.words;
         let mut draft = self.claude_settings()?;
-        draft
-            .install(&self.hooks)
-            .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
+        let failed = |why| Failure::new(words.hooks_error(&why));
+        draft.install(&self.hooks).map_err(failed)?;
         let commands = draft.foreign_commands().unwrap_or_default();
         if commands.iter().any(|command| migrate::is_its_hook(command)) {
             output::say(words.other_hooks());
@@ -34,9 +34,8 @@ impl Setup<'_> {
     pub(super) fn set_mode(&mut self) -> CommandResult {
         let words = self.words;
         let mut draft = self.claude_settings()?;
-        let asking = draft
-            .asking()
-            .map_err(|error| Failure::new(words.hooks_error(&error)))?;
+        let failed = |why| Failure::new(words.hooks_error(&why));
+        let asking = draft.asking().map_err(failed)?;
         let (warning, before) = match &asking {
             AskMode::Asks => return Ok(()),
             AskMode::HooksOff => (words.hooks_off().to_owned(), None),
@@ -55,9 +54,7 @@ impl Setup<'_> {
             self.wishes.mode = false;
             return Ok(());
         }
-        draft
-            .set_mode(Some("default"))
-            .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
+        draft.set_mode(Some("default")).map_err(failed)?;
         self.manifest
             .note_mode(before)
             .map_err(|why| Failure::new(words.no_record(&why)))?;
@@ -71,10 +68,8 @@ impl Setup<'_> {
         if self.yes {
             return Ok(true);
         }
-        let words = self.words;
         loop {
-            let answer = self.asked()?.agrees_or_looks(question);
-            match answer.map_err(|error| super::asking::broken_off(words, &error))? {
+            match self.agrees_or_looks(question)? {
                 Some(agrees) => return Ok(agrees),
                 None => output::diff(&draft.diff()),
             }
@@ -100,11 +95,8 @@ impl Setup<'_> {
             after,
             names: Vec::new(),
         };
-        let mode_before = self.manifest.mode_before().cloned();
         self.manifest
-            .write(change, |entry, now, original| {
-                super::undo::without_ours(entry, now, original, mode_before.as_ref())
-            })
+            .write(change, without_ours)
             .map_err(|why| Failure::new(self.words.not_written(draft.file(), &why)))
     }
 }

@@ -86,6 +86,11 @@ pub(super) enum Undone {
     Nothing,
 }
 
+/// What a file holds without our part: what was written, as it is now, as it was
+/// before us, and the mode that was set then.
+pub(super) type WithoutOurs =
+    fn(&ManifestEntry, &[u8], Option<&[u8]>, Option<&ModeBefore>) -> Option<Vec<u8>>;
+
 impl ManifestEntry {
     #[cfg(test)]
     pub(super) fn of(kind: FileKind, path: &Path, names: &[&str]) -> Self {
@@ -142,21 +147,13 @@ impl Manifest {
     }
 
     /// What Claude Code's mode was, if the set-up changed it.
-    pub(super) fn mode_before(&self) -> Option<&ModeBefore> {
-        self.written.mode_before.as_ref()
-    }
-
     pub(super) fn entries(&self) -> Vec<ManifestEntry> {
         self.written.entries.clone()
     }
 
     /// Notes a change and makes it. `undo` takes our part out of a text; it is
     /// asked when somebody changed the file since the last time.
-    pub(super) fn write(
-        &mut self,
-        change: Change<'_>,
-        undo: impl FnOnce(&ManifestEntry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
-    ) -> io::Result<()> {
+    pub(super) fn write(&mut self, change: Change<'_>, undo: WithoutOurs) -> io::Result<()> {
         self.make_own_dir()?;
         if let Some(parent) = files::resolve(change.path)?.parent() {
             self.make_dirs(parent)?;
@@ -184,7 +181,8 @@ impl Manifest {
             let original = match (at, change.before) {
                 (Some(_), Some(now)) => {
                     let known = self.original(&entry)?;
-                    undo(&entry, now, known.as_deref()).or(Some(now.to_vec()))
+                    let mode_before = self.written.mode_before.as_ref();
+                    undo(&entry, now, known.as_deref(), mode_before).or(Some(now.to_vec()))
                 }
                 (_, now) => now.map(<[u8]>::to_vec),
             };
@@ -208,11 +206,7 @@ impl Manifest {
     }
 
     /// Takes one file back.
-    pub(super) fn undo(
-        &mut self,
-        entry: &ManifestEntry,
-        undo: impl FnOnce(&ManifestEntry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
-    ) -> io::Result<Undone> {
+    pub(super) fn undo(&mut self, entry: &ManifestEntry, undo: WithoutOurs) -> io::Result<Undone> {
         let (undone, bytes) = self.undoing(entry, undo)?;
         match undone {
             Undone::Removed => files::remove(&files::resolve(&entry.path)?)?,
@@ -230,19 +224,20 @@ impl Manifest {
     pub(super) fn undoing(
         &self,
         entry: &ManifestEntry,
-        undo: impl FnOnce(&ManifestEntry, &[u8], Option<&[u8]>) -> Option<Vec<u8>>,
+        undo: WithoutOurs,
     ) -> io::Result<(Undone, Vec<u8>)> {
         let Some(now) = files::read(&entry.path)? else {
             return Ok((Undone::Nothing, Vec::new()));
         };
         let original = self.original(entry)?;
+        let mode_before = self.written.mode_before.as_ref();
         if digest(&now) == entry.wrote {
             return Ok(match original {
                 Some(bytes) => (Undone::Restored, bytes),
                 None => (Undone::Removed, Vec::new()),
             });
         }
-        Ok(match undo(entry, &now, original.as_deref()) {
+        Ok(match undo(entry, &now, original.as_deref(), mode_before) {
             Some(bytes) if bytes != now => (Undone::Edited, bytes),
             _ => (Undone::Nothing, now),
         })
@@ -318,7 +313,12 @@ mod tests {
     use std::fs;
 
     /// Our part of a file is the line `ours`.
-    fn without_ours(_: &ManifestEntry, now: &[u8], _: Option<&[u8]>) -> Option<Vec<u8>> {
+    fn without_ours(
+        _: &ManifestEntry,
+        now: &[u8],
+        _: Option<&[u8]>,
+        _: Option<&ModeBefore>,
+    ) -> Option<Vec<u8>> {
         let text = std::str::from_utf8(now).ok()?;
         Some(text.replace("ours\n", "").into_bytes())
     }

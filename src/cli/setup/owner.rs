@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::super::wording::Words;
 use super::super::{Failure, output};
+use super::app::tell_console;
 use super::pairing::{CodeRefusal, Pairing};
 use super::steps::{Listener, Network, SetupApp};
 use super::terminal::Terminal;
@@ -37,13 +38,8 @@ pub(super) async fn pair(
     let first = tokio::time::timeout(WRITE_WITHIN, first);
     let left = |left| words.waiting_for_message(left);
     let Ok(shown) = watched(first, WRITE_WITHIN, left).await else {
-        for line in words.console_steps(app.domain.base().as_str()) {
-            output::say(&line);
-        }
-        return Err(Failure {
-            hint: Some(words.prove_hint().to_owned()),
-            ..Failure::new(words.pair_silent())
-        });
+        tell_console(words, &app.domain);
+        return Err(Failure::new(words.pair_silent()).hinted(words.prove_hint()));
     };
     shown?;
     let typed = typed(words, Arc::clone(&pairing));

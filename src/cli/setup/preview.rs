@@ -50,9 +50,8 @@ impl Setup<'_> {
             output::say(words.would_start_in_background());
         }
         let mut draft = self.claude_settings()?;
-        draft
-            .install(&self.hooks)
-            .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
+        let failed = |why| Failure::new(words.hooks_error(&why));
+        draft.install(&self.hooks).map_err(failed)?;
         let sets_mode = match draft.asking() {
             Ok(AskMode::Unset) => self.wishes.mode,
             Ok(AskMode::Mode(_)) => self.set_mode,
@@ -66,9 +65,7 @@ impl Setup<'_> {
             output::say(words.would_ask_mode(self.yes));
         }
         if sets_mode {
-            draft
-                .set_mode(Some("default"))
-                .map_err(|error| Failure::new(self.words.hooks_error(&error)))?;
+            draft.set_mode(Some("default")).map_err(failed)?;
         }
         if draft.is_changed() {
             output::say(&words.would_change(&self.paths.claude.display().to_string()));

@@ -40,6 +40,17 @@ pub(super) struct SetupApp {
     pub(super) secret: Secret,
 }
 
+impl SetupApp {
+    /// The one that is set, if one is.
+    pub(super) fn of(config: &Config) -> Option<Self> {
+        Some(Self {
+            domain: config.domain.clone(),
+            id: config.app_id.clone()?,
+            secret: config.app_secret.clone()?,
+        })
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Network(Outbound);
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::super::{CommandResult, output};
 use super::Setup;
 use super::plan::SetupStep;
@@ -107,17 +109,17 @@ impl Setup<'_> {
     }
 
     /// How many taps reached a hook so far.
+    fn status(&self) -> Option<Value> {
+        client::order(&self.config.sockets.own, DaemonOrder::Status, STATUS_WITHIN).ok()
+    }
+
     fn taps(&self) -> Option<u64> {
-        let report =
-            client::order(&self.config.sockets.own, DaemonOrder::Status, STATUS_WITHIN).ok()?;
-        report["latency"]["tap_to_hook"]["count"].as_u64()
+        self.status()?["latency"]["tap_to_hook"]["count"].as_u64()
     }
 
     /// The process that answers hooks.
     pub(super) fn daemon_pid(&self) -> Option<u64> {
-        let report =
-            client::order(&self.config.sockets.own, DaemonOrder::Status, STATUS_WITHIN).ok()?;
-        report["pid"].as_u64()
+        self.status()?["pid"].as_u64()
     }
 
     async fn listening(&self) {

@@ -65,14 +65,10 @@ impl Setup<'_> {
         if self.manifest.has_service() {
             self.remove_service()?;
         }
-        let mode_before = self.manifest.mode_before().cloned();
         for entry in &entries {
-            let undone = self
-                .manifest
-                .undo(entry, |entry, now, original| {
-                    without_ours(entry, now, original, mode_before.as_ref())
-                })
-                .map_err(|why| Failure::new(words.not_restored(&entry.path, &why)))?;
+            let undone = self.manifest.undo(entry, without_ours);
+            let undone =
+                undone.map_err(|why| Failure::new(words.not_restored(&entry.path, &why)))?;
             let file = entry.path.display().to_string();
             match undone {
                 Undone::Removed => output::say(&words.removed(&file)),
@@ -99,11 +95,8 @@ impl Setup<'_> {
 
     fn tell_what_would_be(&self, entries: &[ManifestEntry]) -> CommandResult {
         let words = self.words;
-        let mode_before = self.manifest.mode_before();
         for entry in entries {
-            let undoing = self.manifest.undoing(entry, |entry, now, original| {
-                without_ours(entry, now, original, mode_before)
-            });
+            let undoing = self.manifest.undoing(entry, without_ours);
             let undoing =
                 undoing.map_err(|why| Failure::new(words.not_restored(&entry.path, &why)))?;
             let file = entry.path.display().to_string();
