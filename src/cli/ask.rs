@@ -2,6 +2,7 @@
 //! answer, and the exit code tells how it ended.
 
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::wording::Words;
@@ -82,23 +83,7 @@ pub(super) fn run(arguments: &AskArguments, sources: &Sources) -> CommandResult 
         return Err(Failure::quits(Quit::WrongLine, words.bad_question()));
     }
     let timeout = wishes.timeout.unwrap_or(config.request_timeout);
-    let question = client::HookRequest {
-        id: hook::fresh_id(),
-        project: sources.here(),
-        raw_input: json!({
-            "hook_event_name": "PermissionRequest",
-            "tool_name": script::TOOL,
-            "tool_input": input,
-        })
-        .to_string()
-        .into_bytes(),
-        digest: Digest::of(&input),
-        branch: None,
-        cwd: None,
-        agent: None,
-        pid: Some(std::process::id()),
-        mailbox: None,
-    };
+    let question = request(sources.here(), &input);
     let decision = client::ask(
         &paths.sockets.own,
         &question,
@@ -107,6 +92,26 @@ pub(super) fn run(arguments: &AskArguments, sources: &Sources) -> CommandResult 
     );
     let hint = |why: &NoDecision| status::hint(why, sources, words);
     report(arguments, decision, hint, words)
+}
+
+/// A question of a script's, as a hook would ask it.
+pub(super) fn request(project: PathBuf, input: &Value) -> client::HookRequest {
+    let raw = json!({
+        "hook_event_name": "PermissionRequest",
+        "tool_name": script::TOOL,
+        "tool_input": input,
+    });
+    client::HookRequest {
+        id: hook::fresh_id(),
+        project,
+        raw_input: raw.to_string().into_bytes(),
+        digest: Digest::of(input),
+        branch: None,
+        cwd: None,
+        agent: None,
+        pid: Some(std::process::id()),
+        mailbox: None,
+    }
 }
 
 fn question(asked: &ScriptAsk) -> Question {

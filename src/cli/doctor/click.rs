@@ -5,15 +5,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::super::hook;
+use super::super::ask;
 use super::super::setup::{self, TapError};
 use super::super::wording::Words;
-use super::finding::{Finding, Level, Took, ok, problem};
+use super::finding::{Check, Finding, Level, Took};
 use super::gather::Gathered;
 use super::machine::SocketState;
-use crate::approvals::request::Digest;
 use crate::hook::client::{self, NoDecision, Patience};
 use crate::hook::wire::DaemonOrder;
 use crate::hook::wire::answer::Decision;
@@ -56,8 +55,7 @@ pub(super) async fn prove(
     match tap {
         ProbeTap::Came(took) => came(took),
         ProbeTap::Silence => silence(findings),
-        ProbeTap::Failed(why) => problem(
-            CHECK,
+        ProbeTap::Failed(why) => Check(CHECK).problem(
             format!("没能发出测试卡片：{}", why.zh),
             format!("no test card could be sent: {}", why.en),
         ),
@@ -76,22 +74,7 @@ fn by_daemon(socket: &Path, here: &Path, words: Words, limit: Duration) -> Probe
         to: None,
     }
     .write(&mut input);
-    let raw = json!({
-        "hook_event_name": "PermissionRequest",
-        "tool_name": script::TOOL,
-        "tool_input": input,
-    });
-    let question = client::HookRequest {
-        id: hook::fresh_id(),
-        project: here.to_owned(),
-        raw_input: raw.to_string().into_bytes(),
-        digest: Digest::of(&input),
-        branch: None,
-        cwd: None,
-        agent: None,
-        pid: Some(std::process::id()),
-        mailbox: None,
-    };
+    let question = ask::request(here.to_owned(), &input);
     let before = taps(socket);
     match client::ask(socket, &question, &Patience::for_timeout(limit), None) {
         Ok(Decision::Allow(_) | Decision::Deny { .. }) => measured(socket, before.as_ref()),
@@ -188,14 +171,14 @@ fn came(took: Took) -> Finding {
     };
     Finding {
         took: Some(took),
-        ..ok(CHECK, zh, en)
+        ..Check(CHECK).ok(zh, en)
     }
 }
 
 /// The step that is most likely missing: what the other checks found, else
 /// what each code of Feishu's means.
 fn silence(findings: &[Finding]) -> Finding {
-    let finding = problem(CHECK, "没有收到点击", "no tap arrived");
+    let finding = Check(CHECK).problem("没有收到点击", "no tap arrived");
     let suspects = ["callbacks", "version", "bot", "connections", "connection"];
     let known = suspects.iter().find_map(|check| {
         let is_it = |one: &&Finding| one.check == *check && one.level == Level::Problem;
@@ -229,8 +212,10 @@ mod tests {
     #[test]
     fn silence_names_the_step_another_check_found() {
         let found = [
-            ok("version", "", ""),
-            problem("callbacks", "缺", "not subscribed").fix("做", "do this"),
+            Check("version").ok("", ""),
+            Check("callbacks")
+                .problem("缺", "not subscribed")
+                .fix("做", "do this"),
         ];
         let silent = silence(&found);
         let steps: Vec<_> = silent.fix.iter().map(|step| step.get(Lang::En)).collect();

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::finding::{Finding, ok, problem, warning};
+use super::finding::{Check, Finding};
 use super::machine::Program;
 
 /// The first version whose daemon can be followed.
@@ -33,8 +33,7 @@ pub(super) fn check(codex: &CodexReport, report: Option<&Value>) -> Vec<Finding>
         return Vec::new();
     }
     if codex.homes.is_empty() {
-        return vec![ok(
-            "codex",
+        return vec![Check("codex").ok(
             "不跟随 Codex（`NOD_CODEX=off`）",
             "Codex is not followed (`NOD_CODEX=off`)",
         )];
@@ -44,21 +43,19 @@ pub(super) fn check(codex: &CodexReport, report: Option<&Value>) -> Vec<Finding>
         && super::machine::parsed(version).is_some_and(|version| version < HAS_A_DAEMON)
     {
         findings.push(
-            warning(
-                "codex",
-                format!("Codex {version}：0.166 起才有可供跟随的后台服务"),
-                format!("Codex {version}: it has a daemon to follow only since 0.166"),
-            )
-            .fix("`codex update`", "`codex update`"),
+            Check("codex")
+                .warning(
+                    format!("Codex {version}：0.166 起才有可供跟随的后台服务"),
+                    format!("Codex {version}: it has a daemon to follow only since 0.166"),
+                )
+                .fix("`codex update`", "`codex update`"),
         );
     }
     if !codex.without_daemon.is_empty() {
         let pids: Vec<_> = codex.without_daemon.iter().map(u32::to_string).collect();
         let pids = pids.join(", ");
         findings.push(
-            warning(
-                "codex",
-                format!("`codex --no-daemon` 在运行（进程 {pids}）：nod 看不到它的请求"),
+            Check("codex").warning(format!("`codex --no-daemon` 在运行（进程 {pids}）：nod 看不到它的请求"),
                 format!(
                     "`codex --no-daemon` is running (process {pids}): nod does not see what it asks"
                 ),
@@ -86,9 +83,7 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
     match told["state"].as_str() {
         Some("attached") => {
             let agent = told["agent"].as_str().unwrap_or_default();
-            let mut findings = vec![ok(
-                "codex",
-                format!("正在跟随 `{shown}` 的 Codex（{agent}）"),
+            let mut findings = vec![Check("codex").ok(format!("正在跟随 `{shown}` 的 Codex（{agent}）"),
                 format!("Codex is followed in `{shown}` ({agent})"),
             )];
             findings.extend(unasked(shown, told));
@@ -97,9 +92,7 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
         Some("refused") => {
             let cause = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
             vec![
-                problem(
-                    "codex",
-                    format!("`{shown}` 的 Codex 无法跟随：{}", cause("cause_zh")),
+                Check("codex").problem(format!("`{shown}` 的 Codex 无法跟随：{}", cause("cause_zh")),
                     format!("Codex in `{shown}` is not followed: {}", cause("cause")),
                 )
                 .fix(
@@ -109,16 +102,12 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
             ]
         }
         _ if home.is_temporary => vec![
-            warning(
-                "codex",
-                format!("`{shown}` 在临时目录下：Codex 不会在那里建立 socket"),
+            Check("codex").warning(format!("`{shown}` 在临时目录下：Codex 不会在那里建立 socket"),
                 format!("`{shown}` is beneath a temporary directory: Codex keeps no socket there"),
             )
             .fix("把 `CODEX_HOME` 移到别处", "move `CODEX_HOME` elsewhere"),
         ],
-        _ => vec![ok(
-            "codex",
-            format!(
+        _ => vec![Check("codex").ok(format!(
                 "`{shown}` 没有 Codex 的 socket：它没有运行；直接运行 `codex` 后 nod 会自动跟随"
             ),
             format!(
@@ -133,9 +122,7 @@ fn unasked(shown: &str, told: &Value) -> Option<Finding> {
     let file = format!("{shown}/config.toml");
     match (told["reviewer"].as_str(), told["policy"].as_str()) {
         (Some(reviewer), _) if reviewer != "user" => Some(
-            warning(
-                "codex-asks",
-                format!("Codex 的请求由自动审查（`{reviewer}`）回答，不会问你"),
+            Check("codex-asks").warning(format!("Codex 的请求由自动审查（`{reviewer}`）回答，不会问你"),
                 format!(
                     "an automatic reviewer (`{reviewer}`) answers what Codex asks, and you are not asked"
                 ),
@@ -146,9 +133,7 @@ fn unasked(shown: &str, told: &Value) -> Option<Finding> {
             ),
         ),
         (_, Some("never")) => Some(
-            warning(
-                "codex-asks",
-                "Codex 从不询问（`approval_policy` 为 `never`）",
+            Check("codex-asks").warning("Codex 从不询问（`approval_policy` 为 `never`）",
                 "Codex never asks (`approval_policy` is `never`)",
             )
             .fix(

@@ -54,55 +54,44 @@ pub(super) struct Took {
 
 type FindingText = Cow<'static, str>;
 
-pub(super) fn ok(
-    check: &'static str,
-    zh: impl Into<FindingText>,
-    en: impl Into<FindingText>,
-) -> Finding {
-    Finding::new(check, Level::Ok, zh, en)
-}
+/// One thing that is looked at, by its name.
+pub(super) struct Check(pub(super) &'static str);
 
-pub(super) fn warning(
-    check: &'static str,
-    zh: impl Into<FindingText>,
-    en: impl Into<FindingText>,
-) -> Finding {
-    Finding::new(check, Level::Warning, zh, en)
-}
+impl Check {
+    pub(super) fn ok(self, zh: impl Into<FindingText>, en: impl Into<FindingText>) -> Finding {
+        self.found(Level::Ok, zh, en)
+    }
 
-pub(super) fn problem(
-    check: &'static str,
-    zh: impl Into<FindingText>,
-    en: impl Into<FindingText>,
-) -> Finding {
-    Finding::new(check, Level::Problem, zh, en)
-}
+    pub(super) fn warning(self, zh: impl Into<FindingText>, en: impl Into<FindingText>) -> Finding {
+        self.found(Level::Warning, zh, en)
+    }
 
-impl Finding {
-    fn new(
-        check: &'static str,
+    pub(super) fn problem(self, zh: impl Into<FindingText>, en: impl Into<FindingText>) -> Finding {
+        self.found(Level::Problem, zh, en)
+    }
+
+    pub(super) fn found(
+        self,
         level: Level,
         zh: impl Into<FindingText>,
         en: impl Into<FindingText>,
-    ) -> Self {
-        Self {
-            check,
+    ) -> Finding {
+        let (zh, en) = (zh.into(), en.into());
+        Finding {
+            check: self.0,
             level,
-            text: Text {
-                zh: zh.into(),
-                en: en.into(),
-            },
+            text: Text { zh, en },
             fix: Vec::new(),
             took: None,
         }
     }
+}
 
+impl Finding {
     /// Adds one thing to do.
     pub(super) fn fix(mut self, zh: impl Into<FindingText>, en: impl Into<FindingText>) -> Self {
-        self.fix.push(Text {
-            zh: zh.into(),
-            en: en.into(),
-        });
+        let (zh, en) = (zh.into(), en.into());
+        self.fix.push(Text { zh, en });
         self
     }
 

@@ -107,10 +107,7 @@ impl Gathered {
             owner: membership.place().owner.to_string(),
             url: membership.url.to_string(),
             left: membership.pass.until - clock::wall_ms() / 1_000,
-            report: match &self.machine.socket {
-                SocketState::Answers(report) => Some((**report).clone()),
-                _ => None,
-            },
+            report: self.machine.socket.report().cloned(),
         })
     }
 
@@ -120,14 +117,8 @@ impl Gathered {
     }
 
     pub(super) fn daemon_connected(&self) -> bool {
-        match &self.machine.socket {
-            SocketState::Answers(report) => report["connection"]["state"] == "connected",
-            SocketState::Unknown
-            | SocketState::Absent
-            | SocketState::Stale
-            | SocketState::Foreign
-            | SocketState::Silent => false,
-        }
+        let report = self.machine.socket.report();
+        report.is_some_and(|report| report["connection"]["state"] == "connected")
     }
 
     /// What Feishu says of the app, where the settings name one.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::status::page::needs;
 use super::super::wording::Words;
 use super::codex::{self, CodexReport};
-use super::finding::{Finding, Level, ok, problem, warning};
+use super::finding::{Check, Finding, Level};
 use super::settings::{self, Settings};
 use crate::claude::hooks_file::AskMode;
 use crate::feishu::said::platform_zh;
@@ -62,6 +62,16 @@ pub(super) enum SocketState {
     Answers(Box<Value>),
 }
 
+impl SocketState {
+    /// What the daemon says of itself.
+    pub(super) fn report(&self) -> Option<&Value> {
+        match self {
+            Self::Answers(report) => Some(report),
+            Self::Unknown | Self::Absent | Self::Stale | Self::Foreign | Self::Silent => None,
+        }
+    }
+}
+
 pub(super) enum HooksState {
     Installed,
     Missing,
@@ -102,8 +112,7 @@ pub(super) fn check(machine: &MachineReport) -> Vec<Finding> {
     let is_gateway = machine.settings.is_gateway;
     let rests = matches!(machine.socket, SocketState::Absent | SocketState::Stale);
     if is_gateway && rests {
-        findings.push(ok(
-            "gateway",
+        findings.push(Check("gateway").ok(
             "这是网关的设置：它的情况见 `nod gateway status`",
             "these are a gateway's settings: `nod gateway status` tells how it does",
         ));
@@ -116,11 +125,7 @@ pub(super) fn check(machine: &MachineReport) -> Vec<Finding> {
     };
     findings.extend(hooks(machine).into_iter().filter(|one| !is_told(one)));
     findings.push(claude(&machine.claude));
-    let report = match &machine.socket {
-        SocketState::Answers(report) => Some(&**report),
-        _ => None,
-    };
-    findings.extend(codex::check(&machine.codex, report));
+    findings.extend(codex::check(&machine.codex, machine.socket.report()));
     findings.push(service(&machine.service));
     findings
 }
@@ -145,12 +150,12 @@ fn not_set_up(machine: &MachineReport) -> Finding {
         missing.collect::<Vec<_>>().join(comma)
     };
     let (zh, en) = (listed(Lang::Zh, "、"), listed(Lang::En, ", "));
-    problem(
-        "settings",
-        format!("nod 还没有设置好，缺少：{zh}"),
-        format!("nod is not set up yet; missing: {en}"),
-    )
-    .fix("运行 `nod setup`", "run `nod setup`")
+    Check("settings")
+        .problem(
+            format!("nod 还没有设置好，缺少：{zh}"),
+            format!("nod is not set up yet; missing: {en}"),
+        )
+        .fix("运行 `nod setup`", "run `nod setup`")
 }
 
 fn place(place: &PrivatePlace) -> Finding {
@@ -166,29 +171,28 @@ fn place(place: &PrivatePlace) -> Finding {
         PlaceKind::Store => ("store-file", "600"),
     };
     if !is_own {
-        return problem(
-            check,
-            format!("`{path}` 不归本人所有"),
-            format!("`{path}` belongs to somebody else"),
-        )
-        .fix(
-            "以你自己的用户运行 nod，或让它归你所有",
-            "run nod as yourself, or make it yours",
-        );
+        return Check(check)
+            .problem(
+                format!("`{path}` 不归本人所有"),
+                format!("`{path}` belongs to somebody else"),
+            )
+            .fix(
+                "以你自己的用户运行 nod，或让它归你所有",
+                "run nod as yourself, or make it yours",
+            );
     }
     if mode & OTHERS != 0 {
-        return problem(
-            check,
-            format!("`{path}` 对其他用户开放（权限 {mode:04o}）"),
-            format!("`{path}` is open to other users (mode {mode:04o})"),
-        )
-        .fix(
-            format!("`chmod {wanted} {path}`"),
-            format!("`chmod {wanted} {path}`"),
-        );
+        return Check(check)
+            .problem(
+                format!("`{path}` 对其他用户开放（权限 {mode:04o}）"),
+                format!("`{path}` is open to other users (mode {mode:04o})"),
+            )
+            .fix(
+                format!("`chmod {wanted} {path}`"),
+                format!("`chmod {wanted} {path}`"),
+            );
     }
-    ok(
-        check,
+    Check(check).ok(
         format!("`{path}` 仅本人可读（{mode:04o}）"),
         format!("`{path}` is yours alone ({mode:04o})"),
     )
@@ -210,23 +214,18 @@ fn socket(machine: &MachineReport) -> Vec<Finding> {
     let report = match &machine.socket {
         SocketState::Answers(report) => report,
         SocketState::Unknown => {
-            return vec![warning(
-                "daemon",
+            return vec![Check("daemon").warning(
                 "没有检查守护进程：从设置中无法得知它的 socket 在哪里",
                 "the daemon is not checked: the settings do not say where its socket is",
             )];
         }
         SocketState::Absent => {
-            return vec![start(problem(
-                "daemon",
-                "守护进程没有运行",
-                "no daemon is running",
-            ))];
+            return vec![start(
+                Check("daemon").problem("守护进程没有运行", "no daemon is running"),
+            )];
         }
         SocketState::Stale => {
-            return vec![start(problem(
-                "daemon",
-                format!("守护进程没有运行；`{path}` 是被强行结束的那个留下的，启动时会自动替换"),
+            return vec![start(Check("daemon").problem(format!("守护进程没有运行；`{path}` 是被强行结束的那个留下的，启动时会自动替换"),
                 format!(
                     "no daemon is running; `{path}` was left behind by one that was killed, and the next one replaces it"
                 ),
@@ -234,9 +233,7 @@ fn socket(machine: &MachineReport) -> Vec<Finding> {
         }
         SocketState::Foreign => {
             return vec![
-                problem(
-                    "daemon",
-                    format!("在 `{path}` 监听的不是本人的守护进程"),
+                Check("daemon").problem(format!("在 `{path}` 监听的不是本人的守护进程"),
                     format!("whoever listens on `{path}` is not your daemon"),
                 )
                 .fix(
@@ -247,12 +244,12 @@ fn socket(machine: &MachineReport) -> Vec<Finding> {
         }
         SocketState::Silent => {
             return vec![
-                problem(
-                    "daemon",
-                    format!("`{path}` 上的守护进程没有应答"),
-                    format!("the daemon on `{path}` does not answer"),
-                )
-                .fix("重启它", "restart it"),
+                Check("daemon")
+                    .problem(
+                        format!("`{path}` 上的守护进程没有应答"),
+                        format!("the daemon on `{path}` does not answer"),
+                    )
+                    .fix("重启它", "restart it"),
             ];
         }
     };
@@ -260,24 +257,23 @@ fn socket(machine: &MachineReport) -> Vec<Finding> {
     findings.push(connection(report));
     if report["locked"] == true {
         findings.push(
-            warning(
-                "lock",
-                "远程批准已锁定：在飞书中只能拒绝",
-                "remote approval is locked: Feishu can only deny",
-            )
-            .fix("`nod unlock`", "`nod unlock`"),
+            Check("lock")
+                .warning(
+                    "远程批准已锁定：在飞书中只能拒绝",
+                    "remote approval is locked: Feishu can only deny",
+                )
+                .fix("`nod unlock`", "`nod unlock`"),
         );
     }
     findings.extend(needs(report).map(|need| {
-        warning("cards", need.zh, need.en).fix(
+        Check("cards").warning(need.zh, need.en).fix(
             "把代码与 log_id 报告给 nod 的作者；重启守护进程会再试原来的样式",
             "report the code and the log id to nod's authors; a restart tries the usual cards again",
         )
     }));
     if report["store"]["ok"] != true {
         let cause = report["store"]["cause"].as_str().unwrap_or_default();
-        findings.push(problem(
-            "store",
+        findings.push(Check("store").problem(
             format!("守护进程无法写入数据库：{cause}"),
             format!("the daemon can't write its store: {cause}"),
         ));
@@ -290,43 +286,39 @@ fn version(report: &Value) -> Finding {
     let version = report["version"].as_str().unwrap_or("?");
     let pid = &report["pid"];
     if version == own {
-        return ok(
-            "daemon",
+        return Check("daemon").ok(
             format!("守护进程在运行（{version}，进程 {pid}）"),
             format!("the daemon is running ({version}, process {pid})"),
         );
     }
-    warning(
-        "daemon",
-        format!("守护进程是 {version}，这个 nod 是 {own}"),
-        format!("the daemon is {version}, this nod is {own}"),
-    )
-    .fix(
-        "用 `nod service restart` 或重新启动守护进程",
-        "`nod service restart`, or start the daemon anew",
-    )
+    Check("daemon")
+        .warning(
+            format!("守护进程是 {version}，这个 nod 是 {own}"),
+            format!("the daemon is {version}, this nod is {own}"),
+        )
+        .fix(
+            "用 `nod service restart` 或重新启动守护进程",
+            "`nod service restart`, or start the daemon anew",
+        )
 }
 
 fn connection(report: &Value) -> Finding {
     let connection = &report["connection"];
     let platform = report["platform"].as_str().unwrap_or("Feishu");
     if connection["state"] == "connected" {
-        return ok(
-            "connection",
+        return Check("connection").ok(
             spaced(&format!("守护进程已连接{}", platform_zh(platform))),
             format!("the daemon is connected to {platform}"),
         );
     }
     if connection["state"] == "webhook" {
-        return ok(
-            "connection",
+        return Check("connection").ok(
             "Webhook 模式：守护进程经自定义机器人发卡片，没有长连接",
             "webhook mode: the daemon posts through a custom bot and holds no connection",
         );
     }
     let cause = |field: &str, unless: &str| connection[field].as_str().unwrap_or(unless).to_owned();
-    problem(
-        "connection",
+    Check("connection").problem(
         format!("守护进程未连接：{}", cause("cause_zh", "正在连接")),
         format!(
             "the daemon is not connected: {}",
@@ -339,61 +331,44 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
     let file = &machine.hooks_file;
     let set_up = |finding: Finding| finding.fix("运行 `nod setup`", "run `nod setup`");
     let mut findings = vec![match &machine.hooks {
-        HooksState::Installed => ok(
-            "hooks",
-            "Claude Code 的 hook 已安装，指向这个 nod",
+        HooksState::Installed => Check("hooks").ok("Claude Code 的 hook 已安装，指向这个 nod",
             "Claude Code's hooks are installed and start this very nod",
         ),
-        HooksState::Missing => set_up(problem(
-            "hooks",
-            format!("`{file}` 里没有 nod 的 hook：Claude Code 不会询问 nod"),
+        HooksState::Missing => set_up(Check("hooks").problem(format!("`{file}` 里没有 nod 的 hook：Claude Code 不会询问 nod"),
             format!("`{file}` has no hook of nod's: Claude Code never asks nod"),
         )),
-        HooksState::Elsewhere(command) => set_up(problem(
-            "hooks",
-            format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
+        HooksState::Elsewhere(command) => set_up(Check("hooks").problem(format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
             format!("Claude Code's hooks start another program: `{command}`"),
         )),
-        HooksState::OtherFile(command) => set_up(problem(
-            "hooks",
-            format!(
+        HooksState::OtherFile(command) => set_up(Check("hooks").problem(format!(
                 "Claude Code 的 hook 没有写明这个 nod 的设置文件，可能找不到守护进程：`{command}`"
             ),
             format!(
                 "Claude Code's hooks do not name this nod's settings file, and may not find its daemon: `{command}`"
             ),
         )),
-        HooksState::Outdated => set_up(warning(
-            "hooks",
-            "Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
+        HooksState::Outdated => set_up(Check("hooks").warning("Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
             "Claude Code's hooks start this nod, but their events or limits differ from today's settings",
         )),
-        HooksState::NotCompared => ok(
-            "hooks",
-            "Claude Code 的 hook 指向这个 nod；`PERMISSION_REQUEST_TIMEOUT` 无法使用，没有比较它们的时限",
+        HooksState::NotCompared => Check("hooks").ok("Claude Code 的 hook 指向这个 nod；`PERMISSION_REQUEST_TIMEOUT` 无法使用，没有比较它们的时限",
             "Claude Code's hooks start this very nod; their limits are not checked, as `PERMISSION_REQUEST_TIMEOUT` can't be used",
         ),
-        HooksState::Unreadable(why) => problem("hooks", why.clone(), why.clone()),
+        HooksState::Unreadable(why) => Check("hooks").problem(why.clone(), why.clone()),
     }];
     let mode = match &machine.asking {
         None => return findings,
-        Some(AskMode::Asks) => ok(
-            "mode",
+        Some(AskMode::Asks) => Check("mode").ok(
             "Claude Code 会为每个操作询问权限",
             "Claude Code asks for permission",
         ),
-        Some(AskMode::HooksOff) => problem(
-            "mode",
-            Words(Lang::Zh).hooks_off(),
-            Words(Lang::En).hooks_off(),
-        ),
-        Some(AskMode::Unset) => set_up(warning(
-            "mode",
+        Some(AskMode::HooksOff) => {
+            Check("mode").problem(Words(Lang::Zh).hooks_off(), Words(Lang::En).hooks_off())
+        }
+        Some(AskMode::Unset) => set_up(Check("mode").warning(
             Words(Lang::Zh).mode_unset(file),
             Words(Lang::En).mode_unset(file),
         )),
-        Some(AskMode::Mode(mode)) => set_up(warning(
-            "mode",
+        Some(AskMode::Mode(mode)) => set_up(Check("mode").warning(
             Words(Lang::Zh).mode_silent(mode),
             Words(Lang::En).mode_silent(mode),
         )),
@@ -404,30 +379,25 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
 
 fn claude(claude: &Program) -> Finding {
     match claude {
-        Program::Absent => warning(
-            "claude",
-            "没有找到 `claude` 命令",
-            "no `claude` command was found",
-        )
-        .fix(
-            "安装 Claude Code，或把它的目录加入 `PATH`",
-            "install Claude Code, or add its directory to `PATH`",
-        ),
-        Program::Silent => warning(
-            "claude",
+        Program::Absent => Check("claude")
+            .warning("没有找到 `claude` 命令", "no `claude` command was found")
+            .fix(
+                "安装 Claude Code，或把它的目录加入 `PATH`",
+                "install Claude Code, or add its directory to `PATH`",
+            ),
+        Program::Silent => Check("claude").warning(
             "`claude --version` 没有在 3 秒内回答",
             "`claude --version` did not answer within 3 s",
         ),
         Program::Version(version) if parsed(version).is_some_and(|v| v < ASKS_IN_PRINT_MODE) => {
-            warning(
-                "claude",
-                format!("Claude Code {version}：`claude -p` 从 2.1.268 起才会询问 nod"),
-                format!("Claude Code {version}: `claude -p` asks nod only since 2.1.268"),
-            )
-            .fix("`claude update`", "`claude update`")
+            Check("claude")
+                .warning(
+                    format!("Claude Code {version}：`claude -p` 从 2.1.268 起才会询问 nod"),
+                    format!("Claude Code {version}: `claude -p` asks nod only since 2.1.268"),
+                )
+                .fix("`claude update`", "`claude update`")
         }
-        Program::Version(version) => ok(
-            "claude",
+        Program::Version(version) => Check("claude").ok(
             format!("Claude Code {version}"),
             format!("Claude Code {version}"),
         ),
@@ -442,28 +412,26 @@ pub(super) fn parsed(version: &str) -> Option<[u32; 3]> {
 
 fn service(service: &Service) -> Finding {
     match service {
-        Service::NoManager => ok(
-            "service",
+        Service::NoManager => Check("service").ok(
             "这里没有用户服务管理器；守护进程由你自己运行",
             "there is no user service manager here; you run the daemon yourself",
         ),
-        Service::Absent => ok(
-            "service",
+        Service::Absent => Check("service").ok(
             "未安装后台服务（`nod service install`）",
             "no service is installed (`nod service install`)",
         ),
         Service::Installed { runs: true } => {
-            ok("service", "后台服务在运行", "the service is running")
+            Check("service").ok("后台服务在运行", "the service is running")
         }
-        Service::Installed { runs: false } => warning(
-            "service",
-            "后台服务已安装但没有运行",
-            "the service is installed and does not run",
-        )
-        .fix(
-            "用 `nod service logs` 查看原因",
-            "`nod service logs` shows why",
-        ),
+        Service::Installed { runs: false } => Check("service")
+            .warning(
+                "后台服务已安装但没有运行",
+                "the service is installed and does not run",
+            )
+            .fix(
+                "用 `nod service logs` 查看原因",
+                "`nod service logs` shows why",
+            ),
     }
 }
 
