@@ -87,6 +87,7 @@ pub(super) fn opening(lang: Lang) {
     output::line(OPENING.get(lang));
 }
 
+#[derive(Default)]
 pub(super) struct Transcript {
     lang: Lang,
     /// The gateways, by their connections.
@@ -112,11 +113,7 @@ impl Transcript {
     pub(super) fn new(lang: Lang) -> Self {
         Self {
             lang,
-            gateways: HashMap::new(),
-            taps: HashMap::new(),
-            buttons: HashMap::new(),
-            options: HashMap::new(),
-            told: HashMap::new(),
+            ..Self::default()
         }
     }
 
@@ -218,10 +215,7 @@ impl Transcript {
                 "message" => self.message(detail),
                 "card" => self.card(detail),
                 "click" => {
-                    if self.taps.len() >= MAX_KEPT {
-                        self.taps.clear();
-                    }
-                    self.taps
+                    with_room(&mut self.taps)
                         .insert(text(detail, "event_id"), text(detail, "user"));
                 }
                 "event_out" => {
@@ -241,10 +235,7 @@ impl Transcript {
         if let Some(connection) = connection
             && detail.get("note").is_some_and(|note| note == "gateway")
         {
-            if self.gateways.len() >= MAX_KEPT {
-                self.gateways.clear();
-            }
-            self.gateways.insert(connection, text(detail, "name"));
+            with_room(&mut self.gateways).insert(connection, text(detail, "name"));
         }
     }
 
@@ -297,22 +288,13 @@ impl Transcript {
 
     /// Keeps what the card's buttons and options are called.
     fn learn(&mut self, card: &Value) {
-        if self.buttons.len() >= MAX_KEPT {
-            self.buttons.clear();
-        }
-        self.buttons.extend(look::buttons(card));
-        if self.options.len() >= MAX_KEPT {
-            self.options.clear();
-        }
-        self.options.extend(look::options(card));
+        with_room(&mut self.buttons).extend(look::buttons(card));
+        with_room(&mut self.options).extend(look::options(card));
     }
 
     /// Whether this part of the card reads differently from when it was told.
     fn is_news(&mut self, card: &str, part: ToldPart, now: &str) -> bool {
-        if self.told.len() >= MAX_KEPT {
-            self.told.clear();
-        }
-        let told = self.told.insert((card.to_owned(), part), now.to_owned());
+        let told = with_room(&mut self.told).insert((card.to_owned(), part), now.to_owned());
         told.as_deref() != Some(now)
     }
 
@@ -388,6 +370,14 @@ impl Transcript {
 fn text(detail: &Map<String, Value>, key: &str) -> String {
     let value = detail.get(key).and_then(Value::as_str);
     value.unwrap_or_default().to_owned()
+}
+
+/// A map that begins anew once it is full.
+fn with_room<K, V>(map: &mut HashMap<K, V>) -> &mut HashMap<K, V> {
+    if map.len() >= MAX_KEPT {
+        map.clear();
+    }
+    map
 }
 
 fn say(label: &str, text: &str) {
