@@ -120,7 +120,9 @@ impl Config {
                 })
                 .unwrap_or_default(),
             owner: read.optional("FEISHU_OWNER_ID", user),
-            approvers: read.optional("FEISHU_APPROVERS", users).unwrap_or_default(),
+            approvers: read
+                .optional("FEISHU_APPROVERS", |text| listed(text, usize::MAX, user))
+                .unwrap_or_default(),
             chat: read.optional("FEISHU_CHAT_ID", chat),
             send_mode: read.send_mode(),
             webhook: read.webhook(),
@@ -151,7 +153,7 @@ impl Config {
     /// The app's credentials, which only some commands need.
     pub fn app(&self) -> Result<(&str, &Secret), Problems> {
         if let Some(file) = &self.exposed_own_file {
-            return Err(Problems(vec![SettingProblem::Exposed(file.clone())]));
+            return Err(SettingProblem::Exposed(file.clone()).into());
         }
         match (&self.app_id, &self.app_secret) {
             (Some(id), Some(secret)) => Ok((id, secret)),
@@ -160,16 +162,9 @@ impl Config {
                     ("FEISHU_APP_ID", id.is_none()),
                     ("FEISHU_APP_SECRET", secret.is_none()),
                 ];
-                Err(Problems(
-                    missing
-                        .into_iter()
-                        .filter(|(_, missing)| *missing)
-                        .map(|(name, _)| SettingProblem::Missing {
-                            name,
-                            accepts: setting(name).accepts,
-                        })
-                        .collect(),
-                ))
+                let missing = missing.into_iter().filter(|(_, missing)| *missing);
+                let problems = missing.map(|(name, _)| SettingProblem::missing(name));
+                Err(Problems(problems.collect()))
             }
         }
     }
@@ -266,27 +261,22 @@ impl SettingsReader<'_> {
     }
 
     fn previews(&mut self) -> Previews {
-        self.optional("NOD_PREVIEWS", |text| match text {
-            "full" => Ok(Previews::Full),
-            "state" => Ok(Previews::State),
-            _ => Err(String::new()),
-        })
-        .unwrap_or(Previews::Full)
+        let known = [("full", Previews::Full), ("state", Previews::State)];
+        self.optional("NOD_PREVIEWS", |text| one_of(text, &known))
+            .unwrap_or(Previews::Full)
     }
 
     fn log(&mut self) -> Option<tracing::Level> {
-        self.optional("NOD_LOG", |text| {
-            Ok(match text {
-                "off" => None,
-                "error" => Some(tracing::Level::ERROR),
-                "warn" => Some(tracing::Level::WARN),
-                "info" => Some(tracing::Level::INFO),
-                "debug" => Some(tracing::Level::DEBUG),
-                "trace" => Some(tracing::Level::TRACE),
-                _ => return Err(String::new()),
-            })
-        })
-        .unwrap_or(Some(tracing::Level::INFO))
+        let levels = [
+            ("off", None),
+            ("error", Some(tracing::Level::ERROR)),
+            ("warn", Some(tracing::Level::WARN)),
+            ("info", Some(tracing::Level::INFO)),
+            ("debug", Some(tracing::Level::DEBUG)),
+            ("trace", Some(tracing::Level::TRACE)),
+        ];
+        self.optional("NOD_LOG", |text| one_of(text, &levels))
+            .unwrap_or(Some(tracing::Level::INFO))
     }
 
     fn proxies(&self) -> Proxies {
@@ -382,32 +372,16 @@ pub(crate) fn is_app_secret(text: &str) -> bool {
 fn app_id(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("cli_").unwrap_or_default();
     let fits = (8..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric());
-    if fits {
-        Ok(text.to_owned())
-    } else {
-        Err(String::new())
-    }
+    fits.then(|| text.to_owned()).ok_or_else(String::new)
 }
 
 fn app_secret(text: &str) -> Result<Secret, String> {
     let fits = (8..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-    if fits {
-        Ok(Secret::new(text))
-    } else {
-        Err(String::new())
-    }
+    fits.then(|| Secret::new(text)).ok_or_else(String::new)
 }
 
 fn user(text: &str) -> Result<UserId, String> {
     UserId::parse(text).map_err(|e| e.problem.to_owned())
-}
-
-fn users(text: &str) -> Result<Vec<UserId>, String> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(user)
-        .collect()
 }
 
 fn chat(text: &str) -> Result<ChatId, String> {
@@ -419,19 +393,36 @@ fn chat(text: &str) -> Result<ChatId, String> {
 
 fn machine_name(text: &str) -> Result<String, String> {
     let fits = (1..=64).contains(&text.chars().count()) && !text.contains(char::is_control);
-    if fits {
-        Ok(text.to_owned())
-    } else {
-        Err(String::new())
-    }
+    fits.then(|| text.to_owned()).ok_or_else(String::new)
 }
 
 fn lang(text: &str) -> Result<Lang, String> {
-    match text {
-        "zh" => Ok(Lang::Zh),
-        "en" => Ok(Lang::En),
-        _ => Err(String::new()),
+    one_of(text, &[("zh", Lang::Zh), ("en", Lang::En)])
+}
+
+fn truth(text: &str) -> Result<bool, String> {
+    one_of(text, &[("true", true), ("false", false)])
+}
+
+/// What one of these words stands for.
+fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, meant)| *meant).ok_or_else(String::new)
+}
+
+/// What stands between commas, at most so many.
+fn listed<T>(
+    text: &str,
+    most: usize,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let parts = text.split(',').map(str::trim);
+    let parts = parts.filter(|part| !part.is_empty());
+    let all = parts.map(read).collect::<Result<Vec<_>, _>>()?;
+    if all.len() > most {
+        return Err(format!("it names more than {most}"));
     }
+    Ok(all)
 }
 
 fn absolute(text: &str) -> Result<PathBuf, String> {

@@ -30,10 +30,10 @@ impl Words {
         }
     }
 
-    fn made(self, zh: String, en: String) -> String {
+    pub(super) fn made(self, zh: impl Into<String>, en: impl Into<String>) -> String {
         match self.0 {
-            Lang::Zh => zh,
-            Lang::En => en,
+            Lang::Zh => zh.into(),
+            Lang::En => en.into(),
         }
     }
 

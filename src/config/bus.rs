@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Problems, SendMode, SettingProblem, SettingsReader, absolute, chat};
+use super::{Problems, SendMode, SettingProblem, SettingsReader, absolute, chat, listed};
 use crate::bus::membership::Membership;
 use crate::bus::url::BusUrl;
 use crate::files;
@@ -31,7 +31,9 @@ impl SettingsReader<'_> {
         });
         let pass = self.optional("NOD_BUS_PASS", absolute);
         let keys = self.optional("NOD_BUS_KEYS", absolute);
-        let chats = self.optional("NOD_GATEWAY_CHATS", chats);
+        let chats = self.optional("NOD_GATEWAY_CHATS", |text| {
+            listed(text, MAX_CHATS, |part| Ok(chat(part)?.to_string()))
+        });
         let rate = self.number("NOD_APP_RATE", 20, 1_000_000);
         BusSettings {
             url,
@@ -42,20 +44,6 @@ impl SettingsReader<'_> {
             rate: usize::try_from(rate).unwrap_or(usize::MAX),
         }
     }
-}
-
-fn chats(text: &str) -> Result<Vec<String>, String> {
-    let all: Result<Vec<_>, _> = text
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(|part| chat(part).map(|chat| chat.to_string()))
-        .collect();
-    let all = all?;
-    if all.len() > MAX_CHATS {
-        return Err(format!("it names more than {MAX_CHATS}"));
-    }
-    Ok(all)
 }
 
 impl super::Config {
@@ -75,7 +63,7 @@ impl super::Config {
         let file = &self.bus.pass;
         let unusable = |why: String| {
             let file = file.clone();
-            Problems(vec![SettingProblem::Pass { file, why }])
+            Problems::from(SettingProblem::Pass { file, why })
         };
         let bytes = match files::read(file) {
             Ok(None) if !self.bus.chosen => return Ok(None),
@@ -85,12 +73,10 @@ impl super::Config {
         };
         let mode = std::fs::metadata(file).map_err(|why| unusable(why.to_string()))?;
         if mode.permissions().mode() & 0o077 != 0 {
-            return Err(Problems(vec![SettingProblem::ExposedPass(file.clone())]));
+            return Err(SettingProblem::ExposedPass(file.clone()).into());
         }
         if self.app_secret.is_some() || self.webhook.is_some() {
-            return Err(Problems(vec![SettingProblem::SecretBesidePass(
-                file.clone(),
-            )]));
+            return Err(SettingProblem::SecretBesidePass(file.clone()).into());
         }
         let member = Membership::parse(&String::from_utf8_lossy(&bytes));
         let mut member = member.map_err(|why| unusable(why.to_string()))?;

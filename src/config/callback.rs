@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use url::Url;
 
-use super::{SettingProblem, SettingsReader, app_secret, setting};
+use super::{SettingProblem, SettingsReader, app_secret, listed, one_of, truth};
 use crate::feishu::outbound::Outbound;
 use crate::feishu::secret::Secret;
 use crate::gateway::route::CallbackUrl;
@@ -40,12 +40,9 @@ const MAX_PEERS: usize = 64;
 
 impl SettingsReader<'_> {
     pub(super) fn send_mode(&mut self) -> SendMode {
-        self.optional("FEISHU_SEND_MODE", |text| match text {
-            "app" => Ok(SendMode::App),
-            "webhook" => Ok(SendMode::Webhook),
-            _ => Err(String::new()),
-        })
-        .unwrap_or_default()
+        let modes = [("app", SendMode::App), ("webhook", SendMode::Webhook)];
+        self.optional("FEISHU_SEND_MODE", |text| one_of(text, &modes))
+            .unwrap_or_default()
     }
 
     /// Everything the webhook mode can't do without is missed at once.
@@ -61,10 +58,7 @@ impl SettingsReader<'_> {
             "CALLBACK_SERVER_URL",
         ] {
             if self.sources.get(name).is_none() {
-                self.problems.push(SettingProblem::Missing {
-                    name,
-                    accepts: setting(name).accepts,
-                });
+                self.problems.push(SettingProblem::missing(name));
             }
         }
         Some(CustomBotSettings { url: url?, secret })
@@ -77,18 +71,14 @@ impl SettingsReader<'_> {
             }),
             url: self.optional("CALLBACK_SERVER_URL", address),
             peers: self
-                .optional("CALLBACK_PEERS", addresses)
+                .optional("CALLBACK_PEERS", |text| listed(text, MAX_PEERS, address))
                 .unwrap_or_default(),
             secret: self.optional("CALLBACK_SECRET", |text| {
                 let long_enough = Some(text).filter(|text| text.len() >= 16);
                 app_secret(long_enough.unwrap_or_default())
             }),
             allow_unsealed: self
-                .optional("CALLBACK_ALLOW_UNSEALED", |text| match text {
-                    "true" => Ok(true),
-                    "false" => Ok(false),
-                    _ => Err(String::new()),
-                })
+                .optional("CALLBACK_ALLOW_UNSEALED", truth)
                 .unwrap_or_default(),
         }
     }
@@ -98,28 +88,10 @@ fn address(text: &str) -> Result<CallbackUrl, String> {
     CallbackUrl::parse(text).map_err(|why| why.to_string())
 }
 
-fn addresses(text: &str) -> Result<Vec<CallbackUrl>, String> {
-    let all: Result<Vec<_>, _> = text
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(address)
-        .collect();
-    let all = all?;
-    if all.len() > MAX_PEERS {
-        return Err(format!("it names more than {MAX_PEERS}"));
-    }
-    Ok(all)
-}
-
 fn webhook_url(text: &str) -> Result<Secret, String> {
     let url = Url::parse(text).map_err(|_| String::new())?;
     Outbound::check(&url).map_err(|_| "it would be posted to unencrypted".to_owned())?;
     let id = url.path().strip_prefix("/open-apis/bot/v2/hook/");
     let fits = id.is_some_and(|id| !id.is_empty() && !id.contains('/'));
-    if fits {
-        Ok(Secret::new(text))
-    } else {
-        Err(String::new())
-    }
+    fits.then(|| Secret::new(text)).ok_or_else(String::new)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{BadValue, BrokenFile};
+use super::{BadValue, BrokenFile, setting};
 
 /// One setting that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,9 +36,22 @@ pub enum SettingProblem {
     NoHome,
 }
 
+impl SettingProblem {
+    pub(super) fn missing(name: &'static str) -> Self {
+        let accepts = setting(name).accepts;
+        Self::Missing { name, accepts }
+    }
+}
+
 /// All that is wrong, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(pub Vec<SettingProblem>);
+
+impl From<SettingProblem> for Problems {
+    fn from(problem: SettingProblem) -> Self {
+        Self(vec![problem])
+    }
+}
 
 impl Problems {
     /// Whether this setting has a value that can't be used.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::SettingsReader;
+use super::{SettingsReader, truth};
 use crate::agents::codex::pipe;
 use crate::child::environment::inherited;
 use crate::claude::launch;
@@ -89,14 +89,6 @@ fn homes(text: &str) -> Result<Vec<PathBuf>, String> {
         None if homes.len() <= MAX_HOMES => Ok(homes),
         None => Err(format!("more than {MAX_HOMES} homes")),
         Some(home) => Err(format!("`{}` is not an absolute path", home.display())),
-    }
-}
-
-fn truth(text: &str) -> Result<bool, String> {
-    match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err(String::new()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::agent::{DemoCall, Printed, WaitingHook};
+use super::language;
 use super::scenes::{Prints, Scene, SceneOpening};
 use super::stage::{DemoStage, Mishap};
 use crate::clock::millis;
@@ -61,11 +62,7 @@ pub(super) fn wish(entry: &HistoryEntry) -> Option<VisitorWish> {
             let number = of("scene")?.as_u64()?;
             usize::try_from(number).ok().map(VisitorWish::Play)
         }
-        "speak" => match of("lang")?.as_str()? {
-            "zh" => Some(VisitorWish::Speak(Lang::Zh)),
-            "en" => Some(VisitorWish::Speak(Lang::En)),
-            _ => None,
-        },
+        "speak" => language(of("lang")?.as_str()?).ok().map(VisitorWish::Speak),
         "terminal" => match of("answer")?.as_str()? {
             "yes" => Some(VisitorWish::TerminalYes),
             "esc" => Some(VisitorWish::TerminalEsc),

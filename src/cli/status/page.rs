@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 
 use crate::bus::conf::has_holes;
+use crate::cli::wording::Words;
 use crate::clock;
 use crate::feishu::said::platform_zh;
 use crate::text::{Lang, Text, columns, spaced};
@@ -15,22 +16,23 @@ const COLUMN: usize = 12;
 const DAY: i64 = 24 * 3_600;
 
 pub(super) fn of(report: &Value, lang: Lang) -> String {
-    let page = StatusPage { report, lang };
+    let words = Words(lang);
+    let page = StatusPage { report, words };
     let (up, pid) = (page.time(&report["up_ms"]), &report["pid"]);
     let version = text(&report["version"]);
-    let mut out = page.made(
+    let mut out = words.made(
         format!("nod {version}，进程 {pid}，已运行 {up}\n"),
         format!("nod {version}, process {pid}, up {up}\n"),
     );
     let rows = [
-        (page.pick("连接", "connection"), page.connection()),
-        (page.pick("总线", "bus"), page.bus()),
-        (page.pick("事件", "events"), page.events()),
-        (page.pick("等待中", "pending"), page.pending()),
-        (page.pick("会话", "sessions"), page.sessions()),
+        (words.pick("连接", "connection"), page.connection()),
+        (words.pick("总线", "bus"), page.bus()),
+        (words.pick("事件", "events"), page.events()),
+        (words.pick("等待中", "pending"), page.pending()),
+        (words.pick("会话", "sessions"), page.sessions()),
         ("Codex", page.codex()),
-        (page.pick("延迟", "latency"), page.latency()),
-        (page.pick("存储", "store"), page.store()),
+        (words.pick("延迟", "latency"), page.latency()),
+        (words.pick("存储", "store"), page.store()),
     ];
     for (label, lines) in rows {
         let mut label = label;
@@ -51,27 +53,13 @@ pub(super) fn of(report: &Value, lang: Lang) -> String {
 
 struct StatusPage<'a> {
     report: &'a Value,
-    lang: Lang,
+    words: Words,
 }
 
 impl StatusPage<'_> {
-    fn pick(&self, zh: &'static str, en: &'static str) -> &'static str {
-        match self.lang {
-            Lang::Zh => zh,
-            Lang::En => en,
-        }
-    }
-
-    fn made(&self, zh: String, en: String) -> String {
-        match self.lang {
-            Lang::Zh => zh,
-            Lang::En => en,
-        }
-    }
-
     fn time(&self, value: &Value) -> String {
         span(value.as_i64().unwrap_or_default())
-            .get(self.lang)
+            .get(self.words.0)
             .to_owned()
     }
 
@@ -81,30 +69,28 @@ impl StatusPage<'_> {
         let mut lines = vec![match connection["state"].as_str() {
             Some("connected") => {
                 let up = self.time(&connection["up_ms"]);
-                self.made(
+                self.words.made(
                     spaced(&format!("已连接{}，持续 {up}", platform_zh(platform))),
                     format!("connected to {platform} for {up}"),
                 )
             }
-            Some("webhook") => self
-                .pick(
-                    "自定义机器人模式，无长连接",
-                    "custom bot, no long connection",
-                )
-                .to_owned(),
-            Some("connecting") => self.pick("正在连接", "connecting").to_owned(),
+            Some("webhook") => self.words.made(
+                "自定义机器人模式，无长连接",
+                "custom bot, no long connection",
+            ),
+            Some("connecting") => self.words.made("正在连接", "connecting"),
             Some("waiting") => {
                 let retry = self.time(&connection["retry_in_ms"]);
-                self.made(
+                self.words.made(
                     format!("未连接，{retry}后重试"),
                     format!("not connected, next try in {retry}"),
                 )
             }
             _ => self
-                .pick("未连接，需要处理", "not connected, needs your attention")
-                .to_owned(),
+                .words
+                .made("未连接，需要处理", "not connected, needs your attention"),
         }];
-        let cause = &connection[self.pick("cause_zh", "cause")];
+        let cause = &connection[self.words.pick("cause_zh", "cause")];
         lines.extend(cause.as_str().map(str::to_owned));
         lines
     }
@@ -133,20 +119,22 @@ impl StatusPage<'_> {
                             )
                         }
                     };
-                    self.made(
+                    self.words.made(
                         format!("{url}，nats-server {server}{zh}"),
                         format!("{url}, nats-server {server}{en}"),
                     )
                 }
-                None => self.made(format!("{url}，未连接"), format!("{url}, not connected")),
+                None => self
+                    .words
+                    .made(format!("{url}，未连接"), format!("{url}, not connected")),
             },
             if bus["pass_refused"] == true {
-                self.made(
+                self.words.made(
                     format!("通行证：{owner}，总线不再接受：向机器人私聊发送 `/join`，并运行它回复的命令"),
                     format!("the bus takes the pass of {owner} no more: write `/join` to the bot in private and run what it answers"),
                 )
             } else {
-                self.made(
+                self.words.made(
                     format!("通行证：{owner}，还有 {days} 天，会自动更新"),
                     format!(
                         "the pass is of {owner}, counts for {days} more days and renews itself"
@@ -156,14 +144,14 @@ impl StatusPage<'_> {
         ];
         // What was heard of gateways before the bus was lost may no longer be so.
         if bus["server"].is_string() {
-            let gateways = self.made(
+            let gateways = self.words.made(
                 format!("网关 {all} 个，其中 {up} 个已连接飞书"),
                 format!("gateways: {all}, connected to Feishu: {up}"),
             );
             lines.insert(1, gateways);
         }
         if let Some(server) = bus["server"].as_str().filter(|server| has_holes(server)) {
-            lines.push(self.made(
+            lines.push(self.words.made(
                 format!("nats-server {server} 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本"),
                 format!("nats-server {server} has known holes: use 2.11.15, 2.12.6 or newer"),
             ));
@@ -178,12 +166,12 @@ impl StatusPage<'_> {
         }
         let connection = &self.report["connection"];
         vec![match &connection["last_event_ms_ago"] {
-            Value::Null => self.pick("尚无", "none yet").to_owned(),
+            Value::Null => self.words.made("尚无", "none yet"),
             at => {
                 let count = &connection["events"];
                 let at = ago(at.as_i64().unwrap_or_default());
-                let at = at.get(self.lang);
-                self.made(
+                let at = at.get(self.words.0);
+                self.words.made(
                     format!("{count} 个，最近一个：{at}"),
                     format!("{count}, the last {at}"),
                 )
@@ -199,14 +187,17 @@ impl StatusPage<'_> {
         lines.extend(listed.iter().map(|one| {
             let (tool, project) = (plain(&one["tool"]), plain(&one["project"]));
             let (age, left) = (self.time(&one["age_ms"]), self.time(&one["left_ms"]));
-            self.made(
+            self.words.made(
                 format!("{tool} · {project}，已等 {age}，还剩 {left}"),
                 format!("{tool} · {project}, waits {age}, {left} left"),
             )
         }));
         let more = pending.saturating_sub(listed.len() as u64);
         if more > 0 && !listed.is_empty() {
-            lines.push(self.made(format!("另有 {more} 个"), format!("and {more} more")));
+            lines.push(
+                self.words
+                    .made(format!("另有 {more} 个"), format!("and {more} more")),
+            );
         }
         lines
     }
@@ -220,14 +211,14 @@ impl StatusPage<'_> {
         lines.extend(sessions.iter().map(|one| {
             let (number, project) = (&one["number"], plain(&one["project"]));
             let state = match text(&one["state"]) {
-                "idle" => self.pick("空闲", "idle"),
-                "executing" => self.pick("执行中", "working"),
-                "waiting_input" => self.pick("等待回答", "waits for an answer"),
-                "waiting_confirm" => self.pick("等待批准", "waits for approval"),
-                _ => self.pick("正在停止", "stopping"),
+                "idle" => self.words.pick("空闲", "idle"),
+                "executing" => self.words.pick("执行中", "working"),
+                "waiting_input" => self.words.pick("等待回答", "waits for an answer"),
+                "waiting_confirm" => self.words.pick("等待批准", "waits for approval"),
+                _ => self.words.pick("正在停止", "stopping"),
             };
             let age = self.time(&one["age_ms"]);
-            self.made(
+            self.words.made(
                 format!("#{number} {project}，{state}，已 {age}"),
                 format!("#{number} {project}, {state}, for {age}"),
             )
@@ -243,14 +234,14 @@ impl StatusPage<'_> {
             match text(&one["state"]) {
                 "attached" => {
                     let agent = plain(&one["agent"]);
-                    Some(self.made(
+                    Some(self.words.made(
                         format!("{home}，已跟随（{agent}）"),
                         format!("{home}, followed ({agent})"),
                     ))
                 }
                 "refused" => {
-                    let cause = plain(&one[self.pick("cause_zh", "cause")]);
-                    Some(self.made(
+                    let cause = plain(&one[self.words.pick("cause_zh", "cause")]);
+                    Some(self.words.made(
                         format!("{home}，未跟随：{cause}"),
                         format!("{home}, not followed: {cause}"),
                     ))
@@ -265,7 +256,7 @@ impl StatusPage<'_> {
         let line = |zh: &str, en: &str, of: &Value| {
             let count = of["count"].as_u64().filter(|count| *count > 0)?;
             let [p50, p99] = ["p50_us", "p99_us"].map(|field| quick(&of[field]));
-            Some(self.made(
+            Some(self.words.made(
                 format!("{zh} p50 {p50}，p99 {p99}（{count} 次）"),
                 format!("{en} p50 {p50}, p99 {p99} ({count})"),
             ))
@@ -281,27 +272,27 @@ impl StatusPage<'_> {
     fn store(&self) -> Vec<String> {
         let store = &self.report["store"];
         vec![if store["ok"] == true {
-            self.pick("正常", "ok").to_owned()
+            self.words.made("正常", "ok")
         } else {
-            plain(&store[self.pick("cause_zh", "cause")])
+            plain(&store[self.words.pick("cause_zh", "cause")])
         }]
     }
 
     fn warnings(&self) -> Vec<&'static str> {
         let mut warnings = Vec::new();
         if self.report["lock_unsure"] == true {
-            warnings.push(self.pick(
+            warnings.push(self.words.pick(
                 "数据库丢失，不知道之前是否已锁定，因此已锁定：用 `nod unlock` 解锁",
                 "locked, because the database was lost and nobody knows whether it was: `nod unlock` opens it",
             ));
         } else if self.report["locked"] == true {
-            warnings.push(self.pick(
+            warnings.push(self.words.pick(
                 "远程批准已锁定：用 `nod unlock` 解锁",
                 "remote approval is locked: `nod unlock` opens it",
             ));
         }
         if self.report["owner_set"] == false {
-            warnings.push(self.pick(
+            warnings.push(self.words.pick(
                 "没有设置谁来决定：请设置 `FEISHU_OWNER_ID`",
                 "nobody is set to decide: set `FEISHU_OWNER_ID`",
             ));

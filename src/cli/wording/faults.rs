@@ -267,7 +267,7 @@ impl Words {
             #[cfg(not(feature = "team"))]
             DaemonError::NoTeam => self.no_team().to_owned(),
             DaemonError::Fault => self.made(
-                "nod 内部出错，守护进程的一部分停止了，因此整个守护进程已结束".to_owned(),
+                "nod 内部出错，守护进程的一部分停止了，因此整个守护进程已结束",
                 why.to_string(),
             ),
         }

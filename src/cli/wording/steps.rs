@@ -261,10 +261,7 @@ impl Words {
                 format!("守护进程已在运行（进程 {pid}）"),
                 format!("a daemon already runs (process {pid})"),
             ),
-            None => self.made(
-                "守护进程已在运行".to_owned(),
-                "a daemon already runs".to_owned(),
-            ),
+            None => self.made("守护进程已在运行", "a daemon already runs"),
         }
     }
 
@@ -318,12 +315,10 @@ impl Words {
                 format!("守护进程没有起来（退出码 {code}）"),
                 format!("the daemon did not come up (exit code {code})"),
             ),
-            None => self
-                .pick(
-                    "守护进程没有及时应答，已结束",
-                    "the daemon did not answer in time and was ended",
-                )
-                .to_owned(),
+            None => self.made(
+                "守护进程没有及时应答，已结束",
+                "the daemon did not answer in time and was ended",
+            ),
         };
         format!("{head}\n{said}").trim_end().to_owned()
     }

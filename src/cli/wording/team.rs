@@ -53,10 +53,7 @@ impl Words {
                     format!("put it into `{file}`"),
                 )
             }
-            None => self.made(
-                "先运行 `nod gateway init --bus URL`，填写它写出的文件，再用 `--env-file` 指定它".to_owned(),
-                "first `nod gateway init --bus URL`; fill in the file that it writes and name it with `--env-file`".to_owned(),
-            ),
+            None => self.made("先运行 `nod gateway init --bus URL`，填写它写出的文件，再用 `--env-file` 指定它", "first `nod gateway init --bus URL`; fill in the file that it writes and name it with `--env-file`"),
         }
     }
 

@@ -91,8 +91,8 @@ impl Words {
         });
         let stop = match stop {
             HowToStop::Service => self.made(
-                "用 `nod service uninstall` 停止".to_owned(),
-                "`nod service uninstall` stops it".to_owned(),
+                "用 `nod service uninstall` 停止",
+                "`nod service uninstall` stops it",
             ),
             HowToStop::Kill(pid) => self.made(
                 format!("用 `kill {pid}` 停止"),
@@ -103,8 +103,8 @@ impl Words {
                 format!("press Ctrl-C where it was started, or `kill {pid}`"),
             ),
             HowToStop::WhereItRuns(None) => self.made(
-                "在启动它的终端按 Ctrl-C".to_owned(),
-                "press Ctrl-C where it was started".to_owned(),
+                "在启动它的终端按 Ctrl-C",
+                "press Ctrl-C where it was started",
             ),
         };
         self.made(
