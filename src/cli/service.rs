@@ -228,10 +228,7 @@ pub(super) fn start(
     paths: &Paths,
     sandbox: Sandbox,
 ) -> Result<Start, ServiceError> {
-    let program = std::env::current_exe().map_err(|source| ServiceError::Io {
-        doing: "find nod itself",
-        source,
-    })?;
+    let program = std::env::current_exe().map_err(manager::unable("find nod itself"))?;
     let mut names = CARRIED.to_vec();
     if sandbox == Sandbox::Sessions {
         names.push("PATH");

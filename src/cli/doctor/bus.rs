@@ -36,13 +36,15 @@ pub(super) fn check(member: &MemberReport) -> Vec<Finding> {
 fn pass(member: &MemberReport) -> Finding {
     let (owner, days) = (&member.owner, member.left / DAY);
     if member.left <= 0 {
-        return Check("pass").problem("本机的通行证已过期：向机器人私聊发送 `/join`，并运行它回复的命令",
+        return Check("pass").problem(
+            "本机的通行证已过期：向机器人私聊发送 `/join`，并运行它回复的命令",
             "this machine's pass is over: write `/join` to the bot in private and run what it answers",
         );
     }
     let is_refused = |report: &Value| report["bus"]["pass_refused"] == true;
     if member.report.as_ref().is_some_and(is_refused) {
-        return Check("pass").problem("总线不再接受本机的通行证：本机可能已被移除；向机器人私聊发送 `/join`，并运行它回复的命令",
+        return Check("pass").problem(
+            "总线不再接受本机的通行证：本机可能已被移除；向机器人私聊发送 `/join`，并运行它回复的命令",
             "the bus takes this machine's pass no more, it may have been forgotten: write `/join` to the bot in private and run what it answers",
         );
     }

@@ -55,7 +55,8 @@ pub(super) fn check(codex: &CodexReport, report: Option<&Value>) -> Vec<Finding>
         let pids: Vec<_> = codex.without_daemon.iter().map(u32::to_string).collect();
         let pids = pids.join(", ");
         findings.push(
-            Check("codex").warning(format!("`codex --no-daemon` 在运行（进程 {pids}）：nod 看不到它的请求"),
+            Check("codex").warning(
+                format!("`codex --no-daemon` 在运行（进程 {pids}）：nod 看不到它的请求"),
                 format!(
                     "`codex --no-daemon` is running (process {pids}): nod does not see what it asks"
                 ),
@@ -83,7 +84,8 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
     match told["state"].as_str() {
         Some("attached") => {
             let agent = told["agent"].as_str().unwrap_or_default();
-            let mut findings = vec![Check("codex").ok(format!("正在跟随 `{shown}` 的 Codex（{agent}）"),
+            let mut findings = vec![Check("codex").ok(
+                format!("正在跟随 `{shown}` 的 Codex（{agent}）"),
                 format!("Codex is followed in `{shown}` ({agent})"),
             )];
             findings.extend(unasked(shown, told));
@@ -102,7 +104,8 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
             ]
         }
         _ if home.is_temporary => vec![
-            Check("codex").warning(format!("`{shown}` 在临时目录下：Codex 不会在那里建立 socket"),
+            Check("codex").warning(
+                format!("`{shown}` 在临时目录下：Codex 不会在那里建立 socket"),
                 format!("`{shown}` is beneath a temporary directory: Codex keeps no socket there"),
             )
             .fix("把 `CODEX_HOME` 移到别处", "move `CODEX_HOME` elsewhere"),
@@ -122,7 +125,8 @@ fn unasked(shown: &str, told: &Value) -> Option<Finding> {
     let file = format!("{shown}/config.toml");
     match (told["reviewer"].as_str(), told["policy"].as_str()) {
         (Some(reviewer), _) if reviewer != "user" => Some(
-            Check("codex-asks").warning(format!("Codex 的请求由自动审查（`{reviewer}`）回答，不会问你"),
+            Check("codex-asks").warning(
+                format!("Codex 的请求由自动审查（`{reviewer}`）回答，不会问你"),
                 format!(
                     "an automatic reviewer (`{reviewer}`) answers what Codex asks, and you are not asked"
                 ),
@@ -133,7 +137,8 @@ fn unasked(shown: &str, told: &Value) -> Option<Finding> {
             ),
         ),
         (_, Some("never")) => Some(
-            Check("codex-asks").warning("Codex 从不询问（`approval_policy` 为 `never`）",
+            Check("codex-asks").warning(
+                "Codex 从不询问（`approval_policy` 为 `never`）",
                 "Codex never asks (`approval_policy` is `never`)",
             )
             .fix(

@@ -262,22 +262,27 @@ fn events(
     let subscribed = live.map(|version| version.events.iter().any(|event| event == EVENT));
     let mode = application.subscription_type.as_deref();
     match (mode, subscribed) {
-        (Some(other), _) if other != LONG_CONNECTION => step(Check("events").problem(format!("事件不是以长连接推送（`{other}`）：飞书里打的字到不了 nod"),
+        (Some(other), _) if other != LONG_CONNECTION => step(Check("events").problem(
+            format!("事件不是以长连接推送（`{other}`）：飞书里打的字到不了 nod"),
             format!(
                 "events are not delivered by long connection (`{other}`): what you write in Feishu does not reach nod"
             ),
         )),
-        (_, Some(false)) => step(Check("events").problem(format!("没有订阅 {EVENT}：飞书里打的字到不了 nod"),
+        (_, Some(false)) => step(Check("events").problem(
+            format!("没有订阅 {EVENT}：飞书里打的字到不了 nod"),
             format!("{EVENT} is not subscribed: what you write in Feishu does not reach nod"),
         )),
-        (Some(_), _) => Check("events").ok("事件以长连接推送",
+        (Some(_), _) => Check("events").ok(
+            "事件以长连接推送",
             "events are delivered by long connection",
         ),
         // The documents name no field for the mode; silence about it is usual.
-        (None, Some(true)) => Check("events").ok(format!("已订阅 {EVENT}（飞书不说明推送方式）"),
+        (None, Some(true)) => Check("events").ok(
+            format!("已订阅 {EVENT}（飞书不说明推送方式）"),
             format!("{EVENT} is subscribed (Feishu does not tell how it is delivered)"),
         ),
-        (None, None) => step(Check("events").warning("飞书没有说明订阅了哪些事件",
+        (None, None) => step(Check("events").warning(
+            "飞书没有说明订阅了哪些事件",
             "Feishu does not say which events are subscribed",
         )),
     }
@@ -327,25 +332,31 @@ fn connections(count: u64, daemon_connected: bool, sharing: Sharing) -> Finding 
         )
     };
     match (count, daemon_connected, sharing) {
-        (0, true, _) => Check("connections").problem("守护进程以为已连接，飞书却说没有连接在线",
+        (0, true, _) => Check("connections").problem(
+            "守护进程以为已连接，飞书却说没有连接在线",
             "the daemon believes it is connected, but Feishu sees no connection",
         )
         .fix("重启守护进程", "restart the daemon"),
-        (0, false, _) => Check("connections").ok("没有别的程序使用此应用",
+        (0, false, _) => Check("connections").ok(
+            "没有别的程序使用此应用",
             "no other program uses this app",
         ),
-        (_, _, Sharing::Gateways) => Check("connections").ok(format!("此应用有 {count} 个连接在线，团队的每个网关一个"),
+        (_, _, Sharing::Gateways) => Check("connections").ok(
+            format!("此应用有 {count} 个连接在线，团队的每个网关一个"),
             format!("this app has {count} connections online, one for each gateway of the team"),
         ),
-        (1, true, _) => Check("connections").ok("此应用只有这一个连接",
+        (1, true, _) => Check("connections").ok(
+            "此应用只有这一个连接",
             "this app has this one connection",
         ),
-        (_, _, Sharing::Passed) => Check("connections").ok(format!("此应用有 {count} 个连接在线；到达别处的点击会按 `CALLBACK_SERVER_URL` 转回这里"),
+        (_, _, Sharing::Passed) => Check("connections").ok(
+            format!("此应用有 {count} 个连接在线；到达别处的点击会按 `CALLBACK_SERVER_URL` 转回这里"),
             format!(
                 "this app has {count} connections online; taps that reach another are passed on to `CALLBACK_SERVER_URL`"
             ),
         ),
-        (_, _, Sharing::OneWay) => Check("connections").warning(format!("此应用有 {count} 个连接在线；设置了 `CALLBACK_PEERS`，但到达别处的点击无法转回这里"),
+        (_, _, Sharing::OneWay) => Check("connections").warning(
+            format!("此应用有 {count} 个连接在线；设置了 `CALLBACK_PEERS`，但到达别处的点击无法转回这里"),
             format!(
                 "this app has {count} connections online; `CALLBACK_PEERS` is set, but taps that reach another can't come back here"
             ),
@@ -354,12 +365,14 @@ fn connections(count: u64, daemon_connected: bool, sharing: Sharing) -> Finding 
             "设置 `CALLBACK_LISTEN` 和 `CALLBACK_SERVER_URL`",
             "set `CALLBACK_LISTEN` and `CALLBACK_SERVER_URL`",
         ),
-        (_, true, Sharing::Alone) => stop_others(Check("connections").problem(format!("此应用有 {count} 个连接在线：每次点击只会到达其中随机的一个"),
+        (_, true, Sharing::Alone) => stop_others(Check("connections").problem(
+            format!("此应用有 {count} 个连接在线：每次点击只会到达其中随机的一个"),
             format!(
                 "this app has {count} connections online: each tap reaches one of them by chance"
             ),
         )),
-        (_, false, Sharing::Alone) => stop_others(Check("connections").warning(format!("别的程序正以此应用在线（{count} 个连接），会拿走点击"),
+        (_, false, Sharing::Alone) => stop_others(Check("connections").warning(
+            format!("别的程序正以此应用在线（{count} 个连接），会拿走点击"),
             format!("other programs are online with this app ({count}) and would take taps"),
         )),
     }

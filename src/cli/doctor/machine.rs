@@ -211,48 +211,39 @@ fn socket(machine: &MachineReport) -> Vec<Finding> {
         let hint = |lang| Words(lang).start_daemon_hint(can_serve);
         finding.fix(hint(Lang::Zh), hint(Lang::En))
     };
-    let report = match &machine.socket {
-        SocketState::Answers(report) => report,
-        SocketState::Unknown => {
-            return vec![Check("daemon").warning(
-                "没有检查守护进程：从设置中无法得知它的 socket 在哪里",
-                "the daemon is not checked: the settings do not say where its socket is",
-            )];
-        }
-        SocketState::Absent => {
-            return vec![start(
-                Check("daemon").problem("守护进程没有运行", "no daemon is running"),
-            )];
-        }
-        SocketState::Stale => {
-            return vec![start(Check("daemon").problem(format!("守护进程没有运行；`{path}` 是被强行结束的那个留下的，启动时会自动替换"),
-                format!(
-                    "no daemon is running; `{path}` was left behind by one that was killed, and the next one replaces it"
-                ),
-            ))];
-        }
-        SocketState::Foreign => {
-            return vec![
-                Check("daemon").problem(format!("在 `{path}` 监听的不是本人的守护进程"),
-                    format!("whoever listens on `{path}` is not your daemon"),
-                )
-                .fix(
-                    "删除它或另设 `PERMISSION_SOCKET_PATH`；nod 不会向它发送任何内容",
-                    "remove it or choose another `PERMISSION_SOCKET_PATH`; nod sends nothing to it",
-                ),
-            ];
-        }
-        SocketState::Silent => {
-            return vec![
-                Check("daemon")
-                    .problem(
-                        format!("`{path}` 上的守护进程没有应答"),
-                        format!("the daemon on `{path}` does not answer"),
-                    )
-                    .fix("重启它", "restart it"),
-            ];
-        }
+    let check = Check("daemon");
+    let finding = match &machine.socket {
+        SocketState::Answers(report) => return running(report),
+        SocketState::Unknown => check.warning(
+            "没有检查守护进程：从设置中无法得知它的 socket 在哪里",
+            "the daemon is not checked: the settings do not say where its socket is",
+        ),
+        SocketState::Absent => start(check.problem("守护进程没有运行", "no daemon is running")),
+        SocketState::Stale => start(check.problem(
+            format!("守护进程没有运行；`{path}` 是被强行结束的那个留下的，启动时会自动替换"),
+            format!("no daemon is running; `{path}` was left behind by one that was killed, and the next one replaces it"),
+        )),
+        SocketState::Foreign => check
+            .problem(
+                format!("在 `{path}` 监听的不是本人的守护进程"),
+                format!("whoever listens on `{path}` is not your daemon"),
+            )
+            .fix(
+                "删除它或另设 `PERMISSION_SOCKET_PATH`；nod 不会向它发送任何内容",
+                "remove it or choose another `PERMISSION_SOCKET_PATH`; nod sends nothing to it",
+            ),
+        SocketState::Silent => check
+            .problem(
+                format!("`{path}` 上的守护进程没有应答"),
+                format!("the daemon on `{path}` does not answer"),
+            )
+            .fix("重启它", "restart it"),
     };
+    vec![finding]
+}
+
+/// What a daemon says of itself.
+fn running(report: &Value) -> Vec<Finding> {
     let mut findings = vec![version(report)];
     findings.push(connection(report));
     if report["locked"] == true {
@@ -331,26 +322,32 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
     let file = &machine.hooks_file;
     let set_up = |finding: Finding| finding.fix("运行 `nod setup`", "run `nod setup`");
     let mut findings = vec![match &machine.hooks {
-        HooksState::Installed => Check("hooks").ok("Claude Code 的 hook 已安装，指向这个 nod",
+        HooksState::Installed => Check("hooks").ok(
+            "Claude Code 的 hook 已安装，指向这个 nod",
             "Claude Code's hooks are installed and start this very nod",
         ),
-        HooksState::Missing => set_up(Check("hooks").problem(format!("`{file}` 里没有 nod 的 hook：Claude Code 不会询问 nod"),
+        HooksState::Missing => set_up(Check("hooks").problem(
+            format!("`{file}` 里没有 nod 的 hook：Claude Code 不会询问 nod"),
             format!("`{file}` has no hook of nod's: Claude Code never asks nod"),
         )),
-        HooksState::Elsewhere(command) => set_up(Check("hooks").problem(format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
+        HooksState::Elsewhere(command) => set_up(Check("hooks").problem(
+            format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
             format!("Claude Code's hooks start another program: `{command}`"),
         )),
-        HooksState::OtherFile(command) => set_up(Check("hooks").problem(format!(
+        HooksState::OtherFile(command) => set_up(Check("hooks").problem(
+            format!(
                 "Claude Code 的 hook 没有写明这个 nod 的设置文件，可能找不到守护进程：`{command}`"
             ),
             format!(
                 "Claude Code's hooks do not name this nod's settings file, and may not find its daemon: `{command}`"
             ),
         )),
-        HooksState::Outdated => set_up(Check("hooks").warning("Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
+        HooksState::Outdated => set_up(Check("hooks").warning(
+            "Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
             "Claude Code's hooks start this nod, but their events or limits differ from today's settings",
         )),
-        HooksState::NotCompared => Check("hooks").ok("Claude Code 的 hook 指向这个 nod；`PERMISSION_REQUEST_TIMEOUT` 无法使用，没有比较它们的时限",
+        HooksState::NotCompared => Check("hooks").ok(
+            "Claude Code 的 hook 指向这个 nod；`PERMISSION_REQUEST_TIMEOUT` 无法使用，没有比较它们的时限",
             "Claude Code's hooks start this very nod; their limits are not checked, as `PERMISSION_REQUEST_TIMEOUT` can't be used",
         ),
         HooksState::Unreadable(why) => Check("hooks").problem(why.clone(), why.clone()),

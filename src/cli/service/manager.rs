@@ -143,17 +143,18 @@ impl ServiceManager {
     ) -> Result<Installed, ServiceError> {
         let text = self.kind.definition(start)?;
         let file = self.kind.file(places);
-        let io = |doing| move |source| ServiceError::Io { doing, source };
-        let mut made =
-            files::make_dirs(&start.state_dir, 0o700).map_err(io("make the state directory"))?;
+        let mut made = files::make_dirs(&start.state_dir, 0o700)
+            .map_err(unable("make the state directory"))?;
         if let Some(dir) = file.parent() {
-            made.extend(files::make_dirs(dir, 0o755).map_err(io("make the service directory"))?);
+            made.extend(
+                files::make_dirs(dir, 0o755).map_err(unable("make the service directory"))?,
+            );
         }
-        let known = files::read(&file).map_err(io("read the service definition"))?;
+        let known = files::read(&file).map_err(unable("read the service definition"))?;
         let same = known.as_deref() == Some(text.as_bytes());
         if !same {
             files::replace(&file, text.as_bytes(), 0o644)
-                .map_err(io("write the service definition"))?;
+                .map_err(unable("write the service definition"))?;
         }
         let running = self.status().is_ok_and(|status| status.runs);
         match self.kind {
@@ -192,10 +193,7 @@ impl ServiceManager {
                 io::ErrorKind::NotFound => Ok(()),
                 _ => Err(error),
             })
-            .map_err(|source| ServiceError::Io {
-                doing: "remove the service definition",
-                source,
-            })?;
+            .map_err(unable("remove the service definition"))?;
         if self.kind == ManagerKind::Systemd && was_there {
             self.call(&["daemon-reload"])?;
         }
@@ -281,10 +279,7 @@ impl ServiceManager {
             command.arg(unit::log_file(&places.state_dir));
         }
         let name = command.get_program().to_string_lossy().into_owned();
-        let status = command.status().map_err(|source| ServiceError::Io {
-            doing: "show the logs",
-            source,
-        })?;
+        let status = command.status().map_err(unable("show the logs"))?;
         if status.success() {
             Ok(())
         } else {
@@ -303,10 +298,7 @@ impl ServiceManager {
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .output()
-            .map_err(|source| ServiceError::Io {
-                doing: "start the service manager's command",
-                source,
-            })?;
+            .map_err(unable("start the service manager's command"))?;
         if output.status.success() {
             return Ok(output);
         }
@@ -327,6 +319,11 @@ impl ServiceManager {
             },
         })
     }
+}
+
+/// What could not be done, for a `map_err`.
+pub(super) fn unable(doing: &'static str) -> impl FnOnce(io::Error) -> ServiceError {
+    move |source| ServiceError::Io { doing, source }
 }
 
 fn lines(output: &Output) -> Vec<String> {

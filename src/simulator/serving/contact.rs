@@ -26,12 +26,7 @@ pub(in crate::simulator) fn user(
 ) -> Result<Value, Decline> {
     world.need_scope(app, PEOPLE)?;
     let kind = query.get("user_id_type").map_or("open_id", String::as_str);
-    let found = world.users.iter().find(|user| match kind {
-        "open_id" => user.open_id == id,
-        "union_id" => user.union_id == id,
-        "user_id" => user.user_id == id,
-        _ => false,
-    });
+    let found = world.user_by(kind, id).filter(|_| kind != "email");
     let Some(user) = found else {
         return decline(41_012, "user id invalid error");
     };

@@ -403,15 +403,14 @@ impl SocketLink {
                 self.core
                     .lines()
                     .update(self.id, |line| line.websocket_pings += 1);
-                let swallow = |fault: &Fault| *fault == Fault::SwallowPongs;
-                let swallowed = self.core.take_fault(Some(self.id), At::Now, swallow);
-                if swallowed.is_none() {
+                let swallowed = self.swallows_pong();
+                if !swallowed {
                     ws::encode(Opcode::Pong, &payload, &mut self.out);
                 }
                 self.core.record(
                     "websocket_ping",
                     Some(self.id),
-                    || json!({"swallowed": swallowed.is_some()}),
+                    || json!({"swallowed": swallowed}),
                 );
             }
             WsMessage::Pong(_) => {}
@@ -456,6 +455,12 @@ impl SocketLink {
         None
     }
 
+    fn swallows_pong(&self) -> bool {
+        let swallow = |fault: &Fault| *fault == Fault::SwallowPongs;
+        let fault = self.core.take_fault(Some(self.id), At::Now, swallow);
+        fault.is_some()
+    }
+
     fn ping(&mut self, frame: &Frame) {
         self.core
             .lines()
@@ -464,14 +469,10 @@ impl SocketLink {
             let shown = format!("ping with service {}", frame.service);
             self.core.violation("wrong_service", Some(self.id), shown);
         }
-        let swallow = |fault: &Fault| *fault == Fault::SwallowPongs;
-        let swallowed = self.core.take_fault(Some(self.id), At::Now, swallow);
-        self.core.record(
-            "ping_in",
-            Some(self.id),
-            || json!({"swallowed": swallowed.is_some()}),
-        );
-        if swallowed.is_some() {
+        let swallowed = self.swallows_pong();
+        self.core
+            .record("ping_in", Some(self.id), || json!({"swallowed": swallowed}));
+        if swallowed {
             return;
         }
         let bent = |fault: &Fault| matches!(fault, Fault::Pong { .. });

@@ -1,7 +1,7 @@
 //! Ids and choices that look random and are the same for the same seed.
 //! Not for secrets: everything here can be foretold from the seed.
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::simulator) struct Mint {
     state: u64,
 }

@@ -75,7 +75,7 @@ pub(in crate::simulator) struct HandshakeRefusal {
     pub(in crate::simulator) msg: &'static str,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::simulator) struct World {
     pub(in crate::simulator) apps: Vec<App>,
     pub(in crate::simulator) users: Vec<User>,
@@ -101,17 +101,11 @@ impl World {
             users: options.users.clone(),
             groups: options.groups.clone(),
             mint: Mint::new(options.seed),
-            messages: HeldMessages::default(),
-            tokens: Vec::new(),
-            tickets: HashMap::new(),
-            ticket_order: VecDeque::new(),
-            resources: VecDeque::new(),
-            uploads: Uploads::default(),
-            pace: CallPace::default(),
             token_seconds: options.token_seconds,
             chat_per_second: options.chat_per_second,
             patch_per_second: options.patch_per_second,
             api_per_second: options.api_per_second,
+            ..Self::default()
         }
     }
 
@@ -291,6 +285,17 @@ impl World {
         too_often_unless(self.pace.take(&key, self.patch_per_second, now))
     }
 
+    /// The person with this id of a kind.
+    pub(in crate::simulator) fn user_by(&self, kind: &str, id: &str) -> Option<&User> {
+        self.users.iter().find(|user| match kind {
+            "open_id" => user.open_id == id,
+            "union_id" => user.union_id == id,
+            "user_id" => user.user_id == id,
+            "email" => user.email == id,
+            _ => false,
+        })
+    }
+
     pub(in crate::simulator) fn user(&self, id: &str) -> Option<&User> {
         self.users.iter().find(|user| user.is(id))
     }
@@ -304,10 +309,7 @@ impl World {
     ) -> Result<String, Decline> {
         let found = match kind {
             "chat_id" => return self.chat(app, id).map(str::to_owned),
-            "open_id" => self.users.iter().find(|user| user.open_id == id),
-            "union_id" => self.users.iter().find(|user| user.union_id == id),
-            "user_id" => self.users.iter().find(|user| user.user_id == id),
-            "email" => self.users.iter().find(|user| user.email == id),
+            "open_id" | "union_id" | "user_id" | "email" => self.user_by(kind, id),
             _ => {
                 return decline(99_992_402, "field validation failed: receive_id_type");
             }

@@ -18,11 +18,24 @@ static PLAN: Text = Text::new(
     "1. Move the prices to integer cents\n2. Add a column for the currency\n3. Migrate the orders, newest first\n4. Remove the old column in the next release",
 );
 
-pub(super) fn bash(command: &str, description: &Text, lang: Lang) -> SceneOpening {
+pub(super) fn bash(command: &str, (zh, en): (&str, &str), lang: Lang) -> SceneOpening {
+    let description = match lang {
+        Lang::Zh => zh,
+        Lang::En => en,
+    };
     SceneOpening::Call(DemoCall {
         tool: "Bash",
-        input: json!({"command": command, "description": description.get(lang)}),
+        input: json!({"command": command, "description": description}),
     })
+}
+
+/// They allow it with a tap, and the card shows it.
+pub(super) fn allowed_by(actor: Actor) -> Vec<SceneStep> {
+    vec![
+        SceneStep::Tap(actor, Action::Allow, Toast::Allowed),
+        SceneStep::Prints(Prints::Allow),
+        SceneStep::Ends(&ending::ALLOWED),
+    ]
 }
 
 pub(super) fn allow(staging: Staging, lang: Lang) -> Scene {
@@ -37,17 +50,9 @@ pub(super) fn allow(staging: Staging, lang: Lang) -> Scene {
             "看清命令，点“批准运行”。",
             "Read the command, then tap “Allow once”.",
         ),
-        opening: bash(
-            "npm test",
-            &Text::new("运行单元测试", "Run the unit tests"),
-            lang,
-        ),
+        opening: bash("npm test", ("运行单元测试", "Run the unit tests"), lang),
         staging,
-        steps: vec![
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
-            SceneStep::Prints(Prints::Allow),
-            SceneStep::Ends(&ending::ALLOWED),
-        ],
+        steps: allowed_by(Actor::Owner),
         run: "Test Files  3 passed (3)\nTests      42 passed (42)",
     }
 }
@@ -64,11 +69,7 @@ pub(super) fn always(staging: Staging, lang: Lang) -> Scene {
             "点“始终允许”并确认。之后可以用“撤销规则”收回。",
             "Tap “Always allow” and confirm. “Undo the rule” takes it back later.",
         ),
-        opening: bash(
-            "npm run build",
-            &Text::new("构建商店", "Build the shop"),
-            lang,
-        ),
+        opening: bash("npm run build", ("构建商店", "Build the shop"), lang),
         staging,
         steps: vec![
             SceneStep::Tap(Actor::Owner, Action::Always, Toast::AllowedAlways),
@@ -99,7 +100,7 @@ pub(super) fn deny(staging: Staging, lang: Lang) -> Scene {
         ),
         opening: bash(
             "git push --force origin main",
-            &Text::new("发布改写后的历史", "Publish the rewritten history"),
+            ("发布改写后的历史", "Publish the rewritten history"),
             lang,
         ),
         staging,
@@ -240,7 +241,7 @@ pub(super) fn interrupt(staging: Staging, lang: Lang) -> Scene {
         ),
         opening: bash(
             "rm -rf src/legacy dist",
-            &Text::new("删除旧代码", "Remove the old code"),
+            ("删除旧代码", "Remove the old code"),
             lang,
         ),
         staging,
@@ -267,7 +268,7 @@ pub(super) fn stranger(staging: Staging, lang: Lang) -> Scene {
         ),
         opening: bash(
             "docker compose up -d",
-            &Text::new("启动服务", "Start the services"),
+            ("启动服务", "Start the services"),
             lang,
         ),
         staging,
@@ -293,11 +294,7 @@ pub(super) fn crash(staging: Staging, lang: Lang) -> Scene {
             "先按终端上的“杀掉守护进程”，再在同一张卡片上点“批准运行”。",
             "Press “Kill the daemon” on the terminal, then tap “Allow once” on the same card.",
         ),
-        opening: bash(
-            "npm run lint",
-            &Text::new("检查代码风格", "Check the style"),
-            lang,
-        ),
+        opening: bash("npm run lint", ("检查代码风格", "Check the style"), lang),
         staging,
         steps: vec![
             SceneStep::Befalls,
@@ -321,11 +318,7 @@ pub(super) fn terminal(staging: Staging, lang: Lang) -> Scene {
             "在终端里选“是”，看卡片自己收回。",
             "Choose Yes in the terminal and watch the card withdraw.",
         ),
-        opening: bash(
-            "npm ci",
-            &Text::new("安装依赖", "Install the dependencies"),
-            lang,
-        ),
+        opening: bash("npm ci", ("安装依赖", "Install the dependencies"), lang),
         staging,
         steps: vec![
             SceneStep::TerminalYes,
@@ -345,11 +338,7 @@ pub(super) fn gone(staging: Staging, lang: Lang) -> Scene {
             "Esc in the terminal ends the hook, and the card says at once that it no longer waits: nobody can allow what nobody waits for.",
         ),
         hint: Text::new("在终端里选“否”。", "Choose No in the terminal."),
-        opening: bash(
-            "npm publish",
-            &Text::new("发布软件包", "Publish the package"),
-            lang,
-        ),
+        opening: bash("npm publish", ("发布软件包", "Publish the package"), lang),
         staging,
         steps: vec![
             SceneStep::TerminalEsc,
@@ -371,7 +360,7 @@ pub(super) fn timeout(staging: Staging, lang: Lang) -> Scene {
         hint: Text::new("什么也别点，等它过期。", "Tap nothing and let it run out."),
         opening: bash(
             "npm run deploy",
-            &Text::new("部署到预发布环境", "Deploy to staging"),
+            ("部署到预发布环境", "Deploy to staging"),
             lang,
         ),
         staging,

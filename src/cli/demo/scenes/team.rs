@@ -1,7 +1,7 @@
 //! The scenes of a team: laptops without the app's secret, gateways that bring
 //! what belongs to them, and what happens when one of them is gone.
 
-use super::hooks::{self, bash};
+use super::hooks::{self, allowed_by, bash};
 use super::{Actor, Prints, Scene, SceneStep};
 use crate::cards::Action;
 use crate::cli::demo::stage::Staging;
@@ -17,17 +17,9 @@ pub(super) fn desk(staging: Staging, lang: Lang) -> Scene {
             "Your laptop desk has only a pass: its card goes over the bus to a gateway and on to Feishu, the tap comes back the same way, and desk judges it.",
         ),
         hint: Text::new("点“批准运行”。", "Tap “Allow once”."),
-        opening: bash(
-            "npm test",
-            &Text::new("运行单元测试", "Run the unit tests"),
-            lang,
-        ),
+        opening: bash("npm test", ("运行单元测试", "Run the unit tests"), lang),
         staging,
-        steps: vec![
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
-            SceneStep::Prints(Prints::Allow),
-            SceneStep::Ends(&ending::ALLOWED),
-        ],
+        steps: allowed_by(Actor::Owner),
         run: "Test Files  3 passed (3)\nTests      42 passed (42)",
     }
 }
@@ -46,7 +38,7 @@ pub(super) fn travel(staging: Staging, lang: Lang) -> Scene {
         hint: Text::new("点“拒绝运行”。", "Tap “Deny”."),
         opening: bash(
             "npm run deploy",
-            &Text::new("部署到预发布环境", "Deploy to staging"),
+            ("部署到预发布环境", "Deploy to staging"),
             lang,
         ),
         staging,
@@ -72,17 +64,9 @@ pub(super) fn loft(staging: Staging, lang: Lang) -> Scene {
             "现在是同事的手机：点“批准运行”。",
             "This is your colleague's phone now: tap “Allow once”.",
         ),
-        opening: bash(
-            "cargo test",
-            &Text::new("运行单元测试", "Run the unit tests"),
-            lang,
-        ),
+        opening: bash("cargo test", ("运行单元测试", "Run the unit tests"), lang),
         staging,
-        steps: vec![
-            SceneStep::Tap(Actor::Stranger, Action::Allow, Toast::Allowed),
-            SceneStep::Prints(Prints::Allow),
-            SceneStep::Ends(&ending::ALLOWED),
-        ],
+        steps: allowed_by(Actor::Stranger),
         run: "test result: ok. 42 passed; 0 failed",
     }
 }
@@ -111,11 +95,7 @@ pub(super) fn gateway(staging: Staging, lang: Lang) -> Scene {
             "先按终端上的“杀掉一个网关”，再在同一张卡片上点“批准运行”。",
             "Press “Kill a gateway” on the terminal, then tap “Allow once” on the same card.",
         ),
-        opening: bash(
-            "npm run lint",
-            &Text::new("检查代码风格", "Check the style"),
-            lang,
-        ),
+        opening: bash("npm run lint", ("检查代码风格", "Check the style"), lang),
         staging,
         steps: vec![
             SceneStep::Befalls,
@@ -140,11 +120,7 @@ pub(super) fn sleep(staging: Staging, lang: Lang) -> Scene {
             "按终端上的“让它休眠”，点“批准运行”，过六秒再“唤醒它”；收到消息后重新点。",
             "Press “Put it to sleep” on the terminal, tap “Allow once”, wait six seconds and press “Wake it”; once you are told, tap again.",
         ),
-        opening: bash(
-            "npm run build",
-            &Text::new("构建商店", "Build the shop"),
-            lang,
-        ),
+        opening: bash("npm run build", ("构建商店", "Build the shop"), lang),
         staging,
         steps: vec![
             SceneStep::Befalls,

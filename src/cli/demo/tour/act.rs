@@ -226,17 +226,13 @@ impl Tour<'_> {
     /// Replies until the card shows that it was heard: a person would, too.
     async fn reply(&mut self, card: &str, text: &str) -> Done {
         let simulator = &self.stage.simulator;
-        let title = |simulator: &Simulator| {
-            let message = simulator.message(card)?;
-            Some(headline(message.card.as_ref()?).to_owned())
-        };
-        let before = title(simulator);
+        let before = title(simulator, card);
         for _ in 0..REPLIES {
             tokio::time::sleep(READING).await;
             let text = ChatText::new(text).replying_to(card);
             let pushed = simulator.push_text(&text).await;
             pushed.map_err(|why| why.to_string())?;
-            let heard = |simulator: &Simulator| (title(simulator) != before).then_some(());
+            let heard = |simulator: &Simulator| (title(simulator, card) != before).then_some(());
             if simulator.wait_for(HEARD_WITHIN, heard).await.is_some() {
                 return Ok(());
             }
@@ -286,6 +282,12 @@ impl Tour<'_> {
         }
         self.tell();
     }
+}
+
+/// What a message's card says at its head.
+pub(super) fn title(simulator: &Simulator, message: &str) -> Option<String> {
+    let message = simulator.message(message)?;
+    Some(headline(message.card.as_ref()?).to_owned())
 }
 
 fn saw(clicked: &Clicked, expected: &str) -> Done {

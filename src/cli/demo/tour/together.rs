@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::act::{Done, PlayedScene};
-use super::{LIMIT, Tour, headline};
+use super::act::{Done, PlayedScene, title};
+use super::{LIMIT, Tour};
 use crate::cards::Action;
 use crate::cli::demo::scenes::Actor;
 use crate::simulator::{Press, Simulator};
@@ -43,11 +43,7 @@ impl Tour<'_> {
             machine: self.stage.laptop().name.to_owned(),
         };
         let card = &act.card;
-        let title = |simulator: &Simulator| {
-            let message = simulator.message(card)?;
-            Some(headline(message.card.as_ref()?).to_owned())
-        };
-        let before = title(&self.stage.simulator);
+        let before = title(&self.stage.simulator, card);
         let until = Instant::now() + LIMIT;
         loop {
             let press = Press::action(card, action.as_str()).by(person.id());
@@ -68,7 +64,7 @@ impl Tour<'_> {
                 ));
             }
             // The tap may have arrived although nobody said so.
-            let changed = |simulator: &Simulator| (title(simulator) != before).then_some(());
+            let changed = |simulator: &Simulator| (title(simulator, card) != before).then_some(());
             let wait = if saw(&away) {
                 AGAIN_AFTER
             } else {
