@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &DemoArguments, sources: &Sources) -> CommandResult
         let shown = tokio::select! {
             shown = show(&mut stage, arguments, sources) => shown,
             () = &mut over => {
-                output::say(say(&ENDED, lang));
+                output::say(ENDED.get(lang));
                 Ok(())
             }
         };
@@ -140,10 +140,6 @@ static OPENED: Text = Text::new(
 );
 static STOP: Text = Text::new("按 Ctrl-C 结束。", "Ctrl-C ends everything.");
 
-fn say(text: &Text, lang: Lang) -> &str {
-    text.get(lang)
-}
-
 async fn show(
     stage: &mut DemoStage,
     arguments: &DemoArguments,
@@ -159,17 +155,17 @@ async fn show(
         return Tour::new(stage).by_itself().await;
     }
     let page = stage.simulator.page(word(lang));
-    output::say(say(&OPENED, lang));
+    output::say(OPENED.get(lang));
     output::line(&format!("\n    {page}\n"));
-    output::say(say(&STOP, lang));
+    output::say(STOP.get(lang));
     if let Some(program) = on_path(sources, "claude")
         && stage.team.is_none()
     {
         let command = claude::point_here(stage, &program)?;
         output::line("");
-        output::say(say(&claude::HINT, lang));
+        output::say(claude::HINT.get(lang));
         output::line(&format!("\n    {command}\n"));
-        output::say(say(&claude::THEN, lang));
+        output::say(claude::THEN.get(lang));
         stage
             .simulator
             .note(json!({"note": "claude", "command": command}));

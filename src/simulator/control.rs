@@ -344,6 +344,10 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ControlFailure> {
     serde_json::from_slice(body).map_err(|e| bad(e.to_string()))
 }
 
+fn app(core: &Core, id: Option<&str>) -> Result<usize, ControlFailure> {
+    core.app(id).ok_or_else(|| bad("there is no such app"))
+}
+
 async fn act(core: &Core, path: &[&str], body: &Bytes) -> ControlAnswer {
     Ok(match path {
         ["click"] => {
@@ -352,9 +356,7 @@ async fn act(core: &Core, path: &[&str], body: &Bytes) -> ControlAnswer {
         }
         ["click", "raw"] => {
             let raw: RawPush = parse(body)?;
-            let app = core
-                .app(raw.app_id.as_deref())
-                .ok_or_else(|| bad("there is no such app"))?;
+            let app = app(core, raw.app_id.as_deref())?;
             let payload = match (raw.payload, raw.hex) {
                 (Some(value), None) => Bytes::from(value.to_string()),
                 (None, Some(hex)) => unhex(&hex).ok_or_else(|| bad("`hex` is not hexadecimal"))?,
@@ -369,9 +371,7 @@ async fn act(core: &Core, path: &[&str], body: &Bytes) -> ControlAnswer {
         }
         ["event"] => {
             let event: PlainEvent = parse(body)?;
-            let app = core
-                .app(event.app_id.as_deref())
-                .ok_or_else(|| bad("there is no such app"))?;
+            let app = app(core, event.app_id.as_deref())?;
             json!(core.emit(app, &event.event_type, event.event, None).await)
         }
         ["registration"] => {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::finding::{Check, Finding, Level};
+use super::finding::{Finding, Level, Probe};
 use crate::bus::conf::has_holes;
 
 /// What is known of a machine that has a pass.
@@ -21,7 +21,7 @@ const WORRY: i64 = 7 * DAY;
 
 pub(super) fn check(member: &MemberReport) -> Vec<Finding> {
     let mut findings = vec![pass(member)];
-    findings.push(Check("app_secret").ok(
+    findings.push(Probe("app_secret").ok(
         "应用密钥不在本机",
         "the app's secret is not on this machine",
     ));
@@ -36,14 +36,14 @@ pub(super) fn check(member: &MemberReport) -> Vec<Finding> {
 fn pass(member: &MemberReport) -> Finding {
     let (owner, days) = (&member.owner, member.left / DAY);
     if member.left <= 0 {
-        return Check("pass").problem(
+        return Probe("pass").problem(
             "本机的通行证已过期：向机器人私聊发送 `/join`，并运行它回复的命令",
             "this machine's pass is over: write `/join` to the bot in private and run what it answers",
         );
     }
     let is_refused = |report: &Value| report["bus"]["pass_refused"] == true;
     if member.report.as_ref().is_some_and(is_refused) {
-        return Check("pass").problem(
+        return Probe("pass").problem(
             "总线不再接受本机的通行证：本机可能已被移除；向机器人私聊发送 `/join`，并运行它回复的命令",
             "the bus takes this machine's pass no more, it may have been forgotten: write `/join` to the bot in private and run what it answers",
         );
@@ -53,7 +53,7 @@ fn pass(member: &MemberReport) -> Finding {
     } else {
         Level::Ok
     };
-    Check("pass").found(
+    Probe("pass").found(
         level,
         format!("通行证：所有者 {owner}，还有 {days} 天，会自动更新"),
         format!("the pass is of {owner}, counts for {days} more days and renews itself"),
@@ -66,20 +66,20 @@ fn bus(member: &MemberReport, report: &Value) -> Finding {
     if connection["state"] == "connected" {
         let count = |field: &str| report["bus"][field].as_u64().unwrap_or_default();
         let (all, feishu) = (count("gateways"), count("gateways_up"));
-        return Check("bus").ok(
+        return Probe("bus").ok(
             format!("总线 {url} 已连接；网关 {all} 个，其中 {feishu} 个已连接飞书"),
             format!("the bus {url} is connected; gateways: {all}, connected to Feishu: {feishu}"),
         );
     }
     let cause = |field: &str| connection[field].as_str().unwrap_or_default().to_owned();
-    Check("bus").problem(
+    Probe("bus").problem(
         format!("总线 {url} 不可用：{}", cause("cause_zh")),
         format!("the bus {url} is of no use now: {}", cause("cause")),
     )
 }
 
 fn old_server(version: &str) -> Finding {
-    Check("bus_server").warning(
+    Probe("bus_server").warning(
         format!("nats-server {version} 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本"),
         format!("nats-server {version} has known holes: use 2.11.15, 2.12.6 or newer"),
     )

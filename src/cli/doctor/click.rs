@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::ask;
 use super::super::setup::{self, TapError};
 use super::super::wording::Words;
-use super::finding::{Check, Finding, Level, Took};
+use super::finding::{Finding, Level, Probe, Took};
 use super::gather::Gathered;
 use super::machine::SocketState;
 use crate::hook::client::{self, NoDecision, Patience};
@@ -55,7 +55,7 @@ pub(super) async fn prove(
     match tap {
         ProbeTap::Came(took) => came(took),
         ProbeTap::Silence => silence(findings),
-        ProbeTap::Failed(why) => Check(CHECK).problem(
+        ProbeTap::Failed(why) => Probe(CHECK).problem(
             format!("没能发出测试卡片：{}", why.zh),
             format!("no test card could be sent: {}", why.en),
         ),
@@ -107,10 +107,7 @@ fn taps(socket: &Path) -> Option<Value> {
 fn measured(socket: &Path, before: Option<&Value>) -> ProbeTap {
     let count = |of: &Value, kind: &str| of[kind]["count"].as_u64();
     let until = Instant::now() + NOTED_WITHIN;
-    let mut took = Took {
-        reply_us: 0,
-        hook_us: None,
-    };
+    let mut took = Took::default();
     while let (Some(before), Some(now)) = (before, taps(socket)) {
         let noted = |kind| count(&now, kind) > count(before, kind);
         if noted("tap_to_reply") {
@@ -171,14 +168,14 @@ fn came(took: Took) -> Finding {
     };
     Finding {
         took: Some(took),
-        ..Check(CHECK).ok(zh, en)
+        ..Probe(CHECK).ok(zh, en)
     }
 }
 
 /// The step that is most likely missing: what the other checks found, else
 /// what each code of Feishu's means.
 fn silence(findings: &[Finding]) -> Finding {
-    let finding = Check(CHECK).problem("没有收到点击", "no tap arrived");
+    let finding = Probe(CHECK).problem("没有收到点击", "no tap arrived");
     let suspects = ["callbacks", "version", "bot", "connections", "connection"];
     let known = suspects.iter().find_map(|check| {
         let is_it = |one: &&Finding| one.check == *check && one.level == Level::Problem;
@@ -212,8 +209,8 @@ mod tests {
     #[test]
     fn silence_names_the_step_another_check_found() {
         let found = [
-            Check("version").ok("", ""),
-            Check("callbacks")
+            Probe("version").ok("", ""),
+            Probe("callbacks")
                 .problem("缺", "not subscribed")
                 .fix("做", "do this"),
         ];

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::finding::{Check, Finding};
+use super::finding::{Finding, Probe};
 use super::machine::Program;
 
 /// The first version whose daemon can be followed.
@@ -33,7 +33,7 @@ pub(super) fn check(codex: &CodexReport, report: Option<&Value>) -> Vec<Finding>
         return Vec::new();
     }
     if codex.homes.is_empty() {
-        return vec![Check("codex").ok(
+        return vec![Probe("codex").ok(
             "不跟随 Codex（`NOD_CODEX=off`）",
             "Codex is not followed (`NOD_CODEX=off`)",
         )];
@@ -43,7 +43,7 @@ pub(super) fn check(codex: &CodexReport, report: Option<&Value>) -> Vec<Finding>
         && super::machine::parsed(version).is_some_and(|version| version < HAS_A_DAEMON)
     {
         findings.push(
-            Check("codex")
+            Probe("codex")
                 .warning(
                     format!("Codex {version}：0.166 起才有可供跟随的后台服务"),
                     format!("Codex {version}: it has a daemon to follow only since 0.166"),
@@ -55,7 +55,7 @@ pub(super) fn check(codex: &CodexReport, report: Option<&Value>) -> Vec<Finding>
         let pids: Vec<_> = codex.without_daemon.iter().map(u32::to_string).collect();
         let pids = pids.join(", ");
         findings.push(
-            Check("codex").warning(
+            Probe("codex").warning(
                 format!("`codex --no-daemon` 在运行（进程 {pids}）：nod 看不到它的请求"),
                 format!(
                     "`codex --no-daemon` is running (process {pids}): nod does not see what it asks"
@@ -84,7 +84,7 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
     match told["state"].as_str() {
         Some("attached") => {
             let agent = told["agent"].as_str().unwrap_or_default();
-            let mut findings = vec![Check("codex").ok(
+            let mut findings = vec![Probe("codex").ok(
                 format!("正在跟随 `{shown}` 的 Codex（{agent}）"),
                 format!("Codex is followed in `{shown}` ({agent})"),
             )];
@@ -94,7 +94,7 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
         Some("refused") => {
             let cause = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
             vec![
-                Check("codex").problem(format!("`{shown}` 的 Codex 无法跟随：{}", cause("cause_zh")),
+                Probe("codex").problem(format!("`{shown}` 的 Codex 无法跟随：{}", cause("cause_zh")),
                     format!("Codex in `{shown}` is not followed: {}", cause("cause")),
                 )
                 .fix(
@@ -104,13 +104,13 @@ fn followed(home: &CodexHome, told: Option<&Value>) -> Vec<Finding> {
             ]
         }
         _ if home.is_temporary => vec![
-            Check("codex").warning(
+            Probe("codex").warning(
                 format!("`{shown}` 在临时目录下：Codex 不会在那里建立 socket"),
                 format!("`{shown}` is beneath a temporary directory: Codex keeps no socket there"),
             )
             .fix("把 `CODEX_HOME` 移到别处", "move `CODEX_HOME` elsewhere"),
         ],
-        _ => vec![Check("codex").ok(format!(
+        _ => vec![Probe("codex").ok(format!(
                 "`{shown}` 没有 Codex 的 socket：它没有运行；直接运行 `codex` 后 nod 会自动跟随"
             ),
             format!(
@@ -125,7 +125,7 @@ fn unasked(shown: &str, told: &Value) -> Option<Finding> {
     let file = format!("{shown}/config.toml");
     match (told["reviewer"].as_str(), told["policy"].as_str()) {
         (Some(reviewer), _) if reviewer != "user" => Some(
-            Check("codex-asks").warning(
+            Probe("codex-asks").warning(
                 format!("Codex 的请求由自动审查（`{reviewer}`）回答，不会问你"),
                 format!(
                     "an automatic reviewer (`{reviewer}`) answers what Codex asks, and you are not asked"
@@ -137,7 +137,7 @@ fn unasked(shown: &str, told: &Value) -> Option<Finding> {
             ),
         ),
         (_, Some("never")) => Some(
-            Check("codex-asks").warning(
+            Probe("codex-asks").warning(
                 "Codex 从不询问（`approval_policy` 为 `never`）",
                 "Codex never asks (`approval_policy` is `never`)",
             )

@@ -1,7 +1,7 @@
 //! What Feishu said of the app, judged, with the console step that is missing.
 //! Pure.
 
-use super::finding::{Check, Finding, Level};
+use super::finding::{Finding, Level, Probe};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{AppVersion, Application, Bot};
 use crate::feishu::registration::{
@@ -54,7 +54,7 @@ pub(super) fn check(remote: &Remote) -> Vec<Finding> {
     let mut findings = vec![proxy(remote)];
     findings.extend(remote.ahead.map(clock));
     findings.push(match &remote.token {
-        Ok(()) => Check("token").ok(
+        Ok(()) => Probe("token").ok(
             "飞书接受 App ID 与 Secret",
             "Feishu accepts the app id and secret",
         ),
@@ -87,7 +87,7 @@ pub(super) fn check(remote: &Remote) -> Vec<Finding> {
 
 fn failed(check: &'static str, error: &ApiError) -> Finding {
     let text = error.text();
-    let finding = Check(check).problem(text.zh, text.en);
+    let finding = Probe(check).problem(text.zh, text.en);
     match error {
         ApiError::Malformed { .. } => finding.fix(
             "登录此网络的认证页面，或检查代理与 `FEISHU_DOMAIN`",
@@ -103,11 +103,11 @@ fn failed(check: &'static str, error: &ApiError) -> Finding {
 
 fn proxy(remote: &Remote) -> Finding {
     match &remote.proxy {
-        Some(proxy) => Check("proxy").ok(
+        Some(proxy) => Probe("proxy").ok(
             format!("经代理 `{proxy}` 访问飞书"),
             format!("Feishu is reached through the proxy `{proxy}`"),
         ),
-        None => Check("proxy").ok(
+        None => Probe("proxy").ok(
             "直接访问飞书，没有代理",
             "Feishu is reached directly, without a proxy",
         ),
@@ -117,14 +117,14 @@ fn proxy(remote: &Remote) -> Finding {
 fn clock(ahead: i64) -> Finding {
     let off = ahead.abs();
     if off <= SKEW {
-        return Check("clock").ok("本机时钟准确", "this machine's clock is right");
+        return Probe("clock").ok("本机时钟准确", "this machine's clock is right");
     }
     let (zh, en) = if ahead > 0 {
         ("慢", "behind")
     } else {
         ("快", "ahead")
     };
-    Check("clock")
+    Probe("clock")
         .warning(
             format!("本机时钟比飞书{zh} {off} 秒"),
             format!("this machine's clock is {off} s {en} of Feishu's"),
@@ -150,13 +150,13 @@ fn publish(remote: &Remote, finding: Finding) -> Finding {
 fn enabled(remote: &Remote, bot: &Bot) -> Finding {
     if bot.enabled {
         let name = bot.name.as_deref().unwrap_or(&remote.app_id);
-        return Check("bot").ok(
+        return Probe("bot").ok(
             format!("机器人“{name}”已启用"),
             format!("the bot “{name}” is enabled"),
         );
     }
     let link = console(remote, "/capability");
-    let finding = Check("bot")
+    let finding = Probe("bot")
         .problem(
             "机器人能力未启用，或没有发布版本",
             "the bot is not enabled, or no version is published",
@@ -190,11 +190,11 @@ fn scopes(remote: &Remote, application: &Application) -> Finding {
     };
     let missing: Vec<&str> = SCOPES.into_iter().filter(|scope| !has(scope)).collect();
     if missing.is_empty() {
-        return Check("scopes").ok("权限齐全", "every scope is there");
+        return Probe("scopes").ok("权限齐全", "every scope is there");
     }
     let names = missing.join(", ");
     let is_needed = missing.iter().any(|scope| NEEDED.contains(scope));
-    let finding = Check("scopes").found(
+    let finding = Probe("scopes").found(
         if is_needed {
             Level::Problem
         } else {
@@ -209,7 +209,7 @@ fn scopes(remote: &Remote, application: &Application) -> Finding {
 /// Without this one scope, Feishu tells nothing of the app.
 fn unseen(remote: &Remote) -> Finding {
     let scope = SELF_MANAGE;
-    let finding = Check("scopes").warning(
+    let finding = Probe("scopes").warning(
         format!("看不到应用的权限、版本、事件与回调：缺少 {scope}"),
         format!("the app's scopes, version, events and callbacks can't be seen without {scope}"),
     );
@@ -227,14 +227,14 @@ fn published(remote: &Remote, versions: &Result<Vec<AppVersion>, ApiError>) -> F
     match versions.iter().find(|version| version.published) {
         Some(version) => {
             let name = version.name.as_deref().unwrap_or("?");
-            Check("version").ok(
+            Probe("version").ok(
                 format!("已发布版本 {name}"),
                 format!("version {name} is published"),
             )
         }
         None => publish(
             remote,
-            Check("version").problem(
+            Probe("version").problem(
                 "没有已发布的版本：开发者后台里的改动都还没有生效",
                 "no version is published: nothing set in the console is in effect",
             ),
@@ -262,26 +262,26 @@ fn events(
     let subscribed = live.map(|version| version.events.iter().any(|event| event == EVENT));
     let mode = application.subscription_type.as_deref();
     match (mode, subscribed) {
-        (Some(other), _) if other != LONG_CONNECTION => step(Check("events").problem(
+        (Some(other), _) if other != LONG_CONNECTION => step(Probe("events").problem(
             format!("事件不是以长连接推送（`{other}`）：飞书里打的字到不了 nod"),
             format!(
                 "events are not delivered by long connection (`{other}`): what you write in Feishu does not reach nod"
             ),
         )),
-        (_, Some(false)) => step(Check("events").problem(
+        (_, Some(false)) => step(Probe("events").problem(
             format!("没有订阅 {EVENT}：飞书里打的字到不了 nod"),
             format!("{EVENT} is not subscribed: what you write in Feishu does not reach nod"),
         )),
-        (Some(_), _) => Check("events").ok(
+        (Some(_), _) => Probe("events").ok(
             "事件以长连接推送",
             "events are delivered by long connection",
         ),
         // The documents name no field for the mode; silence about it is usual.
-        (None, Some(true)) => Check("events").ok(
+        (None, Some(true)) => Probe("events").ok(
             format!("已订阅 {EVENT}（飞书不说明推送方式）"),
             format!("{EVENT} is subscribed (Feishu does not tell how it is delivered)"),
         ),
-        (None, None) => step(Check("events").warning(
+        (None, None) => step(Probe("events").warning(
             "飞书没有说明订阅了哪些事件",
             "Feishu does not say which events are subscribed",
         )),
@@ -299,16 +299,16 @@ fn callbacks(remote: &Remote, application: &Application) -> Finding {
     };
     match (application.callback_type.as_deref(), &application.callbacks) {
         (Some(LONG_CONNECTION), Some(all)) if all.iter().any(|name| name == CALLBACK) => {
-            Check("callbacks").ok(
+            Probe("callbacks").ok(
                 "卡片点击以长连接推送",
                 "taps are delivered by long connection",
             )
         }
-        (Some(LONG_CONNECTION), Some(_)) => step(Check("callbacks").problem(
+        (Some(LONG_CONNECTION), Some(_)) => step(Probe("callbacks").problem(
             format!("没有订阅 {CALLBACK}：点击卡片会提示 200340"),
             format!("{CALLBACK} is not subscribed: tapping a card shows 200340"),
         )),
-        (Some(LONG_CONNECTION), None) | (None, _) => Check("callbacks")
+        (Some(LONG_CONNECTION), None) | (None, _) => Probe("callbacks")
             .warning(
                 "飞书没有说明卡片点击以何种方式推送",
                 "Feishu does not say how taps are delivered",
@@ -317,7 +317,7 @@ fn callbacks(remote: &Remote, application: &Application) -> Finding {
                 "`nod doctor --click` 可直接证明",
                 "`nod doctor --click` proves it directly",
             ),
-        (Some(other), _) => step(Check("callbacks").problem(
+        (Some(other), _) => step(Probe("callbacks").problem(
             format!("卡片点击不是以长连接推送（`{other}`）：点击会提示 200340"),
             format!("taps are not delivered by long connection (`{other}`): tapping shows 200340"),
         )),
@@ -332,30 +332,30 @@ fn connections(count: u64, daemon_connected: bool, sharing: Sharing) -> Finding 
         )
     };
     match (count, daemon_connected, sharing) {
-        (0, true, _) => Check("connections").problem(
+        (0, true, _) => Probe("connections").problem(
             "守护进程以为已连接，飞书却说没有连接在线",
             "the daemon believes it is connected, but Feishu sees no connection",
         )
         .fix("重启守护进程", "restart the daemon"),
-        (0, false, _) => Check("connections").ok(
+        (0, false, _) => Probe("connections").ok(
             "没有别的程序使用此应用",
             "no other program uses this app",
         ),
-        (_, _, Sharing::Gateways) => Check("connections").ok(
+        (_, _, Sharing::Gateways) => Probe("connections").ok(
             format!("此应用有 {count} 个连接在线，团队的每个网关一个"),
             format!("this app has {count} connections online, one for each gateway of the team"),
         ),
-        (1, true, _) => Check("connections").ok(
+        (1, true, _) => Probe("connections").ok(
             "此应用只有这一个连接",
             "this app has this one connection",
         ),
-        (_, _, Sharing::Passed) => Check("connections").ok(
+        (_, _, Sharing::Passed) => Probe("connections").ok(
             format!("此应用有 {count} 个连接在线；到达别处的点击会按 `CALLBACK_SERVER_URL` 转回这里"),
             format!(
                 "this app has {count} connections online; taps that reach another are passed on to `CALLBACK_SERVER_URL`"
             ),
         ),
-        (_, _, Sharing::OneWay) => Check("connections").warning(
+        (_, _, Sharing::OneWay) => Probe("connections").warning(
             format!("此应用有 {count} 个连接在线；设置了 `CALLBACK_PEERS`，但到达别处的点击无法转回这里"),
             format!(
                 "this app has {count} connections online; `CALLBACK_PEERS` is set, but taps that reach another can't come back here"
@@ -365,13 +365,13 @@ fn connections(count: u64, daemon_connected: bool, sharing: Sharing) -> Finding 
             "设置 `CALLBACK_LISTEN` 和 `CALLBACK_SERVER_URL`",
             "set `CALLBACK_LISTEN` and `CALLBACK_SERVER_URL`",
         ),
-        (_, true, Sharing::Alone) => stop_others(Check("connections").problem(
+        (_, true, Sharing::Alone) => stop_others(Probe("connections").problem(
             format!("此应用有 {count} 个连接在线：每次点击只会到达其中随机的一个"),
             format!(
                 "this app has {count} connections online: each tap reaches one of them by chance"
             ),
         )),
-        (_, false, Sharing::Alone) => stop_others(Check("connections").warning(
+        (_, false, Sharing::Alone) => stop_others(Probe("connections").warning(
             format!("别的程序正以此应用在线（{count} 个连接），会拿走点击"),
             format!("other programs are online with this app ({count}) and would take taps"),
         )),

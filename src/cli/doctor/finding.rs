@@ -46,7 +46,7 @@ pub(super) struct Finding {
 }
 
 /// The way of a tap, as the daemon or the test itself measured it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Took {
     pub(super) reply_us: u64,
     pub(super) hook_us: Option<u64>,
@@ -55,9 +55,9 @@ pub(super) struct Took {
 type FindingText = Cow<'static, str>;
 
 /// One thing that is looked at, by its name.
-pub(super) struct Check(pub(super) &'static str);
+pub(super) struct Probe(pub(super) &'static str);
 
-impl Check {
+impl Probe {
     pub(super) fn ok(self, zh: impl Into<FindingText>, en: impl Into<FindingText>) -> Finding {
         self.found(Level::Ok, zh, en)
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::status::page::needs;
 use super::super::wording::Words;
 use super::codex::{self, CodexReport};
-use super::finding::{Check, Finding, Level};
+use super::finding::{Finding, Level, Probe};
 use super::settings::{self, Settings};
 use crate::claude::hooks_file::AskMode;
 use crate::feishu::said::platform_zh;
@@ -112,7 +112,7 @@ pub(super) fn check(machine: &MachineReport) -> Vec<Finding> {
     let is_gateway = machine.settings.is_gateway;
     let rests = matches!(machine.socket, SocketState::Absent | SocketState::Stale);
     if is_gateway && rests {
-        findings.push(Check("gateway").ok(
+        findings.push(Probe("gateway").ok(
             "这是网关的设置：它的情况见 `nod gateway status`",
             "these are a gateway's settings: `nod gateway status` tells how it does",
         ));
@@ -150,7 +150,7 @@ fn not_set_up(machine: &MachineReport) -> Finding {
         missing.collect::<Vec<_>>().join(comma)
     };
     let (zh, en) = (listed(Lang::Zh, "、"), listed(Lang::En, ", "));
-    Check("settings")
+    Probe("settings")
         .problem(
             format!("nod 还没有设置好，缺少：{zh}"),
             format!("nod is not set up yet; missing: {en}"),
@@ -171,7 +171,7 @@ fn place(place: &PrivatePlace) -> Finding {
         PlaceKind::Store => ("store-file", "600"),
     };
     if !is_own {
-        return Check(check)
+        return Probe(check)
             .problem(
                 format!("`{path}` 不归本人所有"),
                 format!("`{path}` belongs to somebody else"),
@@ -182,7 +182,7 @@ fn place(place: &PrivatePlace) -> Finding {
             );
     }
     if mode & OTHERS != 0 {
-        return Check(check)
+        return Probe(check)
             .problem(
                 format!("`{path}` 对其他用户开放（权限 {mode:04o}）"),
                 format!("`{path}` is open to other users (mode {mode:04o})"),
@@ -192,7 +192,7 @@ fn place(place: &PrivatePlace) -> Finding {
                 format!("`chmod {wanted} {path}`"),
             );
     }
-    Check(check).ok(
+    Probe(check).ok(
         format!("`{path}` 仅本人可读（{mode:04o}）"),
         format!("`{path}` is yours alone ({mode:04o})"),
     )
@@ -211,7 +211,7 @@ fn socket(machine: &MachineReport) -> Vec<Finding> {
         let hint = |lang| Words(lang).start_daemon_hint(can_serve);
         finding.fix(hint(Lang::Zh), hint(Lang::En))
     };
-    let check = Check("daemon");
+    let check = Probe("daemon");
     let finding = match &machine.socket {
         SocketState::Answers(report) => return running(report),
         SocketState::Unknown => check.warning(
@@ -248,7 +248,7 @@ fn running(report: &Value) -> Vec<Finding> {
     findings.push(connection(report));
     if report["locked"] == true {
         findings.push(
-            Check("lock")
+            Probe("lock")
                 .warning(
                     "远程批准已锁定：在飞书中只能拒绝",
                     "remote approval is locked: Feishu can only deny",
@@ -257,14 +257,14 @@ fn running(report: &Value) -> Vec<Finding> {
         );
     }
     findings.extend(needs(report).map(|need| {
-        Check("cards").warning(need.zh, need.en).fix(
+        Probe("cards").warning(need.zh, need.en).fix(
             "把代码与 log_id 报告给 nod 的作者；重启守护进程会再试原来的样式",
             "report the code and the log id to nod's authors; a restart tries the usual cards again",
         )
     }));
     if report["store"]["ok"] != true {
         let cause = report["store"]["cause"].as_str().unwrap_or_default();
-        findings.push(Check("store").problem(
+        findings.push(Probe("store").problem(
             format!("守护进程无法写入数据库：{cause}"),
             format!("the daemon can't write its store: {cause}"),
         ));
@@ -277,12 +277,12 @@ fn version(report: &Value) -> Finding {
     let version = report["version"].as_str().unwrap_or("?");
     let pid = &report["pid"];
     if version == own {
-        return Check("daemon").ok(
+        return Probe("daemon").ok(
             format!("守护进程在运行（{version}，进程 {pid}）"),
             format!("the daemon is running ({version}, process {pid})"),
         );
     }
-    Check("daemon")
+    Probe("daemon")
         .warning(
             format!("守护进程是 {version}，这个 nod 是 {own}"),
             format!("the daemon is {version}, this nod is {own}"),
@@ -297,19 +297,19 @@ fn connection(report: &Value) -> Finding {
     let connection = &report["connection"];
     let platform = report["platform"].as_str().unwrap_or("Feishu");
     if connection["state"] == "connected" {
-        return Check("connection").ok(
+        return Probe("connection").ok(
             spaced(&format!("守护进程已连接{}", platform_zh(platform))),
             format!("the daemon is connected to {platform}"),
         );
     }
     if connection["state"] == "webhook" {
-        return Check("connection").ok(
+        return Probe("connection").ok(
             "Webhook 模式：守护进程经自定义机器人发卡片，没有长连接",
             "webhook mode: the daemon posts through a custom bot and holds no connection",
         );
     }
     let cause = |field: &str, unless: &str| connection[field].as_str().unwrap_or(unless).to_owned();
-    Check("connection").problem(
+    Probe("connection").problem(
         format!("守护进程未连接：{}", cause("cause_zh", "正在连接")),
         format!(
             "the daemon is not connected: {}",
@@ -322,19 +322,19 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
     let file = &machine.hooks_file;
     let set_up = |finding: Finding| finding.fix("运行 `nod setup`", "run `nod setup`");
     let mut findings = vec![match &machine.hooks {
-        HooksState::Installed => Check("hooks").ok(
+        HooksState::Installed => Probe("hooks").ok(
             "Claude Code 的 hook 已安装，指向这个 nod",
             "Claude Code's hooks are installed and start this very nod",
         ),
-        HooksState::Missing => set_up(Check("hooks").problem(
+        HooksState::Missing => set_up(Probe("hooks").problem(
             format!("`{file}` 里没有 nod 的 hook：Claude Code 不会询问 nod"),
             format!("`{file}` has no hook of nod's: Claude Code never asks nod"),
         )),
-        HooksState::Elsewhere(command) => set_up(Check("hooks").problem(
+        HooksState::Elsewhere(command) => set_up(Probe("hooks").problem(
             format!("Claude Code 的 hook 启动的是别的程序：`{command}`"),
             format!("Claude Code's hooks start another program: `{command}`"),
         )),
-        HooksState::OtherFile(command) => set_up(Check("hooks").problem(
+        HooksState::OtherFile(command) => set_up(Probe("hooks").problem(
             format!(
                 "Claude Code 的 hook 没有写明这个 nod 的设置文件，可能找不到守护进程：`{command}`"
             ),
@@ -342,30 +342,30 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
                 "Claude Code's hooks do not name this nod's settings file, and may not find its daemon: `{command}`"
             ),
         )),
-        HooksState::Outdated => set_up(Check("hooks").warning(
+        HooksState::Outdated => set_up(Probe("hooks").warning(
             "Claude Code 的 hook 指向这个 nod，但事件或时限与现在的设置不符",
             "Claude Code's hooks start this nod, but their events or limits differ from today's settings",
         )),
-        HooksState::NotCompared => Check("hooks").ok(
+        HooksState::NotCompared => Probe("hooks").ok(
             "Claude Code 的 hook 指向这个 nod；`PERMISSION_REQUEST_TIMEOUT` 无法使用，没有比较它们的时限",
             "Claude Code's hooks start this very nod; their limits are not checked, as `PERMISSION_REQUEST_TIMEOUT` can't be used",
         ),
-        HooksState::Unreadable(why) => Check("hooks").problem(why.clone(), why.clone()),
+        HooksState::Unreadable(why) => Probe("hooks").problem(why.clone(), why.clone()),
     }];
     let mode = match &machine.asking {
         None => return findings,
-        Some(AskMode::Asks) => Check("mode").ok(
+        Some(AskMode::Asks) => Probe("mode").ok(
             "Claude Code 会为每个操作询问权限",
             "Claude Code asks for permission",
         ),
         Some(AskMode::HooksOff) => {
-            Check("mode").problem(Words(Lang::Zh).hooks_off(), Words(Lang::En).hooks_off())
+            Probe("mode").problem(Words(Lang::Zh).hooks_off(), Words(Lang::En).hooks_off())
         }
-        Some(AskMode::Unset) => set_up(Check("mode").warning(
+        Some(AskMode::Unset) => set_up(Probe("mode").warning(
             Words(Lang::Zh).mode_unset(file),
             Words(Lang::En).mode_unset(file),
         )),
-        Some(AskMode::Mode(mode)) => set_up(Check("mode").warning(
+        Some(AskMode::Mode(mode)) => set_up(Probe("mode").warning(
             Words(Lang::Zh).mode_silent(mode),
             Words(Lang::En).mode_silent(mode),
         )),
@@ -376,25 +376,25 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
 
 fn claude(claude: &Program) -> Finding {
     match claude {
-        Program::Absent => Check("claude")
+        Program::Absent => Probe("claude")
             .warning("没有找到 `claude` 命令", "no `claude` command was found")
             .fix(
                 "安装 Claude Code，或把它的目录加入 `PATH`",
                 "install Claude Code, or add its directory to `PATH`",
             ),
-        Program::Silent => Check("claude").warning(
+        Program::Silent => Probe("claude").warning(
             "`claude --version` 没有在 3 秒内回答",
             "`claude --version` did not answer within 3 s",
         ),
         Program::Version(version) if parsed(version).is_some_and(|v| v < ASKS_IN_PRINT_MODE) => {
-            Check("claude")
+            Probe("claude")
                 .warning(
                     format!("Claude Code {version}：`claude -p` 从 2.1.268 起才会询问 nod"),
                     format!("Claude Code {version}: `claude -p` asks nod only since 2.1.268"),
                 )
                 .fix("`claude update`", "`claude update`")
         }
-        Program::Version(version) => Check("claude").ok(
+        Program::Version(version) => Probe("claude").ok(
             format!("Claude Code {version}"),
             format!("Claude Code {version}"),
         ),
@@ -409,18 +409,18 @@ pub(super) fn parsed(version: &str) -> Option<[u32; 3]> {
 
 fn service(service: &Service) -> Finding {
     match service {
-        Service::NoManager => Check("service").ok(
+        Service::NoManager => Probe("service").ok(
             "这里没有用户服务管理器；守护进程由你自己运行",
             "there is no user service manager here; you run the daemon yourself",
         ),
-        Service::Absent => Check("service").ok(
+        Service::Absent => Probe("service").ok(
             "未安装后台服务（`nod service install`）",
             "no service is installed (`nod service install`)",
         ),
         Service::Installed { runs: true } => {
-            Check("service").ok("后台服务在运行", "the service is running")
+            Probe("service").ok("后台服务在运行", "the service is running")
         }
-        Service::Installed { runs: false } => Check("service")
+        Service::Installed { runs: false } => Probe("service")
             .warning(
                 "后台服务已安装但没有运行",
                 "the service is installed and does not run",

@@ -1,7 +1,7 @@
 //! What the settings give, judged. Pure.
 
 use super::super::wording::Words;
-use super::finding::{Check, Finding};
+use super::finding::{Finding, Probe};
 use crate::config::{BadLine, SendMode, SettingProblem, UnreadFile};
 use crate::text::{Lang, Text};
 
@@ -59,7 +59,7 @@ pub(super) struct UnknownSetting {
 pub(super) fn check(settings: &Settings) -> Vec<Finding> {
     let mut findings: Vec<Finding> = settings.wrong.iter().map(setting).collect();
     if findings.is_empty() {
-        findings.push(Check("settings").ok("设置可用", "the settings can be used"));
+        findings.push(Probe("settings").ok("设置可用", "the settings can be used"));
     }
     findings.extend(settings.unknown.iter().map(unknown));
     findings.extend(settings.apart.iter().map(apart));
@@ -70,12 +70,12 @@ pub(super) fn check(settings: &Settings) -> Vec<Finding> {
         return findings;
     }
     findings.push(if settings.has_chat {
-        Check("owner").warning(
+        Probe("owner").warning(
             "没有设置 `FEISHU_OWNER_ID`：卡片会发到群里，但没有所有者可以决定",
             "`FEISHU_OWNER_ID` is not set: cards go to the group, and there is no owner to decide",
         )
     } else {
-        Check("owner")
+        Probe("owner")
             .problem(
                 "没有设置谁来决定，请求只会留在终端",
                 "nobody is set to decide: requests stay in the terminal",
@@ -90,7 +90,7 @@ pub(super) fn check(settings: &Settings) -> Vec<Finding> {
 
 fn setting(wrong: &WrongSetting) -> Finding {
     let said = |words: Words| words.problem(&wrong.problem);
-    let finding = Check("settings").problem(said(Words(Lang::Zh)), said(Words(Lang::En)));
+    let finding = Probe("settings").problem(said(Words(Lang::Zh)), said(Words(Lang::En)));
     match (&wrong.problem, &wrong.place) {
         (SettingProblem::BrokenFile(file), Some(Text { zh, en })) => match &file.why {
             UnreadFile::Line(BadLine { number, .. }) => finding.fix(
@@ -115,7 +115,7 @@ fn setting(wrong: &WrongSetting) -> Finding {
 
 fn unknown(unknown: &UnknownSetting) -> Finding {
     let (name, Text { zh, en }) = (&unknown.name, &unknown.place);
-    let finding = Check("unknown-setting").warning(
+    let finding = Probe("unknown-setting").warning(
         format!("nod 没有名为 `{name}` 的设置，它不起作用"),
         format!("nod has no setting `{name}`: it is ignored"),
     );
@@ -132,7 +132,7 @@ fn unknown(unknown: &UnknownSetting) -> Finding {
 }
 
 fn apart((id, secret): &(Text, Text)) -> Finding {
-    Check("mixed-app").warning(format!(
+    Probe("mixed-app").warning(format!(
             "`FEISHU_APP_ID` 在{}，`FEISHU_APP_SECRET` 却在{}：可能不属于同一个应用",
             id.zh, secret.zh
         ),

@@ -99,16 +99,13 @@ impl ServiceManager {
 
     /// The manager of this session, if it answers.
     pub(crate) fn find() -> Result<Self, ServiceError> {
-        let manager = match Self::kind_here() {
-            ManagerKind::Systemd => Self {
-                kind: ManagerKind::Systemd,
-                command: vec!["systemctl".into(), "--user".into()],
-            },
-            ManagerKind::Launchd => Self {
-                kind: ManagerKind::Launchd,
-                command: vec!["launchctl".into()],
-            },
+        let kind = Self::kind_here();
+        let command: &[&str] = match kind {
+            ManagerKind::Systemd => &["systemctl", "--user"],
+            ManagerKind::Launchd => &["launchctl"],
         };
+        let command = command.iter().map(OsString::from).collect();
+        let manager = Self { kind, command };
         manager.answers().map(|()| manager)
     }
 

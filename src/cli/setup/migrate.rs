@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Settings of the same name and meaning.
-const SAME: [&str; 6] = [
+const SAME: [&str; 7] = [
     "FEISHU_APP_ID",
     "FEISHU_APP_SECRET",
     "FEISHU_OWNER_ID",
     "FEISHU_CHAT_ID",
     "PERMISSION_REQUEST_TIMEOUT",
     "PERMISSION_NOTIFY_DELAY",
+    "PERMISSION_SOCKET_PATH",
 ];
 /// Its own default, which nod serves for old clients anyway.
 const OLD_SOCKET: &str = "/tmp/claude-permission.sock";
@@ -30,17 +31,9 @@ pub(super) fn taken(settings: &HashMap<String, String>) -> TakenSettings {
     let mut taken = TakenSettings::default();
     for name in SAME {
         let found = settings.get(name).map(|value| value.trim());
-        if let Some(value) = found.filter(|value| is_meant(value)) {
+        if let Some(value) = found.filter(|value| is_meant(value) && *value != OLD_SOCKET) {
             taken.values.push((name, value.to_owned()));
         }
-    }
-    let socket = settings
-        .get("PERMISSION_SOCKET_PATH")
-        .map(|path| path.trim());
-    if let Some(path) = socket.filter(|path| is_meant(path) && *path != OLD_SOCKET) {
-        taken
-            .values
-            .push(("PERMISSION_SOCKET_PATH", path.to_owned()));
     }
     taken.left = [
         "FEISHU_WEBHOOK_URL",

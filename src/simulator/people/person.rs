@@ -95,11 +95,7 @@ impl Core {
             } else {
                 NOT_SUBSCRIBED
             };
-            let outcome = ClickOutcome {
-                popup: Some(popup),
-                ..ClickOutcome::default()
-            };
-            (outcome, self.end_click(&click, None))
+            (ClickOutcome::popup(popup), self.end_click(&click, None))
         };
         let clicked = Clicked {
             event_id: click.event_id,
@@ -187,10 +183,7 @@ impl Core {
             .unwrap_or_default();
         let (flight, answered) = self.push_and_wait(app, payload, None).await;
         let outcome = answered.as_ref().map_or_else(
-            || ClickOutcome {
-                popup: Some(NO_ANSWER),
-                ..ClickOutcome::default()
-            },
+            || ClickOutcome::popup(NO_ANSWER),
             |answered| answer::outcome(&answered.reply, CardVersion::Two),
         );
         let pushed = Pushed::new(event_id, None, flight.as_ref(), answered.as_ref());

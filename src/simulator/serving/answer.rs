@@ -83,10 +83,7 @@ fn decode(text: &str) -> Result<Value, String> {
 }
 
 /// Each way in which a reply differs from an echo of one of the `sent` frames.
-pub(in crate::simulator) fn echo_violations(
-    sent: &[Frame],
-    reply: &Frame,
-) -> Vec<(&'static str, String)> {
+pub(super) fn echo_violations(sent: &[Frame], reply: &Frame) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let Some(first) = sent.first() else {
         return found;
@@ -146,6 +143,16 @@ pub(in crate::simulator) fn echo_violations(
 }
 
 /// What the person sees; `current` is the generation of the clicked card.
+impl ClickOutcome {
+    /// Nothing but an error the client shows.
+    pub(in crate::simulator) fn popup(code: i64) -> Self {
+        Self {
+            popup: Some(code),
+            ..Self::default()
+        }
+    }
+}
+
 pub(in crate::simulator) fn outcome(reply: &ReplyFrame, current: CardVersion) -> ClickOutcome {
     let refuse = |popup, problem: &str| ClickOutcome {
         popup: Some(popup),

@@ -49,7 +49,7 @@ pub(in crate::simulator) struct OpenLines {
 }
 
 impl OpenLines {
-    pub(in crate::simulator) fn add(
+    pub(super) fn add(
         &mut self,
         app: usize,
         app_id: &str,
@@ -85,7 +85,7 @@ impl OpenLines {
     }
 
     /// Whether the app of this connection has opened another one since.
-    pub(in crate::simulator) fn has_newer(&self, id: u64) -> bool {
+    pub(super) fn has_newer(&self, id: u64) -> bool {
         let app = self.app_of(id);
         let mut newer = self.open.range(id + 1..);
         newer.any(|(_, line)| Some(line.app) == app)
@@ -95,7 +95,7 @@ impl OpenLines {
         self.open.values().map(|line| line.shown.clone()).collect()
     }
 
-    pub(in crate::simulator) fn app_of(&self, id: u64) -> Option<usize> {
+    pub(super) fn app_of(&self, id: u64) -> Option<usize> {
         self.open.get(&id).map(|line| line.app)
     }
 

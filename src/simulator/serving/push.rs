@@ -87,7 +87,7 @@ impl Pushes {
     }
 
     /// Stops waiting; false if the reply has come meanwhile.
-    pub(in crate::simulator) fn give_up(&mut self, number: u64) -> bool {
+    pub(super) fn give_up(&mut self, number: u64) -> bool {
         match self.remembered.get_mut(&number) {
             Some(push) => matches!(std::mem::replace(&mut push.sink, Sink::None), Sink::One(_)),
             None => true,
@@ -284,7 +284,7 @@ impl Core {
     }
 
     /// Takes a data frame a client sent.
-    pub(in crate::simulator) fn take_reply(&self, connection: u64, frame: &Frame) {
+    pub(super) fn take_reply(&self, connection: u64, frame: &Frame) {
         let at = Instant::now();
         let number = number_of(frame);
         let read = answer::reply(frame);

@@ -19,11 +19,7 @@ pub(in crate::simulator) fn card_fits(body: &[u8]) -> Result<(), Decline> {
 }
 
 /// Refuses a card that holds the component of an armed fault.
-pub(in crate::simulator) fn layout(
-    core: &Core,
-    msg_type: &str,
-    content: &str,
-) -> Result<(), Decline> {
+pub(super) fn layout(core: &Core, msg_type: &str, content: &str) -> Result<(), Decline> {
     if msg_type != "interactive" {
         return Ok(());
     }

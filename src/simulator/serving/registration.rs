@@ -14,7 +14,7 @@ use crate::simulator::world::core::Core;
 use crate::simulator::world::mint::Mint;
 use crate::simulator::world::options::App;
 
-pub(in crate::simulator) const PATH: &str = "/oauth/v1/app/registration";
+pub(super) const PATH: &str = "/oauth/v1/app/registration";
 const MAX_OFFERS: usize = 100;
 const LIFE_MS: u64 = 600_000;
 /// Two clocks and a busy machine; a client that keeps the interval never

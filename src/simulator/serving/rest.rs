@@ -69,6 +69,10 @@ impl RestCall {
         }
     }
 
+    fn query(&self, name: &str) -> &str {
+        self.query.get(name).map_or("", String::as_str)
+    }
+
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -188,15 +192,13 @@ async fn route(core: &Core, call: &RestCall) -> RestAnswer {
         ("GET", ["application", "v6", "applications", id]) => {
             core.world().need_scope(app, SELF_MANAGE)?;
             own_app(core, app, id)?;
-            Ok(ok(
-                core,
-                &crate::simulator::serving::console::me(&core.world().apps[app]),
-            ))
+            let told = super::console::me(&core.world().apps[app]);
+            Ok(ok(core, &told))
         }
         ("GET", ["application", "v6", "applications", id, "app_versions"]) => {
             core.world().need_scope(app, SELF_MANAGE)?;
             own_app(core, app, id)?;
-            let told = crate::simulator::serving::console::versions(&core.world().apps[app], now);
+            let told = super::console::versions(&core.world().apps[app], now);
             Ok(ok(core, &told))
         }
         ("GET", ["contact", "v3", "users", id]) => {
@@ -217,8 +219,7 @@ async fn messages(core: &Core, call: &RestCall, app: usize, path: &[&str]) -> Re
             world.need_scope(app, READ)?;
             let message = world.existing(id)?;
             let mut shown = world.api_view(message);
-            let original = call.query.get("card_msg_content_type").map(String::as_str)
-                == Some("user_card_content");
+            let original = call.query("card_msg_content_type") == "user_card_content";
             if let (Some(card), true) = (&message.card, original) {
                 shown["body"]["content"] = json!(card.to_string());
             }
@@ -258,12 +259,7 @@ async fn messages(core: &Core, call: &RestCall, app: usize, path: &[&str]) -> Re
         }
         ("GET", [id, "resources", key]) => {
             core.world().need_scope(app, READ)?;
-            let kind = call
-                .query
-                .get("type")
-                .map(String::as_str)
-                .unwrap_or_default();
-            let bytes = core.world().resource(id, key, kind)?;
+            let bytes = core.world().resource(id, key, call.query("type"))?;
             Ok(binary(core, bytes))
         }
         _ => Err(not_found()),
@@ -327,11 +323,7 @@ fn send(core: &Core, call: &RestCall, app: usize, parent: Option<&str>) -> RestA
         core.world().reply(app, parent, draft, now)?
     } else {
         only(&body, &["receive_id", "msg_type", "content", "uuid"])?;
-        let kind = call
-            .query
-            .get("receive_id_type")
-            .map(String::as_str)
-            .unwrap_or_default();
+        let kind = call.query("receive_id_type");
         let mut world = core.world();
         let chat = world.destination(app, kind, required(&body, "receive_id")?)?;
         world.send(app, chat, draft, now)?

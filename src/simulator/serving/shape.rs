@@ -38,11 +38,7 @@ pub(in crate::simulator) fn event(
 }
 
 /// Applies one shaping fault; other faults leave the frames as they are.
-pub(in crate::simulator) fn apply(
-    fault: &Fault,
-    frames: Vec<Frame>,
-    mint: &mut Mint,
-) -> Vec<Frame> {
+pub(super) fn apply(fault: &Fault, frames: Vec<Frame>, mint: &mut Mint) -> Vec<Frame> {
     match fault {
         Fault::TypeHeader { value } => each(frames, |frame| set(frame, "type", value)),
         Fault::MissingHeaders { names } => each(frames, |frame| {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::simulator::world::state::{Decline, World, decline};
 
 /// What Feishu takes as one file, and what a form adds to it.
-pub(in crate::simulator) const MAX_FILE: usize = 30 << 20;
-pub(in crate::simulator) const MAX_FORM: usize = MAX_FILE + (64 << 10);
+pub(super) const MAX_FILE: usize = 30 << 20;
+pub(super) const MAX_FORM: usize = MAX_FILE + (64 << 10);
 const MAX_KEPT: usize = 32;
 const MAX_KEPT_BYTES: usize = 64 << 20;
 const KINDS: [&str; 7] = ["opus", "mp4", "pdf", "doc", "xls", "ppt", "stream"];

@@ -168,7 +168,7 @@ pub(in crate::simulator) fn encode(opcode: Opcode, payload: &[u8], out: &mut Byt
     out.extend_from_slice(payload);
 }
 
-pub(in crate::simulator) fn encode_close(code: u16, reason: &str, out: &mut BytesMut) {
+pub(super) fn encode_close(code: u16, reason: &str, out: &mut BytesMut) {
     let mut payload = code.to_be_bytes().to_vec();
     let mut end = reason.len().min(123);
     while !reason.is_char_boundary(end) {

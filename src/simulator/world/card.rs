@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use components::{COMMON, COMPONENTS, FIELD};
 use schema::{
-    AttributeKind, Attributes, CALLBACK, CARD, Component, ComponentRole, OPEN_URL, Words, among,
+    AttributeKind, Attributes, CALLBACK, CARD, Component, ComponentRole, Names, OPEN_URL, among,
     are_texts_by_locale,
 };
 
@@ -22,11 +22,11 @@ const MAX_ELEMENTS: usize = 200;
 const MAX_DEPTH: usize = 5;
 const MAX_BUTTON_TEXT: usize = 100;
 
-pub(in crate::simulator) const NOT_PARSABLE: i64 = 200_621;
-pub(in crate::simulator) const TAG_NOT_ALLOWED: i64 = 200_861;
-pub(in crate::simulator) const OVER_LIMIT: i64 = 11_310;
-pub(in crate::simulator) const NAME_MISSING: i64 = 200_530;
-pub(in crate::simulator) const DUPLICATE_ID: i64 = 300_301;
+pub(super) const NOT_PARSABLE: i64 = 200_621;
+pub(super) const TAG_NOT_ALLOWED: i64 = 200_861;
+pub(super) const OVER_LIMIT: i64 = 11_310;
+pub(super) const NAME_MISSING: i64 = 200_530;
+pub(super) const DUPLICATE_ID: i64 = 300_301;
 pub(in crate::simulator) const DOWNGRADE: i64 = 200_830;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Check {
         }
     }
 
-    fn tagged(&mut self, tags: Words, value: &Value, path: &str) -> Result<(), BadCard> {
+    fn tagged(&mut self, tags: Names, value: &Value, path: &str) -> Result<(), BadCard> {
         let tag = value["tag"].as_str().unwrap_or_default();
         if !among(tags, tag) {
             return malformed(format!(

@@ -120,7 +120,7 @@ impl History {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    pub(in crate::simulator) fn watch(&self) -> watch::Receiver<u64> {
+    pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 

@@ -272,12 +272,15 @@ pub(super) fn stranger(staging: Staging, lang: Lang) -> Scene {
             lang,
         ),
         staging,
-        steps: vec![
-            SceneStep::Tap(Actor::Stranger, Action::Allow, Toast::NotAnApprover),
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
-            SceneStep::Prints(Prints::Allow),
-            SceneStep::Ends(&ending::ALLOWED),
-        ],
+        steps: [
+            vec![SceneStep::Tap(
+                Actor::Stranger,
+                Action::Allow,
+                Toast::NotAnApprover,
+            )],
+            allowed_by(Actor::Owner),
+        ]
+        .concat(),
         run: "Container shop-db-1   Started\nContainer shop-web-1  Started",
     }
 }
@@ -296,12 +299,7 @@ pub(super) fn crash(staging: Staging, lang: Lang) -> Scene {
         ),
         opening: bash("npm run lint", ("检查代码风格", "Check the style"), lang),
         staging,
-        steps: vec![
-            SceneStep::Befalls,
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
-            SceneStep::Prints(Prints::Allow),
-            SceneStep::Ends(&ending::ALLOWED),
-        ],
+        steps: [vec![SceneStep::Befalls], allowed_by(Actor::Owner)].concat(),
         run: "0 problems",
     }
 }

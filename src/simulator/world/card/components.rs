@@ -6,8 +6,8 @@ use super::schema::AttributeKind::{
 };
 use super::schema::ComponentRole::{Container, Content, Interactive, Part, RootContainer};
 use super::schema::{
-    ALIGN, Attributes, CONFIRM, Component, ComponentRole, DIRECTION, ICON, OPTIONS, PANEL_TITLE,
-    PLAIN, TAG_COLORS, TEXT, VERTICAL, Words,
+    ALIGN, Attributes, CONFIRM, Component, ComponentRole, DIRECTION, ICON, Names, OPTIONS,
+    PANEL_TITLE, PLAIN, TAG_COLORS, TEXT, VERTICAL,
 };
 
 /// Allowed on every component besides its own attributes.
@@ -26,7 +26,7 @@ pub(super) const FIELD: Attributes = &[
 const fn component(
     tag: &'static str,
     role: ComponentRole,
-    required: Words,
+    required: Names,
     attributes: Attributes,
 ) -> Component {
     Component {
@@ -211,7 +211,7 @@ const BUTTON: Attributes = &[
     (OneOf("submit reset"), "form_action_type"),
 ];
 
-const BUTTON_TYPES: Words = "default primary danger text primary_text danger_text \
+const BUTTON_TYPES: Names = "default primary danger text primary_text danger_text \
     primary_filled danger_filled laser";
 
 const INPUT: Attributes = &[

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value};
 
-/// Words with a space between them.
-pub(super) type Words = &'static str;
+/// Names with a space between them.
+pub(super) type Names = &'static str;
 
-pub(super) fn among(words: Words, word: &str) -> bool {
-    words.split_ascii_whitespace().any(|known| known == word)
+pub(super) fn among(names: Names, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// What an attribute may hold.
@@ -18,7 +18,7 @@ pub(super) enum AttributeKind {
     Str,
     /// A string of at most this many characters.
     Short(usize),
-    OneOf(Words),
+    OneOf(Names),
     /// A whole number in these bounds.
     Count(i64, i64),
     /// The size of a text, by its documented name or one of the card's own.
@@ -26,7 +26,7 @@ pub(super) enum AttributeKind {
     /// A colour by its documented name, with or without its shade.
     Colour,
     /// One of these words, or a length in pixels.
-    Measure(Words),
+    Measure(Names),
     Strings,
     /// Any object: a callback value, a chart specification.
     Free,
@@ -39,7 +39,7 @@ pub(super) enum AttributeKind {
     Object(Attributes),
     List(&'static Self),
     /// An object whose `tag` is one of these.
-    Tagged(Words),
+    Tagged(Names),
     /// Components of a container.
     Elements,
     Behaviors,
@@ -50,7 +50,7 @@ use AttributeKind::{
 };
 
 /// What may be held, and by the attributes of which names.
-pub(super) type Attributes = &'static [(AttributeKind, Words)];
+pub(super) type Attributes = &'static [(AttributeKind, Names)];
 
 /// How a component relates to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(super) enum ComponentRole {
 pub(super) struct Component {
     pub(super) tag: &'static str,
     pub(super) role: ComponentRole,
-    pub(super) required: Words,
+    pub(super) required: Names,
     pub(super) attributes: Attributes,
 }
 
@@ -114,10 +114,10 @@ const STREAMING: Attributes = &[
     (OneOf("fast delay"), "print_strategy"),
 ];
 
-const TEMPLATES: Words = "blue wathet turquoise green yellow orange red carmine violet purple \
+const TEMPLATES: Names = "blue wathet turquoise green yellow orange red carmine violet purple \
     indigo grey default";
 
-pub(super) const TAG_COLORS: Words = "neutral blue turquoise lime orange violet indigo wathet \
+pub(super) const TAG_COLORS: Names = "neutral blue turquoise lime orange violet indigo wathet \
     green yellow red purple carmine";
 
 const HEADER: Attributes = &[
@@ -143,7 +143,7 @@ pub(super) const OPEN_URL: Attributes = &[
     (Str, "default_url pc_url ios_url android_url"),
 ];
 
-const LOCALES: Words = "zh_cn en_us zh_hk zh_tw ja_jp id_id vi_vn th_th pt_br es_es \
+const LOCALES: Names = "zh_cn en_us zh_hk zh_tw ja_jp id_id vi_vn th_th pt_br es_es \
     ko_kr de_de fr_fr it_it ru_ru ms_my";
 
 pub(in crate::simulator) fn are_texts_by_locale(map: &Map<String, Value>) -> bool {

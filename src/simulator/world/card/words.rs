@@ -1,11 +1,11 @@
 //! The documented names of sizes and colours.
 
-use super::schema::{Words, among};
+use super::schema::{Names, among};
 
-const SIZES: Words = "heading-0 heading-1 heading-2 heading-3 heading-4 heading normal notation \
+const SIZES: Names = "heading-0 heading-1 heading-2 heading-3 heading-4 heading normal notation \
     x-large large medium small x-small";
 
-const COLOURS: Words = "default bg-white white grey blue wathet turquoise green lime yellow \
+const COLOURS: Names = "default bg-white white grey blue wathet turquoise green lime yellow \
     sunflower orange red carmine violet purple indigo";
 
 /// Also one that the card itself defines, which is named `cus-` and a number.
