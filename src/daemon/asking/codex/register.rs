@@ -14,8 +14,7 @@ use crate::approvals::request::{AskingAgent, Caller, Digest, Facts, Origin, Real
 use crate::clock::millis;
 use crate::daemon::asking::flood;
 use crate::daemon::cards::courier::Cards;
-use crate::daemon::known::journal;
-use crate::daemon::known::machine;
+use crate::daemon::known::{journal, machine};
 use crate::feishu::link::Phase;
 use crate::ids::{RequestId, SessionId};
 use crate::sessions::questions;

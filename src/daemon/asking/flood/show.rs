@@ -9,8 +9,7 @@ use tracing::{debug, warn};
 
 use crate::approvals::request::Request;
 use crate::cards::gathered::{self, GatheredCard, Tally};
-use crate::daemon::cards::courier::Cards;
-use crate::daemon::cards::courier::{self, CardText};
+use crate::daemon::cards::courier::{self, CardText, Cards};
 use crate::daemon::known::buttons::{DENY_ALL, OPEN};
 use crate::daemon::known::gathered::{Group, MAX_GROUPS};
 use crate::feishu::messages::Content;

@@ -5,9 +5,8 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use tracing::{info, warn};
 
-use super::CardTarget;
-use super::Cards;
 use super::sending::send;
+use super::{CardTarget, Cards};
 use crate::approvals::request::Request;
 use crate::cards::whole::{self, Before};
 use crate::feishu::error::ApiError;

@@ -5,8 +5,7 @@ use tracing::warn;
 use super::Cards;
 use crate::approvals::request::Request;
 use crate::cards::linked;
-use crate::daemon::known::journal;
-use crate::daemon::known::offers;
+use crate::daemon::known::{journal, offers};
 use crate::feishu::custom_bot::CustomBot;
 use crate::feishu::messages::Content;
 

@@ -6,10 +6,9 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use super::edits::may_pass;
-use super::linked;
 use super::needs::laid_out;
 use super::sending::{send as send_to_target, send_any, uuid};
-use super::{CardTarget, Cards, Post, now};
+use super::{CardTarget, Cards, Post, linked, now};
 use crate::approvals::request::Request;
 use crate::clock::Millis;
 use crate::daemon::cards::book::{Face, Found, Sending, Unsent};

@@ -4,15 +4,13 @@ use serde_json::Value;
 use std::sync::Arc;
 use tracing::warn;
 
-use super::CardTarget;
-use super::Cards;
 use super::before::send_whole;
 use super::needs::{SMALL, is_a_hiccup, is_layout, is_too_long, laid_out, needed, plain};
+use super::{CardTarget, Cards};
 use crate::approvals::request::{Posed, Request};
 use crate::cards::whole::Before;
 use crate::cards::{Drawn, locked, permission, plainest, question, size};
-use crate::daemon::known::journal;
-use crate::daemon::known::offers;
+use crate::daemon::known::{journal, offers};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, Messages, Receiver, SendTurn, SentMessage};
 use crate::ids::{ChatId, MessageId, RequestId};

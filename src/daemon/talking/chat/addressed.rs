@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::{Chat, bot_mention, commands, hear, is_late, say, turned_away, written};
 use crate::approvals::outcome::Refusal;
-use crate::daemon::known::inbox;
-use crate::daemon::known::journal;
+use crate::daemon::known::{inbox, journal};
 use crate::daemon::talking::drafts::{self, Draft, Picked};
 use crate::daemon::terminals::mailboxes::speak::{self, WordsFate};
 use crate::feishu::event::{Message, MessageBody};

@@ -6,8 +6,7 @@ use tracing::warn;
 
 use super::{Chat, addressed, menus, say, words_for_codex};
 use crate::daemon::asking::codex::SeenThread;
-use crate::daemon::known::inbox;
-use crate::daemon::known::journal;
+use crate::daemon::known::{inbox, journal};
 use crate::daemon::talking::drafts::{self, Draft, Picked, once};
 use crate::daemon::talking::sessions::{
     self, AddressedSession, Birthplace, ListedSession, SessionOrder, files,

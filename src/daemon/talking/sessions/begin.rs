@@ -16,8 +16,7 @@ use crate::sessions::route::ChatPlace;
 use crate::sessions::state::Saved;
 use crate::store::KeptSession;
 use crate::talk::Mode;
-use crate::text::Text;
-use crate::text::clean;
+use crate::text::{Text, clean};
 use crate::wording::task as words;
 
 const MAX_TITLE: usize = 60;
