@@ -153,7 +153,9 @@ pub mod feishu {
         pub use crate::feishu::endpoint::{DialError, DialLimits, Dialer};
     }
     pub mod event {
-        pub use crate::feishu::event::{Click, Message, MessageBody, Person, Push, parse};
+        pub use crate::feishu::event::{
+            Click, EventHead, Message, MessageBody, Person, Push, parse,
+        };
     }
     pub mod frame {
         pub use crate::feishu::frame::{DATA, Frame, Header};
@@ -181,9 +183,7 @@ pub mod files {
 }
 pub mod gateway {
     pub mod call {
-        pub use crate::gateway::call::{
-            CallAnswer, ForwardedClick, PeerCall, Proof, Stamp, TAKE, WHOSE,
-        };
+        pub use crate::gateway::call::{CallAnswer, PeerCall, Proof, Stamp, TAKE, WHOSE};
     }
     pub mod seal {
         pub use crate::gateway::seal::{SealPurpose, Sealer};

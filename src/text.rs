@@ -60,6 +60,12 @@ impl Text {
         }
     }
 
+    /// Several, each on a line of its own.
+    pub(crate) fn lines(all: &[Self]) -> Self {
+        let join = |pick: fn(&Self) -> &str| all.iter().map(pick).collect::<Vec<_>>().join("\n");
+        Self::made(join(|one| &one.zh), join(|one| &one.en))
+    }
+
     pub fn get(&self, lang: Lang) -> &str {
         match lang {
             Lang::Zh => &self.zh,

@@ -7,7 +7,6 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 #[cfg(feature = "team")]
 use crate::daemon::arriving::bus;
@@ -205,9 +204,8 @@ pub(super) async fn prune(sessions: Arc<Sessions>, stop: CancellationToken) {
         }
         let journal = &sessions.cards.journal;
         let now = journal.now();
-        if let Err(why) = journal.store.run(move |db| db.prune(now)).await {
-            warn!("old records were not removed: {why}");
-        }
+        let otherwise = "old records were not removed";
+        journal::run(journal, otherwise, move |db| db.prune(now)).await;
         sessions::files::remove_old(&sessions).await;
         journal::sum_up(journal, false).await;
     }

@@ -40,7 +40,7 @@ pub struct EventHead {
 }
 
 /// A tap on a button or a submitted form.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Click {
     pub head: EventHead,
     pub by: Person,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::seal::Sealer;
 use crate::approvals::outcome::{NotTaken, Outcome, Upshot};
 use crate::clock::Millis;
-use crate::feishu::event::Person;
+use crate::feishu::event::{Click, EventHead, Person};
 use crate::ids::{EventId, MachineId, MessageId, RequestId};
 use crate::text::{Lang, Text, Tone};
 use crate::wording::Toast;
@@ -68,23 +68,11 @@ pub struct PeerCall {
     pub request: RequestId,
     /// The reference protocol's field; the receiving machine knows better and ignores it.
     pub project_dir: String,
-    /// What only nod sends.
-    pub click: Option<ForwardedClick>,
+    /// What only nod sends: the click behind a forwarded decision, as Feishu
+    /// told it.
+    pub click: Option<Click>,
     /// A chat message as Feishu pushed it; never without a seal.
     pub push: Option<String>,
-}
-
-/// The click behind a forwarded decision, as Feishu told it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ForwardedClick {
-    pub by: Person,
-    pub event: Option<EventId>,
-    pub message: Option<MessageId>,
-    /// The button's value, with the seal of whoever made the card.
-    pub value: Value,
-    pub name: Option<String>,
-    /// What was typed and chosen, a refusal's reason among it.
-    pub form: Map<String, Value>,
 }
 
 /// Makes one sending of a call differ from every other.
@@ -129,7 +117,7 @@ impl PeerCall {
                 "union_id": click.by.union,
                 "user_id": click.by.tenant,
             },
-            "event_id": click.event.map(|id| id.to_string()),
+            "event_id": click.head.event_id.map(|id| id.to_string()),
             "message_id": click.message.map(|id| id.to_string()),
             "value": click.value,
             "name": click.name,
@@ -188,20 +176,23 @@ impl PeerCall {
     }
 }
 
-fn click(nod: &Map<String, Value>) -> ForwardedClick {
+fn click(nod: &Map<String, Value>) -> Click {
     let text = |field: &str| nod.get(field).and_then(Value::as_str);
     let id = |field: &str| {
         let id = nod.get("operator")?.get(field)?.as_str()?;
         Some(id.to_owned())
     };
-    ForwardedClick {
+    Click {
+        head: EventHead {
+            event_id: text("event_id").and_then(|id| EventId::parse(id).ok()),
+            ..EventHead::default()
+        },
         by: Person {
             open: id("open_id"),
             union: id("union_id"),
             tenant: id("user_id"),
             tenant_key: None,
         },
-        event: text("event_id").and_then(|id| EventId::parse(id).ok()),
         message: text("message_id").and_then(|id| MessageId::parse(id).ok()),
         value: nod.get("value").cloned().unwrap_or_default(),
         name: text("name").map(str::to_owned),
@@ -210,6 +201,7 @@ fn click(nod: &Map<String, Value>) -> ForwardedClick {
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default(),
+        ..Click::default()
     }
 }
 
@@ -384,16 +376,19 @@ mod tests {
             action: "deny".to_owned(),
             request: RequestId::parse("r1").unwrap(),
             project_dir: "/p".to_owned(),
-            click: Some(ForwardedClick {
+            click: Some(Click {
+                head: EventHead {
+                    event_id: EventId::parse("e1").ok(),
+                    ..EventHead::default()
+                },
                 by: Person {
                     open: Some("ou_1".to_owned()),
                     ..Person::default()
                 },
-                event: EventId::parse("e1").ok(),
                 message: MessageId::parse("om_1").ok(),
                 value: json!({"action": "deny", "seal": "x"}),
-                name: None,
                 form: Map::from_iter([("reason".to_owned(), json!("not now"))]),
+                ..Click::default()
             }),
             push: Some("{}".to_owned()),
         }

@@ -101,7 +101,7 @@ impl Words {
 
     /// What the model reads when the person gave no reason.
     pub(in crate::cli) fn denied_from_feishu(self) -> &'static str {
-        self.pick(DENIED, "The user denied this from Feishu")
+        DENIED.get(self.0)
     }
 
     pub(in crate::cli) fn declined(self) -> &'static str {

@@ -12,7 +12,7 @@ use crate::daemon::tapping::clicks::{self, Door, Taps};
 use crate::daemon::tapping::pages;
 use crate::daemon::telling::metrics;
 use crate::daemon::telling::status::{self, Standing};
-use crate::feishu::event::{self, Click, EventHead, Message, Push};
+use crate::feishu::event::{self, Message, Push};
 use crate::gateway::call::{CallAnswer, PeerCall, QUERY, TAKE, WHOSE};
 use crate::gateway::server::{Inside, Pages};
 use crate::ids::RequestId;
@@ -50,26 +50,7 @@ async fn receive(taps: &Arc<Taps>, call: PeerCall) -> CallAnswer {
         QUERY => became(taps, &call.request).await,
         WHOSE => whose(taps, &call).await,
         TAKE => take(taps, &call).await,
-        _ => clicks::judge_forwarded(taps, &brought(call)).await,
-    }
-}
-
-/// The click in a call, as if Feishu had brought it here.
-fn brought(call: PeerCall) -> Click {
-    let click = call.click.unwrap_or_default();
-    Click {
-        head: EventHead {
-            event_id: click.event,
-            ..EventHead::default()
-        },
-        by: click.by,
-        value: click.value,
-        name: click.name,
-        form: click.form,
-        message: click.message,
-        chat: None,
-        host: None,
-        delivery_type: None,
+        _ => clicks::judge_forwarded(taps, &call.click.unwrap_or_default()).await,
     }
 }
 

@@ -3,10 +3,10 @@
 //! crossed out with its effect. What a crash left is taken up at the start.
 
 use std::sync::Arc;
-use tracing::warn;
 
 use crate::daemon::arriving::whose;
 use crate::daemon::known::inbox::{cross_out, keep};
+use crate::daemon::known::journal;
 use crate::daemon::machines::gate::Gate;
 use crate::daemon::talking::chat::{self, Chat};
 use crate::feishu::event::{self, Message, Push};
@@ -34,13 +34,10 @@ pub(crate) async fn receive_from_peer(chat: &Arc<Chat>, message: Message, push: 
 
 /// Takes up what the last run acknowledged and did not finish.
 pub(crate) async fn restore(chat: &Arc<Chat>, gate: &Arc<Gate>) {
-    match chat.cards.journal.store.run(Db::inbox).await {
-        Ok(left) => {
-            for one in left {
-                tokio::spawn(take_up(Arc::clone(chat), Arc::clone(gate), one));
-            }
-        }
-        Err(why) => warn!("the messages of the last run cannot be read: {why}"),
+    let otherwise = "the messages of the last run cannot be read";
+    let left = journal::run(&chat.cards.journal, otherwise, Db::inbox).await;
+    for one in left.unwrap_or_default() {
+        tokio::spawn(take_up(Arc::clone(chat), Arc::clone(gate), one));
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
-use tracing::warn;
 
 use crate::agents::codex::ask;
 use crate::approvals::request::AskingAgent;
@@ -18,6 +17,7 @@ use crate::claude::status::Activity;
 use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, CardText, Cards};
 use crate::daemon::cards::notices;
+use crate::daemon::known::journal;
 use crate::daemon::terminals::mailboxes::{self, Mailboxes};
 use crate::ids::{MessageId, SessionId};
 use crate::rules::Leaves;
@@ -193,16 +193,9 @@ async fn keep(
     message: &MessageId,
     change: impl FnOnce(&Db, &MessageId) -> Result<(), StoreError> + Send + 'static,
 ) {
-    let message = message.clone();
-    if let Err(why) = dialogs
-        .cards
-        .journal
-        .store
-        .run(move |db| change(db, &message))
-        .await
-    {
-        warn!("whether a notice is still true was not kept: {why}");
-    }
+    let (message, journal) = (message.clone(), &dialogs.cards.journal);
+    let otherwise = "whether a notice is still true was not kept";
+    journal::run(journal, otherwise, move |db| change(db, &message)).await;
 }
 
 /// Waits until the dialog is gone: by the session's own word where there is

@@ -382,11 +382,8 @@ pub(crate) async fn queue_ending(cards: &Cards, key: CardKey, face: Face, wait: 
         CardKey::Sending(ref id) => cards.courier.ending_key(id).unwrap_or(key),
     };
     let (of, text, now) = (key.clone(), face.kept, cards.now());
-    let kept = cards
-        .journal
-        .store
-        .run(move |db| db.put_edit(&of, &text, now));
-    let version = kept.await.ok();
+    let store = &cards.journal.store;
+    let version = store.run(move |db| db.put_edit(&of, &text, now)).await.ok();
     cards.courier.recorded(&key, face.shown, version, wait);
 }
 

@@ -1,12 +1,12 @@
 //! Cards that ask for nothing, and whose session each speaks of.
 
 use serde_json::Value;
-use tracing::warn;
 
 use crate::daemon::cards::courier::{self, Cards};
+use crate::daemon::known::journal;
 use crate::feishu::messages::Content;
 use crate::ids::MessageId;
-use crate::store::About;
+use crate::store::{About, Db};
 
 /// Sends a card that a reply can be given to.
 pub(crate) async fn send(
@@ -19,13 +19,8 @@ pub(crate) async fn send(
     let sent = courier::tell(cards, Content::Card(card), &uuid).await;
     if let Some(message) = sent.clone() {
         let now = cards.now();
-        let kept = cards
-            .journal
-            .store
-            .run(move |db| db.notice_sent(&message, &about, now));
-        if let Err(why) = kept.await {
-            warn!("whose a notice is was not kept: {why}");
-        }
+        let keep = move |db: &Db| db.notice_sent(&message, &about, now);
+        journal::run(&cards.journal, "whose a notice is was not kept", keep).await;
     }
     cards.courier.told();
     sent

@@ -1,7 +1,5 @@
 //! Takes back the rule an "always" left, from the decided card.
 
-use tracing::warn;
-
 use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Ending, Operator, Reach};
 use crate::claude::settings_file;
@@ -11,7 +9,7 @@ use crate::daemon::deciding::verdict;
 use crate::daemon::known::journal;
 use crate::gateway::seal::Sealed;
 use crate::ids::{MessageId, RequestId};
-use crate::store::ListedRule;
+use crate::store::{Db, ListedRule};
 use crate::text::Text;
 
 pub(crate) async fn undo(
@@ -21,36 +19,21 @@ pub(crate) async fn undo(
     by: &Operator,
     message: Option<&MessageId>,
 ) -> Ruling {
-    let request = id.clone();
-    let listed = cards
-        .journal
-        .store
-        .run(move |db| db.rules_left_by(&request))
-        .await;
-    let rules: Vec<_> = match listed {
-        Ok(rules) => rules
-            .into_iter()
-            .filter(|r| r.undone_at.is_none())
-            .collect(),
-        Err(why) => {
-            return Refusal::NotUndone(why.text()).into();
-        }
+    let (of, store) = (id.clone(), &cards.journal.store);
+    let rules = match store.run(move |db| db.rules_left_by(&of)).await {
+        Ok(rules) => rules.into_iter().filter(|rule| rule.undone_at.is_none()),
+        Err(why) => return Refusal::NotUndone(why.text()).into(),
     };
+    let rules: Vec<_> = rules.collect();
     if rules.is_empty() {
         return Refusal::Handled.into();
     }
     if let Err(why) = remove(cards, rules).await {
         return Refusal::NotUndone(why).into();
     }
-    let (request, at) = (id.clone(), cards.now());
-    if let Err(why) = cards
-        .journal
-        .store
-        .run(move |db| db.mark_undone(&request, at))
-        .await
-    {
-        warn!("an undo was not written down: {why}");
-    }
+    let (of, at) = (id.clone(), cards.now());
+    let mark = move |db: &Db| db.mark_undone(&of, at);
+    journal::run(&cards.journal, "an undo was not written down", mark).await;
     let outcome = Outcome::Undone;
     journal::happened(&cards.journal, &outcome, id, by.id.as_str()).await;
     let face = redraw(cards, id);
@@ -70,15 +53,8 @@ pub(crate) async fn remove(cards: &Cards, rules: Vec<ListedRule>) -> Result<(), 
             .await
             .map_err(|_| verdict::UNREACHABLE)?
             .map_err(|why| why.text())?;
-        let number = rule.number;
-        if let Err(why) = cards
-            .journal
-            .store
-            .run(move |db| db.rule_undone(number, at))
-            .await
-        {
-            warn!("an undone rule is still listed: {why}");
-        }
+        let undone = move |db: &Db| db.rule_undone(rule.number, at);
+        journal::run(&cards.journal, "an undone rule is still listed", undone).await;
     }
     Ok(())
 }

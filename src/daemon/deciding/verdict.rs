@@ -2,17 +2,16 @@
 //! it, and the rule it leaves in the project's settings.
 
 use std::path::{Path, PathBuf};
-use tracing::warn;
 
 use crate::approvals::answer::Extras;
 use crate::approvals::desk::Delivery;
 use crate::approvals::request::{Ending, Operator, Reach, Request};
 use crate::claude::permission::{Destination, allow_rules, set_mode};
 use crate::claude::settings_file;
-use crate::daemon::known::journal::Journal;
+use crate::daemon::known::journal::{self, Journal};
 use crate::rules::Rule;
 use crate::sessions::questions::Asker;
-use crate::store::LeftRule;
+use crate::store::{Db, LeftRule};
 use crate::text::Text;
 
 /// What the hook is told besides allow or deny. A question's answers go back
@@ -86,15 +85,11 @@ pub(crate) async fn leave_rules(
             at: journal.now(),
         })
         .collect();
-    let kept = journal.store.run(move |db| {
-        for rule in &left {
-            db.rule_left(rule)?;
-        }
-        Ok(())
-    });
-    if let Err(why) = kept.await {
-        warn!("a rule was left but not listed: {why}");
-    }
+    let list = move |db: &Db| {
+        left.iter()
+            .try_for_each(|rule| db.rule_left(rule).map(drop))
+    };
+    journal::run(journal, "a rule was left but not listed", list).await;
     failed.map_or(Ok(()), Err)
 }
 

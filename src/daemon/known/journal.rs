@@ -14,10 +14,10 @@ use crate::approvals::{Correction, Settled, record};
 use crate::cards::gist;
 use crate::clock::{Clock, Millis};
 use crate::daemon::known::refused::Strangers;
-use crate::ids::{CardKey, EventId, RequestId};
+use crate::ids::{CardKey, EventId, RequestId, UserId};
 use crate::rules::Rule;
 use crate::sessions::questions::script;
-use crate::store::{About, AuditEntry, Pending, Settlement, Store, StoreError, Subject};
+use crate::store::{About, AuditEntry, Db, Pending, Settlement, Store, StoreError, Subject};
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::secrets;
 
@@ -43,6 +43,16 @@ impl Journal {
     }
 }
 
+/// Has the store do what nobody stops for; where it can't, `otherwise` is said.
+pub(crate) async fn run<T: Send + 'static>(
+    journal: &Journal,
+    otherwise: &str,
+    work: impl FnOnce(&Db) -> Result<T, StoreError> + Send + 'static,
+) -> Option<T> {
+    let done = journal.store.run(work).await;
+    done.inspect_err(|why| warn!("{otherwise}: {why}")).ok()
+}
+
 /// Keeps a new request. A store that cannot write does not stop a decision;
 /// only a restart would lose the request.
 pub(crate) async fn keep(journal: &Journal, request: &Request, token: TokenHash) {
@@ -55,9 +65,8 @@ pub(crate) async fn keep(journal: &Journal, request: &Request, token: TokenHash)
         deadline: request.deadline,
         request: record::request_text(request),
     };
-    if let Err(why) = journal.store.run(move |db| db.save_pending(&pending)).await {
-        warn!("a request was not kept, a restart would lose it: {why}");
-    }
+    let otherwise = "a request was not kept, a restart would lose it";
+    run(journal, otherwise, move |db| db.save_pending(&pending)).await;
 }
 
 /// Writes an ending down, and the edit of its card with it, in one go. Returns
@@ -183,15 +192,10 @@ pub(crate) async fn remembered(journal: &Journal, id: &RequestId) -> Option<Reme
 
 /// What was pending when the last daemon stopped.
 pub(crate) async fn pending(journal: &Journal) -> Vec<(Pending, Request)> {
-    let rows = match journal.store.run(crate::store::Db::pending_all).await {
-        Ok(rows) => rows,
-        Err(why) => {
-            warn!("what was pending before cannot be read: {why}");
-            return Vec::new();
-        }
-    };
+    let otherwise = "what was pending before cannot be read";
+    let rows = run(journal, otherwise, Db::pending_all).await;
     let (mut pending, mut moved) = (Vec::new(), Vec::new());
-    for row in rows {
+    for row in rows.unwrap_or_default() {
         let value: Option<Value> = serde_json::from_str(&row.request).ok();
         let Some(mut request) = value.as_ref().and_then(record::read_request) else {
             continue;
@@ -276,20 +280,14 @@ pub(crate) async fn correct(
         ..bare(at, word, "terminal")
     };
     let text = ending.to_string();
-    let kept = journal.store.run(move |db| {
+    let correct = move |db: &Db| {
         db.atomically(|db| {
             db.correct(&id, (kind, &text), &entry)?;
             edit.map(|(key, card)| db.put_edit(&key, &card, at))
                 .transpose()
         })
-    });
-    match kept.await {
-        Ok(version) => version,
-        Err(why) => {
-            warn!("a correction was not written down: {why}");
-            None
-        }
-    }
+    };
+    run(journal, "a correction was not written down", correct).await?
 }
 
 /// Whether an ending says what did not happen, and not only less than all.
@@ -327,10 +325,11 @@ pub(crate) async fn turned_away(
     journal: &Journal,
     why: &Refusal,
     request: Option<&RequestId>,
-    by: Option<&str>,
+    by: Option<&UserId>,
     event: Option<&EventId>,
 ) {
     let Some(kind) = why.word() else { return };
+    let by = by.map(UserId::as_str);
     for line in lines(&journal.refused, kind, request, by, event, journal.now()) {
         append(journal, line).await;
     }
@@ -375,14 +374,14 @@ fn sums(strangers: &Strangers, now: Millis, stopping: bool) -> Vec<AuditEntry> {
 /// them. Credentials in them are masked as on a card.
 pub(crate) async fn spoken(
     journal: &Journal,
-    by: Option<&str>,
+    by: Option<&UserId>,
     about: &About,
     words: &str,
     became: &str,
 ) {
     let shown = escape::excerpt(words, 0..words.len(), &secrets::find(words));
     let entry = AuditEntry {
-        operator: by.map(str::to_owned),
+        operator: by.map(ToString::to_string),
         session: Some(about.session.to_string()),
         decision: Some(became.to_owned()),
         detail: Some(json!({"words": shown, "project": about.project})),
@@ -403,10 +402,10 @@ pub(crate) async fn noted(journal: &Journal, kind: &str, by: Option<&str>) {
 }
 
 /// A session that a person began: where, and with which words.
-pub(crate) async fn began(journal: &Journal, by: Option<&str>, project: &Path, words: &str) {
+pub(crate) async fn began(journal: &Journal, by: Option<&UserId>, project: &Path, words: &str) {
     let source = by.map_or("terminal", |_| "feishu");
     let entry = AuditEntry {
-        operator: by.map(str::to_owned),
+        operator: by.map(ToString::to_string),
         detail: Some(json!({"project": project, "what": one_line(words)})),
         ..bare(journal.now(), "session_started", source)
     };
@@ -425,16 +424,8 @@ fn bare(at: Millis, kind: &str, source: &str) -> AuditEntry {
     AuditEntry {
         at,
         kind: kind.to_owned(),
-        operator: None,
-        event: None,
-        request: None,
-        session: None,
-        tool: None,
-        digest: None,
-        decision: None,
-        rule: None,
         source: Some(source.to_owned()),
-        detail: None,
+        ..AuditEntry::default()
     }
 }
 
@@ -447,18 +438,13 @@ async fn append(journal: &Journal, entry: AuditEntry) {
 /// How often this very call was denied before.
 pub(crate) async fn denied_before(journal: &Journal, request: &Request) -> u32 {
     let digest = request.digest.hex();
-    let denied = journal
-        .store
-        .run(move |db| db.times_ended(&digest, "deny"))
-        .await
-        .unwrap_or(0);
-    u32::try_from(denied).unwrap_or(u32::MAX)
+    let denied = journal.store.run(move |db| db.times_ended(&digest, "deny"));
+    u32::try_from(denied.await.unwrap_or(0)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Db;
 
     #[test]
     fn ten_thousand_refused_messages_leave_every_decision_in_the_audit() {

@@ -13,7 +13,7 @@ use crate::feishu::clock::TheirClock;
 use crate::feishu::event::Click;
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::secret::Secret;
-use crate::gateway::call::{self, PeerCall, QUERY};
+use crate::gateway::call::{PeerCall, QUERY};
 use crate::gateway::forward::{ANSWER_WITHIN, Forwarder, Posted};
 use crate::gateway::route::CallbackUrl;
 use crate::gateway::seal::{SealPurpose, Sealed, Sealer};
@@ -53,6 +53,12 @@ impl Gate {
             cards,
         })
     }
+
+    /// Says something sealed to another machine.
+    pub(crate) async fn post(&self, to: &CallbackUrl, call: &PeerCall) -> Posted {
+        let now = || self.their_clock.now();
+        self.forwarder.post(to, call, now, ANSWER_WITHIN).await
+    }
 }
 
 /// Who may call this machine: whoever shares the secret.
@@ -80,20 +86,15 @@ pub(crate) async fn forward(
         action: text("action").unwrap_or_default().to_owned(),
         request: request.clone(),
         project_dir: text("project_dir").unwrap_or_default().to_owned(),
-        click: Some(call::ForwardedClick {
-            by: click.by.clone(),
-            event: click.head.event_id.clone(),
-            message: click.message.clone(),
-            value: click.value.clone(),
-            name: click.name.clone(),
-            form: click.form.clone(),
-        }),
+        click: Some(click.clone()),
         push: None,
     };
-    let (forwarder, now) = (&gate.forwarder, || gate.their_clock.now());
-    let posted = match proof {
-        Some(_) => forwarder.post(&to, &call, now, ANSWER_WITHIN).await,
-        None => forwarder.post_plain(&to, &call, now, ANSWER_WITHIN).await,
+    let posted = if proof.is_some() {
+        gate.post(&to, &call).await
+    } else {
+        let now = || gate.their_clock.now();
+        let posted = gate.forwarder.post_plain(&to, &call, now, ANSWER_WITHIN);
+        posted.await
     };
     match posted {
         Posted::Answered(answer) => {
@@ -127,11 +128,7 @@ async fn find_out(gate: Arc<Gate>, mut call: PeerCall, to: CallbackUrl, again: &
     QUERY.clone_into(&mut call.action);
     for pause in again {
         tokio::time::sleep(*pause).await;
-        let asked = gate
-            .forwarder
-            .post(&to, &call, || gate.their_clock.now(), ANSWER_WITHIN)
-            .await;
-        if let Posted::Answered(answer) = asked {
+        if let Posted::Answered(answer) = gate.post(&to, &call).await {
             let (_, card) = answer.outcome();
             if let (Some(message), Some(card)) = (message, card) {
                 let card: courier::CardText = card.to_string().into();
@@ -141,14 +138,6 @@ async fn find_out(gate: Arc<Gate>, mut call: PeerCall, to: CallbackUrl, again: &
         }
     }
     warn!(request = %call.request, %to, "what became of a click is left to its machine");
-}
-
-impl Gate {
-    /// Says something sealed to another machine.
-    pub(crate) async fn post(&self, to: &CallbackUrl, call: &PeerCall) -> Posted {
-        let now = || self.their_clock.now();
-        self.forwarder.post(to, call, now, ANSWER_WITHIN).await
-    }
 }
 
 #[cfg(test)]

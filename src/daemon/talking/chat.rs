@@ -5,7 +5,7 @@
 
 mod addressed;
 pub(crate) mod claim;
-mod commands;
+pub(crate) mod commands;
 mod menus;
 mod waiting;
 
@@ -25,14 +25,14 @@ use crate::daemon::deciding::answers;
 use crate::daemon::deciding::decision::{self, Decider};
 use crate::daemon::known::people::{self, People};
 use crate::daemon::known::{inbox, journal};
-use crate::daemon::talking::drafts::{Drafts, once};
+use crate::daemon::talking::drafts::{self, Draft, Drafts, Picked, once};
 use crate::daemon::talking::sessions::{Sessions, files};
 use crate::daemon::terminals::mailboxes::Mailboxes;
 use crate::feishu::clock::TheirClock;
 use crate::feishu::event::{Message, MessageBody};
 use crate::feishu::messages::{AttachmentKind, Content};
 pub(crate) use crate::gateway::whose::asks_to_lock;
-use crate::ids::{MessageId, RequestId};
+use crate::ids::RequestId;
 use crate::sessions::command::{self, Spoken, Unclear};
 use crate::sessions::naming::ToldLists;
 use crate::sessions::questions::Reply;
@@ -67,6 +67,50 @@ pub(crate) struct Chat {
     pub(crate) bot: OnceCell<String>,
     pub(crate) their_clock: TheirClock,
     pub(crate) in_team: bool,
+}
+
+/// A message in its place, for whoever sees to it.
+pub(crate) struct HeardMessage<'a> {
+    chat: &'a Arc<Chat>,
+    message: &'a Message,
+    written: Written,
+}
+
+impl<'a> HeardMessage<'a> {
+    /// `None` for one that stands in no chat.
+    pub(crate) fn of(chat: &'a Arc<Chat>, message: &'a Message) -> Option<Self> {
+        let written = written(message)?;
+        Some(Self {
+            chat,
+            message,
+            written,
+        })
+    }
+
+    pub(crate) async fn say(&self, text: &Text) {
+        say(self.chat, self.message, text).await;
+    }
+
+    /// Has a tap say which it is to be. Without words, the card has a field for
+    /// them.
+    async fn offer(
+        &self,
+        words: Option<&str>,
+        title: &Text,
+        text: Option<Text>,
+        choices: Vec<(String, Picked)>,
+    ) {
+        let draft = Draft {
+            message: self.message.clone(),
+            words: words.map(str::to_owned),
+            title: title.clone(),
+            text,
+            choices,
+            at: self.chat.cards.now(),
+            card: None,
+        };
+        drafts::ask(&self.chat.drafts, draft).await;
+    }
 }
 
 /// Sees to one message of a person's.
@@ -108,10 +152,9 @@ pub(crate) async fn take(chat: &Arc<Chat>, message: &Message) {
 
 /// Writes down that somebody wrote who is not the owner.
 async fn turned_away(chat: &Chat, message: &Message) {
-    let who = message.by.id().map(|id| id.to_string());
-    let event = message.head.event_id.as_ref();
+    let (who, event) = (message.by.id(), message.head.event_id.as_ref());
     let why = &Refusal::NotTheOwner;
-    journal::turned_away(&chat.cards.journal, why, None, who.as_deref(), event).await;
+    journal::turned_away(&chat.cards.journal, why, None, who.as_ref(), event).await;
 }
 
 /// Whether it comes too late to be acted on, which is then told.
@@ -127,96 +170,73 @@ async fn is_late(chat: &Arc<Chat>, message: &Message) -> bool {
 
 /// The owner says something.
 async fn listen(chat: &Arc<Chat>, message: &Message, owner: Operator) {
-    let (Some(id), Some(written)) = (message.id.clone(), written(message)) else {
+    let (Some(id), Some(heard)) = (&message.id, HeardMessage::of(chat, message)) else {
         return;
     };
-    let (key, name, kind) = match &message.body {
+    let image = |key| (key, "image.png", AttachmentKind::Image);
+    let note = |(key, name, kind): (&String, &str, AttachmentKind)| {
+        let sent = files::HeldFile {
+            message: id.clone(),
+            key: key.clone(),
+            name: name.to_owned(),
+            kind,
+        };
+        let place = heard.written.place.clone();
+        chat.files.note(place, sent, chat.cards.now())
+    };
+    let noted = match &message.body {
         MessageBody::Text(text) => {
-            if !message.pictures.is_empty() && !keep_pictures(chat, message, &id, &written) {
-                return say(chat, message, &words::TOO_MANY_FILES).await;
+            // Pictures between words go with those words.
+            let noted = message.pictures.iter().all(|key| note(image(key)));
+            if noted && (message.pictures.is_empty() || !text.trim().is_empty()) {
+                return hear(&heard, owner, text).await;
             }
-            if text.trim().is_empty() && !message.pictures.is_empty() {
-                return say(chat, message, &words::KEPT_FILE).await;
-            }
-            return hear(chat, message, &written, owner, text).await;
+            noted
         }
-        MessageBody::Image { key } => (key, "image.png", AttachmentKind::Image),
-        MessageBody::File { key, name } => (key, name.as_str(), AttachmentKind::File),
+        MessageBody::Image { key } => note(image(key)),
+        MessageBody::File { key, name } => note((key, name, AttachmentKind::File)),
         MessageBody::Other { kind } => {
             debug!(kind, "a message of a kind nod does not read");
-            return say(chat, message, &words::UNREADABLE_KIND).await;
+            return heard.say(&words::UNREADABLE_KIND).await;
         }
     };
-    let sent = files::HeldFile {
-        message: id,
-        key: key.clone(),
-        name: name.to_owned(),
-        kind,
-    };
-    let noted = chat.files.note(written.place, sent, chat.cards.now());
     let told = if noted {
         words::KEPT_FILE
     } else {
         words::TOO_MANY_FILES
     };
-    say(chat, message, &told).await;
+    heard.say(&told).await;
 }
 
-/// Pictures between words go with those words.
-fn keep_pictures(chat: &Chat, message: &Message, id: &MessageId, written: &Written) -> bool {
-    let mut pictures = message.pictures.iter();
-    pictures.all(|key| {
-        let sent = files::HeldFile {
-            message: id.clone(),
-            key: key.clone(),
-            name: "image.png".to_owned(),
-            kind: AttachmentKind::Image,
-        };
-        chat.files
-            .note(written.place.clone(), sent, chat.cards.now())
-    })
-}
-
-async fn hear(chat: &Arc<Chat>, message: &Message, written: &Written, owner: Operator, text: &str) {
+async fn hear(heard: &HeardMessage<'_>, owner: Operator, text: &str) {
+    let HeardMessage { chat, message, .. } = *heard;
     let mention = bot_mention(chat, message).await;
-    let projects = &chat.cards.config.sessions.projects;
     let text = with_names(text, message, mention);
-    match command::parse(&text, mention, projects) {
-        Spoken::Nothing => menus::help(chat, message, written).await,
-        Spoken::Unclear(Unclear::NoPrompt) => {
-            menus::start(chat, message, written, (&menu::NEW, None)).await;
-        }
-        Spoken::Unclear(unclear) => say(chat, message, &session::unclear(&unclear)).await,
-        Spoken::Command(command) => commands::obey(chat, message, written, command).await,
-        Spoken::Text(text) => match waiting::meant(chat, written, &text) {
+    match command::parse(&text, mention, &chat.cards.config.sessions.projects) {
+        Spoken::Nothing => menus::help(heard).await,
+        Spoken::Unclear(Unclear::NoPrompt) => menus::start(heard, &menu::NEW).await,
+        Spoken::Unclear(unclear) => heard.say(&session::unclear(&unclear)).await,
+        Spoken::Command(command) => commands::obey(heard, command).await,
+        Spoken::Text(text) => match waiting::meant(chat, &heard.written, &text) {
             Meant::One(request, text) => answer(chat, message, &request, owner, text).await,
-            Meant::Which(list) => say(chat, message, &list).await,
-            Meant::Session => commands::go_on(chat, message, written, &text).await,
+            Meant::Which(list) => heard.say(&list).await,
+            Meant::Session => commands::go_on(heard, &text).await,
         },
     }
 }
 
 /// A menu's button stands for these words of the owner's.
-pub(crate) async fn tapped(chat: &Arc<Chat>, message: &Message, written: &Written) {
+pub(crate) async fn tapped(chat: &Arc<Chat>, message: &Message) {
     if asks_to_lock(message) {
         return lock_up(chat, message).await;
     }
-    let (Some(owner), MessageBody::Text(text)) = (chat.people.owner(&message.by), &message.body)
-    else {
-        return;
-    };
-    hear(chat, message, written, owner, text).await;
-}
-
-/// Words for the terminal of this number.
-pub(crate) async fn say_to(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    number: usize,
-    text: &str,
-) {
-    commands::say_to(chat, message, written, number, text).await;
+    let (heard, owner) = (
+        HeardMessage::of(chat, message),
+        chat.people.owner(&message.by),
+    );
+    if let (Some(heard), Some(owner), MessageBody::Text(text)) = (heard, owner, &message.body) {
+        hear(&heard, owner, text).await;
+    }
 }
 
 fn written(message: &Message) -> Option<Written> {

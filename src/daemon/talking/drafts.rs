@@ -13,7 +13,6 @@ use crate::daemon::cards::courier::{self, ASKED_WITHIN, Cards, To};
 use crate::feishu::event::Message;
 use crate::ids::{MessageId, RequestId, SessionId};
 use crate::sessions::agent::Agent;
-use crate::sessions::route::Written;
 use crate::text::Text;
 
 const MAX: usize = 64;
@@ -31,7 +30,6 @@ pub(crate) struct Drafts {
 #[derive(Clone)]
 pub(crate) struct Draft {
     pub(crate) message: Message,
-    pub(crate) written: Written,
     /// None where the card has a field for them.
     pub(crate) words: Option<String>,
     pub(crate) title: Text,
@@ -138,7 +136,9 @@ pub(super) fn card_of<'a>(cards: &'a Cards, draft: &'a Draft) -> ChoiceCard<'a> 
 
 /// Asks what is meant, as a reply.
 pub(crate) async fn ask(drafts: &Drafts, mut draft: Draft) {
-    let (Some(id), Some(messages)) = (draft.message.id.clone(), drafts.cards.courier.messages())
+    let message = draft.message.clone();
+    let (Some(id), Some(chat), Some(messages)) =
+        (&message.id, &message.chat, drafts.cards.courier.messages())
     else {
         return;
     };
@@ -157,14 +157,12 @@ pub(crate) async fn ask(drafts: &Drafts, mut draft: Draft) {
         &buttons,
         drafts.cards.config.lang,
     );
-    let place = &draft.written.place;
-    let (chat, in_thread) = (place.chat.clone(), place.thread.is_some());
-    let uuid = format!("pick-{}", once(&draft.message));
+    let uuid = format!("pick-{}", once(&message));
     drafts.put(key.clone(), draft);
     let to = To::Reply {
-        anchor: &id,
-        chat: &chat,
-        in_thread,
+        anchor: id,
+        chat,
+        in_thread: message.thread.is_some(),
     };
     match courier::say(&drafts.cards, messages, to, &card, &uuid).await {
         Ok(sent) => drafts.name(&key, sent.message_id),
@@ -192,7 +190,6 @@ mod tests {
     use crate::daemon::cards::bench::Bench;
     use crate::feishu::event::{EventHead, MessageBody, Person};
     use crate::ids::ChatId;
-    use crate::sessions::route::ChatPlace;
     use crate::wording::terminal;
 
     fn draft(n: usize, at: Millis) -> (String, Draft) {
@@ -203,7 +200,7 @@ mod tests {
                 id: MessageId::parse("om_1").ok(),
                 by: Person::default(),
                 from_user: true,
-                chat: Some(chat.clone()),
+                chat: Some(chat),
                 in_private: true,
                 thread: None,
                 root: None,
@@ -213,11 +210,6 @@ mod tests {
                 pictures: Vec::new(),
                 sent_ms: None,
                 tapped: false,
-            },
-            written: Written {
-                place: ChatPlace { chat, thread: None },
-                parent: None,
-                root: None,
             },
             words: Some("run".to_owned()),
             title: terminal::PROJECT_TITLE.clone(),

@@ -8,10 +8,8 @@ use crate::approvals::outcome::{Deed, Refusal};
 use crate::cards::choice::{self, WORDS_FIELD};
 use crate::daemon::cards::courier::{self, AFTER_REPLY, CardText};
 use crate::daemon::deciding::ruling::Ruling;
-use crate::daemon::known::journal;
-use crate::daemon::talking::chat::{self, Chat};
+use crate::daemon::talking::chat::{self, Chat, HeardMessage, commands};
 use crate::daemon::talking::drafts::{Draft, Picked, card_of};
-use crate::daemon::talking::sessions;
 use crate::feishu::event::{Click, Message, MessageBody};
 use crate::sessions::agent::Agent;
 use crate::wording::task as words;
@@ -38,8 +36,8 @@ pub(crate) async fn picked(chat: &Arc<Chat>, click: &Click, key: &str, number: u
     }
     if let Picked::Command(text) = picked {
         let message = typed(&draft.message, click, text);
-        let (chat, written) = (Arc::clone(chat), draft.written);
-        tokio::spawn(async move { chat::tapped(&chat, &message, &written).await });
+        let chat = Arc::clone(chat);
+        tokio::spawn(async move { chat::tapped(&chat, &message).await });
         return Deed::CarriedOut.into();
     }
     if let Some(locked) = chat.cards.lock.refusal() {
@@ -92,46 +90,25 @@ fn typed(to: &Message, click: &Click, text: String) -> Message {
 }
 
 async fn carry_out(chat: Arc<Chat>, draft: Draft, picked: Picked) {
+    let Some(heard) = HeardMessage::of(&chat, &draft.message) else {
+        return;
+    };
     let said = draft.words.unwrap_or_default();
     let (name, agent, conversation) = match picked {
         Picked::Project(name, agent) => (name, agent, None),
         Picked::Resume(session, name) => (name, Some(Agent::Claude), Some(session)),
-        Picked::Say(number) => {
-            return chat::say_to(&chat, &draft.message, &draft.written, number, &said).await;
-        }
+        Picked::Say(number) => return commands::say_to(&heard, number, &said).await,
         Picked::Command(_) => return,
     };
-    let projects = &chat.cards.config.sessions.projects;
-    let begun = match projects.find(&name).cloned() {
+    let begun = match chat.cards.config.sessions.projects.find(&name) {
         None => Err(words::PROJECT_UNKNOWN),
         Some(project) => {
-            let place = &draft.written.place;
-            let birthplace = sessions::Birthplace {
-                chat: place.chat.clone(),
-                thread: place.thread.clone(),
-                message: match draft.message.id.clone() {
-                    Some(id) => id,
-                    None => return,
-                },
-            };
-            let files = chat.files.take(place, chat.cards.now());
-            let opening = sessions::SessionOpening {
-                agent: agent.unwrap_or(project.agent),
-                conversation,
-                home: None,
-                words: &said,
-                files: &files,
-            };
-            let begun = sessions::begin(&chat.sessions, &project, birthplace, opening).await;
-            if begun.is_ok() {
-                let who = draft.message.by.id().map(|id| id.to_string());
-                journal::began(&chat.cards.journal, who.as_deref(), &project.path, &said).await;
-            }
-            begun
+            let agent = agent.unwrap_or(project.agent);
+            commands::begin_in(&heard, project, agent, conversation, &said).await
         }
     };
     if let Ok(Some(told)) | Err(told) = begun {
-        chat::say(&chat, &draft.message, &told).await;
+        heard.say(&told).await;
     }
 }
 

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-pub(crate) use self::begin::{Birthplace, SessionOpening, adopt, begin};
+pub(crate) use self::begin::{SessionOpening, adopt, begin};
 use self::owner::SessionOwner;
 use self::voice::Voice;
 use crate::approvals::request::Request;
@@ -31,12 +31,13 @@ use crate::clock::{Millis, millis};
 use crate::config::SessionSettings;
 use crate::daemon::asking::codex::CodexLinks;
 use crate::daemon::cards::courier::{self, Cards};
+use crate::daemon::known::journal;
 use crate::feishu::messages::SentMessage;
 use crate::ids::{MessageId, SessionId};
 use crate::sessions::command::Project;
 use crate::sessions::route::{self, ChatPlace, Written};
 use crate::sessions::state::{self, Session, SessionLimits, SessionStatus};
-use crate::store::KeptSession;
+use crate::store::{Db, KeptSession};
 use crate::text::{Lang, Text};
 use crate::wording::task as words;
 
@@ -72,6 +73,15 @@ struct KnownSession {
     owner: Option<mpsc::Sender<SessionOrder>>,
     /// The message its topic hangs on, as far as this run knows.
     root: Option<MessageId>,
+}
+
+impl KnownSession {
+    fn listed(&self) -> ListedSession {
+        ListedSession {
+            kept: self.kept.clone(),
+            status: self.status,
+        }
+    }
 }
 
 /// The session that words written somewhere are for.
@@ -121,14 +131,7 @@ impl Sessions {
 
     /// The one used last stands first.
     pub(crate) fn list(&self) -> Vec<ListedSession> {
-        let mut all: Vec<_> = self
-            .lock()
-            .values()
-            .map(|entry| ListedSession {
-                kept: entry.kept.clone(),
-                status: entry.status,
-            })
-            .collect();
+        let mut all: Vec<_> = self.lock().values().map(KnownSession::listed).collect();
         all.sort_by_key(|one| std::cmp::Reverse((one.kept.used_at, one.kept.number)));
         all
     }
@@ -141,12 +144,7 @@ impl Sessions {
     }
 
     pub(crate) fn find(&self, number: i64) -> Option<ListedSession> {
-        let book = self.lock();
-        let entry = book.get(&number)?;
-        Some(ListedSession {
-            kept: entry.kept.clone(),
-            status: entry.status,
-        })
+        self.lock().get(&number).map(KnownSession::listed)
     }
 
     /// The session of this thread, or whose card is replied to. Plain words
@@ -298,20 +296,9 @@ impl Sessions {
 /// Takes up the sessions of the last run. Those that ran then get their ending.
 pub(crate) async fn restore(sessions: &Arc<Sessions>) {
     files::remove_all(sessions).await;
-    let kept = match sessions
-        .cards
-        .journal
-        .store
-        .run(crate::store::Db::sessions)
-        .await
-    {
-        Ok(kept) => kept,
-        Err(why) => {
-            warn!("the sessions of the last run cannot be read: {why}");
-            return;
-        }
-    };
-    for mut kept in kept {
+    let otherwise = "the sessions of the last run cannot be read";
+    let kept = journal::run(&sessions.cards.journal, otherwise, Db::sessions).await;
+    for mut kept in kept.unwrap_or_default() {
         let number = kept.number;
         let card = kept.card.take();
         let (ran, agent) = (kept.saved.running || card.is_some(), kept.agent);
@@ -422,15 +409,9 @@ pub(crate) async fn move_to(sessions: &Sessions, number: i64, place: ChatPlace, 
 }
 
 async fn keep(sessions: &Sessions, kept: KeptSession) {
-    if let Err(why) = sessions
-        .cards
-        .journal
-        .store
-        .run(move |db| db.save_session(&kept))
-        .await
-    {
-        warn!("a session was not kept, a restart would lose it: {why}");
-    }
+    let otherwise = "a session was not kept, a restart would lose it";
+    let save = move |db: &Db| db.save_session(&kept);
+    journal::run(&sessions.cards.journal, otherwise, save).await;
 }
 
 /// A random id in the form Claude Code takes for a session.

@@ -29,7 +29,7 @@ use crate::daemon::known::people::{self, People};
 use crate::daemon::known::{journal, offers};
 use crate::daemon::machines::gate::{self, Gate};
 use crate::daemon::talking::chat::Chat;
-use crate::feishu::event::{Click, EventHead, Person};
+use crate::feishu::event::Click;
 use crate::feishu::messages::Content;
 use crate::gateway::call::CallAnswer;
 use crate::gateway::route::{ClickRoute, ThisMachine, route};
@@ -258,19 +258,16 @@ fn is_ours(taps: &Taps, click: &Click) -> bool {
 async fn read(taps: &Taps, click: &Click) -> Option<ButtonTap> {
     let text = |field: &str| click.value.get(field)?.as_str();
     if let (Some(action), Some(request)) = (text("action"), text("request_id")) {
-        let wanted = if action == ANSWER {
-            TapMeaning::Answer(text("tap").and_then(questions::QuestionTap::parse))
-        } else if action == STOP {
-            TapMeaning::Stop(click.value.get("session")?.as_i64()?)
-        } else if action == PICK {
-            let number = click.value.get("pick")?.as_u64()?;
-            TapMeaning::Pick(usize::try_from(number).ok()?)
-        } else if action == OPEN {
-            TapMeaning::Gathered(flood::FloodTap::Open)
-        } else if action == DENY_ALL {
-            TapMeaning::Gathered(flood::FloodTap::DenyAll)
-        } else {
-            TapMeaning::Permission(Action::parse(action)?)
+        let wanted = match action {
+            ANSWER => TapMeaning::Answer(text("tap").and_then(questions::QuestionTap::parse)),
+            STOP => TapMeaning::Stop(click.value.get("session")?.as_i64()?),
+            PICK => {
+                let number = click.value.get("pick")?.as_u64()?;
+                TapMeaning::Pick(usize::try_from(number).ok()?)
+            }
+            OPEN => TapMeaning::Gathered(flood::FloodTap::Open),
+            DENY_ALL => TapMeaning::Gathered(flood::FloodTap::DenyAll),
+            other => TapMeaning::Permission(Action::parse(other)?),
         };
         let proof = taps.cards.buttons.proof(&click.value);
         return Some(ButtonTap {
@@ -337,9 +334,8 @@ async fn turned_away(
     request: Option<&RequestId>,
     why: Refusal,
 ) -> Ruling {
-    let who = click.by.id().map(|id| id.to_string());
-    let event = click.head.event_id.as_ref();
-    journal::turned_away(&taps.cards.journal, &why, request, who.as_deref(), event).await;
+    let (who, event) = (click.by.id(), click.head.event_id.as_ref());
+    journal::turned_away(&taps.cards.journal, &why, request, who.as_ref(), event).await;
     why.into()
 }
 
@@ -431,7 +427,7 @@ pub(crate) async fn decide(
     by: Operator,
     door: Door,
 ) -> Ruling {
-    let mut click = no_click();
+    let mut click = Click::default();
     let Some(request) = taps.cards.desk.find(id) else {
         return Box::pin(remembered(taps, &click, id)).await;
     };
@@ -457,21 +453,7 @@ pub(crate) async fn became(taps: &Taps, id: &RequestId) -> Option<Ruling> {
     if taps.cards.desk.find(id).is_some() {
         return None;
     }
-    Some(Box::pin(remembered(taps, &no_click(), id)).await)
-}
-
-fn no_click() -> Click {
-    Click {
-        head: EventHead::default(),
-        by: Person::default(),
-        value: Value::Null,
-        name: None,
-        form: serde_json::Map::new(),
-        message: None,
-        chat: None,
-        host: None,
-        delivery_type: None,
-    }
+    Some(Box::pin(remembered(taps, &Click::default(), id)).await)
 }
 
 #[cfg(test)]
@@ -483,11 +465,11 @@ mod tests {
 
     async fn chosen(command: &str, action: Action, whole: Option<bool>) -> Result<Choice, Refusal> {
         let request = sample::request("Bash", json!({"command": command}));
-        let mut click = no_click();
-        click.form = json!({REASON_FIELD: "  not now "})
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
+        let form = json!({REASON_FIELD: "  not now "});
+        let click = Click {
+            form: form.as_object().cloned().unwrap_or_default(),
+            ..Click::default()
+        };
         wanted(&request, action, &click, whole).await
     }
 

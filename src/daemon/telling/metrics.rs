@@ -11,54 +11,30 @@ pub fn text(report: &Value) -> String {
     let version = report["version"].as_str().unwrap_or_default();
     page.head("nod_info", "gauge", "The running version.");
     let _ = writeln!(page.0, "nod_info{{version=\"{}\"}} 1", label_value(version));
-    page.one(
-        "nod_uptime_seconds",
-        "gauge",
-        "Since the daemon started.",
-        seconds(&report["up_ms"], 1e3),
-    );
-    page.one(
+    let up = seconds(&report["up_ms"], 1e3);
+    page.gauge("nod_uptime_seconds", "Since the daemon started.", up);
+    let connected = flag(connection["state"] == "connected");
+    page.gauge(
         "nod_connected",
-        "gauge",
         "Whether the long connection is up.",
-        flag(connection["state"] == "connected"),
+        connected,
     );
-    page.one(
-        "nod_connects_total",
-        "counter",
-        "Long connections opened.",
-        number(&connection["connects"]),
-    );
-    page.one(
-        "nod_events_total",
-        "counter",
-        "Events taken from Feishu.",
-        number(&connection["events"]),
-    );
-    page.one(
-        "nod_dropped_events_total",
-        "counter",
-        "Events that could not be taken.",
-        number(&connection["dropped"]),
-    );
-    page.one(
+    let connects = &connection["connects"];
+    page.counter("nod_connects_total", "Long connections opened.", connects);
+    let events = &connection["events"];
+    page.counter("nod_events_total", "Events taken from Feishu.", events);
+    let (dropped, help) = (&connection["dropped"], "Events that could not be taken.");
+    page.counter("nod_dropped_events_total", help, dropped);
+    let pending = number(&report["pending"]);
+    page.gauge(
         "nod_pending_requests",
-        "gauge",
         "Requests that wait for a tap.",
-        number(&report["pending"]),
+        pending,
     );
-    page.one(
-        "nod_locked",
-        "gauge",
-        "Whether remote approval is locked.",
-        flag(report["locked"] == true),
-    );
-    page.one(
-        "nod_store_ok",
-        "gauge",
-        "Whether the store can be written.",
-        flag(report["store"]["ok"] == true),
-    );
+    let locked = flag(report["locked"] == true);
+    page.gauge("nod_locked", "Whether remote approval is locked.", locked);
+    let stored = flag(report["store"]["ok"] == true);
+    page.gauge("nod_store_ok", "Whether the store can be written.", stored);
     page.summary(
         "nod_tap_reply_seconds",
         "From a tap to the reply for Feishu.",
@@ -80,9 +56,14 @@ impl MetricsPage {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
-        self.head(name, kind, help);
+    fn gauge(&mut self, name: &str, help: &str, value: f64) {
+        self.head(name, "gauge", help);
         let _ = writeln!(self.0, "{name} {value}");
+    }
+
+    fn counter(&mut self, name: &str, help: &str, count: &Value) {
+        self.head(name, "counter", help);
+        let _ = writeln!(self.0, "{name} {}", number(count));
     }
 
     fn summary(&mut self, name: &str, help: &str, of: &Value) {

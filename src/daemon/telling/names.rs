@@ -50,12 +50,8 @@ async fn learn(cards: &Cards, person: &UserId) -> bool {
             let id = person.as_str().to_owned();
             let mut name = visible(name.trim(), Shape::Name);
             name.truncate(name.floor_char_boundary(MAX_NAME));
-            let kept = cards
-                .journal
-                .store
-                .run(move |db| db.set_name(&id, &name))
-                .await;
-            kept.is_ok()
+            let store = &cards.journal.store;
+            store.run(move |db| db.set_name(&id, &name)).await.is_ok()
         }
         Ok(None) => true,
         // One who can't be found hides no other; a missing scope hides all.

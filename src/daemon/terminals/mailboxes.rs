@@ -4,6 +4,7 @@
 
 pub(crate) mod speak;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -176,6 +177,12 @@ impl Mailboxes {
         }
         words.is_some()
     }
+}
+
+/// The name of a session's directory, as above every card.
+pub(crate) fn place_name(project: &Path) -> Cow<'_, str> {
+    let name = project.file_name().unwrap_or(project.as_os_str());
+    name.to_string_lossy()
 }
 
 /// The terminals that are open, the one used last first.

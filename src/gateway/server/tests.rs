@@ -1,10 +1,9 @@
-use super::super::call::ForwardedClick;
 use super::super::seal::SealPurpose;
 use super::*;
 use crate::approvals::desk::Delivery;
 use crate::approvals::outcome::sample::{decided, denied};
 use crate::cards::linked::LINKED;
-use crate::feishu::event::Person;
+use crate::feishu::event::Click;
 use crate::feishu::secret::Secret;
 use crate::gateway::guests::MAX_GUESTS;
 use crate::ids::RequestId;
@@ -105,10 +104,7 @@ fn sealed(secret: &str, sent_at: Millis, nonce: &str, action: &str, to: Option<&
         action: action.to_owned(),
         request: RequestId::parse("r").expect("an id"),
         project_dir: String::new(),
-        click: Some(ForwardedClick {
-            by: Person::default(),
-            ..ForwardedClick::default()
-        }),
+        click: Some(Click::default()),
         push: None,
     };
     let stamp = Stamp {

@@ -8,9 +8,10 @@ use super::error_word::ErrorWord;
 use super::{VERSION, WireError, frame};
 use crate::approvals::answer::{Answer, Extras};
 use crate::approvals::request::{Digest, Ending};
+use crate::text::Text;
 
 /// What the model reads when the person gave no reason.
-pub const DENIED: &str = "用户通过飞书拒绝";
+pub static DENIED: Text = Text::new("用户通过飞书拒绝", "The user denied this from Feishu");
 /// A reason is one person's sentence; more would not fit the reply.
 const MAX_REASON_CHARS: usize = 4000;
 
@@ -118,7 +119,7 @@ fn timed_out(patience: Duration) -> String {
 fn message(reason: Option<&str>) -> String {
     let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
     reason.map_or_else(
-        || DENIED.to_owned(),
+        || DENIED.zh.to_string(),
         |reason| reason.chars().take(MAX_REASON_CHARS).collect(),
     )
 }
@@ -169,7 +170,7 @@ pub fn decode(value: &Value, own: &Digest) -> Decision {
             updated_input: extra("updated_input"),
         }),
         Some("deny") => Decision::Deny {
-            reason: Some(text("/decision/message")).filter(|message| message != DENIED),
+            reason: Some(text("/decision/message")).filter(|message| *message != DENIED.zh),
             interrupt: value.pointer("/decision/interrupt") == Some(&Value::Bool(true)),
         },
         _ => Decision::Terminal {

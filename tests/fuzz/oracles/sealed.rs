@@ -2,9 +2,9 @@
 //! no change of it does, not one byte.
 
 use nod::for_tests::approvals::outcome::{Outcome, Upshot};
-use nod::for_tests::feishu::event::Person;
+use nod::for_tests::feishu::event::{Click, Person};
 use nod::for_tests::feishu::secret::Secret;
-use nod::for_tests::gateway::call::{CallAnswer, ForwardedClick, PeerCall, Proof, Stamp};
+use nod::for_tests::gateway::call::{CallAnswer, PeerCall, Proof, Stamp};
 use nod::for_tests::gateway::seal::{SealPurpose, Sealer};
 use nod::for_tests::ids::{MachineId, RequestId};
 use nod::for_tests::text::{Text, Tone};
@@ -66,7 +66,7 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
         action: text("action").unwrap_or_else(|| "allow".to_owned()),
         request: RequestId::parse("r-1").expect("an id"),
         project_dir: text("project_dir").unwrap_or_default(),
-        click: Some(ForwardedClick {
+        click: Some(Click {
             by: Person {
                 open: text("open_id"),
                 ..Person::default()
@@ -74,7 +74,7 @@ fn carried(value: Value, calls: &Sealer, change: (usize, u8)) {
             name: text("name"),
             form: value.as_object().cloned().unwrap_or_default(),
             value,
-            ..ForwardedClick::default()
+            ..Click::default()
         }),
         push,
     };

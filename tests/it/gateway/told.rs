@@ -1,9 +1,9 @@
 //! What a machine that brings a click is told of it, over the wire.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use nod::for_tests::feishu::event::Person;
-use nod::for_tests::gateway::call::{ForwardedClick, PeerCall, Stamp};
+use nod::for_tests::feishu::event::{Click, EventHead, Person};
+use nod::for_tests::gateway::call::{PeerCall, Stamp};
 use nod::for_tests::gateway::seal::SealPurpose;
 use nod::for_tests::ids::{EventId, MachineId, MessageId, RequestId};
 use nod::for_tests::simulator::{OWNER, Simulator};
@@ -51,16 +51,18 @@ async fn bring(
         action: text("action").to_owned(),
         request: RequestId::parse(text("request_id")).unwrap(),
         project_dir: String::new(),
-        click: Some(ForwardedClick {
+        click: Some(Click {
+            head: EventHead {
+                event_id: EventId::parse(event).ok(),
+                ..EventHead::default()
+            },
             by: Person {
                 open: Some(OWNER.to_owned()),
                 ..Person::default()
             },
-            event: EventId::parse(event).ok(),
             message: MessageId::parse(message).ok(),
             value: value.clone(),
-            name: None,
-            form: Map::new(),
+            ..Click::default()
         }),
         push: None,
     };

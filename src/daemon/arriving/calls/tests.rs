@@ -6,9 +6,8 @@ use crate::approvals::outcome::{Upshot, sample};
 use crate::approvals::request::{Ending, Reach};
 use crate::daemon::bench::{APPROVER, DaemonBench, OWNER, STRANGER, WEBHOOK, push, tap_push};
 use crate::daemon::cards::locking;
-use crate::feishu::event::Person;
+use crate::feishu::event::{Click, EventHead, Person};
 use crate::feishu::secret::Secret;
-use crate::gateway::call::ForwardedClick;
 use crate::gateway::seal::{SealPurpose, Sealer};
 use crate::gateway::server::Visit;
 use crate::ids::{EventId, MessageId};
@@ -67,15 +66,18 @@ impl Rig {
     fn click(&self, by: &str, value: &Value, on: &str) -> PeerCall {
         let event = format!("e-{by}-{on}-{}", self.bench.cards.now());
         PeerCall {
-            click: Some(ForwardedClick {
+            click: Some(Click {
+                head: EventHead {
+                    event_id: EventId::parse(&event).ok(),
+                    ..EventHead::default()
+                },
                 by: Person {
                     open: Some(by.to_owned()),
                     ..Person::default()
                 },
-                event: EventId::parse(&event).ok(),
                 message: MessageId::parse(on).ok(),
                 value: value.clone(),
-                ..ForwardedClick::default()
+                ..Click::default()
             }),
             ..call(value["action"].as_str().unwrap_or_default())
         }

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::approvals::request::Request;
 use crate::cards::gathered::{self, GatheredCard, Tally};
 use crate::daemon::cards::courier::{self, CardText, Cards};
 use crate::daemon::known::buttons::{DENY_ALL, OPEN};
 use crate::daemon::known::gathered::{Group, MAX_GROUPS};
+use crate::daemon::known::journal;
 use crate::feishu::messages::Content;
 use crate::ids::{MessageId, RequestId, SessionId};
 
@@ -114,12 +115,8 @@ pub(super) fn draw(cards: &Cards, group: &Group) -> Value {
 async fn keep(cards: &Cards) {
     let all: Vec<Value> = cards.flood.lock().groups.iter().map(written).collect();
     let text = Value::Array(all).to_string();
-    if let Err(why) = cards
-        .journal
-        .store
-        .run(move |db| db.set_meta(KEY, &text))
-        .await
-    {
+    let store = &cards.journal.store;
+    if let Err(why) = store.run(move |db| db.set_meta(KEY, &text)).await {
         debug!("what is gathered on a card was not kept: {why}");
     }
 }
@@ -162,13 +159,9 @@ fn read(kept: &Value) -> Option<Group> {
 /// Takes over what the last run had gathered; returns those of `unsent` that
 /// need a card of their own.
 pub(crate) async fn restore(cards: &Cards, mut unsent: Vec<Arc<Request>>) -> Vec<Arc<Request>> {
-    let kept = match cards.journal.store.run(|db| db.meta(KEY)).await {
-        Ok(kept) => kept.unwrap_or_default(),
-        Err(why) => {
-            warn!("what was gathered on a card is not known: {why}");
-            String::new()
-        }
-    };
+    let otherwise = "what was gathered on a card is not known";
+    let kept = journal::run(&cards.journal, otherwise, |db| db.meta(KEY)).await;
+    let kept = kept.flatten().unwrap_or_default();
     let kept: Vec<Value> = serde_json::from_str(&kept).unwrap_or_default();
     let mut groups: Vec<Group> = kept.iter().filter_map(read).take(MAX_GROUPS).collect();
     for group in &mut groups {

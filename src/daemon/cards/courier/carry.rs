@@ -10,7 +10,9 @@ use tracing::{debug, warn};
 
 use super::{Cards, edits, post, seen};
 use crate::daemon::cards::book::{CardBook, CardEffect, CardText, Keep, KeepOf, Left, MAX_FACES};
+use crate::daemon::known::journal;
 use crate::ids::{CardKey, RequestId};
+use crate::store::Db;
 use crate::text::Lang;
 
 /// Runs the book until stopped.
@@ -52,7 +54,7 @@ struct CardWork {
 
 impl CardWork {
     fn begin(&mut self, cards: &Arc<Cards>, effect: CardEffect) {
-        let shared = Arc::clone(cards);
+        let (shared, store) = (Arc::clone(cards), &cards.journal.store);
         match effect {
             CardEffect::Send(id) => {
                 let of = id.clone();
@@ -78,20 +80,13 @@ impl CardWork {
                 self.other(async move { edits::make(&shared, patch).await });
             }
             CardEffect::Made(message, version) => {
-                cards
-                    .journal
-                    .store
-                    .later("that a card was corrected", move |db| {
-                        db.edit_made(&message, version)
-                    });
+                let made = move |db: &Db| db.edit_made(&message, version);
+                store.later("that a card was corrected", made);
             }
             CardEffect::StrikeOff(key, version) => {
-                cards
-                    .journal
-                    .store
-                    .later("that an edit is done", move |db| {
-                        db.edit_done(&key, version)
-                    });
+                store.later("that an edit is done", move |db| {
+                    db.edit_done(&key, version)
+                });
             }
         }
     }
@@ -134,16 +129,13 @@ async fn keep(cards: &Cards, keep: Keep) {
 
 /// Goes on with what the last daemon left.
 pub(crate) async fn restore(cards: &Cards) {
-    let kept = cards.journal.store.run(|db| {
+    let kept = |db: &Db| {
         let faces = db.first_edits(MAX_FACES)?;
         Ok((db.edits()?, faces, db.nameless_edits()?))
-    });
-    let (left, faces, nameless) = match kept.await {
-        Ok(kept) => kept,
-        Err(why) => {
-            warn!("cards left uncorrected cannot be found: {why}");
-            return;
-        }
+    };
+    let otherwise = "cards left uncorrected cannot be found";
+    let Some((left, faces, nameless)) = journal::run(&cards.journal, otherwise, kept).await else {
+        return;
     };
     debug!(
         edits = left.len(),
@@ -159,11 +151,10 @@ pub(crate) async fn restore(cards: &Cards) {
         }
         for edit in left {
             if let CardKey::Message(message) = edit.key {
-                let (version, made) = (edit.version, edit.made);
                 let left = Left {
                     message,
-                    version,
-                    made,
+                    version: edit.version,
+                    made: edit.made,
                 };
                 book.restore_edit(left, now);
             }

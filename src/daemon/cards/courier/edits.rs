@@ -92,19 +92,11 @@ async fn kept(
     message: &MessageId,
     version: i64,
 ) -> Result<Option<CardText>, Patched> {
-    let of = message.clone();
-    match cards
-        .journal
-        .store
-        .run(move |db| db.edit(&of, version))
-        .await
-    {
-        Ok(card) => Ok(card.map(CardText::from)),
-        Err(why) => {
-            debug!("a card is corrected later: {why}");
-            Err(Patched::Passing(None))
-        }
-    }
+    let (of, store) = (message.clone(), &cards.journal.store);
+    let card = store.run(move |db| db.edit(&of, version)).await;
+    let card = card.inspect_err(|why| debug!("a card is corrected later: {why}"));
+    card.map(|card| card.map(CardText::from))
+        .map_err(|_| Patched::Passing(None))
 }
 
 /// The card in the plainest layout, unless it is already.

@@ -230,13 +230,8 @@ async fn note_place(cards: &Cards, id: &RequestId, sent: SentMessage) {
         message: sent.message_id,
         chat,
     };
-    let id = id.clone();
-    if let Err(why) = cards
-        .journal
-        .store
-        .run(move |db| db.card_sent(&id, &card))
-        .await
-    {
+    let (id, store) = (id.clone(), &cards.journal.store);
+    if let Err(why) = store.run(move |db| db.card_sent(&id, &card)).await {
         debug!("where a card is was not kept: {why}");
     }
 }

@@ -80,9 +80,9 @@ fn asked_after(message: &MessageId) -> PeerCall {
         action: "allow".to_owned(),
         request: id(),
         project_dir: String::new(),
-        click: Some(call::ForwardedClick {
+        click: Some(Click {
             message: Some(message.clone()),
-            ..call::ForwardedClick::default()
+            ..Click::default()
         }),
         push: None,
     }

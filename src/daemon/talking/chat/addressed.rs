@@ -5,15 +5,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Chat, bot_mention, commands, hear, is_late, say, turned_away, written};
+use super::{Chat, HeardMessage, bot_mention, commands, hear, is_late, say, turned_away};
 use crate::approvals::outcome::Refusal;
 use crate::daemon::known::{inbox, journal};
-use crate::daemon::talking::drafts::{self, Draft, Picked};
+use crate::daemon::talking::drafts::Picked;
+use crate::daemon::terminals::mailboxes::place_name;
 use crate::daemon::terminals::mailboxes::speak::{self, WordsFate};
 use crate::feishu::event::{Message, MessageBody};
 use crate::ids::MessageId;
 use crate::sessions::command::{self, Spoken};
-use crate::sessions::route::Written;
 use crate::sessions::yes::only_agrees;
 use crate::store::About;
 use crate::text::Text;
@@ -60,62 +60,48 @@ pub(super) async fn reply(chat: &Arc<Chat>, message: &Message, card: SessionCard
     if is_late(chat, message).await {
         return;
     }
-    let Some(written) = written(message) else {
+    let Some(heard) = HeardMessage::of(chat, message) else {
         return;
     };
     let Some(about) = card.about else {
-        return say(chat, message, &in_chat(&Refusal::Handled.into())).await;
+        return heard.say(&in_chat(&Refusal::Handled.into())).await;
     };
     let number = chat.sessions.of_conversation(&about.session);
     let MessageBody::Text(text) = &message.body else {
         if number.is_some() {
             return super::listen(chat, message, owner).await;
         }
-        return say(chat, message, &words::WORDS_ONLY).await;
+        return heard.say(&words::WORDS_ONLY).await;
     };
     let mention = bot_mention(chat, message).await;
     match command::parse(text, mention, &chat.cards.config.sessions.projects) {
         // The session of a chat goes on in its thread; a late yes is no work.
         Spoken::Text(text) if card.asked && (number.is_some() || only_agrees(&text)) => {
-            say(chat, message, &in_chat(&Refusal::Handled.into())).await;
+            heard.say(&in_chat(&Refusal::Handled.into())).await;
         }
         Spoken::Text(text) => match number {
-            Some(number) => commands::tell(chat, message, &written, number, &text).await,
-            None => to_terminal(chat, message, &written, &about, &text, card.asked).await,
+            Some(number) => commands::tell(&heard, number, &text).await,
+            None => to_terminal(&heard, &about, &text, card.asked).await,
         },
         Spoken::Command(_) | Spoken::Unclear(_) | Spoken::Nothing => {
-            hear(chat, message, &written, owner, text).await;
+            hear(&heard, owner, text).await;
         }
     }
 }
 
 /// Speaks into the session of a terminal and says what became of it. `late`: the
 /// words reply to a request that has ended, which they do not change.
-pub(super) async fn to_terminal(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    about: &About,
-    text: &str,
-    late: bool,
-) {
-    if chat.cards.lock.is_closed() {
-        return say(chat, message, &chat.cards.lock.text()).await;
+pub(super) async fn to_terminal(heard: &HeardMessage<'_>, about: &About, text: &str, late: bool) {
+    let cards = &heard.chat.cards;
+    if cards.lock.is_closed() {
+        return heard.say(&cards.lock.text()).await;
     }
-    inbox::begin(&chat.cards.journal, message).await;
-    let spoken = speak::to(&chat.mailboxes, &about.session, text, chat.cards.now()).await;
-    let who = message.by.id().map(|id| id.to_string());
-    journal::spoken(
-        &chat.cards.journal,
-        who.as_deref(),
-        about,
-        text,
-        spoken.as_str(),
-    )
-    .await;
+    inbox::begin(&cards.journal, heard.message).await;
+    let spoken = speak::to(&heard.chat.mailboxes, &about.session, text, cards.now()).await;
+    let who = heard.message.by.id();
+    journal::spoken(&cards.journal, who.as_ref(), about, text, spoken.as_str()).await;
     let project = Path::new(&about.project);
-    let place = project.file_name().unwrap_or(project.as_os_str());
-    let place = place.to_string_lossy();
+    let place = place_name(project);
     let told = match spoken {
         WordsFate::Read => words::read(&place),
         WordsFate::Queued => words::queued(&place),
@@ -127,7 +113,7 @@ pub(super) async fn to_terminal(
         WordsFate::TooLong => words::TOO_LONG,
     };
     let told = if late {
-        lines(&in_chat(&Refusal::Handled.into()), &told)
+        Text::lines(&[in_chat(&Refusal::Handled.into()), told])
     } else {
         told
     };
@@ -136,33 +122,18 @@ pub(super) async fn to_terminal(
         WordsFate::NoMailbox | WordsFate::Gone | WordsFate::Unknown
     );
     if !offer {
-        return say(chat, message, &told).await;
+        return heard.say(&told).await;
     }
-    let Some(name) = project_named(chat, project) else {
+    let Some(name) = project_named(heard.chat, project) else {
         let there = words::resume_there(&format!("claude --resume {}", about.session));
-        return say(chat, message, &lines(&told, &there)).await;
+        return heard.say(&Text::lines(&[told, there])).await;
     };
-    say(chat, message, &told).await;
-    let picked = Picked::Resume(about.session.clone(), name.clone());
-    let label = words::RESUME_HERE.get(chat.cards.config.lang);
-    let draft = Draft {
-        message: message.clone(),
-        written: written.clone(),
-        words: Some(text.to_owned()),
-        title: words::RESUME_TITLE.clone(),
-        text: Some(words::RESUME_TEXT.clone()),
-        choices: vec![(format!("{label} · {name}"), picked)],
-        at: chat.cards.now(),
-        card: None,
-    };
-    drafts::ask(&chat.drafts, draft).await;
-}
-
-fn lines(first: &Text, second: &Text) -> Text {
-    Text::made(
-        format!("{}\n{}", first.zh, second.zh),
-        format!("{}\n{}", first.en, second.en),
-    )
+    heard.say(&told).await;
+    let label = format!("{} · {name}", words::RESUME_HERE.get(cards.config.lang));
+    let choices = vec![(label, Picked::Resume(about.session.clone(), name))];
+    let explained = Some(words::RESUME_TEXT.clone());
+    let title = &words::RESUME_TITLE;
+    heard.offer(Some(text), title, explained, choices).await;
 }
 
 /// The configured project that is this very directory.

@@ -1,22 +1,21 @@
 //! The owner's commands and words for sessions. Projects come from the
 //! settings; no path and no flag comes from a chat.
 
-use std::sync::Arc;
 use tracing::warn;
 
-use super::{Chat, addressed, menus, say, words_for_codex};
+use super::{Chat, HeardMessage, addressed, menus, words_for_codex};
 use crate::daemon::asking::codex::SeenThread;
 use crate::daemon::known::{inbox, journal};
-use crate::daemon::talking::drafts::{self, Draft, Picked, once};
+use crate::daemon::talking::drafts::{Picked, once};
 use crate::daemon::talking::sessions::{
-    self, AddressedSession, Birthplace, ListedSession, SessionOrder, files,
+    self, AddressedSession, ListedSession, SessionOrder, files,
 };
-use crate::feishu::event::Message;
+use crate::daemon::terminals::mailboxes::place_name;
 use crate::feishu::messages::Content;
 use crate::ids::SessionId;
 use crate::sessions::agent::Agent;
 use crate::sessions::command::{ChatCommand, Project};
-use crate::sessions::route::{ChatPlace, Written};
+use crate::sessions::route::ChatPlace;
 use crate::sessions::state;
 use crate::store::About;
 use crate::text::Text;
@@ -25,99 +24,76 @@ use crate::wording::{menu, task as words, terminal};
 /// More would not be read.
 const MAX_LISTED: usize = 20;
 
-pub(super) async fn obey(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    command: ChatCommand,
-) {
+pub(super) async fn obey(heard: &HeardMessage<'_>, command: ChatCommand) {
     let told = match command {
-        ChatCommand::Help => return menus::help(chat, message, written).await,
-        ChatCommand::Projects => {
-            return menus::start(chat, message, written, (&menu::PROJECTS, None)).await;
-        }
-        ChatCommand::Sessions => return menus::sessions(chat, message, written).await,
-        ChatCommand::Say { number, words } => {
-            return say_to(chat, message, written, number, &words).await;
-        }
-        ChatCommand::Status => Some(status(chat, written)),
-        ChatCommand::Mode(None) => return menus::mode(chat, message, written).await,
-        ChatCommand::Mode(Some(mode)) => steer(chat, written, state::SessionCommand::Mode(mode)),
-        ChatCommand::Stop => steer(chat, written, state::SessionCommand::Stop),
-        ChatCommand::Resume(number) => resume(chat, message, written, number).await,
-        ChatCommand::TakeOver(number) => take_over(chat, message, written, number).await,
+        ChatCommand::Help => return menus::help(heard).await,
+        ChatCommand::Projects => return menus::start(heard, &menu::PROJECTS).await,
+        ChatCommand::Sessions => return menus::sessions(heard).await,
+        ChatCommand::Say { number, words } => return say_to(heard, number, &words).await,
+        ChatCommand::Status => Some(status(heard)),
+        ChatCommand::Mode(None) => return menus::mode(heard).await,
+        ChatCommand::Mode(Some(mode)) => steer(heard, state::SessionCommand::Mode(mode)),
+        ChatCommand::Stop => steer(heard, state::SessionCommand::Stop),
+        ChatCommand::Resume(number) => resume(heard, number).await,
+        ChatCommand::TakeOver(number) => take_over(heard, number).await,
         ChatCommand::New {
             project,
             agent,
             prompt,
-        } => {
-            let wanted = (project.as_deref(), agent);
-            begin(chat, message, written, wanted, &prompt).await
-        }
+        } => begin(heard, project.as_deref(), agent, &prompt).await,
     };
     if let Some(text) = told {
-        say(chat, message, &text).await;
+        heard.say(&text).await;
     }
 }
 
 /// Words for the terminal of this number.
-pub(super) async fn say_to(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    number: usize,
-    text: &str,
-) {
+pub(crate) async fn say_to(heard: &HeardMessage<'_>, number: usize, text: &str) {
+    let HeardMessage { chat, message, .. } = *heard;
     if let Some(seen) = chat.codex.numbered(number) {
         return words_for_codex(chat, message, &seen.thread, text).await;
     }
     let Some(terminal) = chat.mailboxes.numbered(number) else {
-        return say(chat, message, &terminal::NO_SUCH_TERMINAL).await;
+        return heard.say(&terminal::NO_SUCH_TERMINAL).await;
     };
     let about = About {
         session: terminal.session,
         project: terminal.project.to_string_lossy().into_owned(),
     };
-    addressed::to_terminal(chat, message, written, &about, text, false).await;
+    addressed::to_terminal(heard, &about, text, false).await;
 }
 
 /// Words for this very session.
-pub(super) async fn tell(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    number: i64,
-    text: &str,
-) {
-    let done = match chat.sessions.find(number) {
+pub(super) async fn tell(heard: &HeardMessage<'_>, number: i64, text: &str) {
+    let done = match heard.chat.sessions.find(number) {
         Some(found) => {
-            inbox::begin(&chat.cards.journal, message).await;
-            carry_on(chat, written, &found, text).await
+            inbox::begin(&heard.chat.cards.journal, heard.message).await;
+            carry_on(heard, &found, text).await
         }
         None => Err(words::NO_SESSION_HERE),
     };
     if let Ok(Some(told)) | Err(told) = done {
-        say(chat, message, &told).await;
+        heard.say(&told).await;
     }
 }
 
 /// Words for the session of this place.
-pub(super) async fn go_on(chat: &Arc<Chat>, message: &Message, written: &Written, text: &str) {
-    match one(chat, written) {
-        Ok(found) => tell(chat, message, written, found.kept.number, text).await,
-        Err(_) if chat.cards.desk.pending() > 0 => {
-            say(chat, message, &terminal::ANSWERS_NO_CARD).await;
+pub(super) async fn go_on(heard: &HeardMessage<'_>, text: &str) {
+    match one(heard) {
+        Ok(found) => tell(heard, found.kept.number, text).await,
+        Err(_) if heard.chat.cards.desk.pending() > 0 => {
+            heard.say(&terminal::ANSWERS_NO_CARD).await;
         }
-        Err(why) => say(chat, message, &why).await,
+        Err(why) => heard.say(&why).await,
     }
 }
 
 async fn carry_on(
-    chat: &Arc<Chat>,
-    written: &Written,
+    heard: &HeardMessage<'_>,
     found: &ListedSession,
     text: &str,
 ) -> Result<Option<Text>, Text> {
+    let chat = heard.chat;
     if chat.cards.lock.is_closed() {
         return Err(chat.cards.lock.text());
     }
@@ -126,15 +102,16 @@ async fn carry_on(
     if projects.find(&found.kept.project).is_none() {
         return Err(words::PROJECT_UNKNOWN);
     }
-    let sent = chat.files.take(&written.place, chat.cards.now());
+    let sent = chat.files.take(&heard.written.place, chat.cards.now());
     let attached = files::attach(&chat.sessions, number, &sent, text).await;
     sessions::order(&chat.sessions, number, SessionOrder::Text(attached.words))?;
     Ok(attached.told)
 }
 
-pub(super) fn one(chat: &Chat, written: &Written) -> Result<ListedSession, Text> {
-    match chat.sessions.here(written) {
-        AddressedSession::One(number) => chat.sessions.find(number).ok_or(words::NO_SESSION_HERE),
+pub(super) fn one(heard: &HeardMessage<'_>) -> Result<ListedSession, Text> {
+    let sessions = &heard.chat.sessions;
+    match sessions.here(&heard.written) {
+        AddressedSession::One(number) => sessions.find(number).ok_or(words::NO_SESSION_HERE),
         AddressedSession::Several => Err(words::WHICH_SESSION),
         AddressedSession::Nobodys => Err(terminal::NOBODYS),
         AddressedSession::None => Err(words::NO_SESSION_HERE),
@@ -142,153 +119,110 @@ pub(super) fn one(chat: &Chat, written: &Written) -> Result<ListedSession, Text>
 }
 
 /// The session answers for itself; only what keeps the order from it is told.
-fn steer(chat: &Arc<Chat>, written: &Written, order: state::SessionCommand) -> Option<Text> {
-    let found = match one(chat, written) {
-        Ok(found) => found,
-        Err(why) => return Some(why),
-    };
-    sessions::order(
-        &chat.sessions,
-        found.kept.number,
-        SessionOrder::Command(order),
-    )
-    .err()
+fn steer(heard: &HeardMessage<'_>, order: state::SessionCommand) -> Option<Text> {
+    let given = one(heard).and_then(|found| {
+        let order = SessionOrder::Command(order);
+        sessions::order(&heard.chat.sessions, found.kept.number, order)
+    });
+    given.err()
 }
 
 /// A command that is carried out elsewhere cancels what a session waits for in
 /// the very place it was given.
-fn cancel_waits(chat: &Arc<Chat>, place: &ChatPlace) {
-    if let Some(number) = chat.sessions.awake_at(place)
-        && let Err(why) = sessions::order(
-            &chat.sessions,
-            number,
-            SessionOrder::Command(state::SessionCommand::Elsewhere),
-        )
+fn cancel_waits(heard: &HeardMessage<'_>) {
+    let sessions = &heard.chat.sessions;
+    let order = SessionOrder::Command(state::SessionCommand::Elsewhere);
+    if let Some(number) = sessions.awake_at(&heard.written.place)
+        && let Err(why) = sessions::order(sessions, number, order)
     {
         warn!(session = number, "its wait was not cancelled: {}", why.en);
     }
 }
 
 async fn begin(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    (named, agent): (Option<&str>, Option<Agent>),
+    heard: &HeardMessage<'_>,
+    named: Option<&str>,
+    agent: Option<Agent>,
     prompt: &str,
 ) -> Option<Text> {
-    if chat.cards.lock.is_closed() {
-        return Some(chat.cards.lock.text());
+    let cards = &heard.chat.cards;
+    if cards.lock.is_closed() {
+        return Some(cards.lock.text());
     }
-    let project = match chosen(chat, named) {
-        Chosen::Project(project) => project,
-        Chosen::None(why) => return Some(why),
-        Chosen::Ask => {
-            ask_project(chat, message, written, agent, prompt).await;
-            return None;
-        }
-    };
-    inbox::begin(&chat.cards.journal, message).await;
-    cancel_waits(chat, &written.place);
-    let birthplace = Birthplace {
-        chat: written.place.chat.clone(),
-        thread: written.place.thread.clone(),
-        message: message.id.clone()?,
-    };
-    let sent = chat.files.take(&written.place, chat.cards.now());
-    let opening = sessions::SessionOpening {
-        agent: agent.unwrap_or(project.agent),
-        conversation: None,
-        home: None,
-        words: prompt,
-        files: &sent,
-    };
-    let begun = sessions::begin(&chat.sessions, &project, birthplace, opening).await;
-    let who = message.by.id().map(|id| id.to_string());
-    match begun {
-        Ok(told) => {
-            journal::began(&chat.cards.journal, who.as_deref(), &project.path, prompt).await;
-            told
-        }
-        Err(why) => Some(why),
-    }
-}
-
-enum Chosen {
-    Project(Project),
-    /// Several could be meant.
-    Ask,
-    None(Text),
-}
-
-/// The project named, or the only one there is. Never a guess.
-fn chosen(chat: &Chat, named: Option<&str>) -> Chosen {
-    let projects = &chat.cards.config.sessions.projects;
+    let projects = &cards.config.sessions.projects;
+    // The project named, or the only one there is. Never a guess.
     let found = match named {
         Some(name) => projects.find(name),
         None => projects.only(),
     };
-    match found {
-        Some(project) => Chosen::Project(project.clone()),
-        None if projects.all().is_empty() => Chosen::None(words::NO_PROJECTS),
-        None => Chosen::Ask,
-    }
+    let Some(project) = found else {
+        if projects.all().is_empty() {
+            return Some(words::NO_PROJECTS);
+        }
+        ask_project(heard, agent, prompt).await;
+        return None;
+    };
+    inbox::begin(&cards.journal, heard.message).await;
+    cancel_waits(heard);
+    let agent = agent.unwrap_or(project.agent);
+    let begun = begin_in(heard, project, agent, None, prompt).await;
+    begun.unwrap_or_else(Some)
 }
 
-async fn ask_project(
-    chat: &Chat,
-    message: &Message,
-    written: &Written,
-    agent: Option<Agent>,
-    prompt: &str,
-) {
-    let all = chat.cards.config.sessions.projects.all().iter();
+/// Begins a session in the place of this message, with the files that wait
+/// there. Says what of them is missing.
+pub(crate) async fn begin_in(
+    heard: &HeardMessage<'_>,
+    project: &Project,
+    agent: Agent,
+    conversation: Option<SessionId>,
+    words: &str,
+) -> Result<Option<Text>, Text> {
+    let HeardMessage { chat, message, .. } = *heard;
+    let files = chat.files.take(&heard.written.place, chat.cards.now());
+    let opening = sessions::SessionOpening {
+        place: heard.written.place.clone(),
+        message: message.id.clone().ok_or(words::FEISHU_FAILED)?,
+        agent,
+        conversation,
+        home: None,
+        words,
+        files: &files,
+    };
+    let told = sessions::begin(&chat.sessions, project, opening).await?;
+    let (journal, who) = (&chat.cards.journal, message.by.id());
+    journal::began(journal, who.as_ref(), &project.path, words).await;
+    Ok(told)
+}
+
+async fn ask_project(heard: &HeardMessage<'_>, agent: Option<Agent>, prompt: &str) {
+    let all = heard.chat.cards.config.sessions.projects.all().iter();
     let choices = all.map(|project| {
         let name = project.name.clone();
         (name.clone(), Picked::Project(name, agent))
     });
-    let draft = Draft {
-        message: message.clone(),
-        written: written.clone(),
-        words: Some(prompt.to_owned()),
-        title: terminal::PROJECT_TITLE.clone(),
-        text: None,
-        choices: choices.collect(),
-        at: chat.cards.now(),
-        card: None,
-    };
-    drafts::ask(&chat.drafts, draft).await;
+    let (title, choices) = (&terminal::PROJECT_TITLE, choices.collect());
+    heard.offer(Some(prompt), title, None, choices).await;
 }
 
 /// Takes a session up again in the thread of this message.
-async fn resume(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    number: Option<usize>,
-) -> Option<Text> {
+async fn resume(heard: &HeardMessage<'_>, number: Option<usize>) -> Option<Text> {
+    let sessions = &heard.chat.sessions;
     let found = match number.map(i64::try_from) {
-        None => chat.sessions.list().into_iter().next(),
-        Some(Ok(number)) => chat.sessions.find(number),
+        None => sessions.list().into_iter().next(),
+        Some(Ok(number)) => sessions.find(number),
         Some(Err(_)) => None,
     };
-    let Some(found) = found else {
-        let none = chat.sessions.list().is_empty();
-        return Some(if none {
-            words::NO_SESSIONS
-        } else {
-            words::NO_SUCH_SESSION
-        });
-    };
-    move_here(chat, message, written, found).await
+    match found {
+        Some(found) => move_here(heard, found).await,
+        None if sessions.list().is_empty() => Some(words::NO_SESSIONS),
+        None => Some(words::NO_SUCH_SESSION),
+    }
 }
 
 /// A session of Codex's in a terminal goes on in the thread of this message.
-async fn take_over(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    number: usize,
-) -> Option<Text> {
+async fn take_over(heard: &HeardMessage<'_>, number: usize) -> Option<Text> {
+    let chat = heard.chat;
     if chat.cards.lock.is_closed() {
         return Some(chat.cards.lock.text());
     }
@@ -301,76 +235,59 @@ async fn take_over(
         });
     };
     let conversation = SessionId::parse(&seen.thread).ok()?;
-    let known = chat.sessions.of_conversation(&conversation);
-    let number = match known {
+    let number = match chat.sessions.of_conversation(&conversation) {
         Some(number) => number,
-        None => match adopt(chat, message, written, seen, conversation).await {
+        None => match adopt(heard, seen, conversation).await {
             Ok(number) => number,
             Err(why) => return Some(why),
         },
     };
     let found = chat.sessions.find(number)?;
-    move_here(chat, message, written, found).await
+    move_here(heard, found).await
 }
 
 async fn adopt(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
+    heard: &HeardMessage<'_>,
     seen: SeenThread,
     conversation: SessionId,
 ) -> Result<i64, Text> {
-    let directory = &*seen.project;
-    let place = directory.file_name().unwrap_or(directory.as_os_str());
-    let place = place.to_string_lossy();
+    let chat = heard.chat;
+    let place = place_name(&seen.project);
     let projects = &chat.cards.config.sessions.projects;
-    let name = addressed::project_named(chat, directory);
+    let name = addressed::project_named(chat, &seen.project);
     let Some(project) = name.and_then(|name| projects.find(&name)) else {
         return Err(words::no_project_there(&place));
     };
-    let birthplace = Birthplace {
-        chat: written.place.chat.clone(),
-        thread: written.place.thread.clone(),
-        message: message.id.clone().ok_or(words::FEISHU_FAILED)?,
-    };
     let opening = sessions::SessionOpening {
+        place: heard.written.place.clone(),
+        message: heard.message.id.clone().ok_or(words::FEISHU_FAILED)?,
         agent: Agent::Codex,
         conversation: Some(conversation),
         home: Some(seen.home),
         words: &place,
         files: &[],
     };
-    sessions::adopt(&chat.sessions, project, birthplace, opening).await
+    sessions::adopt(&chat.sessions, project, opening).await
 }
 
 /// Moves a session to the thread of this message, where it says so.
-async fn move_here(
-    chat: &Arc<Chat>,
-    message: &Message,
-    written: &Written,
-    found: ListedSession,
-) -> Option<Text> {
-    cancel_waits(chat, &written.place);
-    let kept = found.kept;
+async fn move_here(heard: &HeardMessage<'_>, found: ListedSession) -> Option<Text> {
+    cancel_waits(heard);
+    let (chat, kept) = (heard.chat, found.kept);
     let text = words::resumed(kept.number, &kept.project);
     let content = Content::Text(text.get(chat.cards.config.lang).to_owned());
-    let (id, stands) = (message.id.clone()?, Some(&written.place.chat));
+    let (id, place) = (heard.message.id.as_ref()?, &heard.written.place);
     let messages = chat.cards.courier.messages()?;
-    let uuid = format!("resume-{}", once(message));
-    let sent = match messages.reply(&id, stands, &content, true, &uuid).await {
-        Ok(sent) => Ok(sent),
-        Err(_) => {
-            messages
-                .reply(
-                    &id,
-                    stands,
-                    &content,
-                    false,
-                    &format!("plain-{}", once(message)),
-                )
-                .await
-        }
+    let once = once(heard.message);
+    let reply = async |in_thread, rung| {
+        let uuid = format!("{rung}-{once}");
+        let reply = messages.reply(id, Some(&place.chat), &content, in_thread, &uuid);
+        reply.await
     };
+    let mut sent = reply(true, "resume").await;
+    if sent.is_err() {
+        sent = reply(false, "plain").await;
+    }
     let sent = match sent {
         Ok(sent) => sent,
         Err(why) => {
@@ -379,16 +296,16 @@ async fn move_here(
         }
     };
     let place = ChatPlace {
-        chat: written.place.chat.clone(),
-        thread: sent.thread.clone().or_else(|| written.place.thread.clone()),
+        chat: place.chat.clone(),
+        thread: sent.thread.clone().or_else(|| place.thread.clone()),
     };
     sessions::move_to(&chat.sessions, kept.number, place, sent).await;
     None
 }
 
-fn status(chat: &Chat, written: &Written) -> Text {
-    match one(chat, written) {
-        Ok(found) => list(chat, &[found]),
+fn status(heard: &HeardMessage<'_>) -> Text {
+    match one(heard) {
+        Ok(found) => list(heard.chat, &[found]),
         Err(why) => why,
     }
 }
@@ -408,9 +325,7 @@ pub(super) fn list(chat: &Chat, all: &[ListedSession]) -> Text {
             now - kept.used_at,
         )
     });
-    let lines: Vec<Text> = lines.collect();
-    let join = |pick: fn(&Text) -> &str| lines.iter().map(pick).collect::<Vec<_>>().join("\n");
-    Text::made(join(|line| &line.zh), join(|line| &line.en))
+    Text::lines(&lines.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

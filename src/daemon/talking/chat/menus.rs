@@ -1,42 +1,17 @@
 //! What the owner asks for by a command, as cards whose buttons do it.
 
-use std::sync::Arc;
-
+use super::HeardMessage;
 use super::commands::{list, one};
-use super::{Chat, say};
 use crate::agents::codex::act::Doing;
 use crate::claude::status::Activity;
-use crate::daemon::talking::drafts::{self, Draft, Picked};
+use crate::daemon::talking::drafts::Picked;
 use crate::daemon::terminals::mailboxes;
-use crate::feishu::event::Message;
-use crate::sessions::route::Written;
 use crate::talk::Mode;
 use crate::text::{Lang, Text};
 use crate::wording::{menu as words, session, task, terminal};
 
 /// More would not be read.
 const MAX_LISTED: usize = 12;
-
-/// What a menu offers besides its title.
-struct Menu {
-    title: Text,
-    text: Option<Text>,
-    choices: Vec<(String, Picked)>,
-}
-
-async fn show(chat: &Chat, message: &Message, written: &Written, menu: Menu) {
-    let draft = Draft {
-        message: message.clone(),
-        written: written.clone(),
-        words: None,
-        title: menu.title,
-        text: menu.text,
-        choices: menu.choices,
-        at: chat.cards.now(),
-        card: None,
-    };
-    drafts::ask(&chat.drafts, draft).await;
-}
 
 fn command(label: &Text, lang: Lang, typed: &str) -> (String, Picked) {
     (
@@ -45,8 +20,8 @@ fn command(label: &Text, lang: Lang, typed: &str) -> (String, Picked) {
     )
 }
 
-pub(super) async fn help(chat: &Chat, message: &Message, written: &Written) {
-    let lang = chat.cards.config.lang;
+pub(super) async fn help(heard: &HeardMessage<'_>) {
+    let lang = heard.chat.cards.config.lang;
     let choices = vec![
         command(&words::NEW, lang, "/new"),
         command(&words::SESSIONS, lang, "/sessions"),
@@ -55,43 +30,27 @@ pub(super) async fn help(chat: &Chat, message: &Message, written: &Written) {
         command(&words::STOP, lang, "/stop"),
         command(&words::LOCK, lang, "/lock"),
     ];
-    let menu = Menu {
-        title: words::HELP_TITLE.clone(),
-        text: Some(session::help(chat.in_team)),
-        choices,
-    };
-    show(chat, message, written, menu).await;
+    let text = Some(session::help(heard.chat.in_team));
+    heard.offer(None, &words::HELP_TITLE, text, choices).await;
 }
 
 /// A session starts by a tap on its project, with the words of the field.
-pub(super) async fn start(
-    chat: &Chat,
-    message: &Message,
-    written: &Written,
-    (title, named): (&Text, Option<&str>),
-) {
-    let projects = &chat.cards.config.sessions.projects;
-    if projects.all().is_empty() {
-        return say(chat, message, &task::NO_PROJECTS).await;
+pub(super) async fn start(heard: &HeardMessage<'_>, title: &Text) {
+    let config = &heard.chat.cards.config;
+    let projects = config.sessions.projects.all();
+    if projects.is_empty() {
+        return heard.say(&task::NO_PROJECTS).await;
     }
-    let all = projects.all().iter();
-    let all = all.filter(|project| named.is_none_or(|named| project.name == named));
-    let lang = chat.cards.config.lang;
-    let choices = all.map(|project| {
+    let choices = projects.iter().map(|project| {
         let name = project.name.clone();
-        let label = words::start_in(&name).get(lang).to_owned();
+        let label = words::start_in(&name).get(config.lang).to_owned();
         (label, Picked::Project(name, None))
     });
-    let menu = Menu {
-        title: title.clone(),
-        text: None,
-        choices: choices.collect(),
-    };
-    show(chat, message, written, menu).await;
+    heard.offer(None, title, None, choices.collect()).await;
 }
 
-pub(super) async fn sessions(chat: &Arc<Chat>, message: &Message, written: &Written) {
-    let lang = chat.cards.config.lang;
+pub(super) async fn sessions(heard: &HeardMessage<'_>) {
+    let (chat, lang) = (heard.chat, heard.chat.cards.config.lang);
     let (hosted, mut open) = (chat.sessions.list(), mailboxes::open(&chat.mailboxes).await);
     open.truncate(MAX_LISTED);
     let mut threads = chat.codex.open();
@@ -111,14 +70,13 @@ pub(super) async fn sessions(chat: &Arc<Chat>, message: &Message, written: &Writ
         lines.push(terminal::TERMINALS);
     }
     for one in &open {
-        let place = one.terminal.place();
+        let place = mailboxes::place_name(&one.terminal.project);
         lines.push(terminal::line(one.terminal.number, &place, None, one.state));
         let label = words::say_to(one.terminal.number, &place);
         choices.push((label.get(lang).to_owned(), Picked::Say(one.terminal.number)));
     }
     for seen in &threads {
-        let place = seen.project.file_name();
-        let place = place.unwrap_or(seen.project.as_os_str()).to_string_lossy();
+        let place = mailboxes::place_name(&seen.project);
         let state = match seen.doing {
             Doing::Idle => Activity::Idle,
             Doing::Works => Activity::Busy,
@@ -132,38 +90,27 @@ pub(super) async fn sessions(chat: &Arc<Chat>, message: &Message, written: &Writ
     if choices.is_empty() {
         choices.push(command(&words::NEW, lang, "/new"));
     }
-    let join = |pick: fn(&Text) -> &str| lines.iter().map(pick).collect::<Vec<_>>().join("\n");
-    let menu = Menu {
-        title: words::SESSIONS.clone(),
-        text: Some(Text::made(join(|line| &line.zh), join(|line| &line.en))),
-        choices,
-    };
-    show(chat, message, written, menu).await;
+    heard
+        .offer(None, &words::SESSIONS, Some(Text::lines(&lines)), choices)
+        .await;
 }
 
 /// The modes of the session of this place, the one that holds marked.
-pub(super) async fn mode(chat: &Chat, message: &Message, written: &Written) {
-    let found = match one(chat, written) {
-        Ok(found) => found,
-        Err(why) => return say(chat, message, &why).await,
+pub(super) async fn mode(heard: &HeardMessage<'_>) {
+    let kept = match one(heard) {
+        Ok(found) => found.kept,
+        Err(why) => return heard.say(&why).await,
     };
-    let holds = found.kept.saved.mode;
-    let lang = chat.cards.config.lang;
+    let (holds, lang) = (kept.saved.mode, heard.chat.cards.config.lang);
     let choices = Mode::ALL.map(|mode| {
         let mark = if mode == holds { "✓ " } else { "" };
         let label = format!("{mark}{}", words::mode(mode).get(lang));
         (label, Picked::Command(format!("/mode {}", mode.as_str())))
     });
-    let menu = Menu {
-        title: words::MODE.clone(),
-        text: Some(session::mode_of(
-            found.kept.number,
-            &found.kept.project,
-            holds,
-        )),
-        choices: choices.to_vec(),
-    };
-    show(chat, message, written, menu).await;
+    let text = session::mode_of(kept.number, &kept.project, holds);
+    heard
+        .offer(None, &words::MODE, Some(text), choices.to_vec())
+        .await;
 }
 
 #[cfg(test)]

@@ -8,29 +8,25 @@ use super::voice::{self, Voice};
 use super::{SessionOrder, Sessions, files, keep, order, uuid};
 use crate::cards::progress::TaskEnd;
 use crate::daemon::cards::courier::{self, To};
+use crate::daemon::known::journal;
 use crate::feishu::messages::SentMessage;
-use crate::ids::{ChatId, MessageId, SessionId};
+use crate::ids::{MessageId, SessionId};
 use crate::sessions::agent::Agent;
 use crate::sessions::command::Project;
 use crate::sessions::route::ChatPlace;
 use crate::sessions::state::Saved;
-use crate::store::KeptSession;
+use crate::store::{Db, KeptSession};
 use crate::talk::Mode;
 use crate::text::{Text, clean};
 use crate::wording::task as words;
 
 const MAX_TITLE: usize = 60;
 
-/// Where a new session begins.
-pub(crate) struct Birthplace {
-    pub(crate) chat: ChatId,
-    pub(crate) thread: Option<String>,
-    /// The message that asked for it.
-    pub(crate) message: MessageId,
-}
-
 /// What a session begins with.
 pub(crate) struct SessionOpening<'a> {
+    /// Where it begins, and the message that asked for it.
+    pub(crate) place: ChatPlace,
+    pub(crate) message: MessageId,
     pub(crate) agent: Agent,
     /// The conversation that goes on, if it is not a new one.
     pub(crate) conversation: Option<SessionId>,
@@ -45,14 +41,13 @@ pub(crate) struct SessionOpening<'a> {
 pub(crate) async fn begin(
     sessions: &Arc<Sessions>,
     project: &Project,
-    birthplace: Birthplace,
     opening: SessionOpening<'_>,
 ) -> Result<Option<Text>, Text> {
     if sessions.is_full() {
         return Err(words::TOO_MANY_SESSIONS);
     }
     let prompt = opening.words;
-    let mut kept = new(sessions, project, birthplace, &opening).await?;
+    let mut kept = new(sessions, project, &opening).await?;
     let files::Attached {
         words: prompt,
         told,
@@ -82,7 +77,6 @@ pub(crate) async fn begin(
 async fn new(
     sessions: &Sessions,
     project: &Project,
-    birthplace: Birthplace,
     opening: &SessionOpening<'_>,
 ) -> Result<KeptSession, Text> {
     if opening.agent == Agent::Codex && sessions.cards.config.codex_homes.is_empty() {
@@ -110,40 +104,25 @@ async fn new(
         home: opening.home.clone(),
         project: project.name.clone(),
         title: clean(opening.words, MAX_TITLE),
-        place: ChatPlace {
-            chat: birthplace.chat,
-            thread: birthplace.thread,
-        },
-        anchor: birthplace.message,
+        place: opening.place.clone(),
+        anchor: opening.message.clone(),
         card: None,
         began_at: now,
         used_at: now,
     };
-    let row = kept.clone();
-    kept.number = match sessions
-        .cards
-        .journal
-        .store
-        .run(move |db| db.add_session(&row))
-        .await
-    {
-        Ok(number) => number,
-        Err(why) => {
-            warn!("a session could not be kept: {why}");
-            return Err(words::FEISHU_FAILED);
-        }
-    };
+    let (row, journal) = (kept.clone(), &sessions.cards.journal);
+    let add = move |db: &Db| db.add_session(&row);
+    let number = journal::run(journal, "a session could not be kept", add).await;
+    kept.number = number.ok_or(words::FEISHU_FAILED)?;
     Ok(kept)
 }
 
 /// Leaves nothing of a session that could not begin.
 async fn forget(sessions: &Sessions, number: i64) {
     files::remove(sessions, number).await;
-    let store = &sessions.cards.journal.store;
-    let forgotten = store.run(move |db| db.forget_session(number)).await;
-    if let Err(why) = forgotten {
-        warn!("a session that did not begin stays in the list: {why}");
-    }
+    let otherwise = "a session that did not begin stays in the list";
+    let forget = move |db: &Db| db.forget_session(number);
+    journal::run(&sessions.cards.journal, otherwise, forget).await;
 }
 
 /// Takes a session of a terminal into the chat; its next words come from there.
@@ -151,10 +130,9 @@ async fn forget(sessions: &Sessions, number: i64) {
 pub(crate) async fn adopt(
     sessions: &Sessions,
     project: &Project,
-    birthplace: Birthplace,
     opening: SessionOpening<'_>,
 ) -> Result<i64, Text> {
-    let kept = new(sessions, project, birthplace, &opening).await?;
+    let kept = new(sessions, project, &opening).await?;
     let number = kept.number;
     sessions.add(kept);
     info!(session = number, project = %project.name, "a terminal's session is taken over");

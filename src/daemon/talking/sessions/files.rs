@@ -10,6 +10,7 @@ use super::Sessions;
 use super::folder::{Folder, Node};
 use crate::bounded::Bounded;
 use crate::clock::Millis;
+use crate::daemon::known::journal;
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::AttachmentKind;
 use crate::feishu::registration::ATTACHMENTS;
@@ -173,9 +174,8 @@ async fn keep(
 ) -> Result<PathBuf, Unkept> {
     let fail = |why: &dyn std::fmt::Display| Unkept::Failed(why.to_string());
     let weight = bytes.len() as u64;
-    let room = sessions
-        .cards
-        .journal
+    let journal = &sessions.cards.journal;
+    let room = journal
         .store
         .run(move |db| db.room_for_file(number, weight));
     if !room.await.map_err(|why| fail(&why))? {
@@ -197,15 +197,8 @@ async fn keep(
         bytes: weight,
         at: sessions.now(),
     };
-    if let Err(why) = sessions
-        .cards
-        .journal
-        .store
-        .run(move |db| db.file_kept(&kept))
-        .await
-    {
-        warn!("a file will not be taken away by itself: {why}");
-    }
+    let otherwise = "a file will not be taken away by itself";
+    journal::run(journal, otherwise, move |db| db.file_kept(&kept)).await;
     Ok(path)
 }
 
@@ -229,7 +222,8 @@ async fn take_away(
     sessions: &Sessions,
     find: impl FnOnce(&Db) -> Result<Vec<KeptFile>, StoreError> + Send + 'static,
 ) {
-    let found = match sessions.cards.journal.store.run(find).await {
+    let store = &sessions.cards.journal.store;
+    let found = match store.run(find).await {
         Ok(found) if found.is_empty() => return,
         Ok(found) => found,
         Err(why) => return debug!("the files of sessions cannot be listed: {why}"),
@@ -240,12 +234,7 @@ async fn take_away(
         gone.collect::<Vec<_>>()
     });
     let Ok(gone) = gone.await else { return };
-    let struck = sessions
-        .cards
-        .journal
-        .store
-        .run(move |db| db.files_gone(&gone));
-    if let Err(why) = struck.await {
+    if let Err(why) = store.run(move |db| db.files_gone(&gone)).await {
         debug!("files that are gone are still listed: {why}");
     }
 }

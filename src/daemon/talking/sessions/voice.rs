@@ -276,11 +276,8 @@ pub(super) async fn remember(sessions: &Sessions, kept: &KeptSession, message: &
         project: kept.project.clone(),
     };
     let (message, now) = (message.clone(), sessions.now());
-    let noted = sessions
-        .cards
-        .journal
-        .store
-        .run(move |db| db.notice_sent(&message, &about, now));
+    let store = &sessions.cards.journal.store;
+    let noted = store.run(move |db| db.notice_sent(&message, &about, now));
     if let Err(why) = noted.await {
         debug!("whose a message is was not kept: {why}");
     }

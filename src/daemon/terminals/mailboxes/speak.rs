@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::{Mailboxes, TerminalSession, open_one};
+use super::{Mailboxes, open_one};
 use crate::claude::mailbox::{Mailbox, Sign, sign};
 use crate::claude::status::{self, Activity};
 use crate::clock::Millis;
@@ -181,15 +181,6 @@ impl Tail {
         bytes[..whole]
             .split(|byte| *byte == b'\n')
             .find_map(|line| sign(line, words))
-    }
-}
-
-impl TerminalSession {
-    /// The name of its directory, as above every card.
-    pub(crate) fn place(&self) -> String {
-        let name = self.project.file_name();
-        let name = name.unwrap_or(self.project.as_os_str());
-        name.to_string_lossy().into_owned()
     }
 }
 

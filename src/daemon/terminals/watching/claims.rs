@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tracing::{info, warn};
+use tracing::info;
 
 use super::Terminals;
 use crate::approvals::Settled;
@@ -17,6 +17,7 @@ use crate::daemon::cards::courier;
 use crate::daemon::known::journal;
 use crate::ids::SessionId;
 use crate::rules::Rule;
+use crate::store::Db;
 
 /// Claude Code writes within a second, and on a busy machine a little later.
 const WRITTEN_WITHIN: Millis = 10_000;
@@ -123,18 +124,17 @@ fn lacks(project: &Path, rules: &[String]) -> bool {
 async fn take_back(terminals: &Terminals, request: &Request) {
     let id = &request.id;
     info!(request = %id, "a rule was claimed and is not in the file");
-    let (of, at) = (id.clone(), terminals.cards.now());
-    let struck = terminals.cards.journal.store.run(move |db| {
+    let (cards, journal) = (&terminals.cards, &terminals.cards.journal);
+    let (of, at) = (id.clone(), cards.now());
+    let strike = move |db: &Db| {
         for rule in db.rules_left_by(&of)? {
             db.rule_undone(rule.number, at)?;
         }
         Ok(())
-    });
-    if let Err(why) = struck.await {
-        warn!("a rule that is in no file is still listed: {why}");
-    }
-    journal::missed(&terminals.cards.journal, "rule_not_left", id).await;
-    let told = courier::retold(&terminals.cards, id, |ending| {
+    };
+    journal::run(journal, "a rule that is in no file is still listed", strike).await;
+    journal::missed(journal, "rule_not_left", id).await;
+    let told = courier::retold(cards, id, |ending| {
         if let Ending::Allowed { reach, .. } = ending {
             *reach = Reach::Unwritten;
         }
@@ -143,16 +143,10 @@ async fn take_back(terminals: &Terminals, request: &Request) {
         return;
     };
     let id = id.clone();
-    let row = terminals
-        .cards
-        .journal
-        .store
-        .run(move |db| db.settled(&id))
-        .await;
-    if let Ok(Some(row)) = row
+    if let Ok(Some(row)) = journal.store.run(move |db| db.settled(&id)).await
         && let Some(place) = row.card
     {
-        courier::queue_edit(&terminals.cards, place.message, face, Duration::ZERO).await;
+        courier::queue_edit(cards, place.message, face, Duration::ZERO).await;
     }
 }
 

@@ -100,7 +100,7 @@ async fn a_late_yes_to_a_card_that_is_over_is_no_work() {
     }
     assert!(!bench.audit().await.contains(&"spoken".to_owned()));
     let said = told(&bench, OWNER, "use the other file", &card).await;
-    let both = lines(&in_chat(&Refusal::Handled.into()), &words::unknown("shop"));
+    let both = Text::lines(&[in_chat(&Refusal::Handled.into()), words::unknown("shop")]);
     assert_eq!(said, [both.en], "it decides nothing and is work");
 }
 

@@ -2,6 +2,7 @@ use super::super::MAX_AWAKE;
 use super::*;
 use crate::daemon::bench::DaemonBench;
 use crate::feishu::messages::AttachmentKind;
+use crate::ids::ChatId;
 use crate::sessions::route::Written;
 use crate::sessions::state::Notice;
 use crate::store::Db;
@@ -11,14 +12,6 @@ use tokio::sync::mpsc;
 
 fn message(id: &str) -> MessageId {
     MessageId::parse(id).unwrap()
-}
-
-fn birthplace(thread: Option<&str>) -> Birthplace {
-    Birthplace {
-        chat: ChatId::parse("oc_chat").unwrap(),
-        thread: thread.map(str::to_owned),
-        message: message("om_asked"),
-    }
 }
 
 fn shop(bench: &DaemonBench) -> Project {
@@ -31,6 +24,11 @@ fn shop(bench: &DaemonBench) -> Project {
 
 fn words_of(words: &str) -> SessionOpening<'_> {
     SessionOpening {
+        place: ChatPlace {
+            chat: ChatId::parse("oc_chat").unwrap(),
+            thread: None,
+        },
+        message: message("om_asked"),
         agent: Agent::Claude,
         conversation: None,
         home: None,
@@ -41,7 +39,7 @@ fn words_of(words: &str) -> SessionOpening<'_> {
 
 async fn begins(bench: &DaemonBench, opening: SessionOpening<'_>) -> Result<Option<Text>, Text> {
     let sessions = &bench.chat.sessions;
-    begin(sessions, &shop(bench), birthplace(None), opening).await
+    begin(sessions, &shop(bench), opening).await
 }
 
 /// The only session there is.
@@ -126,9 +124,10 @@ async fn where_there_are_no_threads_its_card_stands_in_the_chat() {
 #[tokio::test]
 async fn a_thread_that_it_was_asked_for_in_stays_its_place() {
     let bench = DaemonBench::new().await;
-    let place = birthplace(Some("omt_7"));
+    let mut opening = words_of("fix it");
+    opening.place.thread = Some("omt_7".to_owned());
     let sessions = &bench.chat.sessions;
-    let begun = begin(sessions, &shop(&bench), place, words_of("fix it")).await;
+    let begun = begin(sessions, &shop(&bench), opening).await;
     assert_eq!(begun, Ok(None));
     assert_eq!(only(&bench).place.thread.as_deref(), Some("omt_7"));
 }
@@ -174,7 +173,7 @@ async fn the_card_of_one_that_got_no_words_says_that_it_did_not_start() {
         ..shop(&bench)
     };
     let sessions = &bench.chat.sessions;
-    let begun = begin(sessions, &unknown, birthplace(None), words_of("fix it")).await;
+    let begun = begin(sessions, &unknown, words_of("fix it")).await;
     assert_eq!(begun, Err(words::PROJECT_UNKNOWN));
     let ended = |bench: &DaemonBench| {
         let calls = bench.bench.calls();
@@ -234,14 +233,14 @@ async fn a_terminals_session_comes_into_the_chat_once_and_waits_for_words() {
         ..words_of("")
     };
     let sessions = &bench.chat.sessions;
-    let number = adopt(sessions, &shop(&bench), birthplace(None), taken()).await;
+    let number = adopt(sessions, &shop(&bench), taken()).await;
     let kept = only(&bench);
     assert_eq!(number, Ok(kept.number));
     assert_eq!(kept.saved.conversation.as_str(), "c-1");
     assert!(kept.saved.begun, "its agent knows it");
     assert_eq!(kept.anchor, message("om_asked"));
     assert!(bench.bench.calls().is_empty(), "nothing runs");
-    let again = adopt(sessions, &shop(&bench), birthplace(None), taken()).await;
+    let again = adopt(sessions, &shop(&bench), taken()).await;
     assert_eq!(again, Err(words::ALREADY_HERE));
     assert_eq!(on_disk(&bench).await.len(), 1);
     let begun = begins(&bench, taken()).await;

@@ -259,18 +259,7 @@ async fn a_transcript_is_read_by_whole_lines_and_each_once() {
 
 #[test]
 fn a_session_is_called_by_its_directory() {
-    let named = |project: &str| {
-        let terminal = TerminalSession {
-            number: 1,
-            session: session(),
-            project: project.into(),
-            transcript: None,
-            mailbox: None,
-            told_at: 0,
-            ended: false,
-        };
-        terminal.place()
-    };
+    let named = |project| super::super::place_name(Path::new(project)).into_owned();
     assert_eq!(named("/src/shop"), "shop");
     assert_eq!(named("/"), "/");
 }
