@@ -205,9 +205,8 @@ impl Approvals {
     }
 
     pub fn is_attached(&self, id: &RequestId) -> bool {
-        self.pending
-            .get(id)
-            .is_some_and(|pending| matches!(pending.hook, Hook::Attached(_)))
+        let pending = self.pending.get(id);
+        pending.is_some_and(|pending| matches!(pending.hook, Hook::Attached(_)))
     }
 
     /// An id is used once: a second connection with the same id needs
@@ -219,7 +218,7 @@ impl Approvals {
         now: Millis,
     ) -> Result<Attachment, RegisterRefusal> {
         self.forget(now);
-        if self.pending.contains_key(&request.id) || self.past.contains_key(&request.id) {
+        if self.knows(&request.id) {
             return Err(RegisterRefusal::Taken);
         }
         if self.pending.len() >= MAX_PENDING {
@@ -278,14 +277,7 @@ impl Approvals {
         if let Some((ending, at)) = overdue(pending, now) {
             return Err(Unclaimed::Settled { ending, at });
         }
-        let stops = matches!(
-            action,
-            Choice::Deny {
-                interrupt: true,
-                ..
-            }
-        );
-        if let (Some(at), false) = (pending.runs, stops) {
+        if let (Some(at), false) = (pending.runs, action.stops()) {
             let ending = pending.unchosen(Ending::HookGone);
             return Err(Unclaimed::Settled { ending, at });
         }
@@ -312,23 +304,12 @@ impl Approvals {
         attachment: Attachment,
         now: Millis,
     ) -> Option<Settled> {
-        match self.pending.get(id)?.hook {
-            Hook::Attached(current) if current == attachment => {
-                let ending = self.pending.get(id)?.unchosen(Ending::HookGone);
-                self.settle(id, ending, now)
-            }
-            Hook::Attached(_) | Hook::Detached { .. } => None,
-        }
-    }
-
-    /// Hands a request back to the terminal because its card can't be shown.
-    pub fn undeliverable(
-        &mut self,
-        id: &RequestId,
-        why: Option<String>,
-        now: Millis,
-    ) -> Option<Settled> {
-        self.settle(id, Ending::Undeliverable { why }, now)
+        let pending = self.pending.get(id)?;
+        let ending = match pending.hook {
+            Hook::Attached(current) if current == attachment => pending.unchosen(Ending::HookGone),
+            Hook::Attached(_) | Hook::Detached { .. } => return None,
+        };
+        self.settle(id, ending, now)
     }
 
     /// Ends a request whose session wants no answer any more.
@@ -373,9 +354,7 @@ impl Approvals {
     ) {
         let until = now.saturating_add(grace);
         for (request, token) in requests {
-            let known =
-                self.pending.contains_key(&request.id) || self.past.contains_key(&request.id);
-            if !known && self.pending.len() < MAX_PENDING {
+            if !self.knows(&request.id) && self.pending.len() < MAX_PENDING {
                 self.insert(request, token, Hook::Detached { until });
             }
         }
@@ -386,6 +365,10 @@ impl Approvals {
         if !self.pending.contains_key(&id) {
             self.remember(id, past);
         }
+    }
+
+    fn knows(&self, id: &RequestId) -> bool {
+        self.pending.contains_key(id) || self.past.contains_key(id)
     }
 
     fn next_attachment(&mut self) -> Attachment {
@@ -416,12 +399,7 @@ impl Approvals {
     fn settle(&mut self, id: &RequestId, ending: Ending, at: Millis) -> Option<Settled> {
         let pending = self.pending.remove(id)?;
         self.due.remove(&(pending.due(), id.clone()));
-        let PendingRequest {
-            request,
-            weight,
-            token,
-            ..
-        } = pending;
+        let (request, weight) = (pending.request, pending.weight);
         self.held -= weight;
         if let Some(session) = &request.origin.session
             && let Some(asked) = self.sessions.get_mut(session)
@@ -436,7 +414,7 @@ impl Approvals {
             ending: ending.clone(),
             at,
             digest: request.digest,
-            token,
+            token: pending.token,
         };
         self.told.note(&request, &ending, at);
         self.remember(id.clone(), past);

@@ -36,6 +36,14 @@ pub fn millis(span: Duration) -> Millis {
     Millis::try_from(span.as_millis()).unwrap_or(Millis::MAX)
 }
 
+/// Sleeps until then; without a time, for ever.
+pub async fn until(when: Option<tokio::time::Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Milliseconds since boot, sleep included.
 fn running_ms() -> Millis {
     #[cfg(any(target_os = "linux", target_os = "android"))]

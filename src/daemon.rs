@@ -346,7 +346,7 @@ async fn cards(
 ) -> Result<Arc<Cards>, DaemonError> {
     let store = &journal.store;
     let own_secret = own_secret(store).await;
-    let way = way(&config, app, team, outbound, &own_secret)?;
+    let way = way(&config, team, outbound, &own_secret)?;
     let courier = Courier::new(way, &link.borrow(), config.lang);
     let secret = app.map_or(&own_secret, |(_, secret)| secret);
     let machine = Machine {
@@ -378,7 +378,6 @@ async fn cards(
 
 fn way(
     config: &Config,
-    app: Option<&(String, Secret)>,
     team: &Team,
     outbound: &Outbound,
     own_secret: &Secret,
@@ -391,19 +390,14 @@ fn way(
         });
         return Ok(Way::Webhook(Box::new(webhook), links));
     }
-    let api = match (team.api(), app) {
-        (Some(api), _) => api,
-        (None, Some((id, secret))) => Api::new(outbound, config.domain.base(), id, secret.clone())?,
-        (None, None) => {
-            let (id, secret) = config.app()?;
-            Api::new(outbound, config.domain.base(), id, secret.clone())?
-        }
+    let api = if let Some(api) = team.api() {
+        api
+    } else {
+        let (id, secret) = config.app()?;
+        Api::new(outbound, config.domain.base(), id, secret.clone())?
     };
-    let receiver = config
-        .chat
-        .clone()
-        .map(Receiver::Chat)
-        .or_else(|| config.owner.clone().map(Receiver::User));
+    let owner = || config.owner.clone().map(Receiver::User);
+    let receiver = config.chat.clone().map(Receiver::Chat).or_else(owner);
     let rate = usize::try_from(config.chat_rate).unwrap_or(usize::MAX);
     Ok(Way::App {
         messages: Messages::new(api, rate).with_previews(config.previews),
@@ -452,6 +446,9 @@ async fn restore(terminals: &Arc<Terminals>) -> Vec<Arc<Request>> {
     for (row, request) in pending {
         let request = Arc::new(request);
         courier::take_over(cards, &request, row.card.as_ref());
+        if row.card.is_none() {
+            unsent.push(Arc::clone(&request));
+        }
         if request.origin.hosted {
             let why = Dropped::Restart;
             let settled = Settled {
@@ -459,22 +456,14 @@ async fn restore(terminals: &Arc<Terminals>) -> Vec<Arc<Request>> {
                 ending: Ending::Dropped { why },
                 at: cards.now(),
             };
-            if row.card.is_none() {
-                unsent.push(Arc::clone(&settled.request));
-            }
             courier::close(cards, &settled).await;
             continue;
-        }
-        if row.card.is_none() {
-            unsent.push(Arc::clone(&request));
         }
         let token = TokenHash::from_bytes(row.token_hash.unwrap_or_default());
         waiting.push((request, token));
     }
-    let watched: Vec<_> = waiting
-        .iter()
-        .map(|(request, _)| Arc::clone(request))
-        .collect();
+    let watched = waiting.iter().map(|(request, _)| Arc::clone(request));
+    let watched: Vec<_> = watched.collect();
     cards.desk.restore(waiting, [], RETURN_AFTER_RESTART);
     for request in &watched {
         watching::watch(terminals, request);

@@ -95,7 +95,7 @@ pub mod cards {
         pub use crate::cards::sure::once_more;
     }
     pub mod whole {
-        pub use crate::cards::whole::{Before, MANY, cards, text};
+        pub use crate::cards::whole::{Before, MANY, WentOut, cards, text};
     }
 }
 pub mod child {

@@ -15,6 +15,11 @@ pub enum Choice {
 }
 
 impl Choice {
+    /// Whether it stops a call that runs already.
+    pub fn stops(&self) -> bool {
+        matches!(self, Self::Deny { interrupt, .. } if *interrupt)
+    }
+
     pub(super) fn ending(self, by: Operator) -> Ending {
         match self {
             Self::Allow(reach) => Ending::Allowed { by, reach },

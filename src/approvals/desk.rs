@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use super::answer::{Answer, Extras};
 use super::choice::Choice;
-use super::request::{Dropped, Operator, Request};
+use super::request::{Dropped, Ending, Operator, Request};
 use super::token::{Token, TokenHash};
 use super::{
     Approvals, Attachment, Correction, Past, RegisterRefusal, ResumeRefusal, Resumed, Settled,
@@ -209,18 +209,12 @@ impl Desk {
 
     /// Ends a request that was answered in the terminal, nobody knows how.
     pub fn answered_there(&self, id: &RequestId) -> bool {
-        let now = (self.clock)();
-        !self
-            .end(|approvals| approvals.answered_there(id, now).into_iter().collect())
-            .is_empty()
+        self.end_one(id, Ending::Terminal { allowed: None })
     }
 
     /// Hands a request back to the terminal because its card can't be shown.
     pub fn undeliverable(&self, id: &RequestId, why: Option<String>) -> bool {
-        let now = (self.clock)();
-        !self
-            .end(|approvals| approvals.undeliverable(id, why, now).into_iter().collect())
-            .is_empty()
+        self.end_one(id, Ending::Undeliverable { why })
     }
 
     /// Ends a request whose session wants no answer any more; false when it
@@ -228,7 +222,14 @@ impl Desk {
     pub fn drop_one(&self, id: &RequestId, why: Dropped) -> bool {
         let now = (self.clock)();
         !self
-            .end(|approvals| approvals.drop_one(id, why, now).into_iter().collect())
+            .end(|approvals| approvals.drop_one(id, why, now))
+            .is_empty()
+    }
+
+    fn end_one(&self, id: &RequestId, ending: Ending) -> bool {
+        let now = (self.clock)();
+        !self
+            .end(|approvals| approvals.settle(id, ending, now))
             .is_empty()
     }
 
@@ -280,19 +281,17 @@ impl Desk {
 
     fn hook_gone(&self, id: &RequestId, attachment: Attachment) {
         let now = (self.clock)();
-        self.end(|approvals| {
-            approvals
-                .hook_gone(id, attachment, now)
-                .into_iter()
-                .collect()
-        });
+        self.end(|approvals| approvals.hook_gone(id, attachment, now));
     }
 
-    fn end(&self, by: impl FnOnce(&mut Approvals) -> Vec<Settled>) -> Vec<RequestId> {
+    fn end<E: IntoIterator<Item = Settled>>(
+        &self,
+        by: impl FnOnce(&mut Approvals) -> E,
+    ) -> Vec<RequestId> {
         let mut answers = Vec::new();
         let ids: Vec<RequestId> = {
             let mut state = self.lock();
-            let ended = by(&mut state.approvals);
+            let ended: Vec<_> = by(&mut state.approvals).into_iter().collect();
             let ids = ended.iter().map(|settled| settled.request.id.clone());
             let ids = ids.collect();
             for settled in &ended {

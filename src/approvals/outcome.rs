@@ -198,26 +198,7 @@ impl Refusal {
         match self {
             Self::NotAnApprover => Some("not_an_approver"),
             Self::NotTheOwner => Some("not_the_owner"),
-            Self::Unknown
-            | Self::Over { .. }
-            | Self::Handled
-            | Self::Reconnecting
-            | Self::Invalid
-            | Self::Stale
-            | Self::NoSafeRule
-            | Self::NotOffered
-            | Self::Nameless
-            | Self::AskAnew
-            | Self::Expired
-            | Self::MenuGone
-            | Self::SayWhat
-            | Self::NothingRuns
-            | Self::BadAnswer(_)
-            | Self::Locked
-            | Self::LockedUnsure
-            | Self::NotUndone(_)
-            | Self::Unreachable
-            | Self::NotTaken(_) => None,
+            _ => None,
         }
     }
 }

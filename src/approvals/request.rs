@@ -73,14 +73,19 @@ pub struct Posed {
     pub to: Option<Addressee>,
 }
 
+impl Posed {
+    /// The question that a call asks, if it asks one.
+    pub fn of(tool: &str, input: &Value) -> Option<Self> {
+        let (ask, asker) = questions::of(tool, input)?;
+        let to = ScriptWishes::of(tool, input).to;
+        Some(Self { ask, asker, to })
+    }
+}
+
 impl RequestKind {
     fn of(tool: &str, input: &Value, origin: &Origin) -> Self {
-        match questions::of(tool, input) {
-            Some((ask, asker)) => Self::Question(Box::new(Posed {
-                ask,
-                asker,
-                to: ScriptWishes::of(tool, input).to,
-            })),
+        match Posed::of(tool, input) {
+            Some(posed) => Self::Question(Box::new(posed)),
             None => Self::Permission(Box::new(rules::offer(call(tool, input, origin)))),
         }
     }
@@ -104,9 +109,7 @@ impl Request {
         };
         copies * weight(&self.input)
     }
-}
 
-impl Request {
     /// Moves a request asked after `now` back to `now`: the clock was set back
     /// since. Says whether it moved.
     pub fn pull_back_to(&mut self, now: Millis) -> bool {
@@ -117,9 +120,7 @@ impl Request {
         }
         ahead > 0
     }
-}
 
-impl Request {
     /// The same request with another input; its digest is still the old one's.
     #[must_use]
     pub fn with_input(&self, input: Value) -> Self {

@@ -69,18 +69,18 @@ impl Approvals {
             }
             Withdrawal::Turn { agent } => {
                 self.running
-                    .retain(|call| call.session() != session || call.agent() != agent.as_ref());
+                    .retain(|call| call.session != *session || call.agent != *agent);
                 self.end_all(session, |r| r.origin.caller.agent_id == *agent, now)
             }
             Withdrawal::Session => {
-                self.running.retain(|call| call.session() != session);
+                self.running.retain(|call| call.session != *session);
                 self.end_all(session, |_| true, now)
             }
         }
     }
 
     fn oldest(&self, call: &ToldCall, now: Millis) -> Option<RequestId> {
-        let mut asked = self.sessions.get(call.session())?.open.iter();
+        let mut asked = self.sessions.get(&call.session)?.open.iter();
         let oldest = asked.find(|(_, id)| {
             let pending = self.pending.get(id);
             let pending = pending.filter(|p| p.request.asked_at <= now);
@@ -130,15 +130,10 @@ impl Approvals {
             return false;
         };
         let same = |other: &ToldCall| other.is_like(&call);
-        let asked = self.sessions.get(call.session()).into_iter();
+        let asked = self.sessions.get(&call.session).into_iter();
         let open = asked.flat_map(|asked| &asked.open);
         let mut waiting = open.filter_map(|(_, id)| ToldCall::of(&self.pending.get(id)?.request));
         !self.running.iter().any(same) && waiting.by_ref().filter(same).count() == 1
-    }
-
-    /// Ends a request that was answered in the terminal, nobody knows how.
-    pub fn answered_there(&mut self, id: &RequestId, now: Millis) -> Option<Settled> {
-        self.settle(id, Ending::Terminal { allowed: None }, now)
     }
 
     /// The terminal had said yes before this request was denied here.

@@ -20,8 +20,8 @@ const SLACK: Millis = 2_000;
 /// A tool call as hook events name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToldCall {
-    session: SessionId,
-    agent: Option<String>,
+    pub(super) session: SessionId,
+    pub(super) agent: Option<String>,
     tool: String,
     digest: Digest,
 }
@@ -48,17 +48,9 @@ impl ToldCall {
         Some(Self::new(session, agent, &request.tool, request.digest))
     }
 
-    pub(super) fn agent(&self) -> Option<&String> {
-        self.agent.as_ref()
-    }
-
     /// Whether both are the same call, whichever agent makes it.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         (&self.session, &self.tool, self.digest) == (&other.session, &other.tool, other.digest)
-    }
-
-    pub(super) fn session(&self) -> &SessionId {
-        &self.session
     }
 }
 
@@ -148,14 +140,13 @@ impl ToldEndings {
         let ran = match ending {
             Ending::Ran(ran) => Ran { took, ..ran },
             Ending::Terminal { .. } => Ran {
-                since: None,
                 took,
-                corrects: None,
+                ..Ran::default()
             },
             other => Ran {
-                since: None,
                 took,
                 corrects: Some(said(&other)),
+                ..Ran::default()
             },
         };
         let ending = Ending::Ran(ran);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::body::body;
 use super::permission::{buttons, expiry, finished, may_allow, origin, rules, said, warnings};
 use super::ways::button_words;
+use super::whole::WentOut;
 use super::{Action, EVERYTHING, bare_size, fold, note, plain, roomiest, row};
 use crate::approvals::request::Request;
 use crate::rules::Offer;
@@ -38,10 +39,10 @@ pub fn waiting(
     fitting(|budget| {
         let mut body = body(request, budget, lang);
         // The page behind a link shows it whole.
-        let actions = buttons(&body, offer, true);
+        let actions = buttons(&body, offer, WentOut::Whole);
         let mut elements = std::mem::take(&mut body.nodes);
-        elements.extend(warnings(&body, true, denied_before, lang));
-        let open = may_allow(&body, true);
+        elements.extend(warnings(&body, WentOut::Whole, denied_before, lang));
+        let open = may_allow(&body, WentOut::Whole);
         let shown = |action| {
             let danger = !body.attention.is_empty();
             actions
@@ -122,12 +123,17 @@ pub struct Paragraph {
 /// Everything the card would show, with nothing left out.
 pub fn whole(request: &Request, offer: &Offer, lang: Lang) -> Vec<Paragraph> {
     let mut body = body(request, EVERYTHING, lang);
-    let mut nodes = warnings(&body, true, 0, lang);
+    let mut nodes = warnings(&body, WentOut::Whole, 0, lang);
     nodes.append(&mut body.nodes);
     nodes.append(&mut body.more);
     nodes.push(note(&origin(request, lang)));
     nodes.extend(rules(&body, offer, &request.origin, lang));
-    nodes.extend(wider(&buttons(&body, offer, true), offer, request, lang));
+    nodes.extend(wider(
+        &buttons(&body, offer, WentOut::Whole),
+        offer,
+        request,
+        lang,
+    ));
     let mut paragraphs = Vec::new();
     for node in &nodes {
         texts(node, &mut paragraphs);

@@ -10,7 +10,7 @@ use self::fields::{input, inputs, other_input};
 use super::body::weigh;
 use super::permission::origin;
 use super::ways::allow_is_below;
-use super::whole::{self, Before};
+use super::whole::{self, Before, WentOut};
 use super::{
     BUDGETS, CardHead, Drawn, EVERYTHING, card, coloured, confirm, div, fold, local_time, markdown,
     masked, note, place, plain, prose, roomiest, row, size,
@@ -52,7 +52,7 @@ pub fn pending(
         } = asked(ask, budget, lang);
         more.push(note(&origin(request, lang)));
         let small = weigh(&request.input) <= whole::MAX_BYTES;
-        let answerable = (!elided || before.is_sent()) && small;
+        let answerable = before.went_out().readable(elided) && small;
         // Of several questions each stands right above its own answer.
         let several = answerable && texts.len() > 1;
         let apart = if several {
@@ -99,11 +99,11 @@ pub fn pending(
     roomiest(build, |drawn| size(&drawn.card) <= room)
 }
 
-/// Whether a person can have read all of it. `sent` says that it went out whole
-/// before the card.
-pub fn may_answer(request: &Request, ask: &Ask, sent: bool) -> bool {
+/// Whether a person can have read all of it.
+pub fn may_answer(request: &Request, ask: &Ask, went_out: WentOut) -> bool {
     let [roomy, ..] = BUDGETS;
-    weigh(&request.input) <= whole::MAX_BYTES && (sent || !asked(ask, roomy, Lang::Zh).elided)
+    let elided = asked(ask, roomy, Lang::Zh).elided;
+    weigh(&request.input) <= whole::MAX_BYTES && went_out.readable(elided)
 }
 
 /// What was asked, and what the reader can't see of it.
@@ -577,14 +577,14 @@ mod tests {
         let long = plan(&"a step of the plan\n".repeat(2_700));
         let (ask, _) = questions::of(&long.tool, &long.input).unwrap();
         let bare = drawn_after(&long, &Before::Nothing);
-        assert!(bare.elided && !may_answer(&long, &ask, false));
+        assert!(bare.elided && !may_answer(&long, &ask, WentOut::Unknown));
         let seen = read(&bare.card);
         assert!(
             !seen.contains("批准计划") && seen.contains("全文无法送达"),
             "{seen}"
         );
         let card = drawn_after(&long, &Before::Messages(3)).card;
-        assert!(may_answer(&long, &ask, true) && size(&card) <= MAX_CARD);
+        assert!(may_answer(&long, &ask, WentOut::Whole) && size(&card) <= MAX_CARD);
         let seen = read(&card);
         assert!(
             seen.contains("批准计划") && seen.contains("上方的 3 条消息"),

@@ -8,6 +8,7 @@ use super::permission::{choices, minimal};
 use super::sample::{
     actions, bash, endings, read, request, strings, tags, values, waiting, waiting_again,
 };
+use super::whole::WentOut;
 use super::{Action, MAX_CARD, size};
 use crate::approvals::request::Request;
 use crate::rules::offer;
@@ -260,7 +261,7 @@ proptest! {
         let mut offered = actions(&card);
         offered.sort_unstable();
         let mut expected: Vec<&str> =
-            choices(&request, &offer, false).into_iter().map(Action::as_str).collect();
+            choices(&request, &offer, WentOut::Unknown).into_iter().map(Action::as_str).collect();
         expected.sort_unstable();
         prop_assert_eq!(offered, expected);
         strings(&card, &mut |key, _, text| {

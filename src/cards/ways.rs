@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::body::CardBody;
 use super::permission::{attention, may_allow, origin, rules, said};
+use super::whole::WentOut;
 use super::{Action, REASON_FIELD, confirm, fold, form, label_above, note, row, words_field};
 use crate::approvals::request::Request;
 use crate::rules::{Offer, Rule};
@@ -30,7 +31,7 @@ impl Ways<'_> {
     /// only to a form's submit buttons, a form stands at the root alone, takes
     /// the card's whole width and has no other buttons, and to deny needs none.
     /// So an allow that asks stands below the place of the one that does not.
-    pub(super) fn elements(&self, sent: bool) -> Vec<Value> {
+    pub(super) fn elements(&self, went_out: WentOut) -> Vec<Value> {
         let allow = self.offered(Action::Allow);
         let (plainly, asking) = match self.question(Action::Allow) {
             None => (
@@ -48,7 +49,7 @@ impl Ways<'_> {
         let elsewhere = asking_allow.then(|| allow_is_below(self.lang));
         vec![
             row(plainly.or(elsewhere), Some(deny)),
-            perm_form(vec![second, self.fold(sent)]),
+            perm_form(vec![second, self.fold(went_out)]),
         ]
     }
 
@@ -94,9 +95,9 @@ impl Ways<'_> {
     }
 
     /// What few need for a decision, closed.
-    fn fold(&self, sent: bool) -> Value {
+    fn fold(&self, went_out: WentOut) -> Value {
         let lang = self.lang;
-        let allowed = may_allow(self.body, sent);
+        let allowed = may_allow(self.body, went_out);
         let session = self.offered(Action::Session);
         let mut title = vec![&words::FOLD_REASON];
         title.extend(session.is_some().then_some(&words::FOLD_SESSION));

@@ -37,9 +37,34 @@ pub enum Before {
     },
 }
 
+/// Whether what a card does not hold is known to have gone out before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WentOut {
+    /// By Feishu's word, or by the seal on a button of ours.
+    Whole,
+    NotWhole,
+    /// Nobody tried, or nobody knows any more.
+    Unknown,
+}
+
+impl WentOut {
+    /// Whether a person can have read all of it; `elided` of what the card
+    /// alone does not hold.
+    pub(super) fn readable(self, elided: bool) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::NotWhole => false,
+            Self::Unknown => !elided,
+        }
+    }
+}
+
 impl Before {
-    pub fn is_sent(&self) -> bool {
-        *self != Self::Nothing
+    pub fn went_out(&self) -> WentOut {
+        match self {
+            Self::Nothing => WentOut::Unknown,
+            Self::Messages(_) | Self::File { .. } => WentOut::Whole,
+        }
     }
 
     /// What the card says about it.

@@ -25,6 +25,7 @@ use crate::agents::codex::act::{CodexAct, Doing};
 use crate::agents::codex::ask::NAMES;
 use crate::agents::codex::follow::Follower;
 use crate::agents::codex::link::{self, CodexDialError, CodexSocket};
+use crate::clock::until;
 use crate::daemon::asking::dialogs::Dialogs;
 use crate::daemon::terminals::watching::Terminals;
 use crate::ids::MessageId;
@@ -291,13 +292,6 @@ fn thread_told_of(act: &CodexAct) -> Option<&str> {
         CodexAct::TerminalOnly { thread, .. } => Some(thread),
         CodexAct::TurnOver(over) => Some(&over.thread),
         _ => None,
-    }
-}
-
-async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -12,10 +12,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::agents::codex::ask;
 use crate::approvals::request::AskingAgent;
-use crate::cards::notice::{self, Why};
+use crate::cards::notice::Why;
 use crate::claude::status::Activity;
 use crate::clock::Millis;
-use crate::daemon::cards::courier::{self, CardText, Cards};
+use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::cards::notices;
 use crate::daemon::known::journal;
 use crate::daemon::terminals::mailboxes::{self, Mailboxes};
@@ -63,16 +63,10 @@ impl Dialogs {
     /// A plan takes the place of the one before in its session, which is over.
     /// `None` where too many wait.
     fn plans(&self, session: &SessionId) -> Option<Arc<Notify>> {
-        let mut open = self.lock();
-        if let Some(before) = open.remove(session) {
+        if let Some(before) = self.lock().remove(session) {
             before.notify_one();
         }
-        if open.len() >= MAX {
-            return None;
-        }
-        let over = Arc::new(Notify::new());
-        open.insert(session.clone(), Arc::clone(&over));
-        Some(over)
+        self.opens(session)
     }
 
     /// Nobody watches this one any more; another may have taken its place.
@@ -183,8 +177,7 @@ pub(crate) async fn restore(dialogs: &Dialogs) {
 }
 
 async fn say(dialogs: &Dialogs, message: MessageId, card: &Value) {
-    let face: CardText = card.to_string().into();
-    courier::queue_edit(&dialogs.cards, message.clone(), face.into(), Duration::ZERO).await;
+    courier::queue_edit(&dialogs.cards, message.clone(), card.into(), Duration::ZERO).await;
     keep(dialogs, &message, Db::dialog_over).await;
 }
 
@@ -235,16 +228,16 @@ fn drawn(
         Some(_) => AskingAgent::Codex(Leaves::default()),
         None => AskingAgent::ClaudeCode,
     };
-    let card = notice::NoticeCard {
+    let session = Some(thread.as_ref().unwrap_or(&about.session));
+    notices::drawn(
+        &dialogs.cards,
         why,
-        agent: &agent,
-        machine: &dialogs.cards.buttons.machine.name,
-        project: &project,
-        session: Some(thread.as_ref().unwrap_or(&about.session)),
+        &agent,
+        &project,
+        session,
         took,
         message,
-    };
-    notice::notice(&card, dialogs.cards.config.lang)
+    )
 }
 
 #[cfg(test)]

@@ -8,25 +8,20 @@ mod taps;
 pub(crate) use self::show::{restore, run};
 pub(crate) use self::taps::{FloodTap, tapped};
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::approvals::request::{AskingAgent, Request};
-use crate::cards::notice::{self, Why};
+use crate::approvals::request::{Origin, Request};
+use crate::cards::notice::Why;
 use crate::cards::place;
 use crate::clock::millis;
 use crate::daemon::cards::courier::{self, Cards};
-use crate::daemon::known::gathered::Key;
+use crate::daemon::cards::notices;
 use crate::feishu::messages::Content;
 
 /// Whether a new request must be left to the terminal: as many wait as a person
 /// can be asked, and there is no place to gather more.
-pub(crate) fn refuses(
-    cards: &Arc<Cards>,
-    session: &Key,
-    project: &Path,
-    agent: AskingAgent,
-) -> bool {
+pub(crate) fn refuses(cards: &Arc<Cards>, request: &Request) -> bool {
+    let session = &request.origin.session;
     if cards.desk.waiting_of(session.as_ref()) < most(cards) {
         return false;
     }
@@ -34,8 +29,7 @@ pub(crate) fn refuses(
         return false;
     }
     if cards.flood.is_news(session, cards.now()) {
-        let (session, project) = (session.clone(), project.to_path_buf());
-        tokio::spawn(tell(Arc::clone(cards), session, project, agent));
+        tokio::spawn(tell(Arc::clone(cards), request.origin.clone()));
     }
     true
 }
@@ -62,18 +56,16 @@ fn most(cards: &Cards) -> usize {
 }
 
 /// Tells the owner that a session's further requests go to the terminal.
-async fn tell(cards: Arc<Cards>, session: Key, project: PathBuf, agent: AskingAgent) {
-    let card = notice::notice(
-        &notice::NoticeCard {
-            why: Why::Flood,
-            agent: &agent,
-            machine: &cards.buttons.machine.name,
-            project: &project,
-            session: session.as_ref(),
-            took: None,
-            message: None,
-        },
-        cards.config.lang,
+async fn tell(cards: Arc<Cards>, from: Origin) {
+    let (agent, session) = (&from.caller.agent, from.session.as_ref());
+    let card = notices::drawn(
+        &cards,
+        Why::Flood,
+        agent,
+        &from.project,
+        session,
+        None,
+        None,
     );
     let uuid = format!("flood-{}", cards.now());
     courier::tell(&cards, Content::Card(card), &uuid).await;
@@ -84,7 +76,9 @@ mod tests {
     use super::*;
     use crate::approvals::desk::Waiting;
     use crate::approvals::outcome::sample;
+    use crate::approvals::request::AskingAgent;
     use crate::daemon::bench::{DaemonBench, WEBHOOK};
+    use crate::daemon::known::gathered::Key;
     use crate::ids::{RequestId, SessionId};
     use crate::rules::Leaves;
     use serde_json::json;
@@ -103,7 +97,11 @@ mod tests {
     }
 
     fn refused(bench: &DaemonBench, session: &Key, agent: AskingAgent) -> bool {
-        refuses(&bench.cards, session, &bench.shop(), agent)
+        let mut request = sample::request("Bash", json!({"command": "ls"}));
+        request.origin.project = bench.shop();
+        request.origin.session = session.clone();
+        request.origin.caller.agent = agent;
+        refuses(&bench.cards, &request)
     }
 
     #[tokio::test]

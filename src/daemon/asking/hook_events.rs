@@ -7,8 +7,8 @@ use tracing::debug;
 
 use crate::approvals::Withdrawal;
 use crate::approvals::request::{AskingAgent, Digest};
-use crate::cards::notice::{self, Why};
-use crate::claude::permission::{HookEvent, HookInput, ToolCall};
+use crate::cards::notice::Why;
+use crate::claude::permission::{HookEvent, HookInput};
 use crate::clock::millis;
 use crate::daemon::asking::dialogs::{self, Dialogs};
 use crate::daemon::cards::notices;
@@ -40,19 +40,9 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
         return json!({"success": true, "withdrawn": 0});
     };
     let (common, now) = (input.common, events.dialogs.cards.now());
-    let mailbox = notice.mailbox.as_ref();
-    events
-        .dialogs
-        .mailboxes
-        .told(&notice.project, &common, mailbox, now);
-    let withdraw = |withdrawal| {
-        let age = peer.since.elapsed();
-        events
-            .dialogs
-            .cards
-            .desk
-            .withdraw(&session, &withdrawal, age)
-    };
+    let (mailboxes, desk) = (&events.dialogs.mailboxes, &events.dialogs.cards.desk);
+    mailboxes.told(&notice.project, &common, notice.mailbox.as_ref(), now);
+    let withdraw = |told| desk.withdraw(&session, &told, peer.since.elapsed());
     let agent = common.agent_id;
     let is_idling = matches!(&input.event, HookEvent::Notification { .. });
     if !is_idling {
@@ -63,20 +53,25 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
         HookEvent::PostToolUse(call) | HookEvent::PostToolUseFailure(call) => {
             let digest = Digest::of(&call.input);
             events.terminals.call_ended(&session, &digest, now);
-            withdraw(ran(call, digest, agent))
+            withdraw(Withdrawal::Tool {
+                tool: call.tool.clone(),
+                digest,
+                agent,
+                took: call.took_ms,
+            })
         }
         HookEvent::Stop { .. } | HookEvent::StopFailure { .. } | HookEvent::SubagentStop => {
             withdraw(Withdrawal::Turn { agent })
         }
         HookEvent::UserPromptSubmit { prompt } => {
             let prompt = prompt.as_deref().unwrap_or_default();
-            let asked = events.dialogs.mailboxes.reads(&session, prompt, now);
+            let asked = mailboxes.reads(&session, prompt, now);
             events.turns.reads(&session, common.prompt_id, asked, now);
             withdraw(Withdrawal::Turn { agent })
         }
         HookEvent::SessionEnd { .. } => {
             events.turns.ended(&session);
-            events.dialogs.mailboxes.ended(&session);
+            mailboxes.ended(&session);
             withdraw(Withdrawal::Session)
         }
         HookEvent::PermissionRequest(_)
@@ -87,7 +82,7 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
     for id in &withdrawn {
         journal::written(&events.dialogs.cards.journal, id).await;
     }
-    for correction in events.dialogs.cards.desk.take_corrections() {
+    for correction in desk.take_corrections() {
         watching::correct(&events.terminals, correction).await;
     }
     let withdrawn = withdrawn.len();
@@ -96,15 +91,6 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
     }
     tell(events, &session, &notice, input.event);
     json!({"success": true, "withdrawn": withdrawn})
-}
-
-fn ran(call: &ToolCall, digest: Digest, agent: Option<String>) -> Withdrawal {
-    Withdrawal::Tool {
-        tool: call.tool.clone(),
-        digest,
-        agent,
-        took: call.took_ms,
-    }
 }
 
 fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event: HookEvent) {
@@ -127,19 +113,11 @@ fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event:
     let Some(took) = events.turns.tell(session, long) else {
         return;
     };
-    let card = notice::notice(
-        &notice::NoticeCard {
-            why,
-            agent: &AskingAgent::ClaudeCode,
-            machine: &events.dialogs.cards.buttons.machine.name,
-            project: &from.project,
-            session: Some(session),
-            took: Some(took),
-            message: last.as_deref(),
-        },
-        events.dialogs.cards.config.lang,
-    );
-    let uuid = format!("turn-{session}-{}", events.dialogs.cards.now());
+    let (cards, agent) = (&events.dialogs.cards, &AskingAgent::ClaudeCode);
+    let (project, session) = (&from.project, Some(session));
+    let (took, last) = (Some(took), last.as_deref());
+    let card = notices::drawn(cards, why, agent, project, session, took, last);
+    let uuid = format!("turn-{}-{}", about.session, cards.now());
     let events = Arc::clone(events);
     tokio::spawn(async move { notices::send(&events.dialogs.cards, card, uuid, about).await });
 }

@@ -7,9 +7,9 @@ use tracing::{debug, info};
 
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::{Return, Waiting};
-use crate::approvals::request::{AskingAgent, Caller, Digest, Facts, Origin};
+use crate::approvals::request::{AskingAgent, Caller, Digest, Facts, Origin, Posed, Request};
 use crate::approvals::{Past, RegisterRefusal, ResumeRefusal};
-use crate::claude::permission::{HookEvent, HookInput, PermissionAsk};
+use crate::claude::permission::{HookEvent, HookInput};
 use crate::claude::status;
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::flood;
@@ -21,7 +21,6 @@ use crate::daemon::terminals::watching::{self, Terminals};
 use crate::hook::server::{HookPeer, HookRefused};
 use crate::hook::wire::Registration;
 use crate::hook::wire::error_word::ErrorWord;
-use crate::sessions::questions;
 use crate::sessions::questions::script::{self, ScriptWishes};
 use crate::text::Text;
 
@@ -40,10 +39,8 @@ pub(crate) async fn register(
             }
             Ok(Return::Ended(past)) => return Ok(ended(past, 0, &registration.raw_input)),
             Err(ResumeRefusal::WrongToken) => {
-                return Err(refused(
-                    ErrorWord::WrongToken,
-                    ResumeRefusal::WrongToken.to_string(),
-                ));
+                let why = ResumeRefusal::WrongToken.to_string();
+                return Err(refused(ErrorWord::WrongToken, why));
             }
             Err(ResumeRefusal::Unknown) => {}
         }
@@ -57,10 +54,8 @@ pub(crate) async fn register(
             };
             return Ok(ended(past, it.asked_at, &registration.raw_input));
         }
-        return Err(refused(
-            ErrorWord::Unknown,
-            ResumeRefusal::Unknown.to_string(),
-        ));
+        let why = ResumeRefusal::Unknown.to_string();
+        return Err(refused(ErrorWord::Unknown, why));
     }
     ask(terminals, mailboxes, registration, peer).await
 }
@@ -74,36 +69,18 @@ async fn ask(
     let input = HookInput::parse(&registration.raw_input)
         .map_err(|why| refused(ErrorWord::BadRequest, why.to_string()))?;
     let HookEvent::PermissionRequest(ask) = input.event else {
-        return Err(refused(
-            ErrorWord::BadRequest,
-            "only permission requests can be registered".to_owned(),
-        ));
+        let message = "only permission requests can be registered";
+        return Err(refused(ErrorWord::BadRequest, message.to_owned()));
     };
     let seen = machine::look(registration.project.clone())
         .await
         .map_err(|why| refused(ErrorWord::BadProject, why.to_string()))?;
-    if let Some(refused) = untold(&terminals.cards, &ask) {
-        return Err(refused);
-    }
+    let cards = &terminals.cards;
     let wishes = ScriptWishes::of(&ask.tool, &ask.input);
-    let timeout = wishes
-        .timeout
-        .unwrap_or(terminals.cards.config.request_timeout);
-    let now = terminals.cards.now();
-    if flood::refuses(
-        &terminals.cards,
-        &input.common.session,
-        &registration.project,
-        AskingAgent::ClaudeCode,
-    ) {
-        let message = "too many requests of this session wait for an answer";
-        return Err(refused(ErrorWord::Flood, message.to_owned()));
-    }
+    let timeout = wishes.timeout.unwrap_or(cards.config.request_timeout);
+    let (now, common, project) = (cards.now(), input.common, registration.project);
     let nod = registration.nod.unwrap_or_default();
-    let (project, mailbox) = (&registration.project, nod.mailbox.as_ref());
-    mailboxes.told(project, &input.common, mailbox, now);
-    let cwd = nod.cwd.or(input.common.cwd);
-    let project = registration.project;
+    let cwd = nod.cwd.or_else(|| common.cwd.clone());
     let cwd = cwd.unwrap_or_else(|| project.clone());
     let request = Facts {
         id: registration.id,
@@ -112,19 +89,19 @@ async fn ask(
         tool: ask.tool,
         input: ask.input,
         origin: Origin {
-            machine: terminals.cards.buttons.machine.name.clone(),
-            user: terminals.cards.buttons.machine.user.clone(),
+            machine: cards.buttons.machine.name.clone(),
+            user: cards.buttons.machine.user.clone(),
             branch: nod.branch.or(seen.branch),
             cwd,
             project,
-            session: input.common.session,
-            agent: nod.agent.or(input.common.agent_type),
+            session: common.session.clone(),
+            agent: nod.agent.or_else(|| common.agent_type.clone()),
             pid: nod.pid.or(peer.pid.and_then(|pid| u32::try_from(pid).ok())),
             hosted: false,
             caller: Caller {
                 agent: AskingAgent::ClaudeCode,
-                agent_id: input.common.agent_id,
-                status_dir: input.common.transcript.as_deref().and_then(status::dir),
+                agent_id: common.agent_id.clone(),
+                status_dir: common.transcript.as_deref().and_then(status::dir),
                 unattended: false,
                 rules_in: seen.rules_in,
             },
@@ -133,8 +110,16 @@ async fn ask(
         deadline: now + millis(timeout),
     }
     .read();
+    if let Some(refused) = untold(cards, &request) {
+        return Err(refused);
+    }
+    if flood::refuses(cards, &request) {
+        let message = "too many requests of this session wait for an answer";
+        return Err(refused(ErrorWord::Flood, message.to_owned()));
+    }
+    mailboxes.told(&request.origin.project, &common, nod.mailbox.as_ref(), now);
     let id = request.id.clone();
-    let waiting = terminals.cards.desk.register(request).map_err(|why| {
+    let waiting = cards.desk.register(request).map_err(|why| {
         let word = match why {
             RegisterRefusal::Full => ErrorWord::Full,
             RegisterRefusal::Taken => ErrorWord::Duplicate,
@@ -142,54 +127,34 @@ async fn ask(
         };
         refused(word, why.to_string())
     })?;
-    let Some(request) = terminals.cards.desk.find(&id) else {
-        return Err(refused(
-            ErrorWord::Gone,
-            "the request ended at once".to_owned(),
-        ));
+    let Some(request) = cards.desk.find(&id) else {
+        let message = "the request ended at once";
+        return Err(refused(ErrorWord::Gone, message.to_owned()));
     };
     if let Some(token) = waiting.token() {
-        journal::keep(&terminals.cards.journal, &request, token.hash()).await;
+        journal::keep(&cards.journal, &request, token.hash()).await;
     }
     info!(request = %id, tool = %request.tool, "a request waits");
     watching::watch(&terminals, &request);
-    flood::deliver(&terminals.cards, &request);
+    flood::deliver(cards, &request);
     Ok(waiting)
 }
 
 /// Why this can't be put to anybody.
-fn untold(cards: &Cards, ask: &PermissionAsk) -> Option<HookRefused> {
-    let said = |zh, en| Text::new(zh, en).get(cards.config.lang).to_owned();
+fn untold(cards: &Cards, request: &Request) -> Option<HookRefused> {
+    let told = |word, why: &Text| Some(refused(word, why.get(cards.config.lang).to_owned()));
     if !cards.courier.has_receiver() {
-        return Some(refused(
-            ErrorWord::NoOwner,
-            NO_OWNER.get(cards.config.lang).to_owned(),
-        ));
+        return told(ErrorWord::NoOwner, &NO_OWNER);
     }
     let by_app = cards.courier.webhook().is_none();
-    if let Some(why) = by_app
-        .then(|| reach::shut_out(&cards.link.borrow().phase))
-        .flatten()
-    {
-        return Some(refused(
-            ErrorWord::Offline,
-            why.get(cards.config.lang).to_owned(),
-        ));
+    if by_app && let Some(why) = reach::shut_out(&cards.link.borrow().phase) {
+        return told(ErrorWord::Offline, &why);
     }
-    if cards.courier.webhook().is_some() && questions::of(&ask.tool, &ask.input).is_some() {
-        return Some(refused(
-            ErrorWord::Unsupported,
-            said(
-                "自定义机器人不能承载提问：请在终端回答",
-                "a custom bot cannot carry questions: answer in the terminal",
-            ),
-        ));
+    if !by_app && request.question().is_some() {
+        return told(ErrorWord::Unsupported, &NO_QUESTIONS);
     }
-    if ask.tool == script::TOOL && script::parse(&ask.input).is_none() {
-        return Some(refused(
-            ErrorWord::BadRequest,
-            said("问题无法放进卡片", "the question cannot be put on a card"),
-        ));
+    if request.tool == script::TOOL && request.question().is_none() {
+        return told(ErrorWord::BadRequest, &UNREADABLE);
     }
     None
 }
@@ -197,10 +162,10 @@ fn untold(cards: &Cards, ask: &PermissionAsk) -> Option<HookRefused> {
 /// A place whose answer is there already, with all that the ending carries.
 fn ended(past: Past, asked_at: Millis, raw_input: &[u8]) -> Waiting {
     let question = match HookInput::parse(raw_input).map(|input| input.event) {
-        Ok(HookEvent::PermissionRequest(ask)) => questions::of(&ask.tool, &ask.input),
+        Ok(HookEvent::PermissionRequest(ask)) => Posed::of(&ask.tool, &ask.input),
         Ok(_) | Err(_) => None,
     };
-    let asker = question.as_ref().map(|(_, asker)| asker);
+    let asker = question.as_ref().map(|posed| &posed.asker);
     let extras = verdict::extras(&past.ending, asker);
     let patience = (past.at - asked_at).max(0).unsigned_abs();
     debug!("a hook came back for an answer it had missed");
@@ -219,6 +184,12 @@ static NO_OWNER: Text = Text::new(
     "没有设置谁来决定：请设置 `FEISHU_OWNER_ID`",
     "nobody is set to decide: set `FEISHU_OWNER_ID`",
 );
+
+static NO_QUESTIONS: Text = Text::new(
+    "自定义机器人不能承载提问：请在终端回答",
+    "a custom bot cannot carry questions: answer in the terminal",
+);
+static UNREADABLE: Text = Text::new("问题无法放进卡片", "the question cannot be put on a card");
 
 fn refused(error: ErrorWord, message: String) -> HookRefused {
     HookRefused { error, message }

@@ -180,7 +180,7 @@ impl Bench {
         let way = if config.webhook.is_some() {
             let outbound = Outbound::new(&Proxies::default(), None).unwrap();
             let (team, own) = (Team::default(), Secret::new("a link's secret"));
-            crate::daemon::way(&config, None, &team, &outbound, &own).unwrap()
+            crate::daemon::way(&config, &team, &outbound, &own).unwrap()
         } else {
             Way::App { messages, receiver }
         };

@@ -12,9 +12,7 @@ mod running;
 mod sending;
 
 pub(crate) use self::carry::{restore, run};
-pub(crate) use self::endings::{
-    EndingEdit, close, close_asking, decided_card, ended_face, retold, take_down,
-};
+pub(crate) use self::endings::{close, close_asking, decided_card, ended_face, retold, take_down};
 use self::needs::Needs;
 pub(crate) use self::needs::{
     is_a_hiccup, is_layout, laid_out, laid_out_text, needed, plain, report as needs,
@@ -25,6 +23,7 @@ pub(crate) use self::running::show_running;
 pub(crate) use self::sending::closed_waiting;
 pub(crate) use self::sending::{To, redraw_waiting, redrawn, say};
 
+use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -32,7 +31,7 @@ use tracing::warn;
 
 use crate::approvals::Settled;
 use crate::approvals::desk::{self, Desk};
-use crate::cards::whole::Before;
+use crate::cards::whole::{Before, WentOut};
 use crate::clock::Millis;
 use crate::config::Config;
 use crate::daemon::cards::book::{CardBook, CardEffect, LineState, LineView, OVER_AFTER};
@@ -51,6 +50,13 @@ use crate::feishu::messages::{Content, Messages, Receiver};
 use crate::ids::{CardKey, MessageId, RequestId};
 use crate::sessions::route;
 use crate::text::Lang;
+
+impl From<&Value> for Face {
+    /// Of a card without any tool input, or of another machine's.
+    fn from(card: &Value) -> Self {
+        CardText::from(card.to_string()).into()
+    }
+}
 
 /// When an edit may follow a tap.
 pub(crate) const AFTER_REPLY: Duration = OVER_AFTER;
@@ -269,11 +275,15 @@ impl Courier {
         self.tell(|book, _| book.take_asking(id))
     }
 
-    /// Whether a request that does not fit its card went out whole before it.
-    /// `None`: it fits, or an earlier run sent it and the button's seal tells.
-    pub(crate) fn sent_whole(&self, id: &RequestId) -> Option<bool> {
+    /// Whether a request that does not fit its card went out before it. Unknown
+    /// where it fits, and where an earlier run sent it and the button's seal
+    /// tells.
+    pub(crate) fn went_out(&self, id: &RequestId) -> WentOut {
         let book = self.lock();
-        Some(book.post(id)?.whole.as_ref()?.is_sent())
+        match book.post(id).and_then(|post| post.whole.as_ref()) {
+            Some(Before::Nothing) => WentOut::NotWhole,
+            before => before.map_or(WentOut::Unknown, Before::went_out),
+        }
     }
 
     /// Whether the card is not on its way yet.
@@ -298,7 +308,7 @@ impl Courier {
     }
 
     /// What a request's card is to show while the request waits.
-    pub(crate) fn show(&self, id: &RequestId, card: CardText) {
+    pub(crate) fn show(&self, id: &RequestId, card: &Value) {
         self.tell(|book, _| book.show(id, card.into()));
     }
 

@@ -1,12 +1,38 @@
 //! Cards that ask for nothing, and whose session each speaks of.
 
 use serde_json::Value;
+use std::path::Path;
 
+use crate::approvals::request::AskingAgent;
+use crate::cards::notice::{self, Why};
+use crate::clock::Millis;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::journal;
 use crate::feishu::messages::Content;
-use crate::ids::MessageId;
+use crate::ids::{MessageId, SessionId};
 use crate::store::{About, Db};
+
+/// What the owner is told of a session on this machine.
+pub(crate) fn drawn(
+    cards: &Cards,
+    why: Why,
+    agent: &AskingAgent,
+    project: &Path,
+    session: Option<&SessionId>,
+    took: Option<Millis>,
+    message: Option<&str>,
+) -> Value {
+    let card = notice::NoticeCard {
+        why,
+        agent,
+        machine: &cards.buttons.machine.name,
+        project,
+        session,
+        took,
+        message,
+    };
+    notice::notice(&card, cards.config.lang)
+}
 
 /// Sends a card that a reply can be given to.
 pub(crate) async fn send(

@@ -9,6 +9,7 @@ use tracing::warn;
 use crate::approvals::outcome::{Deed, Outcome, Refusal};
 use crate::approvals::request::Request;
 use crate::cards::sure::once_more;
+use crate::cards::whole::WentOut;
 use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::buttons::{ASK, SURE};
 use crate::feishu::event::Click;
@@ -17,14 +18,19 @@ use crate::ids::MessageId;
 use crate::wording::need;
 
 /// Sends the card that asks, as a reply to the one that was tapped.
-pub(crate) fn ask(cards: &Arc<Cards>, click: &Click, request: Arc<Request>, sent: bool) -> Outcome {
+pub(crate) fn ask(
+    cards: &Arc<Cards>,
+    click: &Click,
+    request: Arc<Request>,
+    went_out: WentOut,
+) -> Outcome {
     let Some(message) = click.message.clone() else {
         return Refusal::Invalid.into();
     };
     let (cards, value) = (Arc::clone(cards), click.value.clone());
     cards.courier.asking();
     tokio::spawn(async move {
-        let asked = send(&cards, &message, &request, &value, sent).await;
+        let asked = send(&cards, &message, &request, &value, went_out).await;
         cards.courier.asked();
         if let Err(why) = asked {
             warn!(request = %request.id, "the question about a button could not be sent: {why}");
@@ -41,7 +47,7 @@ async fn send(
     tapped: &MessageId,
     request: &Request,
     value: &Value,
-    sent: bool,
+    went_out: WentOut,
 ) -> Result<(), Box<str>> {
     let mut sure = value.clone();
     if let Some(map) = sure.as_object_mut() {
@@ -49,7 +55,7 @@ async fn send(
     }
     sure[SURE] = json!(true);
     let sure = cards.buttons.seal(sure);
-    let first = courier::redrawn(cards, request, sent).await;
+    let first = courier::redrawn(cards, request, went_out).await;
     let card = once_more(&first, value, sure, cards.config.lang);
     let card = card.ok_or("nothing on its card asks that")?;
     let messages = cards.courier.messages().ok_or("there is no app")?;

@@ -5,6 +5,7 @@ use crate::approvals::choice::Choice;
 use crate::approvals::outcome::Refusal;
 use crate::approvals::request::Request;
 use crate::cards;
+use crate::cards::whole::WentOut;
 use crate::feishu::event::Click;
 use crate::sessions::questions::{self, Reply};
 
@@ -41,11 +42,10 @@ pub(crate) fn readable(
     request: &Request,
     ask: &questions::Ask,
     choice: Choice,
-    whole: Option<bool>,
+    went_out: WentOut,
 ) -> Result<Choice, Refusal> {
     let refuses = matches!(choice, Choice::Deny { .. });
-    let read = || cards::question::may_answer(request, ask, whole == Some(true));
-    if refuses || (whole != Some(false) && read()) {
+    if refuses || cards::question::may_answer(request, ask, went_out) {
         return Ok(choice);
     }
     Err(Refusal::NotOffered)
@@ -84,11 +84,11 @@ mod tests {
             reason: None,
             interrupt: false,
         };
-        let read = |choice, whole| readable(&request, ask(&request), choice, whole);
-        assert_eq!(read(yes(), Some(false)), Err(Refusal::NotOffered));
-        assert_eq!(read(no(), Some(false)), Ok(no()));
-        for whole in [None, Some(true)] {
-            assert_eq!(read(yes(), whole), Ok(yes()));
+        let read = |choice, went_out| readable(&request, ask(&request), choice, went_out);
+        assert_eq!(read(yes(), WentOut::NotWhole), Err(Refusal::NotOffered));
+        assert_eq!(read(no(), WentOut::NotWhole), Ok(no()));
+        for went_out in [WentOut::Unknown, WentOut::Whole] {
+            assert_eq!(read(yes(), went_out), Ok(yes()));
         }
     }
 }

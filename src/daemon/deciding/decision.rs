@@ -10,7 +10,7 @@ use crate::approvals::desk::{Claim, Delivery};
 use crate::approvals::outcome::{Carried, Outcome, Refusal};
 use crate::approvals::request::{AskingAgent, Ending, Operator, Reach};
 use crate::approvals::{Settled, Unclaimed, record};
-use crate::daemon::cards::courier::{self, AFTER_REPLY, EndingEdit, Face};
+use crate::daemon::cards::courier::{self, AFTER_REPLY, Face};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::deciding::verdict;
 use crate::daemon::known::figures::Figures;
@@ -52,51 +52,29 @@ pub(crate) async fn claim(
     operator: Operator,
     _: Right,
 ) -> Result<Claim, Refusal> {
-    if let Some(locked) = decider.terminals.cards.lock.refusal()
-        && !matches!(action, Choice::Deny { .. })
-    {
+    let cards = &decider.terminals.cards;
+    let refuses = matches!(action, Choice::Deny { .. });
+    if let (Some(locked), false) = (cards.lock.refusal(), refuses) {
         return Err(locked);
     }
     if let Some(since) = watching::left(&decider.terminals, id).await {
-        let stops = matches!(
-            action,
-            Choice::Deny {
-                interrupt: true,
-                ..
-            }
-        );
-        if stops {
-            decider.terminals.cards.desk.runs(id, since);
-        } else if decider.terminals.cards.desk.running_since(id).is_none()
-            && decider.terminals.cards.desk.find(id).is_some()
-        {
+        if action.stops() {
+            cards.desk.runs(id, since);
+        } else if cards.desk.running_since(id).is_none() && cards.desk.find(id).is_some() {
             return Err(Refusal::Over {
                 ending: Ending::Terminal { allowed: None },
-                ago: decider.terminals.cards.now() - since,
+                ago: cards.now() - since,
             });
         }
     }
-    let first = decider
-        .terminals
-        .cards
-        .desk
-        .claim(id, action.clone(), operator.clone());
-    let won = match first {
-        Err(Unclaimed::Reconnecting) => {
-            if !decider
-                .terminals
-                .cards
-                .desk
-                .wait_attached(id, RETURN_WITHIN_A_TAP)
-                .await
-            {
-                return Err(Refusal::Reconnecting);
-            }
-            decider.terminals.cards.desk.claim(id, action, operator)
+    let mut won = cards.desk.claim(id, action.clone(), operator.clone());
+    if let Err(Unclaimed::Reconnecting) = won {
+        if !cards.desk.wait_attached(id, RETURN_WITHIN_A_TAP).await {
+            return Err(Refusal::Reconnecting);
         }
-        first => first,
-    };
-    won.map_err(|why| Refusal::of(why, decider.terminals.cards.now()))
+        won = cards.desk.claim(id, action, operator);
+    }
+    won.map_err(|why| Refusal::of(why, cards.now()))
 }
 
 /// The claim is ours: write it down, tell the hook, leave the rule.
@@ -164,18 +142,8 @@ pub(crate) async fn settle(
     let cards = &decider.terminals.cards;
     let face = courier::ended_face(cards, &settled, Delivery::Confirmed, None);
     let key = courier::take_down(cards, &settled, &face);
-    let edit = key.map(|key| EndingEdit {
-        key,
-        face: face.clone(),
-    });
-    let version = match journal::settle(
-        &cards.journal,
-        &settled,
-        event,
-        edit.as_ref().map(EndingEdit::kept),
-    )
-    .await
-    {
+    let written = journal::settle(&cards.journal, &settled, event, face.kept_by(key.as_ref()));
+    let version = match written.await {
         Ok(version) => version,
         Err(why) => {
             warn!("a decision was recorded before: {why}");
@@ -193,7 +161,14 @@ pub(crate) async fn settle(
         "decided"
     );
     let face = match delivery {
-        Delivery::Confirmed | Delivery::Written => face,
+        Delivery::Confirmed | Delivery::Written => {
+            if let Some(key) = key {
+                let card = Arc::clone(&face.shown);
+                cards.courier.recorded(&key, card, version, wait);
+            }
+            face
+        }
+        // It says something else than what was written down.
         Delivery::Unconfirmed | Delivery::Lost => {
             let mut told = settled.clone();
             // The terminal may have corrected it meanwhile.
@@ -202,22 +177,13 @@ pub(crate) async fn settle(
             }
             let face = courier::ended_face(cards, &told, delivery, None);
             cards.courier.remember_ending(told, delivery);
+            if let Some(key) = key {
+                cards.courier.redraw(&request.id, &face);
+                courier::queue_ending(cards, key, face.clone(), wait).await;
+            }
             face
         }
     };
-    if let Some(edit) = edit {
-        match delivery {
-            Delivery::Confirmed | Delivery::Written => {
-                let card = Arc::clone(&face.shown);
-                cards.courier.recorded(&edit.key, card, version, wait);
-            }
-            // It says something else than what was written down.
-            Delivery::Unconfirmed | Delivery::Lost => {
-                cards.courier.redraw(&settled.request.id, &face);
-                courier::queue_ending(cards, edit.key, face.clone(), wait).await;
-            }
-        }
-    }
     courier::close_asking(cards, &settled.request.id, &face).await;
     (delivery, face)
 }
@@ -235,14 +201,8 @@ async fn leave_rule(decider: &Decider, settled: &Settled, delivery: Delivery) ->
     if settled.request.origin.caller.agent != AskingAgent::ClaudeCode {
         return None;
     }
-    let left = verdict::leave_rules(
-        &decider.terminals.cards.journal,
-        &settled.request,
-        by,
-        rules,
-        delivery,
-    )
-    .await;
+    let (journal, request) = (&decider.terminals.cards.journal, &settled.request);
+    let left = verdict::leave_rules(journal, request, by, rules, delivery).await;
     if delivery != Delivery::Written {
         decider.terminals.claimed(settled);
     }

@@ -17,23 +17,15 @@ use crate::text::Text;
 /// What the hook is told besides allow or deny. A question's answers go back
 /// inside the input of the call that asked it.
 pub(crate) fn extras(ending: &Ending, asker: Option<&Asker>) -> Extras {
-    let reach = match ending {
-        Ending::Allowed { reach, .. } => reach,
+    let (rules, to) = match ending {
         Ending::Answered { answers, .. } => return answered(asker, answers),
-        Ending::Denied { .. }
-        | Ending::Terminal { .. }
-        | Ending::Ran(_)
-        | Ending::Stopped { .. }
-        | Ending::TimedOut
-        | Ending::HookGone
-        | Ending::Orphaned
-        | Ending::Undeliverable { .. }
-        | Ending::Dropped { .. } => return Extras::default(),
-    };
-    let (rules, to) = match reach {
-        Reach::Once | Reach::Unwritten => return Extras::default(),
-        Reach::Session(rules) => (rules, Destination::Session),
-        Reach::Always { rules, .. } => (rules, Destination::LocalSettings),
+        Ending::Allowed { reach, .. } => match reach {
+            Reach::Once | Reach::Unwritten => return Extras::default(),
+            Reach::Session(rules) => (rules, Destination::Session),
+            Reach::Always { rules, .. } => (rules, Destination::LocalSettings),
+        },
+        // Nothing else lets anything run.
+        _ => return Extras::default(),
     };
     let parts: Vec<_> = rules
         .iter()

@@ -47,11 +47,11 @@ impl Buttons {
         }
     }
 
-    /// A button of a request's card. `sent` says that its input went out whole
+    /// A button of a request's card. `whole` says that its input went out whole
     /// before the card: the seal keeps that, also over a restart.
-    pub(crate) fn choice(&self, request: &RequestId, action: Action, sent: bool) -> Value {
+    pub(crate) fn choice(&self, request: &RequestId, action: Action, whole: bool) -> Value {
         let mut value = self.value(action.as_str(), request.as_str());
-        if sent {
+        if whole {
             value[WHOLE] = json!(true);
         }
         self.seal(value)
@@ -62,14 +62,14 @@ impl Buttons {
         &self,
         request: &RequestId,
         tap: Option<QuestionTap>,
-        sent: bool,
+        whole: bool,
     ) -> Value {
         let mut value = self.value(ANSWER, request.as_str());
         // A null may not come back, and would break the seal.
         if let Some(tap) = tap {
             value["tap"] = json!(tap.as_name());
         }
-        if sent {
+        if whole {
             value[WHOLE] = json!(true);
         }
         self.seal(value)

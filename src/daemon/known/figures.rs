@@ -57,21 +57,15 @@ impl Spans {
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        let (mut kept, summary) = {
-            let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let summary = Summary {
-                count: ring.count,
-                sum: ring.sum,
-                last: ring.last,
-                ..Summary::default()
-            };
-            (ring.micros.clone(), summary)
-        };
+        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = ring.micros.clone();
         kept.sort_unstable();
         Summary {
+            count: ring.count,
+            sum: ring.sum,
+            last: ring.last,
             p50: percentile(&kept, 50),
             p99: percentile(&kept, 99),
-            ..summary
         }
     }
 }

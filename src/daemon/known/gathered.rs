@@ -77,9 +77,8 @@ impl Flood {
         let mut book = self.lock();
         let known = book.groups.iter().position(|g| g.session == *session);
         let at = known.unwrap_or_else(|| {
-            let Ok(id) = RequestId::parse(&format!("more-{:032x}", rand::random::<u128>())) else {
-                unreachable!("hex digits are an id");
-            };
+            let id = RequestId::parse(&format!("more-{:032x}", rand::random::<u128>()));
+            let id = id.expect("hex digits are an id");
             book.groups.push(Group {
                 id,
                 session: session.clone(),

@@ -100,8 +100,7 @@ pub(crate) async fn forward(
         Posted::Answered(answer) => {
             info!(%request, %to, "a click was taken to its machine");
             let (outcome, card) = answer.outcome();
-            let card = card.map(|card| courier::CardText::from(card.to_string()));
-            Ruling::with(outcome, card.map(Into::into))
+            Ruling::with(outcome, card.as_ref().map(Into::into))
         }
         Posted::Refused(why) => {
             warn!(%request, %to, ?why, "a machine took no call of ours");
@@ -131,8 +130,7 @@ async fn find_out(gate: Arc<Gate>, mut call: PeerCall, to: CallbackUrl, again: &
         if let Posted::Answered(answer) = gate.post(&to, &call).await {
             let (_, card) = answer.outcome();
             if let (Some(message), Some(card)) = (message, card) {
-                let card: courier::CardText = card.to_string().into();
-                courier::queue_edit(&gate.cards, message, card.into(), AFTER_REPLY).await;
+                courier::queue_edit(&gate.cards, message, (&card).into(), AFTER_REPLY).await;
             }
             return;
         }

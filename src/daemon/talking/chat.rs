@@ -17,6 +17,7 @@ use tracing::{debug, warn};
 use crate::approvals::choice::Choice;
 use crate::approvals::outcome::Refusal;
 use crate::approvals::request::Operator;
+use crate::cards::whole::WentOut;
 use crate::clock::Millis;
 use crate::daemon::asking::codex::{self, CodexLinks};
 use crate::daemon::cards::courier::Cards;
@@ -316,19 +317,19 @@ async fn answer(
         return;
     };
     let ask = asked.question().map(|it| &it.ask);
+    let went_out = chat.cards.courier.went_out(request);
     let wants_a_tap = match ask {
         None => Some(terminal::tap_to_allow()),
         Some(ask) if ask.is_plan() => Some(terminal::tap_to_approve_plan()),
         Some(_) => None,
     };
     if let Some(told) = wants_a_tap.filter(|_| means_yes(&text)) {
-        let whole = chat.cards.courier.sent_whole(request) != Some(false);
         let told = if chat.cards.lock.is_closed() {
             chat.cards.lock.text()
-        } else if whole {
-            told
-        } else {
+        } else if went_out == WentOut::NotWhole {
             in_chat(&Refusal::NotOffered.into())
+        } else {
+            told
         };
         return say(chat, message, &told).await;
     }
@@ -337,12 +338,13 @@ async fn answer(
             reason: Some(text),
             interrupt: false,
         },
-        Some(ask) => match answers::answer_by(ask, &Reply::Text(text)).and_then(|choice| {
-            answers::readable(&asked, ask, choice, chat.cards.courier.sent_whole(request))
-        }) {
-            Ok(action) => action,
-            Err(why) => return say(chat, message, &in_chat(&why.into())).await,
-        },
+        Some(ask) => {
+            let choice = answers::answer_by(ask, &Reply::Text(text));
+            match choice.and_then(|choice| answers::readable(&asked, ask, choice, went_out)) {
+                Ok(action) => action,
+                Err(why) => return say(chat, message, &in_chat(&why.into())).await,
+            }
+        }
     };
     // Nobody waits for a toast: a hook that lost the daemon may take its time.
     chat.cards

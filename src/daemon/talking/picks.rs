@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::approvals::outcome::{Deed, Refusal};
 use crate::cards::choice::{self, WORDS_FIELD};
-use crate::daemon::cards::courier::{self, AFTER_REPLY, CardText};
+use crate::daemon::cards::courier::{self, AFTER_REPLY, Face};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::talking::chat::{self, Chat, HeardMessage, commands};
 use crate::daemon::talking::drafts::{Draft, Picked, card_of};
@@ -58,21 +58,17 @@ pub(crate) async fn picked(chat: &Arc<Chat>, click: &Click, key: &str, number: u
         // Several of these cards may answer one and the same menu.
         draft.message.id.clone_from(&click.message);
     }
-    let card = choice::made(
-        &card_of(&chat.cards, &draft),
-        &label,
-        chat.cards.config.lang,
-    );
-    let card: CardText = card.to_string().into();
+    let (card, lang) = (card_of(&chat.cards, &draft), chat.cards.config.lang);
+    let face = Face::from(&choice::made(&card, &label, lang));
     if let Some(message) = click.message.clone() {
-        courier::queue_edit(&chat.cards, message, Arc::clone(&card).into(), AFTER_REPLY).await;
+        courier::queue_edit(&chat.cards, message, face.clone(), AFTER_REPLY).await;
     }
     let deed = match picked {
         Picked::Say(_) => Deed::CarriedOut,
         Picked::Project(..) | Picked::Resume(..) | Picked::Command(_) => Deed::Starting,
     };
     tokio::spawn(carry_out(Arc::clone(chat), draft, picked));
-    Ruling::with(deed.into(), Some(card.into()))
+    Ruling::with(deed.into(), Some(face))
 }
 
 /// The message the owner would have written in place of this tap.

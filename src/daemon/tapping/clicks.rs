@@ -14,6 +14,7 @@ use self::steered::steered;
 use crate::approvals::choice::Choice;
 use crate::approvals::outcome::{Outcome, Refusal};
 use crate::approvals::request::{Operator, Posed, Reach, Request};
+use crate::cards::whole::WentOut;
 use crate::cards::{self, Action, REASON_FIELD, choice};
 use crate::daemon::asking::flood;
 use crate::daemon::cards::courier::{self, Cards};
@@ -88,6 +89,18 @@ struct ButtonTap {
     proof: Option<Sealed>,
     /// Its card came after the whole input, by its seal.
     whole: bool,
+}
+
+impl ButtonTap {
+    /// Whose value is lost: the card it stands on is ours.
+    fn by_our_card(request: RequestId, wanted: TapMeaning) -> Self {
+        Self {
+            proof: Some(Sealed::by_our_card(&request)),
+            request,
+            wanted,
+            whole: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -189,19 +202,21 @@ async fn judge_here(taps: &Arc<Taps>, click: &Click, tap: ButtonTap) -> Ruling {
         }
     }
     let right = Right::Sealed(proof);
-    let known = taps.cards.courier.sent_whole(&tap.request);
-    let whole = if tap.whole { Some(true) } else { known };
+    let went_out = if tap.whole {
+        WentOut::Whole
+    } else {
+        taps.cards.courier.went_out(&tap.request)
+    };
     let chosen = match (request.question(), tap.wanted) {
-        (Some(Posed { ask, .. }), TapMeaning::Answer(button)) => {
-            answered(ask, button, click).and_then(|choice| readable(&request, ask, choice, whole))
-        }
+        (Some(Posed { ask, .. }), TapMeaning::Answer(button)) => answered(ask, button, click)
+            .and_then(|choice| readable(&request, ask, choice, went_out)),
         // A card without the question's words still takes a refusal.
         (
             _,
             TapMeaning::Permission(action @ (Action::Deny | Action::DenyWith | Action::Interrupt)),
         )
         | (None, TapMeaning::Permission(action)) => {
-            Box::pin(wanted(&request, action, click, whole)).await
+            Box::pin(wanted(&request, action, click, went_out)).await
         }
         (Some(_), TapMeaning::Permission(_))
         | (None, TapMeaning::Answer(_))
@@ -214,7 +229,7 @@ async fn judge_here(taps: &Arc<Taps>, click: &Click, tap: ButtonTap) -> Ruling {
         Err(why) => return why.into(),
     };
     if buttons::asks(&click.value) {
-        return sure::ask(&taps.cards, click, request, whole == Some(true)).into();
+        return sure::ask(&taps.cards, click, request, went_out).into();
     }
     Box::pin(decided(taps, click, &tap.request, action, operator, right)).await
 }
@@ -246,10 +261,8 @@ fn true_face(taps: &Taps, click: &Click, id: &RequestId, why: Refusal) -> Ruling
 /// preview or a copy.
 fn is_ours(taps: &Taps, click: &Click) -> bool {
     let hosts = ["im_message", "im_top_notice"];
-    let in_chat = click
-        .host
-        .as_ref()
-        .is_none_or(|host| hosts.contains(&host.as_str()));
+    let host = click.host.as_deref();
+    let in_chat = host.is_none_or(|host| hosts.contains(&host));
     click.head.is_of(&taps.app_id) && in_chat && click.delivery_type.is_none()
 }
 
@@ -278,21 +291,13 @@ async fn read(taps: &Taps, click: &Click) -> Option<ButtonTap> {
         });
     }
     let name = click.name.as_deref()?;
-    let is_empty = click.value.is_null()
-        || click
-            .value
-            .as_object()
-            .is_some_and(serde_json::Map::is_empty);
+    let fields = click.value.as_object();
+    let is_empty = click.value.is_null() || fields.is_some_and(serde_json::Map::is_empty);
     if let (true, Some(number), Some(message)) =
         (is_empty, choice::number_of(name), click.message.as_ref())
     {
         let request = taps.chat.drafts.shown_by(message)?;
-        return Some(ButtonTap {
-            proof: Some(Sealed::by_our_card(&request)),
-            request,
-            wanted: TapMeaning::Pick(number),
-            whole: false,
-        });
+        return Some(ButtonTap::by_our_card(request, TapMeaning::Pick(number)));
     }
     let permission = Action::ALL.into_iter().find(|a| a.button() == name);
     let wanted = match permission {
@@ -305,12 +310,7 @@ async fn read(taps: &Taps, click: &Click) -> Option<ButtonTap> {
     }
     let soon = taps.cards.courier.request_soon(click.message.as_ref()?);
     let request = Box::pin(soon).await?;
-    Some(ButtonTap {
-        proof: Some(Sealed::by_our_card(&request)),
-        request,
-        wanted,
-        whole: false,
-    })
+    Some(ButtonTap::by_our_card(request, wanted))
 }
 
 async fn stranger(taps: &Taps, click: &Click, tap: &ButtonTap) -> Ruling {
@@ -365,13 +365,12 @@ async fn asked_here(taps: &Taps, click: &Click, id: &RequestId) -> bool {
 }
 
 /// The choice as the desk takes it, if it may still be offered: what the card
-/// said of a file is looked at again. `whole` says whether an input that does
-/// not fit the card is known to have gone out before.
+/// said of a file is looked at again.
 async fn wanted(
     request: &Request,
     action: Action,
     click: &Click,
-    whole: Option<bool>,
+    went_out: WentOut,
 ) -> Result<Choice, Refusal> {
     let reason = || {
         let text = click.form.get(REASON_FIELD).and_then(Value::as_str);
@@ -390,8 +389,7 @@ async fn wanted(
         Action::Allow | Action::Always | Action::Session | Action::Wider => {}
     }
     let offer = offers::of(request).await;
-    let choices = cards::permission::choices(request, &offer, whole == Some(true));
-    let offered = whole != Some(false) && choices.contains(&action);
+    let offered = cards::permission::choices(request, &offer, went_out).contains(&action);
     let always = |rules| Reach::Always {
         rules,
         undone: false,
@@ -434,15 +432,15 @@ pub(crate) async fn decide(
     if request.question().is_some() {
         return Refusal::NotOffered.into();
     }
-    let (right, whole) = match door {
+    let (right, went_out) = match door {
         Door::Page(proof, reason) => {
             let reason = reason.map(|text| (REASON_FIELD.to_owned(), Value::String(text)));
             click.form.extend(reason);
-            (Right::Sealed(proof), Some(true))
+            (Right::Sealed(proof), WentOut::Whole)
         }
-        Door::Service => (Right::Service, taps.cards.courier.sent_whole(id)),
+        Door::Service => (Right::Service, taps.cards.courier.went_out(id)),
     };
-    match wanted(&request, action, &click, whole).await {
+    match wanted(&request, action, &click, went_out).await {
         Ok(choice) => decided(taps, &click, id, choice, by, right).await,
         Err(why) => why.into(),
     }
@@ -463,14 +461,14 @@ mod tests {
     use super::*;
     use crate::approvals::outcome::sample;
 
-    async fn chosen(command: &str, action: Action, whole: Option<bool>) -> Result<Choice, Refusal> {
+    async fn chosen(command: &str, action: Action, went_out: WentOut) -> Result<Choice, Refusal> {
         let request = sample::request("Bash", json!({"command": command}));
         let form = json!({REASON_FIELD: "  not now "});
         let click = Click {
             form: form.as_object().cloned().unwrap_or_default(),
             ..Click::default()
         };
-        wanted(&request, action, &click, whole).await
+        wanted(&request, action, &click, went_out).await
     }
 
     #[tokio::test]
@@ -498,7 +496,7 @@ mod tests {
             ),
             ("npm test", Action::Undo, Err(Refusal::Invalid)),
         ] {
-            let chosen = chosen(command, action, None).await;
+            let chosen = chosen(command, action, WentOut::Unknown).await;
             assert_eq!(chosen, led_to.map(Choice::Allow), "{command}");
         }
     }
@@ -506,7 +504,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_not_sent_whole_may_be_denied_and_nothing_else() {
         for action in [Action::Allow, Action::Always, Action::Session] {
-            assert!(chosen("npm test", action, Some(false)).await.is_err());
+            assert!(chosen("npm test", action, WentOut::NotWhole).await.is_err());
         }
         for (action, interrupt) in [
             (Action::Deny, false),
@@ -517,7 +515,10 @@ mod tests {
                 reason: Some("not now".to_owned()),
                 interrupt,
             };
-            assert_eq!(chosen("npm test", action, Some(false)).await, Ok(denied));
+            assert_eq!(
+                chosen("npm test", action, WentOut::NotWhole).await,
+                Ok(denied)
+            );
         }
     }
 }

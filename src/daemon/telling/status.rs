@@ -33,77 +33,65 @@ pub(crate) struct Standing {
 }
 
 pub(crate) fn report(standing: &Standing) -> Value {
-    let view = standing.cards.link.borrow().clone();
-    let now = Instant::now();
+    let (cards, now) = (&standing.cards, Instant::now());
+    let view = cards.link.borrow().clone();
+    let left = |until: &Instant| Some(millis(until.saturating_duration_since(now)));
     let (state, since, cause, retry) = match &view.phase {
-        Phase::Up { since } => (
-            "connected",
-            Some(now.saturating_duration_since(*since)),
-            None,
-            None,
-        ),
-        Phase::Dialing { why } => ("connecting", None, why.clone(), None),
-        Phase::Waiting { until, why } => (
-            "waiting",
-            None,
-            Some(why.clone()),
-            Some(until_ms(*until, now)),
-        ),
-        Phase::Degraded { until, why } => (
-            "degraded",
-            None,
-            Some(why.clone()),
-            Some(until_ms(*until, now)),
-        ),
+        Phase::Up { since } => {
+            let since = millis(now.saturating_duration_since(*since));
+            ("connected", Some(since), None, None)
+        }
+        Phase::Dialing { why } => ("connecting", None, why.as_ref(), None),
+        Phase::Waiting { until, why } => ("waiting", None, Some(why), left(until)),
+        Phase::Degraded { until, why } => ("degraded", None, Some(why), left(until)),
     };
-    let state = if standing.cards.courier.webhook().is_some() {
-        "webhook"
-    } else {
-        state
+    let state = match cards.courier.webhook() {
+        Some(_) => "webhook",
+        None => state,
     };
     let last_event = view
         .counts
         .last_push
         .map(|at| millis(now.saturating_duration_since(at)));
-    let store = match standing.cards.journal.store.health() {
+    let store = match cards.journal.store.health() {
         Health::Good => json!({"ok": true}),
         Health::Failing(why) => json!({"ok": false, "cause": why.en, "cause_zh": why.zh}),
     };
     json!({
         "version": crate::version::BUILD,
         "pid": std::process::id(),
-        "background": instance::is_in_background(&standing.cards.config.state_dir),
-        "up_ms": standing.cards.now() - standing.started,
-        "machine": {"id": standing.cards.buttons.machine.id.as_str(), "name": standing.cards.buttons.machine.name},
-        "platform": standing.cards.config.domain.name(),
+        "background": instance::is_in_background(&cards.config.state_dir),
+        "up_ms": cards.now() - standing.started,
+        "machine": {"id": cards.buttons.machine.id.as_str(), "name": cards.buttons.machine.name},
+        "platform": cards.config.domain.name(),
         "app_id": standing.app_id,
         "connection": {
             "state": state,
-            "up_ms": since.map(millis),
-            "cause": cause.as_ref().map(|why| why.get(Lang::En)),
-            "cause_zh": cause.as_ref().map(|why| why.get(Lang::Zh)),
+            "up_ms": since,
+            "cause": cause.map(|why| why.get(Lang::En)),
+            "cause_zh": cause.map(|why| why.get(Lang::Zh)),
             "retry_in_ms": retry,
             "connects": view.counts.connects,
             "events": view.counts.pushes,
             "dropped": view.counts.dropped,
             "last_event_ms_ago": last_event,
         },
-        "pending": standing.cards.desk.pending(),
-        "waiting": waiting(&standing.cards),
+        "pending": cards.desk.pending(),
+        "waiting": waiting(cards),
         "latency": {
             "tap_to_reply": latency(standing.figures.reply.summary()),
             "tap_to_hook": latency(standing.figures.hook.summary()),
         },
-        "locked": standing.cards.lock.is_closed(),
-        "lock_unsure": standing.cards.lock.is() == lock::Is::Unsure,
-        "lock_kept": standing.cards.lock.is_kept(),
+        "locked": cards.lock.is_closed(),
+        "lock_unsure": cards.lock.is() == lock::Is::Unsure,
+        "lock_kept": cards.lock.is_kept(),
         "sessions": sessions(&standing.sessions),
         "codex": standing.codex.report(),
-        "owner_set": standing.cards.courier.has_receiver(),
-        "needs": courier::needs(&standing.cards),
+        "owner_set": cards.courier.has_receiver(),
+        "needs": courier::needs(cards),
         "callback": {
-            "url": standing.cards.config.callback.url.as_ref().map(ToString::to_string),
-            "listening": standing.cards.config.callback.listen.map(|at| at.to_string()),
+            "url": cards.config.callback.url.as_ref().map(ToString::to_string),
+            "listening": cards.config.callback.listen.map(|at| at.to_string()),
         },
         "bus": standing.team.report(),
         "store": store,
@@ -160,10 +148,6 @@ fn sessions(sessions: &Sessions) -> Vec<Value> {
         })
     })
     .collect()
-}
-
-fn until_ms(until: Instant, now: Instant) -> Millis {
-    millis(until.saturating_duration_since(now))
 }
 
 #[cfg(test)]

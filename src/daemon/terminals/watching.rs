@@ -28,7 +28,7 @@ use crate::approvals::{Correction, Settled};
 use crate::claude::status::{First, StatusJudge, StatusReading, runs_command};
 use crate::clock;
 use crate::clock::Millis;
-use crate::daemon::cards::courier::{self, Cards, EndingEdit};
+use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::journal;
 use crate::hook::connect::own_uid;
 use crate::ids::{RequestId, SessionId};
@@ -173,18 +173,14 @@ pub(crate) async fn run(terminals: Arc<Terminals>, stop: CancellationToken) {
 }
 
 async fn look_at_all(terminals: &Arc<Terminals>) {
+    let desk = &terminals.cards.desk;
     let all: Vec<Watched> = {
         let mut all = terminals.lock();
-        all.retain(|id, _| {
-            terminals.cards.desk.find(id).is_some()
-                && terminals.cards.desk.running_since(id).is_none()
-        });
+        all.retain(|id, _| desk.find(id).is_some() && desk.running_since(id).is_none());
         all.values().cloned().collect()
     };
-    let alone: Vec<bool> = all
-        .iter()
-        .map(|one| terminals.cards.desk.is_alone(&one.request))
-        .collect();
+    let alone = all.iter().map(|one| desk.is_alone(&one.request));
+    let alone: Vec<bool> = alone.collect();
     let looked = tokio::task::spawn_blocking(move || look(all, &alone)).await;
     let (now, agree) = (terminals.cards.now(), clocks_agree(terminals));
     for (id, reading, runs) in looked.unwrap_or_default() {
@@ -301,17 +297,15 @@ pub(crate) async fn left(terminals: &Terminals, id: &RequestId) -> Option<Millis
 
 /// The terminal said yes, and the hook is still there.
 fn allowed_there(terminals: &Terminals, id: &RequestId, since: Millis) {
-    let Some(request) = terminals.cards.desk.find(id) else {
+    let cards = &terminals.cards;
+    let Some(request) = cards.desk.find(id) else {
         return;
     };
-    let is_question = request.question().is_some();
-    if is_question || terminals.cards.courier.is_held(id) {
-        terminals.cards.desk.answered_there(id);
-        return;
-    }
-    if terminals.cards.desk.runs(id, since).is_some() {
+    if request.question().is_some() || cards.courier.is_held(id) {
+        cards.desk.answered_there(id);
+    } else if cards.desk.runs(id, since).is_some() {
         info!(request = %id, "allowed in the terminal, and it runs");
-        courier::show_running(&terminals.cards, &request, since);
+        courier::show_running(cards, &request, since);
     }
 }
 
@@ -325,10 +319,9 @@ pub(crate) async fn correct(terminals: &Terminals, correction: Correction) {
         *ending = correction.ending.clone();
     });
     let key = cards.courier.ending_key(id);
-    let edit = face.zip(key).map(|(face, key)| EndingEdit { key, face });
-    let kept = edit.as_ref().map(EndingEdit::kept);
+    let kept = face.as_ref().and_then(|face| face.kept_by(key.as_ref()));
     let version = journal::correct(&cards.journal, &correction, kept).await;
-    if let Some(EndingEdit { key, face }) = edit {
+    if let (Some(key), Some(face)) = (key, face) {
         (cards.courier).recorded(&key, face.shown, version, Duration::ZERO);
     }
 }

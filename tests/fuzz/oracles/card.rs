@@ -94,7 +94,7 @@ fn waits(request: &Request, lang: Lang) {
     let card = drawn.card;
     let ours = &ours(lang).waiting;
     is_sound(&card, MAX_CARD, ours);
-    let offered = permission::choices(request, &offer, false);
+    let offered = permission::choices(request, &offer, whole::WentOut::Unknown);
     let buttons = buttons_of(&card);
     assert!(buttons.contains(&"deny".to_owned()));
     let allows = |name: &String| ["allow", "always", "session", "wider"].contains(&name.as_str());

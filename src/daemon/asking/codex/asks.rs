@@ -77,6 +77,12 @@ enum AskStage {
     },
 }
 
+impl AskStage {
+    const OVER: Self = Self::Over {
+        allowed_here: false,
+    };
+}
+
 pub(super) struct CodexAsks {
     codex: Arc<Codex>,
     orders: mpsc::Sender<CodexOrder>,
@@ -157,9 +163,7 @@ impl CodexAsks {
         };
         let (ending, digest, handover) = match what {
             AnswerKind::Nothing => {
-                known.stage = AskStage::Over {
-                    allowed_here: false,
-                };
+                known.stage = AskStage::OVER;
                 return Vec::new();
             }
             AnswerKind::Before { ending, digest } => (ending, digest, None),
@@ -169,9 +173,7 @@ impl CodexAsks {
             }
         };
         let Some((decision, reason)) = decision(&ending) else {
-            known.stage = AskStage::Over {
-                allowed_here: false,
-            };
+            known.stage = AskStage::OVER;
             return Vec::new();
         };
         let allowed = !matches!(decision, CodexDecision::Deny | CodexDecision::Interrupt);
@@ -183,9 +185,7 @@ impl CodexAsks {
             None
         };
         let Some(acts) = acts else {
-            known.stage = AskStage::Over {
-                allowed_here: false,
-            };
+            known.stage = AskStage::OVER;
             if let Some(handover) = handover {
                 // What is asked now is not what was shown: the terminal still asks.
                 let ending = if same {
@@ -245,9 +245,7 @@ impl CodexAsks {
         if let AskStage::Held(handover) = &mut known.stage {
             handover.report(Delivery::Lost);
         }
-        known.stage = AskStage::Over {
-            allowed_here: false,
-        };
+        known.stage = AskStage::OVER;
     }
 
     /// A session of a chat asks a person what this thread asked.
@@ -344,12 +342,9 @@ impl CodexAsks {
                 agent: None,
                 took,
             };
-            self.codex
-                .terminals
-                .cards
-                .desk
-                .withdraw(&known.session, &ran, Duration::ZERO);
-            for correction in self.codex.terminals.cards.desk.take_corrections() {
+            let desk = &self.codex.terminals.cards.desk;
+            desk.withdraw(&known.session, &ran, Duration::ZERO);
+            for correction in desk.take_corrections() {
                 watching::correct(&self.codex.terminals, correction).await;
             }
         }
@@ -375,9 +370,8 @@ impl CodexAsks {
     pub(super) fn give_up(&mut self, after: Duration) {
         let codex = &self.codex;
         self.known.retain(|name, known| {
-            let over = known
-                .missed_since
-                .is_some_and(|since| since.elapsed() >= after);
+            let missed = known.missed_since;
+            let over = missed.is_some_and(|since| since.elapsed() >= after);
             if over {
                 known.gone.cancel();
                 if let Ok(id) = RequestId::parse(name) {
@@ -412,14 +406,7 @@ pub(crate) fn decision(ending: &Ending) -> Option<(CodexDecision, Option<String>
             return Some((decision, reason.clone()));
         }
         Ending::Answered { answers, .. } => CodexDecision::Answers(answers.clone()),
-        Ending::Terminal { .. }
-        | Ending::Ran(_)
-        | Ending::Stopped { .. }
-        | Ending::TimedOut
-        | Ending::HookGone
-        | Ending::Orphaned
-        | Ending::Undeliverable { .. }
-        | Ending::Dropped { .. } => return None,
+        _ => return None,
     };
     Some((decision, None))
 }

@@ -9,7 +9,7 @@ use super::Codex;
 use crate::agents::codex::act::TurnOver;
 use crate::agents::codex::ask::named;
 use crate::approvals::request::AskingAgent;
-use crate::cards::notice::{self, Why};
+use crate::cards::notice::Why;
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::dialogs;
 use crate::daemon::cards::notices;
@@ -53,23 +53,14 @@ pub(super) fn went_on(codex: &Codex, thread: &str) {
 
 pub(super) fn terminal_only(codex: &Arc<Codex>, thread: &str, cwd: Option<String>, known: bool) {
     let why = if known { Why::Terminal } else { Why::Unknown };
-    tell(
-        codex,
-        why,
-        thread,
-        cwd.unwrap_or_default().into(),
-        None,
-        None,
-    );
+    let project = cwd.unwrap_or_default().into();
+    tell(codex, why, thread, project, None, None);
 }
 
 /// Where only a custom bot speaks, a question can't be answered from Feishu.
 pub(super) fn no_answers(codex: &Arc<Codex>, thread: &str, project: PathBuf, asked: &Ask) {
-    let texts = asked
-        .questions
-        .iter()
-        .map(|question| question.text.as_str());
-    let texts = texts.collect::<Vec<_>>().join("\n");
+    let texts: Vec<_> = asked.questions.iter().map(|it| &*it.text).collect();
+    let texts = texts.join("\n");
     tell(codex, Why::NoAnswers, thread, project, None, Some(texts));
 }
 
@@ -86,28 +77,16 @@ fn tell(
     };
     let codex = Arc::clone(codex);
     tokio::spawn(async move {
-        let card = notice::notice(
-            &notice::NoticeCard {
-                why,
-                agent: &AskingAgent::Codex(Leaves::default()),
-                machine: &codex.terminals.cards.buttons.machine.name,
-                project: &project,
-                session: Some(&session),
-                took,
-                message: message.as_deref(),
-            },
-            codex.terminals.cards.config.lang,
+        let (cards, agent) = (
+            &codex.terminals.cards,
+            AskingAgent::Codex(Leaves::default()),
         );
-        let uuid = format!("codex-{session}-{}", codex.terminals.cards.now());
+        let (of, message) = (Some(&session), message.as_deref());
+        let card = notices::drawn(cards, why, &agent, &project, of, took, message);
+        let uuid = format!("codex-{session}-{}", cards.now());
         if let Some(session) = named(session.as_str()) {
             let project = project.to_string_lossy().into_owned();
-            notices::send(
-                &codex.terminals.cards,
-                card,
-                uuid,
-                About { session, project },
-            )
-            .await;
+            notices::send(cards, card, uuid, About { session, project }).await;
         }
     });
 }

@@ -17,7 +17,6 @@ use crate::daemon::cards::courier::Cards;
 use crate::daemon::known::{journal, machine};
 use crate::feishu::link::Phase;
 use crate::ids::{RequestId, SessionId};
-use crate::sessions::questions;
 
 /// Finds the request again, or registers it and sends its card; then waits for
 /// the desk.
@@ -28,10 +27,11 @@ pub(super) async fn put_to_a_person(
     ask: CodexAsk,
     gone: &CancellationToken,
 ) -> AnswerKind {
-    let waiting = if let Some(waiting) = codex.terminals.cards.desk.take_back(&id) {
+    let cards = &codex.terminals.cards;
+    let waiting = if let Some(waiting) = cards.desk.take_back(&id) {
         Some(waiting)
     } else {
-        if let Some(before) = journal::remembered(&codex.terminals.cards.journal, &id).await {
+        if let Some(before) = journal::remembered(&cards.journal, &id).await {
             return AnswerKind::Before {
                 ending: before.ending,
                 digest: before.digest,
@@ -46,14 +46,10 @@ pub(super) async fn put_to_a_person(
         return AnswerKind::Nothing;
     };
     if gone.is_cancelled() {
-        codex.terminals.cards.desk.answered_there(&id);
+        cards.desk.answered_there(&id);
     }
-    waiting
-        .answered()
-        .await
-        .map_or(AnswerKind::Nothing, |handover| {
-            AnswerKind::Now(Box::new(handover))
-        })
+    let handover = waiting.answered().await.map(Box::new);
+    handover.map_or(AnswerKind::Nothing, AnswerKind::Now)
 }
 
 async fn register(
@@ -62,37 +58,24 @@ async fn register(
     session: SessionId,
     ask: CodexAsk,
 ) -> Option<Waiting> {
-    if !codex.terminals.cards.courier.has_receiver() {
+    let cards = &codex.terminals.cards;
+    if !cards.courier.has_receiver() {
         return None;
     }
     let project = ask.cwd.clone()?;
     let branch = machine::look(project.clone()).await.ok()?.branch;
-    connected(&codex.terminals.cards).await;
-    match questions::of(&ask.tool, &ask.input) {
-        Some((asked, _)) if codex.terminals.cards.courier.webhook().is_some() => {
-            notices::no_answers(codex, &ask.thread, project, &asked);
-            return None;
-        }
-        None if ask.is_question() => return None,
-        Some(_) | None => {}
-    }
-    let now = codex.terminals.cards.now();
-    let of_session = Some(session.clone());
-    let agent = AskingAgent::Codex(ask.leaves.clone());
-    if flood::refuses(&codex.terminals.cards, &of_session, &project, agent) {
-        return None;
-    }
+    connected(cards).await;
     let ask = named(ask).await;
-    let timeout = millis(codex.terminals.cards.config.request_timeout);
+    let (now, is_question) = (cards.now(), ask.is_question());
     let request = Facts {
-        id: id.clone(),
+        id,
         digest: Digest::of(&ask.input),
         tool: ask.tool,
         input: ask.input,
         real: RealPath::Unasked,
         origin: Origin {
-            machine: codex.terminals.cards.buttons.machine.name.clone(),
-            user: codex.terminals.cards.buttons.machine.user.clone(),
+            machine: cards.buttons.machine.name.clone(),
+            user: cards.buttons.machine.user.clone(),
             branch,
             cwd: project.clone(),
             project,
@@ -106,22 +89,32 @@ async fn register(
             },
         },
         asked_at: now,
-        deadline: now.saturating_add(timeout),
+        deadline: now.saturating_add(millis(cards.config.request_timeout)),
     }
     .read();
-    let waiting = match codex.terminals.cards.desk.register(request) {
-        Ok(waiting) => waiting,
-        Err(why) => {
-            warn!(request = %id, "Codex' request was not taken: {why}");
+    match request.question() {
+        Some(posed) if cards.courier.webhook().is_some() => {
+            let project = request.origin.project.clone();
+            notices::no_answers(codex, &ask.thread, project, &posed.ask);
             return None;
         }
-    };
-    let request = codex.terminals.cards.desk.find(&id)?;
+        None if is_question => return None,
+        Some(_) | None => {}
+    }
+    if flood::refuses(cards, &request) {
+        return None;
+    }
+    let id = request.id.clone();
+    let waiting = cards.desk.register(request);
+    let waiting = waiting
+        .inspect_err(|why| warn!(request = %id, "Codex' request was not taken: {why}"))
+        .ok()?;
+    let request = cards.desk.find(&id)?;
     if let Some(token) = waiting.token() {
-        journal::keep(&codex.terminals.cards.journal, &request, token.hash()).await;
+        journal::keep(&cards.journal, &request, token.hash()).await;
     }
     info!(request = %id, tool = %request.tool, agent = "codex", "a request waits");
-    flood::deliver(&codex.terminals.cards, &request);
+    flood::deliver(cards, &request);
     Some(waiting)
 }
 

@@ -9,7 +9,7 @@ use tracing::debug;
 
 use crate::approvals::request::Request;
 use crate::cards::gathered::{self, GatheredCard, Tally};
-use crate::daemon::cards::courier::{self, CardText, Cards};
+use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::known::buttons::{DENY_ALL, OPEN};
 use crate::daemon::known::gathered::{Group, MAX_GROUPS};
 use crate::daemon::known::journal;
@@ -26,7 +26,6 @@ const KEY: &str = "gathered";
 pub(crate) async fn run(cards: Arc<Cards>, stop: CancellationToken) {
     let mut all_shown = true;
     loop {
-        let pause = if all_shown { TOGETHER } else { AGAIN };
         tokio::select! {
             () = stop.cancelled() => return,
             () = cards.flood.stirred.notified() => {}
@@ -34,7 +33,7 @@ pub(crate) async fn run(cards: Arc<Cards>, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause.min(TOGETHER)) => {}
+            () = tokio::time::sleep(TOGETHER) => {}
         }
         all_shown = show_all(&cards).await;
     }
@@ -83,8 +82,7 @@ async fn show(cards: &Cards, group: &Group) -> bool {
         }
         return sent.is_some();
     };
-    let card: CardText = card.to_string().into();
-    courier::queue_edit(cards, message, card.into(), Duration::ZERO).await;
+    courier::queue_edit(cards, message, (&card).into(), Duration::ZERO).await;
     // Over, unless something was added while this was drawn.
     let mut book = cards.flood.lock();
     let is_over = |known: &Group| known.id == group.id && known.waiting.is_empty();

@@ -9,7 +9,7 @@ use super::show::draw;
 use crate::approvals::choice::Choice;
 use crate::approvals::outcome::{Deed, Refusal};
 use crate::approvals::request::Operator;
-use crate::daemon::cards::courier::{self, CardText, Cards};
+use crate::daemon::cards::courier::{self, Cards};
 use crate::daemon::deciding::decision::{self, Decider, Right};
 use crate::daemon::deciding::ruling::Ruling;
 use crate::daemon::known::gathered::Group;
@@ -33,8 +33,9 @@ pub(crate) fn tapped(
     by: Operator,
     proof: Sealed,
 ) -> Ruling {
+    let cards = &decider.terminals.cards;
     let group = {
-        let book = decider.terminals.cards.flood.lock();
+        let book = cards.flood.lock();
         let mut groups = book.groups.iter();
         let found = match tap {
             FloodTap::Open => groups.find(|group| group.waiting.contains(id)),
@@ -43,19 +44,19 @@ pub(crate) fn tapped(
         found.cloned()
     };
     let Some(group) = group else {
-        let is_open = tap == FloodTap::Open && decider.terminals.cards.desk.find(id).is_some();
+        let is_open = tap == FloodTap::Open && cards.desk.find(id).is_some();
         return if is_open {
             Deed::Opened.into()
         } else {
             Refusal::Expired.into()
         };
     };
-    if !names_its_card(&decider.terminals.cards, click, &group) {
+    if !names_its_card(cards, click, &group) {
         warn!("refused a button that was lifted onto another card");
         return Refusal::Invalid.into();
     }
     match tap {
-        FloodTap::Open => open(decider, id),
+        FloodTap::Open => open(cards, id),
         FloodTap::DenyAll => {
             let count = group.waiting.len();
             tokio::spawn(deny_all(Arc::clone(decider), group.waiting, by, proof));
@@ -80,19 +81,14 @@ fn names_its_card(cards: &Cards, click: &Click, group: &Group) -> bool {
     true
 }
 
-fn open(decider: &Arc<Decider>, id: &RequestId) -> Ruling {
-    let left = decider
-        .terminals
-        .cards
-        .flood
-        .leaves(id, |tally| tally.opened += 1);
-    let Some(request) = decider.terminals.cards.desk.find(id) else {
+fn open(cards: &Cards, id: &RequestId) -> Ruling {
+    let left = cards.flood.leaves(id, |tally| tally.opened += 1);
+    let Some(request) = cards.desk.find(id) else {
         return Refusal::Expired.into();
     };
-    courier::send_now(&decider.terminals.cards, &request);
-    let card: Option<CardText> =
-        left.map(|group| draw(&decider.terminals.cards, &group).to_string().into());
-    Ruling::with(Deed::Opened.into(), card.map(Into::into))
+    courier::send_now(cards, &request);
+    let face = left.map(|group| (&draw(cards, &group)).into());
+    Ruling::with(Deed::Opened.into(), face)
 }
 
 async fn deny_all(decider: Arc<Decider>, all: Vec<RequestId>, by: Operator, proof: Sealed) {
@@ -104,11 +100,8 @@ async fn deny_all(decider: Arc<Decider>, all: Vec<RequestId>, by: Operator, proo
         let right = Right::Sealed(proof);
         match decision::claim(&decider, &id, deny, by.clone(), right).await {
             Ok(claim) => {
-                decider
-                    .terminals
-                    .cards
-                    .flood
-                    .leaves(&id, |tally| tally.denied += 1);
+                let flood = &decider.terminals.cards.flood;
+                flood.leaves(&id, |tally| tally.denied += 1);
                 decision::settle(&decider, claim, None, Duration::ZERO).await;
             }
             // The terminal was faster, or its hook is on the way back.

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{Cards, edits, post, seen};
+use crate::clock::until;
 use crate::daemon::cards::book::{CardBook, CardEffect, CardText, Keep, KeepOf, Left, MAX_FACES};
 use crate::daemon::known::journal;
 use crate::ids::{CardKey, RequestId};
@@ -28,20 +29,13 @@ pub(crate) async fn run(cards: Arc<Cards>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = courier.stirred.notified() => {}
-            () = at(next) => courier.tell(CardBook::tick),
+            () = until(next.map(Into::into)) => courier.tell(CardBook::tick),
             Some(done) = work.tasks.join_next(), if !work.tasks.is_empty() => work.done(done),
             Ok(()) = link.changed() => {
                 let view = seen(&link.borrow_and_update());
                 courier.tell(|book, now| book.line(view, now));
             }
         }
-    }
-}
-
-async fn at(when: Option<Instant>) {
-    match when {
-        Some(when) => tokio::time::sleep_until(when.into()).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -13,16 +13,11 @@ use crate::daemon::cards::book::{CardText, Decided, Face};
 use crate::daemon::known::journal;
 use crate::ids::{CardKey, RequestId};
 
-/// The edit that makes a card true, kept together with the ending it shows.
-pub(crate) struct EndingEdit {
-    pub(crate) key: CardKey,
-    pub(crate) face: Face,
-}
-
-impl EndingEdit {
-    /// As it is written down.
-    pub(crate) fn kept(&self) -> (CardKey, CardText) {
-        (self.key.clone(), Arc::clone(&self.face.kept))
+impl Face {
+    /// The edit that makes a card true, as it is written down with the ending
+    /// it shows.
+    pub(crate) fn kept_by(&self, key: Option<&CardKey>) -> Option<(CardKey, CardText)> {
+        key.map(|key| (key.clone(), Arc::clone(&self.kept)))
     }
 }
 
@@ -38,15 +33,8 @@ pub(crate) fn ended_face(
     let made = title.is_none().then(|| ending::kept_title(request, lang));
     let words = title.or(made.as_deref()).unwrap_or_default();
     let undo = cards.buttons.choice(&request.id, Action::Undo, false);
-    let kept = ending::without_input(
-        request,
-        words,
-        &settled.ending,
-        settled.at,
-        shown(delivery),
-        Some(&undo),
-        lang,
-    );
+    let (ending, at, told) = (&settled.ending, settled.at, shown(delivery));
+    let kept = ending::without_input(request, words, ending, at, told, Some(&undo), lang);
     let kept: CardText = kept.to_string().into();
     let shown = match title {
         None => drawn(cards, settled, delivery),
@@ -63,17 +51,10 @@ const fn shown(delivery: desk::Delivery) -> ending::Confirmation {
 }
 
 fn drawn(cards: &Cards, settled: &Settled, delivery: desk::Delivery) -> CardText {
-    let undo = cards
-        .buttons
-        .choice(&settled.request.id, Action::Undo, false);
-    let card = ending::ended(
-        &settled.request,
-        &settled.ending,
-        settled.at,
-        shown(delivery),
-        Some(&undo),
-        cards.config.lang,
-    );
+    let (request, lang) = (&settled.request, cards.config.lang);
+    let undo = cards.buttons.choice(&request.id, Action::Undo, false);
+    let (ending, at, told) = (&settled.ending, settled.at, shown(delivery));
+    let card = ending::ended(request, ending, at, told, Some(&undo), lang);
     card.to_string().into()
 }
 
@@ -101,13 +82,9 @@ pub(crate) fn retold(
 
 /// The card of a request that ended lately, while its input is known.
 pub(crate) fn decided_card(cards: &Cards, id: &RequestId) -> Option<CardText> {
-    let Decided {
-        settled,
-        delivery,
-        title,
-        ..
-    } = cards.courier.decided(id)?;
-    title.is_none().then(|| drawn(cards, &settled, delivery))
+    let known = cards.courier.decided(id)?;
+    let is_whole = known.title.is_none();
+    is_whole.then(|| drawn(cards, &known.settled, known.delivery))
 }
 
 /// Takes a request's card off the book: what the edit that shows its ending is
@@ -120,25 +97,15 @@ pub(crate) fn take_down(cards: &Cards, settled: &Settled, face: &Face) -> Option
 /// Makes the card of a request that ended without a click true.
 pub(crate) async fn close(cards: &Cards, settled: &Settled) {
     let face = ended_face(cards, settled, desk::Delivery::Confirmed, None);
-    let edit = take_down(cards, settled, &face).map(|key| EndingEdit {
-        key,
-        face: face.clone(),
-    });
-    match journal::settle(
-        &cards.journal,
-        settled,
-        None,
-        edit.as_ref().map(EndingEdit::kept),
-    )
-    .await
-    {
-        Ok(version) => {
-            if let Some(edit) = edit {
-                let (key, shown) = (edit.key, edit.face.shown);
-                (cards.courier).recorded(&key, shown, version, Duration::ZERO);
-            }
+    let key = take_down(cards, settled, &face);
+    let written = journal::settle(&cards.journal, settled, None, face.kept_by(key.as_ref()));
+    match (written.await, key) {
+        (Ok(version), Some(key)) => {
+            let shown = Arc::clone(&face.shown);
+            (cards.courier).recorded(&key, shown, version, Duration::ZERO);
         }
-        Err(why) => debug!("an ending came twice: {why}"),
+        (Ok(_), None) => {}
+        (Err(why), _) => debug!("an ending came twice: {why}"),
     }
     close_asking(cards, &settled.request.id, &face).await;
 }

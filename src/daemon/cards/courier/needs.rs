@@ -126,17 +126,11 @@ pub(crate) fn is_a_hiccup(why: &ApiError) -> bool {
 }
 
 pub(crate) fn is_layout(why: &ApiError) -> bool {
-    let ApiError::Content { problem, .. } = why else {
-        return false;
-    };
-    matches!(problem, ContentProblem::Card { .. })
+    matches!(why, ApiError::Content { problem, .. } if matches!(problem, ContentProblem::Card { .. }))
 }
 
 pub(super) fn is_too_long(why: &ApiError) -> bool {
-    let ApiError::Content { problem, .. } = why else {
-        return false;
-    };
-    matches!(problem, ContentProblem::TooLong)
+    matches!(why, ApiError::Content { problem, .. } if matches!(problem, ContentProblem::TooLong))
 }
 
 #[cfg(test)]

@@ -189,9 +189,7 @@ pub(super) async fn look(cards: &Cards, id: &RequestId, face: &Face) {
     let card = serde_json::from_str::<Value>(&face.shown).ok();
     let (Some(messages), Some(target), Some(card)) = (cards.courier.messages(), target, card)
     else {
-        return cards
-            .courier
-            .tell(|book, now| book.found(id, Found::Never, now));
+        return (cards.courier).tell(|book, now| book.found(id, Found::Never, now));
     };
     let content = Content::Card(laid_out(cards, &card));
     let found = match send_to_target(messages, &target, content, &uuid(id)).await {

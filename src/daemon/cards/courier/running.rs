@@ -9,7 +9,7 @@ use crate::clock::Millis;
 pub(crate) fn show_running(cards: &Cards, request: &Request, since: Millis) {
     let stop = cards.buttons.choice(&request.id, Action::Interrupt, false);
     let card = ending::running(request, since, Some(&stop), cards.config.lang);
-    cards.courier.show(&request.id, card.to_string().into());
+    cards.courier.show(&request.id, &card);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::before::send_whole;
 use super::needs::{SMALL, is_a_hiccup, is_layout, is_too_long, laid_out, needed, plain};
 use super::{CardTarget, Cards};
 use crate::approvals::request::{Posed, Request};
-use crate::cards::whole::Before;
+use crate::cards::whole::{Before, WentOut};
 use crate::cards::{Drawn, locked, permission, plainest, question, size};
 use crate::daemon::known::{journal, offers};
 use crate::feishu::error::ApiError;
@@ -90,7 +90,7 @@ impl Ladder<'_> {
         let mut drawn = draw(&Before::Nothing);
         if drawn.elided && cards.desk.find(&request.id).is_some() {
             let before = send_whole(cards, self.messages, self.target, turn, request).await;
-            if before.is_sent() {
+            if before != Before::Nothing {
                 drawn = draw(&before);
             }
             if let Some(post) = cards.courier.lock().post_mut(&request.id) {
@@ -258,12 +258,11 @@ pub(crate) async fn say(
 }
 
 /// What a request's own card holds, for the question about one of its buttons.
-pub(crate) async fn redrawn(cards: &Cards, request: &Request, sent: bool) -> Value {
+pub(crate) async fn redrawn(cards: &Cards, request: &Request, went_out: WentOut) -> Value {
     let offer = offers::of(request).await;
-    let before = if sent {
-        Before::Messages(1)
-    } else {
-        Before::Nothing
+    let before = match went_out {
+        WentOut::Whole => Before::Messages(1),
+        WentOut::NotWhole | WentOut::Unknown => Before::Nothing,
     };
     let room = cards.courier.needs.room();
     draw(cards, request, &offer, 0, &before, room).card
@@ -277,13 +276,14 @@ fn draw(
     before: &Before,
     room: usize,
 ) -> Drawn {
-    let (id, lang, sent) = (&request.id, cards.config.lang, before.is_sent());
+    let (id, lang) = (&request.id, cards.config.lang);
+    let whole = before.went_out() == WentOut::Whole;
     if let Some(Posed { ask, .. }) = request.question() {
-        let values = |tap| cards.buttons.answer(id, Some(tap), sent);
-        let submit = cards.buttons.answer(id, None, sent);
+        let values = |tap| cards.buttons.answer(id, Some(tap), whole);
+        let submit = cards.buttons.answer(id, None, whole);
         return question::pending(request, ask, before, &values, &submit, room, lang);
     }
-    let values = |action| cards.buttons.choice(id, action, sent);
+    let values = |action| cards.buttons.choice(id, action, whole);
     permission::pending(request, offer, denied, before, &values, room, lang)
 }
 
@@ -301,7 +301,7 @@ pub(crate) async fn redraw_waiting(cards: Arc<Cards>) {
     for request in cards.desk.soonest(MOST_REDRAWN) {
         if let Some((_, card)) = drawn_anew(&cards, &request).await {
             let card = laid_out(&cards, &waiting_face(&cards, card));
-            cards.courier.show(&request.id, card.to_string().into());
+            cards.courier.show(&request.id, &card);
         }
     }
 }

@@ -188,7 +188,11 @@ async fn what_is_known_of_a_card_ends_with_its_request() {
         courier.place_of(&request.id).unwrap().chat.as_str(),
         "oc_chat"
     );
-    assert_eq!(courier.sent_whole(&request.id), None, "it fits its card");
+    assert_eq!(
+        courier.went_out(&request.id),
+        WentOut::Unknown,
+        "it fits its card"
+    );
     assert!(courier.adopt(&request.id, &message("om_8")));
     assert_eq!(courier.message_of(&request.id), Some(of.clone()));
     let (_other, other) = bench.asks(named("r2", bash("pwd")));

@@ -18,7 +18,7 @@ async fn the_second_card_asks_and_its_button_is_the_answer() {
     let bench = Bench::new().await;
     let (_waiting, request, message) = bench.shows(bash("sudo rm -r canary")).await;
     let click = tap(&bench, &request, Action::Allow, &message);
-    let outcome = ask(&bench.cards, &click, Arc::clone(&request), false);
+    let outcome = ask(&bench.cards, &click, Arc::clone(&request), WentOut::Unknown);
     assert_eq!(outcome, Outcome::Done(Deed::AskedOnceMore));
     let card = bench.call(1).await;
     let (path, body) = bench.calls().remove(1);
@@ -53,7 +53,7 @@ async fn a_tap_on_no_message_has_nothing_to_reply_to() {
     let (_waiting, request, message) = bench.shows(bash("sudo rm -r canary")).await;
     let mut click = tap(&bench, &request, Action::Allow, &message);
     click.message = None;
-    let outcome = ask(&bench.cards, &click, Arc::clone(&request), false);
+    let outcome = ask(&bench.cards, &click, Arc::clone(&request), WentOut::Unknown);
     assert_eq!(outcome, Outcome::Refused(Refusal::Invalid));
     bench.settled().await;
     assert_eq!(bench.calls().len(), 1);
@@ -65,12 +65,12 @@ async fn whoever_tapped_hears_when_the_question_could_not_be_sent() {
     let (_waiting, request, message) = bench.shows(bash("sudo rm -r canary")).await;
     bench.answers(refusal(230_011, "recalled"));
     let click = tap(&bench, &request, Action::Allow, &message);
-    ask(&bench.cards, &click, Arc::clone(&request), false);
+    ask(&bench.cards, &click, Arc::clone(&request), WentOut::Unknown);
     let told = bench.call(2).await;
     assert!(told.contains(&*need::NOT_ASKED.en), "{told}");
     // The same for a button that asks nothing.
     let click = tap(&bench, &request, Action::Interrupt, &message);
-    ask(&bench.cards, &click, Arc::clone(&request), false);
+    ask(&bench.cards, &click, Arc::clone(&request), WentOut::Unknown);
     let told = bench.call(3).await;
     assert!(told.contains(&*need::NOT_ASKED.en), "{told}");
     let other = MessageId::parse("om_9").unwrap();
@@ -85,7 +85,7 @@ async fn a_question_whose_request_ended_meanwhile_becomes_true() {
     let (_waiting, request, message) = bench.shows(bash("sudo rm -r canary")).await;
     let told = bench.holds();
     let click = tap(&bench, &request, Action::Allow, &message);
-    ask(&bench.cards, &click, Arc::clone(&request), false);
+    ask(&bench.cards, &click, Arc::clone(&request), WentOut::Unknown);
     bench.call(1).await;
     bench.stop_time();
     let desk = &bench.cards.desk;

@@ -10,8 +10,9 @@ use prost::bytes::Bytes;
 use serde_json::Value;
 
 use super::Member;
+use super::gateways::head;
 use crate::bus::errand::{ErrandCall, ErrandResult, MAX_LETTERS, PIECE, piece_of};
-use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
+use crate::bus::letter::{self, AnswerHead, Letter};
 use crate::bus::line::{BusAnswer, LineQuestion};
 use crate::bus::subjects::FromMachine;
 use crate::feishu::api::exchange::{ApiCall, ApiReply};
@@ -41,11 +42,7 @@ pub(super) async fn carry(
     let asked = ErrandCall::of(&call, within, most, ticket);
     let body = serde_json::to_vec(&asked).unwrap_or_default();
     let subject = member.place.says(FromMachine::Call);
-    let head = CallHead {
-        at: member.their_clock.now(),
-        once: format!("{:032x}", rand::random::<u128>()),
-        pass: member.pass(),
-    };
+    let head = head(member);
     let letter = letter::sign(&member.key, &subject, &head, &body);
     if letter.len() > MAX_LETTER {
         return Err(ApiError::TooLarge {

@@ -218,7 +218,8 @@ async fn here(member: &Member) {
     member.line.tell(&subject, letter).await;
 }
 
-fn head(member: &Member) -> CallHead {
+/// The head of whatever this machine says or asks.
+pub(super) fn head(member: &Member) -> CallHead {
     CallHead {
         at: member.their_clock.now(),
         once: format!("{:032x}", rand::random::<u128>()),
@@ -280,11 +281,8 @@ fn show(member: &Member, state: &BusLineState, view: &watch::Sender<LinkView>) {
         BusLineState::Up { since, .. } => {
             // Without the time every tap would be late.
             let timeless = (!member.knows_time.load(Ordering::Relaxed)).then_some(NO_GATEWAY);
-            match member
-                .gateways
-                .missing(member.their_clock.now())
-                .or(timeless)
-            {
+            let missing = member.gateways.missing(member.their_clock.now());
+            match missing.or(timeless) {
                 None => Phase::Up { since: *since },
                 Some(why) => Phase::Waiting { until: soon, why },
             }

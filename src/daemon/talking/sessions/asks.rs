@@ -7,19 +7,18 @@ use std::sync::Arc;
 use super::Sessions;
 use crate::approvals::answer::Answer;
 use crate::approvals::desk::Waiting;
-use crate::approvals::request::{AskingAgent, Caller, Digest, Dropped, Ending, Facts, Origin};
+use crate::approvals::request::{
+    AskingAgent, Caller, Digest, Dropped, Ending, Facts, Origin, Request,
+};
 use crate::clock::Millis;
 use crate::daemon::cards::courier;
 use crate::daemon::known::{journal, machine};
+use crate::hook::wire::answer::DENIED;
 use crate::ids::{BadId, RequestId, SessionId};
 use crate::sessions::command::Project;
-use crate::sessions::questions;
 use crate::sessions::state::{AskEnding, SessionInput, Unanswered};
 use crate::talk::{ToolRequest, ToolVerdict};
-use crate::text::{Lang, Text};
-
-/// What the model is told when a person refused without a word.
-static DENIED: Text = Text::new("用户通过飞书拒绝", "The user denied this from Feishu");
+use crate::text::Lang;
 
 /// What a session asks for.
 pub(super) struct SessionAsk {
@@ -57,8 +56,8 @@ pub(super) async fn put_up(
     project: &Project,
     conversation: &SessionId,
     ask: SessionAsk,
-) -> Option<Waiting> {
-    let kept = sessions.find(number)?.kept;
+) -> Option<(Waiting, Arc<Request>)> {
+    let (kept, cards) = (sessions.find(number)?.kept, &sessions.cards);
     let seen = machine::look(project.path.clone()).await;
     let seen = seen.unwrap_or_default();
     let real = machine::real_path(&ask.tool, &ask.input, &project.path, &project.path).await;
@@ -69,8 +68,8 @@ pub(super) async fn put_up(
         input: ask.input,
         real,
         origin: Origin {
-            machine: sessions.cards.buttons.machine.name.clone(),
-            user: sessions.cards.buttons.machine.user.clone(),
+            machine: cards.buttons.machine.name.clone(),
+            user: cards.buttons.machine.user.clone(),
             branch: seen.branch,
             cwd: project.path.clone(),
             project: project.path.clone(),
@@ -89,24 +88,24 @@ pub(super) async fn put_up(
     }
     .read();
     let id = request.id.clone();
-    let waiting = sessions.cards.desk.register(request).ok()?;
-    let request = sessions.cards.desk.find(&id)?;
+    let waiting = cards.desk.register(request).ok()?;
+    let request = cards.desk.find(&id)?;
     if let Some(token) = waiting.token() {
-        journal::keep(&sessions.cards.journal, &request, token.hash()).await;
+        journal::keep(&cards.journal, &request, token.hash()).await;
     }
     let target = courier::CardTarget::Thread {
         anchor: kept.anchor,
         place: kept.place,
     };
-    courier::send_to(&sessions.cards, &request, target);
-    Some(waiting)
+    courier::send_to(cards, &request, target);
+    Some((waiting, request))
 }
 
 /// What the desk's answer means to the session; `None` when the session itself
 /// made it so.
 pub(super) fn heard(
     ask: &RequestId,
-    (tool, input): (&str, &Value),
+    request: &Request,
     answer: &Answer,
     lang: Lang,
 ) -> Option<SessionInput> {
@@ -127,9 +126,9 @@ pub(super) fn heard(
         Some(_) | None => Vec::new(),
     };
     match &answer.ending {
-        Ending::Allowed { .. } if answer.digest == Digest::of(input) => {
+        Ending::Allowed { .. } if answer.digest == Digest::of(&request.input) => {
             decided(ToolVerdict::Allow {
-                input: input.clone(),
+                input: request.input.clone(),
                 updates: updates(),
             })
         }
@@ -143,7 +142,7 @@ pub(super) fn heard(
         Ending::Denied {
             reason, interrupt, ..
         } => decided(ToolVerdict::Deny {
-            message: refusal(tool, input, reason.as_deref(), lang),
+            message: refusal(request, reason.as_deref(), lang),
             interrupt: *interrupt,
         }),
         Ending::TimedOut => unanswered(Unanswered::TimedOut),
@@ -157,8 +156,8 @@ pub(super) fn heard(
     }
 }
 
-fn refusal(tool: &str, input: &Value, reason: Option<&str>, lang: Lang) -> String {
-    let is_question = questions::of(tool, input).is_some();
+fn refusal(request: &Request, reason: Option<&str>, lang: Lang) -> String {
+    let is_question = request.question().is_some();
     match reason {
         Some(reason) if is_question => {
             format!("The user wants something else before this goes on: {reason}")
@@ -196,6 +195,7 @@ pub(super) fn question(id: RequestId, tool: String, input: Value, deadline: Mill
 mod tests {
     use super::*;
     use crate::approvals::answer::Extras;
+    use crate::approvals::outcome::sample;
     use crate::approvals::request::{Operator, Reach};
     use crate::ids::UserId;
     use std::time::Duration;
@@ -214,7 +214,8 @@ mod tests {
             extras,
         };
         let id = RequestId::parse("r").unwrap();
-        heard(&id, (tool, input), &answer, Lang::En)
+        let request = sample::request(tool, input.clone());
+        heard(&id, &request, &answer, Lang::En)
     }
 
     fn verdict(input: Option<SessionInput>) -> ToolVerdict {

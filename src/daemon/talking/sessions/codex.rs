@@ -11,6 +11,7 @@ use crate::agents::codex::ask::{CodexAsk, CodexDecision};
 use crate::agents::codex::chat::{ChatOpening, ChatTold, CodexChat, CodexManner};
 use crate::agents::codex::pipe::{self, PipeHeard};
 use crate::child::process::{Child, Grace, Launch};
+use crate::clock::until;
 use crate::daemon::asking::codex::Hosted;
 use crate::ids::SessionId;
 use crate::sessions::questions;
@@ -230,12 +231,9 @@ impl CodexDriver {
     fn carry_out(&mut self, acts: Vec<ChatTold>) {
         for act in acts {
             let line = match act {
-                ChatTold::Send(text) if self.hosted.is_some() => {
-                    self.unsent.push_back(text);
-                    continue;
-                }
                 ChatTold::Send(text) => {
-                    self.unsent.push_back(text + "\n");
+                    let end = if self.hosted.is_some() { "" } else { "\n" };
+                    self.unsent.push_back(text + end);
                     continue;
                 }
                 ChatTold::Unknown => {
@@ -373,13 +371,6 @@ pub(super) fn manner(mode: Mode) -> CodexManner {
 
 fn is_no(decision: &CodexDecision) -> bool {
     matches!(decision, CodexDecision::Deny | CodexDecision::Interrupt)
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// A child of this session's own.

@@ -43,33 +43,28 @@ pub(super) struct Folder {
 impl Folder {
     /// Opens the session's folder and makes it where it is missing.
     pub(super) fn make(state: &Path, number: i64) -> io::Result<Self> {
-        let state = state.canonicalize()?;
-        let outer = private(rustix::fs::open(&state, directory(), Mode::empty())?.into())?;
-        let root = made(&outer, ROOT)?;
-        let name = number.to_string();
-        Ok(Self {
-            dir: made(&root, &name)?,
-            path: state.join(ROOT).join(&name),
-            root,
-            name,
-        })
+        Self::at(state, number, made)
     }
 
     /// As it stands; `None` where there is none.
     pub(super) fn find(state: &Path, number: i64) -> io::Result<Option<Self>> {
-        match Self::open(state, number) {
+        match Self::at(state, number, opened) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
             found => found.map(Some),
         }
     }
 
-    fn open(state: &Path, number: i64) -> io::Result<Self> {
+    fn at(
+        state: &Path,
+        number: i64,
+        enter: fn(&File, &str) -> io::Result<File>,
+    ) -> io::Result<Self> {
         let state = state.canonicalize()?;
         let outer = private(rustix::fs::open(&state, directory(), Mode::empty())?.into())?;
-        let root = opened(&outer, ROOT)?;
+        let root = enter(&outer, ROOT)?;
         let name = number.to_string();
         Ok(Self {
-            dir: opened(&root, &name)?,
+            dir: enter(&root, &name)?,
             path: state.join(ROOT).join(&name),
             root,
             name,

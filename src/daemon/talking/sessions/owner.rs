@@ -1,7 +1,6 @@
 //! The one task that owns a session while it is awake: its child, its asks,
 //! its clock. What to do is decided by [`crate::sessions::state`]; this does it.
 
-use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use super::{SessionOrder, Sessions, files, keep, limits, uuid};
 use crate::agents::codex::ask::PATCH;
 use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
-use crate::approvals::request::{AskingAgent, Digest};
+use crate::approvals::request::{AskingAgent, Digest, Request};
 use crate::cards::progress::TaskEnd;
 use crate::child::process::{Grace, Launch};
 use crate::claude::launch::{ClaudeLaunch, Permissions};
@@ -50,7 +49,7 @@ pub(super) struct SessionOwner {
     voice: Voice,
     child: Option<(ChildNo, Hand)>,
     asks: JoinSet<(RequestId, Option<Handover>)>,
-    asked: HashMap<RequestId, (String, Value)>,
+    asked: HashMap<RequestId, Arc<Request>>,
     saved: Saved,
     /// The transcript as the child left it that rests.
     left: Option<LeftTranscript>,
@@ -205,16 +204,16 @@ impl SessionOwner {
 
     async fn answered(&mut self, ask: RequestId, handed: Option<Handover>) {
         let Some(mut handed) = handed else { return };
-        let Some((tool, input)) = self.asked.remove(&ask) else {
+        let Some(asked) = self.asked.remove(&ask) else {
             return;
         };
         if let Some((_, hand)) = &mut self.child
             && let Some((decision, reason)) = followed::decision(&handed.answer.ending)
-            && handed.answer.digest == Digest::of(&input)
+            && handed.answer.digest == Digest::of(&asked.input)
         {
             hand.decided(ask.as_str(), decision, reason);
         }
-        let wrote = match asks::heard(&ask, (&tool, &input), &handed.answer, self.sessions.lang()) {
+        let wrote = match asks::heard(&ask, &asked, &handed.answer, self.sessions.lang()) {
             Some(input) => self.feed(input).await,
             None => false,
         };
@@ -234,16 +233,12 @@ impl SessionOwner {
                 mode,
             } => self.start(child, opening, mode).await,
             Effect::Write { child, say } => {
-                if let Some((number, hand)) = &mut self.child
-                    && *number == child
-                {
+                if let Some(hand) = self.hand(child) {
                     hand.tell(say);
                 }
             }
             Effect::Close { child } => {
-                if let Some((number, hand)) = &mut self.child
-                    && *number == child
-                {
+                if let Some(hand) = self.hand(child) {
                     hand.stop();
                 }
             }
@@ -285,6 +280,11 @@ impl SessionOwner {
         None
     }
 
+    fn hand(&mut self, child: ChildNo) -> Option<&mut Hand> {
+        let (_, hand) = self.child.as_mut().filter(|(number, _)| *number == child)?;
+        Some(hand)
+    }
+
     async fn start(&mut self, number: ChildNo, opening: Opening, mode: Mode) {
         info!(
             session = self.number,
@@ -293,14 +293,10 @@ impl SessionOwner {
             "an agent starts"
         );
         let hand = match self.agent {
-            Agent::Claude => self.start_claude(opening, mode),
+            Agent::Claude => Hand::claude(process::start(self.claude_launch(opening, mode))),
             Agent::Codex => self.start_codex(opening, mode).await,
         };
         self.child = Some((number, hand));
-    }
-
-    fn start_claude(&self, opening: Opening, mode: Mode) -> Hand {
-        Hand::claude(process::start(self.claude_launch(opening, mode)))
     }
 
     fn claude_launch(&self, opening: Opening, mode: Mode) -> ClaudeLaunch {
@@ -382,20 +378,13 @@ impl SessionOwner {
                 followed::name_real_places(&mut ask.input, &self.project.path).await;
             }
         }
-        let call = (ask.tool.clone(), ask.input.clone());
+        let (sessions, project) = (&self.sessions, &self.project);
         let conversation = self.session.conversation();
-        let put_up = asks::put_up(
-            &self.sessions,
-            self.number,
-            &self.project,
-            conversation,
-            ask,
-        )
-        .await;
-        let Some(mut waiting) = put_up else {
+        let put_up = asks::put_up(sessions, self.number, project, conversation, ask).await;
+        let Some((mut waiting, request)) = put_up else {
             return Some(id);
         };
-        self.asked.insert(id.clone(), call);
+        self.asked.insert(id.clone(), request);
         self.asks
             .spawn(async move { (id, waiting.answered().await) });
         None
@@ -420,18 +409,7 @@ impl SessionOwner {
             | Notice::Expired
             | Notice::InUse => Some(TaskEnd::NotStarted),
             Notice::Restarted => Some(TaskEnd::Restarted),
-            Notice::QuestionTimedOut
-            | Notice::ApprovalTimedOut { .. }
-            | Notice::NothingRuns
-            | Notice::AlreadyStopping
-            | Notice::NotCarriedOut { .. }
-            | Notice::TooManyTexts
-            | Notice::LineTooLong { .. }
-            | Notice::CannotAsk
-            | Notice::NotBrought { .. }
-            | Notice::BackgroundEnded { .. }
-            | Notice::Mode(_)
-            | Notice::ModeRefused(_) => None,
+            _ => None,
         };
         if let Some(end) = end {
             self.voice.ended(end, None);

@@ -11,7 +11,7 @@ use super::{Sessions, keep};
 use crate::cards::markdown;
 use crate::cards::progress::{self, Task, TaskEnd};
 use crate::cards::quote::quote;
-use crate::daemon::cards::courier::{self, CardText};
+use crate::daemon::cards::courier::{self, Face};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{Content, SentMessage};
 use crate::ids::MessageId;
@@ -144,16 +144,16 @@ impl Speaker {
         let card = with_task(&self.sessions, &kept, view.as_ref(), |task| {
             progress::ended(task, end, lang)
         });
-        let card: CardText = card.to_string().into();
+        let face = Face::from(&card);
         if self.sessions.stop.is_cancelled() {
             // The daemon stops; what is only queued waits for the next one.
             if let Some(messages) = self.sessions.cards.courier.messages()
-                && let Err(why) = messages.patch(&message, Arc::clone(&card)).await
+                && let Err(why) = messages.patch(&message, Arc::clone(&face.shown)).await
             {
                 debug!("a task's ending is shown at the next start: {why}");
             }
         }
-        courier::queue_edit(&self.sessions.cards, message, card.into(), Duration::ZERO).await;
+        courier::queue_edit(&self.sessions.cards, message, face, Duration::ZERO).await;
         self.adopt(None).await;
     }
 
@@ -227,19 +227,11 @@ impl Speaker {
     async fn try_send(&self, content: Content, tries: u32) -> Result<SentMessage, Unsaid> {
         let kept = self.kept().ok_or(Unsaid::Lost)?;
         let uuid = format!("s{}-{:016x}", self.number, rand::random::<u64>());
-        let in_thread = kept.place.thread.is_some();
+        let (chat, in_thread) = (Some(&kept.place.chat), kept.place.thread.is_some());
         let messages = self.sessions.cards.courier.messages().ok_or(Unsaid::Lost)?;
         for attempt in 0..tries {
-            let sent = messages
-                .reply(
-                    &kept.anchor,
-                    Some(&kept.place.chat),
-                    &content,
-                    in_thread,
-                    &uuid,
-                )
-                .await;
-            match sent {
+            let sent = messages.reply(&kept.anchor, chat, &content, in_thread, &uuid);
+            match sent.await {
                 Ok(sent) => {
                     remember(&self.sessions, &kept, &sent.message_id).await;
                     return Ok(sent);

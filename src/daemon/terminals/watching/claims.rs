@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing::info;
 
@@ -37,24 +37,21 @@ struct RuleClaim {
 
 impl Claims {
     pub(super) fn is_empty(&self) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
+        self.lock().is_empty()
     }
 
     /// Remembers a rule that was claimed, if the agent is one that writes it.
     pub(super) fn note(&self, settled: &Settled) -> bool {
-        let Ending::Allowed { reach, .. } = &settled.ending else {
-            return false;
-        };
-        let (Reach::Always { rules, .. }, Some(_)) =
-            (reach, &settled.request.origin.caller.status_dir)
+        let written_by_it = settled.request.origin.caller.status_dir.is_some();
+        let Ending::Allowed {
+            reach: Reach::Always { rules, .. },
+            ..
+        } = &settled.ending
         else {
             return false;
         };
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if claims.len() >= MAX_CLAIMS {
+        let mut claims = self.lock();
+        if !written_by_it || claims.len() >= MAX_CLAIMS {
             return false;
         }
         claims.push(RuleClaim {
@@ -67,7 +64,7 @@ impl Claims {
 
     /// This call of a session has ended.
     pub(super) fn ran(&self, session: &SessionId, digest: &Digest, now: Millis) {
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claims = self.lock();
         let of_it = |claim: &&mut RuleClaim| {
             let request = &claim.request;
             request.origin.session.as_ref() == Some(session) && request.digest == *digest
@@ -77,8 +74,12 @@ impl Claims {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, Vec<RuleClaim>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn due(&self, now: Millis) -> Vec<RuleClaim> {
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claims = self.lock();
         claims.extract_if(.., |claim| now >= claim.due).collect()
     }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::approvals::desk::Waiting;
 use crate::approvals::outcome::sample;
 use crate::approvals::request::Dropped;
+use crate::cards::whole::WentOut;
 use crate::daemon::cards::bench::{Bench, refusal};
 use crate::daemon::cards::courier::{close, send_now};
 use serde_json::{Value, json};
@@ -20,9 +21,10 @@ async fn sent(bench: &Bench, kilobytes: usize) -> (Waiting, Vec<(String, Value)>
     let mut calls = bench.calls();
     let card = calls.pop().unwrap().1;
     assert_eq!(card["uuid"], format!("perm-{}", request.id));
-    let told = bench.cards.courier.sent_whole(&request.id);
+    let told = bench.cards.courier.went_out(&request.id);
     let card = card["content"].as_str().unwrap().to_owned();
-    assert_eq!(told, Some(allows(&card)));
+    assert_eq!(told == WentOut::Whole, allows(&card));
+    assert_ne!(told, WentOut::Unknown);
     (waiting, calls, card)
 }
 

@@ -123,7 +123,7 @@ async fn the_terminal_decides_what_feishu_will_not_carry_and_is_told_why() {
 async fn the_terminal_decides_at_once_while_only_a_person_can_mend_the_line() {
     let bench = Bench::new().await;
     let why = crate::text::Text::new("密钥", "the secret is wrong");
-    let until = Instant::now();
+    let until = std::time::Instant::now();
     bench.view.send_modify(|view| {
         view.phase = Phase::Degraded { until, why };
     });

@@ -94,7 +94,7 @@ async fn a_card_that_is_too_large_shows_less_and_all_of_it_goes_out_before() {
         .collect();
     assert_eq!(cards.len(), 2);
     assert!(size_of(cards[1]) < size_of(cards[0]));
-    assert_eq!(bench.cards.courier.sent_whole(&request.id), Some(true));
+    assert_eq!(bench.cards.courier.went_out(&request.id), WentOut::Whole);
     assert!(actions(cards[1]).contains(&"allow".to_owned()));
     assert!(cards[1].contains(r#""whole":true"#));
     assert_eq!(bench.cards.courier.needs.room(), size_of(cards[0]) - 1);
@@ -105,7 +105,7 @@ async fn a_card_that_is_too_large_shows_less_and_all_of_it_goes_out_before() {
     let sent = keys(&bench).split_off(before);
     let cards = sent.iter().filter(|key| **key == uuid(&next.id));
     assert_eq!(cards.count(), 1);
-    assert_eq!(bench.cards.courier.sent_whole(&next.id), Some(true));
+    assert_eq!(bench.cards.courier.went_out(&next.id), WentOut::Whole);
 }
 
 #[tokio::test]

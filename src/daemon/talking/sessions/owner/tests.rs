@@ -20,7 +20,7 @@ use crate::talk::{
     TurnEnd,
 };
 use crate::wording::task;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// A session of a chat in the thread `omt_1`, and the child that it has.
