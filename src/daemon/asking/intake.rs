@@ -180,16 +180,16 @@ fn ended(past: Past, asked_at: Millis, raw_input: &[u8]) -> Waiting {
     )
 }
 
-static NO_OWNER: Text = Text::new(
-    "没有设置谁来决定：请设置 `FEISHU_OWNER_ID`",
-    "nobody is set to decide: set `FEISHU_OWNER_ID`",
-);
-
 static NO_QUESTIONS: Text = Text::new(
     "自定义机器人不能承载提问：请在终端回答",
     "a custom bot cannot carry questions: answer in the terminal",
 );
 static UNREADABLE: Text = Text::new("问题无法放进卡片", "the question cannot be put on a card");
+
+static NO_OWNER: Text = Text::new(
+    "没有设置谁来决定：请设置 `FEISHU_OWNER_ID`",
+    "nobody is set to decide: set `FEISHU_OWNER_ID`",
+);
 
 fn refused(error: ErrorWord, message: String) -> HookRefused {
     HookRefused { error, message }
