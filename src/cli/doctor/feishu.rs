@@ -114,7 +114,8 @@ fn proxy(remote: &Remote) -> Finding {
     }
 }
 
-fn clock(ahead: i64) -> Finding {
+/// How this machine's clock stands, which Feishu's is so many seconds ahead of.
+pub(super) fn clock(ahead: i64) -> Finding {
     let off = ahead.abs();
     if off <= SKEW {
         return Probe("clock").ok("本机时钟准确", "this machine's clock is right");

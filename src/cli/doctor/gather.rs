@@ -106,7 +106,8 @@ impl Gathered {
         Some(MemberReport {
             owner: membership.place().owner.to_string(),
             url: membership.url.to_string(),
-            left: membership.pass.until - clock::wall_ms() / 1_000,
+            until: membership.pass.until,
+            now: clock::wall_ms() / 1_000,
             report: self.machine.socket.report().cloned(),
         })
     }

@@ -9,8 +9,8 @@ pub(crate) mod leave;
 mod tickets;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -50,6 +50,8 @@ pub(crate) struct Member {
     pub(crate) knows_time: AtomicBool,
     pub(crate) tickets: MessageTickets,
     pub(crate) gateways: Gateways,
+    /// What its owner is called, once that is known.
+    owner_name: Mutex<Option<String>>,
 }
 
 impl Member {
@@ -74,6 +76,7 @@ impl Member {
             their_clock,
             knows_time: AtomicBool::new(false),
             gateways: Gateways::default(),
+            owner_name: Mutex::default(),
         })
     }
 
@@ -91,6 +94,18 @@ impl Member {
         Api::by_errand(&self.app_id, Arc::new(carry))
     }
 
+    /// Learns what somebody is called, which counts if that is its owner.
+    pub(crate) fn is_called(&self, who: &str, name: &str) {
+        if who == self.place.owner.as_str() {
+            *self.owner_name() = Some(name.to_owned());
+        }
+    }
+
+    fn owner_name(&self) -> MutexGuard<'_, Option<String>> {
+        let name = self.owner_name.lock();
+        name.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How the bus stands, for `status`.
     pub(crate) fn report(&self) -> Value {
         let pass = Pass::read(&self.pass());
@@ -104,6 +119,8 @@ impl Member {
             "gateways": gateways,
             "gateways_up": up,
             "owner": self.place.owner.as_str(),
+            "owner_name": *self.owner_name(),
+            "time": self.knows_time.load(Ordering::Relaxed).then(|| self.their_clock.now()),
             "pass_until": pass.ok().map(|pass| pass.until),
             "pass_refused": refused,
             "server": server,

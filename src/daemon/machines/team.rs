@@ -46,6 +46,13 @@ impl Team {
         self.member().map(|member| member.report())
     }
 
+    /// Learns what somebody is called.
+    pub(crate) fn is_called(&self, who: &str, name: &str) {
+        if let Some(member) = self.member() {
+            member.is_called(who, name);
+        }
+    }
+
     pub(crate) fn place(&self) -> Option<&MachinePlace> {
         self.member().map(|member| member.place())
     }
@@ -68,6 +75,12 @@ impl Team {
 
     pub(crate) fn report(&self) -> Option<Value> {
         self.nobody.map(|nobody| match nobody {})
+    }
+
+    pub(crate) fn is_called(&self, _: &str, _: &str) {
+        if let Some(nobody) = self.nobody {
+            match nobody {}
+        }
     }
 
     pub(crate) fn place(&self) -> Option<&MachinePlace> {

@@ -1,22 +1,29 @@
-//! What the people who may decide are called, for the record only. Asked once,
-//! after the first connect, and kept; no decision rests on a name.
+//! What the people who may decide are called, for the record and for `status`
+//! only. Asked once, after the first connect, and kept; no decision rests on a
+//! name.
 
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::daemon::cards::courier::Cards;
+use crate::daemon::machines::team::Team;
 use crate::feishu::error::ApiError;
 use crate::feishu::link::Phase;
 use crate::ids::UserId;
+use crate::store::Db;
 use crate::text::escape::{Shape, visible};
 
 /// More approvers than this have ids for names.
 const MAX_PEOPLE: usize = 50;
 const MAX_NAME: usize = 120;
 
-pub(crate) async fn look(cards: Arc<Cards>, stop: CancellationToken) {
+pub(crate) async fn look(cards: Arc<Cards>, team: Team, stop: CancellationToken) {
     let asked = async {
+        let kept = cards.journal.store.run(Db::names).await;
+        for (id, name) in kept.unwrap_or_default() {
+            team.is_called(&id, &name);
+        }
         let mut link = cards.link.clone();
         let up = link.wait_for(|view| matches!(view.phase, Phase::Up { .. }));
         if up.await.is_err() {
@@ -29,7 +36,7 @@ pub(crate) async fn look(cards: Arc<Cards>, stop: CancellationToken) {
             .chain(&config.approvers)
             .take(MAX_PEOPLE)
         {
-            if !learn(&cards, person).await {
+            if !learn(&cards, &team, person).await {
                 return;
             }
         }
@@ -41,7 +48,7 @@ pub(crate) async fn look(cards: Arc<Cards>, stop: CancellationToken) {
 }
 
 /// Whether it makes sense to ask after the next one.
-async fn learn(cards: &Cards, person: &UserId) -> bool {
+async fn learn(cards: &Cards, team: &Team, person: &UserId) -> bool {
     let Some(messages) = cards.courier.messages() else {
         return false;
     };
@@ -50,6 +57,7 @@ async fn learn(cards: &Cards, person: &UserId) -> bool {
             let id = person.as_str().to_owned();
             let mut name = visible(name.trim(), Shape::Name);
             name.truncate(name.floor_char_boundary(MAX_NAME));
+            team.is_called(&id, &name);
             let store = &cards.journal.store;
             store.run(move |db| db.set_name(&id, &name)).await.is_ok()
         }
@@ -66,7 +74,6 @@ async fn learn(cards: &Cards, person: &UserId) -> bool {
 mod tests {
     use super::*;
     use crate::daemon::bench::{APPROVER, DaemonBench, OWNER};
-    use crate::store::Db;
     use serde_json::{Value, json};
 
     fn named(name: &str) -> Value {
@@ -74,7 +81,8 @@ mod tests {
     }
 
     async fn looked(bench: &DaemonBench) -> Vec<(String, String)> {
-        look(Arc::clone(&bench.cards), CancellationToken::new()).await;
+        let (cards, stop) = (Arc::clone(&bench.cards), CancellationToken::new());
+        look(cards, Team::default(), stop).await;
         let names = bench.cards.journal.store.run(Db::names).await.unwrap();
         let mut names: Vec<_> = names.into_iter().collect();
         names.sort();
