@@ -10,19 +10,16 @@ pub enum MessageClaim {
     /// A session it has could be meant; it does nothing right now.
     Perhaps,
     Surely,
-    /// It is for every machine, as a lock is. Gateways see that for themselves.
-    Every,
 }
 
 impl MessageClaim {
-    const ALL: [Self; 4] = [Self::None, Self::Perhaps, Self::Surely, Self::Every];
+    const ALL: [Self; 3] = [Self::None, Self::Perhaps, Self::Surely];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Perhaps => "perhaps",
             Self::Surely => "surely",
-            Self::Every => "every",
         }
     }
 
@@ -43,17 +40,12 @@ pub enum Recipients<T> {
 /// Chooses by what each machine said of a message that is not for all. What
 /// none of them claims is for any one of them, and always for the same.
 pub fn choose<T: Clone + Ord>(said: &[(MessageClaim, T)]) -> Recipients<T> {
-    // No machine speaks for the others.
-    let counts = |claim: MessageClaim| match claim {
-        MessageClaim::Every => MessageClaim::None,
-        own => own,
-    };
-    let Some(strongest) = said.iter().map(|(claim, _)| counts(*claim)).max() else {
+    let Some(strongest) = said.iter().map(|(claim, _)| *claim).max() else {
         return Recipients::Nobody;
     };
     let mut sure: Vec<T> = said
         .iter()
-        .filter(|(claim, _)| counts(*claim) == strongest)
+        .filter(|(claim, _)| *claim == strongest)
         .map(|(_, one)| one.clone())
         .collect();
     sure.sort();
@@ -75,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_surest_gets_it_and_equals_are_asked_about() {
-        use MessageClaim::{Every, None, Perhaps, Surely};
+        use MessageClaim::{None, Perhaps, Surely};
         for (said, expected) in [
             (vec![], Recipients::Nobody),
             (vec![(None, 2), (None, 1)], Recipients::One(1)),
@@ -86,9 +78,6 @@ mod tests {
                 vec![(Surely, 1), (Surely, 2), (None, 3)],
                 Recipients::Unclear,
             ),
-            // No machine's word makes the others act.
-            (vec![(Every, 1), (Perhaps, 2)], Recipients::One(2)),
-            (vec![(Every, 2), (None, 1)], Recipients::One(1)),
         ] {
             assert_eq!(choose(&said), expected, "{said:?}");
         }

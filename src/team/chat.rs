@@ -15,6 +15,7 @@ use super::orders::{self, GatewayOrder};
 use super::taps::{PushedTap, push};
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
 use crate::bus::line::BusAnswer;
+use crate::bus::pass::Seconds;
 use crate::bus::subjects::{MachinePlace, Owner, ToMachine, of_owner};
 use crate::clock::Millis;
 use crate::feishu::api::exchange::ApiCall;
@@ -31,6 +32,9 @@ const SAY_WITHIN: Duration = Duration::from_secs(5);
 const COUNTS_FOR: Millis = 2_000;
 /// More machines of one person than this are not asked.
 const MAX_MACHINES: usize = 64;
+/// A machine that was not heard for so long is not missed: it is off, or was
+/// given away.
+const MISSED_FOR: Seconds = 24 * 3_600;
 /// As many answers as the bus lets a machine give are waited out.
 const ANSWERS_EACH: usize = 64;
 
@@ -106,7 +110,9 @@ async fn whose(
                 let its_own = pass.place.owner == *owner && answer.re == head.once;
                 let body = its_own.then(|| letter.open(&pass.key, &subject))??;
                 let ClaimReply { claim } = serde_json::from_slice(body).ok()?;
-                Some((MessageClaim::parse(&claim)?, pass.place))
+                // A machine of another version is there, whatever it says.
+                let claim = MessageClaim::parse(&claim).unwrap_or(MessageClaim::None);
+                Some((claim, pass.place))
             };
             match read() {
                 // A machine speaks once, so that it talks no other down.
@@ -123,7 +129,8 @@ async fn whose(
 
 /// Brings a lock to all machines of the owner's at once, those that are there
 /// and those that were ever heard of: none keeps it from the others. Feishu
-/// repeats what one that is there did not take; each takes it once.
+/// repeats what one that is there did not take; each takes it once. Of those
+/// that did not, the ones that may be in use are named.
 async fn lock_all(
     gateway: &Arc<Gateway>,
     owner: &Owner,
@@ -147,14 +154,33 @@ async fn lock_all(
         .iter()
         .map(|(place, _)| take(gateway, message, place, payload));
     let taken = join_all(taking).await;
-    let (mut open, mut again) = (Vec::new(), false);
+    let since = gateway.seconds() - MISSED_FOR;
+    let is_missed = |place: &MachinePlace| {
+        let known = known.iter().find(|(one, _)| one == place);
+        there.contains(place) || known.is_none_or(|(_, known)| known.seen >= since)
+    };
+    let (mut open, mut locked, mut again) = (Vec::new(), false, false);
     for ((place, name), taken) in all.into_iter().zip(taken) {
-        match taken {
-            PushedTap::Answered(_) => continue,
-            PushedTap::Nobody => again |= there.contains(&place),
-            PushedTap::NotSent | PushedTap::Unknown => again = true,
+        let is_open = match taken {
+            PushedTap::Answered(_) => {
+                locked = true;
+                false
+            }
+            PushedTap::Nobody => {
+                again |= there.contains(&place);
+                is_missed(&place)
+            }
+            PushedTap::NotSent | PushedTap::Unknown => {
+                again = true;
+                true
+            }
+        };
+        if is_open {
+            open.push(name);
         }
-        open.push(name);
+    }
+    if open.is_empty() && !locked {
+        return nobody(gateway, message).await;
     }
     if !open.is_empty() {
         // Feishu's answer does not wait for it.

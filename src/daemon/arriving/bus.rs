@@ -19,8 +19,7 @@ use crate::clock::Millis;
 use crate::daemon::arriving::{dispatch, inbox};
 use crate::daemon::known::journal;
 use crate::daemon::machines::member::{Member, gateways, leave};
-use crate::daemon::talking::chat;
-use crate::daemon::talking::chat::claim::{MessageClaim, claim};
+use crate::daemon::talking::chat::claim::claim;
 use crate::daemon::tapping::clicks::Taps;
 use crate::feishu::connection::LinkView;
 use crate::feishu::event::{self, Message, Push};
@@ -181,11 +180,7 @@ async fn taken(taps: &Arc<Taps>, push: Push, payload: &[u8]) -> Option<Vec<u8>> 
 
 async fn whose(taps: &Arc<Taps>, push: Push) -> Option<Vec<u8>> {
     let message = message(taps, push)?;
-    let claim = if chat::asks_to_lock(&message) {
-        MessageClaim::Every
-    } else {
-        claim(&taps.chat, &message).await
-    };
+    let claim = claim(&taps.chat, &message).await;
     Some(json!({"claim": claim.as_str()}).to_string().into_bytes())
 }
 
