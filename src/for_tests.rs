@@ -34,7 +34,9 @@ pub mod bus {
     }
     #[cfg(feature = "team")]
     pub mod line {
-        pub use crate::bus::line::{BusAnswer, BusHeard, BusLine, BusLineState, BusUser, run};
+        pub use crate::bus::line::{
+            BusAnswer, BusHeard, BusLine, BusLineState, BusUser, LineTurns, run,
+        };
     }
     pub mod lobby {
         pub use crate::bus::lobby::{Invite, Invited, JoinWish, ticket};

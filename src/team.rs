@@ -6,6 +6,7 @@
 pub mod audit;
 mod beacon;
 mod chat;
+mod duty;
 mod errands;
 mod forget;
 mod join;
@@ -31,7 +32,7 @@ use tracing::{info, warn};
 
 use crate::bus::accounts::NotRevoked;
 use crate::bus::keys::{BadKeys, Keys};
-use crate::bus::line::{self, BusLine, BusLineState, BusUser};
+use crate::bus::line::{self, BusLine, BusLineState, BusUser, LineTurns};
 use crate::bus::nkey::{KeyKind, KeyPair};
 use crate::bus::pass::{self, Pass, Seconds, Span};
 use crate::bus::subjects::{
@@ -106,6 +107,8 @@ struct Gateway {
     shares: Mutex<shares::Shares>,
     /// Told whenever Feishu has had enough of something.
     paused: Notify,
+    /// The others, and whether they reach Feishu.
+    others: duty::OtherGateways,
     /// Told whenever a file that was carried down makes room.
     freed: Notify,
     /// The machines, and where they are written down.
@@ -179,7 +182,7 @@ pub async fn forget(
     let _stopped = stop.clone().drop_guard();
     let mut tasks = JoinSet::new();
     // What machines ask for is left to gateways that stay.
-    hold_line(&gateway, Vec::new(), &mut tasks, &stop);
+    hold_line(&gateway, Vec::new(), LineTurns::none(), &mut tasks, &stop);
     let mut state = gateway.line.state();
     let settled = state
         .wait_for(|state| !matches!(state, BusLineState::Dialing))
@@ -213,7 +216,9 @@ pub async fn run(
     let gateway = Arc::new(gateway);
     let dialer = dialer(&config, &gateway)?;
     let mut tasks = JoinSet::new();
-    hold_line(&gateway, hears(), &mut tasks, &stop);
+    let (on_duty, takes) = watch::channel(false);
+    hold_line(&gateway, hears(), in_turn(takes), &mut tasks, &stop);
+    tasks.spawn(duty::run(Arc::clone(&gateway), on_duty, stop.clone()));
     tasks.spawn(forget::keep_up(Arc::clone(&gateway), stop.clone()));
     tasks.spawn(save(Arc::clone(&gateway), stop.clone()));
     tasks.spawn(status::run(Arc::clone(&gateway), stop.clone()));
@@ -266,7 +271,8 @@ fn dialer(config: &Config, gateway: &Gateway) -> Result<Dialer, TeamError> {
 /// Keeps the gateway on the bus.
 fn hold_line(
     gateway: &Arc<Gateway>,
-    hears: Vec<(String, Option<&'static str>)>,
+    hears: Vec<String>,
+    turns: LineTurns,
     tasks: &mut JoinSet<()>,
     stop: &CancellationToken,
 ) {
@@ -278,6 +284,7 @@ fn hold_line(
         pass: passes,
         inbox: GATEWAY_INBOX.to_owned(),
         hears,
+        turns,
     };
     tasks.spawn(renew(Arc::clone(gateway), key, pass, stop.clone()));
     let shared = Arc::clone(gateway);
@@ -305,14 +312,22 @@ async fn save(gateway: Arc<Gateway>, stop: CancellationToken) {
     }
 }
 
-fn hears() -> Vec<(String, Option<&'static str>)> {
-    vec![
-        (FromMachine::Call.everywhere(), Some(GROUP)),
-        (FromMachine::Hello.everywhere(), Some(GROUP)),
-        (FromMachine::Here.everywhere(), None),
-        (LOBBIES.to_owned(), Some(GROUP)),
-        (BEACON.to_owned(), None),
-    ]
+fn hears() -> Vec<String> {
+    vec![FromMachine::Here.everywhere(), BEACON.to_owned()]
+}
+
+/// What one of the gateways does.
+fn in_turn(takes: watch::Receiver<bool>) -> LineTurns {
+    let subjects = vec![
+        FromMachine::Call.everywhere(),
+        FromMachine::Hello.everywhere(),
+        LOBBIES.to_owned(),
+    ];
+    LineTurns {
+        group: GROUP,
+        subjects,
+        takes,
+    }
 }
 
 async fn ended(tasks: &mut JoinSet<()>, stop: &CancellationToken) -> Result<(), TeamError> {
@@ -373,6 +388,7 @@ impl Gateway {
             passes: Mutex::default(),
             shares: Mutex::new(shares::Shares::new(config.bus.rate, chat_rate)),
             paused: Notify::new(),
+            others: duty::OtherGateways::default(),
             freed: Notify::new(),
             counts: status::GatewayCounts::default(),
             audit,

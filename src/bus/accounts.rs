@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::keys::{Keys, Own};
-use super::line::{self, BusAnswer, BusLine, BusLineState, BusUser};
+use super::line::{self, BusAnswer, BusLine, BusLineState, BusUser, LineTurns};
 use super::nkey::{KeyKind, KeyPair, PublicKey};
 use super::pass::{self, AccountWord, LONGEST, Revoked, Seconds, Span};
 use super::subjects::SYSTEM_INBOX;
@@ -128,6 +128,7 @@ async fn speak(
         pass: watch::channel(pass).1,
         inbox: SYSTEM_INBOX.to_owned(),
         hears: Vec::new(),
+        turns: LineTurns::none(),
     };
     let mut state = line.state();
     let nobody = |_| std::future::ready(());

@@ -4,6 +4,7 @@
 //! reconnecting would keep it.
 
 mod said;
+mod turns;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -20,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use self::said::{LOST, LineFailure, SILENT, SLEPT_WELL, complaint, not_let_in, unreached};
+pub use self::turns::LineTurns;
+use self::turns::TakenTurns;
 use super::bridge;
 use super::nkey::KeyPair;
 use super::url::BusUrl;
@@ -56,8 +59,10 @@ pub struct BusUser {
     pub pass: watch::Receiver<String>,
     /// Where it is answered.
     pub inbox: String,
-    /// What it hears, alone or in turn with a group.
-    pub hears: Vec<(String, Option<&'static str>)>,
+    /// What it hears.
+    pub hears: Vec<String>,
+    /// What it hears in turn with others.
+    pub turns: LineTurns,
 }
 
 /// Something that was said on a subject this line hears.
@@ -274,7 +279,7 @@ pub async fn run<H, F>(
                 });
                 let why = tokio::select! {
                     () = stop.cancelled() => None,
-                    why = up.hear(&line, &handler, &at_work, clock) => Some(why),
+                    why = up.hear(&line, &member.turns, &handler, &at_work, clock) => Some(why),
                 };
                 line.shared.set_client(None);
                 line.shared.forget_asked();
@@ -324,6 +329,7 @@ struct Up {
     client: Client,
     inbox: async_nats::Subscriber,
     heard: Vec<async_nats::Subscriber>,
+    turns: TakenTurns,
     events: mpsc::Receiver<Event>,
     _bridge: bridge::Bridge,
 }
@@ -378,17 +384,13 @@ async fn dial(
     let own = client.subscribe(format!("{inbox}.*"));
     let inbox = own.await.map_err(|_| lost())?;
     let mut subscribed = Vec::with_capacity(member.hears.len());
-    for (subject, group) in &member.hears {
-        let subscription = match group {
-            None => client.subscribe(subject.clone()).await,
-            Some(group) => {
-                let group = (*group).to_owned();
-                client.queue_subscribe(subject.clone(), group).await
-            }
-        };
+    for subject in &member.hears {
+        let subscription = client.subscribe(subject.clone()).await;
         subscribed.push(subscription.map_err(|_| lost())?);
     }
+    let turns = TakenTurns::begin(&client, &member.turns).await;
     Ok(Up {
+        turns: turns.ok_or_else(lost)?,
         client,
         inbox,
         heard: subscribed,
@@ -402,6 +404,7 @@ impl Up {
     async fn hear<H, F>(
         &mut self,
         line: &BusLine,
+        turns: &LineTurns,
         handler: &Arc<H>,
         at_work: &Arc<Semaphore>,
         clock: Clock,
@@ -431,24 +434,16 @@ impl Up {
                     Some(message) => answered(&line.shared, message),
                     None => return told.unwrap_or(LOST),
                 },
-                message = heard.next(), if !heard.is_empty() => {
-                    let Some(message) = message else {
+                message = heard.next(), if !heard.is_empty() => match message {
+                    Some(message) => work(handler, at_work, message),
+                    None => return told.unwrap_or(LOST),
+                },
+                turn = self.turns.next() => match turn {
+                    Some(message) => work(handler, at_work, message),
+                    None => if self.turns.follow(turns).await.is_none() {
                         return told.unwrap_or(LOST);
-                    };
-                    let Ok(permit) = Arc::clone(at_work).try_acquire_owned() else {
-                        warn!("the bus brought more than can be dealt with at once");
-                        continue;
-                    };
-                    let work = handler(BusHeard {
-                        subject: message.subject.to_string(),
-                        reply: message.reply.map(|reply| reply.to_string()),
-                        body: message.payload,
-                    });
-                    tokio::spawn(async move {
-                        work.await;
-                        drop(permit);
-                    });
-                }
+                    },
+                },
                 () = line.shared.redial.notified() => return SILENT,
                 () = tokio::time::sleep(if woke.is_some() { AFTER_SLEEP } else { HEARTBEAT }) => {}
             }
@@ -463,6 +458,27 @@ impl Up {
             }
         }
     }
+}
+
+/// Has something that was heard dealt with, where that can be done at once.
+fn work<H, F>(handler: &Arc<H>, at_work: &Arc<Semaphore>, message: async_nats::Message)
+where
+    H: Fn(BusHeard) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let Ok(permit) = Arc::clone(at_work).try_acquire_owned() else {
+        warn!("the bus brought more than can be dealt with at once");
+        return;
+    };
+    let work = handler(BusHeard {
+        subject: message.subject.to_string(),
+        reply: message.reply.map(|reply| reply.to_string()),
+        body: message.payload,
+    });
+    tokio::spawn(async move {
+        work.await;
+        drop(permit);
+    });
 }
 
 fn answered(shared: &SharedLine, message: async_nats::Message) {

@@ -4,10 +4,15 @@
 
 mod bridge;
 mod bus;
+mod clocks;
+mod cuts;
+mod duty;
 mod faults;
 mod forget;
+mod hangs;
 mod hostile;
 mod join;
+mod locks;
 mod plays;
 mod rig;
 mod shares;
@@ -247,7 +252,7 @@ async fn a_tap_that_waited_while_the_machine_slept_is_dropped_and_told() {
     let in_time = tokio::time::timeout(LIMIT / 6, told).await.is_ok();
     assert!(in_time, "nobody is told:\n{}", machine.log());
     assert_eq!(machine.decisions().len(), 0, "{}", machine.log());
-    // It leaves the connection it slept on for a new one.
+    rig::woke(&machine).await;
     let decided = until("a tap in time decides", || async {
         let clicked = team.feishu.click(press.clone()).await.unwrap();
         (said(&clicked) == "已批准运行").then_some(())

@@ -46,20 +46,20 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let place = &member.place;
-    let alone = |subject: String| (subject, None);
     let membership = line::BusUser {
         url: member.url.clone(),
         key: Arc::clone(&member.key),
         pass: member.pass.subscribe(),
         inbox: place.inbox(),
         hears: vec![
-            alone(place.hears(ToMachine::Tap)),
-            alone(place.hears(ToMachine::Take)),
-            alone(place.hears(ToMachine::There)),
-            alone(place.hears(ToMachine::Leave)),
-            alone(of_owner(&place.owner)),
-            alone(BEACON.to_owned()),
+            place.hears(ToMachine::Tap),
+            place.hears(ToMachine::Take),
+            place.hears(ToMachine::There),
+            place.hears(ToMachine::Leave),
+            of_owner(&place.owner),
+            BEACON.to_owned(),
         ],
+        turns: line::LineTurns::none(),
     };
     let (heard, clock) = (Arc::clone(&member), taps.cards.journal.clock);
     let hearing = line::run(

@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::bus::keys::Keys;
 use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
-use crate::bus::line::{self, BusHeard, BusLine, BusLineState, BusUser};
+use crate::bus::line::{self, BusHeard, BusLine, BusLineState, BusUser, LineTurns};
 use crate::bus::membership::{Grant, Membership};
 use crate::bus::nkey::{KeyKind, KeyPair};
 use crate::bus::pass::{self, Seconds, Span};
@@ -184,6 +184,7 @@ impl BusBench {
             pass: member.pass.subscribe(),
             inbox: member.place.inbox(),
             hears: Vec::new(),
+            turns: LineTurns::none(),
         };
         let running = connected(&member.line, user, |_| async {}).await;
         self.until_heard(&format!("{}.x", member.place.inbox()))
@@ -219,9 +220,8 @@ async fn gateway(
         key: Arc::new(key),
         pass: watch::channel(pass).1,
         inbox: GATEWAY_INBOX.to_owned(),
-        hears: FromMachine::ALL
-            .map(|what| (what.everywhere(), None))
-            .to_vec(),
+        hears: FromMachine::ALL.map(FromMachine::everywhere).to_vec(),
+        turns: LineTurns::none(),
     };
     let line = BusLine::new(GATEWAY_INBOX);
     let (speaks, keys, script) = (line.clone(), Arc::clone(keys), Arc::clone(script));

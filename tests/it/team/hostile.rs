@@ -14,7 +14,7 @@ use nod::for_tests::simulator::bus::MessageFate;
 use nod::for_tests::simulator::{OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
-use super::rig::{Member, SOON, Team, connected};
+use super::rig::{Member, SOON, Team, connected, serves};
 use super::said;
 use crate::gateway::rig::{Cards, Hook, LIMIT};
 use crate::support::until;
@@ -218,10 +218,7 @@ async fn a_stolen_laptop_touches_its_owners_messages_and_nothing_else() {
     let (thief, victim) = (team.meeting.member(STRANGER), team.meeting.member(OWNER));
     thief.up().await;
     victim.up().await;
-    until("the gateway is on the bus", || async {
-        gateway.log().contains("connected to the bus").then_some(())
-    })
-    .await;
+    serves(&gateway).await;
     // What the owner's own machine may do.
     let told = victim.asks(&team, &sending(OWNER)).await;
     let ErrandResult::Answer {
@@ -286,10 +283,7 @@ async fn a_call_that_is_repeated_late_or_to_be_answered_elsewhere_is_not_made() 
     let (machine, mut victim) = (team.meeting.member(OWNER), team.meeting.member(STRANGER));
     machine.up().await;
     victim.up().await;
-    until("the gateway is on the bus", || async {
-        gateway.log().contains("connected to the bus").then_some(())
-    })
-    .await;
+    serves(&gateway).await;
     let subject = machine.place().says(FromMachine::Call);
     let letter = machine.letter(&sending(OWNER), clock::wall_ms(), "once");
     let answer = machine.line.ask(&subject, letter.clone(), LIMIT).await;
@@ -337,10 +331,7 @@ async fn letters_that_are_too_large_are_not_carried_and_keep_nobody_waiting() {
     let (thief, victim) = (team.meeting.member(STRANGER), team.meeting.member(OWNER));
     thief.up().await;
     victim.up().await;
-    until("the gateway is on the bus", || async {
-        gateway.log().contains("connected to the bus").then_some(())
-    })
-    .await;
+    serves(&gateway).await;
     let mut card = sending(STRANGER);
     card.body.as_mut().unwrap()["content"] = "x".repeat(64 * 1024 + 1).into();
     let told = thief.asks(&team, &card).await;

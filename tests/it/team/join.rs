@@ -25,11 +25,11 @@ use crate::gateway::rig::{Hook, LIMIT, Machine};
 use crate::support::until;
 
 const ASKS: &str = "有机器请求加入";
-const LET_IN: &str = "b_team_0";
+pub(super) const LET_IN: &str = "b_team_0";
 const KEEP_OUT: &str = "b_team_1";
 
 /// What the bot answers to `/join`.
-async fn line(team: &Team) -> String {
+pub(super) async fn line(team: &Team) -> String {
     let known = team.feishu.message_count();
     team.feishu
         .push_text(&ChatText::new("/join"))
@@ -48,23 +48,23 @@ async fn line(team: &Team) -> String {
 }
 
 /// `nod join` on a machine of its own, which waits.
-struct Joining {
+pub(super) struct Joining {
     child: Child,
     dir: tempfile::TempDir,
 }
 
 impl Joining {
     fn start(line: &str) -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), line)
+        Self::start_in(tempfile::tempdir().unwrap(), line, &[])
     }
 
     /// The same machine joins once more.
     fn again(&mut self, line: &str) -> Self {
         let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
-        Self::start_in(dir, line)
+        Self::start_in(dir, line, &[])
     }
 
-    fn start_in(dir: tempfile::TempDir, line: &str) -> Self {
+    pub(super) fn start_in(dir: tempfile::TempDir, line: &str, more: &[(&str, &str)]) -> Self {
         let out = std::fs::File::create(dir.path().join("said")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_nod"))
             .args(["join", line])
@@ -72,6 +72,7 @@ impl Joining {
             .env("HOME", dir.path())
             .env("NOD_STATE_DIR", dir.path().join("state"))
             .env("NOD_LANG", "en")
+            .envs(more.iter().copied())
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
             .stderr(out)
@@ -88,7 +89,7 @@ impl Joining {
         self.dir.path().join("state/bus.pass")
     }
 
-    async fn fingerprint(&self) -> String {
+    pub(super) async fn fingerprint(&self) -> String {
         until("the fingerprint is shown", || async {
             let said = self.said();
             let (_, rest) = said.split_once("fingerprint: ")?;
@@ -98,7 +99,7 @@ impl Joining {
     }
 
     /// How it ended.
-    async fn ended(&mut self) -> (Option<i32>, String) {
+    pub(super) async fn ended(&mut self) -> (Option<i32>, String) {
         let code = until("it ends", || {
             let ended = self.child.try_wait().unwrap();
             async move { ended }
@@ -125,7 +126,7 @@ fn asking(team: &Team) -> Vec<HeldMessage> {
     all.filter(titled).collect()
 }
 
-async fn card(team: &Team, fingerprint: &str) -> HeldMessage {
+pub(super) async fn card(team: &Team, fingerprint: &str) -> HeldMessage {
     until("the owner has a card", || async {
         let shows =
             |one: &HeldMessage| one.card.as_ref().unwrap().to_string().contains(fingerprint);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nod::for_tests::bus::conf;
 use nod::for_tests::bus::keys::Keys;
-use nod::for_tests::bus::line::{self, BusHeard, BusLine, BusLineState, BusUser};
+use nod::for_tests::bus::line::{self, BusHeard, BusLine, BusLineState, BusUser, LineTurns};
 use nod::for_tests::bus::lobby::Invited;
 use nod::for_tests::bus::membership::{self, Grant};
 use nod::for_tests::bus::nkey::{KeyKind, KeyPair};
@@ -215,10 +215,8 @@ fn line(
         key: Arc::clone(&key),
         pass: passes,
         inbox: inbox.to_owned(),
-        hears: subjects
-            .iter()
-            .map(|subject| (subject.clone(), None))
-            .collect(),
+        hears: subjects.to_vec(),
+        turns: LineTurns::none(),
     };
     let (sender, heard) = mpsc::unbounded_channel();
     let handler = move |message: BusHeard| {
@@ -296,7 +294,11 @@ impl Team {
     }
 
     pub(super) fn gateway_with(&self, more: &[(&str, &str)]) -> Machine {
-        let dir = tempfile::tempdir().unwrap();
+        self.gateway_in(tempfile::tempdir().unwrap(), more)
+    }
+
+    /// A gateway in a home that may have been made ready.
+    pub(super) fn gateway_in(&self, dir: TempDir, more: &[(&str, &str)]) -> Machine {
         let keys = dir.path().join("bus.keys");
         private(&keys, self.meeting.keys.text().expose());
         let settings = [
@@ -381,6 +383,26 @@ pub(super) async fn connected(machine: &Machine) {
     };
     let in_time = tokio::time::timeout(LIMIT / 4, waited).await.is_ok();
     assert!(in_time, "{what}, not in time:\n{}", machine.log());
+}
+
+/// Waits until a gateway does what machines ask for.
+pub(super) async fn serves(gateway: &Machine) {
+    until("the gateway takes its turn on the bus", || async {
+        let log = gateway.log();
+        let words = ["connected to the bus", "takes its turn"];
+        words.iter().all(|word| log.contains(word)).then_some(())
+    })
+    .await;
+}
+
+/// Waits until a machine that slept has left the line that it slept on.
+pub(super) async fn woke(machine: &Machine) {
+    until("the machine has a new line", || async {
+        let log = machine.log();
+        let (_, since) = log.rsplit_once("this machine slept")?;
+        since.contains("connected to the bus").then_some(())
+    })
+    .await;
 }
 
 pub(super) const SOON: Duration = Duration::from_secs(1);

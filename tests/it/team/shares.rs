@@ -10,7 +10,7 @@ use nod::for_tests::simulator::{Armed, Fault, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
 
 use super::hostile::{asked, sending};
-use super::rig::{Member, Team, connected};
+use super::rig::{Member, Team, connected, serves};
 use super::said;
 use crate::gateway::rig::{Cards, Hook, LIMIT, Machine};
 use crate::support::until;
@@ -104,10 +104,7 @@ async fn a_machine_that_floods_delays_no_colleagues_card() {
     let flooder = Arc::new(flooder);
     flooder.up().await;
     colleague.up().await;
-    until("the gateway is on the bus", || async {
-        gateway.log().contains("connected to the bus").then_some(())
-    })
-    .await;
+    serves(&gateway).await;
     let machine = team.machine(OWNER);
     connected(&machine).await;
     let running = sent(&flooder, &team, STRANGER).await;
