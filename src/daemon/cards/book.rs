@@ -394,8 +394,8 @@ impl<P: Default> CardBook<P> {
         wait: Duration,
         now: Instant,
     ) -> bool {
-        let newer = self.edits.version(message) > version && version.is_some();
-        if newer || !(self.memory).show(message.clone(), version, card.clone()) {
+        let known = version.is_some() && self.edits.version(message) >= version;
+        if known || !(self.memory).show(message.clone(), version, card.clone()) {
             return true;
         }
         let soonest = now + wait;

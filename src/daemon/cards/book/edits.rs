@@ -229,12 +229,12 @@ impl Edits {
             let Stage::Waiting(lane, slot) = edit.stage else {
                 return None;
             };
-            (edit.tries > 0 && slot.0 > now).then(|| (slot, lane, message.clone()))
+            (edit.tries > 0).then(|| (slot, lane, message.clone()))
         });
         let mut failed: Vec<_> = failed.collect();
         failed.sort_unstable_by_key(|(slot, _, _)| *slot);
-        for (_, lane, message) in failed {
-            self.move_to(&message, lane, now);
+        for ((at, _), lane, message) in failed {
+            self.move_to(&message, lane, at.min(now));
         }
     }
 
@@ -251,8 +251,8 @@ impl Edits {
         };
         let current = self.all.get_mut(message);
         let current = current.filter(|edit| edit.stage == Stage::Making && !made.soon);
-        match current {
-            Some(edit) if edit.version == made.version => match patched {
+        if let Some(edit) = current {
+            match patched {
                 Patched::Taken => self.taken(message, &made, taps, now, effects),
                 Patched::Passing(after) if edit.tries < MAX_TRIES => {
                     edit.tries += 1;
@@ -261,8 +261,7 @@ impl Edits {
                     self.move_to(message, made.lane, now + wait);
                 }
                 Patched::Passing(_) | Patched::Refused => self.strike_off(message, effects),
-            },
-            Some(_) | None => {}
+            }
         }
         if let Some(edit) = self.all.get(message)
             && let Stage::Ready(lane) = edit.stage

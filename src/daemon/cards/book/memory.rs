@@ -140,6 +140,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::cards::book::bench::{id, settled};
 
     #[test]
     fn an_older_edit_that_comes_late_is_not_what_the_card_shows() {
@@ -152,6 +153,7 @@ mod tests {
         assert_eq!(told(Some(2), "ran"), "ran");
         assert_eq!(told(Some(1), "denied"), "ran");
         assert_eq!(told(Some(3), "undone"), "undone");
+        assert_eq!(told(Some(3), "in full"), "in full", "the same edit");
         assert_eq!(told(None, "not on disk"), "not on disk");
     }
 
@@ -168,5 +170,27 @@ mod tests {
         assert_eq!(memory.face(&message(0)), None);
         assert!(memory.face(&message(1)).is_some());
         assert_eq!(memory.faces.len(), usize::from(MAX_FACES));
+    }
+
+    #[test]
+    fn input_is_held_up_to_its_bound_and_so_are_the_endings() {
+        let mut memory = Memory::new(Lang::En);
+        let most = MAX_INPUT - weight(&Value::String(String::new()));
+        for (n, length, is_held) in [(1, most, true), (2, most + 1, false)] {
+            let mut ended = settled(n);
+            let input = Value::String("x".repeat(length));
+            ended.request = Arc::new(ended.request.with_input(input));
+            memory.end(ended, Delivery::Confirmed);
+            let known = memory.decided(&id(n)).unwrap();
+            assert_eq!(known.settled.request.input.is_string(), is_held);
+            assert_eq!(known.title.is_none(), is_held);
+        }
+        for n in 3..=MAX_DECIDED {
+            memory.end(settled(n), Delivery::Confirmed);
+        }
+        assert!(memory.decided(&id(1)).is_some());
+        memory.end(settled(MAX_DECIDED + 1), Delivery::Confirmed);
+        assert!(memory.decided(&id(1)).is_none());
+        assert!(memory.decided(&id(2)).is_some());
     }
 }

@@ -184,6 +184,19 @@ fn what_is_beyond_a_cap_is_on_disk_or_stays() {
     }
     let more = (desk.book).edit(&message(99_999), "x".into(), None, SECOND, desk.now);
     assert!(!more, "it is nowhere else");
+    let mut edits = Edits::default();
+    for n in 0..=MAX_PUT_OFF {
+        let left = Left {
+            message: message(n),
+            version: 1,
+            made: 0,
+        };
+        edits.restore(left, &HeardTaps::new(desk.now), desk.now);
+    }
+    assert_eq!(edits.all.len(), MAX_PUT_OFF, "it is left to the next start");
+    assert!(edits.queue(&message(99_999), Some(1), "ended".into(), desk.now));
+    edits.make_again(&message(99_999), desk.now);
+    assert_eq!(edits.all.len(), MAX_PUT_OFF, "and so is a repeat");
     let mut desk = Desk::quiet();
     for n in 0..=4_096 {
         desk.edit(n, 1, "ended");
@@ -241,6 +254,8 @@ fn a_first_try_waits_for_the_edit_under_way_and_not_for_long() {
     let given_up = desk.now + ANSWERED_BY + SOON;
     assert_eq!(desk.book.next_tick(), Some(given_up), "nobody wakes before");
     assert_eq!(desk.pass(ANSWERED_BY), []);
+    desk.book.tick(desk.now);
+    assert_eq!(desk.effects(), [], "nor whoever comes by");
     desk.taken(1);
     assert_eq!(desk.effects(), [made(1, 1), soon(1, "first")]);
     desk.edit(2, 2, "under way");
@@ -292,6 +307,8 @@ fn what_the_last_daemon_left_gives_way_to_this_ones_and_counts_how_often_it_was_
     };
     desk.book.restore_edit(left(1, 0), desk.now);
     assert_eq!(desk.effects(), [patch(1, 2, "of this run")]);
+    desk.taken(1);
+    assert_eq!(desk.effects(), [made(1, 2)]);
     desk.book.restore_edit(left(2, ENOUGH - 1), desk.now);
     let from_disk = CardEffect::Patch(Patch {
         message: message(2),
@@ -314,5 +331,95 @@ fn a_tap_that_was_under_way_for_its_whole_time_takes_an_edit_back_and_a_later_on
     desk.book.tapped(&message(1), desk.now);
     desk.now += Duration::from_millis(1);
     desk.book.tapped(&message(2), desk.now);
-    assert_eq!(desk.pass(OVER_AFTER), [patch(1, 1, "ended")]);
+    let ms = Duration::from_millis(1);
+    let until = OVER_AFTER.checked_sub(2 * ms).unwrap();
+    assert_eq!(desk.pass(until), [], "it is under way");
+    assert_eq!(desk.pass(ms), [patch(1, 1, "ended")]);
+    assert_eq!(desk.pass(OVER_AFTER), []);
+}
+
+#[test]
+fn an_older_edit_comes_to_nothing_also_when_the_newer_face_is_forgotten() {
+    let mut desk = Desk::quiet();
+    desk.edit(0, 2, "second");
+    for n in 1..=usize::from(MAX_FACES) {
+        desk.edit(n, 1, "other");
+    }
+    assert_eq!(desk.book.face(&message(0)), None);
+    desk.effects();
+    desk.edit(0, 1, "first, late");
+    desk.taken(0);
+    assert_eq!(desk.effects(), [made(0, 2), patch(32, 1, "other")]);
+}
+
+#[test]
+fn the_same_connection_is_no_reason_to_try_an_edit_sooner() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "ended");
+    desk.effects();
+    let asked = Patched::Passing(Some(5 * SECOND));
+    desk.book.patched(&message(1), asked, desk.now);
+    desk.book.line(view(1, true, None), desk.now);
+    assert_eq!(desk.pass(4 * SECOND), []);
+    assert_eq!(desk.pass(SECOND), [patch(1, 1, "ended")]);
+}
+
+#[test]
+fn a_lost_tap_may_have_been_under_way_for_its_whole_time_and_no_longer() {
+    for (more, again) in [(0, vec![patch(1, 1, "ended")]), (1, vec![])] {
+        let mut desk = Desk::quiet();
+        desk.edit(1, 1, "ended");
+        desk.taken(1);
+        desk.effects();
+        desk.pass(OVER_AFTER + Duration::from_millis(more));
+        desk.book.line(view(2, true, Some(desk.now)), desk.now);
+        assert_eq!(desk.pass(OVER_AFTER), again);
+    }
+}
+
+#[test]
+fn of_two_edits_that_are_not_on_disk_the_newer_is_made_when_the_older_is() {
+    let mut desk = Desk::quiet();
+    let unkept = |text: &str| {
+        CardEffect::Patch(Patch {
+            message: message(1),
+            edit: PatchOf::Unkept(text.into()),
+        })
+    };
+    for text in ["first", "second"] {
+        assert!((desk.book).edit(&message(1), text.into(), None, Duration::ZERO, desk.now));
+    }
+    assert_eq!(desk.effects(), [unkept("first")]);
+    desk.taken(1);
+    assert_eq!(desk.effects(), [unkept("second")]);
+}
+
+#[test]
+fn an_edit_that_was_long_under_way_after_a_loss_is_made_again_long_after_its_answer() {
+    let mut desk = Desk::quiet();
+    desk.book.line(view(2, true, Some(desk.now)), desk.now);
+    desk.edit(1, 1, "ended");
+    assert_eq!(desk.pass(2 * SECOND), [patch(1, 1, "ended")]);
+    desk.taken(1);
+    assert_eq!(desk.pass(3 * SECOND), [made(1, 1)]);
+    assert_eq!(desk.pass(SECOND), [patch(1, 1, "ended")]);
+}
+
+#[test]
+fn an_edit_stays_by_the_time_it_was_last_taken_and_not_by_an_earlier_one() {
+    let mut desk = Desk::quiet();
+    desk.edit(1, 1, "first");
+    desk.edit(2, 1, "tapped");
+    desk.taken(1);
+    desk.taken(2);
+    desk.pass(SECOND);
+    desk.book.tapped(&message(2), desk.now);
+    assert_eq!(desk.pass(9 * SECOND), [patch(2, 1, "tapped")]);
+    desk.edit(1, 2, "second");
+    desk.taken(1);
+    desk.taken(2);
+    let twice = [patch(1, 2, "second"), made(1, 2), made(2, 1)];
+    assert_eq!(desk.effects(), twice);
+    assert_eq!(desk.pass(24 * SECOND), []);
+    assert_eq!(desk.pass(SECOND), [struck(1, 2), struck(2, 1)]);
 }

@@ -142,6 +142,18 @@ fn a_hint_brings_one_forward_and_one_too_many_is_left_to_the_next_start() {
     nameless.hasten(&id(MAX), now);
     assert_eq!(nameless.next(now), None);
     nameless.hasten(&id(7), now);
+    nameless.hasten(&id(7), now);
     assert_eq!(nameless.next(now), Some(look(7)));
     assert_eq!(nameless.due.len(), MAX - 1, "it has one turn only");
+}
+
+#[test]
+fn a_card_that_somebody_knows_the_place_of_is_looked_for_at_once() {
+    let mut desk = Desk::quiet();
+    desk.ask(1);
+    desk.book.end(settled(1), &face("ended"), desk.now);
+    desk.effects();
+    desk.book.seek(&id(1), desk.now);
+    let look = CardEffect::Look(id(1), face("ended"));
+    assert_eq!(desk.effects(), [look]);
 }

@@ -132,6 +132,8 @@ fn a_pause_is_cut_short_by_a_newer_connection_once_it_is_up() {
     };
     desk.book.unsent(&id(1), &unsent, desk.now);
     assert_eq!(desk.pass(SECOND), []);
+    desk.book.line(view(1, true, None), desk.now);
+    assert_eq!(desk.effects(), [], "the same one");
     desk.book.line(view(2, false, Some(desk.start)), desk.now);
     assert_eq!(desk.effects(), [], "gone again");
     desk.book.line(view(3, true, Some(desk.start)), desk.now);
