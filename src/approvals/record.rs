@@ -416,4 +416,38 @@ mod tests {
         }
         assert_eq!(read_ending(&json!({"kind": "new"})), None);
     }
+
+    #[test]
+    fn what_is_not_known_of_a_path_reads_back_apart_from_what_nobody_asked() {
+        for real in [
+            RealPath::Unasked,
+            RealPath::Unknown,
+            RealPath::Known {
+                path: "/p/a".into(),
+                project: "/p".into(),
+            },
+        ] {
+            assert_eq!(read_real(&real_json(&real)), real);
+        }
+        assert_eq!(read_real(&json!({"path": "/p/a"})), RealPath::Unknown);
+    }
+
+    #[test]
+    fn a_rule_for_one_command_and_a_wider_one_have_words_of_their_own() {
+        for (content, word) in [("ls", "always"), ("ls:*", "wider")] {
+            let ending = Ending::Allowed {
+                by: Operator {
+                    id: UserId::parse("ou_1").unwrap(),
+                },
+                reach: Reach::Always {
+                    rules: vec![Rule {
+                        content: Some(content.to_owned()),
+                        ..rule()
+                    }],
+                    undone: false,
+                },
+            };
+            assert_eq!(kind(&ending), word);
+        }
+    }
 }

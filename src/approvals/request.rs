@@ -113,11 +113,9 @@ impl Request {
     /// Moves a request asked after `now` back to `now`: the clock was set back
     /// since. Says whether it moved.
     pub fn pull_back_to(&mut self, now: Millis) -> bool {
-        let ahead = self.asked_at - now;
-        if ahead > 0 {
-            self.asked_at -= ahead;
-            self.deadline -= ahead;
-        }
+        let ahead = (self.asked_at - now).max(0);
+        self.asked_at -= ahead;
+        self.deadline -= ahead;
         ahead > 0
     }
 
@@ -552,6 +550,53 @@ mod tests {
             (ann, "feishu"),
         ] {
             assert_eq!(by.source(), source);
+        }
+    }
+
+    #[test]
+    fn the_weight_of_an_input_is_its_text_and_what_each_node_costs() {
+        let node = size_of::<Value>();
+        for (input, held) in [
+            (json!(null), node),
+            (json!("four"), node + 4),
+            (json!([true, 7, "four"]), 4 * node + 4),
+            (json!({"key": "four", "k": null}), 3 * node + 2 * 64 + 8),
+        ] {
+            assert_eq!(weight(&input), held, "{input}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_elsewhere_unless_the_whole_project_stands_behind_it() {
+        let known = |path: &str, project: &str| RealPath::Known {
+            path: path.into(),
+            project: project.into(),
+        };
+        for (real, is_elsewhere) in [
+            (RealPath::Unasked, false),
+            (RealPath::Unknown, true),
+            (known("/p/a", "/p"), false),
+            (known("/p/a", "/disk/p"), false),
+            (known("/disk/p/a", "/disk/p"), false),
+            (known("/etc/a", "/p"), true),
+        ] {
+            let found = real.is_elsewhere(Path::new("/p/a"), Path::new("/p"));
+            assert_eq!(found, is_elsewhere, "{real:?}");
+        }
+    }
+
+    #[test]
+    fn each_agent_has_its_words() {
+        let codex = AskingAgent::Codex(Leaves::default());
+        for (agent, words) in [
+            (
+                AskingAgent::ClaudeCode,
+                ["Claude Code", "Claude", "claude", "claude --resume"],
+            ),
+            (codex, ["Codex", "Codex", "codex", "codex resume"]),
+        ] {
+            let said = [agent.name(), agent.short(), agent.word(), agent.resume()];
+            assert_eq!(said, words);
         }
     }
 }

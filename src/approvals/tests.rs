@@ -427,3 +427,25 @@ fn many_small_values_weigh_what_they_take() {
     let text = json!("x".repeat(1_000));
     assert!((1_000..1_100).contains(&weight(&text)));
 }
+
+#[test]
+fn input_may_weigh_as_much_as_is_allowed_and_nothing_after_its_end() {
+    let more = request(2, 1, "ls -l", T0).weight();
+    for (over, refused) in [(0, None), (1, Some(RegisterRefusal::Heavy))] {
+        for (of_all, of_one) in [
+            (MAX_HELD - more + over, 0),
+            (0, MAX_HELD_BY_ONE - more + over),
+        ] {
+            let (mut desk, _) = asking();
+            desk.held = of_all;
+            desk.sessions.get_mut(&session(1)).unwrap().held = of_one;
+            let asked = desk.register(request(2, 1, "ls -l", T0), token(1), T0);
+            assert_eq!(asked.err(), refused);
+        }
+    }
+    let (mut desk, _) = asking();
+    desk.register(request(2, 1, "ls -l", T0), token(1), T0)
+        .unwrap();
+    desk.drop_one(&id(1), Dropped::Over, T0).unwrap();
+    assert_eq!((desk.held, desk.sessions[&session(1)].held), (more, more));
+}

@@ -367,3 +367,68 @@ async fn of_many_clicks_at_once_exactly_one_wins() {
         assert!(within(waiting.answered()).await.is_some());
     }
 }
+
+#[tokio::test]
+async fn what_the_terminal_tells_reaches_the_request_and_what_was_said_of_it() {
+    let (desk, _) = desk();
+    let _first = desk.register(request(1, 9_000)).unwrap();
+    let asked = desk.find(&id(1)).unwrap();
+    assert!(desk.is_alone(&asked));
+    let twin = Request {
+        id: id(2),
+        ..request(1, 9_000)
+    };
+    let _second = desk.register(twin).unwrap();
+    assert!(!desk.is_alone(&asked));
+    assert!(desk.answered_there(&id(2)));
+    assert!(!desk.answered_there(&id(2)), "it had ended before");
+    assert_eq!(desk.running_since(&id(1)), None);
+    assert_eq!(desk.runs(&id(1), T0 + 5), Some(asked));
+    assert_eq!(desk.running_since(&id(1)), Some(T0 + 5));
+    let session = SessionId::parse("s").unwrap();
+    let told = |age| desk.withdraw(&session, &Withdrawal::Session, Duration::from_millis(age));
+    assert_eq!(told(1), 0, "it was asked later");
+    assert_eq!(told(0), 1);
+    let _third = desk.register(request(3, 9_000)).unwrap();
+    let deny = Choice::Deny {
+        reason: None,
+        interrupt: false,
+    };
+    desk.claim(&id(3), deny, ann()).unwrap();
+    desk.terminal_was_first(&id(3), T0 + 1);
+    let corrected: Vec<_> = desk
+        .take_corrections()
+        .into_iter()
+        .map(|it| it.id)
+        .collect();
+    assert_eq!(corrected, [id(3)]);
+    assert_eq!(desk.take_corrections(), []);
+}
+
+#[tokio::test]
+async fn a_request_of_the_daemons_own_is_taken_back_without_a_token() {
+    let (desk, _) = desk();
+    let token = Token::from_bytes([7; 32]);
+    let kept = Arc::new(request(1, 100_000));
+    desk.restore([(kept, token.hash())], [], Duration::from_secs(30));
+    assert!(desk.take_back(&id(9)).is_none());
+    let mut waiting = desk.take_back(&id(1)).unwrap();
+    assert_eq!(waiting.token(), None);
+    let _delivery = desk
+        .claim(&id(1), allow(), ann())
+        .unwrap()
+        .deliver(Extras::default());
+    assert!(within(waiting.answered()).await.is_some());
+    assert!(desk.take_back(&id(1)).is_none(), "it has ended");
+}
+
+#[test]
+fn those_that_wait_are_counted_by_session_and_those_without_as_one() {
+    let (desk, _) = desk();
+    let mut nobodys = request(3, 1000);
+    nobodys.origin.session = None;
+    let asked = [request(1, 1000), request(2, 1000), nobodys];
+    let _places = asked.map(|request| desk.register(request).unwrap());
+    let count = |session: &str| desk.waiting_of(SessionId::parse(session).ok().as_ref());
+    assert_eq!((count("s"), count("t"), desk.waiting_of(None)), (2, 0, 1));
+}

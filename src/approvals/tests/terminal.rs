@@ -193,3 +193,94 @@ fn an_event_of_before_ends_nothing_that_was_asked_after_it() {
     }
     assert_eq!(desk.withdraw(&session(1), &ran, T0).len(), 1);
 }
+
+#[test]
+fn how_long_a_call_ran_is_reckoned_where_the_event_does_not_tell() {
+    let (mut desk, _) = asking();
+    desk.runs(&id(1), T0 + 5);
+    let closed = desk.withdraw(&session(1), &ran("ls"), T0 + 9);
+    let took = Ran {
+        since: Some(T0 + 5),
+        took: Some(4),
+        corrects: None,
+    };
+    assert_eq!(closed[0].ending, Ending::Ran(took));
+}
+
+#[test]
+fn a_call_is_alone_while_no_other_like_it_waits_or_was_allowed_here() {
+    let (mut desk, _) = asking();
+    let asked = request(1, 1, "ls", T0);
+    desk.register(request(2, 1, "pwd", T0), token(1), T0)
+        .unwrap();
+    desk.register(request(3, 2, "ls", T0), token(1), T0)
+        .unwrap();
+    assert!(desk.is_alone(&asked), "those are others");
+    desk.register(asked_by(4, Some("a1"), "ls"), token(1), T0)
+        .unwrap();
+    assert!(!desk.is_alone(&asked), "a subagent's is like it");
+    desk.decide(&id(4), allow(), person("ou_a"), T0 + 1)
+        .unwrap();
+    assert!(!desk.is_alone(&asked), "that may be what runs");
+    desk.withdraw(
+        &session(1),
+        &Withdrawal::Turn {
+            agent: Some("a1".into()),
+        },
+        T0 + 2,
+    );
+    assert!(desk.is_alone(&asked), "it ran");
+    desk.answered_there(&id(1), T0 + 3).unwrap();
+    assert!(!desk.is_alone(&asked), "it does not wait");
+    assert_eq!(desk.answered_there(&id(1), T0 + 4), None);
+}
+
+#[test]
+fn the_end_of_one_agents_turn_forgets_no_call_that_another_was_allowed() {
+    let mut desk = Approvals::new();
+    for n in 1..=2 {
+        let asked = asked_by(n, Some("a1"), "ls");
+        desk.register(asked, token(1), T0).unwrap();
+    }
+    desk.decide(&id(1), allow(), person("ou_a"), T0 + 1)
+        .unwrap();
+    desk.withdraw(&session(1), &MAIN_TURN, T0 + 2);
+    let event = Withdrawal::Tool {
+        tool: "Bash".into(),
+        digest: Digest::of(&json!({"command": "ls"})),
+        agent: Some("a1".into()),
+        took: None,
+    };
+    assert!(desk.withdraw(&session(1), &event, T0 + 3).is_empty());
+    assert!(desk.pending(&id(2)).is_some(), "the other ran");
+}
+
+#[test]
+fn what_was_said_is_put_right_for_a_day_and_of_the_last_calls_only() {
+    const DAY: Millis = 86_400_000;
+    for (age, times) in [(DAY, 1), (DAY + 1, 0)] {
+        let (mut desk, _) = asking();
+        desk.decide(&id(1), deny(false), person("ou_a"), T0)
+            .unwrap();
+        let event = Withdrawal::Tool {
+            tool: "Bash".into(),
+            digest: Digest::of(&json!({"command": "ls"})),
+            agent: None,
+            took: Some(age),
+        };
+        desk.withdraw(&session(1), &event, T0 + age);
+        assert_eq!(desk.take_corrections().len(), times, "{age}");
+    }
+    let mut desk = Approvals::new();
+    for n in 0..=1_024 {
+        let command = format!("echo {n}");
+        desk.register(request(n, 1, &command, T0), token(1), T0)
+            .unwrap();
+        desk.decide(&id(n), deny(false), person("ou_a"), T0)
+            .unwrap();
+    }
+    for (n, times) in [(0, 0), (1, 1), (1_024, 1)] {
+        desk.withdraw(&session(1), &ran(&format!("echo {n}")), T0 + 1);
+        assert_eq!(desk.take_corrections().len(), times, "{n}");
+    }
+}
