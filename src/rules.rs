@@ -765,6 +765,7 @@ mod tests {
             ("ls *.txt", NoRule::Wildcard),
             ("npm run:*", NoRule::Wildcard),
             ("make --token 8f14e45fceea167a", NoRule::Secret),
+            ("make CC=bash", NoRule::Runner),
             ("echo 'x", NoRule::Unpaired),
             ("echo )x", NoRule::Unpaired),
             ("echo $X", NoRule::Expansion),
@@ -1006,6 +1007,10 @@ mod tests {
         let nulls = |n: usize| get("mcp__a__get", json!({"a": vec![Value::Null; n]}));
         let key = |n: usize| get("mcp__a__get", json!({"k".repeat(n): 1}));
         let name = |n: usize| get(&format!("mcp__a__get_{}", "b".repeat(n - 12)), json!({}));
+        let host = |n: usize| {
+            let url = format!("https://{}.{}.example/", "a".repeat(30), "b".repeat(n - 39));
+            get("WebFetch", json!({"url": url, "prompt": "x"}))
+        };
         let command = |n: usize| {
             bash(&format!("make {}", "x".repeat(n - 5)))
                 .always
@@ -1021,6 +1026,7 @@ mod tests {
             ("nulls", (6_144 - 1) / 5, &nulls, NoRule::TooLong),
             ("a key", 6_144 - 4, &key, NoRule::TooLong),
             ("a tool's name", 64, &name, NoRule::AnyInput),
+            ("a host", 72, &host, NoRule::TooLong),
             ("a command", 512, &command, NoRule::TooLong),
         ] {
             assert_eq!(measure(most), Ok(()), "{what}");

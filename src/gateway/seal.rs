@@ -141,6 +141,8 @@ mod tests {
         let value = json!({"action": "allow", "request_id": "r", "machine": "m"});
         let sealed = sealer("s").seal(value);
         assert!(sealer("s").holds(&sealed));
+        assert!(sealer("s").proof(&sealed).is_some());
+        assert!(sealer("t").proof(&sealed).is_none());
         let mut reordered = serde_json::Map::new();
         for (key, value) in sealed.as_object().unwrap().iter().rev() {
             reordered.insert(key.clone(), value.clone());

@@ -429,6 +429,13 @@ mod tests {
             "deno eval x",
             "kubectl exec x",
             "'sudo' ls",
+            "cmake -E x",
+            "just --x y",
+            "rg --pre x y",
+            "docker start -i x",
+            "podman start -ai x",
+            "node --no-warnings",
+            "python3 --version x",
         ] {
             let parsed = words(command).unwrap();
             assert!(runs_others(&parsed[0]), "{command}");
@@ -445,6 +452,14 @@ mod tests {
             "docker ps",
             "find . -name x",
             "kubectl get pods",
+            "cmake --build x",
+            "just x",
+            "rg -i x",
+            "docker start x",
+            "node --no-warnings x.js",
+            "node --test",
+            "python3 -u x.py",
+            "python3 --version",
         ] {
             let parsed = words(command).unwrap();
             assert!(!runs_others(&parsed[0]), "{command}");
