@@ -109,7 +109,7 @@ fn page(sources: &Sources, words: Words) -> String {
             let value = match (&one.value, one.hidden) {
                 (Some(_), Some(_)) => words.set_not_shown().to_owned(),
                 (Some(value), None) => value.clone(),
-                (None, _) => setting.default.text(words.0).to_owned(),
+                (None, _) => words.default_of(setting).to_owned(),
             };
             (one.name, from.to_owned(), value)
         })

@@ -3,8 +3,6 @@
 
 use std::fmt::Write as _;
 
-use crate::text::Lang;
-
 pub struct Setting {
     pub name: &'static str,
     pub default: Fallback,
@@ -32,23 +30,6 @@ pub enum Fallback {
     /// A value worked out from the machine, described.
     /// Told in English and Chinese.
     Derived(&'static str, &'static str),
-}
-
-impl Fallback {
-    const fn is_value(&self) -> bool {
-        matches!(self, Self::Value(_))
-    }
-
-    /// What holds without a value.
-    pub(crate) const fn text(&self, lang: Lang) -> &'static str {
-        match (self, lang) {
-            (Self::Needed, Lang::Zh) => "必填",
-            (Self::Needed, Lang::En) => "needed",
-            (Self::Nothing, _) => "",
-            (Self::Value(value), _) => value,
-            (Self::Derived(text, _), Lang::En) | (Self::Derived(_, text), Lang::Zh) => text,
-        }
-    }
 }
 
 pub const SETTINGS: &[Setting] = &[
@@ -408,7 +389,11 @@ pub fn env_example() -> String {
             Fallback::Value(value) => value,
             Fallback::Needed | Fallback::Nothing | Fallback::Derived(..) => "",
         };
-        let mark = if setting.is_needed() { "" } else { "# " };
+        let mark = if matches!(setting.default, Fallback::Needed) {
+            ""
+        } else {
+            "# "
+        };
         let _ = write!(
             out,
             "\n# {}. Accepts {}.\n# {}\n{mark}{}={shown}\n",
@@ -420,33 +405,39 @@ pub fn env_example() -> String {
 
 /// The Chinese README's table; `accepts` tells what a setting takes.
 pub fn readme_table_zh(accepts: impl Fn(&str) -> &'static str) -> String {
-    let row = |setting: &Setting| (accepts(setting.name), setting.about_zh);
-    table("| 设置 | 默认 | 可用的值 | 作用 |", Lang::Zh, row)
+    let mut out = String::from("| 设置 | 默认 | 可用的值 | 作用 |\n|---|---|---|---|\n");
+    for setting in SETTINGS {
+        let default = match setting.default {
+            Fallback::Needed => "必填".to_owned(),
+            Fallback::Nothing => String::new(),
+            Fallback::Value(value) => format!("`{value}`"),
+            Fallback::Derived(_, text) => text.to_owned(),
+        };
+        let (name, accepts) = (setting.name, accepts(setting.name));
+        let _ = writeln!(
+            out,
+            "| `{name}` | {default} | {accepts} | {} |",
+            setting.about_zh
+        );
+    }
+    out
 }
 
 /// The README's table.
 pub fn readme_table() -> String {
-    let row = |setting: &Setting| (setting.accepts, setting.about);
-    table(
-        "| setting | default | accepts | what it does |",
-        Lang::En,
-        row,
-    )
-}
-
-fn table(
-    heads: &str,
-    lang: Lang,
-    row: impl Fn(&Setting) -> (&'static str, &'static str),
-) -> String {
-    let mut out = format!("{heads}\n|---|---|---|---|\n");
+    let mut out =
+        String::from("| setting | default | accepts | what it does |\n|---|---|---|---|\n");
     for setting in SETTINGS {
-        let (name, (accepts, about)) = (setting.name, row(setting));
-        let default = setting.default.text(lang);
-        let mark = if setting.default.is_value() { "`" } else { "" };
+        let default = match setting.default {
+            Fallback::Needed => "needed".to_owned(),
+            Fallback::Nothing => String::new(),
+            Fallback::Value(value) => format!("`{value}`"),
+            Fallback::Derived(text, _) => text.to_owned(),
+        };
         let _ = writeln!(
             out,
-            "| `{name}` | {mark}{default}{mark} | {accepts} | {about} |"
+            "| `{}` | {default} | {} | {} |",
+            setting.name, setting.accepts, setting.about
         );
     }
     out

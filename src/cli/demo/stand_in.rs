@@ -227,23 +227,24 @@ impl<S: FnMut(Value)> StandIn<S> {
         )?;
         let command = json!({"command": "npm test", "description": TEST_CALL.get(lang)});
         let verdict = self.ask("Bash", &command)?;
-        let ran = verdict["behavior"] == "allow";
-        if ran {
+        if verdict["behavior"] == "allow" {
             self.uses("", "Bash", &command)?;
+            return Ok(match lang {
+                Lang::Zh => {
+                    format!("价格现在都是整数的**分**，舍入方式：**{chosen}**。42 个测试全部通过。")
+                }
+                Lang::En => format!(
+                    "Prices are whole **cents** now, rounded as you chose: **{chosen}**. All 42 tests pass."
+                ),
+            });
         }
         let why = verdict["message"].as_str().unwrap_or_default();
-        let tests = match (ran, lang) {
-            (true, Lang::Zh) => "42 个测试全部通过。".to_owned(),
-            (true, Lang::En) => "All 42 tests pass.".to_owned(),
-            (false, Lang::Zh) => format!("测试没有运行：{why}"),
-            (false, Lang::En) => format!("The tests did not run: {why}"),
-        };
         Ok(match lang {
             Lang::Zh => {
-                format!("价格现在都是整数的**分**，舍入方式：**{chosen}**。{tests}")
+                format!("价格现在都是整数的**分**，舍入方式：**{chosen}**。测试没有运行：{why}")
             }
             Lang::En => format!(
-                "Prices are whole **cents** now, rounded as you chose: **{chosen}**. {tests}"
+                "Prices are whole **cents** now, rounded as you chose: **{chosen}**. The tests did not run: {why}"
             ),
         })
     }

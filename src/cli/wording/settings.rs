@@ -123,6 +123,16 @@ impl Words {
         }
     }
 
+    /// What holds without a value.
+    pub(in crate::cli) fn default_of(self, setting: &Setting) -> &'static str {
+        match setting.default {
+            Fallback::Needed => self.pick("必填", "needed"),
+            Fallback::Nothing => "",
+            Fallback::Value(value) => value,
+            Fallback::Derived(en, zh) => self.pick(zh, en),
+        }
+    }
+
     pub(in crate::cli) fn set_not_shown(self) -> &'static str {
         self.pick("已设置，不显示", "set, not shown")
     }

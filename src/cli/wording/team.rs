@@ -53,7 +53,10 @@ impl Words {
                     format!("put it into `{file}`"),
                 )
             }
-            None => self.made("先运行 `nod gateway init --bus URL`，填写它写出的文件，再用 `--env-file` 指定它", "first `nod gateway init --bus URL`; fill in the file that it writes and name it with `--env-file`"),
+            None => self.made(
+                "先运行 `nod gateway init --bus URL`，填写它写出的文件，再用 `--env-file` 指定它".to_owned(),
+                "first `nod gateway init --bus URL`; fill in the file that it writes and name it with `--env-file`".to_owned(),
+            ),
         }
     }
 
@@ -100,19 +103,23 @@ impl Words {
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn no_gateway_here(self) -> &'static str {
-        self.pick(
-            "本机没有网关在运行，或它使用另一个 `NOD_STATE_DIR`：用 `nod --env-file nod-bus/gateway.env gateway` 启动；没有 `gateway.env` 时先运行 `nod gateway init`",
-            "no gateway runs on this machine, or it has another `NOD_STATE_DIR`: `nod --env-file nod-bus/gateway.env gateway` starts one, `nod gateway init` makes what it needs",
-        )
+        match self.0 {
+            Lang::Zh => {
+                "本机没有网关在运行，或它使用另一个 `NOD_STATE_DIR`：用 `nod --env-file nod-bus/gateway.env gateway` 启动；没有 `gateway.env` 时先运行 `nod gateway init`"
+            }
+            Lang::En => {
+                "no gateway runs on this machine, or it has another `NOD_STATE_DIR`: `nod --env-file nod-bus/gateway.env gateway` starts one, `nod gateway init` makes what it needs"
+            }
+        }
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn not_read(self, file: &Path, why: &std::io::Error) -> String {
         let file = file.display();
-        self.made(
-            format!("无法读取 `{file}`（{why}）"),
-            format!("`{file}` can't be read: {why}"),
-        )
+        match self.0 {
+            Lang::Zh => format!("无法读取 `{file}`（{why}）"),
+            Lang::En => format!("`{file}` can't be read: {why}"),
+        }
     }
 
     #[cfg(feature = "team")]
@@ -122,55 +129,86 @@ impl Words {
         let count = |field: &str| report[field].as_u64().unwrap_or_default();
         let up = span(report["up_ms"].as_i64().unwrap_or_default());
         let (url, server) = (text("url"), text("server"));
-        let listed = |field: &str| {
-            let all = report[field].as_object().into_iter().flatten();
-            let all: Vec<String> = all.map(|(kind, count)| format!("{kind} {count}")).collect();
-            match all[..] {
-                [] => self.made("无", "none"),
-                _ => visible(&all.join(", "), Shape::Name),
-            }
+        let calls = report["calls"].as_object().into_iter().flatten();
+        let calls: Vec<String> = calls
+            .map(|(kind, count)| format!("{kind} {count}"))
+            .collect();
+        let none = match self.0 {
+            Lang::Zh => "无",
+            Lang::En => "none",
         };
-        let (calls, minute) = (listed("calls"), listed("minute"));
+        let listed = |all: &[String]| match all {
+            [] => none.to_owned(),
+            all => visible(&all.join(", "), Shape::Name),
+        };
+        let calls = listed(&calls);
         let (here, known) = (count("connected"), count("machines"));
         let (taps, unanswered) = (count("taps"), count("unanswered"));
         let (refused, crowded) = (count("refused"), count("crowded"));
+        let minute = report["minute"].as_object().into_iter().flatten();
+        let minute: Vec<String> = minute
+            .map(|(kind, made)| format!("{kind} {made}"))
+            .collect();
+        let minute = listed(&minute);
         let most = count("most");
-        let bus = if report["bus"] == true {
-            self.made(
-                format!("已连接，nats-server {server}"),
-                format!("connected, nats-server {server}"),
-            )
-        } else {
-            self.made(
-                format!("未连接：{}", text("cause_zh")),
-                format!("not connected: {}", text("cause")),
-            )
-        };
-        let feishu = if report["feishu"] == true {
-            self.pick("已连接", "connected")
-        } else {
-            self.pick("未连接", "not connected")
-        };
-        let open = report["connections"].as_u64();
-        let open = open.map_or_else(String::new, |open| {
-            self.made(
+        let connections = match report["connections"].as_u64() {
+            Some(open) => (
                 format!("，应用共 {open} 个连接，上限 50"),
                 format!(", the app has {open} connections of 50"),
-            )
-        });
-        let holes = if has_holes(&server) {
-            self.pick(
-                "\n此 nats-server 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本",
-                "\nthis nats-server has known holes: use 2.11.15, 2.12.6 or newer",
-            )
-        } else {
-            ""
+            ),
+            None => (String::new(), String::new()),
         };
-        let (gateway, version, up) = (text("gateway"), text("version"), up.get(self.0));
-        self.made(
-            format!("网关 {gateway}，nod {version}，已运行 {up}\n总线：{url}，{bus}\n飞书：{feishu}{open}\n机器：{here} 台在线，共知道 {known} 台\n点击：{taps} 次，其中 {unanswered} 次没有机器应答\n代为调用：{calls}\n最近一分钟（每种最多 {most}）：{minute}\n拒绝 {refused} 次，因限额推迟 {crowded} 次{holes}"),
-            format!("gateway {gateway}, nod {version}, up {up}\nbus: {url}, {bus}\nFeishu: {feishu}{open}\nmachines: {here} connected, {known} known\ntaps: {taps}, {unanswered} of them answered by no machine\ncalls made: {calls}\nin the last minute, of {most} of each kind: {minute}\nrefused: {refused}, put off to keep Feishu's limits: {crowded}{holes}"),
-        )
+        let holes = has_holes(&server);
+        match self.0 {
+            Lang::Zh => {
+                let bus = if report["bus"] == true {
+                    format!("已连接，nats-server {server}")
+                } else {
+                    format!("未连接：{}", text("cause_zh"))
+                };
+                let feishu = if report["feishu"] == true {
+                    "已连接"
+                } else {
+                    "未连接"
+                };
+                let holes = if holes {
+                    "\n此 nats-server 有已知漏洞：请换用 2.11.15、2.12.6 或更新的版本"
+                } else {
+                    ""
+                };
+                format!(
+                    "网关 {}，nod {}，已运行 {}\n总线：{url}，{bus}\n飞书：{feishu}{}\n机器：{here} 台在线，共知道 {known} 台\n点击：{taps} 次，其中 {unanswered} 次没有机器应答\n代为调用：{calls}\n最近一分钟（每种最多 {most}）：{minute}\n拒绝 {refused} 次，因限额推迟 {crowded} 次{holes}",
+                    text("gateway"),
+                    text("version"),
+                    up.zh,
+                    connections.0
+                )
+            }
+            Lang::En => {
+                let bus = if report["bus"] == true {
+                    format!("connected, nats-server {server}")
+                } else {
+                    format!("not connected: {}", text("cause"))
+                };
+                let feishu = if report["feishu"] == true {
+                    "connected"
+                } else {
+                    "not connected"
+                };
+                let holes = if holes {
+                    "\nthis nats-server has known holes: use 2.11.15, 2.12.6 or newer"
+                } else {
+                    ""
+                };
+                format!(
+                    "gateway {}, nod {}, up {}\nbus: {url}, {bus}\nFeishu: {feishu}{}\nmachines: {here} connected, {known} known\ntaps: {taps}, {unanswered} of them answered by no machine\ncalls made: {calls}\nin the last minute, of {most} of each kind: {minute}\nrefused: {refused}, put off to keep Feishu's limits: {crowded}{holes}",
+                    text("gateway"),
+                    text("version"),
+                    up.en,
+                    connections.1
+                )
+            }
+        }
     }
 
     /// One line of a gateway's record.
@@ -198,25 +236,30 @@ impl Words {
 
     #[cfg(not(feature = "team"))]
     pub(in crate::cli) fn no_team(self) -> &'static str {
-        self.pick(
-            "此 nod 构建时未包含团队功能",
-            "this nod was built without teams",
-        )
+        match self.0 {
+            Lang::Zh => "此 nod 构建时未包含团队功能",
+            Lang::En => "this nod was built without teams",
+        }
     }
 
     pub(in crate::cli) fn no_bus_url(self, text: &str, why: BadBusUrl) -> String {
-        self.made(
-            format!("`{text}` 不是可用的总线地址（{why}）"),
-            format!("`{text}` is no address of a bus: {why}"),
-        )
+        match self.0 {
+            Lang::Zh => format!("`{text}` 不是可用的总线地址（{why}）"),
+            Lang::En => format!("`{text}` is no address of a bus: {why}"),
+        }
     }
 
     pub(in crate::cli) fn already_there(self, file: &Path) -> String {
-        let file = file.display();
-        self.made(
-            format!("`{file}` 已存在，未作任何改动：换掉密钥会使所有机器无法连接"),
-            format!("`{file}` is there already, so nothing was written: other keys would shut every machine out"),
-        )
+        match self.0 {
+            Lang::Zh => format!(
+                "`{}` 已存在，未作任何改动：换掉密钥会使所有机器无法连接",
+                file.display()
+            ),
+            Lang::En => format!(
+                "`{}` is there already, so nothing was written: other keys would shut every machine out",
+                file.display()
+            ),
+        }
     }
 
     pub(in crate::cli) fn gateway_made(
@@ -236,41 +279,51 @@ impl Words {
                 "\nwithout a certificate the bus listens on this machine only: others reach it through something that encrypts"
             }
         };
-        self.made(
-            format!("已写入：\n  {conf}  总线的配置\n  {keys}  团队的密钥，请像应用密钥一样保管\n  {env}  网关的设置，请填入应用的 App ID 与 App Secret\n接下来：\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"),
-            format!("written:\n  {conf}  the bus' configuration\n  {keys}  the team's keys, to be guarded like the app's secret\n  {env}  the gateway's settings: fill in the app's id and secret\nnow run:\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"),
-        )
+        match self.0 {
+            Lang::Zh => format!(
+                "已写入：\n  {conf}  总线的配置\n  {keys}  团队的密钥，请像应用密钥一样保管\n  {env}  网关的设置，请填入应用的 App ID 与 App Secret\n接下来：\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"
+            ),
+            Lang::En => format!(
+                "written:\n  {conf}  the bus' configuration\n  {keys}  the team's keys, to be guarded like the app's secret\n  {env}  the gateway's settings: fill in the app's id and secret\nnow run:\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"
+            ),
+        }
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn no_owner(self, text: &str) -> String {
-        self.made(
-            format!("`{text}` 不是 open id（`ou_` 加小写字母与数字）"),
-            format!("`{text}` is no open id: `ou_` and small letters and digits"),
-        )
+        match self.0 {
+            Lang::Zh => format!("`{text}` 不是 open id（`ou_` 加小写字母与数字）"),
+            Lang::En => format!("`{text}` is no open id: `ou_` and small letters and digits"),
+        }
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn no_key(self, why: BadKey) -> String {
-        self.made(
-            format!("这不是机器的公钥，应为 `nod join` 显示的 `U…`（{why}）"),
-            format!("this is no machine's key, the `U…` that `nod join` shows: {why}"),
-        )
+        match self.0 {
+            Lang::Zh => format!("这不是机器的公钥，应为 `nod join` 显示的 `U…`（{why}）"),
+            Lang::En => format!("this is no machine's key, the `U…` that `nod join` shows: {why}"),
+        }
     }
 
     pub(in crate::cli) fn secret_here(self) -> &'static str {
-        self.pick(
-            "本机的设置中有应用密钥：团队的机器不持有它，请先去掉 `FEISHU_APP_SECRET`",
-            "this machine's settings hold an app's secret, which a team's machine has not: take `FEISHU_APP_SECRET` out first",
-        )
+        match self.0 {
+            Lang::Zh => "本机的设置中有应用密钥：团队的机器不持有它，请先去掉 `FEISHU_APP_SECRET`",
+            Lang::En => {
+                "this machine's settings hold an app's secret, which a team's machine has not: take `FEISHU_APP_SECRET` out first"
+            }
+        }
     }
 
     pub(in crate::cli) fn ask_for_a_pass(self, key: &str) -> String {
         let command = format!("nod gateway pass --owner ou_… --key {key}");
-        self.made(
-            format!("向机器人私聊发送 `/join`，并运行它回复的命令；或请网关的管理员运行 `{command}`，再用它输出的一行运行 `nod join`"),
-            format!("write `/join` to the bot in private and run what it answers; or have whoever runs the gateway run `{command}`, then run `nod join` with the line it prints"),
-        )
+        match self.0 {
+            Lang::Zh => format!(
+                "向机器人私聊发送 `/join`，并运行它回复的命令；或请网关的管理员运行 `{command}`，再用它输出的一行运行 `nod join`"
+            ),
+            Lang::En => format!(
+                "write `/join` to the bot in private and run what it answers; or have whoever runs the gateway run `{command}`, then run `nod join` with the line it prints"
+            ),
+        }
     }
 
     pub(in crate::cli) fn no_member(self, why: BadMembership) -> String {
@@ -288,43 +341,50 @@ impl Words {
     pub(in crate::cli) fn compare(self, fingerprint: &str) -> String {
         // The card speaks the gateway's language.
         let (zh, en) = (LET_IN.get(Lang::Zh), LET_IN.get(Lang::En));
-        self.made(
-            format!("指纹：{fingerprint}\n你在飞书中收到了一张卡片：指纹相同时，请点击“{zh}”（{en}）"),
-            format!("fingerprint: {fingerprint}\nyou have got a card in Feishu: if it shows the same one, tap \"{en}\" ({zh})"),
-        )
+        match self.0 {
+            Lang::Zh => format!(
+                "指纹：{fingerprint}\n你在飞书中收到了一张卡片：指纹相同时，请点击“{zh}”（{en}）"
+            ),
+            Lang::En => format!(
+                "fingerprint: {fingerprint}\nyou have got a card in Feishu: if it shows the same one, tap \"{en}\" ({zh})"
+            ),
+        }
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn not_joined(self, why: &crate::bus::knock::NotJoined) -> String {
         use crate::bus::knock::NotJoined;
         use crate::bus::lobby::No;
-        let why = match why {
-            NotJoined::Over | NotJoined::Refused(No::Unasked) => self.made(
-                "这一行的有效时间已过：请重新发送 /join",
-                "the line's time is over: write /join again",
+        let (zh, en) = match why {
+            NotJoined::Over | NotJoined::Refused(No::Unasked) => (
+                "这一行的有效时间已过：请重新发送 /join".to_owned(),
+                "the line's time is over: write /join again".to_owned(),
             ),
-            NotJoined::NoBus(why) => self.made(
+            NotJoined::NoBus(why) => (
                 format!("无法连接总线：{}", why.zh),
                 format!("the bus can't be reached: {}", why.en),
             ),
-            NotJoined::Silent => self.made(
-                "团队的网关没有回应，请稍后重试",
-                "no gateway of the team answers: try again later",
+            NotJoined::Silent => (
+                "团队的网关没有回应，请稍后重试".to_owned(),
+                "no gateway of the team answers: try again later".to_owned(),
             ),
-            NotJoined::Refused(No::Owner) => self.made("所有者拒绝了", "its owner keeps it out"),
-            NotJoined::Refused(No::Used) => self.made(
-                "这一行已让另一台机器加入：请重新发送 /join",
-                "the line let another machine in: write /join again",
+            NotJoined::Refused(No::Owner) => (
+                "所有者拒绝了".to_owned(),
+                "its owner keeps it out".to_owned(),
             ),
-            NotJoined::Refused(No::Many) => self.made(
-                "太多机器用这一行请求加入：请重新发送 /join",
-                "too many machines ask with this line: write /join again",
+            NotJoined::Refused(No::Used) => (
+                "这一行已让另一台机器加入：请重新发送 /join".to_owned(),
+                "the line let another machine in: write /join again".to_owned(),
+            ),
+            NotJoined::Refused(No::Many) => (
+                "太多机器用这一行请求加入：请重新发送 /join".to_owned(),
+                "too many machines ask with this line: write /join again".to_owned(),
             ),
         };
-        self.made(
-            format!("本机没有加入：{why}"),
-            format!("this machine did not join: {why}"),
-        )
+        match self.0 {
+            Lang::Zh => format!("本机没有加入：{zh}"),
+            Lang::En => format!("this machine did not join: {en}"),
+        }
     }
 
     /// `again` where only the pass is new.
