@@ -230,9 +230,10 @@ fn a_call_is_alone_while_no_other_like_it_waits_or_was_allowed_here() {
         T0 + 2,
     );
     assert!(desk.is_alone(&asked), "it ran");
-    desk.answered_there(&id(1), T0 + 3).unwrap();
+    let there = Ending::Terminal { allowed: None };
+    desk.settle(&id(1), there.clone(), T0 + 3).unwrap();
     assert!(!desk.is_alone(&asked), "it does not wait");
-    assert_eq!(desk.answered_there(&id(1), T0 + 4), None);
+    assert_eq!(desk.settle(&id(1), there, T0 + 4), None);
 }
 
 #[test]
