@@ -447,6 +447,15 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn a_name_is_shown_whole_or_by_its_two_ends() {
+        assert_eq!(short("main", 8), "main");
+        let name = "the first and the last";
+        let shown = short(name, 12);
+        assert!(shown.starts_with("the") && shown.ends_with('t'), "{shown}");
+        assert!(shown.contains('…') && shown.len() < name.len(), "{shown}");
+    }
+
+    #[test]
     fn the_head_keeps_to_its_lines() {
         let text = "x\n".repeat(20);
         for lines in 1..6 {
