@@ -8,7 +8,7 @@ mod beacon;
 mod chat;
 mod duty;
 mod errands;
-mod forget;
+pub mod forget;
 mod join;
 mod orders;
 mod passes;
@@ -30,9 +30,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::bus::accounts::NotRevoked;
 use crate::bus::keys::{BadKeys, Keys};
-use crate::bus::line::{self, BusLine, BusLineState, BusUser, LineTurns};
+use crate::bus::line::{self, BusLine, BusUser, LineTurns};
 use crate::bus::nkey::{KeyKind, KeyPair};
 use crate::bus::pass::{self, Pass, Seconds, Span};
 use crate::bus::subjects::{
@@ -52,7 +51,7 @@ use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::files;
 use crate::gateway::seal::{SealPurpose, Sealer};
 use crate::ids::MessageId;
-use crate::text::{Lang, Text};
+use crate::text::Lang;
 use crate::wording::{Toast, reply_json};
 
 /// How long a gateway's own pass counts; it makes a new one long before.
@@ -149,59 +148,6 @@ pub fn keys(file: &std::path::Path) -> Result<Keys, TeamError> {
 /// Where the bus is, which a gateway can't do without.
 pub fn bus_url(config: &Config) -> Result<BusUrl, TeamError> {
     config.bus.url.clone().ok_or(TeamError::NoBus)
-}
-
-/// Why no machine was forgotten.
-#[derive(Debug, thiserror::Error)]
-pub enum ForgetError {
-    #[error(transparent)]
-    Team(#[from] TeamError),
-    #[error("no machine goes by `{0}`: give its key (`U…`) and `--owner`")]
-    Unknown(String),
-    #[error("several machines go by `{name}`, give one of their ids: {all}")]
-    Several { name: String, all: String },
-    #[error("the bus can't be reached: {}", .0.en)]
-    NoBus(Text),
-    #[error(transparent)]
-    NotRevoked(#[from] NotRevoked),
-}
-
-/// Takes one machine's pass back, by its name, its id or its key, and says
-/// which it was and whether the bus itself refuses it now.
-pub async fn forget(
-    config: &Config,
-    name: &str,
-    owner: Option<&Owner>,
-) -> Result<(MachinePlace, bool), ForgetError> {
-    let clock = Clock::start();
-    let (_view, link) = watch::channel(connection::first_view());
-    let (gateway, lines) = Gateway::new(config, clock, link)?;
-    let gateway = Arc::new(gateway);
-    let (place, key) = gateway.roster().one(name, owner)?;
-    let stop = CancellationToken::new();
-    let _stopped = stop.clone().drop_guard();
-    let mut tasks = JoinSet::new();
-    // What machines ask for is left to gateways that stay.
-    hold_line(&gateway, Vec::new(), LineTurns::none(), &mut tasks, &stop);
-    let mut state = gateway.line.state();
-    let settled = state
-        .wait_for(|state| !matches!(state, BusLineState::Dialing))
-        .await;
-    if let Ok(BusLineState::Waiting { why, .. }) = settled.as_deref() {
-        return Err(ForgetError::NoBus(why.clone()));
-    }
-    drop(settled);
-    // Gateways that stay go by Feishu's clock and believe no word from the past.
-    if let Err(why) = dialer(config, &gateway)?.learn_time().await {
-        warn!("the time was not learned: {why}");
-    }
-    let forgotten = forget::forget(&gateway, &place, key).await?;
-    forget::close_cards(&gateway, &place, forgotten.cards).await;
-    stop.cancel();
-    let rest = async { while tasks.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(STOP_WITHIN, rest).await;
-    audit::run(gateway.audit_file(), lines, stop).await;
-    Ok((place, forgotten.cut_off))
 }
 
 /// Runs until `stop`. `ready` is called once its tasks run.

@@ -6,23 +6,28 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::Gateway;
-use super::audit::TeamEvent;
+use super::audit::{self, TeamEvent};
 use super::roster::Used;
 use super::taps::{PushedTap, push_within};
+use super::{Gateway, STOP_WITHIN, TeamError, dialer, hold_line};
 use crate::bus::accounts::{self, NotRevoked};
 use crate::bus::errand::{self, ErrandCall, ErrandTerms, LeftCard};
 use crate::bus::letter::{self, Letter, PushHead};
-use crate::bus::line::{BusHeard, BusLineState};
+use crate::bus::line::{BusHeard, BusLineState, LineTurns};
 use crate::bus::lobby::is_ticket;
 use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::pass::Seconds;
-use crate::bus::subjects::{BEACON, MachinePlace, ToMachine};
-use crate::clock::{self, Millis};
+use crate::bus::subjects::{BEACON, MachinePlace, Owner, ToMachine};
+use crate::clock::{self, Clock, Millis};
+use crate::config::Config;
 use crate::feishu::api::exchange::ApiCall;
+use crate::feishu::connection;
+use crate::text::Text;
 
 /// How long a machine has to name its waiting cards. It can make that no longer.
 const LEAVE_WITHIN: Duration = Duration::from_millis(400);
@@ -59,6 +64,59 @@ struct ForgetNotice {
     /// Lines that were used, by whom, and until when they would count.
     #[serde(default)]
     spent: Vec<(String, Option<String>, Seconds)>,
+}
+
+/// Why no machine was forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    #[error(transparent)]
+    Team(#[from] TeamError),
+    #[error("no machine goes by `{0}`: give its key (`U…`) and `--owner`")]
+    Unknown(String),
+    #[error("several machines go by `{name}`, give one of their ids: {all}")]
+    Several { name: String, all: String },
+    #[error("the bus can't be reached: {}", .0.en)]
+    NoBus(Text),
+    #[error(transparent)]
+    NotRevoked(#[from] NotRevoked),
+}
+
+/// Takes one machine's pass back, by its name, its id or its key, and says
+/// which it was and whether the bus itself refuses it now.
+pub async fn by_name(
+    config: &Config,
+    name: &str,
+    owner: Option<&Owner>,
+) -> Result<(MachinePlace, bool), ForgetError> {
+    let clock = Clock::start();
+    let (_view, link) = watch::channel(connection::first_view());
+    let (gateway, lines) = Gateway::new(config, clock, link)?;
+    let gateway = Arc::new(gateway);
+    let (place, key) = gateway.roster().one(name, owner)?;
+    let stop = CancellationToken::new();
+    let _stopped = stop.clone().drop_guard();
+    let mut tasks = JoinSet::new();
+    // What machines ask for is left to gateways that stay.
+    hold_line(&gateway, Vec::new(), LineTurns::none(), &mut tasks, &stop);
+    let mut state = gateway.line.state();
+    let settled = state
+        .wait_for(|state| !matches!(state, BusLineState::Dialing))
+        .await;
+    if let Ok(BusLineState::Waiting { why, .. }) = settled.as_deref() {
+        return Err(ForgetError::NoBus(why.clone()));
+    }
+    drop(settled);
+    // Gateways that stay go by Feishu's clock and believe no word from the past.
+    if let Err(why) = dialer(config, &gateway)?.learn_time().await {
+        warn!("the time was not learned: {why}");
+    }
+    let forgotten = forget(&gateway, &place, key).await?;
+    close_cards(&gateway, &place, forgotten.cards).await;
+    stop.cancel();
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(STOP_WITHIN, rest).await;
+    audit::run(gateway.audit_file(), lines, stop).await;
+    Ok((place, forgotten.cut_off))
 }
 
 pub(super) async fn forget(

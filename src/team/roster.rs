@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::ForgetError;
+use super::forget::ForgetError;
 use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::pass::{LONGEST, Pass, Revoked, Seconds};
 use crate::bus::subjects::{MachinePlace, Owner, machine_of};

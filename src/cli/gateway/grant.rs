@@ -74,7 +74,7 @@ pub(super) fn forget(
         .transpose()?;
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let runtime = crate::cli::daemon::runtime()?;
-    let forgotten = runtime.block_on(team::forget(&config, name, owner.as_ref()));
+    let forgotten = runtime.block_on(team::forget::by_name(&config, name, owner.as_ref()));
     let (place, cut_off) = forgotten.map_err(|why| Failure::new(words.not_forgotten(&why)))?;
     output::say(&words.forgotten(&place, cut_off));
     Ok(())

@@ -61,9 +61,9 @@ impl Words {
     }
 
     #[cfg(feature = "team")]
-    pub(in crate::cli) fn not_forgotten(self, why: &crate::team::ForgetError) -> String {
+    pub(in crate::cli) fn not_forgotten(self, why: &crate::team::forget::ForgetError) -> String {
         use crate::bus::accounts::NotRevoked;
-        use crate::team::ForgetError;
+        use crate::team::forget::ForgetError;
         let why = match (self.0, why) {
             (Lang::En, ForgetError::Team(why)) => return why.to_string(),
             (Lang::En, why) => return format!("no machine was forgotten: {why}"),
