@@ -56,6 +56,8 @@ use stage::{Daemon, Home, PROJECTS, REQUEST_TIMEOUT};
 const GRACE: Duration = Duration::from_secs(31);
 /// Longer than any card takes to become true once the line is good.
 const SETTLE_WITHIN: Duration = Duration::from_secs(90);
+/// Longer than a tap is under way.
+const LAST_TAP: Duration = Duration::from_secs(4);
 /// A card is true so soon after the last trouble: a call that failed is tried
 /// again after a minute at most.
 const TRUE_WITHIN: Duration = Duration::from_secs(60);
@@ -305,6 +307,8 @@ async fn calm_down(crowd: &Crowd, daemon: &Daemon) -> anyhow::Result<Duration> {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let true_after = started.elapsed();
+    // A card that says denied of what ran is put right once its tap is over.
+    tokio::time::sleep(LAST_TAP).await;
     crowd.look_at_cards(true);
     Ok(true_after)
 }

@@ -21,8 +21,9 @@ use crate::stage::Home;
 pub(crate) const ACTIONS: [&str; 5] = ["allow", "always", "session", "deny", "interrupt"];
 /// How often the pause after a hook in vain doubles.
 const MOST_IN_VAIN: u32 = 4;
-/// A card that has changed is looked at once more, this much later.
-const SECOND_LOOK: Duration = Duration::from_secs(5);
+/// A card that has changed is looked at once more, this much later: what puts
+/// it right may wait for a tap under way and then for the end of a trouble.
+const SECOND_LOOK: Duration = Duration::from_secs(20);
 
 /// A card as it was when it was new.
 #[derive(Debug, Clone)]
