@@ -570,6 +570,78 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rule_covers_is_told_apart() {
+        for (text, covers, is_same, is_exact) in [
+            ("Bash(ls -l)", Covers::Command("ls -l"), true, true),
+            (
+                "Bash(npm run *)",
+                Covers::Beginning("npm run"),
+                false,
+                false,
+            ),
+            ("Bash(npm * run)", Covers::Pattern, false, false),
+            ("Edit(//a/b)", Covers::Change("/a/b"), false, true),
+            ("Read(//a/b)", Covers::Read("/a/b"), true, true),
+            ("Read(//a/*)", Covers::Pattern, false, false),
+            ("WebFetch(domain:a.b)", Covers::Host("a.b"), false, false),
+            ("WebSearch", Covers::AnySearch, false, false),
+            ("mcp__a__b", Covers::Tool("mcp__a__b"), false, false),
+            (
+                "prefix_rule(npm test)",
+                Covers::Prefix("npm test"),
+                false,
+                false,
+            ),
+            ("codex_session", Covers::Same, false, false),
+            ("Bash", Covers::Pattern, false, false),
+        ] {
+            let rule = Rule::parse(text).unwrap();
+            assert_eq!(rule.covers(), covers, "{text}");
+            let told = (rule.is_same_call(), rule.is_exact());
+            assert_eq!(told, (is_same, is_exact), "{text}");
+        }
+    }
+
+    #[test]
+    fn codex_is_offered_what_it_would_leave_and_no_wider_than_is_harmless() {
+        let offered = |command: &str, session, prefix: &[&str]| {
+            let input = json!({"command": command});
+            let leaves = Leaves {
+                session,
+                prefix: prefix.iter().map(|word| (*word).to_owned()).collect(),
+            };
+            let offer = offer(RuleCall {
+                tool: "Bash",
+                input: &input,
+                cwd: Path::new("/home/lin/shop"),
+                project: Path::new("/home/lin/shop"),
+                codex: Some(&leaves),
+            });
+            assert_eq!(offer.always, Err(NoRule::Agent), "{command}");
+            let wider = offer.wider.map(|rules| texts(&Ok(rules)).unwrap());
+            (texts(&offer.session), wider)
+        };
+        let same = || Ok(vec![SAME_AGAIN.to_owned()]);
+        let prefix = |words: &str| Some(vec![format!("{PREFIX_RULE}({words})")]);
+        let run = "git count-objects -v";
+        let begins = offered(run, true, &["git", "count-objects"]);
+        assert_eq!(begins, (same(), prefix("git count-objects")));
+        let longer = offered(run, false, &["git", "count-objects", "-v"]);
+        assert_eq!(longer, (Err(NoRule::Agent), prefix(run)));
+        for more in ["a b", "", "$(x)", &"x".repeat(MAX_CONTENT)] {
+            let words = ["git", "count-objects", more];
+            assert_eq!(offered(run, true, &words), (same(), None), "{more}");
+        }
+        for words in [&["git"][..], &["git", "count-objectss"]] {
+            assert_eq!(offered(run, true, words), (same(), None), "{words:?}");
+        }
+        let long = format!("{run} {}", "x".repeat(MAX_INPUT));
+        let long = offered(&long, true, &["git", "count-objects"]);
+        assert_eq!(long, (Err(NoRule::TooLong), None));
+        assert_eq!(offered("rm -r a", true, &["rm"]), (same(), None));
+    }
+
+    #[test]
     fn broken_rules_are_refused() {
         for (text, why) in [
             ("", BadRule::Tool),

@@ -329,6 +329,50 @@ mod tests {
         parts(command).map(|parts| parts.into_iter().map(|part| part.words).collect())
     }
 
+    /// The words of one plain command.
+    fn plainly(command: &str) -> Vec<String> {
+        command.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_assignment_has_a_name() {
+        for (word, is_one) in [
+            ("A_1=x", true),
+            ("=x", false),
+            ("a-b=x", false),
+            ("x", false),
+        ] {
+            assert_eq!(is_assignment(word), is_one, "{word}");
+        }
+    }
+
+    #[test]
+    fn what_others_run_for_their_caller_is_known_by_its_options() {
+        for (command, is_so) in [
+            ("fd -Hx rm", true),
+            ("fd --exec rm", true),
+            ("fd --extension x", false),
+            ("fd --max-depth 1", false),
+            ("fd index", false),
+            ("docker -i ps", true),
+            ("docker --tls info", false),
+            ("docker inspect", false),
+            ("git -c a.b=c log", true),
+            ("git --exec-path=. log", true),
+            ("git --version", false),
+            ("git log --oneline", false),
+        ] {
+            assert_eq!(runs_others(&plainly(command)), is_so, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_sticks_to_its_option_is_one() {
+        assert!(holds_password(&plainly("mysql -psesame")));
+        assert!(!holds_password(&plainly("mysql -p")));
+        assert!(!holds_password(&plainly("ls -psesame")));
+    }
+
     #[test]
     fn commands_split_as_a_shell_splits_them() {
         for (command, expected) in [

@@ -135,6 +135,40 @@ mod tests {
     }
 
     #[test]
+    fn files_that_decide_what_runs_are_known_by_their_names() {
+        for name in [
+            "Makefile",
+            "package.json",
+            "Dockerfile.dev",
+            "vite.config.js",
+            "compose.yaml",
+            "docker-compose.yml",
+            "build.gradle",
+            ".venv/bin/python",
+            "a/node_modules/b/index.js",
+        ] {
+            assert!(decides_what_runs(Path::new(name)), "{name}");
+        }
+        for name in ["a.rs", "makefiles", "packages.json", "config.rs", "venv/a"] {
+            assert!(!decides_what_runs(Path::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_tool_names_its_file_in_a_field_of_its_own() {
+        let input = serde_json::json!({"file_path": "f", "notebook_path": "n", "path": "p"});
+        for (tool, file) in [
+            ("Edit", Some("f")),
+            ("Read", Some("f")),
+            ("NotebookEdit", Some("n")),
+            ("Grep", Some("p")),
+            ("Bash", None),
+        ] {
+            assert_eq!(named(tool, &input), file, "{tool}");
+        }
+    }
+
+    #[test]
     fn a_sibling_with_the_same_beginning_is_outside() {
         assert!(is_inside(Path::new("/p/a/x"), Path::new("/p/a")));
         for path in ["/p/ab", "/p/a", "/p", "/etc/x"] {

@@ -456,6 +456,18 @@ mod tests {
     }
 
     #[test]
+    fn a_beginning_says_where_there_is_more() {
+        let cut = |text: &str| {
+            let budget = Budget { bytes: 8, lines: 1 };
+            fit(text, Shape::Line, &[], budget).beginning()
+        };
+        assert_eq!(cut("short"), "short");
+        let shown = cut("one two three four");
+        assert!(shown.starts_with("one") && shown.ends_with('…'), "{shown}");
+        assert!(!shown.contains(" …"), "{shown}");
+    }
+
+    #[test]
     fn the_head_keeps_to_its_lines() {
         let text = "x\n".repeat(20);
         for lines in 1..6 {
