@@ -184,8 +184,8 @@ pub async fn run(
             },
             hot: cold,
             view,
-            overdue_answer: reply_json(&Toast::StillChecking, None, config.lang),
-            failed_answer: reply_json(&Toast::Invalid, None, config.lang),
+            overdue_answer: reply_json(&Toast::STILL_CHECKING, None, config.lang),
+            failed_answer: reply_json(&Toast::INVALID, None, config.lang),
             stop: stop.clone(),
         },
     ));

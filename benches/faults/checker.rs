@@ -173,26 +173,24 @@ fn word(kind: &str, content: &str) -> Word {
 /// The refusals that this checker takes for something else than nod means: a
 /// sentence worded anew is noticed before the run, not by chance in it.
 pub(crate) fn misread() -> Vec<Toast> {
-    let absent = Toast::NotConnected {
-        machine: "desk".to_owned(),
-    };
-    let terminal = |allowed| Toast::SettledInTerminal { allowed, ago: 0 };
+    let absent = Toast::not_connected("desk");
+    let terminal = |allowed| Toast::settled_in_terminal(allowed, 0);
     let refusals = [
-        (Toast::AlreadyHandled, "already handled"),
+        (Toast::ALREADY_HANDLED, "already handled"),
         (terminal(None), "answered in the terminal"),
         (terminal(Some(true)), "answered in the terminal"),
         (terminal(Some(false)), "answered in the terminal"),
-        (Toast::TimedOut { ago: 0 }, "timed out"),
-        (Toast::HookGone, "hook gone"),
-        (Toast::NotAnApprover, "not an approver"),
-        (Toast::Reconnecting, "reconnecting, tap again"),
-        (Toast::StillChecking, "checking the outcome"),
-        (Toast::Processing, "processing"),
-        (Toast::NothingDecided, "nothing decided, tap again"),
+        (Toast::timed_out(0), "timed out"),
+        (Toast::HOOK_GONE, "hook gone"),
+        (Toast::NOT_AN_APPROVER, "not an approver"),
+        (Toast::RECONNECTING, "reconnecting, tap again"),
+        (Toast::STILL_CHECKING, "checking the outcome"),
+        (Toast::PROCESSING, "processing"),
+        (Toast::NOTHING_DECIDED, "nothing decided, tap again"),
         (absent, "not connected"),
     ];
     let refusals = refusals.into_iter().filter(|(toast, meant)| {
-        let taken = match word(toast.tone().as_str(), &toast.text().zh) {
+        let taken = match word(toast.tone.as_str(), &toast.text.zh) {
             Word::Over(name, _) | Word::Open(name) | Word::Undecided(name) => name,
             Word::NotAnApprover => "not an approver",
             Word::Applied | Word::Never => "",

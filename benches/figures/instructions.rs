@@ -72,7 +72,7 @@ pub(crate) fn click_path(count: u64) {
         while let Some(step) = link.step() {
             if let LinkStep::Deliver(push) = step {
                 std::hint::black_box(event::parse(&push.payload));
-                let answer = PushAnswer::Show(reply_json(&Toast::Unknown, None, Lang::Zh));
+                let answer = PushAnswer::Show(reply_json(&Toast::UNKNOWN, None, Lang::Zh));
                 link.answer(push.ticket, &answer, now);
             } else {
                 std::hint::black_box(step);

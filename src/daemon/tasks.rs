@@ -74,8 +74,8 @@ impl Tasks {
             },
             hot: taps.cards.desk.hot(),
             view,
-            overdue_answer: reply_json(&Toast::Processing, None, lang),
-            failed_answer: reply_json(&Toast::Invalid, None, lang),
+            overdue_answer: reply_json(&Toast::PROCESSING, None, lang),
+            failed_answer: reply_json(&Toast::INVALID, None, lang),
             stop: self.feishu.clone(),
         };
         self.connected.spawn(connection::run(dialer, wiring));

@@ -241,12 +241,12 @@ impl CallAnswer {
     /// message is the Chinese text of what the person is told.
     pub fn of(outcome: &Outcome, card: Option<Value>) -> Self {
         let toast = Toast::of(outcome);
-        let said = toast.text();
+        let said = toast.text;
         Self {
             upshot: outcome.upshot(),
             message: said.get(Lang::Zh).to_owned(),
             seen: Some(ClickerSees {
-                tone: toast.tone(),
+                tone: toast.tone,
                 said,
                 card,
             }),
@@ -496,7 +496,7 @@ mod tests {
         let told = Outcome::Relayed {
             upshot: Upshot::Denied,
             tone: Tone::Success,
-            said: Toast::Denied.text(),
+            said: Toast::DENIED.text,
         };
         assert_eq!(read.outcome(), (told, Some(card)));
         let other = Stamp {
@@ -520,23 +520,23 @@ mod tests {
             (
                 r#"{"success":true,"decision":"allow","message":"已批准运行"}"#,
                 Upshot::Allowed,
-                Toast::Allowed,
+                Toast::ALLOWED,
             ),
             (
                 r#"{"success":false,"decision":null,"message":"请求不存在或已过期"}"#,
                 Upshot::Nothing,
-                Toast::Unknown,
+                Toast::UNKNOWN,
             ),
             (
                 r#"{"success":false,"decision":"allow","message":""}"#,
                 Upshot::Nothing,
-                Toast::Unknown,
+                Toast::UNKNOWN,
             ),
         ] {
             let (outcome, card) = CallAnswer::read_plain(body.as_bytes()).unwrap().outcome();
             assert_eq!((outcome.upshot(), card), (upshot, None), "{body}");
             let told = Toast::of(&outcome);
-            assert_eq!((told.tone(), told.text()), (toast.tone(), toast.text()));
+            assert_eq!((told.tone, told.text), (toast.tone, toast.text));
         }
         assert_eq!(CallAnswer::read_plain(b"<html>"), None);
         assert_eq!(CallAnswer::read_plain(b"{}"), None);

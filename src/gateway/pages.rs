@@ -202,7 +202,7 @@ fn has_button(node: &Value) -> bool {
 /// What became of a request, or of a link.
 pub fn outcome(outcome: &Outcome, lang: Lang) -> String {
     let toast = Toast::of(outcome);
-    let class = match toast.tone() {
+    let class = match toast.tone {
         Tone::Success => "success",
         Tone::Error => "error",
         Tone::Warning | Tone::Info => "warning",
@@ -220,7 +220,7 @@ pub fn outcome(outcome: &Outcome, lang: Lang) -> String {
         | Outcome::Waiting => &said::LEAVE,
     };
     let body = format!("<p id=\"outcome\">{}</p>", both(next, lang));
-    document(&both(&toast.text(), lang), class, &body, lang)
+    document(&both(&toast.text, lang), class, &body, lang)
 }
 
 /// `title` is markup already.
@@ -392,32 +392,32 @@ mod tests {
         for (led_to, toast, next) in [
             (
                 decided(allowed(Reach::Once), Delivery::Written),
-                Toast::Allowed,
+                Toast::ALLOWED,
                 &said::LEAVE,
             ),
             (
                 decided(denied(false), Delivery::Confirmed),
-                Toast::Denied,
+                Toast::DENIED,
                 &said::LEAVE,
             ),
-            (Refusal::Handled.into(), Toast::AlreadyHandled, &said::LEAVE),
-            (Refusal::Unknown.into(), Toast::Unknown, &said::LEAVE),
-            (lost, Toast::HookGone, &said::LEAVE),
             (
-                timed_out.into(),
-                Toast::TimedOut { ago: 5_000 },
+                Refusal::Handled.into(),
+                Toast::ALREADY_HANDLED,
                 &said::LEAVE,
             ),
-            (Refusal::Stale.into(), Toast::Stale, &said::OPEN_CARD),
+            (Refusal::Unknown.into(), Toast::UNKNOWN, &said::LEAVE),
+            (lost, Toast::HOOK_GONE, &said::LEAVE),
+            (timed_out.into(), Toast::timed_out(5_000), &said::LEAVE),
+            (Refusal::Stale.into(), Toast::STALE, &said::OPEN_CARD),
             (
                 Refusal::Reconnecting.into(),
-                Toast::Reconnecting,
+                Toast::RECONNECTING,
                 &said::RETRY,
             ),
-            (unconfirmed, Toast::StillChecking, &said::RETRY),
+            (unconfirmed, Toast::STILL_CHECKING, &said::RETRY),
         ] {
             let html = outcome(&led_to, Lang::En);
-            for text in [&toast.text(), next] {
+            for text in [&toast.text, next] {
                 assert!(html.contains(text.zh.as_ref()) && html.contains(&escaped(&text.en)));
             }
             assert!(!html.contains("<form"));

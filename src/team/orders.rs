@@ -215,11 +215,6 @@ pub(super) async fn tapped(gateway: &Arc<Gateway>, click: &Click) -> Vec<u8> {
     reply_json(&toast, card.as_deref(), gateway.lang)
 }
 
-fn of_team(tone: Tone, text: &Text) -> Toast {
-    let text = text.clone();
-    Toast::Said { tone, text }
-}
-
 /// A tap that counts.
 struct OrderTap {
     what: OrderKind,
@@ -244,28 +239,28 @@ fn judge(gateway: &Gateway, click: &Click) -> Result<OrderTap, Toast> {
         let by = click.by.id().as_ref().and_then(Owner::of);
         let why = "a tap on a button that no gateway of this team made";
         gateway.note(TeamEvent::Refused, by.as_ref(), None, Some(why));
-        return Err(Toast::Invalid);
+        return Err(Toast::INVALID);
     }
     let text = |field: &str| click.value[field].as_str().unwrap_or_default();
-    let owner = Owner::parse(text("owner")).ok_or(Toast::Invalid)?;
+    let owner = Owner::parse(text("owner")).ok_or(Toast::INVALID)?;
     let by = click.by.id().as_ref().and_then(Owner::of);
     if by.as_ref() != Some(&owner) {
         warn!(%owner, "refused a tap of somebody else on the owner's own card");
         let why = "somebody else tapped the owner's own card";
         gateway.note(TeamEvent::Refused, Some(&owner), None, Some(why));
-        return Err(of_team(Tone::Error, &words::NOT_YOURS));
+        return Err(Toast::said(Tone::Error, words::NOT_YOURS.clone()));
     }
     let until = click.value["until"].as_i64().unwrap_or_default();
     if until < gateway.their_clock.now() {
-        return Err(of_team(Tone::Warning, &words::ASK_ANEW));
+        return Err(Toast::said(Tone::Warning, words::ASK_ANEW.clone()));
     }
-    let key = PublicKey::parse(text("key"), KeyKind::User).map_err(|_| Toast::Invalid)?;
+    let key = PublicKey::parse(text("key"), KeyKind::User).map_err(|_| Toast::INVALID)?;
     Ok(OrderTap {
         what: match text("team") {
             "forget" => OrderKind::Forget,
             "join" => OrderKind::Join,
             "refuse" => OrderKind::Refuse,
-            _ => return Err(Toast::Invalid),
+            _ => return Err(Toast::INVALID),
         },
         place: MachinePlace::of(owner, &key),
         key,
@@ -300,7 +295,7 @@ async fn joined(gateway: &Arc<Gateway>, tap: &OrderTap, yes: bool) -> (Toast, Op
         button: None,
     };
     let card = draw(title, mood, &[row], gateway.lang);
-    (of_team(tone, &text), Some(card))
+    (Toast::said(tone, text), Some(card))
 }
 
 async fn forgotten(gateway: &Arc<Gateway>, tap: &OrderTap) -> (Toast, Option<Value>) {
@@ -317,11 +312,11 @@ async fn forgotten(gateway: &Arc<Gateway>, tap: &OrderTap) -> (Toast, Option<Val
         }
         Err(why @ (NotRevoked::Unreached | NotRevoked::Silent)) => {
             info!(%place, "a tap forgot no machine: {why}");
-            return (of_team(Tone::Error, &words::not_forgotten(name)), None);
+            return (Toast::said(Tone::Error, words::not_forgotten(name)), None);
         }
         Err(why) => {
             warn!(%place, "a tap forgot no machine: {why}");
-            return (of_team(Tone::Error, &words::not_forgotten(name)), None);
+            return (Toast::said(Tone::Error, words::not_forgotten(name)), None);
         }
     };
     let row = Row {
@@ -329,7 +324,7 @@ async fn forgotten(gateway: &Arc<Gateway>, tap: &OrderTap) -> (Toast, Option<Val
         button: None,
     };
     let card = draw(&words::FORGOTTEN_TITLE, Mood::Done, &[row], gateway.lang);
-    (of_team(Tone::Success, &text), Some(card))
+    (Toast::said(Tone::Success, text), Some(card))
 }
 
 #[cfg(test)]

@@ -48,13 +48,11 @@ async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
     add(&gateway.counts.taps);
     let text = |field: &str| click.value.get(field).and_then(serde_json::Value::as_str);
     let toast = match text("callback_url").and_then(MachinePlace::of_url) {
-        None => Toast::Invalid,
+        None => Toast::INVALID,
         Some(place) if gateway.roster().is_gone(&place) => {
             info!(%place, "a tap was for a machine that was forgotten");
             let name = text("machine_name").unwrap_or(place.machine.as_str());
-            Toast::Forgotten {
-                machine: visible(name, Shape::Name),
-            }
+            Toast::forgotten(&visible(name, Shape::Name))
         }
         Some(place) => {
             let message = click.message.as_ref();
@@ -63,14 +61,12 @@ async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
                 PushedTap::Nobody => {
                     let name = text("machine_name").unwrap_or(place.machine.as_str());
                     info!(%place, "a tap found its machine not connected");
-                    Toast::NotConnected {
-                        machine: visible(name, Shape::Name),
-                    }
+                    Toast::not_connected(&visible(name, Shape::Name))
                 }
-                PushedTap::NotSent => Toast::NothingDecided,
+                PushedTap::NotSent => Toast::NOTHING_DECIDED,
                 PushedTap::Unknown => {
                     warn!(%place, "a machine did not say what became of a tap");
-                    Toast::StillChecking
+                    Toast::STILL_CHECKING
                 }
             }
         }

@@ -1,31 +1,30 @@
 //! An outcome in words: the toast of a tap, and the reply to a message.
 
 use crate::approvals::desk::Delivery;
-use crate::approvals::outcome::{Carried, Deed, Outcome, Refusal, Upshot};
+use crate::approvals::outcome::{Carried, Deed, NotTaken, Outcome, Refusal, Upshot};
 use crate::approvals::request::{Ending, Origin, Reach};
 use crate::clock::Millis;
 use crate::rules::Rule;
-use crate::text::{Text, Tone};
+use crate::text::{Text, Tone, plural};
 use crate::wording::rule::{Until, sentences};
 use crate::wording::toast::Toast;
-use crate::wording::{session, terminal};
+use crate::wording::{question, session, terminal};
 
 impl Toast {
     pub fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Decided(it) => decided(it),
-            Outcome::Undone => Self::RuleUndone,
+            Outcome::Undone => Self::RULE_UNDONE,
             Outcome::Done(deed) => done(*deed),
             Outcome::Refused(why) => refused(why),
-            Outcome::Elsewhere { machine } => Self::OtherMachine {
-                machine: machine.clone(),
-            },
-            Outcome::Relayed { tone, said, .. } => Self::Said {
-                tone: *tone,
-                text: said.clone(),
-            },
-            Outcome::Unclear => Self::StillChecking,
-            Outcome::Waiting => Self::Processing,
+            Outcome::Elsewhere { machine } => Self::made(
+                Tone::Warning,
+                format!("该请求属于机器 {machine}，请在该机器上处理"),
+                format!("This request belongs to machine {machine}: answer there"),
+            ),
+            Outcome::Relayed { tone, said, .. } => Self::said(*tone, said.clone()),
+            Outcome::Unclear => Self::STILL_CHECKING,
+            Outcome::Waiting => Self::PROCESSING,
         }
     }
 }
@@ -34,7 +33,7 @@ impl Toast {
 /// way to the hook, so nobody is told how far the answer came.
 pub fn in_chat(outcome: &Outcome) -> Text {
     let Outcome::Decided(it) = outcome else {
-        return Toast::of(outcome).text();
+        return Toast::of(outcome).text;
     };
     let request = &it.settled.request;
     match request.question() {
@@ -48,27 +47,26 @@ pub fn in_chat(outcome: &Outcome) -> Text {
 /// sentences are told in both languages, any other as it stands.
 pub fn relayed(upshot: Upshot, message: &str) -> (Tone, Text) {
     let fixed = [
-        Toast::Allowed,
-        Toast::AllowedAlways,
-        Toast::Denied,
-        Toast::Interrupted,
-        Toast::Unknown,
-        Toast::AlreadyHandled,
-        Toast::HookGone,
-        Toast::Invalid,
+        Toast::ALLOWED,
+        Toast::ALLOWED_ALWAYS,
+        Toast::DENIED,
+        Toast::INTERRUPTED,
+        Toast::UNKNOWN,
+        Toast::ALREADY_HANDLED,
+        Toast::HOOK_GONE,
+        Toast::INVALID,
     ];
     let success = upshot.is_success();
-    let same =
-        |toast: &Toast| toast.text().zh == message && (toast.tone() == Tone::Success) == success;
+    let same = |toast: &Toast| toast.text.zh == message && (toast.tone == Tone::Success) == success;
     let known = fixed.into_iter().find(same);
     let known = known.or(match (upshot, message.trim()) {
-        (Upshot::Allowed, "") => Some(Toast::Allowed),
-        (Upshot::Denied, "") => Some(Toast::Denied),
-        (Upshot::Nothing, "") => Some(Toast::Unknown),
+        (Upshot::Allowed, "") => Some(Toast::ALLOWED),
+        (Upshot::Denied, "") => Some(Toast::DENIED),
+        (Upshot::Nothing, "") => Some(Toast::UNKNOWN),
         _ => None,
     });
     if let Some(toast) = known {
-        return (toast.tone(), toast.text());
+        return (toast.tone, toast.text);
     }
     let tone = if success { Tone::Success } else { Tone::Error };
     (tone, Text::made(message.to_owned(), message.to_owned()))
@@ -77,83 +75,120 @@ pub fn relayed(upshot: Upshot, message: &str) -> (Tone, Text) {
 fn decided(it: &Carried) -> Toast {
     match (it.delivery, &it.instead) {
         (Delivery::Lost, Some(ending)) => return over(ending, 0),
-        (Delivery::Lost, None) => return Toast::HookGone,
-        (Delivery::Unconfirmed, _) => return Toast::StillChecking,
+        (Delivery::Lost, None) => return Toast::HOOK_GONE,
+        (Delivery::Unconfirmed, _) => return Toast::STILL_CHECKING,
         (Delivery::Confirmed | Delivery::Written, _) => {}
     }
     let request = &it.settled.request;
     match &it.settled.ending {
         Ending::Allowed { reach, .. } => allowed(reach, &request.origin, it.unsaved.as_ref()),
-        Ending::Answered { .. } => Toast::Answered,
+        Ending::Answered { .. } => Toast::ANSWERED,
         Ending::Denied {
             interrupt: true, ..
-        } => Toast::Interrupted,
+        } => Toast::INTERRUPTED,
         Ending::Denied { .. } => match request.question() {
-            Some(_) => Toast::AnswerRefused,
-            None => Toast::Denied,
+            Some(_) => Toast::ANSWER_REFUSED,
+            None => Toast::DENIED,
         },
-        Ending::Stopped { .. } => Toast::Stopped,
+        Ending::Stopped { .. } => Toast::success("已中断运行", "Stopped"),
         Ending::Terminal { .. }
         | Ending::Ran(_)
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
         | Ending::Undeliverable { .. }
-        | Ending::Dropped { .. } => Toast::HookGone,
+        | Ending::Dropped { .. } => Toast::HOOK_GONE,
     }
 }
 
 fn allowed(reach: &Reach, origin: &Origin, unsaved: Option<&Text>) -> Toast {
     let (exact, rules, until) = match reach {
-        Reach::Once | Reach::Unwritten => return Toast::Allowed,
-        Reach::Session(rules) => (Toast::AllowedForSession, rules, Until::SessionEnd),
-        Reach::Always { rules, .. } => (Toast::AllowedAlways, rules, Until::Undone),
+        Reach::Once | Reach::Unwritten => return Toast::ALLOWED,
+        Reach::Session(rules) => (Toast::ALLOWED_FOR_SESSION, rules, Until::SessionEnd),
+        Reach::Always { rules, .. } => (Toast::ALLOWED_ALWAYS, rules, Until::Undone),
     };
     if let Some(why) = unsaved {
-        return Toast::RuleNotSaved { why: why.clone() };
+        return Toast::rule_not_saved(why);
     }
     match sentences(rules, origin, until).next() {
         // A file may be changed in any way: more than the same again.
-        Some(sentence) if !rules.iter().all(Rule::is_same_call) => Toast::AllowedWider { sentence },
+        Some(sentence) if !rules.iter().all(Rule::is_same_call) => Toast::allowed_wider(&sentence),
         _ => exact,
     }
 }
 
-const fn done(deed: Deed) -> Toast {
+fn done(deed: Deed) -> Toast {
     match deed {
-        Deed::AskedOnceMore => Toast::AskedOnceMore,
-        Deed::Opened => Toast::Opened,
-        Deed::DenyingAll(count) => Toast::DenyingAll { count },
-        Deed::Stopping => Toast::Stopping,
-        Deed::Starting => Toast::Starting,
-        Deed::CarriedOut => Toast::CarriedOut,
+        Deed::AskedOnceMore => Toast::info(
+            "请在新发出的卡片上再次确认",
+            "Confirm it on the card that follows",
+        ),
+        Deed::Opened => Toast::success("已打开", "Opened"),
+        Deed::DenyingAll(count) => Toast::made(
+            Tone::Success,
+            format!("正在拒绝 {count} 个请求"),
+            format!("Denying {count} {}", plural(count, "request")),
+        ),
+        Deed::Stopping => Toast::STOPPING,
+        Deed::Starting => Toast::success("正在开始", "Starting"),
+        Deed::CarriedOut => Toast::success("已收到", "Got it"),
     }
 }
 
 fn refused(why: &Refusal) -> Toast {
     match why {
-        Refusal::Unknown => Toast::Unknown,
+        Refusal::Unknown => Toast::UNKNOWN,
         Refusal::Over { ending, ago } => over(ending, *ago),
-        Refusal::Handled => Toast::AlreadyHandled,
-        Refusal::Reconnecting => Toast::Reconnecting,
-        Refusal::Invalid => Toast::Invalid,
-        Refusal::NotAnApprover => Toast::NotAnApprover,
-        Refusal::NotTheOwner => Toast::NotTheOwner,
-        Refusal::Stale => Toast::Stale,
-        Refusal::NoSafeRule => Toast::AlwaysNotOffered,
-        Refusal::NotOffered => Toast::NotOffered,
-        Refusal::Nameless => Toast::NothingDecided,
-        Refusal::AskAnew => Toast::AskAnew,
-        Refusal::Expired => Toast::Expired,
-        Refusal::MenuGone => Toast::MenuGone,
-        Refusal::SayWhat => Toast::SayWhat,
-        Refusal::NothingRuns => Toast::NothingRuns,
-        Refusal::BadAnswer(problem) => Toast::BadAnswer(*problem),
-        Refusal::Locked => Toast::Locked,
-        Refusal::LockedUnsure => Toast::LockedUnsure,
-        Refusal::NotUndone(why) => Toast::UndoFailed { why: why.clone() },
-        Refusal::Unreachable => Toast::CallbackUnreachable,
-        Refusal::NotTaken(why) => Toast::CallbackRefused(*why),
+        Refusal::Handled => Toast::ALREADY_HANDLED,
+        Refusal::Reconnecting => Toast::RECONNECTING,
+        Refusal::Invalid => Toast::INVALID,
+        Refusal::NotAnApprover => Toast::NOT_AN_APPROVER,
+        Refusal::NotTheOwner => Toast::NOT_THE_OWNER,
+        Refusal::Stale => Toast::STALE,
+        Refusal::NoSafeRule => Toast::warning(
+            "该请求没有安全的规则，不能始终允许",
+            "No rule is safe for this request: it can't be always allowed",
+        ),
+        Refusal::NotOffered => Toast::warning(
+            "该请求不能在飞书中批准，请在终端处理",
+            "This request can't be allowed from Feishu: answer in the terminal",
+        ),
+        Refusal::Nameless => Toast::NOTHING_DECIDED,
+        Refusal::AskAnew => Toast::warning(
+            "请在请求的卡片上重新选择",
+            "Choose once more on the request's own card",
+        ),
+        Refusal::Expired => Toast::EXPIRED,
+        Refusal::MenuGone => Toast::warning(
+            "按钮已失效，请重新发送命令",
+            "This button is too old: send the command again",
+        ),
+        Refusal::SayWhat => Toast::warning("请先在输入框中写明内容", "Write into the field first"),
+        Refusal::NothingRuns => Toast::warning("当前没有正在执行的任务", "Nothing is running here"),
+        Refusal::BadAnswer(problem) => Toast::said(Tone::Warning, question::problem(*problem)),
+        Refusal::Locked => Toast::warning(
+            "远程批准已锁定，请在终端解锁；仍可拒绝",
+            "Remote approval is locked: unlock in the terminal; denying still works",
+        ),
+        Refusal::LockedUnsure => Toast::LOCKED_UNSURE,
+        Refusal::NotUndone(why) => Toast::made(
+            Tone::Error,
+            format!("撤销规则失败：{}", why.zh),
+            format!("The rule could not be removed: {}", why.en),
+        ),
+        Refusal::Unreachable => Toast::CALLBACK_UNREACHABLE,
+        Refusal::NotTaken(NotTaken::Clock) => Toast::error(
+            "两台机器的时钟相差过大，点击未生效",
+            "The two machines' clocks differ too much: nothing was changed",
+        ),
+        Refusal::NotTaken(NotTaken::Secret) => Toast::error(
+            "请求所在的机器拒绝了转发，请检查两台机器的密钥",
+            "The request's machine refused the call: check that both have the same secret",
+        ),
+        Refusal::NotTaken(NotTaken::Version) => Toast::error(
+            "两台机器上的 nod 版本不一致，未生效；请将较旧的一台升级",
+            "One of the two machines runs an older nod: nothing was changed. Update it",
+        ),
     }
 }
 
@@ -164,24 +199,20 @@ fn over(ending: &Ending, ago: Millis) -> Toast {
         Ending::Allowed { .. }
         | Ending::Denied { .. }
         | Ending::Stopped { .. }
-        | Ending::Answered { .. } => Toast::AlreadyHandled,
-        Ending::Ran(ran) => Toast::SettledInTerminal {
-            allowed: Some(true),
-            ago: ran.took.unwrap_or_default() + ago,
-        },
+        | Ending::Answered { .. } => Toast::ALREADY_HANDLED,
+        Ending::Ran(ran) => {
+            Toast::settled_in_terminal(Some(true), ran.took.unwrap_or_default() + ago)
+        }
         // The protocol has one sentence for every hook that went.
         Ending::Terminal {
             allowed: Some(false),
         }
         | Ending::HookGone
         | Ending::Orphaned
-        | Ending::Undeliverable { .. } => Toast::HookGone,
-        Ending::Terminal { allowed } => Toast::SettledInTerminal {
-            allowed: *allowed,
-            ago,
-        },
-        Ending::TimedOut => Toast::TimedOut { ago },
-        Ending::Dropped { .. } => Toast::Expired,
+        | Ending::Undeliverable { .. } => Toast::HOOK_GONE,
+        Ending::Terminal { allowed } => Toast::settled_in_terminal(*allowed, ago),
+        Ending::TimedOut => Toast::timed_out(ago),
+        Ending::Dropped { .. } => Toast::EXPIRED,
     }
 }
 
@@ -204,16 +235,16 @@ mod tests {
     fn a_choice_that_arrived_has_a_toast_of_its_own() {
         let exact = || Rule::new("Bash", "npm test");
         for (ending, told) in [
-            (allowed(Reach::Once), Toast::Allowed),
-            (allowed(Reach::Unwritten), Toast::Allowed),
+            (allowed(Reach::Once), Toast::ALLOWED),
+            (allowed(Reach::Unwritten), Toast::ALLOWED),
             (
                 allowed(Reach::Session(vec![exact()])),
-                Toast::AllowedForSession,
+                Toast::ALLOWED_FOR_SESSION,
             ),
-            (allowed(always(exact())), Toast::AllowedAlways),
-            (denied(false), Toast::Denied),
-            (denied(true), Toast::Interrupted),
-            (answered(), Toast::Answered),
+            (allowed(always(exact())), Toast::ALLOWED_ALWAYS),
+            (denied(false), Toast::DENIED),
+            (denied(true), Toast::INTERRUPTED),
+            (answered(), Toast::ANSWERED),
         ] {
             for delivery in [Delivery::Confirmed, Delivery::Written] {
                 assert_eq!(toast(ending.clone(), delivery), told);
@@ -231,11 +262,9 @@ mod tests {
             ),
             (always(Rule::new("Edit", "//a")), "From now on Claude may"),
         ] {
-            let Toast::AllowedWider { sentence } = toast(allowed(reach), Delivery::Confirmed)
-            else {
-                panic!("the same again");
-            };
-            assert!(sentence.en.starts_with(begins), "{}", sentence.en);
+            let told = toast(allowed(reach), Delivery::Confirmed).text.en;
+            let sentence = told.strip_prefix("Allowed. ").expect("more than the same");
+            assert!(sentence.starts_with(begins), "{told}");
         }
     }
 
@@ -249,7 +278,7 @@ mod tests {
             ..carried(asked, ending, Delivery::Written)
         };
         let outcome = Outcome::Decided(Box::new(it));
-        assert_eq!(Toast::of(&outcome), Toast::RuleNotSaved { why });
+        assert_eq!(Toast::of(&outcome), Toast::rule_not_saved(&why));
     }
 
     #[test]
@@ -257,9 +286,9 @@ mod tests {
         for ending in [allowed(Reach::Once), denied(false), answered()] {
             assert_eq!(
                 toast(ending.clone(), Delivery::Unconfirmed),
-                Toast::StillChecking
+                Toast::STILL_CHECKING
             );
-            assert_eq!(toast(ending, Delivery::Lost), Toast::HookGone);
+            assert_eq!(toast(ending, Delivery::Lost), Toast::HOOK_GONE);
         }
         let asked = request("Bash", json!({"command": "npm test"}));
         let it = Carried {
@@ -268,10 +297,7 @@ mod tests {
             }),
             ..carried(asked, denied(false), Delivery::Lost)
         };
-        let told = Toast::SettledInTerminal {
-            allowed: Some(true),
-            ago: 0,
-        };
+        let told = Toast::settled_in_terminal(Some(true), 0);
         assert_eq!(Toast::of(&Outcome::Decided(Box::new(it))), told);
     }
 
@@ -285,7 +311,7 @@ mod tests {
         };
         assert_eq!(
             Toast::of(&outcome(false, denied(false))),
-            Toast::AnswerRefused
+            Toast::ANSWER_REFUSED
         );
         for ending in [answered(), denied(false)] {
             assert_eq!(in_chat(&outcome(true, ending.clone())), session::RECEIVED);
@@ -303,11 +329,11 @@ mod tests {
             terminal::denied_by_reply("Codex")
         );
         for (why, toast) in [
-            (Refusal::NotTheOwner, Toast::NotTheOwner),
-            (Refusal::Handled, Toast::AlreadyHandled),
-            (Refusal::LockedUnsure, Toast::LockedUnsure),
+            (Refusal::NotTheOwner, Toast::NOT_THE_OWNER),
+            (Refusal::Handled, Toast::ALREADY_HANDLED),
+            (Refusal::LockedUnsure, Toast::LOCKED_UNSURE),
         ] {
-            assert_eq!(in_chat(&why.into()), toast.text());
+            assert_eq!(in_chat(&why.into()), toast.text);
         }
     }
 
@@ -323,39 +349,36 @@ mod tests {
         ];
         let over = |ending| Toast::of(&Refusal::Over { ending, ago: 7_000 }.into());
         for ending in gone {
-            assert_eq!(over(ending), Toast::HookGone);
+            assert_eq!(over(ending), Toast::HOOK_GONE);
         }
         for ending in [allowed(Reach::Once), denied(true), answered()] {
-            assert_eq!(over(ending), Toast::AlreadyHandled);
+            assert_eq!(over(ending), Toast::ALREADY_HANDLED);
         }
-        assert_eq!(over(Ending::TimedOut), Toast::TimedOut { ago: 7_000 });
+        assert_eq!(over(Ending::TimedOut), Toast::timed_out(7_000));
         let why = Dropped::Over;
-        assert_eq!(over(Ending::Dropped { why }), Toast::Expired);
+        assert_eq!(over(Ending::Dropped { why }), Toast::EXPIRED);
         let ran = Ran {
             took: Some(2_000),
             ..Ran::default()
         };
-        let told = Toast::SettledInTerminal {
-            allowed: Some(true),
-            ago: 9_000,
-        };
+        let told = Toast::settled_in_terminal(Some(true), 9_000);
         assert_eq!(over(Ending::Ran(ran)), told);
     }
 
     #[test]
     fn a_services_own_sentence_is_told_in_both_languages_and_decides_nothing() {
         let said = |upshot, message: &str| relayed(upshot, message);
-        let known = |toast: Toast| (toast.tone(), toast.text());
+        let known = |toast: Toast| (toast.tone, toast.text);
         for (upshot, message, toast) in [
-            (Upshot::Allowed, "已批准运行", Toast::Allowed),
+            (Upshot::Allowed, "已批准运行", Toast::ALLOWED),
             (
                 Upshot::Nothing,
                 "该请求已被处理，请勿重复操作",
-                Toast::AlreadyHandled,
+                Toast::ALREADY_HANDLED,
             ),
-            (Upshot::Allowed, "", Toast::Allowed),
-            (Upshot::Denied, " ", Toast::Denied),
-            (Upshot::Nothing, "", Toast::Unknown),
+            (Upshot::Allowed, "", Toast::ALLOWED),
+            (Upshot::Denied, " ", Toast::DENIED),
+            (Upshot::Nothing, "", Toast::UNKNOWN),
         ] {
             assert_eq!(said(upshot, message), known(toast), "{message}");
         }

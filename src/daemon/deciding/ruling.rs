@@ -157,10 +157,10 @@ mod tests {
         let toast = Toast::of(&decided(denied(false), Delivery::Confirmed));
         let reply = reply_json(&toast, Some(&card.to_string()), Lang::Zh);
         let ruling = Ruling::kept(Upshot::Denied, reply);
-        assert_eq!(Toast::of(&ruling.outcome).text(), toast.text());
+        assert_eq!(Toast::of(&ruling.outcome).text, toast.text);
         let answer = ruling.told();
         assert_eq!(answer.upshot, Upshot::Denied);
-        assert_eq!(answer.message, toast.text().zh);
+        assert_eq!(answer.message, toast.text.zh);
         assert_eq!(answer.seen.and_then(|seen| seen.card), Some(card));
     }
 

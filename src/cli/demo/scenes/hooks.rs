@@ -32,7 +32,7 @@ pub(super) fn bash(command: &str, (zh, en): (&str, &str), lang: Lang) -> SceneOp
 /// They allow it with a tap, and the card shows it.
 pub(super) fn allowed_by(actor: Actor) -> Vec<SceneStep> {
     vec![
-        SceneStep::Tap(actor, Action::Allow, Toast::Allowed),
+        SceneStep::Tap(actor, Action::Allow, Toast::ALLOWED),
         SceneStep::Prints(Prints::Allow),
         SceneStep::Ends(&ending::ALLOWED),
     ]
@@ -72,12 +72,12 @@ pub(super) fn always(staging: Staging, lang: Lang) -> Scene {
         opening: bash("npm run build", ("构建商店", "Build the shop"), lang),
         staging,
         steps: vec![
-            SceneStep::Tap(Actor::Owner, Action::Always, Toast::AllowedAlways),
+            SceneStep::Tap(Actor::Owner, Action::Always, Toast::ALLOWED_ALWAYS),
             SceneStep::Prints(Prints::AllowWithRule("npm run build")),
             SceneStep::Ends(&ending::ALLOWED_ALWAYS),
             SceneStep::PassesByRule,
             SceneStep::Edited(&ending::ALLOWED_ALWAYS),
-            SceneStep::Tap(Actor::Owner, Action::Undo, Toast::RuleUndone),
+            SceneStep::Tap(Actor::Owner, Action::Undo, Toast::RULE_UNDONE),
             SceneStep::Ends(&ending::UNDONE),
             SceneStep::AsksAgain,
         ],
@@ -246,7 +246,7 @@ pub(super) fn interrupt(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            SceneStep::Tap(Actor::Owner, Action::Interrupt, Toast::Interrupted),
+            SceneStep::Tap(Actor::Owner, Action::Interrupt, Toast::INTERRUPTED),
             SceneStep::Prints(Prints::Interrupt),
             SceneStep::Ends(&ending::INTERRUPTED),
         ],
@@ -276,7 +276,7 @@ pub(super) fn stranger(staging: Staging, lang: Lang) -> Scene {
             vec![SceneStep::Tap(
                 Actor::Stranger,
                 Action::Allow,
-                Toast::NotAnApprover,
+                Toast::NOT_AN_APPROVER,
             )],
             allowed_by(Actor::Owner),
         ]

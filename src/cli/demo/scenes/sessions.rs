@@ -29,7 +29,7 @@ pub(super) fn task(staging: Staging) -> Scene {
             SceneStep::Choose(&HALF_UP),
             SceneStep::Ends(&ending::ANSWERED),
             SceneStep::NextCard,
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::ALLOWED),
             SceneStep::Ends(&ending::ALLOWED),
             SceneStep::TaskEnds(&task::DONE),
             SceneStep::NextCard,

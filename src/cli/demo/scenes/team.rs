@@ -43,7 +43,7 @@ pub(super) fn travel(staging: Staging, lang: Lang) -> Scene {
         ),
         staging,
         steps: vec![
-            SceneStep::Tap(Actor::Owner, Action::Deny, Toast::Denied),
+            SceneStep::Tap(Actor::Owner, Action::Deny, Toast::DENIED),
             SceneStep::Prints(Prints::Deny(None)),
             SceneStep::Ends(&ending::DENIED),
             SceneStep::ByBothGateways,
@@ -99,7 +99,7 @@ pub(super) fn gateway(staging: Staging, lang: Lang) -> Scene {
         staging,
         steps: vec![
             SceneStep::Befalls,
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::ALLOWED),
             SceneStep::Prints(Prints::Allow),
             SceneStep::Edited(&ending::ALLOWED),
             SceneStep::Befalls,
@@ -124,11 +124,11 @@ pub(super) fn sleep(staging: Staging, lang: Lang) -> Scene {
         staging,
         steps: vec![
             SceneStep::Befalls,
-            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::StillChecking),
+            SceneStep::Tap(Actor::Owner, Action::Allow, Toast::STILL_CHECKING),
             SceneStep::SleepsOn,
             SceneStep::Befalls,
             SceneStep::Says(team::TAPPED_TOO_LATE.clone()),
-            SceneStep::TapAgain(Actor::Owner, Action::Allow, Toast::Allowed),
+            SceneStep::TapAgain(Actor::Owner, Action::Allow, Toast::ALLOWED),
             SceneStep::Prints(Prints::Allow),
             SceneStep::Ends(&ending::ALLOWED),
         ],

@@ -109,7 +109,7 @@ impl Tour<'_> {
             }
             SceneStep::DenyWith(reason) => {
                 let reason = Some(reason.get(lang));
-                self.tap(act, Actor::Owner, Action::DenyWith, reason, &Toast::Denied)
+                self.tap(act, Actor::Owner, Action::DenyWith, reason, &Toast::DENIED)
                     .await
             }
             SceneStep::Answer(button, fields) => {
@@ -117,17 +117,17 @@ impl Tour<'_> {
                 for (name, value) in fields {
                     press = press.fill(name, value.clone());
                 }
-                self.press(press, &Toast::Answered).await
+                self.press(press, &Toast::ANSWERED).await
             }
             SceneStep::Reply(text) => self.reply(&act.card, text.get(lang)).await,
             SceneStep::NextCard => act.next_card(&self.stage.simulator).await,
             SceneStep::Choose(label) => {
                 let press = Press::text(&act.card, label.get(lang)).by(OWNER);
-                self.press(press, &Toast::Answered).await
+                self.press(press, &Toast::ANSWERED).await
             }
             SceneStep::StopTask => {
                 let press = Press::action(&act.first, STOP).by(OWNER);
-                self.press(press, &Toast::Stopping).await
+                self.press(press, &Toast::STOPPING).await
             }
             SceneStep::TaskWorks => {
                 let first = &act.first;
@@ -220,7 +220,7 @@ impl Tour<'_> {
     async fn press(&mut self, press: Press, toast: &Toast) -> Done {
         let clicked = self.stage.simulator.click(press).await;
         let clicked = clicked.map_err(|why| why.to_string())?;
-        saw(&clicked, toast.text().get(self.stage.lang))
+        saw(&clicked, toast.text.get(self.stage.lang))
     }
 
     /// Replies until the card shows that it was heard: a person would, too.

@@ -39,9 +39,7 @@ impl Tour<'_> {
         toast: &Toast,
     ) -> Done {
         let lang = self.stage.lang;
-        let away = Toast::NotConnected {
-            machine: self.stage.laptop().name.to_owned(),
-        };
+        let away = Toast::not_connected(self.stage.laptop().name);
         let card = &act.card;
         let before = title(&self.stage.simulator, card);
         let until = Instant::now() + LIMIT;
@@ -51,13 +49,12 @@ impl Tour<'_> {
             let clicked = clicked.map_err(|why| why.to_string())?;
             self.tell();
             let seen = clicked.toast.map(|toast| toast.content);
-            let saw = |toast: &Toast| seen.as_deref() == Some(toast.text().get(lang));
+            let saw = |toast: &Toast| seen.as_deref() == Some(toast.text.get(lang));
             if saw(toast) {
                 return Ok(());
             }
-            if !(saw(&away) || saw(&Toast::StillChecking)) || Instant::now() > until {
-                let wanted = toast.text();
-                let wanted = wanted.get(lang);
+            if !(saw(&away) || saw(&Toast::STILL_CHECKING)) || Instant::now() > until {
+                let wanted = toast.text.get(lang);
                 return Err(format!(
                     "the toast should have been `{wanted}` and was `{}`",
                     seen.unwrap_or_default()

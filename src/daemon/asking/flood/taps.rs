@@ -106,7 +106,7 @@ async fn deny_all(decider: Arc<Decider>, all: Vec<RequestId>, by: Operator, proo
             }
             // The terminal was faster, or its hook is on the way back.
             Err(why) => {
-                let why = Toast::of(&why.into()).text().en;
+                let why = Toast::of(&why.into()).text.en;
                 warn!(request = %id, "one of many was not denied: {why}");
             }
         }
