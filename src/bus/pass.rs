@@ -50,33 +50,11 @@ impl Pass {
     /// Reads what a pass says of itself; whether that is true is for the
     /// server and the gateways to judge.
     pub fn read(text: &str) -> Result<Self, BadPass> {
-        Self::opened(text).map(|(pass, _)| pass)
-    }
-
-    /// The pass, if `signer` signed it and it counts at `now`.
-    pub fn check(text: &str, signer: &PublicKey, now: Seconds) -> Result<Self, BadPass> {
-        let (pass, claims) = Self::opened(text)?;
-        let named = claims["iss"].as_str() == Some(signer.to_string().as_str());
-        if !named || !is_signed(text, signer) {
-            return Err(BadPass::Forged);
-        }
-        if pass.until <= now {
-            return Err(BadPass::Expired);
-        }
-        Ok(pass)
-    }
-
-    fn opened(text: &str) -> Result<(Self, Value), BadPass> {
         let claims = claims(text, MAX_PASS).ok_or(BadPass::NoPass)?;
         let read = || {
             let key = PublicKey::parse(claims["sub"].as_str()?, KeyKind::User).ok()?;
             let signer = PublicKey::parse(claims["iss"].as_str()?, KeyKind::Account).ok()?;
-            let tags = claims["nats"]["tags"].as_array()?;
-            let [Value::String(tag)] = tags.as_slice() else {
-                return None;
-            };
-            let owner = Owner::parse(tag.strip_prefix("owner:")?)?;
-            let place = MachinePlace::of(owner, &key);
+            let place = MachinePlace::of(tagged(&claims)?, &key);
             // Another name would be another machine's subjects.
             let named = claims["name"].as_str() == Some(place.machine.as_str());
             let until = claims["exp"].as_i64().filter(|until| *until > 0)?;
@@ -88,8 +66,13 @@ impl Pass {
                 until,
             })
         };
-        let pass = read().ok_or(BadPass::NoPass)?;
-        Ok((pass, claims))
+        read().ok_or(BadPass::NoPass)
+    }
+
+    /// The pass, if `signer` signed it and it counts at `now`.
+    pub fn check(text: &str, signer: &PublicKey, now: Seconds) -> Result<Self, BadPass> {
+        let pass = Self::read(text)?;
+        vouched(text, signer, pass.until, now).map(|()| pass)
     }
 }
 
@@ -107,13 +90,10 @@ impl Lobby {
     pub fn read(text: &str) -> Result<Self, BadPass> {
         let claims = claims(text, MAX_PASS).ok_or(BadPass::NoPass)?;
         let read = || {
-            let [Value::String(tag)] = claims["nats"]["tags"].as_array()?.as_slice() else {
-                return None;
-            };
             let ticket = claims["name"].as_str()?;
             lobby::is_ticket(ticket).then_some(())?;
             Some(Self {
-                owner: Owner::parse(tag.strip_prefix("owner:")?)?,
+                owner: tagged(&claims)?,
                 ticket: ticket.to_owned(),
                 key: PublicKey::parse(claims["sub"].as_str()?, KeyKind::User).ok()?,
                 until: claims["exp"].as_i64()?,
@@ -125,16 +105,29 @@ impl Lobby {
     /// The same, if `signer` signed it and it counts at `now`.
     pub fn check(text: &str, signer: &PublicKey, now: Seconds) -> Result<Self, BadPass> {
         let lobby = Self::read(text)?;
-        let claims = claims(text, MAX_PASS).ok_or(BadPass::NoPass)?;
-        let named = claims["iss"] == json!(signer.to_string());
-        if !named || !is_signed(text, signer) {
-            return Err(BadPass::Forged);
-        }
-        if lobby.until <= now {
-            return Err(BadPass::Expired);
-        }
-        Ok(lobby)
+        vouched(text, signer, lobby.until, now).map(|()| lobby)
     }
+}
+
+/// The one owner that a pass is for.
+fn tagged(claims: &Value) -> Option<Owner> {
+    let [Value::String(tag)] = claims["nats"]["tags"].as_array()?.as_slice() else {
+        return None;
+    };
+    Owner::parse(tag.strip_prefix("owner:")?)
+}
+
+/// Whether `signer` signed what names it as its signer and counts until then.
+fn vouched(text: &str, signer: &PublicKey, until: Seconds, now: Seconds) -> Result<(), BadPass> {
+    let claims = claims(text, MAX_PASS).ok_or(BadPass::NoPass)?;
+    let named = claims["iss"] == json!(signer.to_string());
+    if !named || !is_signed(text, signer) {
+        return Err(BadPass::Forged);
+    }
+    if until <= now {
+        return Err(BadPass::Expired);
+    }
+    Ok(())
 }
 
 fn claims(text: &str, most: usize) -> Option<Value> {
@@ -245,9 +238,8 @@ pub fn machine(
     span: Span,
 ) -> String {
     let place = MachinePlace::of(owner.clone(), key);
-    let mut claims = user(account, by, key, place.machine.as_str(), span);
-    claims["nats"]["tags"] = json!([format!("owner:{owner}")]);
-    signed(claims, by)
+    // The key that signs tells it from a pass into the lobby.
+    lobby(by, account, owner, place.machine.as_str(), key, span)
 }
 
 /// A pass into the lobby, for whoever holds `key`.
