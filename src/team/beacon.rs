@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
-use crate::bus::letter::{self, PushHead};
+use crate::bus::letter::PushHead;
 use crate::bus::line::BusLineState;
 use crate::bus::subjects::BEACON;
 use crate::clock::Millis;
@@ -42,9 +42,8 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
 
 async fn say(gateway: &Gateway, feishu: bool, round: usize) {
     let head = PushHead {
-        until: gateway.their_clock.now() + COUNTS_FOR,
         once: gateway.id.clone(),
-        ticket: None,
+        ..gateway.head(COUNTS_FOR)
     };
     let (now, theirs) = (gateway.clock.now(), gateway.their_clock.now());
     let paused = gateway.shares().pauses(now);
@@ -59,8 +58,6 @@ async fn say(gateway: &Gateway, feishu: bool, round: usize) {
         "version": crate::version::BUILD,
         "paused": paused,
         "forgot": forgot.collect::<Vec<_>>(),
-    })
-    .to_string();
-    let letter = letter::sign(&gateway.keys.push, BEACON, &head, body.as_bytes());
-    gateway.line.tell(BEACON, letter).await;
+    });
+    gateway.tell(BEACON, &head, &body).await;
 }

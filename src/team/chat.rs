@@ -13,7 +13,7 @@ use tracing::{info, warn};
 use super::Gateway;
 use super::orders::{self, GatewayOrder};
 use super::taps::{PushedTap, push};
-use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
+use crate::bus::letter::{self, AnswerHead, Letter};
 use crate::bus::line::BusAnswer;
 use crate::bus::pass::Seconds;
 use crate::bus::subjects::{MachinePlace, Owner, ToMachine, of_owner};
@@ -86,11 +86,7 @@ async fn whose(
     payload: &[u8],
 ) -> Option<Vec<(MessageClaim, MachinePlace)>> {
     let subject = of_owner(owner);
-    let head = PushHead {
-        until: gateway.their_clock.now() + COUNTS_FOR,
-        once: format!("{:032x}", rand::random::<u128>()),
-        ticket: None,
-    };
+    let head = gateway.head(COUNTS_FOR);
     let letter = letter::sign(&gateway.keys.push, &subject, &head, payload);
     let most = MAX_MACHINES * ANSWERS_EACH;
     let mut asking = gateway.line.put(&subject, letter, most).await?;

@@ -17,7 +17,7 @@ use super::taps::{PushedTap, push_within};
 use super::{Gateway, STOP_WITHIN, TeamError, dialer, hold_line};
 use crate::bus::accounts::{self, NotRevoked};
 use crate::bus::errand::{self, ErrandCall, ErrandTerms, LeftCard};
-use crate::bus::letter::{self, Letter, PushHead};
+use crate::bus::letter::{Letter, PushHead};
 use crate::bus::line::{BusHeard, BusLineState, LineTurns};
 use crate::bus::lobby::is_ticket;
 use crate::bus::nkey::{KeyKind, PublicKey};
@@ -180,14 +180,8 @@ pub(super) async fn close_cards(gateway: &Gateway, place: &MachinePlace, cards: 
 
 /// Says something to the other gateways.
 pub(super) async fn tell_gateways(gateway: &Gateway, what: &Value) {
-    let head = PushHead {
-        until: gateway.their_clock.now() + NOTICE_COUNTS_FOR,
-        once: format!("{:032x}", rand::random::<u128>()),
-        ticket: None,
-    };
-    let body = what.to_string();
-    let letter = letter::sign(&gateway.keys.push, BEACON, &head, body.as_bytes());
-    gateway.line.tell(BEACON, letter).await;
+    let head = gateway.head(NOTICE_COUNTS_FOR);
+    gateway.tell(BEACON, &head, what).await;
 }
 
 /// What gateways say to each other besides that they are there.

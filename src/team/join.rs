@@ -15,7 +15,7 @@ use super::seen::SeenBefore;
 use super::status::add;
 use super::{Gateway, PASS_FOR};
 use crate::bounded::Bounded;
-use crate::bus::letter::{self, AnswerHead, CallHead, Letter, PushHead};
+use crate::bus::letter::{self, AnswerHead, CallHead, Letter};
 use crate::bus::line::BusHeard;
 use crate::bus::lobby::{Invite, JoinWish, LobbyReply, No, fingerprint, ticket};
 use crate::bus::membership::Grant;
@@ -326,14 +326,9 @@ pub(super) async fn tapped(
 /// Brings a pass to the lobby; a machine that does not hear it asks again.
 async fn deliver(gateway: &Gateway, place: &MachinePlace, key: PublicKey, ticket: &str) {
     let (_, hears) = lobby(&place.owner, ticket);
-    let head = PushHead {
-        until: gateway.their_clock.now() + DELIVERY_COUNTS_FOR,
-        once: format!("{:032x}", rand::random::<u128>()),
-        ticket: None,
-    };
-    let body = json!({"grant": grant(gateway, &place.owner, key)}).to_string();
-    let letter = letter::sign(&gateway.keys.push, &hears, &head, body.as_bytes());
-    gateway.line.tell(&hears, letter).await;
+    let head = gateway.head(DELIVERY_COUNTS_FOR);
+    let body = json!({"grant": grant(gateway, &place.owner, key)});
+    gateway.tell(&hears, &head, &body).await;
 }
 
 #[cfg(test)]

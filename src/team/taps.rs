@@ -12,7 +12,7 @@ use super::{Gateway, chat, orders};
 use crate::bus::letter::{self, AnswerHead, Letter, PushHead};
 use crate::bus::line::BusAnswer;
 use crate::bus::subjects::{MachinePlace, ToMachine};
-use crate::clock::millis;
+use crate::clock::{Millis, millis};
 use crate::feishu::event::{self, Click, Push};
 use crate::feishu::link::PushAnswer;
 use crate::ids::MessageId;
@@ -75,6 +75,24 @@ async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
     reply_json(&toast, None, gateway.lang)
 }
 
+impl Gateway {
+    /// The head of a push of its own, which counts for so long.
+    pub(super) fn head(&self, counts_for: Millis) -> PushHead {
+        PushHead {
+            until: self.their_clock.now() + counts_for,
+            once: format!("{:032x}", rand::random::<u128>()),
+            ticket: None,
+        }
+    }
+
+    /// Says something to whoever hears `subject`.
+    pub(super) async fn tell(&self, subject: &str, head: &PushHead, what: &serde_json::Value) {
+        let body = what.to_string();
+        let letter = letter::sign(&self.keys.push, subject, head, body.as_bytes());
+        self.line.tell(subject, letter).await;
+    }
+}
+
 /// What came of a push to one machine.
 pub(super) enum PushedTap {
     Answered(Vec<u8>),
@@ -106,9 +124,8 @@ pub(super) async fn push_within(
     let subject = place.hears(what);
     let within = millis(limit.max(ANSWER_WITHIN));
     let head = PushHead {
-        until: gateway.their_clock.now() + within,
-        once: format!("{:032x}", rand::random::<u128>()),
         ticket: message.map(|message| gateway.ticket(place, message)),
+        ..gateway.head(within)
     };
     let letter = letter::sign(&gateway.keys.push, &subject, &head, payload);
     match gateway.line.ask(&subject, letter, limit).await {
