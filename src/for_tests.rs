@@ -102,12 +102,12 @@ pub mod cards {
 }
 pub mod child {
     pub mod process {
-        pub use crate::child::process::Grace;
+        pub use crate::child::process::{Grace, Launch};
     }
 }
 pub mod claude {
     pub mod launch {
-        pub use crate::claude::launch::{ClaudeLaunch, Permissions};
+        pub use crate::claude::launch::{Permissions, arguments};
     }
     pub mod permission {
         pub use crate::claude::permission::{

@@ -1,10 +1,6 @@
 //! What a Claude Code child is started with: its arguments, its directory and
 //! every variable of its environment. Nothing comes from a chat but the words.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
-use crate::child::process::Grace;
 use crate::talk::{Mode, Opening};
 
 /// What a child may inherit besides what any may; another session's own
@@ -22,71 +18,47 @@ pub enum Permissions {
     Bypass,
 }
 
-#[derive(Debug, Clone)]
-pub struct ClaudeLaunch {
-    pub program: PathBuf,
-    pub project: PathBuf,
-    pub opening: Opening,
-    pub permissions: Permissions,
-    /// The whole environment, but for the mark.
-    pub environment: Vec<(OsString, OsString)>,
-    pub grace: Grace,
-    /// This very program, where one shall end the child that outlives us.
-    pub guard: Option<PathBuf>,
-}
-
-impl ClaudeLaunch {
-    pub fn arguments(&self) -> Vec<String> {
-        let mut args = [
-            "-p",
-            "--input-format",
-            "stream-json",
-            "--output-format",
-            "stream-json",
-            "--verbose",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        match &self.permissions {
-            Permissions::Ask(mode) => args.extend(
-                [
-                    "--permission-prompt-tool",
-                    "stdio",
-                    "--permission-mode",
-                    mode.as_str(),
-                ]
-                .map(str::to_owned),
-            ),
-            Permissions::Bypass => {
-                args.extend(["--permission-mode", "bypassPermissions"].map(str::to_owned));
-            }
+/// The session and how it asks are all that differs from child to child.
+pub fn arguments(opening: &Opening, permissions: &Permissions) -> Vec<String> {
+    let mut args = [
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    match permissions {
+        Permissions::Ask(mode) => args.extend(
+            [
+                "--permission-prompt-tool",
+                "stdio",
+                "--permission-mode",
+                mode.as_str(),
+            ]
+            .map(str::to_owned),
+        ),
+        Permissions::Bypass => {
+            args.extend(["--permission-mode", "bypassPermissions"].map(str::to_owned));
         }
-        let (flag, id) = match &self.opening {
-            Opening::Fresh(id) => ("--session-id", id),
-            Opening::Resume(id) => ("--resume", id),
-        };
-        args.extend([flag.to_owned(), id.to_string()]);
-        args
     }
+    let (flag, id) = match opening {
+        Opening::Fresh(id) => ("--session-id", id),
+        Opening::Resume(id) => ("--resume", id),
+    };
+    args.extend([flag.to_owned(), id.to_string()]);
+    args
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
     use crate::child::environment::inherited;
     use crate::ids::SessionId;
-
-    fn launch(opening: Opening, permissions: Permissions) -> ClaudeLaunch {
-        ClaudeLaunch {
-            program: "claude".into(),
-            project: "/p".into(),
-            opening,
-            permissions,
-            environment: Vec::new(),
-            grace: Grace::default(),
-            guard: None,
-        }
-    }
 
     #[test]
     fn the_arguments_are_fixed_but_for_session_and_mode() {
@@ -109,7 +81,7 @@ mod tests {
                 "--permission-mode bypassPermissions --resume 6b5f",
             ),
         ] {
-            let args = launch(opening, permissions).arguments().join(" ");
+            let args = arguments(&opening, &permissions).join(" ");
             assert_eq!(args, format!("{stream} {rest}"));
         }
     }

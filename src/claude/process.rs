@@ -2,9 +2,8 @@
 //! end its turn.
 
 use super::exit::judged;
-use super::launch::ClaudeLaunch;
 use super::stream::event;
-use crate::child::process::{self, ChildManner};
+use crate::child::process::{self, ChildManner, Launch};
 use crate::talk::{AgentEvent, AgentSaid, Say};
 
 const STOP: &str = "nod-stop";
@@ -12,7 +11,7 @@ const STOP: &str = "nod-stop";
 pub type ClaudeChild = process::Child<AgentEvent>;
 
 /// Starts a child. What goes wrong is its first and last event.
-pub fn start(launch: ClaudeLaunch) -> ClaudeChild {
+pub fn start(launch: Launch) -> ClaudeChild {
     let interrupt = Say::Interrupt {
         request: STOP.to_owned(),
     };
@@ -20,14 +19,6 @@ pub fn start(launch: ClaudeLaunch) -> ClaudeChild {
         read: event,
         stop: Some((interrupt.to_line(), is_stopped)),
         ended: |ended| AgentEvent::Ended(judged(ended)),
-    };
-    let launch = process::Launch {
-        arguments: launch.arguments(),
-        program: launch.program,
-        project: launch.project,
-        environment: launch.environment,
-        grace: launch.grace,
-        guard: launch.guard,
     };
     process::start(launch, manner)
 }

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nod::for_tests::child::process::Grace;
-use nod::for_tests::claude::launch::{ClaudeLaunch, Permissions};
+use nod::for_tests::child::process::{Grace, Launch};
+use nod::for_tests::claude::launch::{Permissions, arguments};
 use nod::for_tests::claude::process::{ClaudeChild, start};
 use nod::for_tests::ids::SessionId;
 use nod::for_tests::talk::{
@@ -24,7 +24,7 @@ const HEARD: &str = r#"< {"type":"control_response","response":{"subtype":"succe
 
 struct Stage {
     dir: TempDir,
-    launch: ClaudeLaunch,
+    launch: Launch,
 }
 
 impl Stage {
@@ -41,11 +41,11 @@ impl Stage {
             ("FAKE_CLAUDE_SCRIPT", at("script").into()),
             ("FAKE_CLAUDE_LOG", at("log").into()),
         ];
-        let launch = ClaudeLaunch {
+        let opening = Opening::Fresh(SessionId::parse("6b5f").unwrap());
+        let launch = Launch {
             program: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/fake-claude"),
+            arguments: arguments(&opening, &Permissions::Ask(Mode::Default)),
             project,
-            opening: Opening::Fresh(SessionId::parse("6b5f").unwrap()),
-            permissions: Permissions::Ask(Mode::Default),
             environment: variables.map(|(name, value)| (name.into(), value)).into(),
             grace: Grace::default(),
             guard: None,

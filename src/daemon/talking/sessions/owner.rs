@@ -22,7 +22,7 @@ use crate::approvals::desk::{Delivery, Handover};
 use crate::approvals::request::{AskingAgent, Digest, Request};
 use crate::cards::progress::TaskEnd;
 use crate::child::process::{Grace, Launch};
-use crate::claude::launch::{ClaudeLaunch, Permissions};
+use crate::claude::launch::{Permissions, arguments};
 use crate::claude::process;
 use crate::claude::transcript::{self, LeftTranscript};
 use crate::daemon::asking::codex as followed;
@@ -293,23 +293,23 @@ impl SessionOwner {
             "an agent starts"
         );
         let hand = match self.agent {
-            Agent::Claude => Hand::claude(process::start(self.claude_launch(opening, mode))),
+            Agent::Claude => Hand::claude(process::start(self.claude_launch(&opening, mode))),
             Agent::Codex => self.start_codex(opening, mode).await,
         };
         self.child = Some((number, hand));
     }
 
-    fn claude_launch(&self, opening: Opening, mode: Mode) -> ClaudeLaunch {
+    fn claude_launch(&self, opening: &Opening, mode: Mode) -> Launch {
         let settings = self.sessions.settings();
-        ClaudeLaunch {
+        let permissions = if settings.bypass {
+            Permissions::Bypass
+        } else {
+            Permissions::Ask(mode)
+        };
+        Launch {
             program: settings.claude.clone(),
+            arguments: arguments(opening, &permissions),
             project: self.project.path.clone(),
-            opening,
-            permissions: if settings.bypass {
-                Permissions::Bypass
-            } else {
-                Permissions::Ask(mode)
-            },
             environment: settings.environment.clone(),
             grace: Grace::default(),
             guard: std::env::current_exe().ok(),

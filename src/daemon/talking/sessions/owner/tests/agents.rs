@@ -150,9 +150,9 @@ async fn claude_code_asks_unless_both_settings_say_otherwise() {
         let hand = (Agent::Claude, Hand::claude(wire));
         let (owner, _orders) = owner(&bench, SessionLimits::default(), hand).await;
         let opening = Opening::Resume(SessionId::parse("s1").unwrap());
-        let launch = owner.claude_launch(opening.clone(), Mode::Plan);
-        assert_eq!(launch.permissions, permissions, "{settings:?}");
-        assert_eq!(launch.opening, opening);
+        let launch = owner.claude_launch(&opening, Mode::Plan);
+        let asks = arguments(&opening, &permissions);
+        assert_eq!(launch.arguments, asks, "{settings:?}");
         assert_eq!(launch.project, bench.shop());
         assert!(launch.guard.is_some(), "it does not outlive nod");
         let (_, codex) = owner.codex_launch(None, Mode::Plan);
