@@ -299,8 +299,8 @@ pub fn place(request: &Request, lang: Lang) -> String {
     place.push(short(&from.machine, 40));
     place.push(match &from.agent {
         _ if &*request.tool == script::TOOL => words::A_COMMAND.get(lang).to_owned(),
-        Some(agent) => format!("{}/{}", from.caller.agent.short(), short(agent, 40)),
-        None => from.caller.agent.short().to_owned(),
+        Some(agent) => format!("{}/{}", from.caller.agent.kind().short(), short(agent, 40)),
+        None => from.caller.agent.kind().short().to_owned(),
     });
     place.join(" · ")
 }

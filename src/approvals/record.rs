@@ -97,7 +97,7 @@ fn agent_json(agent: &AskingAgent) -> Value {
     match agent {
         AskingAgent::ClaudeCode => Value::Null,
         AskingAgent::Codex(leaves) => json!({
-            "agent": agent.word(),
+            "agent": agent.kind().word(),
             "session": leaves.session,
             "prefix": leaves.prefix,
         }),

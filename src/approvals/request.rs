@@ -9,6 +9,7 @@ use crate::clock::Millis;
 use crate::hex;
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{self, Leaves, Offer, Rule, RuleCall};
+use crate::sessions::agent::Agent;
 use crate::sessions::questions::script::{Addressee, ScriptWishes};
 use crate::sessions::questions::{self, Ask, Asker};
 
@@ -248,34 +249,10 @@ pub enum AskingAgent {
 }
 
 impl AskingAgent {
-    pub fn name(&self) -> &'static str {
+    pub const fn kind(&self) -> Agent {
         match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::Codex(_) => "Codex",
-        }
-    }
-
-    /// Its name where there is little room.
-    pub fn short(&self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "Claude",
-            Self::Codex(_) => "Codex",
-        }
-    }
-
-    /// The word for it in records.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude",
-            Self::Codex(_) => "codex",
-        }
-    }
-
-    /// The command that takes a session up again at a keyboard.
-    pub fn resume(&self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude --resume",
-            Self::Codex(_) => "codex resume",
+            Self::ClaudeCode => Agent::Claude,
+            Self::Codex(_) => Agent::Codex,
         }
     }
 }
@@ -595,6 +572,7 @@ mod tests {
             ),
             (codex, ["Codex", "Codex", "codex", "codex resume"]),
         ] {
+            let agent = agent.kind();
             let said = [agent.name(), agent.short(), agent.word(), agent.resume()];
             assert_eq!(said, words);
         }

@@ -111,7 +111,7 @@ fn build(notice: &NoticeCard<'_>, message: Option<&str>, budget: Budget, lang: L
     let title = match &line {
         Some(line) => cut(line.clone(), MAX_TITLE),
         None if notice.why == Why::Flood => words::FLOOD.get(lang).to_owned(),
-        None => notice.agent.name().to_owned(),
+        None => notice.agent.kind().name().to_owned(),
     };
     let mut elements: Vec<Value> = notice
         .why
@@ -161,7 +161,7 @@ fn place(notice: &NoticeCard<'_>) -> String {
         "{} · {} · {}",
         short(&name.to_string_lossy(), 40),
         short(notice.machine, 40),
-        notice.agent.short(),
+        notice.agent.kind().short(),
     )
 }
 
@@ -174,7 +174,11 @@ fn facts(notice: &NoticeCard<'_>, lang: Lang) -> String {
     if let Some(session) = notice.session {
         facts.push((
             &words::RESUME,
-            format!("{} {}", notice.agent.resume(), short(session.as_str(), 130)),
+            format!(
+                "{} {}",
+                notice.agent.kind().resume(),
+                short(session.as_str(), 130)
+            ),
         ));
     }
     super::facts(&facts, lang)

@@ -252,7 +252,7 @@ pub(super) fn origin(request: &Request, lang: Lang) -> String {
         facts.push((&words::SESSION_ID, id[..id.len().min(8)].to_owned()));
         facts.push((
             &words::RESUME,
-            format!("{} {}", from.caller.agent.resume(), short(id, 130)),
+            format!("{} {}", from.caller.agent.kind().resume(), short(id, 130)),
         ));
     }
     super::facts(&facts, lang)

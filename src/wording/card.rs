@@ -224,7 +224,7 @@ impl Work {
 }
 
 pub fn asks_to(agent: &AskingAgent, work: Work) -> Text {
-    let (Text { zh, en }, agent) = (work.name(), agent.name());
+    let (Text { zh, en }, agent) = (work.name(), agent.kind().name());
     Text::made(format!("{agent} 请求{zh}"), format!("{agent} asks to {en}"))
 }
 

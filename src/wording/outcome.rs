@@ -39,7 +39,7 @@ pub fn in_chat(outcome: &Outcome) -> Text {
     match request.question() {
         Some(_) if request.origin.hosted => session::RECEIVED,
         Some(_) => terminal::ANSWERED,
-        None => terminal::denied_by_reply(request.origin.caller.agent.short()),
+        None => terminal::denied_by_reply(request.origin.caller.agent.kind().short()),
     }
 }
 

@@ -135,7 +135,7 @@ fn detail(settled: &Settled) -> Value {
         detail["pid"] = json!(pid);
     }
     if request.origin.caller.agent != AskingAgent::ClaudeCode {
-        detail["agent"] = json!(request.origin.caller.agent.word());
+        detail["agent"] = json!(request.origin.caller.agent.kind().word());
     }
     if let Some(what) = gist::gist(request) {
         detail["what"] = json!(what);

@@ -109,7 +109,7 @@ fn listed(request: &Request, now: Millis) -> Value {
     let project = request.origin.project.file_name().unwrap_or_default();
     json!({
         "tool": request.tool,
-        "agent": request.origin.caller.agent.word(),
+        "agent": request.origin.caller.agent.kind().word(),
         "project": project.to_string_lossy(),
         "age_ms": now.saturating_sub(request.asked_at).max(0),
         "left_ms": request.deadline.saturating_sub(now).max(0),

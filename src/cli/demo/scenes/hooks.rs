@@ -139,7 +139,9 @@ pub(super) fn reply(staging: Staging, project: &Path) -> Scene {
             SceneStep::Reply(text.clone()),
             SceneStep::Prints(Prints::Deny(Some(text))),
             SceneStep::Ends(&ending::DENIED),
-            SceneStep::Says(terminal::denied_by_reply(AskingAgent::default().short())),
+            SceneStep::Says(terminal::denied_by_reply(
+                AskingAgent::default().kind().short(),
+            )),
         ],
         run: "Updated src/price.ts with 1 addition and 1 removal",
     }
