@@ -344,13 +344,7 @@ impl Ack {
                 session,
                 error,
                 message,
-            } => json!({
-                "success": false,
-                "fallback_to_terminal": true,
-                "error": error.as_str(),
-                "session_id": session,
-                "message": message,
-            }),
+            } => answer::fallback(session, *error, message),
         };
         value.to_string().into_bytes()
     }

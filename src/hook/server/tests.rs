@@ -204,7 +204,7 @@ async fn requests_that_make_no_sense_are_refused_and_harm_nobody() {
         // after its reply.
         let _ = within(stream.read_to_end(&mut reply)).await;
         match Ack::decode(&reply) {
-            Ok(Ack::Refused { error: told, .. }) => assert_eq!(told.as_str(), error),
+            Ok(Ack::Refused { error: told, .. }) => assert_eq!(json!(told), error),
             other => panic!("{:?}: {other:?}", String::from_utf8_lossy(bytes)),
         }
     }

@@ -17,49 +17,29 @@ const MAX_REASON_CHARS: usize = 4000;
 
 /// Writes the decision frame. `for_nod` adds what only nod's own client reads.
 pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, WireError> {
+    let decided =
+        |decision: Value| json!({"success": true, "session_id": session, "decision": decision});
+    let deny = |reason: Option<&str>, interrupt: bool| {
+        let message = message(reason);
+        decided(json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
+    };
+    let terminal = |error, message: &str| fallback(session, error, message);
     let mut value = match &answer.ending {
-        Ending::Allowed { .. } | Ending::Answered { .. } => json!({
-            "success": true,
-            "session_id": session,
-            "decision": {"behavior": "allow"},
-        }),
+        Ending::Allowed { .. } | Ending::Answered { .. } => decided(json!({"behavior": "allow"})),
         Ending::Denied {
             reason, interrupt, ..
-        } => json!({
-            "success": true,
-            "session_id": session,
-            "decision": {
-                "behavior": "deny",
-                "message": message(reason.as_deref()),
-                "interrupt": interrupt,
-            },
-        }),
-        Ending::TimedOut => fallback(
-            session,
-            ErrorWord::ServerTimeout,
-            &timed_out(answer.patience),
-        ),
+        } => deny(reason.as_deref(), *interrupt),
+        Ending::TimedOut => terminal(ErrorWord::ServerTimeout, &timed_out(answer.patience)),
         // Claude Code takes a late interrupt, and a late one only.
-        Ending::Stopped { .. } => json!({
-            "success": true,
-            "session_id": session,
-            "decision": {"behavior": "deny", "message": message(None), "interrupt": true},
-        }),
-        Ending::Terminal { .. } | Ending::Ran(_) => fallback(
-            session,
-            ErrorWord::AnsweredInTerminal,
-            "已在终端处理，请在终端操作",
-        ),
-        Ending::HookGone => fallback(session, ErrorWord::HookGone, "请求已失效，请在终端操作"),
-        Ending::Orphaned => fallback(
-            session,
-            ErrorWord::DaemonRestarted,
-            "服务已重启，请在终端操作",
-        ),
+        Ending::Stopped { .. } => deny(None, true),
+        Ending::Terminal { .. } | Ending::Ran(_) => {
+            terminal(ErrorWord::AnsweredInTerminal, "已在终端处理，请在终端操作")
+        }
+        Ending::HookGone => terminal(ErrorWord::HookGone, "请求已失效，请在终端操作"),
+        Ending::Orphaned => terminal(ErrorWord::DaemonRestarted, "服务已重启，请在终端操作"),
         // A session's own asks never wait behind a hook.
-        Ending::Dropped { .. } => fallback(session, ErrorWord::Dropped, "请求已失效，请在终端操作"),
-        Ending::Undeliverable { .. } => fallback(
-            session,
+        Ending::Dropped { .. } => terminal(ErrorWord::Dropped, "请求已失效，请在终端操作"),
+        Ending::Undeliverable { .. } => terminal(
             ErrorWord::CardUndeliverable,
             "飞书卡片无法送达，请在终端操作",
         ),
@@ -102,11 +82,11 @@ pub fn encode_fallback(
     frame(&fallback(session, error, message))
 }
 
-fn fallback(session: &str, error: ErrorWord, message: &str) -> Value {
+pub(super) fn fallback(session: &str, error: ErrorWord, message: &str) -> Value {
     json!({
         "success": false,
         "fallback_to_terminal": true,
-        "error": error.as_str(),
+        "error": error,
         "session_id": session,
         "message": message,
     })
