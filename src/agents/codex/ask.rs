@@ -300,39 +300,24 @@ impl CodexAsk {
     /// The result that Codex takes for this decision; `None` when this kind of
     /// request has no such answer.
     pub fn result(&self, decision: &CodexDecision) -> Option<Value> {
-        use CodexDecision;
+        use CodexAskKind::{Command, Elicitation, FileChange, Form, Permissions, Questions};
+        use CodexDecision::{Answers, Deny, Interrupt, Once, Prefix, Session};
         let plain = |word: &str| Some(json!({"decision": word}));
         match (&self.kind, decision) {
-            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Once) => {
-                plain("accept")
-            }
-            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Session)
-                if self.leaves.session =>
-            {
-                plain("acceptForSession")
-            }
-            (CodexAskKind::Command, CodexDecision::Prefix) if !self.leaves.prefix.is_empty() => {
+            (Command | FileChange, Once) => plain("accept"),
+            (Command | FileChange, Session) if self.leaves.session => plain("acceptForSession"),
+            (Command, Prefix) if !self.leaves.prefix.is_empty() => {
                 let prefix = json!({"execpolicy_amendment": self.leaves.prefix});
                 Some(json!({"decision": {"acceptWithExecpolicyAmendment": prefix}}))
             }
-            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Deny) => {
-                plain("decline")
-            }
-            (CodexAskKind::Command | CodexAskKind::FileChange, CodexDecision::Interrupt) => {
-                plain("cancel")
-            }
-            (CodexAskKind::Permissions(wanted), CodexDecision::Once) => {
-                Some(json!({"permissions": wanted, "scope": "turn"}))
-            }
-            (CodexAskKind::Permissions(wanted), CodexDecision::Session) => {
+            (Command | FileChange, Deny) => plain("decline"),
+            (Command | FileChange, Interrupt) => plain("cancel"),
+            (Permissions(wanted), Once) => Some(json!({"permissions": wanted, "scope": "turn"})),
+            (Permissions(wanted), Session) => {
                 Some(json!({"permissions": wanted, "scope": "session"}))
             }
-            (CodexAskKind::Permissions(_), CodexDecision::Deny | CodexDecision::Interrupt) => {
-                Some(json!({"permissions": {}, "scope": "turn"}))
-            }
-            (CodexAskKind::Questions(ids), CodexDecision::Answers(answers))
-                if ids.len() == answers.len() =>
-            {
+            (Permissions(_), Deny | Interrupt) => Some(json!({"permissions": {}, "scope": "turn"})),
+            (Questions(ids), Answers(answers)) if ids.len() == answers.len() => {
                 let pairs = ids.iter().zip(answers);
                 let answers: Map<String, Value> = pairs
                     .map(|(id, answer)| (id.clone(), json!({"answers": [answer]})))
@@ -340,10 +325,8 @@ impl CodexAsk {
                 Some(json!({"answers": answers}))
             }
             // As the terminal does when its dialog is left without an answer.
-            (CodexAskKind::Questions(_), CodexDecision::Deny | CodexDecision::Interrupt) => {
-                Some(json!({"answers": {}}))
-            }
-            (CodexAskKind::Form, CodexDecision::Answers(answers)) => {
+            (Questions(_), Deny | Interrupt) => Some(json!({"answers": {}})),
+            (Form, Answers(answers)) => {
                 let (_, asked) = call::read(filled::CALL, &self.input)?;
                 let call::AnswerShape::Fields(fields) = asked else {
                     return None;
@@ -351,15 +334,9 @@ impl CodexAsk {
                 let content = filled::content(&fields, answers);
                 Some(json!({"action": "accept", "content": content}))
             }
-            (CodexAskKind::Elicitation, CodexDecision::Once) => {
-                Some(json!({"action": "accept", "content": {}}))
-            }
-            (CodexAskKind::Elicitation | CodexAskKind::Form, CodexDecision::Deny) => {
-                Some(json!({"action": "decline", "content": null}))
-            }
-            (CodexAskKind::Elicitation | CodexAskKind::Form, CodexDecision::Interrupt) => {
-                Some(json!({"action": "cancel", "content": null}))
-            }
+            (Elicitation, Once) => Some(json!({"action": "accept", "content": {}})),
+            (Elicitation | Form, Deny) => Some(json!({"action": "decline", "content": null})),
+            (Elicitation | Form, Interrupt) => Some(json!({"action": "cancel", "content": null})),
             _ => None,
         }
     }
