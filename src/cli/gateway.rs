@@ -86,6 +86,7 @@ enum GatewayCommand {
 pub(super) fn run(arguments: &GatewayArguments, sources: &Sources) -> CommandResult {
     let words = Words(sources.lang());
     match &arguments.command {
+        #[cfg(feature = "team")]
         None => serve(sources, words),
         Some(GatewayCommand::Init {
             bus,
@@ -96,14 +97,26 @@ pub(super) fn run(arguments: &GatewayArguments, sources: &Sources) -> CommandRes
             let files = cert.as_deref().zip(key.as_deref());
             init(bus, dir, files, sources, words)
         }
+        #[cfg(feature = "team")]
         Some(GatewayCommand::Pass { owner, key, days }) => grant(owner, key, *days, sources, words),
+        #[cfg(feature = "team")]
         Some(GatewayCommand::Forget { machine, owner }) => {
             forget(machine, owner.as_deref(), sources, words)
         }
+        #[cfg(feature = "team")]
         Some(GatewayCommand::Status { json, metrics }) => {
             told::status(*json, *metrics, sources, words)
         }
+        #[cfg(feature = "team")]
         Some(GatewayCommand::Audit { last, json }) => told::audit(*last, *json, sources, words),
+        #[cfg(not(feature = "team"))]
+        None
+        | Some(
+            GatewayCommand::Pass { .. }
+            | GatewayCommand::Forget { .. }
+            | GatewayCommand::Status { .. }
+            | GatewayCommand::Audit { .. },
+        ) => Err(Failure::new(words.no_team())),
     }
 }
 
@@ -138,11 +151,6 @@ fn serve(sources: &Sources, words: Words) -> CommandResult {
             _ => Failure::quits(Quit::BadSettings, words.team_error(&why)),
         })
     })
-}
-
-#[cfg(not(feature = "team"))]
-fn serve(_: &Sources, words: Words) -> CommandResult {
-    Err(Failure::new(words.no_team()))
 }
 
 /// Writes nothing over: keys that are lost or replaced shut every machine out.
@@ -188,27 +196,4 @@ fn settings(url: &BusUrl, keys: &Path, sources: &Sources) -> String {
         value("FEISHU_APP_SECRET"),
         keys.display()
     )
-}
-
-#[cfg(not(feature = "team"))]
-fn grant(_: &str, _: &str, _: u16, _: &Sources, words: Words) -> CommandResult {
-    Err(Failure::new(words.no_team()))
-}
-
-#[cfg(not(feature = "team"))]
-fn forget(_: &str, _: Option<&str>, _: &Sources, words: Words) -> CommandResult {
-    Err(Failure::new(words.no_team()))
-}
-
-#[cfg(not(feature = "team"))]
-mod told {
-    use super::{CommandResult, Failure, Sources, Words};
-
-    pub(super) fn status(_: bool, _: bool, _: &Sources, words: Words) -> CommandResult {
-        Err(Failure::new(words.no_team()))
-    }
-
-    pub(super) fn audit(_: usize, _: bool, _: &Sources, words: Words) -> CommandResult {
-        Err(Failure::new(words.no_team()))
-    }
 }
