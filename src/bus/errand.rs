@@ -236,13 +236,13 @@ pub fn judge(asked: &ErrandCall, terms: &ErrandTerms<'_>) -> Result<Errand, Erra
         ("POST", ["open-apis", "im", "v1", "messages", id, "reply"]) => {
             let id = touched(id, asked, terms)?;
             let body = reply_body(asked, terms.place)?;
-            let path = ["open-apis", "im", "v1", "messages", id.as_str(), "reply"];
+            let path = ApiCall::of_message(&id, &["reply"]);
             (ErrandKind::Reply, ApiCall::post(&path, body))
         }
         ("PATCH", ["open-apis", "im", "v1", "messages", id]) => {
             let id = touched(id, asked, terms)?;
             let body = json!({"content": content(asked)?});
-            let path = ["open-apis", "im", "v1", "messages", id.as_str()];
+            let path = ApiCall::of_message(&id, &[]);
             (ErrandKind::Edit, ApiCall::patch(&path, body))
         }
         ("GET", ["open-apis", "im", "v1", "messages", id, "resources", key]) => {
@@ -304,15 +304,7 @@ fn reply_body(asked: &ErrandCall, place: &MachinePlace) -> Result<Value, ErrandR
 }
 
 fn download(id: &MessageId, key: &str, asked: &ErrandCall) -> Result<ApiCall, ErrandRefused> {
-    let path = [
-        "open-apis",
-        "im",
-        "v1",
-        "messages",
-        id.as_str(),
-        "resources",
-        key,
-    ];
+    let path = ApiCall::of_message(id, &["resources", key]);
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     let fits = (1..=256).contains(&key.len()) && key.bytes().all(plain);
     match asked.query.as_slice() {

@@ -221,14 +221,7 @@ impl Messages {
             "reply_in_thread": in_thread,
             "uuid": fitting(uuid),
         });
-        let path = [
-            "open-apis",
-            "im",
-            "v1",
-            "messages",
-            message.as_str(),
-            "reply",
-        ];
+        let path = ApiCall::of_message(message, &["reply"]);
         sent(&self.api.call(&ApiCall::post(&path, body)).await?)
     }
 
@@ -238,7 +231,7 @@ impl Messages {
     pub async fn patch(&self, message: &MessageId, card: Arc<str>) -> Result<(), ApiError> {
         self.edits
             .apply(message, card, |card| async move {
-                let path = ["open-apis", "im", "v1", "messages", message.as_str()];
+                let path = ApiCall::of_message(message, &[]);
                 let body = json!({"content": self.previews.of_json(&card)});
                 self.api.call(&ApiCall::patch(&path, body)).await.map(drop)
             })
@@ -272,15 +265,7 @@ impl Messages {
         kind: AttachmentKind,
         max_bytes: u64,
     ) -> Result<Vec<u8>, ApiError> {
-        let path = [
-            "open-apis",
-            "im",
-            "v1",
-            "messages",
-            message.as_str(),
-            "resources",
-            file_key,
-        ];
+        let path = ApiCall::of_message(message, &["resources", file_key]);
         let kind = match kind {
             AttachmentKind::Image => "image",
             AttachmentKind::File => "file",

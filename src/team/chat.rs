@@ -223,7 +223,7 @@ async fn say(gateway: &Gateway, message: &Message, text: &Text) -> PushAnswer {
     let Some(id) = &message.id else {
         return PushAnswer::Done;
     };
-    let path = ["open-apis", "im", "v1", "messages", id.as_str(), "reply"];
+    let path = ApiCall::of_message(id, &["reply"]);
     let content = json!({"text": text.get(gateway.lang)}).to_string();
     let body = json!({"msg_type": "text", "content": content, "uuid": format!("gw-{id}")});
     let call = ApiCall::post(&path, body);

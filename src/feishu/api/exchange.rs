@@ -13,6 +13,7 @@ use url::Url;
 use crate::feishu::error::{ApiError, FeishuAnswer, classify, classify_login};
 use crate::feishu::outbound::{Outbound, OutboundError, body_within};
 use crate::feishu::secret::Secret;
+use crate::ids::MessageId;
 
 /// An envelope larger than this is not one.
 const MAX_ENVELOPE: u64 = 1024 * 1024;
@@ -57,6 +58,11 @@ impl ApiCall {
             body: None,
             upload: None,
         }
+    }
+
+    /// The path of a message, and of what belongs to it.
+    pub fn of_message<'a>(id: &'a MessageId, rest: &[&'a str]) -> Vec<&'a str> {
+        [&["open-apis", "im", "v1", "messages", id.as_str()], rest].concat()
     }
 
     pub fn upload(path: &[&str], upload: Upload) -> Self {
