@@ -123,17 +123,11 @@ impl Request {
     /// The same request with another input; its digest is still the old one's.
     #[must_use]
     pub fn with_input(&self, input: Value) -> Self {
-        let facts = Facts {
-            id: self.id.clone(),
-            tool: self.tool.clone(),
+        Self {
+            kind: RequestKind::of(&self.tool, &input, &self.origin),
             input,
-            digest: self.digest,
-            origin: self.origin.clone(),
-            real: self.real.clone(),
-            asked_at: self.asked_at,
-            deadline: self.deadline,
-        };
-        facts.read()
+            ..self.clone()
+        }
     }
 }
 
