@@ -231,8 +231,7 @@ pub struct CallAnswer {
 /// What the person who clicked is to see.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClickerSees {
-    pub tone: Tone,
-    pub said: Text,
+    pub toast: Toast,
     pub card: Option<Value>,
 }
 
@@ -241,15 +240,10 @@ impl CallAnswer {
     /// message is the Chinese text of what the person is told.
     pub fn of(outcome: &Outcome, card: Option<Value>) -> Self {
         let toast = Toast::of(outcome);
-        let said = toast.text;
         Self {
             upshot: outcome.upshot(),
-            message: said.get(Lang::Zh).to_owned(),
-            seen: Some(ClickerSees {
-                tone: toast.tone,
-                said,
-                card,
-            }),
+            message: toast.text.get(Lang::Zh).to_owned(),
+            seen: Some(ClickerSees { toast, card }),
             machine: None,
         }
     }
@@ -277,8 +271,8 @@ impl CallAnswer {
         };
         body["nod"] = match &self.seen {
             None => json!({"machine": self.machine.as_ref().map(MachineId::as_str)}),
-            Some(ClickerSees { tone, said, card }) => json!({
-                "toast": {"type": tone.as_str(), "zh": said.zh, "en": said.en},
+            Some(ClickerSees { toast, card }) => json!({
+                "toast": {"type": toast.tone.as_str(), "zh": toast.text.zh, "en": toast.text.en},
                 "card": card,
             }),
         };
@@ -312,8 +306,10 @@ impl CallAnswer {
         let toast = &body["nod"]["toast"];
         let text = |field: &str| toast[field].as_str().unwrap_or_default().to_owned();
         let seen = toast.is_object().then(|| ClickerSees {
-            tone: Tone::parse(&text("type")),
-            said: Text::made(text("zh"), text("en")),
+            toast: Toast::said(
+                Tone::parse(&text("type")),
+                Text::made(text("zh"), text("en")),
+            ),
             card: Some(body["nod"]["card"].clone()).filter(Value::is_object),
         });
         let machine = body["nod"]["machine"].as_str();
@@ -327,18 +323,14 @@ impl CallAnswer {
     /// What a call of ours led to there, and the card that shows it. A service
     /// that sends no words for the person is told in its own message.
     pub fn outcome(self) -> (Outcome, Option<Value>) {
-        let seen = self.seen.unwrap_or_else(|| {
-            let (tone, said) = relayed(self.upshot, &self.message);
-            ClickerSees {
-                tone,
-                said,
-                card: None,
-            }
+        let seen = self.seen.unwrap_or_else(|| ClickerSees {
+            toast: relayed(self.upshot, &self.message),
+            card: None,
         });
         let outcome = Outcome::Relayed {
             upshot: self.upshot,
-            tone: seen.tone,
-            said: seen.said,
+            tone: seen.toast.tone,
+            said: seen.toast.text,
         };
         (outcome, seen.card)
     }

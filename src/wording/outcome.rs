@@ -45,7 +45,7 @@ pub fn in_chat(outcome: &Outcome) -> Text {
 
 /// The words of a callback service that knows no English: the protocol's own
 /// sentences are told in both languages, any other as it stands.
-pub fn relayed(upshot: Upshot, message: &str) -> (Tone, Text) {
+pub fn relayed(upshot: Upshot, message: &str) -> Toast {
     let fixed = [
         Toast::ALLOWED,
         Toast::ALLOWED_ALWAYS,
@@ -65,11 +65,8 @@ pub fn relayed(upshot: Upshot, message: &str) -> (Tone, Text) {
         (Upshot::Nothing, "") => Some(Toast::UNKNOWN),
         _ => None,
     });
-    if let Some(toast) = known {
-        return (toast.tone, toast.text);
-    }
     let tone = if success { Tone::Success } else { Tone::Error };
-    (tone, Text::made(message.to_owned(), message.to_owned()))
+    known.unwrap_or_else(|| Toast::made(tone, message.to_owned(), message.to_owned()))
 }
 
 fn decided(it: &Carried) -> Toast {
@@ -367,8 +364,6 @@ mod tests {
 
     #[test]
     fn a_services_own_sentence_is_told_in_both_languages_and_decides_nothing() {
-        let said = |upshot, message: &str| relayed(upshot, message);
-        let known = |toast: Toast| (toast.tone, toast.text);
         for (upshot, message, toast) in [
             (Upshot::Allowed, "已批准运行", Toast::ALLOWED),
             (
@@ -380,12 +375,12 @@ mod tests {
             (Upshot::Denied, " ", Toast::DENIED),
             (Upshot::Nothing, "", Toast::UNKNOWN),
         ] {
-            assert_eq!(said(upshot, message), known(toast), "{message}");
+            assert_eq!(relayed(upshot, message), toast, "{message}");
         }
         // The words of an allow do not make a failure one.
-        let (tone, text) = said(Upshot::Nothing, "已批准运行");
+        let Toast { tone, text } = relayed(Upshot::Nothing, "已批准运行");
         assert_eq!((tone, &*text.en), (Tone::Error, "已批准运行"));
-        let (tone, text) = said(Upshot::Other, "ok");
+        let Toast { tone, text } = relayed(Upshot::Other, "ok");
         assert_eq!((tone, &*text.zh), (Tone::Success, "ok"));
     }
 }

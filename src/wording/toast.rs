@@ -240,12 +240,13 @@ pub fn reply_json(toast: &Toast, card: Option<&str>, lang: Lang) -> Vec<u8> {
 }
 
 /// A reply as it was kept, and the card that went with it.
-pub fn read_reply(bytes: &[u8]) -> Option<(Tone, Text, Option<Value>)> {
+pub fn read_reply(bytes: &[u8]) -> Option<(Toast, Option<Value>)> {
     let mut said: Value = serde_json::from_slice(bytes).ok()?;
     let card = said.pointer_mut("/card/data").map(Value::take);
     let text = |at: &str| said.pointer(at)?.as_str().map(str::to_owned);
-    let words = Text::made(text("/toast/i18n/zh_cn")?, text("/toast/i18n/en_us")?);
-    Some((Tone::parse(&text("/toast/type")?), words, card))
+    let tone = Tone::parse(&text("/toast/type")?);
+    let toast = Toast::made(tone, text("/toast/i18n/zh_cn")?, text("/toast/i18n/en_us")?);
+    Some((toast, card))
 }
 
 #[cfg(test)]
@@ -272,11 +273,9 @@ mod tests {
     fn a_kept_reply_reads_back() {
         let card = json!({"schema": "2.0"});
         let reply = reply_json(&Toast::DENIED, Some(&card.to_string()), Lang::En);
-        let said = (Tone::Success, Toast::DENIED.text, Some(card));
-        assert_eq!(read_reply(&reply), Some(said));
+        assert_eq!(read_reply(&reply), Some((Toast::DENIED, Some(card))));
         let bare = reply_json(&Toast::STALE, None, Lang::Zh);
-        let said = (Tone::Warning, Toast::STALE.text, None);
-        assert_eq!(read_reply(&bare), Some(said));
+        assert_eq!(read_reply(&bare), Some((Toast::STALE, None)));
         assert_eq!(read_reply(b"{}"), None);
     }
 

@@ -34,12 +34,8 @@ impl Ruling {
 
     /// The answer this very event got before.
     pub(crate) fn kept(upshot: Upshot, reply: Vec<u8>) -> Self {
-        let unread = (
-            Tone::Warning,
-            Text::made(String::new(), String::new()),
-            None,
-        );
-        let (tone, said, card) = read_reply(&reply).unwrap_or(unread);
+        let unread = (Toast::said(Tone::Warning, Text::new("", "")), None);
+        let (Toast { tone, text: said }, card) = read_reply(&reply).unwrap_or(unread);
         Self {
             outcome: Outcome::Relayed { upshot, tone, said },
             show: Show::Kept(reply, card),

@@ -113,7 +113,7 @@ async fn a_click_that_another_machine_brings_is_decided_by_our_own_approver() {
     let click = rig.click(APPROVER, &rig.value(Action::Allow), rig.card.as_str());
     let told = rig.told(click.clone()).await;
     assert_eq!(told.upshot, Upshot::Allowed);
-    assert_eq!(told.seen.unwrap().said.en, "Allowed once");
+    assert_eq!(told.seen.unwrap().toast.text.en, "Allowed once");
     match hook.await.unwrap() {
         Ending::Allowed {
             by,
