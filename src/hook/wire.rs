@@ -110,7 +110,7 @@ pub struct HookNotice {
     pub mailbox: Option<Mailbox>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct RawMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
@@ -191,10 +191,8 @@ impl HookMessage {
             })
         };
         let bare = |nod| RawMessage {
-            request_id: None,
-            project_dir: None,
-            raw_input_encoded: None,
             nod,
+            ..RawMessage::default()
         };
         let raw = match self {
             Self::Register(registration) => registration.raw(),
