@@ -6,15 +6,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
 use crate::bounded::Bounded;
-use crate::bus::letter::{Letter, PushHead};
-use crate::bus::line::BusHeard;
-use crate::bus::subjects::BEACON;
 use crate::clock::Millis;
 use crate::feishu::link::Phase;
 
@@ -43,7 +39,8 @@ impl OtherGateways {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self, name: &str, feishu: bool, now: Millis) {
+    /// Another gateway says that it is there, and whether it reaches Feishu.
+    pub(super) fn told(&self, name: &str, feishu: bool, now: Millis) {
         let mut up = self.up();
         if !feishu {
             up.remove(&name.to_owned());
@@ -56,26 +53,6 @@ impl OtherGateways {
 
     fn any_up(&self, now: Millis) -> bool {
         self.up().count(|until| *until > now) > 0
-    }
-}
-
-#[derive(Deserialize)]
-struct Told {
-    feishu: bool,
-}
-
-/// Another gateway says that it is there.
-pub(super) fn heard(gateway: &Gateway, message: &BusHeard) {
-    let read = || {
-        let letter = Letter::read(&message.body)?;
-        let body = letter.open(&gateway.keys.push.public(), BEACON)?;
-        let head: PushHead = letter.claims()?;
-        let told: Told = serde_json::from_slice(body).ok()?;
-        let counts = head.until >= gateway.their_clock.now() && head.once != gateway.id;
-        counts.then_some((head.once, told.feishu))
-    };
-    if let Some((name, feishu)) = read() {
-        gateway.others.told(&name, feishu, gateway.clock.now());
     }
 }
 

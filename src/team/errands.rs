@@ -12,7 +12,7 @@ use super::audit::TeamEvent;
 use super::seen::SeenBefore;
 use super::shares::CallWish;
 use super::status::add;
-use super::{Gateway, PASS_FOR, duty, forget, join};
+use super::{Gateway, PASS_FOR, forget, join};
 use crate::bus::errand::{
     self, Errand, ErrandCall, ErrandKind, ErrandResult, ErrandTerms, MAX_FILE, PIECE,
 };
@@ -48,7 +48,6 @@ struct CallingMachine {
 
 pub(super) async fn hear(gateway: Arc<Gateway>, mut message: BusHeard) {
     if message.subject == BEACON {
-        duty::heard(&gateway, &message);
         return forget::heard(&gateway, &message).await;
     }
     if message.subject.starts_with(LOBBY_START) {

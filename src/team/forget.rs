@@ -184,7 +184,7 @@ pub(super) async fn tell_gateways(gateway: &Gateway, what: &Value) {
     gateway.tell(BEACON, &head, what).await;
 }
 
-/// What gateways say to each other besides that they are there.
+/// What gateways say to each other.
 pub(super) async fn heard(gateway: &Gateway, message: &BusHeard) {
     let read = || {
         let letter = Letter::read(&message.body)?;
@@ -197,8 +197,9 @@ pub(super) async fn heard(gateway: &Gateway, message: &BusHeard) {
     let Some((head, notice)) = read() else {
         return;
     };
-    if notice.feishu.is_some() && head.once != gateway.id {
+    if let Some(feishu) = notice.feishu.filter(|_| head.once != gateway.id) {
         let now = gateway.clock.now();
+        gateway.others.told(&head.once, feishu, now);
         let left = head.until - gateway.their_clock.now();
         let until = now + left.min(NOTICE_COUNTS_FOR);
         let mut shares = gateway.shares();
