@@ -5,7 +5,7 @@ use crate::approvals::outcome::{Carried, Deed, NotTaken, Outcome, Refusal, Upsho
 use crate::approvals::request::{Ending, Origin, Reach};
 use crate::clock::Millis;
 use crate::rules::Rule;
-use crate::text::{Text, Tone, plural};
+use crate::text::{Text, Tone};
 use crate::wording::rule::{Until, sentences};
 use crate::wording::toast::Toast;
 use crate::wording::{question, session, terminal};
@@ -17,11 +17,7 @@ impl Toast {
             Outcome::Undone => Self::RULE_UNDONE,
             Outcome::Done(deed) => done(*deed),
             Outcome::Refused(why) => refused(why),
-            Outcome::Elsewhere { machine } => Self::made(
-                Tone::Warning,
-                format!("该请求属于机器 {machine}，请在该机器上处理"),
-                format!("This request belongs to machine {machine}: answer there"),
-            ),
+            Outcome::Elsewhere { machine } => Self::other_machine(machine),
             Outcome::Relayed { tone, said, .. } => Self::said(*tone, said.clone()),
             Outcome::Unclear => Self::STILL_CHECKING,
             Outcome::Waiting => Self::PROCESSING,
@@ -87,7 +83,7 @@ fn decided(it: &Carried) -> Toast {
             Some(_) => Toast::ANSWER_REFUSED,
             None => Toast::DENIED,
         },
-        Ending::Stopped { .. } => Toast::success("已中断运行", "Stopped"),
+        Ending::Stopped { .. } => Toast::STOPPED,
         Ending::Terminal { .. }
         | Ending::Ran(_)
         | Ending::TimedOut
@@ -116,19 +112,12 @@ fn allowed(reach: &Reach, origin: &Origin, unsaved: Option<&Text>) -> Toast {
 
 fn done(deed: Deed) -> Toast {
     match deed {
-        Deed::AskedOnceMore => Toast::info(
-            "请在新发出的卡片上再次确认",
-            "Confirm it on the card that follows",
-        ),
-        Deed::Opened => Toast::success("已打开", "Opened"),
-        Deed::DenyingAll(count) => Toast::made(
-            Tone::Success,
-            format!("正在拒绝 {count} 个请求"),
-            format!("Denying {count} {}", plural(count, "request")),
-        ),
+        Deed::AskedOnceMore => Toast::ASKED_ONCE_MORE,
+        Deed::Opened => Toast::OPENED,
+        Deed::DenyingAll(count) => Toast::denying_all(count),
         Deed::Stopping => Toast::STOPPING,
-        Deed::Starting => Toast::success("正在开始", "Starting"),
-        Deed::CarriedOut => Toast::success("已收到", "Got it"),
+        Deed::Starting => Toast::STARTING,
+        Deed::CarriedOut => Toast::CARRIED_OUT,
     }
 }
 
@@ -142,50 +131,22 @@ fn refused(why: &Refusal) -> Toast {
         Refusal::NotAnApprover => Toast::NOT_AN_APPROVER,
         Refusal::NotTheOwner => Toast::NOT_THE_OWNER,
         Refusal::Stale => Toast::STALE,
-        Refusal::NoSafeRule => Toast::warning(
-            "该请求没有安全的规则，不能始终允许",
-            "No rule is safe for this request: it can't be always allowed",
-        ),
-        Refusal::NotOffered => Toast::warning(
-            "该请求不能在飞书中批准，请在终端处理",
-            "This request can't be allowed from Feishu: answer in the terminal",
-        ),
+        Refusal::NoSafeRule => Toast::ALWAYS_NOT_OFFERED,
+        Refusal::NotOffered => Toast::NOT_OFFERED,
         Refusal::Nameless => Toast::NOTHING_DECIDED,
-        Refusal::AskAnew => Toast::warning(
-            "请在请求的卡片上重新选择",
-            "Choose once more on the request's own card",
-        ),
+        Refusal::AskAnew => Toast::ASK_ANEW,
         Refusal::Expired => Toast::EXPIRED,
-        Refusal::MenuGone => Toast::warning(
-            "按钮已失效，请重新发送命令",
-            "This button is too old: send the command again",
-        ),
-        Refusal::SayWhat => Toast::warning("请先在输入框中写明内容", "Write into the field first"),
-        Refusal::NothingRuns => Toast::warning("当前没有正在执行的任务", "Nothing is running here"),
+        Refusal::MenuGone => Toast::MENU_GONE,
+        Refusal::SayWhat => Toast::SAY_WHAT,
+        Refusal::NothingRuns => Toast::NOTHING_RUNS,
         Refusal::BadAnswer(problem) => Toast::said(Tone::Warning, question::problem(*problem)),
-        Refusal::Locked => Toast::warning(
-            "远程批准已锁定，请在终端解锁；仍可拒绝",
-            "Remote approval is locked: unlock in the terminal; denying still works",
-        ),
+        Refusal::Locked => Toast::LOCKED,
         Refusal::LockedUnsure => Toast::LOCKED_UNSURE,
-        Refusal::NotUndone(why) => Toast::made(
-            Tone::Error,
-            format!("撤销规则失败：{}", why.zh),
-            format!("The rule could not be removed: {}", why.en),
-        ),
+        Refusal::NotUndone(why) => Toast::undo_failed(why),
         Refusal::Unreachable => Toast::CALLBACK_UNREACHABLE,
-        Refusal::NotTaken(NotTaken::Clock) => Toast::error(
-            "两台机器的时钟相差过大，点击未生效",
-            "The two machines' clocks differ too much: nothing was changed",
-        ),
-        Refusal::NotTaken(NotTaken::Secret) => Toast::error(
-            "请求所在的机器拒绝了转发，请检查两台机器的密钥",
-            "The request's machine refused the call: check that both have the same secret",
-        ),
-        Refusal::NotTaken(NotTaken::Version) => Toast::error(
-            "两台机器上的 nod 版本不一致，未生效；请将较旧的一台升级",
-            "One of the two machines runs an older nod: nothing was changed. Update it",
-        ),
+        Refusal::NotTaken(NotTaken::Clock) => Toast::NO_CLOCK,
+        Refusal::NotTaken(NotTaken::Secret) => Toast::NO_SECRET,
+        Refusal::NotTaken(NotTaken::Version) => Toast::NO_VERSION,
     }
 }
 

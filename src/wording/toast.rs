@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::ago;
 use crate::clock::Millis;
-use crate::text::{Lang, Text, Tone};
+use crate::text::{Lang, Text, Tone, plural};
 
 /// The answer to one click.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +26,19 @@ impl Toast {
         "已批准，本次会话内相同操作将自动批准",
         "Allowed: the same operation is approved until this session ends",
     );
+
+    /// More than this call is allowed from here on, and the sentence says what.
+    pub(super) fn allowed_wider(sentence: &Text) -> Self {
+        Self::made(
+            Tone::Success,
+            format!("已批准。{}", sentence.zh),
+            format!("Allowed. {}", sentence.en),
+        )
+    }
+
     pub const DENIED: Self = Self::success("已拒绝运行", "Denied");
     pub const INTERRUPTED: Self = Self::success("已拒绝并中断", "Denied and interrupted");
+    pub(super) const STOPPED: Self = Self::success("已中断运行", "Stopped");
     /// No request of this id, here or anywhere we know.
     pub const UNKNOWN: Self = Self::error("请求不存在或已过期", "Unknown or expired request");
     /// Decided in Feishu before. Who chose what is on the card that goes along.
@@ -39,7 +50,37 @@ impl Toast {
         "请求已失效，请返回终端查看状态",
         "No longer waiting: look at the terminal",
     );
+    pub(super) const ASKED_ONCE_MORE: Self = Self::info(
+        "请在新发出的卡片上再次确认",
+        "Confirm it on the card that follows",
+    );
+    pub(super) const ASK_ANEW: Self = Self::warning(
+        "请在请求的卡片上重新选择",
+        "Choose once more on the request's own card",
+    );
+    /// The session that asked does not wait any more.
+    pub const EXPIRED: Self = Self::said(Tone::Warning, super::session::EXPIRED);
     pub const STOPPING: Self = Self::success("正在停止", "Stopping");
+    pub(super) const STARTING: Self = Self::success("正在开始", "Starting");
+    pub(super) const CARRIED_OUT: Self = Self::success("已收到", "Got it");
+    pub(super) const MENU_GONE: Self = Self::warning(
+        "按钮已失效，请重新发送命令",
+        "This button is too old: send the command again",
+    );
+    pub(super) const SAY_WHAT: Self =
+        Self::warning("请先在输入框中写明内容", "Write into the field first");
+    pub(super) const OPENED: Self = Self::success("已打开", "Opened");
+
+    pub(super) fn denying_all(count: usize) -> Self {
+        Self::made(
+            Tone::Success,
+            format!("正在拒绝 {count} 个请求"),
+            format!("Denying {count} {}", plural(count, "request")),
+        )
+    }
+
+    pub(super) const NOTHING_RUNS: Self =
+        Self::warning("当前没有正在执行的任务", "Nothing is running here");
     /// Only the owner steers sessions.
     pub const NOT_THE_OWNER: Self = Self::error(
         "抱歉，只有所有者可以使用会话命令，操作未生效",
@@ -50,73 +91,6 @@ impl Toast {
         "你不在审批人名单中，操作未生效",
         "You are not an approver: nothing was changed",
     );
-    /// The tap left no gateway.
-    pub const NOTHING_DECIDED: Self = Self::warning(
-        "未作出任何决定，请重新点击",
-        "Nothing was decided: tap again",
-    );
-    /// The click took too long to arrive to be trusted.
-    pub const STALE: Self = Self::warning(
-        "点击送达过晚，未生效，请重新点击",
-        "The click arrived too late and was not used: click again",
-    );
-    /// The decision was handed over but its arrival isn't confirmed.
-    pub const STILL_CHECKING: Self = Self::info(
-        "结果确认中，卡片稍后更新",
-        "Checking the outcome: the card will be updated",
-    );
-    pub const RULE_UNDONE: Self = Self::success(
-        "已撤销规则，后续操作将再次询问",
-        "Rule removed: you will be asked again",
-    );
-    pub const CALLBACK_UNREACHABLE: Self = Self::error(
-        "回调服务不可达，请检查服务状态",
-        "The callback service can't be reached: check that it runs",
-    );
-    /// The hook lost the daemon and is on its way back.
-    pub const RECONNECTING: Self = Self::info(
-        "正在重新连接，请稍后再点一次",
-        "Reconnecting: click again in a moment",
-    );
-    /// Remote approval may be locked: the file that would tell is lost.
-    pub const LOCKED_UNSURE: Self = Self::warning(
-        "数据库丢失，不知道是否已锁定：请在终端运行 nod unlock；仍可拒绝",
-        "The database was lost, so nobody knows whether nod was locked: run nod unlock in the terminal; denying still works",
-    );
-    pub const PROCESSING: Self = Self::info("处理中，请稍候", "Working on it");
-    /// A question has its answer.
-    pub const ANSWERED: Self =
-        Self::success("已收到你的回复，继续执行...", "Got your reply, going on");
-    /// The person chose not to answer, or sent a plan back.
-    pub const ANSWER_REFUSED: Self =
-        Self::success("已转告，不再等待回答", "Told, no answer is awaited");
-    /// The session that asked does not wait any more.
-    pub const EXPIRED: Self = Self::said(Tone::Warning, super::session::EXPIRED);
-
-    pub(super) const fn success(zh: &'static str, en: &'static str) -> Self {
-        Self::said(Tone::Success, Text::new(zh, en))
-    }
-
-    pub(super) const fn error(zh: &'static str, en: &'static str) -> Self {
-        Self::said(Tone::Error, Text::new(zh, en))
-    }
-
-    pub(super) const fn warning(zh: &'static str, en: &'static str) -> Self {
-        Self::said(Tone::Warning, Text::new(zh, en))
-    }
-
-    pub(super) const fn info(zh: &'static str, en: &'static str) -> Self {
-        Self::said(Tone::Info, Text::new(zh, en))
-    }
-
-    /// What a gateway has done, or what the machine the request lives on said.
-    pub const fn said(tone: Tone, text: Text) -> Self {
-        Self { tone, text }
-    }
-
-    pub(super) const fn made(tone: Tone, zh: String, en: String) -> Self {
-        Self::said(tone, Text::made(zh, en))
-    }
 
     pub fn settled_in_terminal(allowed: Option<bool>, age: Millis) -> Self {
         let age = ago(age);
@@ -141,6 +115,14 @@ impl Toast {
         )
     }
 
+    pub(super) fn other_machine(machine: &str) -> Self {
+        Self::made(
+            Tone::Warning,
+            format!("该请求属于机器 {machine}，请在该机器上处理"),
+            format!("This request belongs to machine {machine}: answer there"),
+        )
+    }
+
     /// The machine the request lives on is not on the team's bus.
     pub fn not_connected(machine: &str) -> Self {
         Self::made(
@@ -149,6 +131,12 @@ impl Toast {
             format!("{machine} is not connected: answer in its terminal"),
         )
     }
+
+    /// The tap left no gateway.
+    pub const NOTHING_DECIDED: Self = Self::warning(
+        "未作出任何决定，请重新点击",
+        "Nothing was decided: tap again",
+    );
 
     /// The machine the request lives on was taken out of the team.
     pub fn forgotten(machine: &str) -> Self {
@@ -159,14 +147,21 @@ impl Toast {
         )
     }
 
-    /// More than this call is allowed from here on, and the sentence says what.
-    pub(super) fn allowed_wider(sentence: &Text) -> Self {
-        Self::made(
-            Tone::Success,
-            format!("已批准。{}", sentence.zh),
-            format!("Allowed. {}", sentence.en),
-        )
+    /// What a gateway has done, or what the machine the request lives on said.
+    pub const fn said(tone: Tone, text: Text) -> Self {
+        Self { tone, text }
     }
+
+    /// The click took too long to arrive to be trusted.
+    pub const STALE: Self = Self::warning(
+        "点击送达过晚，未生效，请重新点击",
+        "The click arrived too late and was not used: click again",
+    );
+    /// The decision was handed over but its arrival isn't confirmed.
+    pub const STILL_CHECKING: Self = Self::info(
+        "结果确认中，卡片稍后更新",
+        "Checking the outcome: the card will be updated",
+    );
 
     /// An "always" that became an "allow once".
     pub(super) fn rule_not_saved(why: &Text) -> Self {
@@ -175,6 +170,85 @@ impl Toast {
             format!("已批准本次运行，但规则未能保存：{}", why.zh),
             format!("Allowed once, but the rule could not be saved: {}", why.en),
         )
+    }
+
+    pub const RULE_UNDONE: Self = Self::success(
+        "已撤销规则，后续操作将再次询问",
+        "Rule removed: you will be asked again",
+    );
+
+    pub(super) fn undo_failed(why: &Text) -> Self {
+        Self::made(
+            Tone::Error,
+            format!("撤销规则失败：{}", why.zh),
+            format!("The rule could not be removed: {}", why.en),
+        )
+    }
+
+    pub const CALLBACK_UNREACHABLE: Self = Self::error(
+        "回调服务不可达，请检查服务状态",
+        "The callback service can't be reached: check that it runs",
+    );
+    pub(super) const NO_CLOCK: Self = Self::error(
+        "两台机器的时钟相差过大，点击未生效",
+        "The two machines' clocks differ too much: nothing was changed",
+    );
+    pub(super) const NO_SECRET: Self = Self::error(
+        "请求所在的机器拒绝了转发，请检查两台机器的密钥",
+        "The request's machine refused the call: check that both have the same secret",
+    );
+    pub(super) const NO_VERSION: Self = Self::error(
+        "两台机器上的 nod 版本不一致，未生效；请将较旧的一台升级",
+        "One of the two machines runs an older nod: nothing was changed. Update it",
+    );
+    pub(super) const ALWAYS_NOT_OFFERED: Self = Self::warning(
+        "该请求没有安全的规则，不能始终允许",
+        "No rule is safe for this request: it can't be always allowed",
+    );
+    pub(super) const NOT_OFFERED: Self = Self::warning(
+        "该请求不能在飞书中批准，请在终端处理",
+        "This request can't be allowed from Feishu: answer in the terminal",
+    );
+    /// The hook lost the daemon and is on its way back.
+    pub const RECONNECTING: Self = Self::info(
+        "正在重新连接，请稍后再点一次",
+        "Reconnecting: click again in a moment",
+    );
+    pub(super) const LOCKED: Self = Self::warning(
+        "远程批准已锁定，请在终端解锁；仍可拒绝",
+        "Remote approval is locked: unlock in the terminal; denying still works",
+    );
+    /// Remote approval may be locked: the file that would tell is lost.
+    pub const LOCKED_UNSURE: Self = Self::warning(
+        "数据库丢失，不知道是否已锁定：请在终端运行 nod unlock；仍可拒绝",
+        "The database was lost, so nobody knows whether nod was locked: run nod unlock in the terminal; denying still works",
+    );
+    pub const PROCESSING: Self = Self::info("处理中，请稍候", "Working on it");
+    /// A question has its answer.
+    pub const ANSWERED: Self =
+        Self::success("已收到你的回复，继续执行...", "Got your reply, going on");
+    /// The person chose not to answer, or sent a plan back.
+    pub const ANSWER_REFUSED: Self =
+        Self::success("已转告，不再等待回答", "Told, no answer is awaited");
+
+    pub(super) const fn success(zh: &'static str, en: &'static str) -> Self {
+        Self::said(Tone::Success, Text::new(zh, en))
+    }
+
+    pub(super) const fn error(zh: &'static str, en: &'static str) -> Self {
+        Self::said(Tone::Error, Text::new(zh, en))
+    }
+
+    pub(super) const fn warning(zh: &'static str, en: &'static str) -> Self {
+        Self::said(Tone::Warning, Text::new(zh, en))
+    }
+
+    pub(super) const fn info(zh: &'static str, en: &'static str) -> Self {
+        Self::said(Tone::Info, Text::new(zh, en))
+    }
+
+    pub(super) const fn made(tone: Tone, zh: String, en: String) -> Self {
+        Self::said(tone, Text::made(zh, en))
     }
 }
 
