@@ -642,6 +642,14 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_decides_what_runs_may_be_read_again_and_not_changed() {
+        let path = json!({"file_path": "/home/lin/shop/Makefile"});
+        let changed = here("Edit", path.clone());
+        assert_eq!(changed.session, Err(NoRule::Sensitive));
+        assert!(here("Read", path).session.is_ok());
+    }
+
+    #[test]
     fn broken_rules_are_refused() {
         for (text, why) in [
             ("", BadRule::Tool),

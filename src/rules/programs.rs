@@ -437,3 +437,63 @@ fn git_input(rest: &[String]) -> StdinUse {
         StdinUse::Data
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_does_with_its_input_is_told_by_its_words() {
+        use StdinUse::{Data, Orders, Unknown};
+        for (command, told) in [
+            ("cat a", Data),
+            ("sort a", Data),
+            ("sort -o a", Orders),
+            ("sort --compress-program=x", Orders),
+            ("sort --reverse", Data),
+            ("curl a.b", Data),
+            ("curl .", Orders),
+            ("curl telnet://a.b", Orders),
+            ("tar xf a", Data),
+            ("tar x", Unknown),
+            ("tar --file=a", Unknown),
+            ("bundle exec rspec", Data),
+            ("bundle exec ruby", Unknown),
+            ("bundle exec bin/x", Unknown),
+            ("bundle exec", Unknown),
+            ("gh pr view", Data),
+            ("gh pr create", Unknown),
+            ("gh auth login", Unknown),
+            ("cat a-", Data),
+            ("cat -", Orders),
+            ("cat -f-", Orders),
+            ("cat --", Data),
+            ("git tag", Data),
+            ("git tag -a", Orders),
+            ("git tag -a -m x", Data),
+            ("git tag -e -m x", Orders),
+            ("git checkout a", Data),
+            ("git checkout -p", Orders),
+            ("git stash --patch", Orders),
+            ("git clean -f", Data),
+            ("git clean -i", Orders),
+            ("git grep x", Data),
+            ("git grep -O x", Orders),
+            ("git branch", Data),
+            ("git branch --edit-description", Orders),
+            ("git config edit", Orders),
+            ("git merge a", Data),
+            ("git merge --edit", Orders),
+            ("git revert --continue", Orders),
+        ] {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            assert_eq!(input(&words[0], false, &words[1..]), told, "{command}");
+        }
+    }
+
+    #[test]
+    fn one_letter_is_no_word_for_a_program_that_runs_anything() {
+        assert!(!may_run("-r") && !may_run("r"));
+        assert!(may_run("a=/bin/sh") && may_run("python3"));
+    }
+}
