@@ -1,6 +1,7 @@
 //! The other hook events: what the terminal settled is withdrawn, and the end
 //! of a long turn is told to the owner once.
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tracing::debug;
@@ -79,9 +80,10 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
         | HookEvent::Notification { .. }
         | HookEvent::Other { .. } => Vec::new(),
     };
-    for id in &withdrawn {
-        journal::written(&events.dialogs.cards.journal, id).await;
-    }
+    // A disk that takes nothing is waited for once, not once for each.
+    let journal = &events.dialogs.cards.journal;
+    let written = withdrawn.iter().map(|id| journal::written(journal, id));
+    join_all(written).await;
     for correction in desk.take_corrections() {
         watching::correct(&events.terminals, correction).await;
     }
