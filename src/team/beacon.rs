@@ -16,8 +16,8 @@ use crate::clock::Millis;
 use crate::feishu::link::Phase;
 
 const EVERY: Duration = Duration::from_secs(5);
-/// How long a beacon counts.
-const COUNTS_FOR: Millis = 12_000;
+/// How long what a gateway says to all counts.
+pub(super) const COUNTS_FOR: Millis = 12_000;
 /// Machines hear this too, so it stays short.
 const MOST_FORGOTTEN: usize = 16;
 

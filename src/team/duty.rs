@@ -10,13 +10,12 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
+use super::beacon::COUNTS_FOR;
 use crate::bounded::Bounded;
 use crate::clock::Millis;
 use crate::feishu::link::Phase;
 
 const MAX_GATEWAYS: usize = 64;
-/// A gateway that was not heard for so long is gone.
-const GONE_AFTER: Millis = 12_000;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The other gateways that reach Feishu, and until when their word counts.
@@ -45,7 +44,7 @@ impl OtherGateways {
         if !feishu {
             up.remove(&name.to_owned());
         } else if let Some(until) = up.live(name.to_owned(), |until| *until <= now) {
-            *until = now + GONE_AFTER;
+            *until = now + COUNTS_FOR;
         }
         drop(up);
         self.changed.notify_one();
@@ -104,9 +103,9 @@ mod tests {
         others.told("a", false, 0);
         assert!(!others.any_up(0));
         others.told("b", true, 0);
-        assert!(others.any_up(GONE_AFTER - 1) && !others.any_up(GONE_AFTER));
+        assert!(others.any_up(COUNTS_FOR - 1) && !others.any_up(COUNTS_FOR));
         others.told("b", true, 5_000);
-        assert!(others.any_up(GONE_AFTER));
+        assert!(others.any_up(COUNTS_FOR));
         others.told("b", false, 6_000);
         assert!(!others.any_up(6_000));
         for n in 0..2 * MAX_GATEWAYS {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::audit::{self, TeamEvent};
+use super::beacon::COUNTS_FOR;
 use super::roster::Used;
 use super::taps::{PushedTap, push_within};
 use super::{Gateway, STOP_WITHIN, TeamError, dialer, hold_line};
@@ -31,7 +32,6 @@ use crate::text::Text;
 
 /// How long a machine has to name its waiting cards. It can make that no longer.
 const LEAVE_WITHIN: Duration = Duration::from_millis(400);
-const NOTICE_COUNTS_FOR: Millis = 12_000;
 /// More than anybody forgets at once.
 const MAX_TOLD: usize = 64;
 const MAX_LEFT: usize = 64;
@@ -180,7 +180,7 @@ pub(super) async fn close_cards(gateway: &Gateway, place: &MachinePlace, cards: 
 
 /// Says something to the other gateways.
 pub(super) async fn tell_gateways(gateway: &Gateway, what: &Value) {
-    let head = gateway.head(NOTICE_COUNTS_FOR);
+    let head = gateway.head(COUNTS_FOR);
     gateway.tell(BEACON, &head, what).await;
 }
 
@@ -201,7 +201,7 @@ pub(super) async fn heard(gateway: &Gateway, message: &BusHeard) {
         let now = gateway.clock.now();
         gateway.others.told(&head.once, feishu, now);
         let left = head.until - gateway.their_clock.now();
-        let until = now + left.min(NOTICE_COUNTS_FOR);
+        let until = now + left.min(COUNTS_FOR);
         let mut shares = gateway.shares();
         shares.gateway(&head.once, until, now);
         for (kind, until) in notice.paused.iter().take(MAX_TOLD) {
