@@ -380,15 +380,15 @@ impl DeskState {
     }
 }
 
-fn answer(settled: &Settled, extras: Extras) -> Answer {
+fn answer(settled: &Settled, extras: Extras) -> Box<Answer> {
     let request = &settled.request;
     let patience = request.deadline.saturating_sub(request.asked_at).max(0);
-    Answer {
+    Box::new(Answer {
         ending: settled.ending.clone(),
         digest: request.digest,
         patience: Duration::from_millis(patience.unsigned_abs()),
         extras,
-    }
+    })
 }
 
 /// A hook's place. The server's task holds it while the connection stands.
@@ -429,7 +429,7 @@ impl Waiting {
         let (tx, answered) = oneshot::channel();
         // The receiver is in hand, so this can't fail.
         let _ = tx.send(Handover {
-            answer,
+            answer: Box::new(answer),
             receipt: None,
         });
         Self {

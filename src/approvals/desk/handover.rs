@@ -32,7 +32,8 @@ impl Delivery {
 /// An answer on its way; what becomes of it is reported once.
 #[derive(Debug)]
 pub struct Handover {
-    pub answer: Answer,
+    /// On the heap: each waiting hook's channel has room for a handover.
+    pub answer: Box<Answer>,
     pub(super) receipt: Option<oneshot::Sender<Delivery>>,
 }
 

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::admission::RequestSlot;
 use super::{HookPeer, HookRefused, Intake, ServerLimits};
+use crate::approvals::answer::Answer;
 use crate::approvals::desk::{Delivery, Handover, Waiting};
 use crate::hook::wire::error_word::ErrorWord;
 use crate::hook::wire::scan::Scanner;
@@ -23,12 +24,41 @@ use crate::hook::wire::{
 /// What a client may say after its request: a word, not a stream.
 const MAX_AFTER: usize = 64 * 1024;
 
-pub(super) async fn converse<R, RF, N, NF, O, OF>(
+/// Ten thousand of these may wait at once. What comes before the wait and what
+/// comes after it is on the heap, and gone while it lasts.
+pub(super) fn converse<R, RF, N, NF, O, OF>(
+    line: HookLine,
+    peer: HookPeer,
+    intake: Arc<Intake<R, N, O>>,
+    slot: RequestSlot,
+) -> impl Future<Output = ()>
+where
+    R: Fn(Registration, HookPeer) -> RF,
+    RF: Future<Output = Result<Waiting, HookRefused>>,
+    N: Fn(HookNotice, HookPeer) -> NF,
+    NF: Future<Output = Value>,
+    O: Fn(DaemonOrder) -> OF,
+    OF: Future<Output = Value>,
+{
+    let opening = Box::pin(open(line, peer, intake, slot));
+    async move {
+        let Some(mut hook) = opening.await else {
+            return;
+        };
+        if let Some(handover) = hook.answered().await {
+            Box::pin(hook.hand_over(handover)).await;
+        }
+    }
+}
+
+/// Reads one message and does what it says; a hook that is to wait comes out.
+async fn open<R, RF, N, NF, O, OF>(
     mut line: HookLine,
     peer: HookPeer,
     intake: Arc<Intake<R, N, O>>,
     slot: RequestSlot,
-) where
+) -> Option<SeatedHook>
+where
     R: Fn(Registration, HookPeer) -> RF,
     RF: Future<Output = Result<Waiting, HookRefused>>,
     N: Fn(HookNotice, HookPeer) -> NF,
@@ -44,7 +74,7 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
     let decoded = first.and_then(|(bytes, room)| Ok((HookMessage::decode(&bytes)?, room)));
     let (message, room) = match decoded {
         Ok(decoded) => decoded,
-        Err(UnreadRequest::Closed) => return,
+        Err(UnreadRequest::Closed) => return None,
         Err(UnreadRequest::Slow) => {
             line.refuse(
                 "",
@@ -52,26 +82,25 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
                 "the request did not arrive in time",
             )
             .await;
-            return;
+            return None;
         }
         Err(UnreadRequest::Bad(error)) => {
             tracing::debug!(%error, "a request was refused");
             line.refuse("", ErrorWord::InvalidRequest, &error.to_string())
                 .await;
-            return;
+            return None;
         }
     };
     match message {
         HookMessage::Register(registration) => {
-            line.ask(registration, peer, room, &intake.register).await;
+            return line.seat(registration, peer, room, &intake.register).await;
         }
         HookMessage::Notify(notice) => {
             let reply = (intake.notify)(notice, peer).await;
             line.write(reply.to_string().as_bytes()).await;
         }
         HookMessage::Order(order) => {
-            // On the heap, like everything a waiting hook has no use for.
-            let done = Box::pin((intake.order)(order)).await;
+            let done = (intake.order)(order).await;
             let reply = wire::frame(&done).or_else(|error| {
                 wire::frame(&json!({"success": false, "error": error.to_string()}))
             });
@@ -88,6 +117,7 @@ pub(super) async fn converse<R, RF, N, NF, O, OF>(
             .await;
         }
     }
+    None
 }
 
 /// Why there is no request.
@@ -150,95 +180,53 @@ impl HookLine {
         Ok(None)
     }
 
-    async fn ask<R, RF>(
+    async fn seat<R, RF>(
         mut self,
         registration: Registration,
         peer: HookPeer,
         room: LargeRoom,
         register: &R,
-    ) where
+    ) -> Option<SeatedHook>
+    where
         R: Fn(Registration, HookPeer) -> RF,
         RF: Future<Output = Result<Waiting, HookRefused>>,
     {
         let session = registration.session();
         let session = session.as_ref().map_or("", |session| session.as_str());
+        let session = session.to_owned();
         let for_nod = registration.nod.is_some();
         let presented = registration.nod.as_ref().and_then(|nod| nod.resume.clone());
-        // On the heap, to be gone while the hook waits: there may be thousands.
-        let registering = Box::pin(register(registration, peer));
+        let registering = register(registration, peer);
         let registered = timeout(self.limits.register_within, registering).await;
         drop(room);
-        let mut waiting = match registered {
+        let waiting = match registered {
             Ok(Ok(waiting)) => waiting,
             Ok(Err(HookRefused { error, message })) => {
-                return self.refuse(session, error, &message).await;
+                self.refuse(&session, error, &message).await;
+                return None;
             }
             Err(_) => {
-                return self
-                    .refuse(
-                        session,
-                        ErrorWord::Busy,
-                        "the request could not be taken in time",
-                    )
-                    .await;
+                let late = "the request could not be taken in time";
+                self.refuse(&session, ErrorWord::Busy, late).await;
+                return None;
             }
         };
         let ack = Ack::Registered {
-            session: session.to_owned(),
+            session: session.clone(),
             nod: for_nod.then(|| AckAdditions {
                 resume_token: waiting.token().cloned().or(presented),
                 deadline: waiting.deadline(),
                 server_version: crate::version::BUILD.to_owned(),
             }),
         };
-        if !self.write(&ack.encode()).await {
-            return;
-        }
-        let earliest = Instant::now() + self.limits.after_ack;
-        let mut after = Scanner::new(MAX_AFTER);
-        let handover = tokio::select! {
-            handover = waiting.answered() => handover,
-            () = self.gone(&mut after) => None,
-        };
-        let Some(mut handover) = handover else {
-            return;
-        };
-        if !for_nod {
-            sleep_until(earliest).await;
-        }
-        let delivery = self
-            .hand_over(&handover, session, for_nod, &mut after)
-            .await;
-        handover.report(delivery);
-    }
-
-    async fn hand_over(
-        &mut self,
-        handover: &Handover,
-        session: &str,
-        for_nod: bool,
-        after: &mut Scanner,
-    ) -> Delivery {
-        let frame = match answer::encode(&handover.answer, session, for_nod) {
-            Ok(frame) => frame,
-            Err(error) => {
-                tracing::warn!(%error, "an answer was too large; the terminal decides");
-                let text = "the answer is too large, please decide in the terminal";
-                if let Ok(frame) = answer::encode_fallback(session, ErrorWord::ReplyTooLarge, text)
-                {
-                    self.write(&frame).await;
-                }
-                return Delivery::Lost;
-            }
-        };
-        if !self.write(&frame).await {
-            return Delivery::Lost;
-        }
-        if !for_nod {
-            return Delivery::Written;
-        }
-        let confirmed = timeout(self.limits.confirm_within, self.received(after));
-        confirmed.await.unwrap_or(Delivery::Unconfirmed)
+        self.write(&ack.encode()).await.then(|| SeatedHook {
+            earliest: Instant::now() + self.limits.after_ack,
+            after: Scanner::new(MAX_AFTER),
+            line: self,
+            waiting,
+            session,
+            for_nod,
+        })
     }
 
     /// Waits for nod's own client to say that it has its decision.
@@ -325,6 +313,59 @@ impl HookLine {
     }
 }
 
+/// A hook that has its place, until its answer is with it.
+struct SeatedHook {
+    line: HookLine,
+    waiting: Waiting,
+    session: String,
+    for_nod: bool,
+    /// When an answer may go to a client of the reference protocol.
+    earliest: Instant,
+    /// What it says while it waits.
+    after: Scanner,
+}
+
+impl SeatedHook {
+    async fn answered(&mut self) -> Option<Handover> {
+        tokio::select! {
+            handover = self.waiting.answered() => handover,
+            () = self.line.gone(&mut self.after) => None,
+        }
+    }
+
+    async fn hand_over(&mut self, mut handover: Handover) {
+        if !self.for_nod {
+            sleep_until(self.earliest).await;
+        }
+        let delivery = self.deliver(&handover.answer).await;
+        handover.report(delivery);
+    }
+
+    async fn deliver(&mut self, decision: &Answer) -> Delivery {
+        let (line, session) = (&mut self.line, self.session.as_str());
+        let frame = match answer::encode(decision, session, self.for_nod) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(%error, "an answer was too large; the terminal decides");
+                let text = "the answer is too large, please decide in the terminal";
+                if let Ok(frame) = answer::encode_fallback(session, ErrorWord::ReplyTooLarge, text)
+                {
+                    line.write(&frame).await;
+                }
+                return Delivery::Lost;
+            }
+        };
+        if !line.write(&frame).await {
+            return Delivery::Lost;
+        }
+        if !self.for_nod {
+            return Delivery::Written;
+        }
+        let confirmed = timeout(line.limits.confirm_within, line.received(&mut self.after));
+        confirmed.await.unwrap_or(Delivery::Unconfirmed)
+    }
+}
+
 /// Apart from the async code, so that ten thousand waiting tasks do not each
 /// carry this buffer.
 fn read_some(stream: &UnixStream, scanner: &mut Scanner) -> io::Result<usize> {
@@ -333,4 +374,41 @@ fn read_some(stream: &UnixStream, scanner: &mut Scanner) -> io::Result<usize> {
     let count = stream.try_read(&mut chunk[..room])?;
     scanner.buffer().extend_from_slice(&chunk[..count]);
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::admission::Admission;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_conversation_holds_no_room_for_what_comes_before_or_after_the_wait() {
+        async fn large<T>() -> T {
+            let filling = [0_u8; 16 * 1024];
+            tokio::task::yield_now().await;
+            panic!("{filling:?}");
+        }
+        let (stream, _other_end) = UnixStream::pair().unwrap();
+        let line = HookLine {
+            stream,
+            limits: Arc::new(ServerLimits::default()),
+            large: Arc::new(Semaphore::new(1)),
+        };
+        let peer = HookPeer {
+            pid: None,
+            since: std::time::Instant::now(),
+        };
+        let intake = Arc::new(Intake {
+            register: |_, _| large(),
+            notify: |_, _| large(),
+            order: |_| large(),
+        });
+        let slot = Admission::new(1).admit().await;
+        let conversation = converse(line, peer, intake, slot);
+        assert!(
+            size_of_val(&conversation) <= 768,
+            "ten thousand of {} bytes",
+            size_of_val(&conversation)
+        );
+    }
 }

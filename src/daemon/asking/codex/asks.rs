@@ -38,7 +38,7 @@ pub(super) struct CodexAnswered {
 
 #[derive(Debug)]
 pub(super) enum AnswerKind {
-    Now(Box<Handover>),
+    Now(Handover),
     /// Decided in an earlier run of nod's that could not hand it over.
     Before {
         ending: Ending,
@@ -63,10 +63,10 @@ struct KnownAsk {
 enum AskStage {
     Asking,
     /// Decided; Codex is not there to hear it.
-    Held(Box<Handover>),
+    Held(Handover),
     /// Sent; the receipt waits for Codex's word.
     Sent {
-        handover: Option<Box<Handover>>,
+        handover: Option<Handover>,
         allowed: bool,
         /// Until when a "no" of the terminal's may still turn up.
         sure: Option<Instant>,
@@ -207,7 +207,7 @@ impl CodexAsks {
 
     /// What was claimed here did not reach Codex: the card must not say that it
     /// was decided here.
-    async fn undone(&self, name: &str, mut handover: Box<Handover>, ending: Ending) {
+    async fn undone(&self, name: &str, mut handover: Handover, ending: Ending) {
         if let (Some(_), Ok(id)) = (decision(&handover.answer.ending), RequestId::parse(name)) {
             info!(request = %id, "a tap did not reach Codex");
             let at = self.codex.terminals.cards.now();

@@ -48,7 +48,7 @@ pub(super) async fn put_to_a_person(
     if gone.is_cancelled() {
         cards.desk.answered_there(&id);
     }
-    let handover = waiting.answered().await.map(Box::new);
+    let handover = waiting.answered().await;
     handover.map_or(AnswerKind::Nothing, AnswerKind::Now)
 }
 
