@@ -17,7 +17,11 @@ use crate::bus::keys::Keys;
 use crate::bus::url::BusUrl;
 use crate::clock;
 use crate::config::Sources;
+#[cfg(feature = "team")]
+use crate::config::{Config, SettingProblem};
 use crate::files;
+#[cfg(feature = "team")]
+use crate::team::{self, TeamError};
 
 #[derive(clap::Args)]
 pub(super) struct GatewayArguments {
@@ -122,35 +126,34 @@ pub(super) fn run(arguments: &GatewayArguments, sources: &Sources) -> CommandRes
 
 #[cfg(feature = "team")]
 fn serve(sources: &Sources, words: Words) -> CommandResult {
-    use crate::config::{Config, SettingProblem};
-    use crate::team::{self, TeamError};
-    // Whoever begins has no settings yet; they come with the bus.
-    let unset = |failure: Failure| Failure {
-        hint: Some(words.gateway_unset(sources.named.as_deref())),
-        ..failure
-    };
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let log = super::daemon::log_to_stderr(config.log);
     super::daemon::warn_of_unknown(sources);
     super::daemon::in_foreground(sources, &log, |stop, ready| async move {
         let ended = team::run(config, stop, ready).await;
-        ended.map_err(|why| match &why {
-            TeamError::Settings(problems) => {
-                let failure = Failure::settings(words, sources, problems);
-                let is_unset = |one: &SettingProblem| matches!(one, SettingProblem::Missing { .. });
-                if problems.0.iter().any(is_unset) {
-                    unset(failure)
-                } else {
-                    failure
-                }
-            }
-            TeamError::Api(_) | TeamError::Fault => Failure::new(words.team_error(&why)),
-            TeamError::NoBus | TeamError::NoKeys { .. } => {
-                unset(Failure::quits(Quit::BadSettings, words.team_error(&why)))
-            }
-            _ => Failure::quits(Quit::BadSettings, words.team_error(&why)),
-        })
+        ended.map_err(|why| stopped(&why, sources, words))
     })
+}
+
+/// Whoever begins has no settings yet; they come with the bus.
+#[cfg(feature = "team")]
+fn stopped(why: &TeamError, sources: &Sources, words: Words) -> Failure {
+    let (failure, is_unset) = match why {
+        TeamError::Settings(problems) => (
+            Failure::settings(words, sources, problems),
+            (problems.0.iter()).any(|one| matches!(one, SettingProblem::Missing { .. })),
+        ),
+        TeamError::Api(_) | TeamError::Fault => (Failure::new(words.team_error(why)), false),
+        _ => (
+            Failure::quits(Quit::BadSettings, words.team_error(why)),
+            matches!(why, TeamError::NoBus | TeamError::NoKeys { .. }),
+        ),
+    };
+    let hint = is_unset.then(|| words.gateway_unset(sources.named.as_deref()));
+    Failure {
+        hint: hint.or(failure.hint),
+        ..failure
+    }
 }
 
 /// Writes nothing over: keys that are lost or replaced shut every machine out.

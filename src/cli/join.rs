@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::wording::Words;
 use super::{CommandResult, Failure, Quit, output};
-use crate::bus::membership::{Grant, Membership};
+use crate::bus::membership::{BadMembership, Grant, Membership};
 use crate::bus::nkey::{KeyKind, KeyPair};
 use crate::config::{Config, Sources};
 use crate::files;
@@ -55,7 +55,8 @@ pub(super) fn run(arguments: &JoinArguments, sources: &Sources) -> CommandResult
         Ok(grant) => grant,
         Err(_) => asked(line, &key, &config, words)?,
     };
-    let member = Membership::of(&grant, key).map_err(|why| Failure::new(words.no_member(why)))?;
+    let public = key.public().to_string();
+    let member = Membership::of(&grant, key).map_err(|why| no_member(why, &public, words))?;
     let before = files::read(pass_file).ok().flatten().unwrap_or_default();
     let before = Membership::parse(&String::from_utf8_lossy(&before)).ok();
     let again = before.is_some_and(|before| {
@@ -70,13 +71,22 @@ pub(super) fn run(arguments: &JoinArguments, sources: &Sources) -> CommandResult
     Ok(())
 }
 
+/// What is wrong with the line, and where a good one comes from.
+fn no_member(why: BadMembership, key: &str, words: Words) -> Failure {
+    Failure {
+        hint: Some(words.ask_for_a_pass(key)),
+        ..Failure::new(words.no_member(why))
+    }
+}
+
 /// Asks with a line from the chat, and waits for its owner's tap.
 #[cfg(feature = "team")]
 fn asked(line: &str, key: &KeyPair, config: &Config, words: Words) -> Result<Grant, Failure> {
     use crate::bus::knock::knock;
     use crate::bus::lobby::{Invited, fingerprint};
     use crate::feishu::outbound::Outbound;
-    let invited = Invited::of_line(line).map_err(|why| Failure::new(words.no_member(why)))?;
+    let invited =
+        Invited::of_line(line).map_err(|why| no_member(why, &key.public().to_string(), words))?;
     let outbound = Outbound::new(&config.proxies, config.ca_file.as_deref());
     let outbound = outbound.map_err(|why| Failure::new(why.text().get(words.0)))?;
     let fingerprint = fingerprint(&invited.lobby.ticket, &key.public());
@@ -90,9 +100,10 @@ fn asked(line: &str, key: &KeyPair, config: &Config, words: Words) -> Result<Gra
 }
 
 #[cfg(not(feature = "team"))]
-fn asked(line: &str, _: &KeyPair, _: &Config, words: Words) -> Result<Grant, Failure> {
+fn asked(line: &str, key: &KeyPair, _: &Config, words: Words) -> Result<Grant, Failure> {
     use crate::bus::lobby::Invited;
-    let invited = Invited::of_line(line).map_err(|why| Failure::new(words.no_member(why)));
+    let invited =
+        Invited::of_line(line).map_err(|why| no_member(why, &key.public().to_string(), words));
     Err(invited.err().unwrap_or(Failure::new(words.no_team())))
 }
 

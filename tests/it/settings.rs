@@ -44,6 +44,24 @@ async fn all_wrong_settings_are_named_at_once_and_no_secret_is_shown() {
     );
 }
 
+#[cfg(feature = "team")]
+#[tokio::test]
+async fn whoever_begins_with_a_team_is_told_the_first_step() {
+    const KEY: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+    let home = Home::new();
+    let pass = ["gateway", "pass", "--owner", "ou_0123456789", "--key", KEY];
+    for command in [&["gateway"][..], &["gateway", "forget", "desk"], &pass] {
+        let (code, _, err) = home.run(command, &[]).await;
+        assert_eq!(code, BAD_SETTINGS, "{err}");
+        let hint = err.lines().last().unwrap_or_default();
+        assert!(hint.starts_with("hint: first `nod gateway init"), "{err}");
+    }
+    let (code, _, err) = home.run(&["join", "nonsense"], &[]).await;
+    assert_eq!(code, Some(1), "{err}");
+    let hint = err.lines().last().unwrap_or_default();
+    assert!(hint.starts_with("hint: write `/join` to the bot"), "{err}");
+}
+
 #[tokio::test]
 async fn missing_credentials_are_asked_for_by_name() {
     let home = Home::new();

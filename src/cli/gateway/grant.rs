@@ -1,6 +1,7 @@
 //! `nod gateway pass` and `forget`: a machine's pass, given as a line for
 //! `nod join`, and taken back.
 
+use super::stopped;
 use crate::bus::membership::Grant;
 use crate::bus::nkey::{KeyKind, PublicKey};
 use crate::bus::pass::{self, Span};
@@ -9,8 +10,9 @@ use crate::cli::wording::Words;
 use crate::cli::{CommandResult, Failure, Quit, output};
 use crate::clock;
 use crate::config::{Config, Sources};
-use crate::team;
 use crate::team::audit::{self, TeamAuditEntry, TeamEvent};
+use crate::team::forget::ForgetError;
+use crate::team::{self, TeamError};
 
 const DAY: i64 = 24 * 3_600;
 
@@ -26,12 +28,10 @@ pub(super) fn grant(
     let key = PublicKey::parse(key, KeyKind::User)
         .map_err(|why| Failure::quits(Quit::WrongLine, words.no_key(why)))?;
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
-    let refused = |why| Failure::quits(Quit::BadSettings, words.team_error(&why));
+    let refused = |why: TeamError| stopped(&why, sources, words);
     let keys = team::keys(&config.bus.keys).map_err(refused)?;
     let url = team::bus_url(&config).map_err(refused)?;
-    let (app_id, _) = config
-        .app()
-        .map_err(|why| Failure::settings(words, sources, &why))?;
+    let (app_id, _) = config.app().map_err(|why| refused(why.into()))?;
     let made = clock::wall_ms() / 1_000;
     let span = Span {
         made,
@@ -75,7 +75,10 @@ pub(super) fn forget(
     let config = Config::load(sources).map_err(|why| Failure::settings(words, sources, &why))?;
     let runtime = crate::cli::daemon::runtime()?;
     let forgotten = runtime.block_on(team::forget::by_name(&config, name, owner.as_ref()));
-    let (place, cut_off) = forgotten.map_err(|why| Failure::new(words.not_forgotten(&why)))?;
+    let (place, cut_off) = forgotten.map_err(|why| match &why {
+        ForgetError::Team(why) => stopped(why, sources, words),
+        _ => Failure::new(words.not_forgotten(&why)),
+    })?;
     output::say(&words.forgotten(&place, cut_off));
     Ok(())
 }
