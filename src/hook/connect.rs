@@ -43,6 +43,7 @@ pub(super) fn dial_as(path: &Path, uid: u32) -> Result<UnixStream, Unreachable> 
     match rustix::net::connect(&stream, &address) {
         Ok(()) => {}
         Err(Errno::CONNREFUSED | Errno::NOENT) => return Err(Unreachable::NoDaemon),
+        // Linux only: macOS refuses when the queue is full.
         Err(Errno::AGAIN) => return Err(Unreachable::Busy),
         Err(error) => return Err(Unreachable::Io(error.into())),
     }
