@@ -1,6 +1,12 @@
 //! What a command's words are: variables that steer another program, and the
 //! arguments that are paths.
 
+#![allow(
+    clippy::too_many_lines,
+    clippy::match_same_arms,
+    reason = "a table reads better whole"
+)]
+
 use super::Danger;
 use super::judge::ProgramCall;
 use super::places::Use;
@@ -8,11 +14,6 @@ use crate::shell::Word;
 use crate::text::lists;
 
 /// Variables that choose what another program loads, runs or talks to.
-#[allow(
-    clippy::too_many_lines,
-    clippy::match_same_arms,
-    reason = "a table reads better whole"
-)]
 pub(super) fn assigns(name: &str, value: &Word) -> Option<Danger> {
     let upper = name.trim_end_matches('+').to_ascii_uppercase();
     let text = &*value.text;
@@ -37,17 +38,15 @@ pub(super) fn assigns(name: &str, value: &Word) -> Option<Danger> {
         return (!quiet).then_some(Danger::Steers);
     }
     match &*upper {
-        "PATH" => in_open_place(text).then_some(Danger::Steers),
-        "IFS" => None,
+        "PATH" | "PYTHONPATH" | "NODE_PATH" | "RUBYLIB" | "CLASSPATH" => {
+            in_open_place(text).then_some(Danger::Steers)
+        }
         "NODE_OPTIONS" => {
             let loads = lists::within("require import loader inspect=0.0.0.0", text);
             (loads || text.contains("-r ")).then_some(Danger::Steers)
         }
         "HTTP_PROXY" | "HTTPS_PROXY" | "ALL_PROXY" => {
             (!text.is_empty() && !super::net::is_local(text)).then_some(Danger::Steers)
-        }
-        "PYTHONPATH" | "NODE_PATH" | "RUBYLIB" | "CLASSPATH" => {
-            in_open_place(text).then_some(Danger::Steers)
         }
         name if lists::has(runs, name) => {
             let odd = text.contains(['|', ';', '&', '`', '/'])
@@ -77,11 +76,6 @@ fn in_open_place(value: &str) -> bool {
 #[allow(
     clippy::case_sensitive_file_extension_comparisons,
     reason = "the text is in lower case, or its case counts"
-)]
-#[allow(
-    clippy::too_many_lines,
-    clippy::match_same_arms,
-    reason = "a table reads better whole"
 )]
 pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
     let plain = call.plain();
@@ -173,8 +167,7 @@ pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
                 .collect()
         }
         "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "yq" | "sd" => {
-            let in_place = call.arguments().any(|word| {
-                let text = &word.text;
+            let in_place = call.any(|text| {
                 text.starts_with("-i")
                     || text.starts_with("--in-place")
                     || text == "inplace"
@@ -229,6 +222,5 @@ pub(super) fn paths<'a>(call: &'a ProgramCall<'_>) -> Vec<(&'a Word, Use)> {
 pub(super) fn edits_scripts(call: &ProgramCall<'_>) -> bool {
     let words = "\
         script install prepare \"test \"build \"start hook \"bin publish \"pre \"post";
-    call.arguments()
-        .any(|word| lists::within(words, &word.text))
+    call.any(|text| lists::within(words, text))
 }

@@ -120,9 +120,9 @@ fn reads_program(call: &ProgramCall<'_>) -> Option<Danger> {
     let script = plain
         .iter()
         .any(|word| word.text != "-" && word.text != "/dev/stdin" && word.text != "run");
-    let asks = call.arguments().any(|word| {
+    let asks = call.any(|text| {
         matches!(
-            &*word.text,
+            text,
             "--version" | "-v" | "-V" | "--help" | "-h" | "--test" | "--check"
         )
     });
@@ -130,9 +130,8 @@ fn reads_program(call: &ProgramCall<'_>) -> Option<Danger> {
         let modules = "\
             http.server smtpd pdb code pty SimpleHTTPServer pyftpdlib webbrowser";
         let serves = call.text(1) == "-m" && lists::has(modules, call.text(2));
-        let wide = call.arguments().any(|word| {
-            matches!(&*word.text, "/" | "~" | "0.0.0.0") || word.text.starts_with("--directory=/")
-        });
+        let wide = call
+            .any(|text| matches!(text, "/" | "~" | "0.0.0.0") || text.starts_with("--directory=/"));
         return (serves && (wide || call.text(2) != "http.server" && call.text(2) != "pdb"))
             .then_some(Danger::SendsOut);
     }
@@ -146,9 +145,7 @@ fn reads_program(call: &ProgramCall<'_>) -> Option<Danger> {
         return Some(Danger::PipeToShell);
     }
     if call.has(&["-r", "--require", "--import", "--loader"])
-        && call
-            .arguments()
-            .any(|word| word.text.starts_with("/tmp") || word.text.starts_with("http"))
+        && call.any(|text| text.starts_with("/tmp") || text.starts_with("http"))
     {
         return Some(Danger::Steers);
     }

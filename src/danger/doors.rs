@@ -16,39 +16,36 @@ use crate::text::lists;
     reason = "a table reads better whole"
 )]
 pub(super) fn escapes(call: &ProgramCall<'_>) -> Option<Danger> {
-    let any = |test: &dyn Fn(&str) -> bool| call.arguments().any(|word| test(&word.text));
     let found = match &*call.name {
-        "vi" | "vim" | "nvim" | "ex" | "view" | "emacs" | "ed" => any(&|text| {
+        "vi" | "vim" | "nvim" | "ex" | "view" | "emacs" | "ed" => call.any(|text| {
             text.starts_with('!')
                 || lists::within(":! system( shell-command", text)
                 || ["py import", "py3 ", "lua "]
                     .iter()
                     .any(|it| text.contains(it))
         }),
-        "tar" | "bsdtar" | "gtar" => any(&|text| {
+        "tar" | "bsdtar" | "gtar" => call.any(|text| {
             let runs = "\
                 --checkpoint-action --to-command --use-compress-program --rsh-command --info-script";
             lists::begins(runs, text) || text == "-I"
         }),
-        "zip" => any(&|text| text == "-TT" || text.starts_with("--unzip-command")),
-        "make" | "gmake" => {
-            any(&|text| {
-                text.starts_with("SHELL=")
-                    || text.starts_with("--eval")
-                    || text == "-f"
-                        && call.value(&["-f"]).is_some_and(|file| {
-                            file == "-" || file.starts_with("/tmp") || file.contains("$()")
-                        })
-            }) || call.has(&["-f"]) && call.value(&["-f"]) == Some("-")
-        }
-        "gdb" | "lldb" => any(&|text| {
+        "zip" => call.any(|text| text == "-TT" || text.starts_with("--unzip-command")),
+        "make" | "gmake" => call.any(|text| {
+            text.starts_with("SHELL=")
+                || text.starts_with("--eval")
+                || text == "-f"
+                    && call.value(&["-f"]).is_some_and(|file| {
+                        file == "-" || file.starts_with("/tmp") || file.contains("$()")
+                    })
+        }),
+        "gdb" | "lldb" => call.any(|text| {
             lists::within("shell system python", text)
                 || text.contains("call ")
                 || matches!(text, "--pid" | "-p")
         }),
-        "man" | "less" | "more" => any(&|text| lists::begins("-P --pager +!", text)),
-        "nmap" => any(&|text| text.starts_with("--script")),
-        "expect" => any(&|text| text.contains("spawn")),
+        "man" | "less" | "more" => call.any(|text| lists::begins("-P --pager +!", text)),
+        "nmap" => call.any(|text| text.starts_with("--script")),
+        "expect" => call.any(|text| text.contains("spawn")),
         "source" | "." => {
             let target = call.text(1);
             let word = call.words.get(1)?;
@@ -62,26 +59,23 @@ pub(super) fn escapes(call: &ProgramCall<'_>) -> Option<Danger> {
                 || lists::begins("/tmp/ /dev/tcp", target)
         }
         "node-gyp" | "nodemon" => {
-            any(&|text| text == "--exec")
-                && any(&|text| text.starts_with("sh ") || text.starts_with("bash "))
+            call.any(|text| text == "--exec")
+                && call.any(|text| text.starts_with("sh ") || text.starts_with("bash "))
         }
         "busctl" | "dbus-send" | "at-spi" => true,
-        "jq" => any(&|text| text.contains("input_filename|system")),
+        "jq" => call.any(|text| text.contains("input_filename|system")),
         "xterm" | "gnome-terminal" => call.has(&["-e", "--"]),
         "ld.so" | "ld-linux-x86-64.so.2" => true,
         "certutil" | "bitsadmin" | "mshta" | "regsvr32" | "rundll32" | "wscript" | "cscript" => {
             true
         }
-        "php" => call.has(&["-S"]) && any(&|text| text.starts_with("0.0.0.0")),
-        "java" => any(&|text| text.starts_with("-javaagent") || text.starts_with("-agentpath")),
+        "php" => call.has(&["-S"]) && call.any(|text| text.starts_with("0.0.0.0")),
+        "java" => call.any(|text| text.starts_with("-javaagent") || text.starts_with("-agentpath")),
         "gcc" | "cc" | "clang" => {
-            any(&|text| text.starts_with("-fplugin") || text.starts_with("-wrapper"))
+            call.any(|text| text.starts_with("-fplugin") || text.starts_with("-wrapper"))
         }
-        "ansible" | "ansible-playbook" => {
-            any(&|text| text == "shell" || text == "command" || text == "raw")
-                && call.name == "ansible"
-        }
-        "xdg-open" | "open" => any(&|text| {
+        "ansible" => call.any(|text| matches!(text, "shell" | "command" | "raw")),
+        "xdg-open" | "open" => call.any(|text| {
             text.starts_with("file:") && text.contains("/.")
                 || text.ends_with(".command")
                 || text.ends_with(".app") && text.starts_with("/tmp")

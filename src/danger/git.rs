@@ -1,16 +1,17 @@
 //! git and the forges: what throws work away, what is forced on others, and
 //! settings that make git run a program.
 
+#![allow(
+    clippy::too_many_lines,
+    clippy::match_same_arms,
+    reason = "a table reads better whole"
+)]
+
 use super::Danger;
 use super::judge::{Judge, ProgramCall};
 use crate::shell::Word;
 use crate::text::lists;
 
-#[allow(
-    clippy::too_many_lines,
-    clippy::match_same_arms,
-    reason = "a table reads better whole"
-)]
 pub(super) fn judge(judge: &mut Judge, call: &ProgramCall<'_>) -> Option<Danger> {
     if matches!(&*call.name, "gh" | "glab") {
         return forge(call);
@@ -53,8 +54,7 @@ pub(super) fn judge(judge: &mut Judge, call: &ProgramCall<'_>) -> Option<Danger>
         .filter(|word| !word.text.starts_with('-'))
         .collect();
     let everything = rest.iter().any(|word| {
-        matches!(&*word.text, "." | "./" | "*" | ":/" | ":/*" | "--") && word.text != "--"
-            || word.text.ends_with('/')
+        matches!(&*word.text, "." | "./" | "*" | ":/" | ":/*") || word.text.ends_with('/')
     });
     // Transports and options that run a program at either end.
     let runs = rest.iter().any(|word| {
@@ -274,11 +274,6 @@ fn setting(text: &str) -> Option<Danger> {
     dangerous.then_some(Danger::GitHooks)
 }
 
-#[allow(
-    clippy::too_many_lines,
-    clippy::match_same_arms,
-    reason = "a table reads better whole"
-)]
 fn forge(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     let word = |at: usize| plain.get(at).map_or("", |word| &*word.text);

@@ -56,20 +56,22 @@ impl ProgramCall<'_> {
         self.words.iter().skip(1)
     }
 
+    /// Whether the text of an argument is such.
+    pub(super) fn any(&self, is_such: impl Fn(&str) -> bool) -> bool {
+        self.arguments().any(|word| is_such(&word.text))
+    }
+
     /// Whether one of the options is there, alone or with `=value`.
     pub(super) fn has(&self, options: &[&str]) -> bool {
-        self.arguments().any(|word| {
-            let name = word.text.split('=').next().unwrap_or_default();
-            options.contains(&&*word.text) || name.starts_with("--") && options.contains(&name)
+        self.any(|text| {
+            let name = text.split('=').next().unwrap_or_default();
+            options.contains(&text) || name.starts_with("--") && options.contains(&name)
         })
     }
 
     /// Whether a single-letter option is there, in a bundle or alone.
     pub(super) fn flag(&self, letters: &[char]) -> bool {
-        self.arguments().any(|word| {
-            let text = &word.text;
-            text.starts_with('-') && !text.starts_with("--") && text.contains(letters)
-        })
+        self.any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains(letters))
     }
 
     /// Words that are no options.

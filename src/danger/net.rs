@@ -79,8 +79,8 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             })
         }
         "ssh" | "autossh" | "sshpass" | "mosh" => {
-            let runs = call.arguments().any(|word| {
-                let lower = word.text.to_lowercase();
+            let runs = call.any(|text| {
+                let lower = text.to_lowercase();
                 lists::within("proxycommand localcommand knownhostscommand", &lower)
             });
             if runs {
@@ -88,9 +88,7 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             }
             if call.has(&["-R", "-D"])
                 || call.name == "autossh"
-                || call
-                    .arguments()
-                    .any(|word| lists::begins("-R -fNR -NR", &word.text))
+                || call.any(|text| lists::begins("-R -fNR -NR", text))
             {
                 return Some(Danger::RemoteShell);
             }
@@ -248,15 +246,13 @@ fn socket(call: &ProgramCall<'_>) -> Option<Danger> {
             && (call.fed || call.command.pipes)
             && !call.text(2).is_empty();
         let decodes = call.text(1) == "enc" && call.has(&["-d"]) && !call.command.pipes;
-        let checks = call
-            .arguments()
-            .any(|word| matches!(&*word.text, "-servername" | "-showcerts"));
+        let checks = call.any(|text| matches!(text, "-servername" | "-showcerts"));
         return (connects && !checks)
             .then_some(Danger::SendsOut)
             .or(decodes.then_some(Danger::Decode));
     }
-    let runs = call.arguments().any(|word| {
-        let lower = word.text.to_lowercase();
+    let runs = call.any(|text| {
+        let lower = text.to_lowercase();
         lower.starts_with("exec:")
             || lower.starts_with("system:")
             || lower.contains(",exec")

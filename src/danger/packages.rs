@@ -1,15 +1,16 @@
 //! Package managers: other people's code from odd places, registries that
 //! change, and what is published.
 
-use super::Danger;
-use super::judge::ProgramCall;
-use crate::text::lists;
-
-#[allow(
+#![allow(
     clippy::too_many_lines,
     clippy::match_same_arms,
     reason = "a table reads better whole"
 )]
+
+use super::Danger;
+use super::judge::ProgramCall;
+use crate::text::lists;
+
 pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
     let plain = call.plain();
     let first = plain.first().map_or("", |word| &*word.text);
@@ -31,9 +32,8 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         | "changeset" => matches!(first, "upload" | "publish").then_some(Danger::Destroy),
         "cargo" => match first {
             "publish" | "yank" | "owner" | "login" => Some(Danger::Destroy),
-            "install" => (call.has(&["--git", "--index", "--registry"])
-                || call.arguments().any(|word| is_elsewhere(&word.text)))
-            .then_some(Danger::Supply),
+            "install" => (call.has(&["--git", "--index", "--registry"]) || call.any(is_elsewhere))
+                .then_some(Danger::Supply),
             _ => call
                 .value(&["--config"])
                 .is_some_and(|value| lists::within("runner wrapper linker rustc source", value))
@@ -43,11 +43,10 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             ("push" | "yank" | "owner", _) => Some(Danger::Destroy),
             ("sources" | "source", _) => call.has(&["-a", "--add", "-r"]).then_some(Danger::Supply),
             ("install", _) => (call.has(&["--source", "-s", "--clear-sources"])
-                || call.arguments().any(|word| is_elsewhere(&word.text)))
+                || call.any(is_elsewhere))
             .then_some(Danger::Supply),
             ("config", _) => call
-                .arguments()
-                .any(|word| word.text.contains("mirror") || word.text.contains("://"))
+                .any(|text| text.contains("mirror") || text.contains("://"))
                 .then_some(Danger::Supply),
             _ => None,
         },
@@ -93,10 +92,10 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             .has(&["-l", "-L", "-s", "-S", "-q", "-qa", "list", "--list"]))
         .then_some(Danger::Supply),
         "apt" | "apt-get" | "yum" | "dnf" | "apk" | "pacman" | "zypper" => {
-            let odd = call.arguments().any(|word| {
-                lists::within(":// AllowUnauthenticated ::", &word.text)
-                    || lists::begins("--allow-un --force --nogpg --repository", &word.text)
-                    || lists::has("-Rns -Rdd purge autoremove", &word.text)
+            let odd = call.any(|text| {
+                lists::within(":// AllowUnauthenticated ::", text)
+                    || lists::begins("--allow-un --force --nogpg --repository", text)
+                    || lists::has("-Rns -Rdd purge autoremove", text)
             });
             let essential = matches!(first, "remove" | "erase" | "del");
             (odd || essential).then_some(Danger::Supply)
@@ -106,11 +105,8 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             || first == "uninstall" && call.has(&["--force", "--ignore-dependencies"]))
         .then_some(Danger::Supply),
         "composer" => (first == "config"
-            && call.arguments().any(|word| {
-                lists::within(
-                    "repositories disable-tls secure-http allow-plugins",
-                    &word.text,
-                )
+            && call.any(|text| {
+                lists::within("repositories disable-tls secure-http allow-plugins", text)
             }))
         .then_some(Danger::Supply),
         "nuget" | "dotnet" => (plain.iter().any(|word| word.text == "push")
@@ -120,8 +116,7 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
                     .any(|word| word.text == "add" || word.text == "delete"))
         .then_some(Danger::Destroy),
         "nix-env" | "nix" | "nix-shell" => call
-            .arguments()
-            .any(|word| word.text.starts_with("http"))
+            .any(|text| text.starts_with("http"))
             .then_some(Danger::Supply),
         "docker" | "podman" if first == "push" => {
             let image = plain.last().map_or("", |word| &*word.text);
@@ -137,17 +132,14 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             odd.then_some(Danger::SendsOut)
         }
         "uvx" => call
-            .arguments()
-            .any(|word| is_elsewhere(&word.text))
+            .any(|text| is_elsewhere(text))
             .then_some(Danger::Supply),
         "docker" | "podman" => {
             (first == "login" && call.has(&["-p", "--password"])).then_some(Danger::Keys)
         }
         "code" | "cursor" => call.has(&["--install-extension"]).then_some(Danger::Supply),
-        "claude" | "codex" | "gemini" => (call.arguments().any(|word| {
-            word.text.starts_with("--dangerously")
-                || word.text.contains("bypass")
-                || word.text == "--yolo"
+        "claude" | "codex" | "gemini" => (call.any(|text| {
+            text.starts_with("--dangerously") || text.contains("bypass") || text == "--yolo"
         }) || first == "mcp" && second.starts_with("add")
             || first == "config" && second == "set"
             || first == "plugin")
@@ -196,17 +188,11 @@ fn is_known(package: &str) -> bool {
         || name.starts_with(['.', '-'])
 }
 
-#[allow(
-    clippy::too_many_lines,
-    clippy::match_same_arms,
-    reason = "a table reads better whole"
-)]
 fn javascript(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Danger> {
     let sources = "\
         --registry --script-shell --node-options --unsafe-perm --userconfig --globalconfig \
         --prefix-config --git";
-    let odd_option = call.arguments().any(|word| {
-        let text = &*word.text;
+    let odd_option = call.any(|text| {
         let name = text.split('=').next().unwrap_or_default();
         let local = text.split_once('=').is_some_and(|(_, value)| {
             super::net::is_local(value) || value.contains("registry.npmjs.org")
@@ -282,17 +268,12 @@ fn javascript(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Dange
     }
 }
 
-#[allow(
-    clippy::too_many_lines,
-    clippy::match_same_arms,
-    reason = "a table reads better whole"
-)]
 fn python(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Danger> {
     let sources = "\
         --index-url --extra-index-url -i --trusted-host --find-links -f --default-index --index \
         --proxy";
-    let odd = call.arguments().any(|word| {
-        let name = word.text.split('=').next().unwrap_or_default();
+    let odd = call.any(|text| {
+        let name = text.split('=').next().unwrap_or_default();
         lists::has(sources, name)
     });
     let installs = matches!(
@@ -300,18 +281,14 @@ fn python(call: &ProgramCall<'_>, first: &str, second: &str) -> Option<Danger> {
         "install" | "add" | "pip" | "download" | "wheel" | "run" | "tool" | "sync" | "inject"
     ) || call.name == "easy_install";
     let mirrors = "pypi.org download.pytorch.org pypi.tuna.tsinghua.edu.cn mirrors.aliyun.com";
-    let pypi = call
-        .arguments()
-        .any(|word| lists::within(mirrors, &word.text));
-    if installs && (odd && !pypi || call.arguments().any(|word| is_elsewhere(&word.text))) {
+    let pypi = call.any(|text| lists::within(mirrors, text));
+    if installs && (odd && !pypi || call.any(is_elsewhere)) {
         return Some(Danger::Supply);
     }
     match (first, second) {
         ("publish" | "upload", _) => Some(Danger::Destroy),
         ("config", _) | ("source", "add")
-            if call
-                .arguments()
-                .any(|word| lists::within(":// index repositories token trusted", &word.text)) =>
+            if call.any(|text| lists::within(":// index repositories token trusted", text)) =>
         {
             Some(Danger::Supply)
         }

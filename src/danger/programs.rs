@@ -65,18 +65,14 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
             Some(Danger::RemoveTree)
         }
         "rsync"
-            if call.arguments().any(|word| {
-                word.text.starts_with("--del") || word.text.starts_with("--remove-source")
-            }) =>
+            if call
+                .any(|text| text.starts_with("--del") || text.starts_with("--remove-source")) =>
         {
             Some(Danger::RemoveTree)
         }
         "sudo" | "doas" | "pkexec" | "gosu" | "visudo" | "runas" => Some(Danger::Root),
         "su" | "runuser" if call.text(1) != "--version" => Some(Danger::Root),
-        "dd" if call
-            .arguments()
-            .any(|word| word.text.starts_with("of=") && word.text != "of=/dev/null") =>
-        {
+        "dd" if call.any(|text| text.starts_with("of=") && text != "of=/dev/null") => {
             Some(Danger::DiskWrite)
         }
         "fdisk" | "sfdisk" | "gdisk" | "sgdisk" | "parted" | "mkswap" | "cryptsetup"
@@ -226,8 +222,7 @@ fn removes(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger> {
 }
 
 fn opens(call: &ProgramCall<'_>) -> Option<Danger> {
-    let loose = call.arguments().any(|word| {
-        let text = &*word.text;
+    let loose = call.any(|text| {
         let digits = text.len() >= 3 && text.len() <= 5 && text.bytes().all(|b| b.is_ascii_digit());
         let octal = digits
             && (matches!(text.as_bytes()[text.len() - 1], b'2' | b'3' | b'6' | b'7')

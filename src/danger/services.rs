@@ -59,7 +59,7 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
         | "sst" | "eksctl" | "vagrant" => {
             let agrees = "\
                 -auto-approve --auto-approve --yes -y -destroy --force --require-approval=never";
-            let auto = call.arguments().any(|word| lists::has(agrees, &word.text));
+            let auto = call.any(|text| lists::has(agrees, text));
             let state = has("state") && (has("rm") || has("push") || has("mv"))
                 || has("force-unlock")
                 || has("taint")
@@ -71,7 +71,7 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
                 .then_some(Danger::Destroy)
         }
         "kubectl" | "oc" => {
-            let zero = call.arguments().any(|word| word.text == "--replicas=0");
+            let zero = call.any(|text| text == "--replicas=0");
             let verbs = ["delete", "drain", "cordon", "taint", "evict"];
             let secret = has("get")
                 && texts.iter().any(|text| text.starts_with("secret"))
@@ -100,13 +100,13 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
             let secrets = "\
                 get-secret-value print-access-token get-session-token create-access-key \
                 get-access-token get-parameter export-credentials print-identity-token";
-            if call.arguments().any(|word| lists::has(secrets, &word.text))
+            if call.any(|text| lists::has(secrets, text))
                 || (name == "aws" && has("configure") && (has("get") || has("set")))
             {
                 return Some(Danger::Keys);
             }
-            let verb = call.arguments().any(|word| {
-                let text = word.text.to_lowercase();
+            let verb = call.any(|text| {
+                let text = text.to_lowercase();
                 let begins = "\
                     delete terminate remove destroy purge drop put-bucket-policy \
                     put-bucket-acl attach- detach- revoke reset rb stop- deregister \
@@ -143,10 +143,7 @@ pub(super) fn destroys(call: &ProgramCall<'_>, plain: &[&Word]) -> Option<Danger
                 .then_some(Danger::Keys)
         }
         "gpg" | "gpg2" => call
-            .arguments()
-            .any(|word| {
-                word.text.starts_with("--export-secret") || word.text.starts_with("--delete-secret")
-            })
+            .any(|text| text.starts_with("--export-secret") || text.starts_with("--delete-secret"))
             .then_some(Danger::Keys),
         "tmutil" | "vssadmin" | "wbadmin" => {
             (has("delete") || has("disable") || has("deletelocalsnapshots"))
@@ -209,9 +206,7 @@ fn container(call: &ProgramCall<'_>, texts: &[String]) -> Option<Danger> {
     let opens =
         "--privileged --pid=host --cap-add /:/ -v/:/ ~:/ /etc: /root: --userns=host --ipc=host";
     let reaches = "docker.sock =/:/ /.ssh: source=/, apparmor=unconfined seccomp=unconfined";
-    let open = call
-        .arguments()
-        .any(|word| lists::begins(opens, &word.text) || lists::within(reaches, &word.text));
+    let open = call.any(|text| lists::begins(opens, text) || lists::within(reaches, text));
     if open {
         return Some(Danger::Root);
     }
