@@ -4,7 +4,6 @@
 
 mod connection;
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +12,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{Method, Response, StatusCode, header};
 use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
 use axum::routing::{any, get, post};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -257,19 +257,14 @@ async fn decision(
     State(door): State<Arc<ServerDoor>>,
     Extension(from): Extension<CallerAddress>,
     request: Request,
-) -> Result<Response<Body>, Infallible> {
+) -> Response<Body> {
     if !caller::is_json(request.headers()) {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Ok(answer(status, &refusal("not application/json")));
+        return answer(status, &refusal("not application/json"));
     }
     let body = match read(request).await {
         Ok(body) => body,
-        Err(status) => {
-            return Ok(answer(
-                status,
-                &refusal("the body is too large or too slow"),
-            ));
-        }
+        Err(status) => return answer(status, &refusal("the body is too large or too slow")),
     };
     let read = PeerCall::read(&body, door.terms.sealer.as_ref());
     let refused = match &read {
@@ -283,9 +278,9 @@ async fn decision(
         if why == NotTaken::Version {
             warn!("refused a call of a machine that runs an older nod: update it there");
         }
-        return Ok(answer(StatusCode::UNAUTHORIZED, &call::refusal(why)));
+        return answer(StatusCode::UNAUTHORIZED, &call::refusal(why));
     }
-    Ok(match read {
+    match read {
         Ok((call, Proof::Sealed(stamp))) => {
             let decided = (door.inside.decide)(call).await;
             let sealer = door.terms.sealer.as_ref();
@@ -300,7 +295,7 @@ async fn decision(
             let invalid = CallAnswer::of(&Refusal::Invalid.into(), None);
             answer(StatusCode::BAD_REQUEST, &invalid.to_json(None))
         }
-    })
+    }
 }
 
 async fn status() -> Response<Body> {
@@ -315,10 +310,8 @@ async fn metrics(
     if !from.0.to_canonical().is_loopback() {
         return nothing();
     }
-    let mut response = Response::new(Body::from((door.inside.metrics)()));
-    let kind = HeaderValue::from_static(METRICS_TYPE);
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+    let kind = [(header::CONTENT_TYPE, METRICS_TYPE)];
+    (kind, (door.inside.metrics)()).into_response()
 }
 
 async fn page(State(door): State<Arc<ServerDoor>>, request: Request) -> Response<Body> {
@@ -376,10 +369,8 @@ fn refusal(message: &str) -> Value {
 }
 
 fn too_many() -> Response<Body> {
-    let mut response = answer(StatusCode::TOO_MANY_REQUESTS, &refusal("too many requests"));
-    let headers = response.headers_mut();
-    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
+    let refused = answer(StatusCode::TOO_MANY_REQUESTS, &refusal("too many requests"));
+    ([(header::RETRY_AFTER, "1")], refused).into_response()
 }
 
 fn nothing() -> Response<Body> {
@@ -387,34 +378,24 @@ fn nothing() -> Response<Body> {
 }
 
 fn answer(status: StatusCode, body: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json; charset=utf-8"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let headers = [
+        (header::CONTENT_TYPE, "application/json; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, body.to_string()).into_response()
 }
 
 fn html(page: WebPage) -> Response<Body> {
-    let mut response = Response::new(Body::from(page.html));
-    *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
-    let headers = response.headers_mut();
-    for (name, value) in [
+    let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
+    let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    if let Ok(policy) = HeaderValue::from_str(pages::policy()) {
-        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
-    response
+        (header::CONTENT_SECURITY_POLICY, pages::policy()),
+    ];
+    (status, headers, page.html).into_response()
 }
 
 #[cfg(test)]

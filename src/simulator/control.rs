@@ -16,6 +16,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, Method, Response, Uri};
+use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::bytes::Bytes;
@@ -27,7 +28,7 @@ use self::faults::Armed;
 use super::people::click::Press;
 use super::serving::event::ChatText;
 use super::serving::registration::{self, ScanDecision};
-use super::serving::rest::built;
+use super::serving::rest;
 use super::world::core::Core;
 use super::world::options::App;
 use super::world::state::p2p;
@@ -108,13 +109,11 @@ fn answered(answer: ControlAnswer) -> Response<Body> {
         Ok(value) => (200, value),
         Err((status, error)) => (status, json!({"error": error})),
     };
-    built(
-        Response::builder()
-            .status(status)
-            .header("content-type", "application/json")
-            .header("cache-control", "no-store")
-            .body(Body::from(value.to_string())),
-    )
+    let headers = [
+        ("content-type", "application/json"),
+        ("cache-control", "no-store"),
+    ];
+    (rest::status(status), headers, value.to_string()).into_response()
 }
 
 /// Whether the caller meant this machine by name: a site elsewhere whose name

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 
 use axum::body::Body;
 use axum::http::Response;
-
-use crate::simulator::serving::rest::built;
+use axum::response::IntoResponse as _;
 
 const HTML: &str = "text/html; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
@@ -50,15 +49,14 @@ pub fn address(control: SocketAddr, lang: &str, token: Option<&str>) -> String {
 /// The file at this path, or `None`.
 pub(in crate::simulator) fn file(path: &str) -> Option<Response<Body>> {
     let (_, kind, content) = FILES.iter().find(|(name, ..)| *name == path)?;
-    Some(built(
-        Response::builder()
-            .header("content-type", *kind)
-            .header("content-security-policy", POLICY)
-            .header("cache-control", "no-store")
-            .header("referrer-policy", "no-referrer")
-            .header("x-content-type-options", "nosniff")
-            .body(Body::from(*content)),
-    ))
+    let headers = [
+        ("content-type", *kind),
+        ("content-security-policy", POLICY),
+        ("cache-control", "no-store"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+    ];
+    Some((headers, *content).into_response())
 }
 
 #[cfg(test)]

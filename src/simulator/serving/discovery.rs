@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, Method, Response};
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
-use super::rest::{built, cut, html};
+use super::rest::{cut, html, respond};
 use crate::simulator::control::faults::{At, Fault};
 use crate::simulator::world::core::Core;
 
@@ -34,7 +34,7 @@ pub(in crate::simulator) async fn answer(
             if *with_data {
                 answer["data"] = json!({"URL": "", "ClientConfig": core.options.client_config});
             }
-            return written(core, 200, &answer);
+            return respond(core, 200, None, &answer);
         }
         _ => {}
     }
@@ -44,12 +44,19 @@ pub(in crate::simulator) async fn answer(
             None,
             "the body is not `AppID` and `AppSecret`".to_owned(),
         );
-        return written(core, 400, &json!({"code": 9499, "msg": "Bad Request"}));
+        return respond(
+            core,
+            400,
+            None,
+            &json!({"code": 9499, "msg": "Bad Request"}),
+        );
     };
     let signed_in = core.world().sign_in(&id, &secret);
     let app = match signed_in {
         Ok(app) => app,
-        Err((number, msg)) => return written(core, 200, &json!({"code": number, "msg": msg})),
+        Err((number, msg)) => {
+            return respond(core, 200, None, &json!({"code": number, "msg": msg}));
+        }
     };
     let mut data = json!({
         "URL": url(core, app, fault.as_ref()),
@@ -62,7 +69,12 @@ pub(in crate::simulator) async fn answer(
         }
     }
     core.record("discovery", None, || json!({"app_id": id}));
-    written(core, 200, &json!({"code": 0, "msg": "", "data": data}))
+    respond(
+        core,
+        200,
+        None,
+        &json!({"code": 0, "msg": "", "data": data}),
+    )
 }
 
 /// The keys are case-sensitive; besides the two only the documented optional
@@ -95,15 +107,4 @@ fn url(core: &Core, app: usize, fault: Option<&Fault>) -> String {
     }
     let query = Serializer::new(String::new()).extend_pairs(query).finish();
     format!("ws://127.0.0.1:{}/ws/v2?{query}", core.socket_port)
-}
-
-fn written(core: &Core, http: u16, answer: &Value) -> Response<Body> {
-    built(
-        Response::builder()
-            .status(http)
-            .header("content-type", "application/json; charset=utf-8")
-            .header("x-tt-logid", core.log_id())
-            .header("date", core.http_date())
-            .body(Body::from(answer.to_string())),
-    )
 }

@@ -145,14 +145,8 @@ impl Pushed {
 
 /// A frame's number is the tail of its message id and its `SeqID`.
 fn message_id(core: &Core, number: u64) -> String {
-    let head = core.world().mint.hex(20);
-    format!(
-        "{}-{}-{}-{}-{number:012x}",
-        &head[..8],
-        &head[8..12],
-        &head[12..16],
-        &head[16..20]
-    )
+    let uuid = core.world().mint.uuid();
+    format!("{}-{number:012x}", &uuid[..23])
 }
 
 fn number_of(frame: &Frame) -> u64 {

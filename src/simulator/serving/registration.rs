@@ -6,10 +6,11 @@ use std::collections::{HashMap, VecDeque};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Response};
+use axum::response::IntoResponse as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::rest::{built, html};
+use super::rest::{self, html};
 use crate::simulator::world::core::Core;
 use crate::simulator::world::mint::Mint;
 use crate::simulator::world::options::App;
@@ -193,12 +194,7 @@ pub(in crate::simulator) fn answer(
             refused("invalid_request", what)
         }
     };
-    built(
-        Response::builder()
-            .status(status)
-            .header("content-type", "application/json; charset=utf-8")
-            .body(Body::from(value.to_string())),
-    )
+    (rest::status(status), rest::JSON, value.to_string()).into_response()
 }
 
 fn begin(core: &Core, host: &str) -> (u16, Value) {

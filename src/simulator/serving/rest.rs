@@ -9,6 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
+use axum::response::IntoResponse as _;
 use prost::bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +19,8 @@ use crate::simulator::control::faults::{At, Fault};
 use crate::simulator::world::core::Core;
 use crate::simulator::world::state::messages::{HeldMessage, NewMessage};
 use crate::simulator::world::state::{Decline, decline, rate_limited, token_expired};
+
+pub(super) const JSON: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];
 
 const MAX_BODY: usize = 1 << 20;
 /// How long an edit waits for the reply it races with. A client that edits
@@ -431,38 +434,47 @@ fn refused(core: &Core, refusal: &Decline) -> Response<Body> {
     respond(core, refusal.http, refusal.reset, &answer)
 }
 
-fn respond(core: &Core, http: u16, reset: Option<u64>, answer: &Value) -> Response<Body> {
-    let mut builder = Response::builder()
-        .status(http)
-        .header("content-type", "application/json; charset=utf-8")
-        .header("x-tt-logid", core.log_id())
-        .header("date", core.http_date());
-    if let Some(reset) = reset {
-        builder = builder
-            .header("x-ogw-ratelimit-limit", "50")
-            .header("x-ogw-ratelimit-reset", reset.to_string());
-    }
-    built(builder.body(Body::from(answer.to_string())))
+pub(super) fn respond(
+    core: &Core,
+    http: u16,
+    reset: Option<u64>,
+    answer: &Value,
+) -> Response<Body> {
+    let limits = reset.map(|reset| {
+        let reset = reset.to_string();
+        let limit = "50".to_owned();
+        [
+            ("x-ogw-ratelimit-limit", limit),
+            ("x-ogw-ratelimit-reset", reset),
+        ]
+    });
+    (
+        status(http),
+        JSON,
+        of_feishu(core),
+        limits,
+        answer.to_string(),
+    )
+        .into_response()
 }
 
 fn binary(core: &Core, bytes: Bytes) -> Response<Body> {
-    let builder = Response::builder()
-        .header("content-type", "application/octet-stream")
-        .header("x-tt-logid", core.log_id())
-        .header("date", core.http_date());
-    built(builder.body(Body::from(bytes)))
+    let kind = [("content-type", "application/octet-stream")];
+    (kind, of_feishu(core), bytes).into_response()
 }
 
-pub(in crate::simulator) fn html(status: u16, body: String) -> Response<Body> {
-    let builder = Response::builder()
-        .status(status)
-        .header("content-type", "text/html");
+/// What all of Feishu's answers carry.
+fn of_feishu(core: &Core) -> [(&'static str, String); 2] {
+    [("x-tt-logid", core.log_id()), ("date", core.http_date())]
+}
+
+pub(in crate::simulator) fn html(http: u16, body: String) -> Response<Body> {
     let body = if body.is_empty() {
-        format!("<html><body><h1>{status}</h1></body></html>")
+        format!("<html><body><h1>{http}</h1></body></html>")
     } else {
         body
     };
-    built(builder.body(Body::from(body)))
+    (status(http), [("content-type", "text/html")], body).into_response()
 }
 
 /// A response whose body breaks before its first byte: the connection ends.
@@ -471,12 +483,6 @@ pub(in crate::simulator) fn cut() -> Response<Body> {
     Response::new(Body::from_stream(broken))
 }
 
-pub(in crate::simulator) fn built(
-    response: Result<Response<Body>, axum::http::Error>,
-) -> Response<Body> {
-    response.unwrap_or_else(|_| {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        response
-    })
+pub(in crate::simulator) fn status(http: u16) -> StatusCode {
+    StatusCode::from_u16(http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
