@@ -352,19 +352,17 @@ impl Fault {
 
 /// The armed faults, in the order they were armed.
 #[derive(Debug, Default)]
-pub(in crate::simulator) struct Faults {
-    armed: Vec<Armed>,
-}
+pub(in crate::simulator) struct Faults(pub(in crate::simulator) Vec<Armed>);
 
 impl Faults {
     pub(in crate::simulator) fn arm(&mut self, armed: Armed) -> Result<(), String> {
         if armed.times == Some(0) {
             return Ok(());
         }
-        if self.armed.len() >= MAX_ARMED {
+        if self.0.len() >= MAX_ARMED {
             return Err(format!("{MAX_ARMED} faults are armed already"));
         }
-        self.armed.push(armed);
+        self.0.push(armed);
         Ok(())
     }
 
@@ -375,32 +373,20 @@ impl Faults {
         at: At,
         fits: impl Fn(&Fault) -> bool,
     ) -> Option<Fault> {
-        let index = self.armed.iter().position(|armed| {
+        let index = self.0.iter().position(|armed| {
             armed.at == at
                 && (armed.connection.is_none() || armed.connection == connection)
                 && fits(&armed.fault)
         })?;
-        let armed = &mut self.armed[index];
+        let armed = &mut self.0[index];
         let fault = armed.fault.clone();
         if let Some(times) = &mut armed.times {
             *times -= 1;
             if *times == 0 {
-                self.armed.remove(index);
+                self.0.remove(index);
             }
         }
         Some(fault)
-    }
-
-    pub(in crate::simulator) fn clear(&mut self) {
-        self.armed.clear();
-    }
-
-    pub(in crate::simulator) fn list(&self) -> Vec<Armed> {
-        self.armed.clone()
-    }
-
-    pub(in crate::simulator) fn is_empty(&self) -> bool {
-        self.armed.is_empty()
     }
 }
 
@@ -425,8 +411,8 @@ mod tests {
                     .is_some()
             );
         }
-        faults.clear();
-        assert!(faults.is_empty());
+        faults.0.clear();
+        assert!(faults.0.is_empty());
     }
 
     #[test]

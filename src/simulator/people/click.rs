@@ -102,8 +102,8 @@ pub enum Unclickable {
 }
 
 struct FoundComponent<'a> {
-    component: &'a Map<String, Value>,
-    form: Option<&'a Map<String, Value>>,
+    component: &'a Value,
+    form: Option<&'a Value>,
 }
 
 const INTERACTIVE: &[&str] = &[
@@ -134,16 +134,14 @@ pub(in crate::simulator) fn action(card: &Value, press: &Press) -> Result<Value,
     if more > 0 {
         return Err(Unclickable::Ambiguous(more + 1));
     }
-    if found.component.get("disabled") == Some(&Value::Bool(true)) {
+    if found.component["disabled"] == true {
         return Err(Unclickable::Disabled);
     }
     let value = callback(found.component).ok_or(Unclickable::NoCallback)?;
     let tag = text(found.component, "tag");
-    let mut action = Map::new();
-    action.insert("value".to_owned(), value.clone());
-    action.insert("tag".to_owned(), json!(tag));
+    let mut action = json!({"value": value, "tag": tag});
     if let Some(name) = found.component.get("name") {
-        action.insert("name".to_owned(), name.clone());
+        action["name"] = name.clone();
     }
     match found.form {
         Some(form) => {
@@ -153,52 +151,44 @@ pub(in crate::simulator) fn action(card: &Value, press: &Press) -> Result<Value,
                 ));
             }
             let values = fill(form, &press.form_value).map_err(Unclickable::Form)?;
-            action.insert("form_value".to_owned(), Value::Object(values));
+            action["form_value"] = Value::Object(values);
         }
         None if !press.form_value.is_empty() => {
             return Err(Unclickable::Form("the button is in no form".to_owned()));
         }
         None => alone(found.component, press, &mut action)?,
     }
-    Ok(Value::Object(action))
+    Ok(action)
 }
 
-fn collect<'a>(
-    value: &'a Value,
-    form: Option<&'a Map<String, Value>>,
-    out: &mut Vec<FoundComponent<'a>>,
-) {
-    match value {
+fn collect<'a>(node: &'a Value, form: Option<&'a Value>, out: &mut Vec<FoundComponent<'a>>) {
+    match node {
         Value::Array(list) => list.iter().for_each(|item| collect(item, form, out)),
-        Value::Object(map) => {
-            let tag = text(map, "tag");
+        Value::Object(_) => {
+            let tag = text(node, "tag");
             if INTERACTIVE.contains(&tag) {
-                out.push(FoundComponent {
-                    component: map,
-                    form,
-                });
+                let component = node;
+                out.push(FoundComponent { component, form });
             }
-            let form = if tag == "form" { Some(map) } else { form };
+            let form = if tag == "form" { Some(node) } else { form };
             for key in ["elements", "columns", "actions"] {
-                if let Some(inner) = map.get(key) {
-                    collect(inner, form, out);
-                }
+                collect(&node[key], form, out);
             }
         }
         _ => {}
     }
 }
 
-fn text<'a>(map: &'a Map<String, Value>, key: &str) -> &'a str {
-    map.get(key).and_then(Value::as_str).unwrap_or_default()
+fn text<'a>(node: &'a Value, key: &str) -> &'a str {
+    node[key].as_str().unwrap_or_default()
 }
 
 /// 2.0: the callback behavior; 1.0: the component's own value.
-fn callback(component: &Map<String, Value>) -> Option<&Value> {
-    match component.get("behaviors").and_then(Value::as_array) {
+fn callback(component: &Value) -> Option<&Value> {
+    match component["behaviors"].as_array() {
         Some(list) => list
             .iter()
-            .find(|behavior| behavior.get("type").and_then(Value::as_str) == Some("callback"))
+            .find(|behavior| behavior["type"] == "callback")
             .and_then(|behavior| behavior.get("value")),
         None => component.get("value"),
     }
@@ -210,11 +200,7 @@ fn matches(found: &FoundComponent<'_>, press: &Press) -> bool {
             .as_deref()
             .is_none_or(|wanted| text(found.component, key) == wanted)
     };
-    let shown = found
-        .component
-        .get("text")
-        .and_then(|label| label.get("content"))
-        .and_then(Value::as_str);
+    let shown = found.component["text"]["content"].as_str();
     let any = press.element_id.is_some()
         || press.name.is_some()
         || press.text.is_some()
@@ -241,30 +227,23 @@ fn holds(own: &Value, wanted: &Value) -> bool {
 }
 
 /// A component outside a form sends what was chosen in it.
-fn alone(
-    component: &Map<String, Value>,
-    press: &Press,
-    action: &mut Map<String, Value>,
-) -> Result<(), Unclickable> {
+fn alone(component: &Value, press: &Press, action: &mut Value) -> Result<(), Unclickable> {
     match text(component, "tag") {
         "input" => {
             let value = json!(press.input_value.clone().unwrap_or_default());
             check_field(component, &value).map_err(Unclickable::Form)?;
-            action.insert("input_value".to_owned(), value);
+            action["input_value"] = value;
         }
         "select_static" | "overflow" | "select_person" | "date_picker" | "picker_time"
         | "picker_datetime" => {
-            let chosen = press.option.clone().unwrap_or_default();
-            let value = json!(chosen);
+            let value = json!(press.option.clone().unwrap_or_default());
             check_field(component, &value).map_err(Unclickable::Form)?;
-            action.insert("option".to_owned(), value);
+            action["option"] = value;
             if text(component, "tag").contains("picker") {
-                action.insert("timezone".to_owned(), json!("Asia/Shanghai"));
+                action["timezone"] = json!("Asia/Shanghai");
             }
         }
-        "checker" => {
-            action.insert("checked".to_owned(), json!(press.checked.unwrap_or(true)));
-        }
+        "checker" => action["checked"] = json!(press.checked.unwrap_or(true)),
         _ => {}
     }
     Ok(())
@@ -272,16 +251,9 @@ fn alone(
 
 /// The form's values: what was given, else what the card presets; fields left
 /// empty are absent.
-fn fill(
-    form: &Map<String, Value>,
-    given: &Map<String, Value>,
-) -> Result<Map<String, Value>, String> {
+fn fill(form: &Value, given: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let mut fields = Vec::new();
-    collect(
-        form.get("elements").unwrap_or(&Value::Null),
-        Some(form),
-        &mut fields,
-    );
+    collect(&form["elements"], Some(form), &mut fields);
     fields.retain(|field| text(field.component, "tag") != "button");
     let names: Vec<&str> = fields.iter().map(|f| text(f.component, "name")).collect();
     if let Some(unknown) = given.keys().find(|key| !names.contains(&key.as_str())) {
@@ -313,19 +285,16 @@ fn fill(
     Ok(values)
 }
 
-fn required(field: &Map<String, Value>) -> bool {
+fn required(field: &Value) -> bool {
     let default = text(field, "tag").starts_with("multi_select");
-    field
-        .get("required")
-        .and_then(Value::as_bool)
-        .unwrap_or(default)
+    field["required"].as_bool().unwrap_or(default)
 }
 
-fn preset(field: &Map<String, Value>) -> Option<Value> {
+fn preset(field: &Value) -> Option<Value> {
     match text(field, "tag") {
         "input" => field.get("default_value").cloned(),
         "select_static" => field.get("initial_option").cloned().or_else(|| {
-            let index = field.get("initial_index").and_then(Value::as_u64)?;
+            let index = field["initial_index"].as_u64()?;
             let index = usize::try_from(index).ok()?.checked_sub(1)?;
             field.get("options")?.get(index)?.get("value").cloned()
         }),
@@ -335,26 +304,17 @@ fn preset(field: &Map<String, Value>) -> Option<Value> {
     }
 }
 
-fn check_field(field: &Map<String, Value>, value: &Value) -> Result<(), String> {
+fn check_field(field: &Value, value: &Value) -> Result<(), String> {
     let name = text(field, "name");
-    let options = || -> Vec<&Value> {
-        field
-            .get("options")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|option| option.get("value"))
-            .collect()
-    };
+    let options = field["options"].as_array().into_iter().flatten();
+    let options: Vec<&Value> = options.filter_map(|option| option.get("value")).collect();
     let fits = match (text(field, "tag"), value) {
         ("input", Value::String(text)) => {
-            let max = field.get("max_length").and_then(Value::as_u64);
             let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-            length <= max.unwrap_or(1000)
+            length <= field["max_length"].as_u64().unwrap_or(1000)
         }
-        ("select_static" | "overflow", value) => options().contains(&value),
+        ("select_static" | "overflow", value) => options.contains(&value),
         ("multi_select_static", Value::Array(chosen)) => {
-            let options = options();
             chosen.iter().all(|one| options.contains(&one))
         }
         ("checker", value) => value.is_boolean(),

@@ -147,7 +147,8 @@ impl Core {
         let fault = {
             let mut faults = lock(&self.faults);
             let fault = faults.take(connection, at, fits)?;
-            self.any_fault.store(!faults.is_empty(), Ordering::Release);
+            self.any_fault
+                .store(!faults.0.is_empty(), Ordering::Release);
             fault
         };
         self.record(
@@ -186,18 +187,19 @@ impl Core {
         }
         let mut faults = lock(&self.faults);
         faults.arm(armed)?;
-        self.any_fault.store(!faults.is_empty(), Ordering::Release);
+        self.any_fault
+            .store(!faults.0.is_empty(), Ordering::Release);
         Ok(())
     }
 
     pub(in crate::simulator) fn clear_faults(&self) {
         let mut faults = lock(&self.faults);
-        faults.clear();
+        faults.0.clear();
         self.any_fault.store(false, Ordering::Release);
     }
 
     pub(in crate::simulator) fn faults(&self) -> Vec<Armed> {
-        lock(&self.faults).list()
+        lock(&self.faults).0.clone()
     }
 
     /// Waits until `ready` gives something, looking again at every change.
