@@ -3,6 +3,7 @@
 //! terminal can answer it.
 
 use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use crate::approvals::request::Digest;
@@ -356,6 +357,30 @@ impl CodexAsk {
 
     pub fn is_form(&self) -> bool {
         self.kind == CodexAskKind::Form
+    }
+}
+
+/// What files were to become, by the item that a request names later: the
+/// request itself does not tell.
+#[derive(Debug, Default)]
+pub struct FileChanges(VecDeque<(String, Value)>);
+
+impl FileChanges {
+    /// Only the newest are kept, and at most so many.
+    pub fn remember(&mut self, item: &Value, most: usize) {
+        let (Some(id), true) = (item["id"].as_str(), item["type"] == "fileChange") else {
+            return;
+        };
+        self.0.retain(|(known, _)| known != id);
+        if self.0.len() >= most {
+            self.0.pop_front();
+        }
+        self.0.push_back((id.to_owned(), item["changes"].clone()));
+    }
+
+    pub fn of(&self, item: &Value) -> Option<&Value> {
+        let mut all = self.0.iter();
+        Some(&all.find(|(known, _)| item == known)?.1)
     }
 }
 

@@ -5,11 +5,11 @@ mod items;
 mod manner;
 mod told;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
-use super::ask::{self, AskReading, CodexAsk, CodexDecision};
+use super::ask::{self, AskReading, CodexAsk, CodexDecision, FileChanges};
 use super::wire::{self, CodexMessage, words};
 use crate::talk::How;
 use crate::text::secrets;
@@ -78,7 +78,7 @@ pub struct CodexChat {
     calls: HashMap<i64, ChatCall>,
     made: i64,
     open: Vec<OpenChatAsk>,
-    changes: VecDeque<(String, Value)>,
+    changes: FileChanges,
     plan: Option<String>,
     /// The plan's name, and how its turn ended.
     planned: Option<(String, How)>,
@@ -104,7 +104,7 @@ impl CodexChat {
             calls: HashMap::new(),
             made: 0,
             open: Vec::new(),
-            changes: VecDeque::new(),
+            changes: FileChanges::default(),
             plan: None,
             planned: None,
             out: Vec::new(),
@@ -113,10 +113,8 @@ impl CodexChat {
 
     /// The first thing to say.
     pub fn start(&mut self) -> Vec<ChatTold> {
-        let info = json!({"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")});
-        let capabilities =
-            json!({"experimentalApi": true, "optOutNotificationMethods": wire::OPT_OUT});
-        let params = json!({"clientInfo": info, "capabilities": capabilities});
+        let mut params = wire::greeting();
+        params["capabilities"]["experimentalApi"] = json!(true);
         self.call("initialize", &params, ChatCall::Initialize);
         self.told()
     }
@@ -172,9 +170,7 @@ impl CodexChat {
         } else if decision == CodexDecision::Deny
             && let (Some(reason), Some(turn)) = (reason, &ask.turn)
         {
-            let params = json!({
-                "threadId": ask.thread, "expectedTurnId": turn, "input": words(reason),
-            });
+            let params = wire::steering(&ask.thread, turn, reason);
             self.call("turn/steer", &params, ChatCall::Other);
         }
         self.told()
@@ -282,29 +278,20 @@ impl CodexChat {
 
     fn open_thread(&mut self) {
         let (method, params) = match &self.opening {
-            ChatOpening::Fresh { cwd, manner } => {
-                let mut params = manner.policy();
-                params.insert("cwd".to_owned(), json!(cwd));
-                ("thread/start", params)
-            }
+            ChatOpening::Fresh { cwd, manner } => ("thread/start", manner.opening(cwd)),
             ChatOpening::Resume {
                 thread,
                 cwd,
                 manner,
             } => {
-                let mut params = manner.policy();
-                params.insert("cwd".to_owned(), json!(cwd));
-                params.insert("threadId".to_owned(), json!(thread));
-                params.insert("excludeTurns".to_owned(), json!(true));
+                let mut params = manner.opening(cwd);
+                params["threadId"] = json!(thread);
+                params["excludeTurns"] = json!(true);
                 ("thread/resume", params)
             }
-            ChatOpening::Join { thread } => {
-                let mut params = Map::new();
-                params.insert("threadId".to_owned(), json!(thread));
-                ("thread/resume", params)
-            }
+            ChatOpening::Join { thread } => ("thread/resume", json!({"threadId": thread})),
         };
-        self.call(method, &Value::Object(params), ChatCall::Open);
+        self.call(method, &params, ChatCall::Open);
     }
 
     fn opened(&mut self, result: &Value) {
@@ -345,7 +332,7 @@ impl CodexChat {
         if let Some(turn) = turns.and_then(|turns| turns.last()) {
             self.turn = turn["id"].as_str().map(str::to_owned);
             for item in turn["items"].as_array().into_iter().flatten() {
-                self.remember_change(item);
+                self.changes.remember(item, MAX_CHANGES);
             }
         }
     }
@@ -354,21 +341,16 @@ impl CodexChat {
         let (Some(thread), Some(manner)) = (&self.thread, self.manner) else {
             return;
         };
-        let mut params = manner.policy();
-        params.remove("sandbox");
-        params.insert("threadId".to_owned(), json!(thread));
-        params.insert("sandboxPolicy".to_owned(), manner.sandbox());
+        let mut params = manner.settings();
+        params["threadId"] = json!(thread);
         let mode = if manner == CodexManner::Plans {
             "plan"
         } else {
             "default"
         };
         let settings = json!({"model": self.model, "reasoning_effort": self.effort});
-        params.insert(
-            "collaborationMode".to_owned(),
-            json!({"mode": mode, "settings": settings}),
-        );
-        self.call("thread/settings/update", &Value::Object(params), call);
+        params["collaborationMode"] = json!({"mode": mode, "settings": settings});
+        self.call("thread/settings/update", &params, call);
     }
 
     /// Sends what waits, as far as it can be sent now.
@@ -379,9 +361,7 @@ impl CodexChat {
             };
             match (&self.thread, &self.turn) {
                 (Some(thread), Some(turn)) => {
-                    let params = json!({
-                        "threadId": thread, "expectedTurnId": turn, "input": words(&text),
-                    });
+                    let params = wire::steering(thread, turn, &text);
                     self.call("turn/steer", &params, ChatCall::Steer { tag, text });
                 }
                 _ => self.begin_turn(Some(tag), &text),
@@ -400,10 +380,8 @@ impl CodexChat {
         if beside && params["threadId"].as_str() != self.thread.as_deref() {
             return;
         }
-        let item = params["itemId"].as_str();
-        let mut changes = self.changes.iter();
-        let changes = changes.find(|(known, _)| Some(known.as_str()) == item);
-        let reading = ask::read(&id, method, params, changes.map(|(_, changes)| changes));
+        let changes = self.changes.of(&params["itemId"]);
+        let reading = ask::read(&id, method, params, changes);
         let room = self.open.len() < MAX_OPEN;
         match reading {
             AskReading::Ask(ask) if room => {

@@ -71,10 +71,7 @@ impl Follower {
 
     /// The first thing to say.
     pub fn start(&mut self) -> Vec<CodexAct> {
-        let info = json!({"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")});
-        let capabilities = json!({"optOutNotificationMethods": wire::OPT_OUT});
-        let params = json!({"clientInfo": info, "capabilities": capabilities});
-        self.call("initialize", &params, FollowCall::Initialize);
+        self.call("initialize", &wire::greeting(), FollowCall::Initialize);
         std::mem::take(&mut self.acts)
     }
 
@@ -118,11 +115,7 @@ impl Follower {
                 let params = json!({"threadId": thread, "turnId": turn});
                 self.call("turn/interrupt", &params, FollowCall::Steer);
             } else if let (Some(reason), CodexDecision::Deny) = (reason, decision) {
-                let params = json!({
-                    "threadId": thread,
-                    "expectedTurnId": turn,
-                    "input": words(reason),
-                });
+                let params = wire::steering(&thread, &turn, reason);
                 self.call("turn/steer", &params, FollowCall::Steer);
             }
         }
@@ -304,19 +297,9 @@ impl Follower {
     }
 
     fn item(&mut self, thread: &str, item: &Value) {
-        if item["type"] != "fileChange" {
-            return;
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.changes.remember(item, MAX_ITEMS);
         }
-        let (Some(id), Some(thread)) = (item["id"].as_str(), self.threads.get_mut(thread)) else {
-            return;
-        };
-        thread.changes.retain(|(known, _)| known != id);
-        if thread.changes.len() >= MAX_ITEMS {
-            thread.changes.pop_front();
-        }
-        thread
-            .changes
-            .push_back((id.to_owned(), item["changes"].clone()));
     }
 
     /// Only a call that was let through has a length or an exit code.
@@ -369,12 +352,8 @@ impl Follower {
     fn put(&mut self, at: usize) {
         let open = &mut self.open[at];
         let thread = self.threads.get_mut(&open.thread);
-        let item = open.params["itemId"].as_str();
-        let changes = thread.as_ref().and_then(|thread| {
-            let mut all = thread.changes.iter();
-            all.find(|(id, _)| Some(id.as_str()) == item)
-        });
-        let changes = changes.map(|(_, changes)| changes);
+        let item = &open.params["itemId"];
+        let changes = thread.as_ref().and_then(|thread| thread.changes.of(item));
         let reading = ask::read(&open.id, &open.method, &open.params, changes);
         let known = match reading {
             AskReading::Ask(mut ask) => {

@@ -69,6 +69,19 @@ pub fn parse(text: &str) -> Option<CodexMessage> {
     }
 }
 
+/// What a client says of itself first.
+pub(super) fn greeting() -> Value {
+    json!({
+        "clientInfo": {"name": "nod", "title": "nod", "version": env!("CARGO_PKG_VERSION")},
+        "capabilities": {"optOutNotificationMethods": OPT_OUT},
+    })
+}
+
+/// Words for a turn that is under way.
+pub(super) fn steering(thread: &str, turn: &str, text: &str) -> Value {
+    json!({"threadId": thread, "expectedTurnId": turn, "input": words(text)})
+}
+
 pub fn call(id: i64, method: &str, params: &Value) -> String {
     json!({"method": method, "id": id, "params": params}).to_string()
 }

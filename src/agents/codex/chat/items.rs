@@ -15,7 +15,7 @@ impl CodexChat {
         }
         let item = &params["item"];
         if method == "item/started" {
-            self.remember_change(item);
+            self.changes.remember(item, super::MAX_CHANGES);
         }
         // A subagent has a thread of its own.
         if thread.is_none() || thread != self.thread.as_deref() {
@@ -47,18 +47,6 @@ impl CodexChat {
             let open = self.open.remove(at);
             self.out.push(ChatTold::Withdrawn(open.ask.name));
         }
-    }
-
-    pub(super) fn remember_change(&mut self, item: &Value) {
-        let (Some(id), "fileChange") = (item["id"].as_str(), kind(item)) else {
-            return;
-        };
-        self.changes.retain(|(known, _)| known != id);
-        if self.changes.len() >= super::MAX_CHANGES {
-            self.changes.pop_front();
-        }
-        let changes = item["changes"].clone();
-        self.changes.push_back((id.to_owned(), changes));
     }
 
     fn step(&mut self, item: &Value) {

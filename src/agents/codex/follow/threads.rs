@@ -2,10 +2,10 @@
 //! join one and when to leave it, and that a turn is over.
 
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 
 use super::{FollowCall, Follower};
 use crate::agents::codex::act::{self, CodexAct, Doing, TurnOver};
+use crate::agents::codex::ask::FileChanges;
 
 /// More threads than this are not followed.
 pub(super) const MAX_THREADS: usize = 512;
@@ -18,8 +18,7 @@ pub(super) struct FollowedThread {
     /// Made by Codex for an errand of its own.
     pub(super) errand: bool,
     pub(super) stands: Stands,
-    /// `changes` of file changes, newest last.
-    pub(super) changes: VecDeque<(String, Value)>,
+    pub(super) changes: FileChanges,
     pub(super) told_terminal_only: bool,
     /// What was told of it last.
     told: Option<Doing>,
@@ -77,7 +76,7 @@ impl Follower {
             }
             Some(over @ ("idle" | "systemError" | "notLoaded")) => {
                 thread.stands.active = false;
-                thread.changes.clear();
+                thread.changes = FileChanges::default();
                 thread.told_terminal_only = false;
                 let errand = thread.errand;
                 let joined = std::mem::take(&mut thread.stands.joined);
