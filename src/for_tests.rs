@@ -118,7 +118,7 @@ pub mod claude {
         pub use crate::claude::process::{ClaudeChild, start};
     }
     pub mod settings_file {
-        pub use crate::claude::settings_file::{Added, Removed, add_allow_rule, remove_allow_rule};
+        pub use crate::claude::settings_file::{add_allow_rule, remove_allow_rule};
     }
     pub mod stream {
         pub use crate::claude::stream::parse;

@@ -68,18 +68,6 @@ pub enum SettingsError {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
-    Added,
-    AlreadyThere,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Removed {
-    Removed,
-    NotThere,
-}
-
 /// The file that a rule for this project goes to.
 pub fn rules_file(project_dir: &Path) -> Result<PathBuf, SettingsError> {
     Ok(project_root(project_dir)?.join(DIR).join(FILE))
@@ -92,8 +80,9 @@ pub fn rules_elsewhere(project_dir: &Path) -> Option<PathBuf> {
     (root != project_dir.canonicalize().ok()?).then_some(root)
 }
 
-/// `rule` is the text as it stands in the file: `Bash(npm run *)`.
-pub fn add_allow_rule(project_dir: &Path, rule: &str) -> Result<Added, SettingsError> {
+/// `rule` is the text as it stands in the file: `Bash(npm run *)`. Whether it
+/// was added; otherwise it was there already.
+pub fn add_allow_rule(project_dir: &Path, rule: &str) -> Result<bool, SettingsError> {
     if rule.trim().is_empty() {
         return Err(SettingsError::BadRule("it is empty"));
     }
@@ -104,22 +93,24 @@ pub fn add_allow_rule(project_dir: &Path, rule: &str) -> Result<Added, SettingsE
         return Err(SettingsError::BadRule("it holds a control character"));
     }
     let root = project_root(project_dir)?;
-    let changed = edit(&root, RuleEdit::Add(rule), LOCK_TRIES, &mut |_| Ok(()))?;
-    Ok(if changed {
-        Added::Added
-    } else {
-        Added::AlreadyThere
-    })
+    edit(&root, RuleEdit::Add(rule), LOCK_TRIES, &mut |_| Ok(()))
 }
 
-pub fn remove_allow_rule(project_dir: &Path, rule: &str) -> Result<Removed, SettingsError> {
+/// Whether it was there.
+pub fn remove_allow_rule(project_dir: &Path, rule: &str) -> Result<bool, SettingsError> {
     let root = project_root(project_dir)?;
-    let changed = edit(&root, RuleEdit::Remove(rule), LOCK_TRIES, &mut |_| Ok(()))?;
-    Ok(if changed {
-        Removed::Removed
-    } else {
-        Removed::NotThere
-    })
+    edit(&root, RuleEdit::Remove(rule), LOCK_TRIES, &mut |_| Ok(()))
+}
+
+impl SettingsError {
+    fn io(path: &Path, doing: &'static str, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Io {
+            path,
+            doing,
+            source,
+        }
+    }
 }
 
 /// Points at which the process may die or the disk may fail.
@@ -143,11 +134,7 @@ fn project_root(project_dir: &Path) -> Result<PathBuf, SettingsError> {
             problem: "it is not an absolute path",
         });
     }
-    root::of(project_dir).map_err(|source| SettingsError::Io {
-        path: project_dir.to_owned(),
-        doing: "found",
-        source,
-    })
+    root::of(project_dir).map_err(|why| SettingsError::io(project_dir, "found", why))
 }
 
 fn edit(
@@ -196,11 +183,7 @@ struct ReadSettings {
 impl ClaudeDir {
     fn open(root: &Path, make: bool) -> Result<Option<Self>, SettingsError> {
         let path = root.join(DIR);
-        let fail = |doing, errno: Errno| SettingsError::Io {
-            path: path.clone(),
-            doing,
-            source: errno.into(),
-        };
+        let fail = |doing, errno: Errno| SettingsError::io(&path, doing, errno.into());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let parent =
             rustix::fs::open(root, flags, Mode::empty()).map_err(|errno| fail("reached", errno))?;
@@ -422,11 +405,7 @@ impl ClaudeDir {
     }
 
     fn io(&self, name: &str, doing: &'static str, source: io::Error) -> SettingsError {
-        SettingsError::Io {
-            path: self.path.join(name),
-            doing,
-            source,
-        }
+        SettingsError::io(&self.path.join(name), doing, source)
     }
 
     fn untouchable(&self, refused: Untouchable) -> SettingsError {
@@ -464,11 +443,8 @@ impl Drop for SettingsLock<'_> {
 }
 
 fn check_owner(path: &Path, dir: &File) -> Result<(), SettingsError> {
-    let is = dir.metadata().map_err(|source| SettingsError::Io {
-        path: path.to_owned(),
-        doing: "examined",
-        source,
-    })?;
+    let is = dir.metadata();
+    let is = is.map_err(|why| SettingsError::io(path, "examined", why))?;
     let problem = if is.uid() != rustix::process::geteuid().as_raw() {
         "it belongs to another user"
     } else if is.mode() & 0o002 != 0 {
@@ -535,7 +511,7 @@ mod tests {
             self.claude().join(FILE)
         }
 
-        fn add(&self) -> Result<Added, SettingsError> {
+        fn add(&self) -> Result<bool, SettingsError> {
             add_allow_rule(&self.project, RULE)
         }
 
@@ -572,15 +548,15 @@ mod tests {
         let world = World::with_file();
         fs::set_permissions(world.file(), Permissions::from_mode(0o640)).unwrap();
         assert_eq!(rules_file(&world.project).unwrap(), world.file());
-        assert_eq!(world.add().unwrap(), Added::Added);
+        assert!(world.add().unwrap());
         assert_eq!(world.rules(), json!(["WebSearch", RULE]));
         assert_eq!(mode(&world.file()), 0o640);
-        assert_eq!(world.add().unwrap(), Added::AlreadyThere);
+        assert!(!world.add().unwrap());
 
         let remove = || remove_allow_rule(&world.project, RULE).unwrap();
-        assert_eq!(remove(), Removed::Removed);
+        assert!(remove());
         assert_eq!(fs::read_to_string(world.file()).unwrap(), OLD);
-        assert_eq!(remove(), Removed::NotThere);
+        assert!(!remove());
         assert_eq!(names_in(&world.claude()), [FILE]);
     }
 
@@ -589,12 +565,12 @@ mod tests {
         let world = World::new();
         fs::remove_dir(world.claude()).unwrap();
         let removed = remove_allow_rule(&world.project, RULE).unwrap();
-        assert_eq!(removed, Removed::NotThere);
+        assert!(!removed);
         assert!(!world.claude().exists());
 
         let below = world.project.join("src/deep");
         fs::create_dir_all(&below).unwrap();
-        assert_eq!(add_allow_rule(&below, RULE).unwrap(), Added::Added);
+        assert!(add_allow_rule(&below, RULE).unwrap());
         assert_eq!(world.rules(), json!([RULE]));
         assert_eq!(mode(&world.file()), 0o644);
         assert_eq!(names_in(&world.claude()), [FILE]);

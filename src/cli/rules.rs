@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &RulesArguments, sources: &Sources) -> CommandResul
                 output::say(&words.rule_undone_before(&rule.left.rule, &audit::time(at)));
                 return Ok(());
             }
-            let removed = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
+            let was_there = settings_file::remove_allow_rule(&rule.left.project, &rule.left.rule)
                 .map_err(|why| Failure::told(why.text()))?;
             let entry = AuditEntry {
                 at: now,
@@ -81,7 +81,6 @@ pub(super) fn run(arguments: &RulesArguments, sources: &Sources) -> CommandResul
                 Ok(())
             })
             .map_err(failed)?;
-            let was_there = removed == settings_file::Removed::Removed;
             output::say(&words.rule_removed(&rule.left.rule, &rule.left.file, was_there));
             Ok(())
         }
