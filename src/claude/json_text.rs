@@ -61,6 +61,14 @@ pub(super) fn check_keys(text: &str, node: &Node<'_>) -> Result<(), Untouchable>
     }
 }
 
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Untouchable> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = &bytes[..error.valid_up_to()];
+        let good = std::str::from_utf8(good).unwrap_or_default();
+        at(good, good.len(), "it is not UTF-8")
+    })
+}
+
 /// A problem at a byte of the text.
 pub(super) fn at(text: &str, byte: usize, problem: &str) -> Untouchable {
     let before = text.get(..byte).unwrap_or_default();

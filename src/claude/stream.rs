@@ -2,6 +2,7 @@
 //! line. Reads leniently: what nod does not know is told apart by name and
 //! dropped, and no line is ever an error that ends a session by itself.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub mod say;
@@ -25,44 +26,42 @@ pub struct Unreadable {
 pub fn parse(line: &[u8]) -> Result<AgentSaid, Unreadable> {
     let unreadable = |e: serde_json::Error| Unreadable { column: e.column() };
     let kind: WireKind = serde_json::from_slice(line).map_err(unreadable)?;
-    let other = |kind: &WireKind| AgentSaid::Other {
-        kind: clean(
-            &match &kind.subtype {
-                Some(subtype) => format!("{}/{subtype}", kind.kind),
-                None => kind.kind.clone(),
-            },
-            80,
-        ),
-    };
-    let read = match (kind.kind.as_str(), kind.subtype.as_deref()) {
-        ("system", Some("init")) => serde_json::from_slice::<WireInit>(line).map(Into::into),
-        ("system", Some("status")) => serde_json::from_slice::<WireStatus>(line)
-            .map(|status| status.mode().map_or_else(|| other(&kind), AgentSaid::Mode)),
-        ("system", Some("api_retry")) => {
-            serde_json::from_slice::<Value>(line).map(|wire| AgentSaid::Retry(retry(&wire)))
-        }
+    let said = match (kind.kind.as_str(), kind.subtype.as_deref()) {
+        ("system", Some("init")) => read::<WireInit>(line).map(Into::into),
+        ("system", Some("status")) => read::<WireStatus>(line)
+            .and_then(|status| status.mode())
+            .map(AgentSaid::Mode),
+        ("system", Some("api_retry")) => read(line).map(|wire| AgentSaid::Retry(retry(&wire))),
         ("system", Some("background_tasks_changed")) => {
-            serde_json::from_slice::<WireBackground>(line).map(Into::into)
+            read::<WireBackground>(line).map(Into::into)
         }
-        ("assistant", _) => serde_json::from_slice::<WireSaid>(line)
-            .map(|message| AgentSaid::Message(message.into_assistant())),
-        ("user", _) => serde_json::from_slice::<WireSaid>(line)
-            .map(|message| AgentSaid::CallEnds(message.into_results())),
-        ("result", _) => serde_json::from_slice::<Value>(line)
-            .map(|wire| AgentSaid::TurnEnd(Box::new(turn_end(&wire)))),
-        ("control_request", _) => serde_json::from_slice::<WireRequest>(line).map(Into::into),
-        ("control_cancel_request", _) => serde_json::from_slice::<WireCancel>(line).map(
-            |WireCancel {
-                 request_id: request,
-             }| AgentSaid::Withdrawn { request },
-        ),
-        ("control_response", _) => serde_json::from_slice::<WireReply>(line).map(Into::into),
-        ("command_lifecycle", _) => serde_json::from_slice::<WireLifecycle>(line)
-            .map(|life| life.into_line().unwrap_or_else(|| other(&kind))),
-        _ => return Ok(other(&kind)),
+        ("assistant", _) => {
+            read::<WireSaid>(line).map(|said| AgentSaid::Message(said.into_assistant()))
+        }
+        ("user", _) => read::<WireSaid>(line).map(|said| AgentSaid::CallEnds(said.into_results())),
+        ("result", _) => read(line).map(|wire| AgentSaid::TurnEnd(Box::new(turn_end(&wire)))),
+        ("control_request", _) => read::<WireRequest>(line).map(Into::into),
+        ("control_cancel_request", _) => {
+            read(line).map(|WireCancel { request }| AgentSaid::Withdrawn { request })
+        }
+        ("control_response", _) => read::<WireReply>(line).map(Into::into),
+        ("command_lifecycle", _) => read(line).and_then(WireLifecycle::into_line),
+        _ => None,
     };
     // A known type in a shape we do not know: a newer child, not a broken one.
-    Ok(read.unwrap_or_else(|_| other(&kind)))
+    Ok(said.unwrap_or_else(|| {
+        let name = match &kind.subtype {
+            Some(subtype) => format!("{}/{subtype}", kind.kind),
+            None => kind.kind,
+        };
+        AgentSaid::Other {
+            kind: clean(&name, 80),
+        }
+    }))
+}
+
+fn read<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    serde_json::from_slice(line).ok()
 }
 
 /// Reads one cut of the child's output; `None` for an empty line.

@@ -8,7 +8,7 @@ use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Value, json};
 
 use super::{AskMode, Hooks, REPORT_WITHIN};
-use crate::claude::json_text::{COMMENTED, Untouchable, at, check_keys};
+use crate::claude::json_text::{COMMENTED, Untouchable, at, check_keys, utf8};
 
 const BOM: &str = "\u{feff}";
 const ASK: &str = "PermissionRequest";
@@ -393,12 +393,7 @@ struct Parsed<'a> {
 
 impl<'a> Parsed<'a> {
     fn read(bytes: Option<&'a [u8]>) -> Result<Self, Untouchable> {
-        let bytes = bytes.unwrap_or_default();
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let good = &bytes[..error.valid_up_to()];
-            let good = std::str::from_utf8(good).unwrap_or_default();
-            at(good, good.len(), "it is not UTF-8")
-        })?;
+        let text = utf8(bytes.unwrap_or_default())?;
         let stripped = text.strip_prefix(BOM);
         let (bom, text) = (stripped.is_some(), stripped.unwrap_or(text));
         if text.trim().is_empty() {

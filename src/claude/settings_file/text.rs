@@ -6,7 +6,7 @@ use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Value, json};
 
-use crate::claude::json_text::{STRICT, Untouchable, at, check_keys};
+use crate::claude::json_text::{STRICT, Untouchable, at, check_keys, utf8};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RuleEdit<'a> {
@@ -51,11 +51,7 @@ fn fresh(rule: &str) -> String {
 }
 
 fn readable(bytes: &[u8]) -> Result<&str, Untouchable> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let good = &bytes[..error.valid_up_to()];
-        let good = std::str::from_utf8(good).unwrap_or_default();
-        at(good, good.len(), "it is not UTF-8")
-    })?;
+    let text = utf8(bytes)?;
     if text.starts_with('\u{feff}') {
         return Err(at(text, 0, "it starts with a byte order mark"));
     }

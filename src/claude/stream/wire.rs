@@ -257,7 +257,8 @@ impl From<WireTool> for AgentWants {
 
 #[derive(Deserialize)]
 pub(super) struct WireCancel {
-    pub(super) request_id: String,
+    #[serde(rename = "request_id")]
+    pub(super) request: String,
 }
 
 #[derive(Deserialize)]
