@@ -37,25 +37,18 @@ pub enum UnreadFile {
 
 /// A line no setting can be read from; its content is never shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {number}: {}", fault.as_str())]
+#[error("line {number}: {fault}")]
 pub struct BadLine {
     pub number: usize,
     pub fault: LineFault,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
+    #[error("expected `NAME=value`")]
     NoPair,
+    #[error("the name may hold letters, digits and `_` only")]
     BadName,
+    #[error("a quote is not closed")]
     OpenQuote,
-}
-
-impl LineFault {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoPair => "expected `NAME=value`",
-            Self::BadName => "the name may hold letters, digits and `_` only",
-            Self::OpenQuote => "a quote is not closed",
-        }
-    }
 }

@@ -44,7 +44,8 @@ impl SettingProblem {
 }
 
 /// All that is wrong, one line each.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.0))]
 pub struct Problems(pub Vec<SettingProblem>);
 
 impl From<SettingProblem> for Problems {
@@ -61,16 +62,7 @@ impl Problems {
     }
 }
 
-impl std::fmt::Display for Problems {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, problem) in self.0.iter().enumerate() {
-            if i > 0 {
-                f.write_str("\n")?;
-            }
-            write!(f, "{problem}")?;
-        }
-        Ok(())
-    }
+fn lines(problems: &[SettingProblem]) -> String {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
-
-impl std::error::Error for Problems {}
