@@ -60,10 +60,6 @@ impl Drop for Listening {
 /// alone; otherwise it must at least be one where others can't replace files.
 /// Needs a tokio runtime.
 pub fn listen(path: &Path, private: bool) -> Result<Listening, ListenError> {
-    let io_at = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ListenError::Io { path, source }
-    };
     check_length(path)?;
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(unsafe_place(path, "it names no file"));
@@ -111,6 +107,11 @@ pub fn listen(path: &Path, private: bool) -> Result<Listening, ListenError> {
     }
 }
 
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> ListenError {
+    let path = path.to_owned();
+    |source| ListenError::Io { path, source }
+}
+
 fn unsafe_place(path: &Path, problem: impl Into<String>) -> ListenError {
     ListenError::UnsafePlace {
         path: path.to_owned(),
@@ -138,20 +139,14 @@ fn check_parent(parent: &Path, private: bool) -> Result<bool, ListenError> {
             .recursive(true)
             .mode(0o700)
             .create(parent)
-            .map_err(|source| ListenError::Io {
-                path: parent.to_owned(),
-                source,
-            })?;
+            .map_err(io_at(parent))?;
     }
     let look = if private {
         std::fs::symlink_metadata(parent)
     } else {
         std::fs::metadata(parent)
     };
-    let dir = look.map_err(|source| ListenError::Io {
-        path: parent.to_owned(),
-        source,
-    })?;
+    let dir = look.map_err(io_at(parent))?;
     if !dir.is_dir() {
         return Err(unsafe_place(parent, "it is not a directory of its own"));
     }
@@ -181,10 +176,6 @@ fn lock(path: &Path) -> Result<File, ListenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
-    let io = |source| ListenError::Io {
-        path: name.clone(),
-        source,
-    };
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new()
         .read(true)
@@ -194,8 +185,8 @@ fn lock(path: &Path) -> Result<File, ListenError> {
         .mode(0o600)
         .custom_flags(flags.bits().cast_signed())
         .open(&name)
-        .map_err(io)?;
-    check_lock(&name, &file.metadata().map_err(io)?)?;
+        .map_err(io_at(&name))?;
+    check_lock(&name, &file.metadata().map_err(io_at(&name))?)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
@@ -206,11 +197,11 @@ fn lock(path: &Path) -> Result<File, ListenError> {
                 pid: text.trim().parse().ok(),
             });
         }
-        Err(std::fs::TryLockError::Error(source)) => return Err(io(source)),
+        Err(std::fs::TryLockError::Error(source)) => return Err(io_at(&name)(source)),
     }
     // As long as any that stood there before, so nothing need be cut off.
     let pid = format!("{:<PID_WIDTH$}\n", std::process::id());
-    file.write_all_at(pid.as_bytes(), 0).map_err(io)?;
+    file.write_all_at(pid.as_bytes(), 0).map_err(io_at(&name))?;
     Ok(file)
 }
 
@@ -236,12 +227,7 @@ fn check_free(path: &Path) -> Result<(), ListenError> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => {
-            return Err(ListenError::Io {
-                path: path.to_owned(),
-                source,
-            });
-        }
+        Err(source) => return Err(io_at(path)(source)),
     };
     if !found.file_type().is_socket() {
         return Err(unsafe_place(
@@ -257,10 +243,7 @@ fn check_free(path: &Path) -> Result<(), ListenError> {
         Err(Unreachable::NoDaemon) => Ok(()),
         Ok(_) | Err(Unreachable::Busy) => Err(ListenError::AlreadyRunning { pid: None }),
         Err(Unreachable::Foreign(problem)) => Err(unsafe_place(path, problem)),
-        Err(Unreachable::Io(source)) => Err(ListenError::Io {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(Unreachable::Io(source)) => Err(io_at(path)(source)),
     }
 }
 
