@@ -16,6 +16,7 @@ use super::Broken;
 use super::laptop::{Laptop, LaptopStanding};
 use super::process::{DOWN_WITHIN, UP_WITHIN};
 use super::team::DemoTeam;
+use crate::cli::wording::Words;
 use crate::clock::millis;
 use crate::simulator::{APP_ID, App, OWNER, Options, STRANGER, Simulator};
 use crate::text::Lang;
@@ -321,8 +322,5 @@ impl DemoStage {
 
 /// A language as the settings name it.
 pub(super) fn word(lang: Lang) -> &'static str {
-    match lang {
-        Lang::Zh => "zh",
-        Lang::En => "en",
-    }
+    Words(lang).pick("zh", "en")
 }

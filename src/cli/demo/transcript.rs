@@ -118,10 +118,7 @@ impl Transcript {
     }
 
     fn word(&self, text: &'static Text) -> &'static str {
-        match self.lang {
-            Lang::Zh => &text.zh,
-            Lang::En => &text.en,
-        }
+        text.get(self.lang)
     }
 
     pub(super) fn scene(&self, number: usize, scene: &Scene) {

@@ -89,37 +89,33 @@ impl Words {
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn forgotten(self, place: &MachinePlace, cut_off: bool) -> String {
-        match (self.0, cut_off) {
-            (Lang::Zh, true) => format!("已移除 {place}：总线不再接受它的通行证"),
-            (Lang::En, true) => format!("{place} was forgotten: the bus takes its pass no more"),
-            (Lang::Zh, false) => {
-                format!("网关不再服务 {place}；总线的账户由他人管理，请其同样吊销它的通行证")
-            }
-            (Lang::En, false) => format!(
-                "the gateways serve {place} no more; the bus' account is somebody else's, have them revoke its pass as well"
-            ),
+        if cut_off {
+            return self.made(
+                format!("已移除 {place}：总线不再接受它的通行证"),
+                format!("{place} was forgotten: the bus takes its pass no more"),
+            );
         }
+        self.made(
+            format!("网关不再服务 {place}；总线的账户由他人管理，请其同样吊销它的通行证"),
+            format!("the gateways serve {place} no more; the bus' account is somebody else's, have them revoke its pass as well"),
+        )
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn no_gateway_here(self) -> &'static str {
-        match self.0 {
-            Lang::Zh => {
-                "本机没有网关在运行，或它使用另一个 `NOD_STATE_DIR`：用 `nod --env-file nod-bus/gateway.env gateway` 启动；没有 `gateway.env` 时先运行 `nod gateway init`"
-            }
-            Lang::En => {
-                "no gateway runs on this machine, or it has another `NOD_STATE_DIR`: `nod --env-file nod-bus/gateway.env gateway` starts one, `nod gateway init` makes what it needs"
-            }
-        }
+        self.pick(
+            "本机没有网关在运行，或它使用另一个 `NOD_STATE_DIR`：用 `nod --env-file nod-bus/gateway.env gateway` 启动；没有 `gateway.env` 时先运行 `nod gateway init`",
+            "no gateway runs on this machine, or it has another `NOD_STATE_DIR`: `nod --env-file nod-bus/gateway.env gateway` starts one, `nod gateway init` makes what it needs",
+        )
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn not_read(self, file: &Path, why: &std::io::Error) -> String {
         let file = file.display();
-        match self.0 {
-            Lang::Zh => format!("无法读取 `{file}`（{why}）"),
-            Lang::En => format!("`{file}` can't be read: {why}"),
-        }
+        self.made(
+            format!("无法读取 `{file}`（{why}）"),
+            format!("`{file}` can't be read: {why}"),
+        )
     }
 
     #[cfg(feature = "team")]
@@ -129,27 +125,18 @@ impl Words {
         let count = |field: &str| report[field].as_u64().unwrap_or_default();
         let up = span(report["up_ms"].as_i64().unwrap_or_default());
         let (url, server) = (text("url"), text("server"));
-        let calls = report["calls"].as_object().into_iter().flatten();
-        let calls: Vec<String> = calls
-            .map(|(kind, count)| format!("{kind} {count}"))
-            .collect();
-        let none = match self.0 {
-            Lang::Zh => "无",
-            Lang::En => "none",
+        let listed = |field: &str| {
+            let all = report[field].as_object().into_iter().flatten();
+            let all = all.map(|(kind, count)| format!("{kind} {count}"));
+            match &all.collect::<Vec<_>>()[..] {
+                [] => self.made("无", "none"),
+                all => visible(&all.join(", "), Shape::Name),
+            }
         };
-        let listed = |all: &[String]| match all {
-            [] => none.to_owned(),
-            all => visible(&all.join(", "), Shape::Name),
-        };
-        let calls = listed(&calls);
+        let (calls, minute) = (listed("calls"), listed("minute"));
         let (here, known) = (count("connected"), count("machines"));
         let (taps, unanswered) = (count("taps"), count("unanswered"));
         let (refused, crowded) = (count("refused"), count("crowded"));
-        let minute = report["minute"].as_object().into_iter().flatten();
-        let minute: Vec<String> = minute
-            .map(|(kind, made)| format!("{kind} {made}"))
-            .collect();
-        let minute = listed(&minute);
         let most = count("most");
         let connections = match report["connections"].as_u64() {
             Some(open) => (
@@ -236,30 +223,30 @@ impl Words {
 
     #[cfg(not(feature = "team"))]
     pub(in crate::cli) fn no_team(self) -> &'static str {
-        match self.0 {
-            Lang::Zh => "此 nod 构建时未包含团队功能",
-            Lang::En => "this nod was built without teams",
-        }
+        self.pick(
+            "此 nod 构建时未包含团队功能",
+            "this nod was built without teams",
+        )
     }
 
     pub(in crate::cli) fn no_bus_url(self, text: &str, why: BadBusUrl) -> String {
-        match self.0 {
-            Lang::Zh => format!("`{text}` 不是可用的总线地址（{why}）"),
-            Lang::En => format!("`{text}` is no address of a bus: {why}"),
-        }
+        self.made(
+            format!("`{text}` 不是可用的总线地址（{why}）"),
+            format!("`{text}` is no address of a bus: {why}"),
+        )
     }
 
     pub(in crate::cli) fn already_there(self, file: &Path) -> String {
-        match self.0 {
-            Lang::Zh => format!(
+        self.made(
+            format!(
                 "`{}` 已存在，未作任何改动：换掉密钥会使所有机器无法连接",
                 file.display()
             ),
-            Lang::En => format!(
+            format!(
                 "`{}` is there already, so nothing was written: other keys would shut every machine out",
                 file.display()
             ),
-        }
+        )
     }
 
     pub(in crate::cli) fn gateway_made(
@@ -270,60 +257,57 @@ impl Words {
         needs_front: bool,
     ) -> String {
         let (conf, keys, env) = (conf.display(), keys.display(), env.display());
-        let front = match (self.0, needs_front) {
-            (_, false) => "",
-            (Lang::Zh, true) => {
-                "\n没有给出证书，总线只在本机监听：其他机器要经由能加密的前端连接。"
-            }
-            (Lang::En, true) => {
-                "\nwithout a certificate the bus listens on this machine only: others reach it through something that encrypts"
-            }
+        let front = if needs_front {
+            self.pick(
+                "\n没有给出证书，总线只在本机监听：其他机器要经由能加密的前端连接。",
+                "\nwithout a certificate the bus listens on this machine only: others reach it through something that encrypts",
+            )
+        } else {
+            ""
         };
-        match self.0 {
-            Lang::Zh => format!(
+        self.made(
+            format!(
                 "已写入：\n  {conf}  总线的配置\n  {keys}  团队的密钥，请像应用密钥一样保管\n  {env}  网关的设置，请填入应用的 App ID 与 App Secret\n接下来：\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"
             ),
-            Lang::En => format!(
+            format!(
                 "written:\n  {conf}  the bus' configuration\n  {keys}  the team's keys, to be guarded like the app's secret\n  {env}  the gateway's settings: fill in the app's id and secret\nnow run:\n  nats-server -c {conf}\n  nod --env-file {env} gateway{front}"
             ),
-        }
+        )
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn no_owner(self, text: &str) -> String {
-        match self.0 {
-            Lang::Zh => format!("`{text}` 不是 open id（`ou_` 加小写字母与数字）"),
-            Lang::En => format!("`{text}` is no open id: `ou_` and small letters and digits"),
-        }
+        self.made(
+            format!("`{text}` 不是 open id（`ou_` 加小写字母与数字）"),
+            format!("`{text}` is no open id: `ou_` and small letters and digits"),
+        )
     }
 
     #[cfg(feature = "team")]
     pub(in crate::cli) fn no_key(self, why: BadKey) -> String {
-        match self.0 {
-            Lang::Zh => format!("这不是机器的公钥，应为 `nod join` 显示的 `U…`（{why}）"),
-            Lang::En => format!("this is no machine's key, the `U…` that `nod join` shows: {why}"),
-        }
+        self.made(
+            format!("这不是机器的公钥，应为 `nod join` 显示的 `U…`（{why}）"),
+            format!("this is no machine's key, the `U…` that `nod join` shows: {why}"),
+        )
     }
 
     pub(in crate::cli) fn secret_here(self) -> &'static str {
-        match self.0 {
-            Lang::Zh => "本机的设置中有应用密钥：团队的机器不持有它，请先去掉 `FEISHU_APP_SECRET`",
-            Lang::En => {
-                "this machine's settings hold an app's secret, which a team's machine has not: take `FEISHU_APP_SECRET` out first"
-            }
-        }
+        self.pick(
+            "本机的设置中有应用密钥：团队的机器不持有它，请先去掉 `FEISHU_APP_SECRET`",
+            "this machine's settings hold an app's secret, which a team's machine has not: take `FEISHU_APP_SECRET` out first",
+        )
     }
 
     pub(in crate::cli) fn ask_for_a_pass(self, key: &str) -> String {
         let command = format!("nod gateway pass --owner ou_… --key {key}");
-        match self.0 {
-            Lang::Zh => format!(
+        self.made(
+            format!(
                 "向机器人私聊发送 `/join`，并运行它回复的命令；或请网关的管理员运行 `{command}`，再用它输出的一行运行 `nod join`"
             ),
-            Lang::En => format!(
+            format!(
                 "write `/join` to the bot in private and run what it answers; or have whoever runs the gateway run `{command}`, then run `nod join` with the line it prints"
             ),
-        }
+        )
     }
 
     pub(in crate::cli) fn no_member(self, why: BadMembership) -> String {
@@ -341,14 +325,14 @@ impl Words {
     pub(in crate::cli) fn compare(self, fingerprint: &str) -> String {
         // The card speaks the gateway's language.
         let (zh, en) = (LET_IN.get(Lang::Zh), LET_IN.get(Lang::En));
-        match self.0 {
-            Lang::Zh => format!(
+        self.made(
+            format!(
                 "指纹：{fingerprint}\n你在飞书中收到了一张卡片：指纹相同时，请点击“{zh}”（{en}）"
             ),
-            Lang::En => format!(
+            format!(
                 "fingerprint: {fingerprint}\nyou have got a card in Feishu: if it shows the same one, tap \"{en}\" ({zh})"
             ),
-        }
+        )
     }
 
     #[cfg(feature = "team")]
@@ -381,10 +365,10 @@ impl Words {
                 "too many machines ask with this line: write /join again".to_owned(),
             ),
         };
-        match self.0 {
-            Lang::Zh => format!("本机没有加入：{zh}"),
-            Lang::En => format!("this machine did not join: {en}"),
-        }
+        self.made(
+            format!("本机没有加入：{zh}"),
+            format!("this machine did not join: {en}"),
+        )
     }
 
     /// `again` where only the pass is new.

@@ -10,6 +10,7 @@ use crate::approvals::request::AskingAgent;
 use crate::cards::Action;
 use crate::cli::demo::agent::DemoCall;
 use crate::cli::demo::stage::Staging;
+use crate::cli::wording::Words;
 use crate::text::{Lang, Text};
 use crate::wording::{Toast, ending, question, terminal};
 
@@ -18,11 +19,12 @@ static PLAN: Text = Text::new(
     "1. Move the prices to integer cents\n2. Add a column for the currency\n3. Migrate the orders, newest first\n4. Remove the old column in the next release",
 );
 
-pub(super) fn bash(command: &str, (zh, en): (&str, &str), lang: Lang) -> SceneOpening {
-    let description = match lang {
-        Lang::Zh => zh,
-        Lang::En => en,
-    };
+pub(super) fn bash(
+    command: &str,
+    (zh, en): (&'static str, &'static str),
+    lang: Lang,
+) -> SceneOpening {
+    let description = Words(lang).pick(zh, en);
     SceneOpening::Call(DemoCall {
         tool: "Bash",
         input: json!({"command": command, "description": description}),
@@ -148,10 +150,7 @@ pub(super) fn reply(staging: Staging, project: &Path) -> Scene {
 }
 
 pub(super) fn question(staging: Staging, lang: Lang) -> Scene {
-    let say = |zh: &'static str, en: &'static str| match lang {
-        Lang::Zh => zh,
-        Lang::En => en,
-    };
+    let say = |zh, en| Words(lang).pick(zh, en);
     let option =
         |label: &str, description: &str| json!({"label": label, "description": description});
     let (metrics, tests) = (say("监控指标", "Metrics"), say("测试", "Tests"));

@@ -50,13 +50,13 @@ pub(in crate::cli::demo) fn opening(lang: Lang, server: Option<&Path>) {
 impl Transcript {
     pub(in crate::cli::demo) fn happened(&self, what: Happened) {
         let (label, text) = match what {
-            Happened::Crashed => (&DAEMON, self.word(&CRASHED).to_owned()),
-            Happened::GatewayKilled(name) => (&GATEWAY, killed(name).get(self.lang).to_owned()),
-            Happened::GatewayBack => (&GATEWAY, self.word(&BACK).to_owned()),
-            Happened::FellAsleep => (&LAPTOP, self.word(&ASLEEP).to_owned()),
-            Happened::Woke => (&LAPTOP, self.word(&AWAKE).to_owned()),
+            Happened::Crashed => (&DAEMON, CRASHED.clone()),
+            Happened::GatewayKilled(name) => (&GATEWAY, killed(name)),
+            Happened::GatewayBack => (&GATEWAY, BACK.clone()),
+            Happened::FellAsleep => (&LAPTOP, ASLEEP.clone()),
+            Happened::Woke => (&LAPTOP, AWAKE.clone()),
         };
-        say(self.word(label), &text);
+        say(self.word(label), text.get(self.lang));
     }
 
     /// Which gateway an event came by, where it came by one.
