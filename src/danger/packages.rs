@@ -131,9 +131,7 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
                 && !super::net::is_local(host);
             odd.then_some(Danger::SendsOut)
         }
-        "uvx" => call
-            .any(|text| is_elsewhere(text))
-            .then_some(Danger::Supply),
+        "uvx" => call.any(is_elsewhere).then_some(Danger::Supply),
         "docker" | "podman" => {
             (first == "login" && call.has(&["-p", "--password"])).then_some(Danger::Keys)
         }

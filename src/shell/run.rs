@@ -143,13 +143,6 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
     if SHELLS.contains(&&*name) {
         return shell(words, piped);
     }
-    let one = |i: usize| {
-        if i < all {
-            vec![Runs::Words(i, all)]
-        } else {
-            Vec::new()
-        }
-    };
     match &*name {
         "eval" => joined(words, 1),
         "su" | "script" | "runuser" | "flock" | "nix-shell" | "pwsh" | "tmux" | "npm" | "npx"
@@ -159,7 +152,7 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
         }
         "script" | "su" => Vec::new(),
         "env" if let Some(i) = value_of(words, &["-S", "--split-string"]) => vec![Runs::Script(i)],
-        "flock" => one(skip(words, 1, &["-w", "-E"], 1)),
+        "flock" => one(words, skip(words, 1, &["-w", "-E"], 1)),
         "command" if matches!(text(1), "-v" | "-V") => Vec::new(),
         "trap" | "alias" | "bind" => scripts(words),
         "parallel" => {
@@ -167,7 +160,7 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
             if text(at).contains(' ') {
                 vec![Runs::Script(at)]
             } else {
-                one(at)
+                one(words, at)
             }
         }
         "watch" => joined(words, skip(words, 1, &["-n", "--interval"], 0)),
@@ -190,7 +183,7 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
             .collect(),
         "docker" | "podman" | "nerdctl" => container(words),
         "kubectl" | "oc" => match words.iter().position(|word| word.text == "--") {
-            Some(i) => one(i + 1),
+            Some(i) => one(words, i + 1),
             None => Vec::new(),
         },
         "tmux" | "screen" => {
@@ -203,14 +196,14 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
         _ => {
             let known = PREFIXES.iter().find(|prefix| prefix.name == name);
             if let Some(prefix) = known {
-                return one(skip(words, 1, prefix.values, prefix.own));
+                return one(words, skip(words, 1, prefix.values, prefix.own));
             }
             let sub = SUBCOMMANDS.iter().find(|(program, _)| *program == name);
             match sub {
                 Some((_, subs)) if subs.contains(&text(1)) => {
                     let own = usize::from(name == "direnv");
                     let values = &["-n", "-p", "--name", "--with", "--package", "--python"];
-                    one(skip(words, 2, values, own))
+                    one(words, skip(words, 2, values, own))
                 }
                 _ => Vec::new(),
             }
@@ -247,6 +240,15 @@ fn value_of(words: &[Word], options: &[&str]) -> Option<usize> {
         .iter()
         .position(|word| options.contains(&&*word.text))?;
     (at + 1 < words.len()).then_some(at + 1)
+}
+
+/// All words from there, as a command of its own.
+fn one(words: &[Word], from: usize) -> Vec<Runs> {
+    if from < words.len() {
+        vec![Runs::Words(from, words.len())]
+    } else {
+        Vec::new()
+    }
 }
 
 fn joined(words: &[Word], from: usize) -> Vec<Runs> {
@@ -348,11 +350,7 @@ fn container(words: &[Word]) -> Vec<Runs> {
         "--security-opt",
     ];
     let inner = skip(words, at + 1, values, 1);
-    if inner < words.len() {
-        vec![Runs::Words(inner, words.len())]
-    } else {
-        Vec::new()
-    }
+    one(words, inner)
 }
 
 /// `find … -exec command ;`, each of them.
@@ -392,22 +390,20 @@ fn whole(words: &[Word], from: usize) -> Vec<Runs> {
 fn git(words: &[Word]) -> Vec<Runs> {
     let at = skip(words, 1, &["-C", "-c", "--git-dir", "--work-tree"], 0);
     let text = |i: usize| words.get(i).map_or("", |word| &*word.text);
+    let script = |options: &[&str]| {
+        let script = value_of(words, options).map(Runs::Script);
+        script.into_iter().collect()
+    };
     match text(at) {
         "bisect" if text(at + 1) == "run" => whole(words, at + 2),
         "submodule" if text(at + 1) == "foreach" => whole(words, skip(words, at + 2, &[], 0)),
-        "rebase" => value_of(words, &["-x", "--exec"])
-            .map(Runs::Script)
-            .into_iter()
-            .collect(),
+        "rebase" => script(&["-x", "--exec"]),
         "filter-branch" => (at + 1..words.len())
             .filter(|&i| text(i - 1).ends_with("-filter"))
             .take(8)
             .map(Runs::Script)
             .collect(),
-        "difftool" => value_of(words, &["-x", "--extcmd"])
-            .map(Runs::Script)
-            .into_iter()
-            .collect(),
+        "difftool" => script(&["-x", "--extcmd"]),
         _ => Vec::new(),
     }
 }
