@@ -57,14 +57,6 @@ pub enum Unwritable {
     NoApp(String),
 }
 
-fn person(world: &World, id: &str) -> Option<User> {
-    if id.is_empty() {
-        world.users.first().cloned()
-    } else {
-        world.user(id).cloned()
-    }
-}
-
 impl Core {
     /// Makes a tap, pushes it, and tells what the person sees.
     pub(in crate::simulator) async fn click(&self, press: Press) -> Result<Clicked, Unclickable> {
@@ -120,8 +112,8 @@ impl Core {
     fn begin_click(&self, press: &Press) -> Result<(usize, ClickOf, Bytes), Unclickable> {
         let now = self.now();
         let mut world = self.world();
-        let user =
-            person(&world, &press.user).ok_or_else(|| Unclickable::NoUser(press.user.clone()))?;
+        let user = world.user(&press.user).cloned();
+        let user = user.ok_or_else(|| Unclickable::NoUser(press.user.clone()))?;
         let no_message = || Unclickable::NoMessage(press.message_id.clone());
         let message = world
             .messages
@@ -250,8 +242,8 @@ impl Core {
         let created = self.now().saturating_sub(text.age_ms);
         let mut guard = self.world();
         let world = &mut *guard;
-        let user =
-            person(world, &text.user).ok_or_else(|| Unwritable::NoUser(text.user.clone()))?;
+        let user = world.user(&text.user).cloned();
+        let user = user.ok_or_else(|| Unwritable::NoUser(text.user.clone()))?;
         let chat = text
             .chat_id
             .clone()
