@@ -228,7 +228,7 @@ fn not_run(nod: &clap::Command, error: &clap::Error, words: Words) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        output::usage(&error.to_string());
+        output::tell(&error.to_string());
     } else {
         let wrong = usage::wrong(nod, error, words);
         output::problem(&wrong.why);
@@ -310,8 +310,14 @@ impl NodCommand {
             Self::Gateway(arguments) => gateway::run(&arguments, sources),
             Self::Join(arguments) => join::run(&arguments, sources),
             Self::Simulator(arguments) => simulator::run(&arguments),
-            Self::Completions(arguments) => completions::run(&arguments, nod),
-            Self::Man => man::run(nod, words),
+            Self::Completions(arguments) => {
+                completions::run(&arguments, nod);
+                Ok(())
+            }
+            Self::Man => {
+                man::run(nod, words);
+                Ok(())
+            }
             Self::Settings(arguments) => settings::run(&arguments, sources),
             Self::Update => update::run(),
         }

@@ -146,7 +146,6 @@ fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter)
         project: ask.project.clone(),
         raw_input: ask.input.to_string().into_bytes(),
         digest: ask.digest(),
-        branch: None,
         cwd: Some(ask.project.clone()),
         agent: None,
         pid: Some(std::process::id()),

@@ -106,7 +106,6 @@ pub(super) fn request(project: PathBuf, input: &Value) -> client::HookRequest {
         project,
         raw_input: raw.to_string().into_bytes(),
         digest: Digest::of(input),
-        branch: None,
         cwd: None,
         agent: None,
         pid: Some(std::process::id()),

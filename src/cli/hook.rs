@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -190,14 +191,13 @@ fn permission(
         project,
         raw_input,
         digest: Digest::of(&ask.input),
-        branch: None,
         cwd: common.cwd,
         agent: common.agent_type,
         pid: Some(std::process::id()),
         mailbox,
     };
     let patience = Patience::for_timeout(way.config.request_timeout);
-    let stdout = output::stdout_fd();
+    let stdout = output::stdout();
     let listener = Some(stdout.as_fd());
     let decision = client::ask_of(&way.socket, &question, &patience, listener, |daemon| {
         if daemon != BUILD {

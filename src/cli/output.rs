@@ -7,7 +7,7 @@ pub(super) mod qr;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
@@ -106,12 +106,8 @@ pub(super) fn problem(text: &str) {
     tell(&lines.collect::<String>());
 }
 
-/// How the command is used.
-pub(super) fn usage(text: &str) {
-    tell(text);
-}
-
-fn tell(text: &str) {
+/// On stderr, as it is.
+pub(super) fn tell(text: &str) {
     let mut err = io::stderr().lock();
     let said = look(&err).lay_out(text);
     let _ = err.write_all(said.as_bytes());
@@ -156,16 +152,8 @@ pub(super) fn read_stdin(most: usize) -> io::Result<Vec<u8>> {
 }
 
 /// Stdout itself, to notice when its reader is gone.
-pub(super) struct Stdout(io::Stdout);
-
-pub(super) fn stdout_fd() -> Stdout {
-    Stdout(io::stdout())
-}
-
-impl Stdout {
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+pub(super) fn stdout() -> impl AsFd {
+    io::stdout()
 }
 
 /// Ends the process at once, as a second signal asks.

@@ -5,14 +5,14 @@
 mod manager;
 mod unit;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::wording::Words;
 use super::{CommandResult, Failure, Quit, output};
 use crate::config::{Config, Paths, Problems, SETTINGS, SettingOrigin, Sources};
 
 pub(super) use manager::{ManagerKind, ServiceError, ServiceManager, ServicePlaces};
-pub(super) use unit::{Sandbox, Start};
+pub(super) use unit::{Sandbox, Start, log_file};
 
 /// Where the daemon must look for the same things as the person's shell.
 /// Proxies are not among them: they may hold a password, and belong into the
@@ -119,7 +119,7 @@ pub(super) fn run(arguments: &ServiceArguments, all: &Sources) -> CommandResult 
                 output::hint(words, &words.service_unseen(&unseen.join(", ")));
                 output::hint(words, &hint);
             }
-            if let Some(hint) = words.service_linger(manager.kind()) {
+            if let Some(hint) = words.service_linger(manager.kind) {
                 output::hint(words, hint);
             }
             Ok(())
@@ -129,7 +129,9 @@ pub(super) fn run(arguments: &ServiceArguments, all: &Sources) -> CommandResult 
             output::say(words.service_removed(was_there));
             Ok(())
         }
-        ServiceCommand::Restart | ServiceCommand::Logs { .. } if !manager.is_installed(&places) => {
+        ServiceCommand::Restart | ServiceCommand::Logs { .. }
+            if !manager.kind.is_installed(&places) =>
+        {
             Err(absent(words, Quit::Failed))
         }
         ServiceCommand::Restart => {
@@ -138,7 +140,7 @@ pub(super) fn run(arguments: &ServiceArguments, all: &Sources) -> CommandResult 
             Ok(())
         }
         ServiceCommand::Status => {
-            if !manager.is_installed(&places) {
+            if !manager.kind.is_installed(&places) {
                 return Err(absent(words, Quit::NotRunning));
             }
             let status = manager.status().map_err(say)?;
@@ -210,15 +212,10 @@ pub(super) fn places(sources: &Sources, state_dir: &Path) -> Option<ServicePlace
     })
 }
 
-/// Where the daemon's log is, if a file keeps it.
-pub(super) fn log_file(state_dir: &Path) -> PathBuf {
-    unit::log_file(state_dir)
-}
-
 /// What prints the daemon's log, if an installed service keeps one elsewhere.
 pub(super) fn journal(places: &ServicePlaces) -> Option<std::process::Command> {
     let manager = ServiceManager::find().ok()?;
-    let is_ours = manager.is_installed(places) && manager.kind() == ManagerKind::Systemd;
+    let is_ours = manager.kind.is_installed(places) && manager.kind == ManagerKind::Systemd;
     is_ours.then(manager::journal)
 }
 

@@ -395,7 +395,7 @@ impl<'a> Setup<'a> {
                 matches!(draft.asking(), Ok(crate::claude::hooks_file::AskMode::Asks))
             }),
             service_installed: match (&manager, &places) {
-                (Some(manager), Some(places)) => manager.is_installed(places),
+                (Some(manager), Some(places)) => manager.kind.is_installed(places),
                 _ => false,
             },
             daemon_runs: std::os::unix::net::UnixStream::connect(&self.config.sockets.own).is_ok(),

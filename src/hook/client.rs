@@ -32,7 +32,6 @@ pub struct HookRequest {
     pub raw_input: Vec<u8>,
     /// Of the tool input in it: an allow for another one is not taken.
     pub digest: Digest,
-    pub branch: Option<String>,
     pub cwd: Option<PathBuf>,
     pub agent: Option<String>,
     pub pid: Option<u32>,
@@ -190,11 +189,11 @@ impl<'a> AskingHook<'a> {
             nod: Some(Additions {
                 resume: self.token.clone(),
                 digest: Some(question.digest),
-                branch: question.branch.clone(),
                 cwd: question.cwd.clone(),
                 agent: question.agent.clone(),
                 pid: question.pid,
                 mailbox: question.mailbox.clone(),
+                ..Additions::default()
             }),
         })
         .encode()

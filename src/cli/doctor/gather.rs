@@ -371,7 +371,7 @@ fn manager(sources: &Sources, config: &Config) -> Service {
         return Service::NoManager;
     };
     match service::places(sources, &config.state_dir) {
-        Some(places) if manager.is_installed(&places) => Service::Installed {
+        Some(places) if manager.kind.is_installed(&places) => Service::Installed {
             runs: manager.status().is_ok_and(|status| status.runs),
         },
         _ => Service::Absent,

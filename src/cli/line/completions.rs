@@ -2,38 +2,25 @@
 //! line itself, for bash, zsh and fish. Pure but for printing.
 
 use clap::Command;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap_complete::aot::{Shell, generate};
 
-use crate::cli::{CommandResult, output};
+use crate::cli::output;
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct CompletionsArguments {
     /// Which shell it is for
-    shell: CompletedShell,
+    #[arg(value_parser = PossibleValuesParser::new(TESTED).try_map(|name| name.parse::<Shell>()))]
+    shell: Shell,
 }
 
 /// Those nod is tested with.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum CompletedShell {
-    Bash,
-    Zsh,
-    Fish,
-}
+const TESTED: [&str; 3] = ["bash", "zsh", "fish"];
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "every command has one outcome type"
-)]
-pub(in crate::cli) fn run(arguments: &CompletionsArguments, nod: &Command) -> CommandResult {
-    let shell = match arguments.shell {
-        CompletedShell::Bash => Shell::Bash,
-        CompletedShell::Zsh => Shell::Zsh,
-        CompletedShell::Fish => Shell::Fish,
-    };
+pub(in crate::cli) fn run(arguments: &CompletionsArguments, nod: &Command) {
     let mut script = Vec::new();
-    generate(shell, &mut visible(nod), "nod", &mut script);
+    generate(arguments.shell, &mut visible(nod), "nod", &mut script);
     output::text(&String::from_utf8_lossy(&script));
-    Ok(())
 }
 
 /// A command without what help does not show: the scripts would offer it.

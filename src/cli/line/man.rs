@@ -6,18 +6,13 @@ use clap::{Arg, Command};
 use std::fmt::Write as _;
 
 use super::help;
+use crate::cli::output;
 use crate::cli::wording::Words;
-use crate::cli::{CommandResult, output};
 use crate::config::SETTINGS;
 use crate::text::Text;
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "every command has one outcome type"
-)]
-pub(in crate::cli) fn run(nod: &Command, words: Words) -> CommandResult {
+pub(in crate::cli) fn run(nod: &Command, words: Words) {
     output::text(&page(nod, words));
-    Ok(())
 }
 
 static FILES: [(&str, Text); 4] = [

@@ -60,7 +60,7 @@ pub(crate) struct ServiceStatus {
 /// This user's service manager.
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
-    kind: ManagerKind,
+    pub(crate) kind: ManagerKind,
     /// The command and what always comes first.
     command: Vec<OsString>,
 }
@@ -107,10 +107,6 @@ impl ServiceManager {
         let command = command.iter().map(OsString::from).collect();
         let manager = Self { kind, command };
         manager.answers().map(|()| manager)
-    }
-
-    pub(crate) fn kind(&self) -> ManagerKind {
-        self.kind
     }
 
     fn answers(&self) -> Result<(), ServiceError> {
@@ -204,10 +200,6 @@ impl ServiceManager {
             ManagerKind::Launchd => self.call(&["kickstart", "-k", &target()])?,
         };
         Ok(())
-    }
-
-    pub(crate) fn is_installed(&self, places: &ServicePlaces) -> bool {
-        self.kind.is_installed(places)
     }
 
     pub(crate) fn status(&self) -> Result<ServiceStatus, ServiceError> {
@@ -449,10 +441,10 @@ mod tests {
         fake.manager.install(&other, &fake.places()).unwrap();
         assert!(fake.told().contains(&"restart nod.service".to_owned()));
 
-        assert!(fake.manager.is_installed(&fake.places()));
+        assert!(fake.manager.kind.is_installed(&fake.places()));
         assert!(fake.manager.uninstall(&fake.places()).unwrap());
         assert_eq!(fake.told(), ["disable --now nod.service", "daemon-reload"]);
-        assert!(!fake.manager.is_installed(&fake.places()));
+        assert!(!fake.manager.kind.is_installed(&fake.places()));
         assert!(!fake.manager.uninstall(&fake.places()).unwrap());
     }
 

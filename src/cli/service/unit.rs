@@ -153,7 +153,7 @@ pub(super) fn launchd(start: &Start) -> Result<String, UnfitForUnit> {
 }
 
 /// Where launchd, or a daemon in the background, puts what the daemon says.
-pub(super) fn log_file(state_dir: &Path) -> PathBuf {
+pub(in crate::cli) fn log_file(state_dir: &Path) -> PathBuf {
     state_dir.join(crate::daemon::instance::LOG)
 }
 

@@ -50,13 +50,11 @@ impl Terminal {
     pub(super) fn wants(&mut self, question: &str) -> io::Result<bool> {
         loop {
             let answer = self.ask(&format!("{question} [y/N] "))?;
-            match answer.trim() {
-                "" => return Ok(false),
-                answer => {
-                    if let Some(wants) = yes_or_no(answer) {
-                        return Ok(wants);
-                    }
-                }
+            if answer.trim().is_empty() {
+                return Ok(false);
+            }
+            if let Some(wants) = yes_or_no(&answer) {
+                return Ok(wants);
             }
         }
     }

@@ -23,7 +23,6 @@ fn question(n: usize) -> HookRequest {
         project: "/p".into(),
         raw_input: raw_input(n),
         digest: Digest::of(&json!({"command": format!("echo {n}")})),
-        branch: Some("main".into()),
         cwd: None,
         agent: None,
         pid: None,
