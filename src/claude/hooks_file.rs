@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::json_text::Untouchable;
+pub use super::json_text::Untouchable;
 use crate::files;
 use crate::text::Text;
 
@@ -24,13 +24,8 @@ const REPORT_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum HooksError {
     /// The user has to mend the file; it was not touched.
-    #[error("`{}` line {line} column {column}: {problem}", file.display())]
-    Untouchable {
-        file: PathBuf,
-        line: usize,
-        column: usize,
-        problem: String,
-    },
+    #[error("`{}` {why}", file.display())]
+    Untouchable { file: PathBuf, why: Untouchable },
     /// Start again with what stands there now.
     #[error("`{}` was changed by somebody else meanwhile", file.display())]
     Changed { file: PathBuf },
@@ -262,12 +257,10 @@ impl SettingsDraft {
         Ok(())
     }
 
-    fn untouchable(&self, refused: Untouchable) -> HooksError {
+    fn untouchable(&self, why: Untouchable) -> HooksError {
         HooksError::Untouchable {
             file: self.file.clone(),
-            line: refused.line,
-            column: refused.column,
-            problem: refused.problem,
+            why,
         }
     }
 }

@@ -7,11 +7,12 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::ast::{self, Value as Node};
 
 /// Why a file's text must stay as it is, and where the reason stands in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Untouchable {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) problem: String,
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} column {column}: {problem}")]
+pub struct Untouchable {
+    pub line: usize,
+    pub column: usize,
+    pub problem: String,
 }
 
 /// Exactly JSON.

@@ -41,13 +41,8 @@ const LOCK_TRIES: u32 = 200;
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The user has to mend the file; it was not touched.
-    #[error("`{}` line {line} column {column}: {problem}", file.display())]
-    Untouchable {
-        file: PathBuf,
-        line: usize,
-        column: usize,
-        problem: String,
-    },
+    #[error("`{}` {why}", file.display())]
+    Untouchable { file: PathBuf, why: Untouchable },
     /// The place could lead somewhere else; it was not touched.
     #[error("`{}` is not safe to write: {problem}", path.display())]
     Unsafe {
@@ -408,18 +403,9 @@ impl ClaudeDir {
         SettingsError::io(&self.path.join(name), doing, source)
     }
 
-    fn untouchable(&self, refused: Untouchable) -> SettingsError {
-        let Untouchable {
-            line,
-            column,
-            problem,
-        } = refused;
-        SettingsError::Untouchable {
-            file: self.path.join(FILE),
-            line,
-            column,
-            problem,
-        }
+    fn untouchable(&self, why: Untouchable) -> SettingsError {
+        let file = self.path.join(FILE);
+        SettingsError::Untouchable { file, why }
     }
 
     fn busy(&self) -> SettingsError {

@@ -246,13 +246,10 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
         let (_dir, path) = file(text);
         let mut draft = SettingsDraft::open(&path).unwrap();
         let why = draft.install(&hooks()).unwrap_err();
-        let HooksError::Untouchable {
-            line: l, column: c, ..
-        } = &why
-        else {
+        let HooksError::Untouchable { why: at, .. } = &why else {
             panic!("{why}");
         };
-        assert_eq!((*l, *c), (line, column), "{text}: {why}");
+        assert_eq!((at.line, at.column), (line, column), "{text}: {why}");
         assert!(!draft.is_changed());
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }

@@ -1,14 +1,15 @@
 //! Why Claude Code's settings were not written, in both languages. The English
 //! is what the errors say themselves. Pure.
 
-use super::SettingsError;
+use super::{SettingsError, Untouchable};
 use crate::text::{Text, system};
 
 impl SettingsError {
     pub fn text(&self) -> Text {
         let zh = match self {
             Self::Untouchable {
-                file, line, column, ..
+                file,
+                why: Untouchable { line, column, .. },
             } => format!(
                 "`{}` 第 {line} 行第 {column} 列有误，未作改动",
                 file.display()

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::super::service::ServiceError;
 use super::Words;
 use super::settings::accepts_zh;
-use crate::claude::hooks_file::HooksError;
+use crate::claude::hooks_file::{HooksError, Untouchable};
 use crate::claude::permission::BadHook;
 use crate::daemon::DaemonError;
 use crate::daemon::instance::InstanceError;
@@ -411,7 +411,8 @@ impl Words {
     pub(in crate::cli) fn hooks_error(self, why: &HooksError) -> String {
         let zh = match why {
             HooksError::Untouchable {
-                file, line, column, ..
+                file,
+                why: Untouchable { line, column, .. },
             } => format!(
                 "`{}` 第 {line} 行第 {column} 列无法理解，未作改动：请先修正",
                 file.display()
