@@ -144,47 +144,35 @@ impl ApiError {
         match self {
             Self::Retry { after, .. } => *after,
             Self::Crowded { after } => Some(*after),
-            Self::StaleToken(_)
-            | Self::BadCredentials(_)
-            | Self::Setup { .. }
-            | Self::Recipient { .. }
-            | Self::Content { .. }
-            | Self::Gone(_)
-            | Self::Quota(_)
-            | Self::Rejected(_)
-            | Self::Network(_)
-            | Self::Malformed { .. }
-            | Self::TooLarge { .. } => None,
+            _ => None,
         }
     }
 
     /// Whether the same call may succeed later with nobody doing anything.
     pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Retry { .. } | Self::Crowded { .. } => true,
-            Self::Network(error) => error.is_passing(),
-            Self::Malformed { status, .. } => *status == 429 || *status >= 500,
-            Self::StaleToken(_)
-            | Self::BadCredentials(_)
-            | Self::Setup { .. }
-            | Self::Recipient { .. }
-            | Self::Content { .. }
-            | Self::Gone(_)
-            | Self::Quota(_)
-            | Self::Rejected(_)
-            | Self::TooLarge { .. } => false,
-        }
+        self.prospects().0
     }
 
     /// Whether the call, or an earlier try of it, may have been carried out
     /// all the same.
     pub fn is_in_doubt(&self) -> bool {
-        match self {
-            Self::Retry { .. } | Self::StaleToken(_) | Self::Malformed { .. } => true,
-            Self::Network(error) => matches!(
+        self.prospects().1
+    }
+
+    /// Both of the above, for each kind at one place.
+    fn prospects(&self) -> (bool, bool) {
+        let is_lost = |error: &OutboundError| {
+            matches!(
                 error,
                 OutboundError::Lost { .. } | OutboundError::TimedOut { .. }
-            ),
+            )
+        };
+        match self {
+            Self::Retry { .. } => (true, true),
+            Self::Crowded { .. } => (true, false),
+            Self::StaleToken(_) => (false, true),
+            Self::Network(error) => (error.is_passing(), is_lost(error)),
+            Self::Malformed { status, .. } => (*status == 429 || *status >= 500, true),
             Self::BadCredentials(_)
             | Self::Setup { .. }
             | Self::Recipient { .. }
@@ -192,8 +180,7 @@ impl ApiError {
             | Self::Gone(_)
             | Self::Quota(_)
             | Self::Rejected(_)
-            | Self::TooLarge { .. }
-            | Self::Crowded { .. } => false,
+            | Self::TooLarge { .. } => (false, false),
         }
     }
 
