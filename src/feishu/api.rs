@@ -118,20 +118,14 @@ impl Api {
         }
     }
 
-    /// Makes a call and gives the whole envelope.
+    /// Makes a call and gives the whole envelope. One with a file has the time
+    /// that takes.
     pub async fn call(&self, call: &ApiCall) -> Result<Value, ApiError> {
-        let limits = (FIRST_TRY_WITHIN, TRY_WITHIN);
-        self.persist(self.budget, limits, |token, limit| async move {
-            let reply = self.carrier.reply(call, &token, limit, 0).await?;
-            reply.envelope_without(&token)
-        })
-        .await
-    }
-
-    /// As [`Self::call`], with the time a file takes.
-    pub async fn upload(&self, call: &ApiCall) -> Result<Value, ApiError> {
-        let limits = (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN);
-        self.persist(DOWNLOAD_WITHIN, limits, |token, limit| async move {
+        let (budget, limits) = match call.upload {
+            None => (self.budget, (FIRST_TRY_WITHIN, TRY_WITHIN)),
+            Some(_) => (DOWNLOAD_WITHIN, (DOWNLOAD_WITHIN, DOWNLOAD_WITHIN)),
+        };
+        self.persist(budget, limits, |token, limit| async move {
             let reply = self.carrier.reply(call, &token, limit, 0).await?;
             reply.envelope_without(&token)
         })

@@ -179,7 +179,15 @@ impl Messages {
     /// Waits until this receiver may be written to again, or says at once that
     /// too many others wait.
     pub async fn turn<'a>(&self, to: &'a Receiver) -> Result<SendTurn<'a>, ApiError> {
-        self.wait_turn(to).await?;
+        let now = Instant::now().into_std();
+        let turn = {
+            let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+            pace.next_slot(to.clone(), now)
+        };
+        let wait = turn.map_err(|full| ApiError::Crowded {
+            after: full.again_in,
+        })?;
+        tokio::time::sleep(wait).await;
         Ok(SendTurn(to))
     }
 
@@ -213,7 +221,7 @@ impl Messages {
         uuid: &str,
     ) -> Result<SentMessage, ApiError> {
         if let Some(chat) = chat {
-            self.wait_turn(&Receiver::Chat(chat.clone())).await?;
+            self.turn(&Receiver::Chat(chat.clone())).await?;
         }
         let body = json!({
             "msg_type": content.kind(),
@@ -250,7 +258,7 @@ impl Messages {
             bytes,
         };
         let call = ApiCall::upload(&["open-apis", "im", "v1", "files"], upload);
-        let answer = self.api.upload(&call).await?;
+        let answer = self.api.call(&call).await?;
         text(&answer["data"]["file_key"]).ok_or(ApiError::Malformed {
             status: 200,
             what: "an answer without a file key came",
@@ -346,24 +354,6 @@ impl Messages {
             .await?;
         let listed = answer["data"]["items"].as_array();
         Ok(listed.into_iter().flatten().map(version).collect())
-    }
-
-    async fn wait_turn(&self, to: &Receiver) -> Result<(), ApiError> {
-        let now = Instant::now();
-        let turn = self
-            .pace
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next_slot(to.clone(), now.into_std());
-        match turn {
-            Ok(wait) => tokio::time::sleep(wait).await,
-            Err(full) => {
-                return Err(ApiError::Crowded {
-                    after: full.again_in,
-                });
-            }
-        }
-        Ok(())
     }
 }
 
