@@ -134,21 +134,11 @@ impl Outbound {
         connect_within: Duration,
         idle: Duration,
     ) -> Result<reqwest::Client, OutboundError> {
-        reqwest::Client::builder()
-            .tls_backend_preconfigured((*self.tls).clone())
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .user_agent(USER_AGENT)
-            .dns_resolver(dial::Judged::new(admit))
+        let client = client(&self.tls, dial::Judged::new(admit))
             .connect_timeout(connect_within)
-            .tcp_nodelay(true)
             .pool_idle_timeout(idle)
-            .pool_max_idle_per_host(4)
-            .build()
-            .map_err(|error| OutboundError::NoTls {
-                reason: error.without_url().to_string(),
-            })
+            .pool_max_idle_per_host(4);
+        built(client)
     }
 
     /// Refuses an address that would carry secrets unencrypted off this
@@ -453,27 +443,35 @@ fn bad_ca_file(path: &Path, why: &dyn fmt::Display) -> OutboundError {
 
 fn http_client(tls: &ClientConfig, policy: &Arc<Policy>) -> Result<reqwest::Client, OutboundError> {
     let policy = Arc::clone(policy);
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls.clone())
-        .no_proxy()
-        .proxy(reqwest::Proxy::custom(move |url| {
-            policy.proxy(url).cloned()
-        }))
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .user_agent(USER_AGENT)
-        .dns_resolver(dial::Resolver)
+    let proxy = reqwest::Proxy::custom(move |url| policy.proxy(url).cloned());
+    let client = client(tls, dial::Judged::new(|_, _| true))
+        .proxy(proxy)
         .connect_timeout(OPEN_WITHIN)
-        .tcp_nodelay(true)
         .tcp_keepalive(dial::KEEPALIVE_IDLE)
         .tcp_keepalive_interval(dial::KEEPALIVE_INTERVAL)
         .tcp_keepalive_retries(dial::KEEPALIVE_PROBES)
         .pool_idle_timeout(Duration::from_mins(1))
-        .pool_max_idle_per_host(16)
-        .build()
-        .map_err(|error| OutboundError::NoTls {
-            reason: error.without_url().to_string(),
-        })
+        .pool_max_idle_per_host(16);
+    built(client)
+}
+
+/// What every client of ours has: our trust, our names, no proxy but one that
+/// is set afterwards, and no step to where nobody sent it.
+fn client(tls: &ClientConfig, names: dial::Judged) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls.clone())
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .user_agent(USER_AGENT)
+        .dns_resolver(names)
+        .tcp_nodelay(true)
+}
+
+fn built(client: reqwest::ClientBuilder) -> Result<reqwest::Client, OutboundError> {
+    client.build().map_err(|error| OutboundError::NoTls {
+        reason: error.without_url().to_string(),
+    })
 }
 
 #[cfg(test)]

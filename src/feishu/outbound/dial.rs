@@ -107,19 +107,8 @@ fn tune(stream: &TcpStream) {
     }
 }
 
-/// The same lookup for the HTTP client.
-pub(super) struct Resolver;
-
-impl Resolve for Resolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = lookup(name.as_str(), 0).await?;
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
-    }
-}
-
-/// A lookup that keeps only the addresses its judge takes.
+/// The same lookup for an HTTP client. It keeps only the addresses its judge
+/// takes.
 pub(super) struct Judged {
     admit: Arc<AddressJudge>,
 }
