@@ -173,7 +173,7 @@ pub mod feishu {
     }
     pub mod registration {
         pub use crate::feishu::registration::{
-            AppRegistration, Brand, LinkPurpose, Registered, RegistrationError,
+            AppRegistration, Brand, Registered, RegistrationError,
         };
     }
     pub mod secret {

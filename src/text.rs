@@ -153,6 +153,12 @@ pub(crate) fn replace_mark(text: &str, mark: &str, put: &str) -> String {
     out + rest
 }
 
+/// A foreign message made fit for one line: its first characters that print.
+pub(crate) fn printable(text: &str, max: usize) -> String {
+    let prints = text.chars().filter(|c| !c.is_control());
+    prints.take(max).collect()
+}
+
 /// An English noun for so many of a thing.
 pub(crate) fn plural(count: usize, one: &str) -> String {
     let end = if count == 1 { "" } else { "s" };

@@ -14,6 +14,7 @@ use super::messages::{Content, Previews, plain};
 use super::outbound::{Outbound, OutboundError, body_within};
 use super::pace::Pace;
 use super::secret::Secret;
+use crate::text::printable;
 
 /// What a custom bot takes in one message.
 pub const MAX_BODY: usize = 20_000;
@@ -183,12 +184,7 @@ fn judge(status: u16, bytes: &[u8]) -> Result<(), CustomBotError> {
         11_232 => Err(CustomBotError::Busy(code)),
         _ => Err(CustomBotError::Refused {
             code,
-            msg: msg
-                .unwrap_or_default()
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(200)
-                .collect(),
+            msg: printable(msg.unwrap_or_default(), 200),
         }),
     }
 }

@@ -18,6 +18,7 @@ use super::domain::{Domain, is_this_machine};
 use super::link::{DialRetry, ServerSettings};
 use super::outbound::{OPEN_WITHIN, Outbound, OutboundError, Stream};
 use super::secret::Secret;
+use crate::text::printable;
 
 const MAX_ANSWER: usize = 64 << 10;
 /// Events are a few kilobytes; Feishu splits large ones.
@@ -257,7 +258,7 @@ impl Dialer {
     /// A foreign message made fit for one line, without the secret in it.
     fn presentable(&self, msg: &str) -> String {
         let msg = msg.replace(self.app_secret.expose(), "•••");
-        let msg: String = msg.chars().filter(|c| !c.is_control()).take(200).collect();
+        let msg = printable(&msg, 200);
         if msg.is_empty() {
             "no reason given".to_owned()
         } else {

@@ -15,6 +15,7 @@ use super::domain::{Domain, is_this_machine};
 use super::outbound::{Outbound, OutboundError, body_within};
 use super::secret::Secret;
 use crate::ids::UserId;
+use crate::text::printable;
 
 /// What nod asks the platform to switch on in the new app: these scopes, the
 /// event for messages, the callback for taps, and nothing of the default
@@ -168,16 +169,6 @@ impl Registered {
     }
 }
 
-/// What a link should do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkPurpose<'a> {
-    /// A new app of this name, never an existing one: those keep their old way
-    /// of delivering events.
-    Create { name: &'a str },
-    /// Add what is missing to this app.
-    Repair { app_id: &'a str },
-}
-
 /// The registration service.
 #[derive(Debug, Clone)]
 pub struct AppRegistration {
@@ -208,7 +199,9 @@ impl AppRegistration {
         }
     }
 
-    pub async fn begin(&self, purpose: LinkPurpose<'_>) -> Result<AppOffer, RegistrationError> {
+    /// Asks for a link that makes a new app of this name, never one that there
+    /// is: those keep their old way of delivering events.
+    pub async fn begin(&self, name: &str) -> Result<AppOffer, RegistrationError> {
         let form = [
             ("action", "begin"),
             ("archetype", "PersonalAgent"),
@@ -220,12 +213,8 @@ impl AppRegistration {
             if let Some(refusal) = refusal(&answer) {
                 return Err(refusal);
             }
-            let offer = offer(&answer, purpose, self.pacing);
-            let offer = offer.ok_or(RegistrationError::Malformed { status })?;
-            Ok(AppOffer {
-                begun_on: brand,
-                ..offer
-            })
+            let offer = offer(&answer, name, brand, self.pacing);
+            offer.ok_or(RegistrationError::Malformed { status })
         };
         match on(self.begun_on).await {
             // Not every service begins on Lark's host; a scan leads back there.
@@ -384,16 +373,16 @@ fn refusal(answer: &Value) -> Option<RegistrationError> {
         "access_denied" => RegistrationError::Denied,
         "expired_token" | "invalid_grant" => RegistrationError::Expired,
         _ => RegistrationError::Refused {
-            code: clean(code),
+            code: printable(code, MAX_WORDS),
             words: answer["error_description"]
                 .as_str()
-                .map(|words| format!(", {}", clean(words)))
+                .map(|words| format!(", {}", printable(words, MAX_WORDS)))
                 .unwrap_or_default(),
         },
     })
 }
 
-fn offer(answer: &Value, purpose: LinkPurpose<'_>, pacing: Pacing) -> Option<AppOffer> {
+fn offer(answer: &Value, name: &str, begun_on: Brand, pacing: Pacing) -> Option<AppOffer> {
     let device_code = answer["device_code"].as_str()?;
     let link = Url::parse(answer["verification_uri_complete"].as_str()?).ok()?;
     let safe = link.scheme() == "https" || (link.scheme() == "http" && is_this_machine(&link));
@@ -407,7 +396,7 @@ fn offer(answer: &Value, purpose: LinkPurpose<'_>, pacing: Pacing) -> Option<App
             .map(Duration::from_secs)
     };
     Some(AppOffer {
-        link: decorated(link, purpose),
+        link: decorated(link, name),
         // Two spellings are in use.
         life: seconds("expires_in")
             .or_else(|| seconds("expire_in"))
@@ -417,34 +406,21 @@ fn offer(answer: &Value, purpose: LinkPurpose<'_>, pacing: Pacing) -> Option<App
         interval: seconds("interval")
             .map_or(pacing.unless_told, |told| told.min(LONGEST_INTERVAL))
             .max(pacing.least),
-        begun_on: Brand::Feishu,
+        begun_on,
     })
 }
 
-fn decorated(mut link: Url, purpose: LinkPurpose<'_>) -> Url {
-    let mut query = link.query_pairs_mut();
-    query
+fn decorated(mut link: Url, name: &str) -> Url {
+    link.query_pairs_mut()
         .append_pair("from", "sdk")
         .append_pair("tp", "sdk")
-        .append_pair("source", "nod");
-    match purpose {
-        LinkPurpose::Create { name } => query
-            .append_pair("name", name)
-            .append_pair("createOnly", "true"),
-        LinkPurpose::Repair { app_id } => query.append_pair("clientID", app_id),
-    };
-    query.append_pair("addons", ADDONS);
-    drop(query);
+        .append_pair("source", "nod")
+        .append_pair("name", name)
+        .append_pair("createOnly", "true")
+        .append_pair("addons", ADDONS);
     link
 }
 
 fn is_plain(text: &str) -> bool {
     text.len() <= 128 && text.bytes().all(|b| b.is_ascii_graphic())
-}
-
-fn clean(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_WORDS)
-        .collect()
 }

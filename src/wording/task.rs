@@ -6,7 +6,7 @@ use crate::clock::Millis;
 use crate::sessions::agent::Agent;
 use crate::sessions::state::SessionStatus;
 use crate::talk::ModelRetry;
-use crate::text::Text;
+use crate::text::{Text, printable};
 
 pub static RUNNING: Text = Text::new("任务执行中", "Task running");
 pub fn starting(agent: Agent) -> Text {
@@ -265,7 +265,7 @@ pub fn resumed(number: i64, project: &str) -> Text {
 
 /// What Codex says about words it did not take; its text is not ours.
 pub fn codex_refused(why: &str) -> Text {
-    let why: String = why.chars().filter(|c| !c.is_control()).take(200).collect();
+    let why = printable(why, 200);
     Text::made(
         format!("Codex 没有接受：{why}"),
         format!("Codex did not take it: {why}"),

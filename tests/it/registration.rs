@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use nod::for_tests::feishu::domain::Domain;
 use nod::for_tests::feishu::outbound::{Outbound, Proxies};
-use nod::for_tests::feishu::registration::{
-    self, AppRegistration, LinkPurpose, Registered, RegistrationError,
-};
+use nod::for_tests::feishu::registration::{self, AppRegistration, Registered, RegistrationError};
 use nod::for_tests::simulator::{OWNER, Options, STRANGER, ScanDecision, ScannerBrand, Simulator};
 
 use super::support::{LIMIT, no_violations, within};
@@ -18,10 +16,7 @@ async fn scan(
     client: &AppRegistration,
     decide: impl FnOnce(String) -> ScanDecision,
 ) -> Result<Registered, RegistrationError> {
-    let offer = client
-        .begin(LinkPurpose::Create { name: "nod" })
-        .await
-        .unwrap();
+    let offer = client.begin("nod").await.unwrap();
     let query = |name: &str| {
         let mut pairs = offer.link.query_pairs();
         let found = pairs.find(|(key, _)| key == name);

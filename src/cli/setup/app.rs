@@ -9,7 +9,7 @@ use crate::cli::output::qr;
 use crate::cli::wording::Words;
 use crate::cli::{Failure, demo, output};
 use crate::feishu::domain::Domain;
-use crate::feishu::registration::{AppOffer, LinkPurpose, RegistrationError};
+use crate::feishu::registration::{AppOffer, RegistrationError};
 use crate::feishu::secret::Secret;
 
 /// The name of a new app, where the person may change it.
@@ -83,10 +83,7 @@ impl Setup<'_> {
         let words = self.words;
         let registration = self.network()?.registration(domain);
         loop {
-            let offer = match registration
-                .begin(LinkPurpose::Create { name: APP_NAME })
-                .await
-            {
+            let offer = match registration.begin(APP_NAME).await {
                 Ok(offer) => offer,
                 Err(error) => {
                     output::problem(error.text().get(words.0));

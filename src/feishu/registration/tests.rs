@@ -207,12 +207,7 @@ async fn waited(polls: &[(u16, Value)]) -> (Result<Registered, RegistrationError
     let there = platform(polls).await;
     let registration = registration(&there.url, &there.url);
     let (_, answer) = begun(&there.url);
-    let offer = offer(
-        &answer,
-        LinkPurpose::Create { name: "nod" },
-        registration.pacing,
-    )
-    .unwrap();
+    let offer = offer(&answer, "nod", Brand::Feishu, registration.pacing).unwrap();
     let result = registration.wait(&offer).await;
     let asked = there.asked.lock().unwrap().clone();
     (result, asked)
@@ -224,12 +219,7 @@ async fn a_scan_makes_an_app() {
     let answer = begun(&there.url);
     let there = platform(&[answer]).await;
     let registration = registration(&there.url, &there.url);
-    let offer = registration
-        .begin(LinkPurpose::Create {
-            name: "nod · 小机"
-        })
-        .await
-        .unwrap();
+    let offer = registration.begin("nod · 小机").await.unwrap();
     assert_eq!(offer.life, Duration::from_secs(600));
     let query: Vec<(String, String)> = offer.link.query_pairs().into_owned().collect();
     let value = |name: &str| {
@@ -300,12 +290,7 @@ async fn a_scan_from_lark_is_fetched_from_lark() {
     let there = platform(&[(200, lark), done]).await;
     let registration = registration(&here.url, &there.url);
     let (_, answer) = begun(&here.url);
-    let offer = offer(
-        &answer,
-        LinkPurpose::Create { name: "nod" },
-        registration.pacing,
-    )
-    .unwrap();
+    let offer = offer(&answer, "nod", Brand::Feishu, registration.pacing).unwrap();
     let registered = registration.wait(&offer).await.unwrap();
     assert_eq!(registered.brand, Brand::Lark);
     assert_eq!(registered.domain(&Domain::Feishu), Domain::Lark);
@@ -321,8 +306,7 @@ async fn a_scan_from_lark_that_is_still_pending_is_followed_to_lark() {
     let there = platform(&[lark, success()]).await;
     let registration = registration(&here.url, &there.url);
     let (_, answer) = begun(&here.url);
-    let purpose = LinkPurpose::Create { name: "nod" };
-    let offer = offer(&answer, purpose, registration.pacing).unwrap();
+    let offer = offer(&answer, "nod", Brand::Feishu, registration.pacing).unwrap();
     assert!(registration.wait(&offer).await.is_ok());
     assert_eq!(here.asked.lock().unwrap().len(), 1, "told once");
     assert_eq!(there.asked.lock().unwrap().len(), 2);
@@ -330,7 +314,6 @@ async fn a_scan_from_lark_that_is_still_pending_is_followed_to_lark() {
 
 #[tokio::test]
 async fn a_link_that_lark_refuses_is_asked_for_on_feishu() {
-    let name = "nod";
     for refusal in [(400, json!({"error": "odd"})), (404, json!("page"))] {
         let lark = platform(&[refusal]).await;
         let somewhere = platform(&[]).await;
@@ -339,10 +322,7 @@ async fn a_link_that_lark_refuses_is_asked_for_on_feishu() {
             begun_on: Brand::Lark,
             ..registration(&feishu.url, &lark.url)
         };
-        let offer = begins_on_lark
-            .begin(LinkPurpose::Create { name })
-            .await
-            .unwrap();
+        let offer = begins_on_lark.begin("nod").await.unwrap();
         assert!(begins_on_lark.wait(&offer).await.is_ok());
         assert_eq!(lark.asked.lock().unwrap().len(), 1);
         assert_eq!(
@@ -368,11 +348,10 @@ fn offers_are_read_in_every_spelling_and_bounded() {
     ] {
         let mut answer = base.clone();
         answer[field] = value;
-        let offer = offer(&answer, LinkPurpose::Repair { app_id: "cli_1" }, PACING).unwrap();
+        let offer = offer(&answer, "nod", Brand::Feishu, PACING).unwrap();
         assert_eq!(offer.life, Duration::from_secs(life), "{answer}");
         assert_eq!(offer.interval, Duration::from_secs(interval), "{answer}");
-        assert!(offer.link.as_str().contains("clientID=cli_1"));
-        assert!(!offer.link.as_str().contains("createOnly"));
+        assert!(offer.link.as_str().contains("createOnly=true"));
     }
 }
 
@@ -380,14 +359,14 @@ fn offers_are_read_in_every_spelling_and_bounded() {
 fn links_that_could_lead_astray_are_refused() {
     for link in ["", "javascript:1", "http://open.feishu.cn/", "//h"] {
         let answer = json!({"device_code": "d", "verification_uri_complete": link});
-        assert!(offer(&answer, LinkPurpose::Repair { app_id: "a" }, PACING).is_none());
+        assert!(offer(&answer, "nod", Brand::Feishu, PACING).is_none());
     }
 }
 
 #[test]
 fn an_offer_and_its_outcome_never_print_their_secrets() {
     let answer = json!({"device_code": "canary", "verification_uri_complete": "https://h/"});
-    let offer = offer(&answer, LinkPurpose::Create { name: "nod" }, PACING).unwrap();
+    let offer = offer(&answer, "nod", Brand::Feishu, PACING).unwrap();
     assert!(!format!("{offer:?}").contains("canary"));
     let mut poll = Poll {
         brand: Brand::Feishu,
