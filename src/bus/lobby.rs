@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::membership::{BadMembership, Grant, LINE, MAX_LINE};
+use super::membership::{self, BadMembership, Grant};
 use super::nkey::{self, KeyKind, KeyPair, PublicKey};
 use super::pass::{BadPass, Lobby};
 use super::url::BusUrl;
@@ -124,38 +124,25 @@ fn short(text: &str) -> String {
 
 impl Invite {
     pub fn line(&self) -> Secret {
-        let json = serde_json::to_string(self).unwrap_or_default();
-        Secret::new(format!("{LINE}{}", URL_SAFE_NO_PAD.encode(json)))
+        Secret::new(membership::written(self))
     }
 }
 
 impl Invited {
     /// Reads the line that the bot answered with.
     pub fn of_line(line: &str) -> Result<Self, BadMembership> {
-        let read = || {
-            let text = line.trim().strip_prefix(LINE)?;
-            let text = Some(text).filter(|text| text.len() <= MAX_LINE)?;
-            let json = URL_SAFE_NO_PAD.decode(text).ok()?;
-            serde_json::from_slice::<Invite>(&json).ok()
-        };
-        let invite = read().ok_or(BadMembership::NoLine)?;
+        let invite: Invite = membership::read(line)?;
         let lobby = Lobby::read(&invite.lobby).map_err(|_: BadPass| BadMembership::NoLine)?;
         let key = KeyPair::parse(&invite.seed, KeyKind::User).map_err(|_| BadMembership::NoLine)?;
         if lobby.key != key.public() {
             return Err(BadMembership::OtherKey);
         }
-        let push: Result<Vec<_>, _> = invite
-            .push
-            .iter()
-            .map(|text| PublicKey::parse(text, KeyKind::Push))
-            .collect();
-        let push = push.ok().filter(|push| !push.is_empty());
         Ok(Self {
             url: BusUrl::parse(&invite.url).map_err(|_| BadMembership::BadUrl)?,
             lobby,
             pass: invite.lobby,
             key,
-            push: push.ok_or(BadMembership::NoGateway)?,
+            push: membership::gateways(&invite.push)?,
         })
     }
 }

@@ -4,6 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::nkey::{KeyKind, KeyPair, PublicKey};
@@ -14,7 +15,7 @@ use crate::feishu::secret::Secret;
 
 /// The letters a line for joining begins with.
 pub const LINE: &str = "nod1.";
-pub(super) const MAX_LINE: usize = 16 * 1024;
+const MAX_LINE: usize = 16 * 1024;
 
 /// What a gateway gives to a machine; nothing in it is a secret of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,19 +62,38 @@ pub struct Membership {
 
 impl Grant {
     pub fn line(&self) -> String {
-        let json = serde_json::to_string(self).unwrap_or_default();
-        format!("{LINE}{}", URL_SAFE_NO_PAD.encode(json))
+        written(self)
     }
 
     pub fn of_line(line: &str) -> Result<Self, BadMembership> {
-        let read = || {
-            let text = line.trim().strip_prefix(LINE)?;
-            let text = Some(text).filter(|text| text.len() <= MAX_LINE)?;
-            let json = URL_SAFE_NO_PAD.decode(text).ok()?;
-            serde_json::from_slice(&json).ok()
-        };
-        read().ok_or(BadMembership::NoLine)
+        read(line)
     }
+}
+
+/// What a gateway gives, as one line to be pasted.
+pub(super) fn written(given: &impl Serialize) -> String {
+    let json = serde_json::to_string(given).unwrap_or_default();
+    format!("{LINE}{}", URL_SAFE_NO_PAD.encode(json))
+}
+
+pub(super) fn read<T: DeserializeOwned>(line: &str) -> Result<T, BadMembership> {
+    let read = || {
+        let text = line.trim().strip_prefix(LINE)?;
+        let text = Some(text).filter(|text| text.len() <= MAX_LINE)?;
+        let json = URL_SAFE_NO_PAD.decode(text).ok()?;
+        serde_json::from_slice(&json).ok()
+    };
+    read().ok_or(BadMembership::NoLine)
+}
+
+/// The keys of the gateways, one of which there must be.
+pub(super) fn gateways(push: &[String]) -> Result<Vec<PublicKey>, BadMembership> {
+    let keys = push
+        .iter()
+        .map(|text| PublicKey::parse(text, KeyKind::Push));
+    let keys: Option<Vec<_>> = keys.map(Result::ok).collect();
+    let keys = keys.filter(|keys| !keys.is_empty());
+    keys.ok_or(BadMembership::NoGateway)
 }
 
 impl Membership {
@@ -83,15 +103,7 @@ impl Membership {
         if pass.key != key.public() {
             return Err(BadMembership::OtherKey);
         }
-        let push: Result<Vec<_>, _> = grant
-            .push
-            .iter()
-            .map(|text| PublicKey::parse(text, KeyKind::Push))
-            .collect();
-        let push = push.map_err(|_| BadMembership::NoGateway)?;
-        if push.is_empty() {
-            return Err(BadMembership::NoGateway);
-        }
+        let push = gateways(&grant.push)?;
         Ok(Self {
             url: BusUrl::parse(&grant.url).map_err(|_| BadMembership::BadUrl)?,
             key,
