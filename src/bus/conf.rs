@@ -36,17 +36,11 @@ pub fn text(
     );
     let port = url.authority();
     let (_, port) = port.rsplit_once(':').unwrap_or(("", "4222"));
-    let tls = |out: &mut String| {
-        if let Some(files) = encryption {
-            let _ = writeln!(
-                out,
-                "  tls {{ cert_file: {}, key_file: {} }}",
-                quoted(files.certificate),
-                quoted(files.key)
-            );
-        }
-    };
-    match (url.kind, encryption) {
+    let tls = encryption.map(|files| {
+        let (certificate, key) = (quoted(files.certificate), quoted(files.key));
+        format!("tls {{ cert_file: {certificate}, key_file: {key} }}")
+    });
+    match (url.kind, tls) {
         (BusScheme::Plain, _) => {
             let _ = writeln!(out, "listen: \"{}\"", url.authority());
         }
@@ -57,21 +51,14 @@ pub fn text(
                  listen: \"127.0.0.1:{port}\""
             );
         }
-        (BusScheme::Tls, Some(files)) => {
-            let _ = writeln!(
-                out,
-                "listen: \"0.0.0.0:{port}\"\n\
-                 tls {{ cert_file: {}, key_file: {} }}",
-                quoted(files.certificate),
-                quoted(files.key)
-            );
+        (BusScheme::Tls, Some(tls)) => {
+            let _ = writeln!(out, "listen: \"0.0.0.0:{port}\"\n{tls}");
         }
-        (BusScheme::WebSocket, files) => {
+        (BusScheme::WebSocket, tls) => {
             out.push_str("listen: \"127.0.0.1:4222\"\nwebsocket {\n");
-            match files {
-                Some(_) => {
-                    let _ = writeln!(out, "  listen: \"0.0.0.0:{port}\"");
-                    tls(&mut out);
+            match tls {
+                Some(tls) => {
+                    let _ = writeln!(out, "  listen: \"0.0.0.0:{port}\"\n  {tls}");
                 }
                 None => out.push_str(
                     "  # Something before it encrypts; it must pass WebSockets on to here.\n\
