@@ -50,6 +50,7 @@ pub(super) enum AnswerKind {
 
 #[derive(Debug)]
 struct KnownAsk {
+    id: RequestId,
     ask: CodexAsk,
     digest: Digest,
     session: SessionId,
@@ -120,6 +121,7 @@ impl CodexAsks {
         }
         let gone = CancellationToken::new();
         let known = KnownAsk {
+            id: id.clone(),
             digest: Digest::of(&named(ask.clone()).await.input),
             ask: ask.clone(),
             session: session.clone(),
@@ -237,10 +239,8 @@ impl CodexAsks {
             return;
         };
         known.gone.cancel();
-        if let Ok(id) = RequestId::parse(name)
-            && self.codex.terminals.cards.desk.answered_there(&id)
-        {
-            info!(request = %id, "answered in the terminal");
+        if self.codex.terminals.cards.desk.answered_there(&known.id) {
+            info!(request = %known.id, "answered in the terminal");
         }
         if let AskStage::Held(handover) = &mut known.stage {
             handover.report(Delivery::Lost);
@@ -250,15 +250,13 @@ impl CodexAsks {
 
     /// A session of a chat asks a person what this thread asked.
     pub(super) fn leave(&mut self, thread: &str) {
-        let codex = &self.codex;
-        self.known.retain(|name, known| {
+        let desk = &self.codex.terminals.cards.desk;
+        self.known.retain(|_, known| {
             if known.ask.thread != thread || !matches!(known.stage, AskStage::Asking) {
                 return true;
             }
             known.gone.cancel();
-            if let Ok(id) = RequestId::parse(name) {
-                codex.terminals.cards.desk.drop_one(&id, Dropped::Over);
-            }
+            desk.drop_one(&known.id, Dropped::Over);
             false
         });
     }
@@ -319,9 +317,6 @@ impl CodexAsks {
         let Some(mut known) = self.known.remove(name) else {
             return;
         };
-        let Ok(id) = RequestId::parse(name) else {
-            return;
-        };
         let (mut handover, allowed_here) = match &mut known.stage {
             AskStage::Sent {
                 handover, allowed, ..
@@ -333,6 +328,7 @@ impl CodexAsks {
             let ending = Ending::Terminal {
                 allowed: Some(false),
             };
+            let id = known.id;
             let at = self.codex.terminals.cards.now();
             watching::correct(&self.codex.terminals, Correction { id, ending, at }).await;
         } else if !declined {
@@ -368,15 +364,13 @@ impl CodexAsks {
 
     /// Ends what did not come again.
     pub(super) fn give_up(&mut self, after: Duration) {
-        let codex = &self.codex;
-        self.known.retain(|name, known| {
+        let desk = &self.codex.terminals.cards.desk;
+        self.known.retain(|_, known| {
             let missed = known.missed_since;
             let over = missed.is_some_and(|since| since.elapsed() >= after);
             if over {
                 known.gone.cancel();
-                if let Ok(id) = RequestId::parse(name) {
-                    codex.terminals.cards.desk.answered_there(&id);
-                }
+                desk.answered_there(&known.id);
                 if let AskStage::Held(handover) = &mut known.stage {
                     handover.report(Delivery::Lost);
                 }
