@@ -152,17 +152,9 @@ async fn fetch(
         }
     })?;
     keep(sessions, number, name, bytes).await.map_err(|why| {
-        match why {
-            Unkept::TooMany => warn!("a file was not kept: there is no room"),
-            Unkept::Failed(why) => warn!("a file could not be kept: {why}"),
-        }
+        warn!("{why}");
         Unfetched::Other
     })
-}
-
-enum Unkept {
-    TooMany,
-    Failed(String),
 }
 
 /// Written down as nod's own, so that it, and nothing else, is taken away.
@@ -171,15 +163,15 @@ async fn keep(
     number: i64,
     name: String,
     bytes: Vec<u8>,
-) -> Result<PathBuf, Unkept> {
-    let fail = |why: &dyn std::fmt::Display| Unkept::Failed(why.to_string());
+) -> Result<PathBuf, String> {
+    let fail = |why: &dyn std::fmt::Display| format!("a file could not be kept: {why}");
     let weight = bytes.len() as u64;
     let journal = &sessions.cards.journal;
     let room = journal
         .store
         .run(move |db| db.room_for_file(number, weight));
     if !room.await.map_err(|why| fail(&why))? {
-        return Err(Unkept::TooMany);
+        return Err("a file was not kept: there is no room".to_owned());
     }
     let state = sessions.cards.config.state_dir.clone();
     let put = tokio::task::spawn_blocking(move || {
