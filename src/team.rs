@@ -228,7 +228,6 @@ fn hold_line(
         url: gateway.url.clone(),
         key: Arc::clone(&key),
         pass: passes,
-        inbox: GATEWAY_INBOX.to_owned(),
         hears,
         turns,
     };

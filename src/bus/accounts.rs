@@ -126,7 +126,6 @@ async fn speak(
         url: url.clone(),
         key: key.into(),
         pass: watch::channel(pass).1,
-        inbox: SYSTEM_INBOX.to_owned(),
         hears: Vec::new(),
         turns: LineTurns::none(),
     };

@@ -66,14 +66,12 @@ pub async fn knock(
     let counts = left.map_or(LONGEST, Duration::from_secs).min(LONGEST);
     let over_at = Instant::now() + counts;
     let (asks, hears) = lobby(&pass.owner, &pass.ticket);
-    let inbox = lobby_inbox(&pass.ticket);
-    let line = BusLine::new(&inbox);
+    let line = BusLine::new(&lobby_inbox(&pass.ticket));
     let lobby_key = std::sync::Arc::new(lobby_key);
     let member = BusUser {
         url,
         key: std::sync::Arc::clone(&lobby_key),
         pass: watch::channel(pass_text.clone()).1,
-        inbox,
         hears: vec![hears.clone()],
         turns: LineTurns::none(),
     };

@@ -57,8 +57,6 @@ pub struct BusUser {
     pub key: Arc<KeyPair>,
     /// The pass at the time of each dial.
     pub pass: watch::Receiver<String>,
-    /// Where it is answered.
-    pub inbox: String,
     /// What it hears.
     pub hears: Vec<String>,
     /// What it hears in turn with others.

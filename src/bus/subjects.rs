@@ -157,6 +157,8 @@ pub enum ToMachine {
 }
 
 impl ToMachine {
+    pub const ALL: [Self; 4] = [Self::Tap, Self::Take, Self::There, Self::Leave];
+
     pub const fn word(self) -> &'static str {
         match self {
             Self::Tap => "tap",

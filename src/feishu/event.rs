@@ -28,6 +28,16 @@ pub enum Push {
     },
 }
 
+impl Push {
+    /// A chat message, if it is one to this app.
+    pub fn message_to(self, app: &str) -> Option<Message> {
+        match self {
+            Self::Message(message) if message.head.is_of(app) => Some(*message),
+            _ => None,
+        }
+    }
+}
+
 /// What every push says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventHead {

@@ -22,7 +22,7 @@ use crate::daemon::machines::member::{Member, gateways, leave};
 use crate::daemon::talking::chat::claim::claim;
 use crate::daemon::tapping::clicks::Taps;
 use crate::feishu::connection::LinkView;
-use crate::feishu::event::{self, Message, Push};
+use crate::feishu::event::{self, Push};
 use crate::feishu::link::PushAnswer;
 use crate::feishu::messages::Content;
 use crate::feishu::outbound::Outbound;
@@ -46,19 +46,13 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let place = &member.place;
+    let own = ToMachine::ALL.map(|what| place.hears(what));
+    let shared = [of_owner(&place.owner), BEACON.to_owned()];
     let membership = line::BusUser {
         url: member.url.clone(),
         key: Arc::clone(&member.key),
         pass: member.pass.subscribe(),
-        inbox: place.inbox(),
-        hears: vec![
-            place.hears(ToMachine::Tap),
-            place.hears(ToMachine::Take),
-            place.hears(ToMachine::There),
-            place.hears(ToMachine::Leave),
-            of_owner(&place.owner),
-            BEACON.to_owned(),
-        ],
+        hears: own.into_iter().chain(shared).collect(),
         turns: line::LineTurns::none(),
     };
     let (heard, clock) = (Arc::clone(&member), taps.cards.journal.clock);
@@ -101,13 +95,7 @@ async fn answered(
         return None;
     }
     // A broker may hand over here what is for another machine.
-    let to_machine = [
-        ToMachine::Tap,
-        ToMachine::Take,
-        ToMachine::There,
-        ToMachine::Leave,
-    ];
-    let mut to_machine = to_machine.into_iter();
+    let mut to_machine = ToMachine::ALL.into_iter();
     let what = to_machine.find(|what| message.subject == member.place.hears(*what));
     if what.is_none() && message.subject != of_owner(&member.place.owner) {
         warn!("refused what was for another machine");
@@ -173,22 +161,15 @@ async fn tapped(taps: &Arc<Taps>, push: Push, payload: Bytes) -> Option<Vec<u8>>
 }
 
 async fn taken(taps: &Arc<Taps>, push: Push, payload: &[u8]) -> Option<Vec<u8>> {
-    let message = message(taps, push)?;
+    let message = push.message_to(&taps.app_id)?;
     inbox::receive_from_peer(&taps.chat, message, payload).await;
     Some(b"{}".to_vec())
 }
 
 async fn whose(taps: &Arc<Taps>, push: Push) -> Option<Vec<u8>> {
-    let message = message(taps, push)?;
+    let message = push.message_to(&taps.app_id)?;
     let claim = claim(&taps.chat, &message).await;
     Some(json!({"claim": claim.as_str()}).to_string().into_bytes())
-}
-
-fn message(taps: &Taps, push: Push) -> Option<Message> {
-    match push {
-        Push::Message(message) if message.head.is_of(&taps.app_id) => Some(*message),
-        Push::Message(_) | Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
-    }
 }
 
 /// Whoever tapped was told that it is being checked: the card must not keep

@@ -12,7 +12,7 @@ use crate::daemon::tapping::clicks::{self, Door, Taps};
 use crate::daemon::tapping::pages;
 use crate::daemon::telling::metrics;
 use crate::daemon::telling::status::{self, Standing};
-use crate::feishu::event::{self, Message, Push};
+use crate::feishu::event::{self, Message};
 use crate::gateway::call::{CallAnswer, PeerCall, QUERY, TAKE, WHOSE};
 use crate::gateway::server::{Inside, Pages};
 use crate::ids::RequestId;
@@ -103,10 +103,8 @@ async fn take(taps: &Taps, call: &PeerCall) -> CallAnswer {
 
 fn read<'a>(taps: &Taps, call: &'a PeerCall) -> Option<(Message, &'a [u8])> {
     let push = call.push.as_ref()?.as_bytes();
-    match event::parse(push) {
-        Push::Message(message) if message.head.is_of(&taps.app_id) => Some((*message, push)),
-        Push::Message(_) | Push::Click(_) | Push::Other { .. } | Push::Unreadable { .. } => None,
-    }
+    let message = event::parse(push).message_to(&taps.app_id)?;
+    Some((message, push))
 }
 
 #[cfg(test)]

@@ -182,7 +182,6 @@ impl BusBench {
             url: member.url.clone(),
             key: Arc::clone(&member.key),
             pass: member.pass.subscribe(),
-            inbox: member.place.inbox(),
             hears: Vec::new(),
             turns: LineTurns::none(),
         };
@@ -219,7 +218,6 @@ async fn gateway(
         url: crate::bus::url::BusUrl::parse(&bus.url()).unwrap(),
         key: Arc::new(key),
         pass: watch::channel(pass).1,
-        inbox: GATEWAY_INBOX.to_owned(),
         hears: FromMachine::ALL.map(FromMachine::everywhere).to_vec(),
         turns: LineTurns::none(),
     };

@@ -214,7 +214,6 @@ fn line(
         url,
         key: Arc::clone(&key),
         pass: passes,
-        inbox: inbox.to_owned(),
         hears: subjects.to_vec(),
         turns: LineTurns::none(),
     };
