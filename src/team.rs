@@ -394,17 +394,8 @@ impl Gateway {
         let Some(text) = self.roster().text() else {
             return;
         };
-        let file = self.roster_file.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            if let Some(dir) = file.parent() {
-                files::make_dirs(dir, 0o700)?;
-            }
-            files::replace_private(&file, text.as_bytes())
-        });
-        match written.await {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => warn!("the list of machines was not written: {why}"),
-            Err(why) => warn!("the list of machines was not written: {why}"),
+        if let Err(why) = replace(self.roster_file.clone(), text).await {
+            warn!("the list of machines was not written: {why}");
         }
     }
 
@@ -441,6 +432,17 @@ impl Gateway {
     fn holds(&self, place: &MachinePlace, message: &MessageId, ticket: &str) -> bool {
         self.tickets.verifies(&ticket_value(place, message), ticket)
     }
+}
+
+/// Replaces a file of the gateway's own, whose directory need not be there.
+async fn replace(file: PathBuf, text: String) -> std::io::Result<()> {
+    let write = move || {
+        if let Some(dir) = file.parent() {
+            files::make_dirs(dir, 0o700)?;
+        }
+        files::replace_private(&file, text.as_bytes())
+    };
+    tokio::task::spawn_blocking(write).await?
 }
 
 fn ticket_value(place: &MachinePlace, message: &MessageId) -> serde_json::Value {

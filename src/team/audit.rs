@@ -142,10 +142,8 @@ pub(super) async fn run(
         text.push_str(&line(&entry));
         let file = file.clone();
         let written = tokio::task::spawn_blocking(move || append(&file, &text)).await;
-        match written {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => warn!("joins and refusals are not written down: {why}"),
-            Err(why) => warn!("joins and refusals are not written down: {why}"),
+        if let Err(why) = written.unwrap_or_else(|why| Err(why.into())) {
+            warn!("joins and refusals are not written down: {why}");
         }
     }
 }

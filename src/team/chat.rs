@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::Gateway;
 use super::orders::{self, GatewayOrder};
-use super::taps::{PushedTap, push};
+use super::taps::{ANSWER_WITHIN, PushedTap, push};
 use crate::bus::letter::{self, AnswerHead, Letter};
 use crate::bus::line::BusAnswer;
 use crate::bus::pass::Seconds;
@@ -199,7 +199,7 @@ async fn take(
     payload: &[u8],
 ) -> PushedTap {
     let id = message.id.as_ref();
-    let taken = push(gateway, place, ToMachine::Take, id, payload).await;
+    let taken = push(gateway, place, ToMachine::Take, id, payload, ANSWER_WITHIN).await;
     match taken {
         PushedTap::Answered(_) => info!(%place, "a message was taken to its machine"),
         PushedTap::Nobody | PushedTap::NotSent | PushedTap::Unknown => {

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use super::audit::{self, TeamEvent};
 use super::beacon::COUNTS_FOR;
 use super::roster::Used;
-use super::taps::{PushedTap, push_within};
+use super::taps::{PushedTap, push};
 use super::{Gateway, STOP_WITHIN, TeamError, dialer, hold_line};
 use crate::bus::accounts::{self, NotRevoked};
 use crate::bus::errand::{self, ErrandCall, ErrandTerms, LeftCard};
@@ -124,8 +124,7 @@ pub(super) async fn forget(
     place: &MachinePlace,
     key: PublicKey,
 ) -> Result<Forgotten, NotRevoked> {
-    let cards = match push_within(gateway, place, ToMachine::Leave, None, b"{}", LEAVE_WITHIN).await
-    {
+    let cards = match push(gateway, place, ToMachine::Leave, None, b"{}", LEAVE_WITHIN).await {
         PushedTap::Answered(body) => {
             let leaving = serde_json::from_slice::<Leaving>(&body);
             leaving.map_or_else(|_| Vec::new(), |leaving| leaving.cards)

@@ -11,7 +11,7 @@ use super::audit::TeamEvent;
 use super::forget::{self, Forgotten};
 use super::join::{self, Tapped};
 use super::roster::{KnownMachine, goes_by, short};
-use super::taps::{PushedTap, push_within};
+use super::taps::{PushedTap, push};
 use super::{Gateway, PROBE_WITHIN};
 use crate::bus::accounts::NotRevoked;
 use crate::bus::nkey::{KeyKind, PublicKey};
@@ -105,7 +105,7 @@ enum Being {
 }
 
 async fn being(gateway: &Gateway, place: &MachinePlace) -> Being {
-    match push_within(gateway, place, ToMachine::There, None, b"{}", PROBE_WITHIN).await {
+    match push(gateway, place, ToMachine::There, None, b"{}", PROBE_WITHIN).await {
         PushedTap::Answered(body) => Being::Online {
             version: version(&body),
         },
@@ -131,26 +131,26 @@ async fn machines(gateway: &Gateway, owner: &Owner, name: Option<&str>) -> Value
     all.truncate(MAX_ROWS);
     let beings = join_all(all.iter().map(|(place, _)| being(gateway, place))).await;
     let rows = all.iter().zip(beings);
-    let mut rows: Vec<Row> = rows
+    let rows: Vec<Row> = rows
         .map(|((place, known), being)| row(gateway, place, known, &being, name.is_none()))
         .collect();
     let title = match name {
         None => &words::MACHINES,
         Some(_) => &words::FORGET_TITLE,
     };
-    let mood = if rows.is_empty() {
-        Mood::Over
-    } else {
-        Mood::Asks
-    };
     if rows.is_empty() {
         let text = match name {
             None => words::NO_MACHINES.clone(),
             Some(name) => words::no_such_machine(&visible(name, Shape::Name)),
         };
-        rows.push(Row { text, button: None });
+        return said(gateway, title, Mood::Over, text);
     }
-    draw(title, mood, &rows, gateway.lang)
+    draw(title, Mood::Asks, &rows, gateway.lang)
+}
+
+/// A card that says one thing and asks for nothing.
+fn said(gateway: &Gateway, title: &Text, mood: Mood, text: Text) -> Value {
+    draw(title, mood, &[Row { text, button: None }], gateway.lang)
 }
 
 fn row(
@@ -173,10 +173,7 @@ fn row(
     let what = words::forget_what(&known.name);
     if !sure {
         // The whole card is the question.
-        text = Text::made(
-            format!("{}\n{}", text.zh, what.zh),
-            format!("{}\n{}", text.en, what.en),
-        );
+        text = Text::lines(&[text, what.clone()]);
     }
     let value = gateway.buttons.seal(json!({
         "team": "forget",
@@ -272,29 +269,18 @@ fn judge(gateway: &Gateway, click: &Click) -> Result<OrderTap, Toast> {
 
 async fn joined(gateway: &Arc<Gateway>, tap: &OrderTap, yes: bool) -> (Toast, Option<Value>) {
     let ticket = (tap.ticket.as_str(), tap.until);
-    let (tone, title, text) = match join::tapped(gateway, &tap.place, tap.key, ticket, yes).await {
-        Tapped::Joined => (
-            Tone::Success,
-            &words::JOINED_TITLE,
-            words::joined(&tap.name),
-        ),
-        Tapped::Refused => (
-            Tone::Success,
-            &words::KEPT_OUT_TITLE,
-            words::kept_out(&tap.name),
-        ),
-        Tapped::Used => (Tone::Warning, &words::JOIN_TITLE, words::LINE_USED.clone()),
+    let tapped = join::tapped(gateway, &tap.place, tap.key, ticket, yes).await;
+    let (title, text) = match tapped {
+        Tapped::Joined => (&words::JOINED_TITLE, words::joined(&tap.name)),
+        Tapped::Refused => (&words::KEPT_OUT_TITLE, words::kept_out(&tap.name)),
+        Tapped::Used => (&words::JOIN_TITLE, words::LINE_USED.clone()),
     };
-    let mood = if tone == Tone::Success && yes {
-        Mood::Done
-    } else {
-        Mood::Over
+    let (tone, mood) = match tapped {
+        Tapped::Joined => (Tone::Success, Mood::Done),
+        Tapped::Refused => (Tone::Success, Mood::Over),
+        Tapped::Used => (Tone::Warning, Mood::Over),
     };
-    let row = Row {
-        text: text.clone(),
-        button: None,
-    };
-    let card = draw(title, mood, &[row], gateway.lang);
+    let card = said(gateway, title, mood, text.clone());
     (Toast::said(tone, text), Some(card))
 }
 
@@ -319,11 +305,8 @@ async fn forgotten(gateway: &Arc<Gateway>, tap: &OrderTap) -> (Toast, Option<Val
             return (Toast::said(Tone::Error, words::not_forgotten(name)), None);
         }
     };
-    let row = Row {
-        text: text.clone(),
-        button: None,
-    };
-    let card = draw(&words::FORGOTTEN_TITLE, Mood::Done, &[row], gateway.lang);
+    let title = &words::FORGOTTEN_TITLE;
+    let card = said(gateway, title, Mood::Done, text.clone());
     (Toast::said(Tone::Success, text), Some(card))
 }
 

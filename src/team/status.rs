@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Gateway;
+use super::{Gateway, replace};
 use crate::bus::line::BusLineState;
 use crate::clock;
 use crate::feishu::link::Phase;
@@ -104,14 +104,7 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
     let (mut bus, mut link) = (gateway.line.state(), gateway.link.clone());
     loop {
         let text = report(&gateway).to_string();
-        let to = file.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            if let Some(dir) = to.parent() {
-                files::make_dirs(dir, 0o700)?;
-            }
-            files::replace_private(&to, text.as_bytes())
-        });
-        if let Ok(Err(why)) = written.await {
+        if let Err(why) = replace(file.clone(), text).await {
             warn!("how this gateway does was not written: {why}");
         }
         let goes_on = tokio::select! {

@@ -20,7 +20,7 @@ use crate::text::escape::{Shape, visible};
 use crate::wording::{Toast, reply_json};
 
 /// Feishu waits three seconds for the answer to a tap.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) async fn answer(gateway: Arc<Gateway>, payload: Bytes) -> PushAnswer {
     match event::parse(&payload) {
@@ -56,7 +56,16 @@ async fn tapped(gateway: &Gateway, click: &Click, payload: &[u8]) -> Vec<u8> {
         }
         Some(place) => {
             let message = click.message.as_ref();
-            match push(gateway, &place, ToMachine::Tap, message, payload).await {
+            match push(
+                gateway,
+                &place,
+                ToMachine::Tap,
+                message,
+                payload,
+                ANSWER_WITHIN,
+            )
+            .await
+            {
                 PushedTap::Answered(shown) => return shown,
                 PushedTap::Nobody => {
                     let name = text("machine_name").unwrap_or(place.machine.as_str());
@@ -104,16 +113,6 @@ pub(super) enum PushedTap {
 /// Takes Feishu's push to one machine as it came, signed, with the time after
 /// which it counts for nothing and the right to touch its message.
 pub(super) async fn push(
-    gateway: &Gateway,
-    place: &MachinePlace,
-    what: ToMachine,
-    message: Option<&MessageId>,
-    payload: &[u8],
-) -> PushedTap {
-    push_within(gateway, place, what, message, payload, ANSWER_WITHIN).await
-}
-
-pub(super) async fn push_within(
     gateway: &Gateway,
     place: &MachinePlace,
     what: ToMachine,

@@ -179,10 +179,7 @@ pub fn help(in_team: bool) -> Text {
     if !in_team {
         return alone;
     }
-    Text::made(
-        format!("{}\n{}", alone.zh, TEAM_HELP.zh),
-        format!("{}\n{}", alone.en, TEAM_HELP.en),
-    )
+    Text::lines(&[alone, TEAM_HELP.clone()])
 }
 
 fn help_alone() -> Text {

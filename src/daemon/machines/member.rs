@@ -153,9 +153,8 @@ impl Member {
         let written = tokio::task::spawn_blocking(move || {
             files::replace_private(&file, kept.text().expose().as_bytes())
         });
-        match written.await {
-            Ok(Ok(())) => info!("this machine's pass was renewed"),
-            Ok(Err(why)) => warn!("the renewed pass was not kept: {why}"),
+        match written.await.unwrap_or_else(|why| Err(why.into())) {
+            Ok(()) => info!("this machine's pass was renewed"),
             Err(why) => warn!("the renewed pass was not kept: {why}"),
         }
     }
