@@ -129,7 +129,6 @@ async fn speak(
         hears: Vec::new(),
         turns: LineTurns::none(),
     };
-    let mut state = line.state();
     let nobody = |_| std::future::ready(());
     let outbound = outbound.clone();
     tokio::spawn(line::run(
@@ -140,16 +139,9 @@ async fn speak(
         nobody,
         stop,
     ));
-    let settled = state.wait_for(|state| {
-        matches!(
-            state,
-            BusLineState::Up { .. } | BusLineState::Waiting { .. }
-        )
-    });
-    let settled = tokio::time::timeout(CONNECT_WITHIN, settled).await;
-    match settled.map(|state| state.map(|state| matches!(*state, BusLineState::Up { .. }))) {
-        Ok(Ok(true)) => Ok(line),
-        Ok(Ok(false) | Err(_)) | Err(_) => Err(NotRevoked::Unreached),
+    match tokio::time::timeout(CONNECT_WITHIN, line.settled()).await {
+        Ok(BusLineState::Up { .. }) => Ok(line),
+        Ok(_) | Err(_) => Err(NotRevoked::Unreached),
     }
 }
 

@@ -141,15 +141,11 @@ pub async fn knock(
 }
 
 async fn connected(line: &BusLine, seems_over: bool) -> Result<(), NotJoined> {
-    let mut state = line.state();
-    let settled = state.wait_for(|state| !matches!(state, BusLineState::Dialing));
-    match tokio::time::timeout(CONNECT_WITHIN, settled).await {
-        Ok(Ok(state)) => match &*state {
-            waiting if seems_over && waiting.refuses_pass() => Err(NotJoined::Over),
-            BusLineState::Waiting { why, .. } => Err(NotJoined::NoBus(why.clone())),
-            BusLineState::Up { .. } | BusLineState::Dialing => Ok(()),
-        },
-        Ok(Err(_)) | Err(_) => Err(NotJoined::Silent),
+    match tokio::time::timeout(CONNECT_WITHIN, line.settled()).await {
+        Ok(waiting) if seems_over && waiting.refuses_pass() => Err(NotJoined::Over),
+        Ok(BusLineState::Waiting { why, .. }) => Err(NotJoined::NoBus(why)),
+        Ok(BusLineState::Up { .. }) => Ok(()),
+        Ok(BusLineState::Dialing) | Err(_) => Err(NotJoined::Silent),
     }
 }
 

@@ -184,6 +184,13 @@ impl BusLine {
         self.shared.state.subscribe()
     }
 
+    /// What the first dial, or the one under way, led to.
+    pub async fn settled(&self) -> BusLineState {
+        let mut state = self.state();
+        let settled = state.wait_for(|state| *state != BusLineState::Dialing);
+        settled.await.map_or(BusLineState::Dialing, |it| it.clone())
+    }
+
     /// Leaves this connection for a new one: it looks alive and is not.
     pub fn redial(&self) {
         self.shared.redial.notify_one();

@@ -98,14 +98,9 @@ pub async fn by_name(
     let mut tasks = JoinSet::new();
     // What machines ask for is left to gateways that stay.
     hold_line(&gateway, Vec::new(), LineTurns::none(), &mut tasks, &stop);
-    let mut state = gateway.line.state();
-    let settled = state
-        .wait_for(|state| !matches!(state, BusLineState::Dialing))
-        .await;
-    if let Ok(BusLineState::Waiting { why, .. }) = settled.as_deref() {
-        return Err(ForgetError::NoBus(why.clone()));
+    if let BusLineState::Waiting { why, .. } = gateway.line.settled().await {
+        return Err(ForgetError::NoBus(why));
     }
-    drop(settled);
     // Gateways that stay go by Feishu's clock and believe no word from the past.
     if let Err(why) = dialer(config, &gateway)?.learn_time().await {
         warn!("the time was not learned: {why}");
