@@ -26,6 +26,18 @@ pub struct Ask {
 }
 
 impl Ask {
+    pub fn one(question: Question) -> Self {
+        Self {
+            questions: vec![question],
+        }
+    }
+
+    /// Whether the person is expected to type, rather than to tap.
+    pub fn wants_text(&self) -> bool {
+        let is_text = |question: &Question| matches!(question.kind, QuestionKind::Text { .. });
+        self.questions.iter().any(is_text)
+    }
+
     /// Whether it asks to approve a plan.
     pub fn is_plan(&self) -> bool {
         let is_plan = |question: &Question| matches!(question.kind, QuestionKind::Plan { .. });
@@ -249,46 +261,6 @@ pub enum ReplyProblem {
     NotThisQuestion,
 }
 
-impl Ask {
-    pub fn one(question: Question) -> Self {
-        Self {
-            questions: vec![question],
-        }
-    }
-
-    /// Whether the person is expected to type, rather than to tap.
-    pub fn wants_text(&self) -> bool {
-        self.questions
-            .iter()
-            .any(|question| matches!(question.kind, QuestionKind::Text { .. }))
-    }
-}
-
-impl Question {
-    /// The answer as the asker and the decided card word it; `None` where the
-    /// words depend on the reader's language.
-    pub fn words(&self, answer: &QuestionAnswer) -> Option<String> {
-        match (&self.kind, answer) {
-            (
-                QuestionKind::Choice { options, .. },
-                QuestionAnswer::Picked {
-                    options: picked,
-                    other,
-                },
-            ) => {
-                let labels = picked.iter().filter_map(|i| options.get(*i));
-                let mut words: Vec<&str> = labels.map(|choice| choice.label.as_str()).collect();
-                words.extend(other.as_deref());
-                Some(words.join(", "))
-            }
-            (_, QuestionAnswer::Text(text) | QuestionAnswer::PlanRevised(text)) => {
-                Some(text.clone())
-            }
-            _ => None,
-        }
-    }
-}
-
 /// Whoever asks by a tool call, and how the answer goes back to them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asker {
@@ -354,6 +326,8 @@ pub fn mode_after(words: &[String]) -> Option<Mode> {
 }
 
 impl Question {
+    /// The answer as the asker and the decided card word it, or its button's
+    /// name where the words depend on the reader's language.
     fn kept(&self, answer: &QuestionAnswer) -> String {
         match answer {
             QuestionAnswer::Yes => QuestionTap::Yes.as_name(),
@@ -364,10 +338,21 @@ impl Question {
             QuestionAnswer::PlanApproved {
                 accept_edits: false,
             } => QuestionTap::ApprovePlan.as_name(),
-            QuestionAnswer::Picked { .. }
-            | QuestionAnswer::Text(_)
-            | QuestionAnswer::PlanRevised(_)
-            | QuestionAnswer::Skipped => self.words(answer).unwrap_or_default(),
+            QuestionAnswer::Picked {
+                options: picked,
+                other,
+            } => {
+                let options = match &self.kind {
+                    QuestionKind::Choice { options, .. } => options.as_slice(),
+                    _ => &[],
+                };
+                let labels = picked.iter().filter_map(|i| options.get(*i));
+                let mut words: Vec<&str> = labels.map(|choice| choice.label.as_str()).collect();
+                words.extend(other.as_deref());
+                words.join(", ")
+            }
+            QuestionAnswer::Text(text) | QuestionAnswer::PlanRevised(text) => text.clone(),
+            QuestionAnswer::Skipped => String::new(),
         }
     }
 }
