@@ -169,10 +169,6 @@ impl Session {
         &self.conversation
     }
 
-    pub fn mode(&self) -> Mode {
-        self.mode
-    }
-
     /// When the next [`SessionInput::Tick`] is worth sending.
     pub fn wake_at(&self) -> Option<Millis> {
         let asks = self

@@ -3,7 +3,7 @@
 //! it says so for this very input.
 
 use nod::for_tests::approvals::request::Digest;
-use nod::for_tests::approvals::token::{Token, TokenHash};
+use nod::for_tests::approvals::token::Token;
 use nod::for_tests::hook::wire::answer::{self, Decision};
 use nod::for_tests::hook::wire::scan::Scanner;
 use nod::for_tests::hook::wire::{self, Ack, HookMessage, MAX_REPLY, WireError};
@@ -108,7 +108,6 @@ fn is_hex(text: &str) {
     let read = [
         Digest::parse_hex(text).map(|digest| digest.hex()),
         Token::parse_hex(text).map(|token| token.hex()),
-        TokenHash::parse_hex(text).map(|hash| hash.hex()),
     ];
     for read in read.into_iter().flatten() {
         assert_eq!(read, text.to_ascii_lowercase());

@@ -206,13 +206,17 @@ fn modes_follow_orders_and_the_agent_and_a_refusal_is_told() {
     let mut session = running();
     session.on(SessionInput::Command(SessionCommand::Mode(Mode::Plan)), 0);
     session.on(line(1, &init()), 0);
-    assert_eq!(session.mode(), Mode::Plan, "an older report does not count");
+    assert_eq!(
+        session.saved().mode,
+        Mode::Plan,
+        "an older report does not count"
+    );
     let refused = json!({"type":"control_response","response":{"subtype":"error","request_id":"nod-1","error":"no"}});
     let effects = essential(session.on(line(1, &refused), 0));
     assert_eq!(effects, [Effect::Tell(Notice::ModeRefused(Mode::Plan))]);
     let status = json!({"type":"system","subtype":"status","permissionMode":"acceptEdits"});
     session.on(line(1, &status), 0);
-    assert_eq!(session.mode(), Mode::AcceptEdits);
+    assert_eq!(session.saved().mode, Mode::AcceptEdits);
 }
 
 #[test]
