@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::body::body;
 use super::permission::{buttons, expiry, finished, may_allow, origin, rules, said, warnings};
-use super::ways::button_words;
+use super::ways::plain_button;
 use super::whole::WentOut;
-use super::{Action, EVERYTHING, bare_size, fold, note, plain, roomiest, row};
+use super::{Action, EVERYTHING, bare_size, fold, note, roomiest, row};
 use crate::approvals::request::Request;
 use crate::rules::Offer;
 use crate::text::Lang;
@@ -100,16 +100,9 @@ fn fitting(build: impl Fn(Budget) -> Value) -> Value {
 }
 
 fn link(action: Action, url: &str, danger: bool, lang: Lang) -> Value {
-    let (label, kind) = button_words(action, danger);
-    json!({
-        "tag": "button",
-        "element_id": format!("b_{}", action.as_str()),
-        "type": kind,
-        "size": "medium",
-        "width": "fill",
-        "text": plain(label.get(lang)),
-        "behaviors": [{"type": "open_url", "default_url": url}],
-    })
+    let mut link = plain_button(action, &|_| Value::Null, danger, lang);
+    link["behaviors"] = json!([{"type": "open_url", "default_url": url}]);
+    link
 }
 
 /// One block of a page.

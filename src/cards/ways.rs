@@ -146,7 +146,7 @@ pub(super) fn reason(values: &dyn Fn(Action) -> Value, lang: Lang) -> Vec<Value>
 }
 
 /// A button's label and its looks.
-pub(super) fn button_words(action: Action, danger: bool) -> (&'static Text, &'static str) {
+fn button_words(action: Action, danger: bool) -> (&'static Text, &'static str) {
     match action {
         // Nothing invites a thumb to allow what is dangerous.
         Action::Allow if danger => (&words::ALLOW, "default"),

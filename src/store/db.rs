@@ -275,9 +275,7 @@ impl Db {
         self.conn.busy_timeout(schema::BUSY)?;
         Ok(done?)
     }
-}
 
-impl Db {
     /// Gives some of the file's unused pages back; whether more are left. A few
     /// are kept for what comes next.
     pub(super) fn shrink(&self) -> Result<bool, StoreError> {

@@ -78,16 +78,14 @@ impl Buttons {
     /// The button that stops a session's task.
     pub(crate) fn stop(&self, session: i64) -> Value {
         let request = format!("s{session}.stop");
-        let mut value = json!({"action": STOP, "request_id": request, "session": session});
-        self.sign(&mut value);
-        self.seal(value)
+        let value = json!({"action": STOP, "request_id": request, "session": session});
+        self.seal(self.signed(value))
     }
 
     /// A choice on a menu.
     pub(crate) fn pick(&self, key: &str, number: usize) -> Value {
-        let mut value = json!({"action": PICK, "request_id": key, "pick": number});
-        self.sign(&mut value);
-        self.seal(value)
+        let value = json!({"action": PICK, "request_id": key, "pick": number});
+        self.seal(self.signed(value))
     }
 
     /// A button of a card that gathers requests.
@@ -113,16 +111,15 @@ impl Buttons {
     }
 
     fn value(&self, action: &str, request: &str) -> Value {
-        let mut value = json!({"action": action, "request_id": request});
-        self.sign(&mut value);
-        value
+        self.signed(json!({"action": action, "request_id": request}))
     }
 
     /// Says which machine a button belongs to, and where the others reach it.
-    fn sign(&self, value: &mut Value) {
+    fn signed(&self, mut value: Value) -> Value {
         value["callback_url"] = json!(self.url);
         value["machine"] = json!(self.machine.id.as_str());
         value["machine_name"] = json!(self.machine.name);
+        value
     }
 }
 

@@ -236,11 +236,6 @@ impl Sessions {
         owner.is_some_and(|owner| owner.try_send(order).is_ok())
     }
 
-    /// Whether as many are awake as may be.
-    fn is_full(&self) -> bool {
-        is_full(&self.lock())
-    }
-
     fn change(&self, number: i64, change: impl FnOnce(&mut KnownSession)) -> Option<KeptSession> {
         let mut book = self.lock();
         let entry = book.get_mut(&number)?;
@@ -350,6 +345,7 @@ fn project(sessions: &Sessions, number: i64) -> Option<Project> {
     sessions.settings().projects.find(&name).cloned()
 }
 
+/// Whether as many are awake as may be.
 fn is_full(book: &HashMap<i64, KnownSession>) -> bool {
     let awake = book.values().filter(|entry| entry.owner.is_some());
     awake.count() >= MAX_AWAKE

@@ -43,7 +43,7 @@ pub(crate) async fn begin(
     project: &Project,
     opening: SessionOpening<'_>,
 ) -> Result<Option<Text>, Text> {
-    if sessions.is_full() {
+    if super::is_full(&sessions.lock()) {
         return Err(words::TOO_MANY_SESSIONS);
     }
     let prompt = opening.words;
