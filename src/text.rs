@@ -153,6 +153,13 @@ pub(crate) fn replace_mark(text: &str, mark: &str, put: &str) -> String {
     out + rest
 }
 
+/// The first characters, with a blank for each that would begin a line or
+/// worse.
+pub(crate) fn one_line(text: &str, max: usize) -> String {
+    let blank = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(blank).take(max).collect()
+}
+
 /// A foreign message made fit for one line: its first characters that print.
 pub(crate) fn printable(text: &str, max: usize) -> String {
     let prints = text.chars().filter(|c| !c.is_control());

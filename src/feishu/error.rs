@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::outbound::OutboundError;
+use crate::text::one_line;
 
 /// Feishu's words are cut here; the longest useful one lists missing scopes
 /// and a console link.
@@ -29,17 +30,10 @@ impl FeishuAnswer {
     pub fn new(code: i64, msg: &str, log_id: Option<&str>) -> Self {
         Self {
             code,
-            msg: clean(msg, MAX_MESSAGE_CHARS),
-            log_id: log_id.map(|id| clean(id, 80)),
+            msg: one_line(msg, MAX_MESSAGE_CHARS),
+            log_id: log_id.map(|id| one_line(id, 80)),
         }
     }
-}
-
-fn clean(text: &str, max: usize) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(max)
-        .collect()
 }
 
 impl fmt::Display for FeishuAnswer {

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use crate::text::one_line;
+
 /// The manager's socket.
 #[derive(Debug)]
 pub struct ManagerSocket {
@@ -26,7 +28,8 @@ impl ManagerSocket {
     }
 
     pub fn ready(&self, status: &str) -> io::Result<()> {
-        self.tell(&format!("READY=1\nSTATUS={}", one_line(status)))
+        // A line break would start another assignment.
+        self.tell(&format!("READY=1\nSTATUS={}", one_line(status, 200)))
     }
 
     /// To be called more often than [`alive_every`] says.
@@ -79,14 +82,6 @@ fn nowhere_address(name: &str) -> io::Result<SocketAddr> {
 #[cfg(not(target_os = "linux"))]
 fn nowhere_address(_: &str) -> io::Result<SocketAddr> {
     Err(io::Error::other("this system has no abstract sockets"))
-}
-
-/// A line break would start another assignment.
-fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(200)
-        .collect()
 }
 
 #[cfg(test)]
