@@ -51,7 +51,8 @@ pub fn open(choice: &ChoiceCard<'_>, buttons: &[ChoiceButton], lang: Lang) -> Va
     let all = || buttons.iter().enumerate();
     elements.extend(all().filter(|(_, b)| !inside(b)).map(drawn));
     if choice.ask {
-        let mut fields = vec![field(lang)];
+        let field = words_field("i_words", WORDS_FIELD, 6, &words::WORDS_HINT, lang);
+        let mut fields = vec![field];
         fields.extend(all().filter(|(_, b)| inside(b)).map(drawn));
         elements.push(form("f_pick", "pick_form", fields));
     }
@@ -61,10 +62,6 @@ pub fn open(choice: &ChoiceCard<'_>, buttons: &[ChoiceButton], lang: Lang) -> Va
 /// The number in the name of a form's button.
 pub fn number_of(name: &str) -> Option<usize> {
     name.strip_prefix("pick_")?.parse().ok()
-}
-
-fn field(lang: Lang) -> Value {
-    words_field("i_words", WORDS_FIELD, 6, &words::WORDS_HINT, lang)
 }
 
 pub fn made(choice: &ChoiceCard<'_>, chosen: &str, lang: Lang) -> Value {

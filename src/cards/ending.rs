@@ -329,7 +329,8 @@ fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) 
                         &said::FOLD_RULE
                     }
                     Some(value) => {
-                        folded.push(undo_button(value, lang));
+                        let label = words::UNDO.get(lang);
+                        folded.push(narrow(button("b_undo", "default", label, value)));
                         &said::FOLD_UNDO
                     }
                     None => &said::FOLD_RULE,
@@ -424,7 +425,8 @@ pub fn running(request: &Request, since: Millis, stop: Option<&Value>, lang: Lan
         let body = body(request, budget, lang);
         let since = said::since(&local_time(since));
         let mut elements = vec![markdown(since.get(lang))];
-        elements.extend(stop.map(|value| stop_button(value, lang)));
+        let label = said::STOP.get(lang);
+        elements.extend(stop.map(|value| narrow(button("b_stop", "danger", label, value))));
         let mut folded = vec![note(said::RUNNING_TEXT.get(lang))];
         folded.extend(body.nodes.into_iter().chain(body.more));
         folded.push(note(&origin(request, lang)));
@@ -438,14 +440,6 @@ pub fn running(request: &Request, since: Millis, stop: Option<&Value>, lang: Lan
         };
         card(&head, elements, lang)
     })
-}
-
-fn stop_button(value: &Value, lang: Lang) -> Value {
-    narrow(button("b_stop", "danger", said::STOP.get(lang), value))
-}
-
-fn undo_button(value: &Value, lang: Lang) -> Value {
-    narrow(button("b_undo", "default", words::UNDO.get(lang), value))
 }
 
 /// No wider than its words.

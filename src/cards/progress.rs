@@ -89,7 +89,8 @@ pub fn running(task: &Task<'_>, stop: &Value, lang: Lang) -> Value {
         elements.push(coloured(words::retry(retry).get(lang), "orange"));
     }
     elements.extend(unguarded(task, lang));
-    elements.push(row(None, Some(stop_button(stop, lang))));
+    let stop = button("b_stop", "danger", words::STOP.get(lang), stop);
+    elements.push(row(None, Some(stop)));
     elements.push(details(task, None, Vec::new(), lang));
     if let Some(view) = task.view {
         elements.push(note(&lasted(&words::RUNS_FOR, view, lang)));
@@ -219,10 +220,6 @@ fn resume(task: &Task<'_>, lang: Lang) -> String {
 
 fn labelled(label: &str, text: &str, bytes: usize, lang: Lang) -> Value {
     div(&lang.labelled(label, masked(text, bytes)))
-}
-
-fn stop_button(value: &Value, lang: Lang) -> Value {
-    button("b_stop", "danger", words::STOP.get(lang), value)
 }
 
 #[cfg(test)]

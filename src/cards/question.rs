@@ -316,7 +316,7 @@ fn ways(
                 nodes.push(decline);
                 if *other {
                     // What one would write opens only when it is wanted.
-                    let mut folded = other_form(submit, look, lang);
+                    let mut folded = vec![other_input(0, lang), submitted(submit, look, lang)];
                     folded.extend(more);
                     let title = format!("{} · {details}", words::OTHER.get(lang));
                     nodes.push(form_of(vec![fold(&title, folded)]));
@@ -366,10 +366,6 @@ fn asking(mut button: Value, look: Option<&Value>) -> Value {
 fn form(mut elements: Vec<Value>, submit: &Value, look: Option<&Value>, lang: Lang) -> Value {
     elements.push(submitted(submit, look, lang));
     form_of(elements)
-}
-
-fn other_form(submit: &Value, look: Option<&Value>, lang: Lang) -> Vec<Value> {
-    vec![other_input(0, lang), submitted(submit, look, lang)]
 }
 
 fn submitted(submit: &Value, look: Option<&Value>, lang: Lang) -> Value {

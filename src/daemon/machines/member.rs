@@ -80,10 +80,6 @@ impl Member {
         })
     }
 
-    pub(crate) fn place(&self) -> &MachinePlace {
-        &self.place
-    }
-
     /// Feishu's API, by way of the gateways.
     pub(crate) fn api(self: &Arc<Self>) -> Api {
         let member = Arc::clone(self);

@@ -54,7 +54,7 @@ impl Team {
     }
 
     pub(crate) fn place(&self) -> Option<&MachinePlace> {
-        self.member().map(|member| member.place())
+        self.member().map(|member| &member.place)
     }
 
     /// Feishu's API by way of the team's gateways.

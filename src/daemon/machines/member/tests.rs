@@ -150,7 +150,7 @@ fn any_of_a_teams_gateways_is_known_by_its_own_key() {
     let clock = TheirClock::new(crate::clock::Clock::start());
     let config = crate::daemon::cards::bench::config(&[]);
     let member = Member::new(joined, &config, clock, store);
-    let there = member.place().hears(ToMachine::There);
+    let there = member.place.hears(ToMachine::There);
     for key in [&keys.push, &pair(KeyKind::Push, 9)] {
         let bytes = letter::sign(key, &there, &"x", b"{}");
         let letter = Letter::read(&bytes).unwrap();
