@@ -25,10 +25,10 @@ pub(super) fn assigns(name: &str, value: &Word) -> Option<Danger> {
         GIT_CONFIG_PARAMETERS RUSTC_WRAPPER CARGO_BUILD_RUSTC_WRAPPER LESSOPEN LESSCLOSE \
         MANPAGER BROWSER PS4 HISTFILE PERL5DB ELECTRON_RUN_AS_NODE NPM_CONFIG_REGISTRY \
         NPM_CONFIG_SCRIPT_SHELL NPM_CONFIG_NODE_OPTIONS PIP_INDEX_URL PIP_EXTRA_INDEX_URL \
-        YARN_NPM_REGISTRY_SERVER NODE_TLS_REJECT_UNAUTHORIZED GIT_SSL_NO_VERIFY SUDO_ASKPASS \
-        BASH_FUNC";
+        YARN_NPM_REGISTRY_SERVER NODE_TLS_REJECT_UNAUTHORIZED GIT_SSL_NO_VERIFY SUDO_ASKPASS";
     let runs = "EDITOR VISUAL PAGER GIT_EDITOR GIT_PAGER GIT_SEQUENCE_EDITOR SHELL";
-    if lists::has(loads, &upper) {
+    // `BASH_FUNC_ls%%` makes `ls` whatever its value says.
+    if lists::has(loads, &upper) || upper.starts_with("BASH_FUNC_") {
         let quiet = (upper == "LD_LIBRARY_PATH" && !in_open_place(text))
             || upper == "BROWSER" && text == "none"
             || (upper == "GIT_SSH_COMMAND"

@@ -47,7 +47,7 @@ fn scripts(text: &str) -> bool {
     let sections = "\
         \"scripts\" \"bin\" \"husky\" \"lint-staged\" \"simple-git-hooks\" \"gypfile\" \
         \"tasks\" \"overrides\" \"resolutions\" \"prettier\" \"eslintconfig\" \"jest\" \
-        \"babel\" \"pre-commit\" \"gitHooks\"";
+        \"babel\" \"pre-commit\" \"githooks\"";
     if lists::within(sections, &lower) || text.contains("\\u") {
         return true;
     }

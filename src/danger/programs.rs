@@ -103,14 +103,8 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         | "spctl" | "tccutil" => Some(Danger::OpenMode),
         "xattr" if call.flag(&['d', 'c']) => Some(Danger::OpenMode),
         "umask" if matches!(first, "0" | "000" | "0000") => Some(Danger::OpenMode),
-        "base64" | "base32" | "uudecode"
-            if call.fed
-                && !call.command.redirects.is_empty()
-                && call.flag(&['d', 'D'])
-                && writes(call) =>
-        {
-            Some(Danger::Decode)
-        }
+        // Where it writes stands in what it reads.
+        "uudecode" => Some(Danger::Decode),
         "base64" | "base32"
             if writes(call) && (call.flag(&['d', 'D']) || call.has(&["--decode"])) =>
         {

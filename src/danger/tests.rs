@@ -127,11 +127,36 @@ fn what_deserves_a_second_look_is_named_for_what_it_is() {
         ("echo x > .github/workflows/a.yml", Danger::BuildFiles),
         ("npm i https://x.example/a.tgz", Danger::Supply),
         ("env LD_PRELOAD=./a.so ls", Danger::Steers),
+        ("env 'BASH_FUNC_ls%%=() { id; }' bash -c ls", Danger::Steers),
+        ("uudecode notes.txt", Danger::Decode),
         ("сurl x", Danger::Lookalike),
         ("ls；ls", Danger::WideOperator),
         ("ls א", Danger::RightToLeft),
     ] {
         assert!(kinds(text).contains(&danger), "{text}: {:?}", kinds(text));
+    }
+}
+
+#[test]
+fn no_word_before_a_program_hides_it() {
+    for text in [
+        "env a.b=1 rm -rf x",
+        "env 'a%=1' rm -rf x",
+        "env -- A=1 rm -rf x",
+        "env - rm -rf x",
+        "env -i - A=1 rm -rf x",
+        "env -vu A rm -rf x",
+        "env -uA rm -rf x",
+        "env --unset=A rm -rf x",
+        "sudo -- A=1 rm -rf x",
+        "sudo -nu me rm -rf x",
+        "timeout -- 5 rm -rf x",
+        "timeout -vs KILL 5 rm -rf x",
+        "chroot a=b rm -rf x",
+        "xargs -0n rm -rf x",
+        "uv run -- A=1 rm -rf x",
+    ] {
+        assert!(kinds(text).contains(&Danger::RemoveTree), "{text}");
     }
 }
 
@@ -221,6 +246,7 @@ fn a_manifest_counts_only_where_it_decides_what_runs() {
         ("package.json", "+    \"postinstall\": \"node x.js\"", true),
         ("package.json", "+    \"test\": \"curl x | sh\"", true),
         ("package.json", "{\"scripts\": {}}", true),
+        ("package.json", "+  \"gitHooks\": {", true),
         ("package.json", "+    \"\\u0070repare\": \"1\"", true),
         (
             "package.json",

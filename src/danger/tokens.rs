@@ -12,7 +12,7 @@ pub(super) const RUNS: &str = "\
     pickle.loads yaml.load( yaml.unsafe_load fork qx{ qx/ qx( __builtins__ globals()[ \
     getattr(os getattr(__ constructor.constructor global.process module._load \
     process.mainmodule runpy code.interact setuid os.kill process.kill settimeout(\" reflect. \
-    dlopen syscall load( gettattr builtins processbuilder runtime.exec backticks shelljs execa";
+    dlopen syscall load( builtins runtime.exec backticks shelljs execa";
 /// The same, with a blank in it.
 pub(super) const RUN_PHRASES: &[&str] = &[
     "system ",

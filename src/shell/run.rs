@@ -196,14 +196,14 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
         _ => {
             let known = PREFIXES.iter().find(|prefix| prefix.name == name);
             if let Some(prefix) = known {
-                return one(words, skip(words, 1, prefix.values, prefix.own));
+                return behind(words, 1, prefix.values, prefix.own);
             }
             let sub = SUBCOMMANDS.iter().find(|(program, _)| *program == name);
             match sub {
                 Some((_, subs)) if subs.contains(&text(1)) => {
                     let own = usize::from(name == "direnv");
                     let values = &["-n", "-p", "--name", "--with", "--package", "--python"];
-                    one(words, skip(words, 2, values, own))
+                    behind(words, 2, values, own)
                 }
                 _ => Vec::new(),
             }
@@ -213,24 +213,45 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
 
 /// The first word that is neither an option, nor an option's value, nor an
 /// assignment, after so many others.
-fn skip(words: &[Word], from: usize, values: &[&str], mut own: usize) -> usize {
-    let mut at = from;
+fn skip(words: &[Word], from: usize, values: &[&str], own: usize) -> usize {
+    skip_by(words, from, own, |text| values.contains(&text))
+}
+
+/// What `env -vu A program` runs: the last letter of a bundle may have a value
+/// or not, and either is looked at.
+fn behind(words: &[Word], from: usize, values: &[&str], own: usize) -> Vec<Runs> {
+    let bundled = |text: &str| {
+        let last = |value: &&str| value.len() == 2 && text.ends_with(&value[1..]);
+        text.starts_with('-') && !text.starts_with("--") && values.iter().any(last)
+    };
+    let ends_alone = skip(words, from, values, own);
+    let with_value = skip_by(words, from, own, |text| {
+        values.contains(&text) || bundled(text)
+    });
+    let mut runs = one(words, ends_alone);
+    if with_value != ends_alone {
+        runs.extend(one(words, with_value));
+    }
+    runs
+}
+
+fn skip_by(words: &[Word], from: usize, mut own: usize, has_value: impl Fn(&str) -> bool) -> usize {
+    let (mut at, mut options) = (from, true);
     while let Some(word) = words.get(at) {
         let text = &*word.text;
-        if text == "--" {
-            return at + 1 + own;
-        }
-        if values.contains(&text) {
-            at += 2;
-        } else if text.starts_with('-') && text.len() > 1 || super::expand::assigned(text).is_some()
-        {
+        if options && text == "--" {
+            options = false;
+        } else if options && has_value(text) {
             at += 1;
+        } else if options && text.starts_with('-') {
+            // A lone `-` is one of `env`'s.
         } else if own > 0 {
             own -= 1;
-            at += 1;
-        } else {
+        } else if !text.contains('=') {
+            // `env` takes any word with that sign for a variable.
             return at;
         }
+        at += 1;
     }
     at
 }
