@@ -17,7 +17,7 @@ mod apart;
 mod broken;
 mod bus;
 mod callback;
-mod line;
+pub(crate) mod line;
 mod problem;
 mod shown;
 mod tried;

@@ -22,6 +22,7 @@ use crate::daemon::instance::InstanceError;
 use crate::daemon::service_manager::{self, ManagerSocket};
 use crate::daemon::{self, DaemonError};
 use crate::hook::listen::ListenError;
+use crate::text::system;
 
 /// What may still block after the daemon has stopped in order.
 const LAST_WORK: Duration = Duration::from_millis(500);
@@ -115,7 +116,7 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|why| Failure::new(format!("cannot start: {why}")))
+        .map_err(|why| Failure::told(system::cannot_start(&why)))
 }
 
 /// The service manager that started us, if one did.

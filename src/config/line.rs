@@ -18,9 +18,25 @@ fn unquote(value: &str) -> Option<String> {
             return rest.split_once(quote).map(|(inside, _)| inside.to_owned());
         }
     }
-    let end = value
-        .find(" #")
-        .or_else(|| value.find("\t#"))
-        .unwrap_or(value.len());
+    let end = comment(value).unwrap_or(value.len());
     Some(value[..end].trim_end().to_owned())
+}
+
+/// Where the comment behind a value without quotes begins.
+pub(crate) fn comment(value: &str) -> Option<usize> {
+    let marks = [" #", "\t#"].iter();
+    Some(marks.filter_map(|mark| value.find(mark)).min()? + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_begins_at_the_first_mark() {
+        for line in ["A=x\t#a #b", "A=x #a\t#b", "A=x # a"] {
+            assert_eq!(pair(line).unwrap(), ("A", "x".to_owned()), "{line:?}");
+        }
+        assert_eq!(pair("A=x#a").unwrap(), ("A", "x#a".to_owned()));
+    }
 }

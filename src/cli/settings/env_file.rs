@@ -1,6 +1,8 @@
 //! The text of nod's settings file with some values set or taken out; every
 //! other line stays as it is. Pure.
 
+use crate::config::line;
+
 /// A value that no line can hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the value of `{0}` can't stand in a settings file")]
@@ -50,11 +52,7 @@ fn comment(value: &str) -> String {
             let behind = value[1..].find(quote).map_or(value.len(), |at| at + 2);
             value[behind..].find('#').map(|at| behind + at)
         }
-        None => [" #", "\t#"]
-            .iter()
-            .filter_map(|mark| value.find(mark))
-            .min()
-            .map(|at| at + 1),
+        None => line::comment(value),
     };
     begin.map_or_else(String::new, |at| format!(" {}", &value[at..]))
 }
