@@ -33,6 +33,7 @@ pub(crate) struct Person<'a> {
     ask: &'a Ask,
     hook: JoinHandle<Ended>,
     asked: Instant,
+    daemon: Option<SystemTime>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) ended: Option<Ended>,
     /// Somebody at the terminal said yes, and nod took the tool's event.
@@ -51,6 +52,7 @@ impl<'a> Person<'a> {
             ask,
             hook,
             asked: Instant::now(),
+            daemon: daemon(crowd),
             stop: Some(stop),
             ended: None,
             ran: false,
@@ -113,7 +115,9 @@ impl<'a> Person<'a> {
                 let event = event.to_string();
                 let told = tokio::task::spawn_blocking(move || told(&socket, project, event));
                 let (_, told) = tokio::join!(self.tap(card, action, OWNER), told);
-                self.ran = told.is_ok_and(|told| told.is_ok());
+                // A daemon that began since knows nothing of an earlier denial.
+                let same = self.daemon.is_some() && self.daemon == daemon(self.crowd);
+                self.ran = same && told.is_ok_and(|told| told.is_ok());
                 if !self.ran {
                     self.insist(card, action, chance).await;
                 }
@@ -285,6 +289,12 @@ pub(crate) fn choose(card: &Card, chance: &mut StdRng) -> &'static str {
     } else {
         "allow"
     }
+}
+
+/// Which daemon serves now, by when its socket was made.
+fn daemon(crowd: &Crowd) -> Option<SystemTime> {
+    let socket = std::fs::metadata(crowd.home.socket()).ok()?;
+    socket.modified().ok()
 }
 
 /// Tells the daemon of a hook's event, and whether it has taken it.

@@ -80,12 +80,10 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         ".ci/run",
         "--bench faults -- --taps 1000 --seed",
     ),
-    // Half an hour of restless people is for a person to start; the gate plays
-    // a team's faults without them.
     (
         "cargo bench --bench faults -- --taps N --seed N --team --restless N",
         ".ci/run",
-        "--bench faults -- --taps 500 --seed 1 --team",
+        "--bench faults -- --taps 10000 --seed 1 --team --restless",
     ),
     ("cargo bench --bench figures", ".ci/run", "--bench figures"),
     (
