@@ -267,8 +267,10 @@ impl Crowd {
         let open = std::mem::take(&mut self.books().open);
         let (mut still, mut faces) = (Vec::new(), Vec::new());
         for mut card in open {
-            let shown = self.sim.message(&card.message).and_then(|it| it.card);
-            let shown = shown.unwrap_or_default();
+            // The local Feishu lets the oldest messages go; nobody sees those.
+            let Some(shown) = self.sim.message(&card.message).and_then(|it| it.card) else {
+                continue;
+            };
             let values = buttons(&shown);
             let can_be_tapped = ACTIONS.iter().any(|action| values.contains_key(action));
             if can_be_tapped {

@@ -13,6 +13,8 @@ use crate::text::lists;
 const MAX_DEPTH: usize = 8;
 /// Programs in front of programs.
 const MAX_PREFIXES: usize = 12;
+/// How much is read in a second way; ways within ways must not multiply.
+const MAX_AGAIN: usize = 16 << 10;
 
 pub(super) fn command(text: &str) -> Vec<Hit> {
     let mut judge = Judge {
@@ -20,6 +22,7 @@ pub(super) fn command(text: &str) -> Vec<Hit> {
         fetched: Vec::new(),
         remote_added: false,
         depth: 0,
+        again: 0,
     };
     judge.script(text, &TextPlace::At(0), &mut Variables::default());
     let mut hits = judge.hits;
@@ -35,6 +38,7 @@ pub(super) struct Judge {
     fetched: Vec<String>,
     pub(super) remote_added: bool,
     depth: usize,
+    again: usize,
 }
 
 /// One command with its programs in front taken off.
@@ -192,7 +196,15 @@ impl Judge {
         }
         self.paths(&call);
         self.fetch(&call);
-        for run in run::runs(words, fed) {
+        let length: usize = words.iter().map(|word| word.text.len()).sum();
+        for (nth, run) in run::runs(words, fed).into_iter().enumerate() {
+            if nth > 0 {
+                self.again += length;
+            }
+            if self.again > MAX_AGAIN {
+                self.hit(Danger::HardToRead, program.range.clone());
+                return;
+            }
             self.run(command, &call, run, depth);
         }
     }
@@ -215,12 +227,7 @@ impl Judge {
                 }
                 self.words(command, inner, call.fed && !xargs, depth + 1, xargs);
             }
-            Runs::Script(at) => {
-                let word = &words[at];
-                let named = matches!(&*call.name, "alias" | "bind");
-                let start = word.text.find('=').filter(|_| named).map_or(0, |at| at + 1);
-                self.inner(call, &word.after(start));
-            }
+            Runs::Script(at, from) => self.inner(call, &words[at].after(from)),
             Runs::Joined(from) => {
                 let texts: Vec<&str> = words[from..].iter().map(|word| &*word.text).collect();
                 let mut word = Word {

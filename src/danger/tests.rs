@@ -155,8 +155,42 @@ fn no_word_before_a_program_hides_it() {
         "chroot a=b rm -rf x",
         "xargs -0n rm -rf x",
         "uv run -- A=1 rm -rf x",
+        "ssh web 'rm -rf x; A=1'",
+        "ssh -tp 22 web rm -rf x",
+        "ssh web A=1 rm -rf x",
+        "watch 'A=1 rm -rf x'",
+        "watch 'rm -rf x; A=1'",
+        "parallel 'A=1 rm -rf {}' ::: x",
+        "parallel A=1 rm -rf ::: x",
+        "git submodule foreach 'rm -rf x; a=1'",
+        "timeout 5 /opt/a=b/../rm -rf x",
+        "docker exec -itu root web rm -rf x",
+        "docker run -e A=1 web rm -rf x",
+        "flock -nw 5 lock rm -rf x",
+        "flock lock rm -rf x -c y",
+        "env rm -rf x -S y",
+        "env -S 'rm -rf x'",
+        "env -S'rm -rf x'",
+        "env -vS 'rm -rf x'",
+        "env --split-string='rm -rf x'",
+        "env -uSHELL rm -rf x",
+        "su -lc 'rm -rf x'",
+        "script -qc 'rm -rf x' log",
+        "git rebase --exec='rm -rf x' main",
+        "git rebase -ix 'rm -rf x' main",
     ] {
         assert!(kinds(text).contains(&Danger::RemoveTree), "{text}");
+    }
+}
+
+/// Each bundle can be read in two ways, and each `eval` reads all of it anew:
+/// without a limit the fifth level alone would take minutes.
+#[test]
+fn ways_to_read_a_command_do_not_multiply() {
+    let level = format!("{}eval ", "env -vu nice ".repeat(6));
+    for levels in [5, 8, 64] {
+        let text = format!("{}ls", level.repeat(levels));
+        assert!(kinds(&text).contains(&Danger::HardToRead), "{levels}");
     }
 }
 

@@ -9,8 +9,8 @@ use super::Word;
 pub enum Runs {
     /// The words from here to there are a command of their own.
     Words(usize, usize),
-    /// This word is a script.
-    Script(usize),
+    /// This word is a script, from this byte of it on.
+    Script(usize, usize),
     /// All words from here on, joined by blanks, are a script.
     Joined(usize),
     /// The script comes from elsewhere: standard input.
@@ -143,43 +143,53 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
     if SHELLS.contains(&&*name) {
         return shell(words, piped);
     }
-    match &*name {
-        "eval" => joined(words, 1),
-        "su" | "script" | "runuser" | "flock" | "nix-shell" | "pwsh" | "tmux" | "npm" | "npx"
-            if let Some(i) = value_of(words, &["-c", "--command", "--run", "--call"]) =>
-        {
-            vec![Runs::Script(i)]
+    let mut runs = match &*name {
+        "su" | "script" | "runuser" | "flock" | "nix-shell" | "pwsh" | "tmux" | "npm" | "npx" => {
+            given(words, &["-c", "--command", "--run", "--call"])
         }
+        "env" => given(words, &["-S", "--split-string"]),
+        _ => Vec::new(),
+    };
+    runs.extend(match &*name {
+        "eval" => joined(words, 1),
         "script" | "su" => Vec::new(),
-        "env" if let Some(i) = value_of(words, &["-S", "--split-string"]) => vec![Runs::Script(i)],
-        "flock" => one(words, skip(words, 1, &["-w", "-E"], 1)),
+        "flock" => behind(words, 1, &["-w", "-E"], 1, Sets::Nothing),
         "command" if matches!(text(1), "-v" | "-V") => Vec::new(),
         "trap" | "alias" | "bind" => scripts(words),
         "parallel" => {
-            let at = skip(words, 1, &["-j", "-a", "--jobs", "-I"], 0);
-            if text(at).contains(' ') {
-                vec![Runs::Script(at)]
-            } else {
-                one(words, at)
-            }
+            let values = &["-j", "-a", "--jobs", "-I"];
+            let starts = starts(words, 1, values, 0, Sets::Nothing).into_iter();
+            let runs = starts.flat_map(|at| {
+                if text(at).contains(' ') {
+                    vec![Runs::Script(at, 0)]
+                } else {
+                    one(words, skip(words, at, 0, Sets::Names, |_| false))
+                }
+            });
+            runs.collect()
         }
-        "watch" => joined(words, skip(words, 1, &["-n", "--interval"], 0)),
-        "ssh" => joined(
-            words,
-            skip(
-                words,
-                1,
-                &[
-                    "-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-e", "-m",
-                    "-W", "-S", "-E", "-w",
-                ],
-                1,
-            ),
-        ),
+        "watch" => {
+            let starts = starts(words, 1, &["-n", "--interval"], 0, Sets::Nothing);
+            starts
+                .into_iter()
+                .flat_map(|at| joined(words, at))
+                .collect()
+        }
+        "ssh" => {
+            let values = &[
+                "-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-e", "-m", "-W",
+                "-S", "-E", "-w",
+            ];
+            let starts = starts(words, 1, values, 1, Sets::Nothing);
+            starts
+                .into_iter()
+                .flat_map(|at| joined(words, at))
+                .collect()
+        }
         "hyperfine" | "concurrently" => (1..all)
             .filter(|&i| !text(i).starts_with('-') && text(i).contains(' '))
             .take(32)
-            .map(Runs::Script)
+            .map(|at| Runs::Script(at, 0))
             .collect(),
         "docker" | "podman" | "nerdctl" => container(words),
         "kubectl" | "oc" => match words.iter().position(|word| word.text == "--") {
@@ -188,57 +198,83 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
         },
         "tmux" | "screen" => {
             let long = |i: &usize| text(*i).contains(' ');
-            (1..all).filter(long).take(32).map(Runs::Script).collect()
+            (1..all)
+                .filter(long)
+                .take(32)
+                .map(|at| Runs::Script(at, 0))
+                .collect()
         }
         "find" | "fd" | "fdfind" => executed(words),
         "git" => git(words),
         "gdb" | "lldb" => Vec::new(),
-        _ => {
-            let known = PREFIXES.iter().find(|prefix| prefix.name == name);
-            if let Some(prefix) = known {
-                return behind(words, 1, prefix.values, prefix.own);
-            }
-            let sub = SUBCOMMANDS.iter().find(|(program, _)| *program == name);
-            match sub {
-                Some((_, subs)) if subs.contains(&text(1)) => {
-                    let own = usize::from(name == "direnv");
-                    let values = &["-n", "-p", "--name", "--with", "--package", "--python"];
-                    behind(words, 2, values, own)
-                }
-                _ => Vec::new(),
-            }
-        }
+        _ => prefixed(words, &name),
+    });
+    runs
+}
+
+/// What a program in front of another runs.
+fn prefixed(words: &[Word], name: &str) -> Vec<Runs> {
+    if let Some(prefix) = PREFIXES.iter().find(|prefix| prefix.name == name) {
+        let sets = match name {
+            "env" | "sudo" | "doas" | "cross-env" => Sets::Anything,
+            _ => Sets::Names,
+        };
+        return behind(words, 1, prefix.values, prefix.own, sets);
     }
+    let sub = words.get(1).map_or("", |word| &*word.text);
+    let mut known = SUBCOMMANDS.iter();
+    if known.any(|(program, subs)| *program == name && subs.contains(&sub)) {
+        let own = usize::from(name == "direnv");
+        let values = &["-n", "-p", "--name", "--with", "--package", "--python"];
+        return behind(words, 2, values, own, Sets::Names);
+    }
+    Vec::new()
 }
 
-/// The first word that is neither an option, nor an option's value, nor an
-/// assignment, after so many others.
-fn skip(words: &[Word], from: usize, values: &[&str], own: usize) -> usize {
-    skip_by(words, from, own, |text| values.contains(&text))
+/// Which words are set as variables of what runs.
+#[derive(Clone, Copy)]
+enum Sets {
+    Nothing,
+    /// `NAME=…`
+    Names,
+    /// Whatever has the sign in it, as `env` takes it.
+    Anything,
 }
 
-/// What `env -vu A program` runs: the last letter of a bundle may have a value
-/// or not, and either is looked at.
-fn behind(words: &[Word], from: usize, values: &[&str], own: usize) -> Vec<Runs> {
+/// Where what a program runs begins, behind so many words of its own. The last
+/// letter of a bundle may have a value or not (`env -vu A program`): either.
+fn starts(words: &[Word], from: usize, values: &[&str], own: usize, sets: Sets) -> Vec<usize> {
+    let has_value = |text: &str| values.contains(&text);
     let bundled = |text: &str| {
         let last = |value: &&str| value.len() == 2 && text.ends_with(&value[1..]);
         text.starts_with('-') && !text.starts_with("--") && values.iter().any(last)
     };
-    let ends_alone = skip(words, from, values, own);
-    let with_value = skip_by(words, from, own, |text| {
-        values.contains(&text) || bundled(text)
+    let alone = skip(words, from, own, sets, has_value);
+    let with_value = skip(words, from, own, sets, |text| {
+        has_value(text) || bundled(text)
     });
-    let mut runs = one(words, ends_alone);
-    if with_value != ends_alone {
-        runs.extend(one(words, with_value));
-    }
-    runs
+    let mut starts = vec![alone, with_value];
+    starts.dedup();
+    starts
 }
 
-fn skip_by(words: &[Word], from: usize, mut own: usize, has_value: impl Fn(&str) -> bool) -> usize {
+/// The first word that is neither an option, nor an option's value, nor an
+/// assignment, after so many others.
+fn skip(
+    words: &[Word],
+    from: usize,
+    mut own: usize,
+    sets: Sets,
+    has_value: impl Fn(&str) -> bool,
+) -> usize {
     let (mut at, mut options) = (from, true);
     while let Some(word) = words.get(at) {
         let text = &*word.text;
+        let is_set = match sets {
+            Sets::Nothing => false,
+            Sets::Names => super::expand::assigned(text).is_some(),
+            Sets::Anything => text.contains('='),
+        };
         if options && text == "--" {
             options = false;
         } else if options && has_value(text) {
@@ -247,8 +283,7 @@ fn skip_by(words: &[Word], from: usize, mut own: usize, has_value: impl Fn(&str)
             // A lone `-` is one of `env`'s.
         } else if own > 0 {
             own -= 1;
-        } else if !text.contains('=') {
-            // `env` takes any word with that sign for a variable.
+        } else if !is_set {
             return at;
         }
         at += 1;
@@ -256,11 +291,33 @@ fn skip_by(words: &[Word], from: usize, mut own: usize, has_value: impl Fn(&str)
     at
 }
 
-fn value_of(words: &[Word], options: &[&str]) -> Option<usize> {
-    let at = words
-        .iter()
-        .position(|word| options.contains(&&*word.text))?;
-    (at + 1 < words.len()).then_some(at + 1)
+/// The scripts that an option brings: behind it, behind a bundle that ends
+/// with it, or joined to it.
+fn given(words: &[Word], options: &[&str]) -> Vec<Runs> {
+    let found = words.iter().enumerate().skip(1).flat_map(|(at, word)| {
+        let text = &*word.text;
+        options.iter().filter_map(move |option| {
+            let is_long = option.starts_with("--");
+            let bundled = !is_long && !text.starts_with("--") && text.starts_with('-');
+            if text == *option || bundled && text.ends_with(&option[1..]) {
+                return Some(Runs::Script(at + 1, 0));
+            }
+            let rest = text.strip_prefix(option)?;
+            match rest.strip_prefix('=') {
+                Some(_) => Some(Runs::Script(at, option.len() + 1)),
+                None if is_long => None,
+                None => Some(Runs::Script(at, option.len())),
+            }
+        })
+    });
+    let there = |run: &Runs| !matches!(run, Runs::Script(at, _) if *at >= words.len());
+    found.filter(there).take(8).collect()
+}
+
+/// The words from each of the [`starts`], as a command of their own.
+fn behind(words: &[Word], from: usize, values: &[&str], own: usize, sets: Sets) -> Vec<Runs> {
+    let starts = starts(words, from, values, own, sets).into_iter();
+    starts.flat_map(|at| one(words, at)).collect()
 }
 
 /// All words from there, as a command of its own.
@@ -275,7 +332,7 @@ fn one(words: &[Word], from: usize) -> Vec<Runs> {
 fn joined(words: &[Word], from: usize) -> Vec<Runs> {
     match words.len().saturating_sub(from) {
         0 => Vec::new(),
-        1 => vec![Runs::Script(from)],
+        1 => vec![Runs::Script(from, 0)],
         _ => vec![Runs::Joined(from)],
     }
 }
@@ -296,7 +353,7 @@ fn shell(words: &[Word], piped: bool) -> Vec<Runs> {
                         let text = &words[i].text;
                         !(text.starts_with('-') && text.len() == 2)
                     });
-                    return vec![script.map_or(Runs::Input, Runs::Script)];
+                    return vec![script.map_or(Runs::Input, |at| Runs::Script(at, 0))];
                 }
                 from_input |= text.contains('s');
             }
@@ -323,13 +380,21 @@ fn scripts(words: &[Word]) -> Vec<Runs> {
         let text = &words[i].text;
         text.contains([' ', '=', ';']) && !text.starts_with('-')
     });
-    scripts.take(32).map(Runs::Script).collect()
+    let named = name(&words[0]) != "trap";
+    let runs = scripts.take(32).map(|at| {
+        let equals = words[at].text.find('=').filter(|_| named);
+        Runs::Script(at, equals.map_or(0, |at| at + 1))
+    });
+    runs.collect()
 }
 
 fn container(words: &[Word]) -> Vec<Runs> {
     let mut at = 1;
     if words.get(at).is_some_and(|word| word.text == "compose") {
-        at = skip(words, at + 1, &["-f", "-p", "--profile", "--env-file"], 0);
+        let values = ["-f", "-p", "--profile", "--env-file"];
+        at = skip(words, at + 1, 0, Sets::Nothing, |text| {
+            values.contains(&text)
+        });
     }
     let sub = words.get(at).map_or("", |word| &*word.text);
     if !matches!(sub, "exec" | "run") {
@@ -370,8 +435,7 @@ fn container(words: &[Word]) -> Vec<Runs> {
         "--device",
         "--security-opt",
     ];
-    let inner = skip(words, at + 1, values, 1);
-    one(words, inner)
+    behind(words, at + 1, values, 1, Sets::Nothing)
 }
 
 /// `find … -exec command ;`, each of them.
@@ -403,26 +467,26 @@ fn executed(words: &[Word]) -> Vec<Runs> {
 fn whole(words: &[Word], from: usize) -> Vec<Runs> {
     match words.len().saturating_sub(from) {
         0 => Vec::new(),
-        1 => vec![Runs::Script(from)],
+        1 => vec![Runs::Script(from, 0)],
         _ => vec![Runs::Words(from, words.len())],
     }
 }
 
 fn git(words: &[Word]) -> Vec<Runs> {
-    let at = skip(words, 1, &["-C", "-c", "--git-dir", "--work-tree"], 0);
+    let values = ["-C", "-c", "--git-dir", "--work-tree"];
+    let at = skip(words, 1, 0, Sets::Nothing, |text| values.contains(&text));
     let text = |i: usize| words.get(i).map_or("", |word| &*word.text);
-    let script = |options: &[&str]| {
-        let script = value_of(words, options).map(Runs::Script);
-        script.into_iter().collect()
-    };
+    let script = |options: &[&str]| given(words, options);
     match text(at) {
         "bisect" if text(at + 1) == "run" => whole(words, at + 2),
-        "submodule" if text(at + 1) == "foreach" => whole(words, skip(words, at + 2, &[], 0)),
+        "submodule" if text(at + 1) == "foreach" => {
+            whole(words, skip(words, at + 2, 0, Sets::Nothing, |_| false))
+        }
         "rebase" => script(&["-x", "--exec"]),
         "filter-branch" => (at + 1..words.len())
             .filter(|&i| text(i - 1).ends_with("-filter"))
             .take(8)
-            .map(Runs::Script)
+            .map(|at| Runs::Script(at, 0))
             .collect(),
         "difftool" => script(&["-x", "--extcmd"]),
         _ => Vec::new(),

@@ -315,8 +315,8 @@ impl HookLine {
 
 /// A hook that has its place, until its answer is with it.
 struct SeatedHook {
-    line: HookLine,
     waiting: Waiting,
+    line: HookLine,
     session: String,
     for_nod: bool,
     /// When an answer may go to a client of the reference protocol.
