@@ -448,7 +448,12 @@ mod tests {
         for (command, told) in [
             ("cat a", Data),
             ("sort a", Data),
+            ("sort -n words.txt", Data),
             ("sort -o a", Orders),
+            ("base64 a", Data),
+            ("pytest3 a", Data),
+            ("m4 a", Orders),
+            ("sqlite3 a", Orders),
             ("sort --compress-program=x", Orders),
             ("sort --reverse", Data),
             ("curl a.b", Data),
