@@ -13,8 +13,12 @@ use crate::text::lists;
 const MAX_DEPTH: usize = 8;
 /// Programs in front of programs.
 const MAX_PREFIXES: usize = 12;
-/// How much is read in a second way; ways within ways must not multiply.
-const MAX_AGAIN: usize = 16 << 10;
+/// How much may be looked at, in bytes, for each byte of the command and for
+/// any: what is read in several ways, or again and again, must not multiply.
+const LOOKS: usize = 32;
+const MIN_LOOKS: usize = 64 << 10;
+/// What a word or a script costs, however short.
+const LOOK: usize = 16;
 
 pub(super) fn command(text: &str) -> Vec<Hit> {
     let mut judge = Judge {
@@ -22,7 +26,7 @@ pub(super) fn command(text: &str) -> Vec<Hit> {
         fetched: Vec::new(),
         remote_added: false,
         depth: 0,
-        again: 0,
+        looks: LOOKS * text.len() + MIN_LOOKS,
     };
     judge.script(text, &TextPlace::At(0), &mut Variables::default());
     let mut hits = judge.hits;
@@ -38,7 +42,8 @@ pub(super) struct Judge {
     fetched: Vec<String>,
     pub(super) remote_added: bool,
     depth: usize,
-    again: usize,
+    /// How much more may be looked at.
+    looks: usize,
 }
 
 /// One command with its programs in front taken off.
@@ -109,12 +114,26 @@ impl Judge {
         }
     }
 
+    /// Whether there is room to look at so much more; says once that there is
+    /// none.
+    fn may_look(&mut self, bytes: usize, range: &Range<usize>) -> bool {
+        if bytes > self.looks && self.looks > 0 {
+            self.hit(Danger::HardToRead, range.clone());
+            self.looks = 0;
+        }
+        self.looks = self.looks.saturating_sub(bytes);
+        self.looks > 0
+    }
+
     fn script(&mut self, text: &str, place: &TextPlace, variables: &mut Variables) {
+        let range = match place {
+            TextPlace::At(at) => *at..*at + text.len(),
+            TextPlace::Within(range) => range.clone(),
+        };
+        if !self.may_look(text.len() + LOOK, &range) {
+            return;
+        }
         if self.depth > MAX_DEPTH {
-            let range = match place {
-                TextPlace::At(at) => *at..*at + text.len(),
-                TextPlace::Within(range) => range.clone(),
-            };
             self.hit(Danger::HardToRead, range);
             return;
         }
@@ -173,6 +192,10 @@ impl Judge {
             self.hit(Danger::HardToRead, program.range.clone());
             return;
         }
+        let length = words.iter().map(|word| word.text.len() + LOOK).sum();
+        if !self.may_look(length, &program.range) {
+            return;
+        }
         let call = ProgramCall {
             name: run::name(program),
             words,
@@ -196,15 +219,7 @@ impl Judge {
         }
         self.paths(&call);
         self.fetch(&call);
-        let length: usize = words.iter().map(|word| word.text.len()).sum();
-        for (nth, run) in run::runs(words, fed).into_iter().enumerate() {
-            if nth > 0 {
-                self.again += length;
-            }
-            if self.again > MAX_AGAIN {
-                self.hit(Danger::HardToRead, program.range.clone());
-                return;
-            }
+        for run in run::runs(words, fed) {
             self.run(command, &call, run, depth);
         }
     }

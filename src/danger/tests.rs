@@ -169,6 +169,11 @@ fn no_word_before_a_program_hides_it() {
         "flock -nw 5 lock rm -rf x",
         "flock lock rm -rf x -c y",
         "env rm -rf x -S y",
+        "docker run --rm --ulimit nofile=1024 ubuntu rm -rf x",
+        "docker run --cap-drop ALL ubuntu rm -rf x",
+        "git submodule foreach A=1 rm -rf x",
+        "parallel A=1 'rm -rf {}' ::: x",
+        "git rebase -xa -xb -xc -xd -xe -xf -xg -xh -x 'rm -rf x' main",
         "env -S 'rm -rf x'",
         "env -S'rm -rf x'",
         "env -vS 'rm -rf x'",
@@ -183,14 +188,22 @@ fn no_word_before_a_program_hides_it() {
     }
 }
 
-/// Each bundle can be read in two ways, and each `eval` reads all of it anew:
-/// without a limit the fifth level alone would take minutes.
+/// Without a limit each of these would take minutes: two ways to read each
+/// bundle, and every script anew where it is run.
 #[test]
 fn ways_to_read_a_command_do_not_multiply() {
     let level = format!("{}eval ", "env -vu nice ".repeat(6));
-    for levels in [5, 8, 64] {
-        let text = format!("{}ls", level.repeat(levels));
-        assert!(kinds(&text).contains(&Danger::HardToRead), "{levels}");
+    let bundles = |levels| format!("{}ls", level.repeat(levels));
+    let evals = |what: &str| format!("eval {what};").repeat(200);
+    let [a, b, c] = ["\"$A\"", "\"$B\"", "\\$C"].map(evals);
+    for text in [
+        bundles(5),
+        bundles(8),
+        bundles(64),
+        format!("{}ls {}", "env -vu nice ".repeat(12), "'' ".repeat(20_000)),
+        format!("A='B=\"C=ls;{c}\";{b}';{a}"),
+    ] {
+        assert!(kinds(&text).contains(&Danger::HardToRead), "{}", text.len());
     }
 }
 
@@ -203,6 +216,12 @@ fn scary_words_as_data_stay_quiet() {
         "cat <<'EOF' > notes.md\nsudo rm -rf / | sh\nEOF",
         "git commit -m \"$(cat <<'EOF'\nIt's done: rm -rf is gone\nEOF\n)\"",
         "c=ls; $c -l",
+        "ssh -oStrictHostKeyChecking=no host cat \"$FILE\"",
+        "ssh -i~/key.pem host ls \"$DIR\"",
+        "xargs -d'\\n' ls $X",
+        "docker run --rm -v$PWD:/app img ls *.log",
+        "flock /tmp/l -c \"deploy $VERSION\"",
+        "npm exec -c \"eslint $FILES\"",
         "rm a.txt",
     ] {
         assert_eq!(kinds(text), [], "{text}");

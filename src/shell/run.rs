@@ -3,6 +3,7 @@
 //! that stand in a single word.
 
 use super::Word;
+use crate::text::lists;
 
 /// What a command runs besides its own program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,83 +22,69 @@ pub enum Runs {
 /// words of its own come before the other program.
 struct Prefix {
     name: &'static str,
-    values: &'static [&'static str],
+    values: &'static str,
     own: usize,
 }
 
-const fn prefix(name: &'static str, values: &'static [&'static str], own: usize) -> Prefix {
+const fn prefix(name: &'static str, values: &'static str, own: usize) -> Prefix {
     Prefix { name, values, own }
 }
 
 const PREFIXES: &[Prefix] = &[
-    prefix("arch", &[], 0),
-    prefix("bunx", &["-p", "--package"], 0),
-    prefix("builtin", &[], 0),
-    prefix("busybox", &[], 0),
-    prefix("bwrap", &[], 0),
-    prefix("caffeinate", &["-t", "-w"], 0),
-    prefix("chpst", &["-u", "-U", "-e"], 0),
-    prefix("chroot", &["--userspec", "--groups"], 1),
-    prefix("chrt", &[], 1),
-    prefix("command", &[], 0),
-    prefix("coproc", &[], 0),
-    prefix("cross-env", &[], 0),
-    prefix("dbus-run-session", &[], 0),
-    prefix("doas", &["-u", "-C"], 0),
-    prefix("dotenv", &["-e", "-f"], 0),
-    prefix("dotenvx", &["-f"], 0),
-    prefix("entr", &[], 0),
-    prefix("env", &["-u", "-C", "--unset", "--chdir"], 0),
-    prefix("exec", &["-a"], 0),
-    prefix("fakeroot", &[], 0),
-    prefix("firejail", &[], 0),
-    prefix("gosu", &[], 1),
-    prefix("gtimeout", &["-k", "-s", "--signal", "--kill-after"], 1),
-    prefix("ionice", &["-c", "-n", "-p"], 0),
-    prefix("ltrace", &["-e", "-o", "-p"], 0),
-    prefix("nice", &["-n"], 0),
-    prefix("nohup", &[], 0),
-    prefix("npx", &["-p", "--package"], 0),
-    prefix("numactl", &[], 0),
-    prefix("nsenter", &["-t", "--target"], 0),
-    prefix("pkexec", &["--user"], 0),
-    prefix("pnpx", &[], 0),
-    prefix("proxychains", &["-f"], 0),
-    prefix("proxychains4", &["-f"], 0),
-    prefix("rlwrap", &[], 0),
-    prefix("runuser", &["-u", "-g"], 0),
-    prefix("setarch", &[], 1),
-    prefix("setsid", &[], 0),
-    prefix("stdbuf", &["-i", "-o", "-e"], 0),
-    prefix("strace", &["-e", "-o", "-p", "-s"], 0),
-    prefix(
-        "sudo",
-        &[
-            "-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U", "-D", "-R", "--user", "--group",
-        ],
-        0,
-    ),
-    prefix(
-        "systemd-run",
-        &["-p", "--unit", "--property", "--on-calendar", "-u"],
-        0,
-    ),
-    prefix("taskset", &[], 1),
-    prefix("time", &["-f", "-o"], 0),
-    prefix("timeout", &["-k", "-s", "--signal", "--kill-after"], 1),
-    prefix("torify", &[], 0),
-    prefix("torsocks", &[], 0),
-    prefix("toybox", &[], 0),
-    prefix("unbuffer", &[], 0),
-    prefix("unshare", &[], 0),
-    prefix("uvx", &["--from", "--with"], 0),
-    prefix("valgrind", &[], 0),
-    prefix(
-        "xargs",
-        &["-I", "-n", "-P", "-d", "-L", "-s", "-E", "-a"],
-        0,
-    ),
-    prefix("xvfb-run", &["-n", "-s"], 0),
+    prefix("arch", "", 0),
+    prefix("bunx", "-p --package", 0),
+    prefix("builtin", "", 0),
+    prefix("busybox", "", 0),
+    prefix("bwrap", "", 0),
+    prefix("caffeinate", "-t -w", 0),
+    prefix("chpst", "-u -U -e", 0),
+    prefix("chroot", "--userspec --groups", 1),
+    prefix("chrt", "", 1),
+    prefix("command", "", 0),
+    prefix("coproc", "", 0),
+    prefix("cross-env", "", 0),
+    prefix("dbus-run-session", "", 0),
+    prefix("doas", "-u -C", 0),
+    prefix("dotenv", "-e -f", 0),
+    prefix("dotenvx", "-f", 0),
+    prefix("entr", "", 0),
+    prefix("env", "-u -C --unset --chdir", 0),
+    prefix("exec", "-a", 0),
+    prefix("fakeroot", "", 0),
+    prefix("firejail", "", 0),
+    prefix("gosu", "", 1),
+    prefix("gtimeout", "-k -s --signal --kill-after", 1),
+    prefix("ionice", "-c -n -p", 0),
+    prefix("ltrace", "-e -o -p", 0),
+    prefix("nice", "-n", 0),
+    prefix("nohup", "", 0),
+    prefix("npx", "-p --package -c --call", 0),
+    prefix("numactl", "", 0),
+    prefix("nsenter", "-t --target", 0),
+    prefix("pkexec", "--user", 0),
+    prefix("pnpx", "", 0),
+    prefix("proxychains", "-f", 0),
+    prefix("proxychains4", "-f", 0),
+    prefix("rlwrap", "", 0),
+    prefix("runuser", "-u -g", 0),
+    prefix("setarch", "", 1),
+    prefix("setsid", "", 0),
+    prefix("stdbuf", "-i -o -e", 0),
+    prefix("strace", "-e -o -p -s", 0),
+    prefix("sudo", "-u -g -h -p -C -r -t -T -U -D -R --user --group", 0),
+    prefix("systemd-run", "-p --unit --property --on-calendar -u", 0),
+    prefix("taskset", "", 1),
+    prefix("time", "-f -o", 0),
+    prefix("timeout", "-k -s --signal --kill-after", 1),
+    prefix("torify", "", 0),
+    prefix("torsocks", "", 0),
+    prefix("toybox", "", 0),
+    prefix("unbuffer", "", 0),
+    prefix("unshare", "", 0),
+    prefix("uvx", "--from --with", 0),
+    prefix("valgrind", "", 0),
+    prefix("xargs", "-I -n -P -d -L -s -E -a", 0),
+    prefix("xvfb-run", "-n -s", 0),
 ];
 
 /// `program subcommand … command`.
@@ -120,6 +107,8 @@ const SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("uv", &["run"]),
     ("yarn", &["dlx", "exec"]),
 ];
+
+const SSH: &str = "-i -p -l -o -F -J -L -R -D -b -c -e -m -W -S -E -w";
 
 pub const SHELLS: &[&str] = &[
     "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "zsh",
@@ -153,42 +142,34 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
     runs.extend(match &*name {
         "eval" => joined(words, 1),
         "script" | "su" => Vec::new(),
-        "flock" => behind(words, 1, &["-w", "-E"], 1, Sets::Nothing),
+        "flock" => behind(words, 1, "-w -E -c --command", 1, Sets::Nothing),
         "command" if matches!(text(1), "-v" | "-V") => Vec::new(),
         "trap" | "alias" | "bind" => scripts(words),
         "parallel" => {
-            let values = &["-j", "-a", "--jobs", "-I"];
+            let values = "-j -a --jobs -I";
             let starts = starts(words, 1, values, 0, Sets::Nothing).into_iter();
             let runs = starts.flat_map(|at| {
+                let program = skip(words, at, 0, Sets::Names, |_| false);
                 if text(at).contains(' ') {
                     vec![Runs::Script(at, 0)]
+                } else if text(program).contains(' ') {
+                    joined(words, at)
                 } else {
-                    one(words, skip(words, at, 0, Sets::Names, |_| false))
+                    one(words, program)
                 }
             });
             runs.collect()
         }
-        "watch" => {
-            let starts = starts(words, 1, &["-n", "--interval"], 0, Sets::Nothing);
-            starts
-                .into_iter()
-                .flat_map(|at| joined(words, at))
-                .collect()
-        }
-        "ssh" => {
-            let values = &[
-                "-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-e", "-m", "-W",
-                "-S", "-E", "-w",
-            ];
-            let starts = starts(words, 1, values, 1, Sets::Nothing);
-            starts
-                .into_iter()
-                .flat_map(|at| joined(words, at))
-                .collect()
+        "watch" | "ssh" => {
+            let (values, own) = match &*name {
+                "watch" => ("-n --interval", 0),
+                _ => (SSH, 1),
+            };
+            let starts = starts(words, 1, values, own, Sets::Nothing).into_iter();
+            starts.flat_map(|at| joined(words, at)).collect()
         }
         "hyperfine" | "concurrently" => (1..all)
             .filter(|&i| !text(i).starts_with('-') && text(i).contains(' '))
-            .take(32)
             .map(|at| Runs::Script(at, 0))
             .collect(),
         "docker" | "podman" | "nerdctl" => container(words),
@@ -200,7 +181,6 @@ pub fn runs(words: &[Word], piped: bool) -> Vec<Runs> {
             let long = |i: &usize| text(*i).contains(' ');
             (1..all)
                 .filter(long)
-                .take(32)
                 .map(|at| Runs::Script(at, 0))
                 .collect()
         }
@@ -225,7 +205,7 @@ fn prefixed(words: &[Word], name: &str) -> Vec<Runs> {
     let mut known = SUBCOMMANDS.iter();
     if known.any(|(program, subs)| *program == name && subs.contains(&sub)) {
         let own = usize::from(name == "direnv");
-        let values = &["-n", "-p", "--name", "--with", "--package", "--python"];
+        let values = "-n -p -c --call --name --with --package --python";
         return behind(words, 2, values, own, Sets::Names);
     }
     Vec::new()
@@ -243,11 +223,19 @@ enum Sets {
 
 /// Where what a program runs begins, behind so many words of its own. The last
 /// letter of a bundle may have a value or not (`env -vu A program`): either.
-fn starts(words: &[Word], from: usize, values: &[&str], own: usize, sets: Sets) -> Vec<usize> {
-    let has_value = |text: &str| values.contains(&text);
+fn starts(words: &[Word], from: usize, values: &str, own: usize, sets: Sets) -> Vec<usize> {
+    let has_value = |text: &str| lists::has(values, text);
+    let letters = values.split_ascii_whitespace();
+    let letters = letters.filter_map(|value| match value.as_bytes() {
+        [b'-', letter] => Some(char::from(*letter)),
+        _ => None,
+    });
+    let letters: Vec<char> = letters.collect();
+    // The first letter that has a value takes all that follows it.
     let bundled = |text: &str| {
-        let last = |value: &&str| value.len() == 2 && text.ends_with(&value[1..]);
-        text.starts_with('-') && !text.starts_with("--") && values.iter().any(last)
+        text.starts_with('-')
+            && !text.starts_with("--")
+            && text.find(&*letters).is_some_and(|at| at + 1 == text.len())
     };
     let alone = skip(words, from, own, sets, has_value);
     let with_value = skip(words, from, own, sets, |text| {
@@ -311,11 +299,11 @@ fn given(words: &[Word], options: &[&str]) -> Vec<Runs> {
         })
     });
     let there = |run: &Runs| !matches!(run, Runs::Script(at, _) if *at >= words.len());
-    found.filter(there).take(8).collect()
+    found.filter(there).collect()
 }
 
 /// The words from each of the [`starts`], as a command of their own.
-fn behind(words: &[Word], from: usize, values: &[&str], own: usize, sets: Sets) -> Vec<Runs> {
+fn behind(words: &[Word], from: usize, values: &str, own: usize, sets: Sets) -> Vec<Runs> {
     let starts = starts(words, from, values, own, sets).into_iter();
     starts.flat_map(|at| one(words, at)).collect()
 }
@@ -381,7 +369,7 @@ fn scripts(words: &[Word]) -> Vec<Runs> {
         text.contains([' ', '=', ';']) && !text.starts_with('-')
     });
     let named = name(&words[0]) != "trap";
-    let runs = scripts.take(32).map(|at| {
+    let runs = scripts.map(|at| {
         let equals = words[at].text.find('=').filter(|_| named);
         Runs::Script(at, equals.map_or(0, |at| at + 1))
     });
@@ -391,51 +379,25 @@ fn scripts(words: &[Word]) -> Vec<Runs> {
 fn container(words: &[Word]) -> Vec<Runs> {
     let mut at = 1;
     if words.get(at).is_some_and(|word| word.text == "compose") {
-        let values = ["-f", "-p", "--profile", "--env-file"];
-        at = skip(words, at + 1, 0, Sets::Nothing, |text| {
-            values.contains(&text)
-        });
+        let has_value = |text: &str| lists::has("-f -p --profile --env-file", text);
+        at = skip(words, at + 1, 0, Sets::Nothing, has_value);
     }
     let sub = words.get(at).map_or("", |word| &*word.text);
     if !matches!(sub, "exec" | "run") {
         return Vec::new();
     }
-    let values = &[
-        "-e",
-        "-u",
-        "-w",
-        "-v",
-        "-p",
-        "--name",
-        "--env",
-        "--user",
-        "--workdir",
-        "--volume",
-        "--network",
-        "--net",
-        "--mount",
-        "--entrypoint",
-        "--env-file",
-        "-h",
-        "--hostname",
-        "-m",
-        "--memory",
-        "--cpus",
-        "--platform",
-        "--add-host",
-        "--index",
-        "--pull",
-        "-l",
-        "--label",
-        "--gpus",
-        "--ipc",
-        "--pid",
-        "--restart",
-        "--cap-add",
-        "--device",
-        "--security-opt",
-    ];
-    behind(words, at + 1, values, 1, Sets::Nothing)
+    let values = "\
+        -e -u -w -v -p --name --env --user --workdir --volume --network --net --mount \
+        --entrypoint --env-file -h --hostname -m --memory --cpus --platform --add-host \
+        --index --pull -l --label --gpus --ipc --pid --restart --cap-add --device \
+        --security-opt --cap-drop --ulimit --sysctl --shm-size --tmpfs --dns --dns-search \
+        --group-add --userns --runtime --log-driver --log-opt --storage-opt -a --attach --link \
+        --expose --publish --volumes-from --cgroupns --cgroup-parent --cidfile --stop-signal \
+        --annotation --cpuset-cpus --cpu-shares -c --memory-swap --pids-limit --ip --ip6 \
+        --mac-address --network-alias --detach-keys --health-cmd --label-file --uts";
+    // No image has the sign in its name; an option's value may.
+    let images = starts(words, at + 1, values, 0, Sets::Anything).into_iter();
+    images.flat_map(|image| one(words, image + 1)).collect()
 }
 
 /// `find … -exec command ;`, each of them.
@@ -473,19 +435,18 @@ fn whole(words: &[Word], from: usize) -> Vec<Runs> {
 }
 
 fn git(words: &[Word]) -> Vec<Runs> {
-    let values = ["-C", "-c", "--git-dir", "--work-tree"];
-    let at = skip(words, 1, 0, Sets::Nothing, |text| values.contains(&text));
+    let has_value = |text: &str| lists::has("-C -c --git-dir --work-tree", text);
+    let at = skip(words, 1, 0, Sets::Nothing, has_value);
     let text = |i: usize| words.get(i).map_or("", |word| &*word.text);
     let script = |options: &[&str]| given(words, options);
     match text(at) {
         "bisect" if text(at + 1) == "run" => whole(words, at + 2),
         "submodule" if text(at + 1) == "foreach" => {
-            whole(words, skip(words, at + 2, 0, Sets::Nothing, |_| false))
+            joined(words, skip(words, at + 2, 0, Sets::Nothing, |_| false))
         }
         "rebase" => script(&["-x", "--exec"]),
         "filter-branch" => (at + 1..words.len())
             .filter(|&i| text(i - 1).ends_with("-filter"))
-            .take(8)
             .map(|at| Runs::Script(at, 0))
             .collect(),
         "difftool" => script(&["-x", "--extcmd"]),
