@@ -185,9 +185,10 @@ impl Member {
         self.says(team, &serde_json::to_vec(asked).unwrap()).await
     }
 
-    /// The same, with whatever a call is written as.
+    /// The same, with whatever a call is written as. A gateway says that it takes
+    /// its turn a moment before the server knows.
     pub(super) async fn says(&self, team: &Team, body: &[u8]) -> ErrandResult {
-        self.heard_saying(team, body).await.expect("an answer")
+        until("an answer", || self.heard_saying(team, body)).await
     }
 
     /// The same, if there was an answer.
