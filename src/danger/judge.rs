@@ -114,15 +114,15 @@ impl Judge {
         }
     }
 
-    /// Whether there is room to look at so much more; says once that there is
-    /// none.
+    /// Whether there is room to look at so much more; what is not looked at is
+    /// hard to read.
     fn may_look(&mut self, bytes: usize, range: &Range<usize>) -> bool {
-        if bytes > self.looks && self.looks > 0 {
+        let left = self.looks.checked_sub(bytes);
+        self.looks = left.unwrap_or_default();
+        if left.is_none() {
             self.hit(Danger::HardToRead, range.clone());
-            self.looks = 0;
         }
-        self.looks = self.looks.saturating_sub(bytes);
-        self.looks > 0
+        left.is_some()
     }
 
     fn script(&mut self, text: &str, place: &TextPlace, variables: &mut Variables) {
@@ -457,4 +457,28 @@ fn judged(judge: &mut Judge, call: &ProgramCall<'_>) -> Vec<Danger> {
     found.extend(net::judge(call));
     found.extend(code::judge(call));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_looked_at_is_hard_to_read_also_when_the_room_ended_to_the_byte() {
+        let mut judge = Judge {
+            hits: Vec::new(),
+            fetched: Vec::new(),
+            remote_added: false,
+            depth: 0,
+            looks: 20,
+        };
+        assert!(judge.may_look(20, &(0..20)));
+        assert_eq!(judge.hits, []);
+        assert!(!judge.may_look(1, &(20..21)));
+        let hit = Hit {
+            danger: Danger::HardToRead,
+            range: 20..21,
+        };
+        assert_eq!(judge.hits, [hit]);
+    }
 }
