@@ -420,6 +420,8 @@ mod tests {
 }
 
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
 pub(crate) mod sample;
 #[cfg(test)]
 mod truth;

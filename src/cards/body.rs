@@ -128,10 +128,12 @@ impl Sheet {
             note(said.get(sheet.lang))
         };
         self.told(&words::CLAIM, 1, CLAIM, quoted, |sheet, budget| {
-            let shown = sheet.show(claim, Shape::Line, budget, ScanKind::Content);
+            // It runs nothing, so that no secret in it must stay in sight.
+            let secrets = secrets::every(claim);
+            let shown = sheet.show_masked(claim, Shape::Line, budget, ScanKind::Content, &secrets);
             // Its end decides nothing, and stands in the fold.
             if sheet.glance && sheet.body.elided {
-                let shown = escape::fit(claim, Shape::Line, &secrets::find(claim), budget);
+                let shown = escape::fit(claim, Shape::Line, &secrets, budget);
                 return format!("{}…", shown.head.trim_end());
             }
             shown
@@ -213,10 +215,7 @@ impl Sheet {
 
     /// The text as the card shows it, with everything else about it noted.
     fn show(&mut self, text: &str, shape: Shape, budget: Budget, scan: ScanKind) -> String {
-        let secrets = match scan {
-            ScanKind::Command => secrets::masks(text),
-            ScanKind::Content | ScanKind::Value | ScanKind::Name => secrets::find(text),
-        };
+        let secrets = secrets_in(text, scan);
         self.show_masked(text, shape, budget, scan, &secrets)
     }
 
@@ -322,10 +321,18 @@ fn plainly(sheet: &Sheet, text: &str) -> Value {
     framed(vec![div(text)])
 }
 
+/// The credentials to mask in a text of this kind.
+fn secrets_in(text: &str, scan: ScanKind) -> Vec<secrets::FoundSecret> {
+    match scan {
+        ScanKind::Command => secrets::masks(text),
+        ScanKind::Content | ScanKind::Value | ScanKind::Name => secrets::find(text),
+    }
+}
+
 /// Head and tail of a text, for a question that repeats it.
-fn subject(text: &str, shape: Shape) -> String {
+fn subject(text: &str, shape: Shape, scan: ScanKind) -> String {
     let budget = Budget::new(480, 8);
-    let secrets = secrets::find(text);
+    let secrets = secrets_in(text, scan);
     let shown = escape::fit(text, shape, &secrets, budget);
     match shown.hidden {
         None => shown.head,

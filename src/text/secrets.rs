@@ -182,7 +182,9 @@ fn all(text: &str) -> Vec<FoundSecret> {
     while at < bytes.len() {
         let hit = match bytes[at] {
             b'-' => private_key(text, at),
-            b':' => url_password(bytes, at).or_else(|| assigned(bytes, at)),
+            b':' => url_password(bytes, at)
+                .or_else(|| authorization(bytes, at))
+                .or_else(|| assigned(bytes, at)),
             b'=' => assigned(bytes, at),
             b' ' => flag_value(bytes, at),
             b'/' | b'h' => hook(text, at).or_else(|| known(bytes, at)),
@@ -348,6 +350,34 @@ fn url_password(bytes: &[u8], at: usize) -> Option<FoundSecret> {
     (bytes.get(end) == Some(&b'@')).then_some(FoundSecret {
         range: at + 1..end,
         kind: "password",
+    })
+}
+
+/// `Authorization: scheme value`, whatever the scheme is called.
+fn authorization(bytes: &[u8], at: usize) -> Option<FoundSecret> {
+    let name = b"authorization";
+    let is_named = at
+        .checked_sub(name.len())
+        .is_some_and(|from| bytes[from..at].eq_ignore_ascii_case(name));
+    if !is_named {
+        return None;
+    }
+    let blanks = |from| span(bytes, from, |b| b == b' ');
+    let first = blanks(at + 1);
+    let scheme = span(bytes, first, |b| b.is_ascii_alphanumeric() || b == b'-');
+    let second = blanks(scheme);
+    let start = if second > scheme { second } else { first };
+    let end = span(bytes, start, |b| {
+        is_token(b) || matches!(b, b'.' | b'+' | b'/' | b'=' | b'~' | b':')
+    });
+    let kind = match bytes[first..scheme].to_ascii_lowercase().as_slice() {
+        b"bearer" => "bearer",
+        b"basic" => "basic",
+        _ => "authorization",
+    };
+    (end - start >= 6).then_some(FoundSecret {
+        range: start..end,
+        kind,
     })
 }
 

@@ -2,6 +2,7 @@
 //! with faults that invite it to say too much.
 
 use nod::for_tests::simulator::{APP_ID, Armed, ChatText, Fault, OWNER, Options, Press, Simulator};
+use rusqlite::types::ValueRef;
 use rustix::process::Signal;
 use serde_json::json;
 use std::path::Path;
@@ -144,5 +145,117 @@ async fn no_secret_is_logged_at_any_level_or_left_on_disk() {
     );
     for secret in &secrets {
         assert!(!log.contains(secret.as_str()), "`{secret}` in:\n{log}");
+    }
+}
+
+/// In the place of a password or a token in a command.
+const CANARY: &str = "Zq7Canary9Vx2Lm4Kp8Rt6Wn";
+
+/// Every value of every table, as text.
+fn columns(file: &Path) -> String {
+    let db = rusqlite::Connection::open(file).unwrap();
+    let mut tables = db
+        .prepare("select name from sqlite_master where type = 'table'")
+        .unwrap();
+    let tables: Vec<String> = tables
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert!(tables.len() > 3, "{tables:?}");
+    let mut all = String::new();
+    for table in tables {
+        let mut rows = db.prepare(&format!("select * from {table}")).unwrap();
+        let count = rows.column_count();
+        let mut rows = rows.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            for column in 0..count {
+                let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = row.get_ref(column).unwrap()
+                else {
+                    continue;
+                };
+                all.push_str(&String::from_utf8_lossy(bytes));
+                all.push('\n');
+            }
+        }
+    }
+    all
+}
+
+/// One request, its card, and one of the ways it can end.
+async fn ended_somehow(simulator: &Simulator, daemon: &Daemon, number: usize, command: &str) {
+    let before = simulator.messages().len();
+    let mut asker = Asker::ask(&daemon.home, number, command).await;
+    let cards = simulator.wait_messages(before + 1, LIMIT).await.unwrap();
+    let card = &cards[before].message_id;
+    let (code, status, _) = match number % 20 {
+        0 => daemon.home.run(&["status"], &[]).await,
+        _ => (Some(0), String::new(), String::new()),
+    };
+    assert_eq!(code, Some(0));
+    assert!(!status.contains(CANARY), "{status}");
+    let action = match number % 4 {
+        0 => "allow",
+        1 => "deny",
+        2 => "interrupt",
+        // Nobody taps: the hook goes away.
+        _ => return,
+    };
+    let hook = async {
+        asker.decision().await;
+        asker.confirm().await;
+    };
+    let (clicked, ()) = tokio::join!(simulator.click(Press::action(card, action)), hook);
+    let clicked = clicked.unwrap();
+    assert!(clicked.toast.is_some(), "{clicked:?}");
+    let said = format!("{clicked:?}");
+    assert!(!said.contains(CANARY), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_a_command_leaves_the_process_nowhere() {
+    let list = include_str!("../data/commands-with-secrets.txt");
+    let commands: Vec<String> = list
+        .lines()
+        .map(|line| line.replace("{}", CANARY))
+        .collect();
+    assert!(commands.len() >= 60);
+    for (lang, own) in [("en", 0), ("zh", 1)] {
+        let simulator = Simulator::start(Options::default()).await.unwrap();
+        let tap = Tap::before(simulator.addresses().feishu).await;
+        let base = tap.base();
+        let mut settings = super::support::settings(&base);
+        settings.extend([("NOD_LOG", "trace"), ("NOD_LANG", lang)]);
+        let mut daemon = Daemon::start(&settings);
+        daemon.status_where("connected", is_connected).await;
+        // Each language takes half of the list.
+        let half = commands.iter().skip(own).step_by(2);
+        for (n, command) in half.enumerate() {
+            ended_somehow(&simulator, &daemon, n + 1, command).await;
+        }
+        let none_waits = |status: &serde_json::Value| status["pending"] == 0;
+        daemon.status_where("nothing waits", none_waits).await;
+        let (_, audit, _) = daemon.home.run(&["audit"], &[]).await;
+        daemon.signal(Signal::TERM);
+        assert_eq!(daemon.exit().await.code(), Some(0));
+
+        let heard = tap.heard();
+        let log = format!("{}{}", daemon.log.whole().await, daemon.out.whole().await);
+        let kept = columns(&daemon.home.state().join("nod.db"));
+        assert!(kept.contains("\u{27e6}secret password"), "{kept}");
+        for (place, text) in [
+            ("sent", heard),
+            ("logged", log),
+            ("audit", audit),
+            ("kept", kept),
+        ] {
+            let at = text.find(CANARY);
+            let near = at.map(|at| {
+                let from = text.floor_char_boundary(at.saturating_sub(300));
+                let to = text.ceil_char_boundary((at + 100).min(text.len()));
+                &text[from..to]
+            });
+            assert!(at.is_none(), "{lang}, {place}: {near:?}");
+        }
     }
 }

@@ -118,7 +118,7 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
                 .and_then(|url| url.host_str().map(str::to_owned));
             let title = host.as_deref().unwrap_or(url);
             sheet.title(title, Shape::Name, &secrets::find(title));
-            sheet.body.subject = subject(url, Shape::Line);
+            sheet.body.subject = subject(url, Shape::Line, ScanKind::Content);
             sheet.block(&words::URL, url, Shape::Line, 3, ScanKind::Content);
             if let Some(host) = host {
                 let host = sheet.line(&words::HOST, &host, ScanKind::Content);
@@ -135,7 +135,7 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
             let query = text(input, "query")?;
             let whole = sheet.title(query, Shape::Line, &secrets::find(query));
             sheet.say_what(words::searches);
-            sheet.body.subject = subject(query, Shape::Line);
+            sheet.body.subject = subject(query, Shape::Line, ScanKind::Content);
             if whole && !everything(sheet) {
                 sheet.show(query, Shape::Line, GLANCE, ScanKind::Content);
             } else {
@@ -155,7 +155,7 @@ fn everything(sheet: &Sheet) -> bool {
 /// The first line that does something is the title; a remark of the agent's is
 /// not. The whole stands below it where that is not all.
 fn command(sheet: &mut Sheet, command: &str) {
-    sheet.body.subject = subject(command, Shape::Command);
+    sheet.body.subject = subject(command, Shape::Command, ScanKind::Command);
     let masks = secrets::masks(command);
     let acts = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let mut at = 0;
@@ -338,7 +338,7 @@ fn file(sheet: &mut Sheet, request: &Request, named: &str, count: &str) -> Optio
     let near = resolved.strip_prefix(&request.origin.project);
     let near = near.map_or(&*resolved, |near| if inside { near } else { &resolved });
     title(sheet, near, count);
-    sheet.body.subject = subject(&whole, Shape::Name);
+    sheet.body.subject = subject(&whole, Shape::Name, ScanKind::Name);
     let line = sheet.line(&words::PATH, &whole, ScanKind::Name);
     if everything(sheet) {
         sheet.push(div(&line));

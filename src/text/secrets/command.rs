@@ -5,8 +5,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use self::flags::given;
 use super::{FoundSecret, all, find, name_kind};
 use crate::text::lists;
+
+mod flags;
 
 /// Programs whose arguments are code, scripts or other programs.
 const RUNNERS: &str = "\
@@ -23,7 +26,6 @@ const WRAPPERS: &[&str] = &[
 ];
 /// Programs that take a credential from their input.
 const LOGINS: &str = "docker gh helm podman skopeo vault";
-const MYSQL: &str = "mariadb mysql mysqladmin mysqldump";
 
 /// What may stand behind a data flag, by its beginning.
 const DATA: &str = "\
@@ -32,23 +34,43 @@ const DATA: &str = "\
 const SHORT_DATA: &str = "-d -F -H -b -e";
 
 const OPERATORS: [char; 9] = ['\n', '\r', ';', '|', '&', '(', '{', '`', '!'];
+/// Programs that run a word of theirs as a script of a shell.
+const SHELLS: &str = "ash bash dash ksh sh ssh su zsh";
+/// So many scripts inside each other are looked into.
+const MAX_DEPTH: usize = 3;
 /// A simple command of more words is not searched for a runner.
 const MAX_WORDS: usize = 400;
 
 /// The credentials that a card may mask in a command.
 pub fn masks(text: &str) -> Vec<FoundSecret> {
+    let expanded = Expanded::of(text);
+    let mut masks = masks_within(text, MAX_DEPTH);
+    masks.retain(|secret| !expanded.covers(text, secret));
+    masks
+}
+
+/// Also in the scripts that it gives to shells, so many inside each other.
+fn masks_within(text: &str, depth: usize) -> Vec<FoundSecret> {
     let found = find(text);
     let line = CommandLine {
         text,
         words: words(text),
         substitutes: text.contains("$(") || text.contains(['`', '>']),
     };
-    let mut masks = given(text, &line.words);
-    if found.is_empty() && masks.is_empty() {
-        return found;
+    let given = given(text, &line.words).into_iter();
+    let given = given.filter(|(secret, sure)| line.is_value(secret, Some(*sure)));
+    let mut masks: Vec<FoundSecret> = given.map(|(secret, _)| secret).collect();
+    if depth > 0 {
+        masks.extend(line.scripts().flat_map(|script| {
+            let inner = masks_within(&text[script.clone()], depth - 1).into_iter();
+            inner.map(move |mut secret| {
+                secret.range = script.start + secret.range.start..script.start + secret.range.end;
+                secret
+            })
+        }));
     }
-    let expanded = Expanded::of(text);
-    masks.retain(|secret| line.is_value(secret, true) && !expanded.covers(text, secret));
+    masks.sort_by_key(|secret| secret.range.start);
+    masks.dedup_by(|next, before| next.range.start < before.range.end);
     let mut others: Vec<FoundSecret> = found
         .into_iter()
         .filter(|secret| {
@@ -56,7 +78,7 @@ pub fn masks(text: &str) -> Vec<FoundSecret> {
             let apart = masks
                 .get(after)
                 .is_none_or(|mask| secret.range.end <= mask.range.start);
-            apart && line.is_value(secret, false)
+            apart && line.is_value(secret, None)
         })
         .collect();
     masks.append(&mut others);
@@ -178,12 +200,42 @@ struct CommandLine<'a> {
 }
 
 impl CommandLine<'_> {
-    /// Whether the credential is a value and nothing else. `flagged` says that
-    /// the program's own flag makes it one.
-    fn is_value(&self, secret: &FoundSecret, flagged: bool) -> bool {
+    /// What is given to shells as a script in one quoted word, where each byte
+    /// stands for itself.
+    fn scripts(&self) -> impl Iterator<Item = Range<usize>> {
+        let quoted = |word: &CommandWord| {
+            let inside = word.range.start + 1..word.range.end - 1;
+            match word.text(self.text).as_bytes() {
+                [b'\'', inner @ .., b'\''] => (!inner.contains(&b'\'')).then_some(inside),
+                [b'"', inner @ .., b'"'] => {
+                    let odd = |b: &u8| matches!(b, b'"' | b'\\' | b'`');
+                    (!inner.iter().any(odd)).then_some(inside)
+                }
+                _ => None,
+            }
+        };
+        let words = self.words.iter().enumerate();
+        words.filter_map(move |(at, word)| {
+            let inside = quoted(word).filter(|_| word.role == WordRole::Argument)?;
+            let own = self.simple(at)?;
+            let has = |names: &str| {
+                let mut names = own
+                    .iter()
+                    .map(|other| lists::has(names, other.name(self.text)));
+                names.any(|known| known)
+            };
+            (has(SHELLS) && !has(EVALUATORS)).then_some(inside)
+        })
+    }
+
+    /// Whether the credential is a value and nothing else. `flag` says that a
+    /// flag makes it one: `Some(true)` one that this program is known for.
+    fn is_value(&self, secret: &FoundSecret, flag: Option<bool>) -> bool {
         let text = self.text;
         let Range { start, end } = secret.range;
-        if text[start..end].contains(['/', '\n']) {
+        let value = &text[start..end];
+        let known = flag == Some(true);
+        if value.contains('\n') {
             return false;
         }
         // Also inside quotes, where it may be code.
@@ -201,7 +253,10 @@ impl CommandLine<'_> {
         }
         match word.role {
             WordRole::Program => return false,
-            WordRole::Assignment => return start > word.range.start + whole.find('=').unwrap_or(0),
+            WordRole::Assignment => {
+                let assigned = start > word.range.start + whole.find('=').unwrap_or(0);
+                return assigned && !value.contains('/');
+            }
             WordRole::Argument => {}
         }
         let Some(own) = self.simple(at) else {
@@ -211,28 +266,34 @@ impl CommandLine<'_> {
         if has(EVALUATORS) {
             return false;
         }
+        if known {
+            return true;
+        }
         let before = at
             .checked_sub(1)
             .map(|at| &self.words[at])
             .filter(|before| before.command == word.command)
             .map_or("", |before| before.text(text));
         let long_flag = whole.starts_with("--") && whole.contains('=');
+        // A header or a form may hold any sign; elsewhere it may be a path.
+        let place = value.contains('/');
         if long_flag && start > word.range.start + 2 {
-            return true;
+            return !place;
         }
         if has(RUNNERS) {
-            return flagged && has("sshpass");
+            return false;
         }
-        if flagged || (before.starts_with("--") && name_kind(before).is_some()) {
-            return true;
+        if flag.is_some() || (before.starts_with("--") && name_kind(before).is_some()) {
+            return !place;
         }
         let data = lists::has(SHORT_DATA, before)
             || lists::begins(SHORT_DATA, whole)
-            || lists::begins(DATA, before);
+            || lists::begins(DATA, before)
+            || is_header(whole);
         let (from, to) = (start - word.range.start, end - word.range.start);
         let bare = from <= 1 && whole.len() - to <= 1;
         if !bare {
-            return data || is_in_address(whole, from, to);
+            return data || (!place && is_in_address(whole, from, to));
         }
         let echoed = own
             .iter()
@@ -242,7 +303,7 @@ impl CommandLine<'_> {
             .take(MAX_WORDS)
             .find(|next| next.command > word.command)
             .is_some_and(|next| lists::has(LOGINS, next.name(text)));
-        echoed && word.piped && taken && !self.substitutes
+        echoed && word.piped && taken && !self.substitutes && !place
     }
 
     /// The simple command around a word; none when it is too long to know.
@@ -257,6 +318,12 @@ impl CommandLine<'_> {
         let (back, on) = (back.count(), on.count());
         (back < MAX_WORDS && on < MAX_WORDS).then(|| &self.words[at - back..at + on])
     }
+}
+
+/// A header as a word of its own, as httpie takes it.
+fn is_header(word: &str) -> bool {
+    let name = word.trim_start_matches(['"', '\'']).split(':').next();
+    name.is_some_and(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
 /// The user's part before a host, or a value after the path: the host stays.
@@ -306,85 +373,6 @@ impl<'a> Expanded<'a> {
             .unwrap_or_default();
         !name.is_empty() && (self.any || self.names.contains(name))
     }
-}
-
-/// Passed by a flag that a program is known for, whatever it looks like.
-fn given(text: &str, words: &[CommandWord]) -> Vec<FoundSecret> {
-    let mut found = Vec::new();
-    let mut program = "";
-    for (i, word) in words.iter().enumerate() {
-        let raw = word.text(text);
-        match word.role {
-            WordRole::Program => program = word.name(text),
-            WordRole::Assignment => {
-                let (name, _) = raw.split_once('=').unwrap_or_default();
-                if name_kind(name) == Some("password") {
-                    found.extend(part(
-                        text,
-                        word.range.start + name.len() + 1..word.range.end,
-                    ));
-                }
-            }
-            WordRole::Argument => {
-                let next = words
-                    .get(i + 1)
-                    .filter(|next| next.command == word.command)
-                    .map(|next| &next.range);
-                found.extend(by_flag(text, program, word, next));
-            }
-        }
-    }
-    found
-}
-
-fn by_flag(
-    text: &str,
-    program: &str,
-    word: &CommandWord,
-    next: Option<&Range<usize>>,
-) -> Option<FoundSecret> {
-    let raw = word.text(text);
-    let rest = |flag: &str| word.range.start + flag.len()..word.range.end;
-    let short = |flag: &'static str| {
-        let attached = raw.starts_with(flag) && raw.len() > flag.len() && !raw.starts_with("--");
-        if attached {
-            return Some(rest(flag));
-        }
-        next.cloned().filter(|_| raw == flag)
-    };
-    let long = |flag: &str| match raw.strip_prefix(flag) {
-        Some("") => next.cloned(),
-        Some(value) if value.starts_with('=') => Some(rest(flag).start + 1..word.range.end),
-        _ => None,
-    };
-    match program {
-        "curl" => {
-            let pair = short("-u")
-                .or_else(|| long("--user"))
-                .or_else(|| long("--proxy-user"))?;
-            let colon = text[pair.clone()].find(':')?;
-            part(text, pair.start + colon + 1..pair.end)
-        }
-        // With a blank after it, `-p` asks and the next word is a database.
-        _ if lists::has(MYSQL, program) && raw.starts_with("-p") && raw.len() > 2 => {
-            part(text, rest("-p"))
-        }
-        "sshpass" => part(text, short("-p")?),
-        "redis-cli" => part(text, short("-a")?),
-        _ => part(text, long("--password").or_else(|| long("--passwd"))?),
-    }
-}
-
-/// The value inside its quotes, if it could not be anything else.
-fn part(text: &str, range: Range<usize>) -> Option<FoundSecret> {
-    let raw = &text[range.clone()];
-    let value = raw.trim_matches(['"', '\'']);
-    let start = range.start + (raw.len() - raw.trim_start_matches(['"', '\'']).len());
-    let plain = !value.contains(['/', '$', '`', '\n', '"', '\'', '<', '>', '|', ';', '&']);
-    (!value.is_empty() && plain && !value.starts_with('-')).then_some(FoundSecret {
-        range: start..start + value.len(),
-        kind: "password",
-    })
 }
 
 #[cfg(test)]
