@@ -11,6 +11,7 @@ mod git;
 mod judge;
 mod lookalike;
 mod net;
+mod nod;
 mod packages;
 mod places;
 mod programs;
@@ -36,6 +37,10 @@ pub enum Danger {
     Startup,
     GitHooks,
     AgentSettings,
+    /// nod itself is operated, led elsewhere or stopped.
+    Nod,
+    /// Something is done in Feishu under the owner's own name.
+    InOwnersName,
     SystemFiles,
     Schedule,
     Destroy,

@@ -461,6 +461,31 @@ mod tests {
     }
 
     #[test]
+    fn what_operates_nod_is_never_allowed_for_good() {
+        for command in [
+            "pkill nod",
+            "nod unlock",
+            "FEISHU_DOMAIN=x ls",
+            "nod join nod1.x",
+        ] {
+            let request = bash(command);
+            let offer = offer(&request);
+            let choices = choices(&request, &offer, WentOut::Whole);
+            for rule in [Action::Always, Action::Session, Action::Wider] {
+                assert!(!choices.contains(&rule), "{command}: {choices:?}");
+            }
+            let card = waiting(&request).to_string();
+            assert!(
+                card.contains(words::CONFIRM_ALLOW.get(Lang::Zh)),
+                "{command}"
+            );
+        }
+        // A number is another process tomorrow.
+        let offer = offer(&bash("kill 1234"));
+        assert!(offer.always.is_err() && offer.session.is_err());
+    }
+
+    #[test]
     fn a_title_is_the_thing_itself_and_the_rest_stands_below_it() {
         let long = format!("npm run build -- {}", "--flag ".repeat(20));
         let patch = "a\nb\nc\nd\n";

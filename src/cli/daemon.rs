@@ -32,9 +32,20 @@ pub(super) struct DaemonArguments {
     /// Start it apart from this terminal, with its log in a file
     #[arg(long)]
     background: bool,
+    /// Obey the owner or app of `--env-file` where nod's own file names another
+    #[arg(long)]
+    other_owner: bool,
 }
 
 pub(super) fn started(arguments: &DaemonArguments, sources: &Sources) -> CommandResult {
+    // Whoever may choose the file would choose who decides.
+    if let Some(setting) = sources.obeys_another()
+        && !arguments.other_owner
+    {
+        let words = Words(sources.lang());
+        let why = Failure::quits(Quit::BadSettings, words.obeys_another(setting));
+        return Err(why.hinted(words.obeys_another_hint()));
+    }
     if arguments.background {
         background::run(sources)
     } else {

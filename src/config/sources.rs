@@ -23,6 +23,16 @@ use crate::text::{Lang, system};
 const MAX_FILE: u64 = 1 << 20;
 /// nod's own file, from the home directory.
 const OWN_FILE: &str = ".config/nod/.env";
+/// What decides whom the daemon obeys.
+const WHOSE: [&str; 7] = [
+    "FEISHU_APP_ID",
+    "FEISHU_DOMAIN",
+    "FEISHU_OWNER_ID",
+    "FEISHU_APPROVERS",
+    "FEISHU_WEBHOOK_URL",
+    "NOD_BUS_URL",
+    "NOD_BUS_PASS",
+];
 /// What Claude Code and nod itself tell a hook. A repository's settings can put
 /// any variable beside them, so a hook takes no other; the locale chooses no
 /// more than the language of its complaints.
@@ -108,6 +118,24 @@ impl Sources {
             lasting.layers.retain(|(origin, _)| *origin != named);
         }
         lasting
+    }
+
+    /// The setting by which the file that was named has the daemon obey somebody
+    /// else than nod's own file does, where that one names anybody.
+    pub fn obeys_another(&self) -> Option<&'static str> {
+        let files = [self.named.clone()?, self.own_file()?].map(SettingOrigin::File);
+        let [named, own] = files.map(|file| {
+            let layer = self.layers.iter().find(|(origin, _)| *origin == file);
+            layer.map(|(_, values)| values)
+        });
+        let value = |file: Option<&HashMap<String, String>>, name: &str| {
+            let value = file?.get(name)?.trim().to_owned();
+            Some(value).filter(|value| !value.is_empty())
+        };
+        let in_use = WHOSE.iter().any(|name| value(own, name).is_some());
+        let differs =
+            |name: &&&str| value(named, name).is_some_and(|named| Some(named) != value(own, name));
+        WHOSE.iter().find(|name| in_use && differs(name)).copied()
     }
 
     /// What nod's own file alone would say with this value in it.

@@ -37,6 +37,9 @@ pub(super) fn assigns(name: &str, value: &Word) -> Option<Danger> {
             || (upper == "HISTFILE" && !matches!(text, "" | "/dev/null"));
         return (!quiet).then_some(Danger::Steers);
     }
+    if lists::begins(super::nod::VARIABLES, &upper) {
+        return Some(Danger::Nod);
+    }
     match &*upper {
         "PATH" | "PYTHONPATH" | "NODE_PATH" | "RUBYLIB" | "CLASSPATH" => {
             in_open_place(text).then_some(Danger::Steers)

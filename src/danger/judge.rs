@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::places::{self, Use};
-use super::{Danger, Hit, MAX_HITS, arguments, code, git, lookalike, net, packages, programs};
+use super::{Danger, Hit, MAX_HITS, arguments, code, git, lookalike, net, nod, packages, programs};
 use crate::shell::run::{self, Runs};
 use crate::shell::{self, Flow, ShellCommand, ShellSeen, TextPlace, Variables, Word};
 use crate::text::lists;
@@ -25,6 +25,7 @@ pub(super) fn command(text: &str) -> Vec<Hit> {
         hits: lookalike::in_text(text),
         fetched: Vec::new(),
         remote_added: false,
+        mentions_nod: nod::is_mentioned(text),
         depth: 0,
         looks: LOOKS * text.len() + MIN_LOOKS,
     };
@@ -41,6 +42,8 @@ pub(super) struct Judge {
     /// Files that were just downloaded, decoded or unpacked.
     fetched: Vec<String>,
     pub(super) remote_added: bool,
+    /// The whole text names nod, wherever.
+    pub(super) mentions_nod: bool,
     depth: usize,
     /// How much more may be looked at.
     looks: usize,
@@ -449,6 +452,7 @@ fn is_hook(ran: &str) -> bool {
 fn judged(judge: &mut Judge, call: &ProgramCall<'_>) -> Vec<Danger> {
     let mut found = Vec::new();
     found.extend(programs::judge(call));
+    found.extend(nod::judge(judge, call));
     found.extend(match &*call.name {
         "git" | "hub" | "gh" | "glab" => git::judge(judge, call),
         _ => None,
@@ -469,6 +473,7 @@ mod tests {
             hits: Vec::new(),
             fetched: Vec::new(),
             remote_added: false,
+            mentions_nod: false,
             depth: 0,
             looks: 20,
         };

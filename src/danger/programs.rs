@@ -165,24 +165,8 @@ pub(super) fn judge(call: &ProgramCall<'_>) -> Option<Danger> {
         "trap" if any(&["DEBUG", "ERR", "RETURN"]) => Some(Danger::Startup),
         "complete" if call.has(&["-C"]) => Some(Danger::Startup),
         "enable" if call.has(&["-f"]) => Some(Danger::InlineCode),
-        "nod" if steers_nod(&plain) => Some(Danger::AgentSettings),
         _ => services::destroys(call, &plain),
     }
-}
-
-/// What changes who may decide, or whether anybody is asked. The file that
-/// `--env-file` names may stand before the command.
-fn steers_nod(plain: &[&Word]) -> bool {
-    let word = |at: usize| plain.get(at).map_or("", |word| &*word.text);
-    (0..2).any(|at| {
-        matches!(
-            (word(at), word(at + 1)),
-            ("setup" | "unlock", _)
-                | ("settings", "set")
-                | ("service", "install" | "uninstall")
-                | ("rules", "undo")
-        )
-    })
 }
 
 fn is_everywhere(path: &str) -> bool {

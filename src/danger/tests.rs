@@ -112,11 +112,6 @@ fn what_deserves_a_second_look_is_named_for_what_it_is() {
         ("cp x .GIT/Hooks/pre-commit", Danger::GitHooks),
         ("sed -i s/a/b/ .claude/settings.json", Danger::AgentSettings),
         (
-            "nod settings set FEISHU_OWNER_ID ou_me",
-            Danger::AgentSettings,
-        ),
-        ("nod --env-file x unlock", Danger::AgentSettings),
-        (
             "echo FEISHU_OWNER_ID=ou_me >> ~/.config/nod/.env",
             Danger::AgentSettings,
         ),
@@ -340,4 +335,135 @@ proptest! {
             prop_assert!(text.get(hit.range).is_some());
         }
     }
+}
+
+#[test]
+fn whatever_operates_or_stops_nod_deserves_a_second_look() {
+    for text in [
+        "pkill -x nod; exec nod --env-file ./ci.env daemon",
+        "nod --env-file ./ci.env status",
+        "nod status --env-file=./ci.env",
+        "FEISHU_DOMAIN=http://x.example nod doctor",
+        "env FEISHU_DOMAIN=http://x.example nod doctor",
+        "export FEISHU_DOMAIN=http://x.example; nod doctor",
+        "sh -c 'FEISHU_DOMAIN=http://x.example nod doctor'",
+        "nod doctor",
+        ". ./ci.env && nod doctor --json",
+        "nod join nod1.abc",
+        "/usr/local/bin/nod join nod1.abc",
+        "nod service uninstall",
+        "nod service restart",
+        "nod gateway",
+        "nod gateway pass --owner ou_x --key U",
+        "nod gateway forget laptop",
+        "nod setup",
+        "nod lock",
+        "nod unlock",
+        "nod daemon",
+        "nod settings set FEISHU_OWNER_ID ou_me",
+        "nod rules undo 1",
+        "nod hook",
+        "nod ask confirm yes?",
+        "nod demo",
+        "nod $x",
+        "nod --env-file x unlock",
+        "pkill nod",
+        "pkill no",
+        "pkill '^n.d$'",
+        "pkill '[n]od'",
+        "pkill 'vite|nod'",
+        "pkill -f 'nod daemon'",
+        "pkill -f daemon",
+        "pkill -v vite",
+        "killall nod",
+        "killall -9 nod",
+        "killall -r 'no.*'",
+        "kill nod",
+        "kill $(pidof nod)",
+        "kill -9 `pgrep -x nod`",
+        "pgrep nod | xargs kill",
+        "ps ax | grep '[n]od' | awk '{print $1}' | xargs -r kill",
+        "p=$(pgrep nod); kill $p",
+        "fuser -k /run/user/1000/nod/nod.sock",
+        "docker stop nod",
+        "tmux kill-session -t nod",
+        "pm2 delete nod",
+        "brew uninstall nod",
+    ] {
+        let found = kinds(text);
+        assert!(found.contains(&Danger::Nod), "{text}: {found:?}");
+    }
+    for (text, danger) in [
+        ("systemctl --user stop nod", Danger::Schedule),
+        ("launchctl bootout gui/501/nod", Danger::Schedule),
+        ("pkill -f \"$x\"", Danger::HardToRead),
+        ("echo nod | xargs pkill", Danger::HardToRead),
+        ("cp x ~/.local/state/nod/bus.pass", Danger::AgentSettings),
+        ("cat ~/.config/nod/.env", Danger::Keys),
+        ("nc -U /run/user/1000/nod/nod.sock", Danger::Keys),
+        (
+            "lark-cli im +messages-send --as user --text yes",
+            Danger::InOwnersName,
+        ),
+        (
+            "lark-cli im +messages-send --as=user --text yes",
+            Danger::InOwnersName,
+        ),
+        // Without it, it speaks as whoever is logged in.
+        (
+            "lark-cli im +messages-send --text yes",
+            Danger::InOwnersName,
+        ),
+    ] {
+        let found = kinds(text);
+        assert!(found.contains(&danger), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn what_only_looks_at_nod_or_stops_something_else_is_left_alone() {
+    for text in [
+        "nod",
+        "nod --version",
+        "nod status --watch",
+        "nod audit --last 5",
+        "nod audit verify",
+        "nod logs -n 5",
+        "nod rules",
+        "nod settings",
+        "nod service status",
+        "nod gateway status",
+        "nod setup --help",
+        "nod update",
+        "pkill -f vite",
+        "pkill node",
+        "pkill -f 'node .*server.js'",
+        "killall node",
+        "kill 1234",
+        "kill $(lsof -ti:3000)",
+        "cd nod && kill 1234",
+        "docker stop web",
+        "git rm nod.md",
+        "rm target/debug/nod",
+        "NODE_ENV=test npm test",
+        "lark-cli im +messages-send --as bot --text hello",
+        "lark-cli auth status",
+        "lark-cli --help",
+    ] {
+        assert_eq!(kinds(text), [], "{text}");
+    }
+}
+
+/// What chooses nod's owner, app, platform or state must not be set in front
+/// of a command unseen, whichever setting comes to be.
+#[test]
+fn every_setting_of_nod_in_front_of_a_command_deserves_a_second_look() {
+    let proxies = "HTTPS_PROXY";
+    for setting in crate::config::SETTINGS {
+        if setting.name != proxies {
+            let text = format!("{}=x ls", setting.name);
+            assert!(kinds(&text).contains(&Danger::Nod), "{text}");
+        }
+    }
+    assert!(kinds("HTTPS_PROXY=http://x.example ls").contains(&Danger::Steers));
 }

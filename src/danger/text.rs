@@ -3,6 +3,7 @@
 
 use super::{Danger, Hit, MAX_HITS, ScanKind};
 use crate::shell::run::SHELLS;
+use crate::text::lists;
 
 /// How far a command's own words are searched for the flag that matters.
 const MAX_WORDS: usize = 400;
@@ -189,6 +190,9 @@ fn word(text: &str, at: usize) -> (usize, Option<Danger>) {
         "kubectl" | "helm" if has(&["delete", "uninstall"]) => Danger::Destroy,
         "DROP" | "drop" if has(&["TABLE", "table", "DATABASE", "database"]) => Danger::Destroy,
         "npm" | "pnpm" | "yarn" | "cargo" | "twine" if first == "publish" => Danger::Destroy,
+        "kill" | "killall" | "pkill" if has(&["nod"]) => Danger::Nod,
+        "nod" if lists::has(super::nod::OPERATES, first) => Danger::Nod,
+        "lark-cli" if own.contains("--as user") => Danger::InOwnersName,
         _ if SHELLS.contains(&name) || is_interpreter(name) => {
             if first.starts_with("<(") {
                 Danger::PipeToShell
@@ -258,6 +262,8 @@ mod tests {
             ("cat $HOME/.ssh/config", Danger::Keys),
             ("cp x .git/hooks/pre-commit", Danger::GitHooks),
             ("vi .claude/settings.json", Danger::AgentSettings),
+            ("pkill -x nod", Danger::Nod),
+            ("nod join nod1.x", Danger::Nod),
             ("tee /etc/hosts", Danger::SystemFiles),
             ("exec 3<>/dev/tcp/1.2.3.4/80", Danger::RemoteShell),
             ("crontab x", Danger::Schedule),

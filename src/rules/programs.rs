@@ -79,7 +79,7 @@ const PRINTERS: &str = "\
     stat strings tac tail test tr tree true uname uniq uptime wc wget which whoami xxd yq";
 /// These change the files that are named, and ask at most for a yes to it.
 const CHANGERS: &str = "\
-    chmod cp gunzip gzip kill ln mkdir mv pkill rm rmdir touch truncate xz zstd";
+    chmod cp gunzip gzip ln mkdir mv pkill rm rmdir touch truncate xz zstd";
 /// These build, check and test what the project holds. What the project's own
 /// scripts make of their input is the project's, like the scripts.
 const BUILDERS: &str = "\

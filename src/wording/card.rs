@@ -349,6 +349,10 @@ pub const fn danger(danger: Danger) -> Text {
             "涉及 Claude 或 nod 自身的设置",
             "touches Claude's or nod's own settings",
         ),
+        Danger::Nod => Text::new("直接操作或停止 nod 本身", "operates or stops nod itself"),
+        Danger::InOwnersName => {
+            Text::new("以你的身份操作飞书", "acts in Feishu under your own name")
+        }
         Danger::SystemFiles => Text::new("涉及系统文件", "touches system files"),
         Danger::Schedule => Text::new("涉及计划任务或服务", "touches scheduled jobs or services"),
         Danger::Destroy => Text::new("难以撤销的操作", "is hard to take back"),

@@ -218,7 +218,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "nod join nod1.eyJ1cmwiOiJ…",
         "tests/it/team/join.rs",
-        "[\"join\", line]",
+        "[\"join\", line, \"--yes\"]",
     ),
     ("nod hook", "tests/it/hooks.rs", "\"hook\""),
     (

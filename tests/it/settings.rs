@@ -376,3 +376,42 @@ async fn the_end_of_input_takes_no_stored_secret_back() {
     assert_eq!(code, Some(0));
     assert!(out.contains("took back"), "{out}");
 }
+
+/// Whoever gets a tap for `nod --env-file x daemon` would get every later one.
+#[tokio::test]
+async fn a_named_file_makes_the_daemon_obey_nobody_else_unless_a_flag_says_so() {
+    let home = Home::new();
+    own_file(
+        &home,
+        "FEISHU_APP_ID=cli_0123456789abcdef\nFEISHU_OWNER_ID=ou_me\n",
+    );
+    let named = home.path().join("ci.env");
+    for (line, setting) in [
+        ("FEISHU_OWNER_ID=ou_thief", Some("FEISHU_OWNER_ID")),
+        ("FEISHU_APP_ID=cli_fedcba9876543210", Some("FEISHU_APP_ID")),
+        ("FEISHU_DOMAIN=http://127.0.0.1:1", Some("FEISHU_DOMAIN")),
+        ("FEISHU_APPROVERS=ou_thief", Some("FEISHU_APPROVERS")),
+        ("FEISHU_OWNER_ID=ou_me", None),
+        ("NOD_LOG=debug", None),
+    ] {
+        // No secret is set, so no daemon ever starts here.
+        std::fs::write(&named, format!("{line}\n")).unwrap();
+        let start = ["--env-file", "ci.env", "daemon"];
+        let (code, _, err) = home.run(&start, &[]).await;
+        assert_eq!(code, BAD_SETTINGS, "{err}");
+        assert_eq!(
+            err.contains("`--other-owner`"),
+            setting.is_some(),
+            "{line}: {err}"
+        );
+        assert!(
+            setting.is_none_or(|setting| err.contains(setting)),
+            "{line}: {err}"
+        );
+        assert!(!err.contains("ou_thief"), "{err}");
+        let (_, _, err) = home
+            .run(&[&start[..], &["--other-owner"]].concat(), &[])
+            .await;
+        assert!(!err.contains("`--other-owner`"), "{line}: {err}");
+    }
+}

@@ -813,7 +813,14 @@ fn a_teams_machine_gets_its_hooks_and_is_asked_for_no_app() {
         "--key",
     ];
     let line = made(&[&pass[..], &[key.trim()]].concat());
-    ran(&["join", line.trim()]);
+    let refused = nod(home.path(), &["join", line.trim()]).output().unwrap();
+    let told = text(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    for named in [OWNER, "nats://127.0.0.1:1", "`--yes`"] {
+        assert!(told.contains(named), "{named} in {told}");
+    }
+    assert!(!home.path().join(".local/state/nod/bus.pass").exists());
+    ran(&["join", line.trim(), "--yes"]);
 
     let preview = ran(&["setup", "--dry-run"]);
     assert!(!preview.contains("FEISHU_APP_ID"), "{preview}");

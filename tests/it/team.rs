@@ -399,7 +399,7 @@ async fn a_gateway_and_a_machine_are_set_up_by_commands_alone() {
         key.trim(),
     ];
     let line = nod(&pass, "server");
-    nod(&["join", line.trim()], "laptop");
+    nod(&["join", line.trim(), "--yes"], "laptop");
     assert!(!dir.path().join("laptop/.local/state/nod/bus.key").exists());
     // The server's configuration carries what the small bus needs as well.
     let keys = std::fs::read_to_string(made.join("bus.keys")).unwrap();

@@ -93,7 +93,7 @@ impl DemoTeam {
         let key = process::told(&mut laptop.command("join")).await?;
         let pass = ["pass", "--owner", laptop.owner, "--key", &key];
         let line = process::told(self.command(&self.dir.join("state")).args(pass)).await?;
-        process::told(laptop.command("join").arg(line)).await?;
+        process::told(laptop.command("join").arg(line).arg("--yes")).await?;
         Ok(())
     }
 

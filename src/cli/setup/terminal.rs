@@ -47,7 +47,7 @@ impl Terminal {
     }
 
     /// The same, where an empty line is no.
-    pub(super) fn wants(&mut self, question: &str) -> io::Result<bool> {
+    pub(in crate::cli) fn wants(&mut self, question: &str) -> io::Result<bool> {
         loop {
             let answer = self.ask(&format!("{question} [y/N] "))?;
             if answer.trim().is_empty() {

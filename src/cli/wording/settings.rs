@@ -55,6 +55,20 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn obeys_another(self, setting: &str) -> String {
+        self.made(
+            format!("`--env-file` 中的 `{setting}` 与 nod 自己的设置文件不同：守护进程将听命于另一个所有者或应用"),
+            format!("the file of `--env-file` sets `{setting}` otherwise than nod's own: the daemon would obey another owner or app"),
+        )
+    }
+
+    pub(in crate::cli) fn obeys_another_hint(self) -> &'static str {
+        self.pick(
+            "确实如此打算时，请加上 `--other-owner`",
+            "if that is meant, add `--other-owner`",
+        )
+    }
+
     pub(in crate::cli) fn bad_hook_line(self) -> &'static str {
         self.pick(
             "hook 命令的参数有误，请重新运行 `nod setup`",

@@ -310,6 +310,31 @@ impl Words {
         )
     }
 
+    pub(in crate::cli) fn join_question(self, owner: &str, bus: &BusUrl) -> String {
+        self.made(
+            format!("加入总线 {bus} 上的团队：本机 Agent 的请求将由 {owner} 决定。加入？"),
+            format!("join the team on the bus {bus}: {owner} would decide what this machine's agents ask. Join?"),
+        )
+    }
+
+    pub(in crate::cli) fn replace_question(self, owner: &str, bus: &BusUrl) -> String {
+        self.made(
+            format!("本机已有 {owner} 的通行证（总线 {bus}），它将被覆盖。确定要替换？"),
+            format!("this machine has a pass of {owner} on the bus {bus}, which would be overwritten. Really replace it?"),
+        )
+    }
+
+    pub(in crate::cli) fn agree_by_flags(self, flags: &str) -> String {
+        self.made(
+            format!("在终端中运行；或确认以上内容后加上 `{flags}`"),
+            format!("run it at a terminal, or add `{flags}` once you have read this"),
+        )
+    }
+
+    pub(in crate::cli) fn nothing_joined(self) -> &'static str {
+        self.pick("未加入，什么都没有改变", "not joined, nothing was changed")
+    }
+
     pub(in crate::cli) fn no_member(self, why: BadMembership) -> String {
         match (self.0, why) {
             (Lang::En, _) => format!("this line makes no member: {why}"),

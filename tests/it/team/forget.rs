@@ -183,7 +183,7 @@ async fn a_daemon_goes_on_by_itself_with_the_pass_that_its_machine_got_anew() {
     let give = ["gateway", "pass", "--owner", OWNER, "--key", key.as_str()];
     let (code, line) = gateway.nod(&give);
     assert_eq!(code, Some(0), "{line}");
-    let (code, told) = machine.nod(&["join", line.trim()]);
+    let (code, told) = machine.nod(&["join", line.trim(), "--yes"]);
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("goes on with it by itself"), "{told}");
     connected(&machine).await;

@@ -67,7 +67,7 @@ impl Joining {
     pub(super) fn start_in(dir: tempfile::TempDir, line: &str, more: &[(&str, &str)]) -> Self {
         let out = std::fs::File::create(dir.path().join("said")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_nod"))
-            .args(["join", line])
+            .args(["join", line, "--yes"])
             .env_clear()
             .env("HOME", dir.path())
             .env("NOD_STATE_DIR", dir.path().join("state"))
