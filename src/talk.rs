@@ -205,6 +205,16 @@ impl Mode {
         }
     }
 
+    /// Whether it lets the agent do more without asking.
+    pub fn is_wider_than(self, other: Self) -> bool {
+        let width = |mode| match mode {
+            Self::Plan => 0,
+            Self::Default => 1,
+            Self::AcceptEdits => 2,
+        };
+        width(self) > width(other)
+    }
+
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL
             .into_iter()

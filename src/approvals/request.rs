@@ -81,6 +81,12 @@ impl Posed {
         let to = ScriptWishes::of(tool, input).to;
         Some(Self { ask, asker, to })
     }
+
+    /// Whether a script asks for a yes, which only a tap gives.
+    pub fn is_script_confirm(&self) -> bool {
+        let confirms = |one: &questions::Question| one.kind == questions::QuestionKind::Confirm;
+        self.asker == Asker::Script && self.ask.questions.iter().all(confirms)
+    }
 }
 
 impl RequestKind {

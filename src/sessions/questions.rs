@@ -38,6 +38,12 @@ impl Ask {
         self.questions.iter().any(is_text)
     }
 
+    /// Whether these words are a yes to its one question.
+    pub fn is_yes(&self, text: &str) -> bool {
+        let read = self.read(&Reply::Text(text.to_owned()));
+        matches!(read, Ok(ReplyOutcome::Answered(answers)) if answers == [QuestionAnswer::Yes])
+    }
+
     /// Whether it asks to approve a plan.
     pub fn is_plan(&self) -> bool {
         let is_plan = |question: &Question| matches!(question.kind, QuestionKind::Plan { .. });

@@ -8,6 +8,10 @@ pub static NEW: Text = Text::new("开始新会话", "Start a session");
 pub static SESSIONS: Text = Text::new("会话", "Sessions");
 pub static PROJECTS: Text = Text::new("项目", "Projects");
 pub static MODE: Text = Text::new("权限模式", "Permission mode");
+pub static WIDER_BY_TAP: Text = Text::new(
+    "文字不能放宽权限，请点击按钮切换。",
+    "Words do not widen what it may do: tap the button to switch.",
+);
 pub static STOP: Text = Text::new("停止当前任务", "Stop the task");
 pub static LOCK: Text = Text::new("锁定远程批准", "Lock remote approval");
 

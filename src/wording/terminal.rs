@@ -2,7 +2,7 @@
 //! from the chat, and about words that decide nothing.
 
 use super::card::ALLOW;
-use super::question::APPROVE_PLAN;
+use super::question::{APPROVE_PLAN, YES};
 use crate::claude::status::Activity;
 use crate::text::Text;
 
@@ -118,6 +118,19 @@ pub fn tap_to_allow() -> Text {
 
 pub fn tap_to_approve_plan() -> Text {
     tap(&APPROVE_PLAN)
+}
+
+pub fn tap_to_confirm() -> Text {
+    Text::made(
+        format!(
+            "文字不算确认，问题仍在等待。要确认请点击卡片上的「{}」。",
+            YES.zh
+        ),
+        format!(
+            "Words do not confirm; the question still waits. For a yes, tap “{}” on the card.",
+            YES.en
+        ),
+    )
 }
 
 fn tap(button: &Text) -> Text {

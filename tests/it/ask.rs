@@ -244,6 +244,25 @@ pub(crate) async fn a_script_asks(mut stage: Stage) {
     stage.no_violations();
 }
 
+/// An agent with its owner's login can write in the owner's name, and not tap.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_do_not_confirm_what_a_script_asks() {
+    let mut stage = Stage::new().await;
+    let (child, card) = script(&mut stage, &["ask", "confirm", "go?"]).await;
+    for yes in ["yes", "确认", "好的", "y", "ok 👍"] {
+        let words = ChatText::new(yes).replying_to(&card);
+        within(stage.sim.push_text(&words)).await.unwrap();
+        let told = stage.sent().await.content;
+        assert!(told.contains("「确认」"), "{yes}: {told}");
+    }
+    stage.press(Press::text(&card, "确认")).await;
+    assert_eq!(output(child).await, (Some(0), "yes\n".to_owned()));
+    let (child, card) = script(&mut stage, &["ask", "confirm", "go?"]).await;
+    let no = ChatText::new("no").replying_to(&card);
+    within(stage.sim.push_text(&no)).await.unwrap();
+    assert_eq!(output(child).await, (Some(1), "no\n".to_owned()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_put_to_somebody_else_may_be_answered_by_them_alone_besides_approvers() {
     let mut stage = Stage::new().await;

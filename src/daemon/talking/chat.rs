@@ -75,6 +75,8 @@ pub(crate) struct HeardMessage<'a> {
     chat: &'a Arc<Chat>,
     message: &'a Message,
     written: Written,
+    /// It stands for a tap on a card, and not for words.
+    by_tap: bool,
 }
 
 impl<'a> HeardMessage<'a> {
@@ -85,6 +87,7 @@ impl<'a> HeardMessage<'a> {
             chat,
             message,
             written,
+            by_tap: false,
         })
     }
 
@@ -235,7 +238,8 @@ pub(crate) async fn tapped(chat: &Arc<Chat>, message: &Message) {
         HeardMessage::of(chat, message),
         chat.people.owner(&message.by),
     );
-    if let (Some(heard), Some(owner), MessageBody::Text(text)) = (heard, owner, &message.body) {
+    if let (Some(mut heard), Some(owner), MessageBody::Text(text)) = (heard, owner, &message.body) {
+        heard.by_tap = true;
         hear(&heard, owner, text).await;
     }
 }
@@ -316,14 +320,17 @@ async fn answer(
         say(chat, message, &in_chat(&Refusal::Handled.into())).await;
         return;
     };
-    let ask = asked.question().map(|it| &it.ask);
+    let posed = asked.question();
+    let ask = posed.map(|it| &it.ask);
     let went_out = chat.cards.courier.went_out(request);
-    let wants_a_tap = match ask {
+    let wants_a_tap = match posed {
         None => Some(terminal::tap_to_allow()),
-        Some(ask) if ask.is_plan() => Some(terminal::tap_to_approve_plan()),
+        Some(posed) if posed.ask.is_plan() => Some(terminal::tap_to_approve_plan()),
+        Some(posed) if posed.is_script_confirm() => Some(terminal::tap_to_confirm()),
         Some(_) => None,
     };
-    if let Some(told) = wants_a_tap.filter(|_| means_yes(&text)) {
+    let says_yes = means_yes(&text) || ask.is_some_and(|ask| ask.is_yes(&text));
+    if let Some(told) = wants_a_tap.filter(|_| says_yes) {
         let told = if chat.cards.lock.is_closed() {
             chat.cards.lock.text()
         } else if went_out == WentOut::NotWhole {

@@ -18,6 +18,7 @@ use crate::sessions::command::{ChatCommand, Project};
 use crate::sessions::route::ChatPlace;
 use crate::sessions::state;
 use crate::store::About;
+use crate::talk::Mode;
 use crate::text::Text;
 use crate::wording::{menu, task as words, terminal};
 
@@ -31,7 +32,10 @@ pub(super) async fn obey(heard: &HeardMessage<'_>, command: ChatCommand) {
         ChatCommand::Sessions => return menus::sessions(heard).await,
         ChatCommand::Say { number, words } => return say_to(heard, number, &words).await,
         ChatCommand::Status => Some(status(heard)),
-        ChatCommand::Mode(None) => return menus::mode(heard).await,
+        ChatCommand::Mode(None) => return menus::mode(heard, None).await,
+        ChatCommand::Mode(Some(mode)) if needs_a_tap(heard, mode) => {
+            return menus::mode(heard, Some(mode)).await;
+        }
         ChatCommand::Mode(Some(mode)) => steer(heard, state::SessionCommand::Mode(mode)),
         ChatCommand::Stop => steer(heard, state::SessionCommand::Stop),
         ChatCommand::Resume(number) => resume(heard, number).await,
@@ -45,6 +49,12 @@ pub(super) async fn obey(heard: &HeardMessage<'_>, command: ChatCommand) {
     if let Some(text) = told {
         heard.say(&text).await;
     }
+}
+
+/// Words ask, taps decide: an agent may write in its owner's name and can't tap.
+fn needs_a_tap(heard: &HeardMessage<'_>, mode: Mode) -> bool {
+    let wider = |found: ListedSession| mode.is_wider_than(found.kept.saved.mode);
+    !heard.by_tap && (mode == Mode::AcceptEdits || one(heard).is_ok_and(wider))
 }
 
 /// Words for the terminal of this number.

@@ -95,22 +95,25 @@ pub(super) async fn sessions(heard: &HeardMessage<'_>) {
         .await;
 }
 
-/// The modes of the session of this place, the one that holds marked.
-pub(super) async fn mode(heard: &HeardMessage<'_>) {
+/// The modes of the session of this place, the one that holds marked; or the
+/// one that was typed and needs a tap.
+pub(super) async fn mode(heard: &HeardMessage<'_>, typed: Option<Mode>) {
     let kept = match one(heard) {
         Ok(found) => found.kept,
         Err(why) => return heard.say(&why).await,
     };
     let (holds, lang) = (kept.saved.mode, heard.chat.cards.config.lang);
-    let choices = Mode::ALL.map(|mode| {
+    let offered = Mode::ALL.into_iter();
+    let offered = offered.filter(|mode| typed.is_none_or(|typed| typed == *mode));
+    let choices = offered.map(|mode| {
         let mark = if mode == holds { "✓ " } else { "" };
         let label = format!("{mark}{}", words::mode(mode).get(lang));
         (label, Picked::Command(format!("/mode {}", mode.as_str())))
     });
-    let text = session::mode_of(kept.number, &kept.project, holds);
-    heard
-        .offer(None, &words::MODE, Some(text), choices.to_vec())
-        .await;
+    let mut lines = vec![session::mode_of(kept.number, &kept.project, holds)];
+    lines.extend(typed.map(|_| words::WIDER_BY_TAP.clone()));
+    let (text, choices) = (Some(Text::lines(&lines)), choices.collect());
+    heard.offer(None, &words::MODE, text, choices).await;
 }
 
 #[cfg(test)]

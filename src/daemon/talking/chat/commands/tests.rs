@@ -61,7 +61,7 @@ async fn nobody_but_the_owner_begins_or_steers_a_session() {
     assert_eq!(bench.chat.sessions.list().len(), 1);
     let found = bench.chat.sessions.find(number).unwrap();
     assert_eq!(found.status, state::SessionStatus::Idle);
-    assert_eq!(found.kept.saved.mode, crate::talk::Mode::Default);
+    assert_eq!(found.kept.saved.mode, Mode::Default);
     assert!(
         bench
             .audit()
@@ -69,6 +69,36 @@ async fn nobody_but_the_owner_begins_or_steers_a_session() {
             .iter()
             .all(|kind| kind != "session_started")
     );
+}
+
+#[tokio::test]
+async fn words_alone_widen_no_mode() {
+    let bench = DaemonBench::new().await;
+    let number = bench.rests("c1", None).await;
+    let mode = || bench.chat.sessions.find(number).unwrap().kept.saved.mode;
+    let becomes = async |wanted| {
+        for _ in 0..1_000 {
+            if mode() == wanted {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("the mode is {:?}", mode());
+    };
+    take(&bench.chat, &writes(OWNER, "/mode acceptEdits")).await;
+    assert_eq!(mode(), Mode::Default);
+    let offered = crate::daemon::bench::buttons(bench.sent().last().unwrap());
+    assert_eq!(offered.len(), 1, "the one that was typed");
+    // The button stands for the same words, said by a tap.
+    super::super::tapped(&bench.chat, &writes(OWNER, "/mode acceptEdits")).await;
+    becomes(Mode::AcceptEdits).await;
+    take(&bench.chat, &writes(OWNER, "/mode plan")).await;
+    becomes(Mode::Plan).await;
+    take(&bench.chat, &writes(OWNER, "/mode default")).await;
+    let sent = bench.sent();
+    let offered = crate::daemon::bench::buttons(sent.last().unwrap());
+    assert_eq!(offered.len(), 1, "{sent:?}");
+    assert_eq!(mode(), Mode::Plan, "to ask less is wider");
 }
 
 #[tokio::test]
