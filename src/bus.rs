@@ -8,6 +8,8 @@ pub mod accounts;
 mod bridge;
 pub mod conf;
 pub mod errand;
+#[cfg(feature = "team")]
+mod frames;
 pub mod keys;
 #[cfg(feature = "team")]
 pub mod knock;

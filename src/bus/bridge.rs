@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -17,15 +17,14 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::frames::{self, BadServerFrame, FrameGuard};
 use super::url::{BusScheme, BusUrl};
 use crate::feishu::outbound::{OPEN_WITHIN, Outbound, OutboundError, Stream};
 
 /// The client dials at once; whoever else does is not waited for.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
 const UPGRADE_WITHIN: Duration = Duration::from_secs(5);
-/// A server's first line names the server and its cluster.
-pub(super) const MAX_INFO: usize = 32 * 1024;
-/// Larger than any message of ours.
+/// Several messages may come as one of the WebSocket's.
 const MAX_MESSAGE: usize = 8 << 20;
 const PIECE: usize = 64 * 1024;
 
@@ -34,26 +33,32 @@ pub(super) struct Bridge {
     pub(super) address: String,
     /// The port stays ours for as long: a program of another user could take
     /// it and be dialled.
-    _way: Option<(Arc<TcpListener>, AbortOnDropHandle<()>)>,
+    way: (Arc<TcpListener>, AbortOnDropHandle<()>),
 }
 
-/// Opens the way. A server on this machine is dialled straight.
+impl Bridge {
+    /// Returns once the client has closed its end and all it said was passed on.
+    pub(super) async fn ended(self) {
+        let (_door, piping) = self.way;
+        // One that panicked has ended as well.
+        let _ = piping.await;
+    }
+}
+
+/// Opens the way. What comes back over it is counted, from this machine too.
 pub(super) async fn open(url: &BusUrl, outbound: &Outbound) -> Result<Bridge, OutboundError> {
     let web = url.web().ok_or(OutboundError::BadAddress {
         problem: "it is no address of a bus",
     })?;
-    if url.kind == BusScheme::Plain {
-        return Ok(Bridge {
-            address: format!("nats://{}", url.authority()),
-            _way: None,
-        });
-    }
     let far = match url.kind {
+        BusScheme::Plain => Far::Bytes(outbound.open(&web, OPEN_WITHIN).await?, Vec::new()),
         BusScheme::Tls => {
-            let (stream, info) = outbound.open_late(&web, OPEN_WITHIN, MAX_INFO).await?;
-            Far::Tls(stream, info)
+            let (stream, info) = outbound
+                .open_late(&web, OPEN_WITHIN, frames::MAX_LINE)
+                .await?;
+            Far::Bytes(stream, info)
         }
-        BusScheme::Plain | BusScheme::WebSocket => {
+        BusScheme::WebSocket => {
             let stream = outbound.open(&web, OPEN_WITHIN).await?;
             Far::WebSocket(Box::new(upgraded(&web, stream, url).await?))
         }
@@ -72,11 +77,15 @@ pub(super) async fn open(url: &BusUrl, outbound: &Outbound) -> Result<Bridge, Ou
         };
         // Either end tells the client by closing.
         let _ = near.set_nodelay(true);
-        let _ = far.pipe(near).await;
+        if let Err(why) = far.pipe(near).await
+            && matches!(why.get_ref(), Some(why) if why.is::<BadServerFrame>())
+        {
+            tracing::warn!("the connection to the bus was given up: {why}");
+        }
     });
     Ok(Bridge {
         address,
-        _way: Some((door, AbortOnDropHandle::new(piping))),
+        way: (door, AbortOnDropHandle::new(piping)),
     })
 }
 
@@ -112,18 +121,43 @@ async fn upgraded(
 
 /// The server's end.
 enum Far {
-    Tls(Stream, Vec<u8>),
+    /// With its first line, where that was read already.
+    Bytes(Stream, Vec<u8>),
     WebSocket(Box<WebSocketStream<Stream>>),
 }
 
 impl Far {
     async fn pipe(self, mut near: TcpStream) -> io::Result<()> {
         match self {
-            Self::Tls(mut far, info) => {
+            Self::Bytes(far, info) => {
                 near.write_all(&without_tls(&info)).await?;
-                copy_bidirectional(&mut near, &mut far).await.map(drop)
+                pipe_bytes(near, far).await
             }
             Self::WebSocket(far) => pipe_messages(near, *far).await,
+        }
+    }
+}
+
+/// Until either end closes, or the server sends more than it may.
+async fn pipe_bytes(mut near: TcpStream, far: Stream) -> io::Result<()> {
+    let (mut from_server, mut to_server) = tokio::io::split(far);
+    let (mut from_client, mut to_client) = near.split();
+    let back = async {
+        let (mut guard, mut piece) = (FrameGuard::default(), vec![0; PIECE]);
+        loop {
+            let read = from_server.read(&mut piece).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            guard.check(&piece[..read]).map_err(io::Error::other)?;
+            to_client.write_all(&piece[..read]).await?;
+        }
+    };
+    tokio::select! {
+        ended = back => ended,
+        ended = tokio::io::copy(&mut from_client, &mut to_server) => {
+            ended?;
+            to_server.shutdown().await
         }
     }
 }
@@ -131,6 +165,7 @@ impl Far {
 async fn pipe_messages(mut near: TcpStream, mut far: WebSocketStream<Stream>) -> io::Result<()> {
     let mut first = Some(Vec::new());
     let mut piece = vec![0; PIECE];
+    let mut guard = FrameGuard::default();
     loop {
         tokio::select! {
             message = far.next() => {
@@ -140,12 +175,13 @@ async fn pipe_messages(mut near: TcpStream, mut far: WebSocketStream<Stream>) ->
                     Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => continue,
                     Some(Message::Close(_)) | None => return Ok(()),
                 };
+                guard.check(&bytes).map_err(io::Error::other)?;
                 let Some(line) = &mut first else {
                     near.write_all(&bytes).await?;
                     continue;
                 };
                 line.extend_from_slice(&bytes);
-                if line.contains(&b'\n') || line.len() > MAX_INFO {
+                if line.contains(&b'\n') || line.len() > frames::MAX_LINE {
                     near.write_all(&without_tls(line)).await?;
                     first = None;
                 }
@@ -210,6 +246,54 @@ mod tests {
         let _ = client.read_to_end(&mut Vec::new()).await;
         let other = TcpListener::bind(door).await;
         assert!(other.is_err(), "when it was lost, until that is known");
+    }
+
+    /// What a client gets of a server that says this and then more and more.
+    async fn got(says: &'static str, scheme: &str) -> usize {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("{scheme}://{}", server.local_addr().unwrap());
+        let web = scheme == "ws";
+        let flooding = tokio::spawn(async move {
+            let (mut near, _) = server.accept().await.unwrap();
+            let more = vec![b'x'; PIECE];
+            if web {
+                let mut near = tokio_tungstenite::accept_async(near).await.unwrap();
+                let first = near.send(Message::binary(says)).await;
+                first.unwrap();
+                while near.send(Message::binary(more.clone())).await.is_ok() {}
+            } else {
+                near.write_all(says.as_bytes()).await.unwrap();
+                while near.write_all(&more).await.is_ok() {}
+            }
+        });
+        let way = Outbound::new(&Proxies::default(), None).unwrap();
+        let bridge = open(&BusUrl::parse(&url).unwrap(), &way).await.unwrap();
+        let door = bridge.address.strip_prefix("nats://").unwrap();
+        let mut client = TcpStream::connect(door).await.unwrap();
+        let mut got = Vec::new();
+        let reading = client.read_to_end(&mut got);
+        let ended = tokio::time::timeout(Duration::from_secs(20), reading).await;
+        // How it ends does not matter, but it has to.
+        let _ = ended.expect("the connection is given up");
+        flooding.abort();
+        got.len()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_announces_too_much_or_never_ends_a_line_is_left() {
+        for scheme in ["nats", "ws"] {
+            for says in [
+                "INFO {}\r\nMSG a 1 1500000000\r\n",
+                "INFO {}\r\n",
+                "INFO {\"x\":\"",
+            ] {
+                let got = got(says, scheme).await;
+                assert!(
+                    got <= frames::MAX_LINE + 2 * PIECE,
+                    "{scheme}: {says}: {got}"
+                );
+            }
+        }
     }
 
     #[test]

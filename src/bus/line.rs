@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+pub use self::said::BusLineState;
 use self::said::{LOST, LineFailure, SILENT, SLEPT_WELL, complaint, not_let_in, unreached};
 pub use self::turns::LineTurns;
 use self::turns::TakenTurns;
@@ -48,6 +49,8 @@ const MAX_UNWRITTEN: usize = 512;
 /// the machine slept.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const SLEPT: Millis = 5_000;
+/// What was said before a stop may take so long to go out.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a line that slept is kept to hear what waited for it.
 const AFTER_SLEEP: Duration = Duration::from_millis(300);
 
@@ -81,24 +84,6 @@ pub enum BusAnswer {
     Down,
     /// Nobody knows whether it arrived.
     Unknown,
-}
-
-/// Where the line stands.
-#[derive(Debug, Clone, PartialEq)]
-pub enum BusLineState {
-    Dialing,
-    Up {
-        since: Instant,
-        /// How many connections there were, this one included.
-        connects: u64,
-        server: String,
-    },
-    Waiting {
-        until: Instant,
-        why: Text,
-        /// Only a person can change it.
-        refused: bool,
-    },
 }
 
 /// A line that others may use; cheap to clone.
@@ -289,9 +274,12 @@ pub async fn run<H, F>(
                 line.shared.set_client(None);
                 line.shared.forget_asked();
                 let Some(why) = why else {
-                    // What handlers have just answered still goes out.
-                    let flushed = up.client.flush();
-                    let _ = tokio::time::timeout(Duration::from_millis(500), flushed).await;
+                    // What was just said still goes out, all the way to the server.
+                    let last = async {
+                        let _ = up.client.flush().await;
+                        up.into_bridge().ended().await;
+                    };
+                    let _ = tokio::time::timeout(LAST_WORDS, last).await;
                     return;
                 };
                 info!("the bus was lost: {}", why.en);
@@ -336,7 +324,7 @@ struct Up {
     heard: Vec<async_nats::Subscriber>,
     turns: TakenTurns,
     events: mpsc::Receiver<Event>,
-    _bridge: bridge::Bridge,
+    bridge: bridge::Bridge,
 }
 
 async fn dial(
@@ -400,11 +388,16 @@ async fn dial(
         inbox,
         heard: subscribed,
         events: heard,
-        _bridge: bridge,
+        bridge,
     })
 }
 
 impl Up {
+    /// The way to the server alone: without the rest the client closes its end.
+    fn into_bridge(self) -> bridge::Bridge {
+        self.bridge
+    }
+
     /// Hears until the connection ends, and says why it did.
     async fn hear<H, F>(
         &mut self,

@@ -1,10 +1,29 @@
-//! Why there is no bus, in both languages.
+//! Where a line to the bus stands, and why there is none, in both languages.
+
+use std::time::Instant;
 
 use async_nats::ConnectErrorKind;
 
-use super::BusLineState;
 use crate::feishu::outbound::OutboundError;
 use crate::text::Text;
+
+/// Where the line stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BusLineState {
+    Dialing,
+    Up {
+        since: Instant,
+        /// How many connections there were, this one included.
+        connects: u64,
+        server: String,
+    },
+    Waiting {
+        until: Instant,
+        why: Text,
+        /// Only a person can change it.
+        refused: bool,
+    },
+}
 
 /// Why there is no connection.
 pub(super) struct LineFailure {
