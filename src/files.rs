@@ -94,13 +94,15 @@ impl From<io::Error> for NotOwn {
     }
 }
 
-/// As [`read`], of this user's own file: no link, and nobody else's.
+/// As [`read`], of this user's own file: neither it nor its directory is a
+/// link or somebody else's.
 pub fn read_own(path: &Path) -> Result<Option<Vec<u8>>, NotOwn> {
     read_of(path, rustix::process::geteuid().as_raw())
 }
 
 fn read_of(path: &Path, user: u32) -> Result<Option<Vec<u8>>, NotOwn> {
-    match path.parent().map(fs::metadata) {
+    match path.parent().map(fs::symlink_metadata) {
+        Some(Ok(dir)) if dir.is_symlink() => return Err(NotOwn::Link),
         Some(Ok(dir)) if dir.uid() != user => return Err(NotOwn::Foreign),
         _ => {}
     }
@@ -312,6 +314,13 @@ mod tests {
         assert!(matches!(as_another, Err(NotOwn::Foreign)), "{as_another:?}");
         std::os::unix::fs::symlink(path("plain"), path("link")).unwrap();
         assert!(matches!(read_own(&path("link")), Err(NotOwn::Link)));
+        fs::create_dir(path("dir")).unwrap();
+        replace_here(&path("dir/file"), b"theirs").unwrap();
+        std::os::unix::fs::symlink(path("dir"), path("to-dir")).unwrap();
+        for file in ["to-dir/file", "to-dir/none"] {
+            let through = read_own(&path(file));
+            assert!(matches!(through, Err(NotOwn::Link)), "{file}: {through:?}");
+        }
         assert!(matches!(read_own(dir.path()), Err(NotOwn::System(_))));
         // Put there by name, it takes the link's place and leaves its file.
         replace_here(&path("link"), b"new").unwrap();

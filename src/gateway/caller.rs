@@ -1,7 +1,12 @@
-//! Whether a browser was tricked into knocking: by a name of somebody else's
-//! that leads here (`Host`), or from a page of somebody else's (`Origin`).
+//! Who calls. Whether a browser was tricked into knocking: by a name of
+//! somebody else's that leads here (`Host`), or from a page of somebody else's
+//! (`Origin`). And who stands behind a proxy on this machine, for which every
+//! caller has this machine's own address.
+
+use core::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
+use axum::http::uri::Authority;
 
 use super::route::CallbackUrl;
 
@@ -55,6 +60,62 @@ pub fn comes_from_us(headers: &HeaderMap, own: Option<&CallbackUrl>, form: bool)
         CallbackUrl::parse(&format!("{scheme}://{host}")).is_ok_and(|here| here == origin)
     });
     same || own == Some(&origin)
+}
+
+/// What a proxy adds to the requests it passes on.
+const FORWARDED: [&str; 7] = [
+    "cf-connecting-ip",
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
+
+/// The address that counts: behind a proxy on this machine the one it names
+/// last, which it has seen itself. Others could name anybody.
+pub fn address(headers: &HeaderMap, peer: IpAddr) -> IpAddr {
+    if !peer.is_loopback() {
+        return peer;
+    }
+    let named = |name: &str| {
+        let last = headers.get_all(name).iter().next_back()?;
+        let last = last.to_str().ok()?.rsplit(',').next()?.trim();
+        last.parse::<IpAddr>()
+            .or_else(|_| last.parse::<SocketAddr>().map(|it| it.ip()))
+            .ok()
+    };
+    let named = named("x-forwarded-for").or_else(|| named("x-real-ip"));
+    named.map_or(peer, |named| named.to_canonical())
+}
+
+/// Whether a program on this machine speaks for itself: from here, by a name of
+/// this machine's own, and for nobody else.
+pub fn is_here(headers: &HeaderMap, peer: IpAddr) -> bool {
+    let local = |host: &str| {
+        let host = host.parse::<Authority>().ok();
+        host.is_some_and(|host| {
+            let name = host.host().trim_matches(['[', ']']);
+            let ip = name.parse::<IpAddr>();
+            name.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
+        })
+    };
+    let named = headers
+        .get("host")
+        .map(|host| host.to_str().is_ok_and(local));
+    peer.is_loopback()
+        && named.unwrap_or(true)
+        && !FORWARDED.iter().any(|name| headers.contains_key(*name))
+}
+
+/// Whether others come in by a proxy, as far as the settings tell: by an
+/// address that is not the one this machine listens on.
+pub fn has_proxy(own: Option<&CallbackUrl>, listens: SocketAddr) -> bool {
+    own.is_some_and(|own| {
+        let hidden = listens.ip().to_canonical().is_loopback() && !own.is_loopback();
+        hidden || !own.is_plain_at(listens.port())
+    })
 }
 
 /// A page elsewhere can make a browser post a form or plain text, and not JSON.
@@ -141,6 +202,69 @@ mod tests {
         assert!(!judged(&from_afar, true));
         let own_form = [null[0], null[1], ("sec-fetch-site", "same-origin")];
         assert!(judged(&own_form, true));
+    }
+
+    #[test]
+    fn behind_a_proxy_here_the_caller_is_whom_it_names_last() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let far = IpAddr::from([203, 0, 113, 9]);
+        let named = |pairs: &[(&'static str, &'static str)]| address(&headers(pairs), here);
+        assert_eq!(named(&[]), here);
+        assert_eq!(named(&[("x-forwarded-for", "203.0.113.9")]), far);
+        assert_eq!(
+            named(&[("x-forwarded-for", "10.0.0.1, 203.0.113.9:80")]),
+            far
+        );
+        let twice = [
+            ("x-forwarded-for", "10.0.0.1"),
+            ("x-forwarded-for", "203.0.113.9"),
+        ];
+        assert_eq!(named(&twice), far);
+        assert_eq!(named(&[("x-real-ip", "::ffff:203.0.113.9")]), far);
+        assert_eq!(named(&[("x-forwarded-for", "unknown")]), here);
+        let forged = headers(&[("x-forwarded-for", "127.0.0.1")]);
+        assert_eq!(address(&forged, far), far, "only a proxy here is believed");
+    }
+
+    #[test]
+    fn who_is_passed_on_by_a_proxy_is_not_here() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let far = IpAddr::from([203, 0, 113, 9]);
+        let local = |pairs: &[(&'static str, &'static str)]| is_here(&headers(pairs), here);
+        assert!(local(&[]) && !is_here(&headers(&[]), far));
+        for host in ["127.0.0.1:8080", "localhost:8080", "[::1]:8080"] {
+            assert!(local(&[("host", host)]), "{host}");
+        }
+        for host in ["desk.example", "10.0.0.2:8080", "localhost.evil.example"] {
+            assert!(!local(&[("host", host)]), "{host}");
+        }
+        for name in FORWARDED {
+            let own = ("host", "127.0.0.1:8080");
+            assert!(!local(&[own, (name, "127.0.0.1")]), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_listened_on_is_a_proxys() {
+        let at = |text: &str| text.parse().unwrap();
+        for (own, listens, proxied) in [
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", false),
+            ("http://10.0.0.2:8080", "0.0.0.0:8080", false),
+            ("http://10.0.0.2:8080", "10.0.0.2:8080", false),
+            ("http://desk.example:8080", "[::]:8080", false),
+            ("http://desk.example:8080", "127.0.0.1:8080", true),
+            ("https://desk.example", "0.0.0.0:443", true),
+            ("https://desk.example", "127.0.0.1:8080", true),
+            ("http://desk.example", "0.0.0.0:8080", true),
+        ] {
+            let url = CallbackUrl::parse(own).unwrap();
+            assert_eq!(
+                has_proxy(Some(&url), at(listens)),
+                proxied,
+                "{own} {listens}"
+            );
+        }
+        assert!(!has_proxy(None, at("127.0.0.1:8080")));
     }
 
     #[test]

@@ -77,7 +77,13 @@ impl CallbackUrl {
         }
     }
 
-    fn is_loopback(&self) -> bool {
+    /// Whether it is plain HTTP on this port.
+    pub(super) fn is_plain_at(&self, port: u16) -> bool {
+        let url = Url::parse(&self.origin).ok();
+        url.is_some_and(|url| url.scheme() == "http" && url.port_or_known_default() == Some(port))
+    }
+
+    pub(super) fn is_loopback(&self) -> bool {
         match self.address() {
             Some(ip) => ip.is_loopback(),
             None => self.name().is_some_and(names_this_machine),

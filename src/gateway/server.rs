@@ -119,6 +119,8 @@ struct ServerDoor {
     inside: Inside,
     terms: DoorTerms,
     on_loopback: bool,
+    /// Others come in by a proxy that may be on this machine.
+    has_proxy: bool,
     rate: Mutex<Rate>,
     nonces: Mutex<Nonces>,
     /// The owner was told that somebody calls this machine by another name.
@@ -128,8 +130,13 @@ struct ServerDoor {
 /// Prometheus' text format.
 pub const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// The other end of the connection.
 #[derive(Clone, Copy)]
-struct CallerAddress(IpAddr);
+struct PeerAddress(IpAddr);
+
+/// Whether a program on this machine speaks for itself.
+#[derive(Clone, Copy)]
+struct IsHere(bool);
 
 /// Serves until stopped; requests under way are answered first.
 pub async fn serve(
@@ -138,13 +145,14 @@ pub async fn serve(
     inside: Inside,
     stop: CancellationToken,
 ) {
-    let on_loopback = listener
-        .local_addr()
-        .is_ok_and(|address| address.ip().to_canonical().is_loopback());
+    let listens = listener.local_addr().ok();
+    let on_loopback = listens.is_some_and(|at| at.ip().to_canonical().is_loopback());
+    let has_proxy = listens.is_none_or(|at| caller::has_proxy(terms.url.as_ref(), at));
     let router = router(Arc::new(ServerDoor {
         inside,
         terms,
         on_loopback,
+        has_proxy,
         rate: Mutex::default(),
         nonces: Mutex::default(),
         told: AtomicBool::new(false),
@@ -161,7 +169,7 @@ pub async fn serve(
             Ok((stream, peer)) => {
                 let from = peer.ip().to_canonical();
                 if let Some(seat) = connection::seat(&guests, from, &stop).await {
-                    let router = router.clone().layer(Extension(CallerAddress(from)));
+                    let router = router.clone().layer(Extension(PeerAddress(from)));
                     connections.spawn(connection::run(stream, router, seat, stop.clone()));
                 }
             }
@@ -195,13 +203,15 @@ fn router(door: Arc<ServerDoor>) -> Router {
 /// browser.
 async fn received(
     State(door): State<Arc<ServerDoor>>,
-    Extension(from): Extension<CallerAddress>,
-    request: Request,
+    Extension(peer): Extension<PeerAddress>,
+    mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    if !door.admits(from) {
+    if !door.admits(caller::address(request.headers(), peer.0)) {
         return too_many();
     }
+    let is_here = caller::is_here(request.headers(), peer.0);
+    request.extensions_mut().insert(IsHere(is_here));
     let (headers, own) = (request.headers(), door.terms.url.as_ref());
     if !caller::names_us(headers, own) {
         if !door.told.swap(true, Ordering::Relaxed) {
@@ -223,9 +233,9 @@ impl ServerDoor {
         (self.inside.now)()
     }
 
-    fn admits(&self, from: CallerAddress) -> bool {
+    fn admits(&self, from: IpAddr) -> bool {
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
-        rate.admits(from.0, self.now())
+        rate.admits(from, self.now())
     }
 
     /// The seal's time, its receiver, and its nonce once.
@@ -248,14 +258,14 @@ impl ServerDoor {
         }
     }
 
-    fn trusts_unsealed(&self, from: CallerAddress) -> bool {
-        self.terms.allow_unsealed && self.on_loopback && from.0.is_loopback()
+    fn trusts_unsealed(&self, is_here: IsHere) -> bool {
+        self.terms.allow_unsealed && self.on_loopback && is_here.0
     }
 }
 
 async fn decision(
     State(door): State<Arc<ServerDoor>>,
-    Extension(from): Extension<CallerAddress>,
+    Extension(is_here): Extension<IsHere>,
     request: Request,
 ) -> Response<Body> {
     if !caller::is_json(request.headers()) {
@@ -270,7 +280,7 @@ async fn decision(
     let refused = match &read {
         Ok((call, Proof::Sealed(stamp))) => door.accepts(call, stamp).err(),
         Ok((_, Proof::None)) | Err(UnreadCall::Unproven) => {
-            (!door.trusts_unsealed(from)).then_some(NotTaken::Secret)
+            (!door.trusts_unsealed(is_here)).then_some(NotTaken::Secret)
         }
         Err(UnreadCall::Malformed) => None,
     };
@@ -302,12 +312,14 @@ async fn status() -> Response<Body> {
     answer(StatusCode::OK, &json!({"status": "ok", "service": "nod"}))
 }
 
-/// Figures tell what somebody is working on, so they stay on this machine.
+/// Figures tell what somebody is working on, so they stay on this machine. A
+/// proxy may pass a request on without a word of it, so where there is one
+/// nobody gets them here.
 async fn metrics(
     State(door): State<Arc<ServerDoor>>,
-    Extension(from): Extension<CallerAddress>,
+    Extension(is_here): Extension<IsHere>,
 ) -> Response<Body> {
-    if !from.0.to_canonical().is_loopback() {
+    if door.has_proxy || !is_here.0 {
         return nothing();
     }
     let kind = [(header::CONTENT_TYPE, METRICS_TYPE)];

@@ -249,6 +249,16 @@ async fn a_file_that_leads_elsewhere_is_not_written_through() {
         std::fs::remove_file(&file).unwrap();
     }
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "theirs");
+    // Nor through a directory that leads elsewhere.
+    let (dir, there) = (file.parent().unwrap(), home.path().join("shared"));
+    std::fs::rename(dir, &there).unwrap();
+    std::os::unix::fs::symlink(&there, dir).unwrap();
+    let (code, _, err) = home.run(&set, &[]).await;
+    assert_eq!(code, BAD_SETTINGS, "{err}");
+    assert!(err.contains("is a link and was left as it is"), "{err}");
+    assert_eq!(std::fs::read_dir(&there).unwrap().count(), 0);
+    std::fs::remove_file(dir).unwrap();
+    std::fs::rename(&there, dir).unwrap();
     std::fs::create_dir(&file).unwrap();
     let (code, _, err) = home.run(&set, &[]).await;
     assert_eq!(code, BAD_SETTINGS, "{err}");

@@ -231,8 +231,10 @@ impl Words {
         let file = file.display();
         match why {
             NotOwn::Link => self.made(
-                format!("`{file}` 是一个链接，未作改动：请修改它指向的文件"),
-                format!("`{file}` is a link and was left as it is: change the file it leads to"),
+                format!("`{file}` 或它的目录是一个链接，未作改动：请修改它指向的文件"),
+                format!(
+                    "`{file}` or its directory is a link and was left as it is: change the file it leads to"
+                ),
             ),
             NotOwn::Foreign => self.made(
                 format!("`{file}` 或它的目录属于其他用户，未作改动"),

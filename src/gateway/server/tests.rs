@@ -47,8 +47,12 @@ fn taken(sealed: bool, count: impl Fn() -> usize + Send + Sync + 'static) -> Dec
 }
 
 async fn open(allow_unsealed: bool, pages: bool) -> Running {
+    open_as(Some("https://desk.example"), allow_unsealed, pages).await
+}
+
+async fn open_as(url: Option<&str>, allow_unsealed: bool, pages: bool) -> Running {
     let terms = DoorTerms {
-        url: CallbackUrl::parse("https://desk.example").ok(),
+        url: url.and_then(|url| CallbackUrl::parse(url).ok()),
         sealer: Some(sealer("s")),
         allow_unsealed,
     };
@@ -216,11 +220,54 @@ async fn the_reference_calls_are_for_loopback_and_who_opted_in() {
 
 #[tokio::test]
 async fn figures_are_for_a_scraper_on_this_machine() {
-    let door = open(false, false).await;
+    let door = open_as(None, false, false).await;
     let (status, answer) = request(door.address, "GET /metrics", "").await;
     assert_eq!(status, 200);
     assert!(answer.contains("nod_info 1"), "{answer}");
     assert!(answer.contains("version=0.0.4"), "{answer}");
+    let own = format!("host: {}\r\n", door.address);
+    for passed_on in [
+        "x-forwarded-for: 203.0.113.9",
+        "via: 1.1 x",
+        "forwarded: for=x",
+    ] {
+        let headers = format!("{own}{passed_on}\r\n");
+        let (status, answer) = request_with(door.address, "GET /metrics", &headers, "").await;
+        assert_eq!(status, 404, "{passed_on}: {answer}");
+    }
+    // A proxy that adds nothing looks like a scraper.
+    let behind = open(false, false).await;
+    let (status, answer) = request(behind.address, "GET /metrics", "").await;
+    assert_eq!(status, 404, "{answer}");
+}
+
+#[tokio::test]
+async fn callers_behind_a_proxy_on_this_machine_have_each_their_own_second() {
+    let door = open(false, false).await;
+    let call = async |client: &str| {
+        let headers = format!("host: desk.example\r\nx-forwarded-for: 1.2.3.4, {client}\r\n");
+        request_with(door.address, "GET /status", &headers, "")
+            .await
+            .0
+    };
+    // The clock stands still, so all of these are within one second.
+    let mut codes = Vec::new();
+    for _ in 0..30 {
+        codes.push(call("203.0.113.9").await);
+    }
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 20);
+    assert_eq!(call("203.0.113.10").await, 200, "another caller");
+}
+
+#[tokio::test]
+async fn who_is_passed_on_by_a_proxy_gets_nothing_decided_without_a_seal() {
+    let door = open(true, false).await;
+    let json = "content-type: application/json\r\n";
+    let headers = format!("host: desk.example\r\nx-forwarded-for: 203.0.113.9\r\n{json}");
+    let line = "POST /callback/decision";
+    let (status, answer) = request_with(door.address, line, &headers, PLAIN).await;
+    assert_eq!(status, 401, "{answer}");
+    assert_eq!(door.asked.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
