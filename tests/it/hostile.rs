@@ -521,7 +521,14 @@ async fn a_hook_without_a_file_asks_the_account_and_no_variable() {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut hook = hook.spawn().unwrap();
+        let busy = |why: &std::io::Error| why.kind() == std::io::ErrorKind::ExecutableFileBusy;
+        let mut hook = loop {
+            match hook.spawn() {
+                // A program that another test starts at this moment has the copy open, too.
+                Err(why) if busy(&why) => tokio::task::yield_now().await,
+                spawned => break spawned.unwrap(),
+            }
+        };
         let mut stdin = hook.stdin.take().unwrap();
         let input = victim.asks("make it so");
         // One that refuses its arguments does not read.
