@@ -128,6 +128,8 @@ pub struct RuleCall<'a> {
     pub project: &'a Path,
     /// What Codex says a yes would leave, where Codex asks.
     pub codex: Option<&'a Leaves>,
+    /// Whether a rule for its session can be delivered to who asks.
+    pub takes_session_rules: bool,
 }
 
 /// What a yes may leave with an agent that says so itself.
@@ -311,6 +313,7 @@ pub fn offer_here<'a>(call: impl Into<RuleCall<'a>>, found: PathKind) -> Offer {
     Offer {
         always: exact(RuleReach::Always),
         session: match exact(RuleReach::Session) {
+            _ if !call.takes_session_rules => Err(NoRule::Agent),
             Err(NoRule::AnyInput) => wider.clone(),
             exact => exact,
         },
@@ -616,6 +619,7 @@ mod tests {
                 cwd: Path::new("/home/lin/shop"),
                 project: Path::new("/home/lin/shop"),
                 codex: Some(&leaves),
+                takes_session_rules: true,
             });
             assert_eq!(offer.always, Err(NoRule::Agent), "{command}");
             let wider = offer.wider.map(|rules| texts(&Ok(rules)).unwrap());

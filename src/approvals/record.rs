@@ -52,6 +52,7 @@ fn around_input(request: &Request) -> Value {
             "status_dir": origin.caller.status_dir.as_ref().map(|dir| dir.to_string_lossy()),
             "unattended": origin.caller.unattended,
             "rules_in": origin.caller.rules_in.as_ref().map(|dir| dir.to_string_lossy()),
+            "plain_v1": origin.caller.plain_v1,
         },
     })
 }
@@ -86,6 +87,7 @@ pub fn read_request(value: &Value) -> Option<Request> {
                     status_dir: text(origin, "status_dir").map(PathBuf::from),
                     unattended: origin["unattended"] == true,
                     rules_in: text(origin, "rules_in").map(PathBuf::from),
+                    plain_v1: origin["plain_v1"] == true,
                 },
             },
         }
@@ -340,6 +342,7 @@ mod tests {
                     status_dir: Some("/h/.claude/sessions".into()),
                     unattended: true,
                     rules_in: Some("/repository".into()),
+                    plain_v1: true,
                 },
             },
         }

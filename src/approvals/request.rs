@@ -92,7 +92,12 @@ impl Posed {
 impl RequestKind {
     fn of(tool: &str, input: &Value, origin: &Origin) -> Self {
         match Posed::of(tool, input) {
-            Some(posed) => Self::Question(Box::new(posed)),
+            Some(mut posed) => {
+                if origin.caller.plain_v1 {
+                    posed.ask.withhold_accept_edits();
+                }
+                Self::Question(Box::new(posed))
+            }
             None => Self::Permission(Box::new(rules::offer(call(tool, input, origin)))),
         }
     }
@@ -153,6 +158,7 @@ fn call<'a>(tool: &'a str, input: &'a Value, origin: &'a Origin) -> RuleCall<'a>
             AskingAgent::ClaudeCode => None,
             AskingAgent::Codex(leaves) => Some(leaves),
         },
+        takes_session_rules: !origin.caller.plain_v1,
     }
 }
 
@@ -238,6 +244,9 @@ pub struct Caller {
     pub unattended: bool,
     /// Where it keeps the project's rules, if not in the project itself.
     pub rules_in: Option<PathBuf>,
+    /// Its hook speaks protocol v1, which carries no permission updates: no
+    /// leave for a session and no change of mode can be delivered.
+    pub plain_v1: bool,
 }
 
 /// The coding agent a request comes from, with what only that one offers.

@@ -192,7 +192,7 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> DrawnQuestions {
                 asked.push(header);
             }
         }
-        if let QuestionKind::Plan { plan } = &question.kind {
+        if let QuestionKind::Plan { plan, .. } = &question.kind {
             match plan.as_deref().filter(|plan| !plan.trim().is_empty()) {
                 // What goes out before the card is the plan to the letter.
                 Some(plan) if budget == EVERYTHING => asked.block(plan, share, lang, as_it_is),
@@ -242,7 +242,7 @@ pub(super) fn title(ask: &Ask, lang: Lang) -> String {
         return words::TEXT_TITLE.get(lang).to_owned();
     };
     let text = match &first.kind {
-        QuestionKind::Plan { plan } => {
+        QuestionKind::Plan { plan, .. } => {
             let heading = plan.as_deref().and_then(prose::first_heading);
             Cow::Owned(heading.unwrap_or_default())
         }
@@ -296,7 +296,10 @@ fn ways(
                 let no = button(&words::NO, "default", &values(QuestionTap::No), lang);
                 (vec![row(Some(asking(yes, look)), Some(no))], more)
             }
-            QuestionKind::Plan { .. } => (plan_ways(values, look, more, lang), Vec::new()),
+            QuestionKind::Plan { accept_edits, .. } => {
+                let ways = plan_ways(values, *accept_edits, look, more, lang);
+                (ways, Vec::new())
+            }
             QuestionKind::Choice {
                 options,
                 multi: false,
@@ -382,15 +385,13 @@ fn form_of(elements: Vec<Value>) -> Value {
 /// without a form; what is more, and what asks first, one row below each other.
 fn plan_ways(
     values: &dyn Fn(QuestionTap) -> Value,
+    accept_edits: bool,
     look: Option<&Value>,
     more: Vec<Value>,
     lang: Lang,
 ) -> Vec<Value> {
     let (name, kind) = ("submit_approve_plan", "primary_filled");
-    let (approve, edits) = (
-        values(QuestionTap::ApprovePlan),
-        values(QuestionTap::ApprovePlanAndEdits),
-    );
+    let approve = values(QuestionTap::ApprovePlan);
     let keep = values(QuestionTap::RevisePlan);
     let approve = named(
         "b_approve",
@@ -400,9 +401,12 @@ fn plan_ways(
         None => (approve, None),
         Some(_) => (allow_is_below(lang), Some(submitting(name, approve))),
     };
-    let (name, label) = ("submit_approve_edits", &words::APPROVE_PLAN_EDITS);
-    let edits = submit_button(name, label, "default", &edits, lang);
-    let below = asks.into_iter().chain([edits]);
+    let edits = accept_edits.then(|| {
+        let (name, label) = ("submit_approve_edits", &words::APPROVE_PLAN_EDITS);
+        let value = values(QuestionTap::ApprovePlanAndEdits);
+        submit_button(name, label, "default", &value, lang)
+    });
+    let below = asks.into_iter().chain(edits);
     let mut elements: Vec<Value> = below
         .map(|button| row(Some(asking(button, look)), None))
         .collect();

@@ -50,11 +50,16 @@ pub enum HookMessage {
     Register(Registration),
     Notify(HookNotice),
     Order(DaemonOrder),
+    /// claude-notify's hooks ask this first: is anybody there?
+    Ping,
     /// The waiting client has its decision.
     Received,
     /// The waiting client no longer wants one.
     Cancel,
 }
+
+/// The whole reply to [`HookMessage::Ping`].
+pub const PONG: &[u8] = br#"{"type":"pong"}"#;
 
 /// What a person's own command asks of the daemon. None of them decides a
 /// request: a lock takes authority away, and opening it gives back no more
@@ -112,6 +117,8 @@ pub struct HookNotice {
 
 #[derive(Default, Serialize, Deserialize)]
 struct RawMessage {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,6 +176,9 @@ impl HookMessage {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let raw: RawMessage =
             serde_json::from_slice(bytes).map_err(|e| WireError::BadJson(shape_of(&e)))?;
+        if raw.request_id.is_none() && raw.nod.is_none() && raw.kind == Some("ping".into()) {
+            return Ok(Self::Ping);
+        }
         match raw.nod.as_ref().and_then(|nod| nod.verb.as_deref()) {
             None | Some("register") => Registration::read(raw).map(Self::Register),
             Some("notify") => HookNotice::read(raw).map(Self::Notify),
@@ -205,6 +215,10 @@ impl HookMessage {
                 }))
             },
             Self::Order(order) => bare(verb(order.verb())),
+            Self::Ping => RawMessage {
+                kind: Some("ping".into()),
+                ..RawMessage::default()
+            },
             Self::Received => bare(verb("received")),
             Self::Cancel => bare(verb("cancel")),
         };
@@ -229,6 +243,7 @@ impl Registration {
 
     fn raw(&self) -> RawMessage {
         RawMessage {
+            kind: None,
             request_id: Some(self.id.as_str().to_owned()),
             project_dir: Some(self.project.to_string_lossy().into_owned()),
             raw_input_encoded: Some(encode_base64(&self.raw_input)),

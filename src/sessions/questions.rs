@@ -44,6 +44,15 @@ impl Ask {
         matches!(read, Ok(ReplyOutcome::Answered(answers)) if answers == [QuestionAnswer::Yes])
     }
 
+    /// Offers no "approve and accept edits": who asks can't be told a mode.
+    pub fn withhold_accept_edits(&mut self) {
+        for question in &mut self.questions {
+            if let QuestionKind::Plan { accept_edits, .. } = &mut question.kind {
+                *accept_edits = false;
+            }
+        }
+    }
+
     /// Whether it asks to approve a plan.
     pub fn is_plan(&self) -> bool {
         let is_plan = |question: &Question| matches!(question.kind, QuestionKind::Plan { .. });
@@ -76,6 +85,8 @@ pub enum QuestionKind {
     /// Stands alone on its card.
     Plan {
         plan: Option<String>,
+        /// Whether "approve and accept edits" is offered.
+        accept_edits: bool,
     },
 }
 

@@ -3,10 +3,9 @@
 
 use nod::for_tests::simulator::{Armed, ChatText, Fault, OWNER, Press, STRANGER};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::UnixStream;
 
-use crate::hooks::{Stage, face, offered, permission, toast, values, within};
+use crate::hooks::{Stage, face, offered, permission, toast, values};
+use crate::v1_clients::V1Client;
 
 const ALLOWED: (&str, &str) = ("success", "已批准运行");
 const DENIED: (&str, &str) = ("success", "已拒绝运行");
@@ -461,7 +460,11 @@ async fn a_write_that_decides_what_runs_is_red_and_never_always() {
 async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
     let mut stage = Stage::new().await;
     let project = stage.home.project();
-    let (mut socket, ack) = v1(&stage, "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6", "cargo check").await;
+    let (id, input) = (
+        "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6",
+        json!({"command": "cargo check"}),
+    );
+    let (mut client, ack) = V1Client::ask(&stage, id, "Bash", &input).await;
     let expected =
         json!({"success": true, "message": "Request registered", "session_id": "sess_123"});
     assert_eq!(ack, expected);
@@ -471,7 +474,7 @@ async fn a_client_of_plain_v1_is_served_and_its_rule_written_by_nod() {
         toast(&clicked),
         ("success", "已始终允许，后续相同操作将自动批准")
     );
-    let decision = v1_decision(&mut socket).await;
+    let decision = client.decision().await;
     let expected =
         json!({"success": true, "session_id": "sess_123", "decision": {"behavior": "allow"}});
     assert_eq!(decision, expected);
@@ -549,11 +552,12 @@ async fn of_two_taps_at_once_one_wins_and_only_its_rule_is_left() {
     let mut left = Vec::new();
     for round in 0..6 {
         let command = format!("cargo check --jobs {round}");
-        let (mut socket, _) = v1(&stage, &format!("race-{round:027}"), &command).await;
+        let (id, input) = (format!("race-{round:027}"), json!({"command": command}));
+        let (mut client, _) = V1Client::ask(&stage, &id, "Bash", &input).await;
         let card = stage.sent().await.message_id;
         let (always, deny) = tokio::join!(stage.tap(&card, "always"), stage.tap(&card, "deny"));
         let kinds = (toast(&always).0, toast(&deny).0);
-        let behavior = v1_decision(&mut socket).await["decision"]["behavior"].clone();
+        let behavior = client.decision().await["decision"]["behavior"].clone();
         match kinds {
             ("success", "warning") => {
                 assert_eq!(behavior, "allow");
@@ -568,39 +572,6 @@ async fn of_two_taps_at_once_one_wins_and_only_its_rule_is_left() {
     let written: Value = serde_json::from_slice(&text).unwrap();
     let rules = written["permissions"]["allow"].as_array();
     assert_eq!(rules.cloned().unwrap_or_default(), left);
-}
-
-/// Asks as a client of the first version does; the ack comes with it.
-async fn v1(stage: &Stage, id: &str, command: &str) -> (UnixStream, Value) {
-    let input = json!({
-        "session_id": "sess_123",
-        "tool_name": "Bash",
-        "tool_input": {"command": command},
-    });
-    let request = json!({
-        "request_id": id,
-        "project_dir": stage.home.project(),
-        "raw_input_encoded": base64(input.to_string().as_bytes()),
-    });
-    let mut socket = UnixStream::connect(stage.home.socket()).await.unwrap();
-    let request = request.to_string();
-    socket.write_all(request.as_bytes()).await.unwrap();
-    let mut ack = vec![0; 4_096];
-    let read = within(socket.read(&mut ack)).await.unwrap();
-    let ack = serde_json::from_slice(&ack[..read]).unwrap();
-    (socket, ack)
-}
-
-async fn v1_decision(socket: &mut UnixStream) -> Value {
-    let length = within(socket.read_u32()).await.unwrap();
-    let mut frame = vec![0; usize::try_from(length).unwrap()];
-    within(socket.read_exact(&mut frame)).await.unwrap();
-    serde_json::from_slice(&frame).unwrap()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,4 +50,5 @@ mod terminal_yes;
 mod tidy;
 mod tls;
 mod tolerance;
+mod v1_clients;
 mod whole;

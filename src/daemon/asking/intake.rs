@@ -79,6 +79,7 @@ async fn ask(
     let wishes = ScriptWishes::of(&ask.tool, &ask.input);
     let timeout = wishes.timeout.unwrap_or(cards.config.request_timeout);
     let (now, common, project) = (cards.now(), input.common, registration.project);
+    let plain_v1 = registration.nod.is_none();
     let nod = registration.nod.unwrap_or_default();
     let cwd = nod.cwd.or_else(|| common.cwd.clone());
     let cwd = cwd.unwrap_or_else(|| project.clone());
@@ -104,6 +105,7 @@ async fn ask(
                 status_dir: common.transcript.as_deref().and_then(status::dir),
                 unattended: false,
                 rules_in: seen.rules_in,
+                plain_v1,
             },
         },
         asked_at: now,

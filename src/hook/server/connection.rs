@@ -108,6 +108,9 @@ where
                 line.write(&reply).await;
             }
         }
+        HookMessage::Ping => {
+            line.write(wire::PONG).await;
+        }
         HookMessage::Received | HookMessage::Cancel => {
             line.refuse(
                 "",

@@ -19,6 +19,7 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 mod many;
+mod vectors;
 
 fn register(n: usize, nod: Option<Additions>) -> Vec<u8> {
     HookMessage::Register(Registration {

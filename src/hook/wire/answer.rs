@@ -25,7 +25,14 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
     };
     let terminal = |error, message: &str| fallback(session, error, message);
     let mut value = match &answer.ending {
-        Ending::Allowed { .. } | Ending::Answered { .. } => decided(json!({"behavior": "allow"})),
+        Ending::Allowed { .. } | Ending::Answered { .. } => {
+            let mut allow = json!({"behavior": "allow"});
+            // claude-notify's client hands this to Claude Code as `updatedInput`.
+            if let (Some(input), false) = (&answer.extras.updated_input, for_nod) {
+                allow["updated_input"] = input.clone();
+            }
+            decided(allow)
+        }
         Ending::Denied {
             reason, interrupt, ..
         } => deny(reason.as_deref(), *interrupt),

@@ -71,6 +71,7 @@ fn every_message_and_ack_reads_back() {
         HookMessage::Order(DaemonOrder::Status),
         HookMessage::Order(DaemonOrder::Lock),
         HookMessage::Order(DaemonOrder::Unlock),
+        HookMessage::Ping,
         HookMessage::Received,
         HookMessage::Cancel,
     ];

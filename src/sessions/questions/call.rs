@@ -46,6 +46,7 @@ pub fn read(name: &str, input: &Value) -> Option<(Ask, AnswerShape)> {
                 text: String::new(),
                 kind: QuestionKind::Plan {
                     plan: plan.plan.clone(),
+                    accept_edits: true,
                 },
             };
             Some((Ask::one(question), AnswerShape::Plan(plan)))

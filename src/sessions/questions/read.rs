@@ -106,9 +106,12 @@ impl Question {
                     accept_edits: false,
                 })
             }
-            (QuestionKind::Plan { .. }, QuestionTap::ApprovePlanAndEdits) => {
-                Ok(QuestionAnswer::PlanApproved { accept_edits: true })
-            }
+            (
+                QuestionKind::Plan {
+                    accept_edits: true, ..
+                },
+                QuestionTap::ApprovePlanAndEdits,
+            ) => Ok(QuestionAnswer::PlanApproved { accept_edits: true }),
             (QuestionKind::Plan { .. }, QuestionTap::RevisePlan) => {
                 let text = words.unwrap_or(KEEP_PLANNING);
                 Ok(QuestionAnswer::PlanRevised(text.to_owned()))

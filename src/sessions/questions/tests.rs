@@ -214,7 +214,10 @@ fn several_questions_want_a_form_or_a_line_each() {
 
 #[test]
 fn words_never_approve_a_plan() {
-    let ask = of(QuestionKind::Plan { plan: None });
+    let ask = of(QuestionKind::Plan {
+        plan: None,
+        accept_edits: true,
+    });
     let answered = |answer| Ok(ReplyOutcome::Answered(vec![answer]));
     for words in [
         "批准计划",

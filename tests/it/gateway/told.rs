@@ -105,13 +105,6 @@ async fn every_allow_and_every_answer_that_was_brought_is_a_success() {
             "allow",
         ),
         (
-            "session",
-            "Bash",
-            &command,
-            json!({"action": "session"}),
-            "allow",
-        ),
-        (
             "always",
             "Bash",
             &command,
