@@ -4,7 +4,12 @@
 
 use std::time::Duration;
 
-const STEPS_MS: [u64; 7] = [500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
+/// The last one, with its spread, is [`LONGEST`].
+const STEPS_MS: [u64; 6] = [500, 1_000, 2_000, 5_000, 10_000, 12_500];
+
+/// No pause is longer, whatever happened before: who taps or writes while the
+/// network is back waits for no more than this.
+pub const LONGEST: Duration = Duration::from_secs(15);
 
 /// The spread of the first redial, so that a fleet does not return as one.
 const FIRST: Duration = Duration::from_millis(250);
@@ -22,6 +27,7 @@ pub fn delay(failures: u32, ceiling: Duration, roll: f64) -> Duration {
     Duration::from_millis(STEPS_MS[step])
         .min(ceiling)
         .mul_f64(0.8 + 0.4 * roll)
+        .min(LONGEST)
 }
 
 #[cfg(test)]
@@ -37,8 +43,9 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_to_a_minute_and_spread_by_a_fifth() {
-        for (failures, seconds) in [(1, 0.5), (2, 1.0), (4, 5.0), (7, 60.0), (1_000, 60.0)] {
+    fn waits_grow_to_fifteen_seconds_and_spread_by_a_fifth() {
+        assert_eq!(delay(1_000, HOUR, 1.0), LONGEST);
+        for (failures, seconds) in [(1, 0.5), (2, 1.0), (4, 5.0), (6, 12.5), (1_000, 12.5)] {
             assert_eq!(
                 delay(failures, HOUR, 0.0),
                 Duration::from_secs_f64(seconds * 0.8)

@@ -5,11 +5,13 @@
 mod note;
 mod parked;
 mod peer;
+mod phase;
 mod redial;
 mod settings;
 
 pub use note::Note;
 pub use parked::{PushAnswer, PushTicket};
+pub use phase::Phase;
 pub use settings::ServerSettings;
 
 use parked::Parked;
@@ -78,32 +80,15 @@ enum LinkState {
     Degraded { until: Instant, why: Text },
 }
 
-/// The same, for `status`.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Phase {
-    Dialing {
-        why: Option<Text>,
-    },
-    Up {
-        since: Instant,
-    },
-    Waiting {
-        until: Instant,
-        why: Text,
-    },
-    /// Waiting, and only a person can change it.
-    Degraded {
-        until: Instant,
-        why: Text,
-    },
-}
-
 /// After so many connections in a row that died behind our own hot probes, the
 /// rest of the run asks at a slower pace.
 const QUICK_DEATHS: u8 = 3;
 /// So long after the last waiting request a dead peer is still noticed as soon:
 /// a tap it swallowed may undo the correction of that request's card.
 const COOLS_AFTER: Duration = Duration::from_secs(15);
+/// So long after a push its sender is taken to be there still, and a lost
+/// connection is redialled as if somebody waited.
+const TALKS_FOR: Duration = Duration::from_secs(60);
 /// The ticks that compare the clocks.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// A wall clock that ran ahead by this much means sleep, not drift.
@@ -166,18 +151,7 @@ impl Link {
     }
 
     pub fn phase(&self) -> Phase {
-        match &self.state {
-            LinkState::Dialing { why } => Phase::Dialing { why: why.clone() },
-            LinkState::Up(peer) => Phase::Up { since: peer.since },
-            LinkState::Waiting { until, why } => Phase::Waiting {
-                until: *until,
-                why: why.clone(),
-            },
-            LinkState::Degraded { until, why } => Phase::Degraded {
-                until: *until,
-                why: why.clone(),
-            },
-        }
+        Phase::of(&self.state)
     }
 
     pub fn unanswered(&self) -> usize {
@@ -204,7 +178,8 @@ impl Link {
     /// One dial failed; others may be under way.
     pub fn dial_failed(&mut self, retry: DialRetry, why: Text, now: Now) {
         let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
-        self.state = match self.redial.failed(retry, ceiling, self.hot, now.mono, roll) {
+        let hot = self.is_awaited(now.mono);
+        self.state = match self.redial.failed(retry, ceiling, hot, now.mono, roll) {
             NextDial::Others => LinkState::Dialing { why: Some(why) },
             NextDial::At(until) => LinkState::Waiting { until, why },
             NextDial::Standing(until) => LinkState::Degraded { until, why },
@@ -232,7 +207,8 @@ impl Link {
         let since = peer.since;
         self.counts.lost_heard = Some(peer.heard);
         let (ceiling, roll) = (self.settings.redial_ceiling, self.roll());
-        let until = (self.redial).lost(since, ceiling, self.hot, now.mono, roll);
+        let hot = self.is_awaited(now.mono);
+        let until = (self.redial).lost(since, ceiling, hot, now.mono, roll);
         self.state = LinkState::Waiting { until, why };
     }
 
@@ -271,6 +247,9 @@ impl Link {
     pub fn set_hot(&mut self, hot: bool, now: Now) {
         if self.hot && !hot {
             self.cools_at = Some(now.mono + COOLS_AFTER);
+        }
+        if hot && !self.hot {
+            self.redial.start_afresh();
         }
         self.hot = hot;
         if hot
@@ -331,7 +310,15 @@ impl Link {
 
     /// When a further dial joins those under way.
     fn joins_at(&self) -> Option<Instant> {
-        self.redial.join_at().filter(|_| self.hot)
+        let awaited = self.is_awaited(self.last.mono);
+        self.redial.join_at().filter(|_| awaited)
+    }
+
+    /// Whether a person waits for the connection: for a tap's effect, or in
+    /// the middle of a talk.
+    fn is_awaited(&self, now: Instant) -> bool {
+        let since = |at| now.saturating_duration_since(at);
+        self.hot || (self.counts.last_push).is_some_and(|at| since(at) < TALKS_FOR)
     }
 
     fn notice_sleep(&mut self, now: Now) {
@@ -432,6 +419,7 @@ impl Link {
         }
         self.counts.pushes += 1;
         self.counts.last_push = Some(now);
+        self.redial.start_afresh();
         if self.parked.is_full() {
             self.drop_with(Note::Overloaded);
             self.send_reply(

@@ -18,12 +18,7 @@ const IN_DOUBT: [Duration; 3] = [
     Duration::from_secs(10),
 ];
 /// Our own lost connections count against the limit until Feishu notices.
-const CROWDED: [Duration; 4] = [
-    Duration::from_secs(10),
-    Duration::from_secs(20),
-    Duration::from_secs(40),
-    Duration::from_secs(90),
-];
+const CROWDED: [Duration; 2] = [Duration::from_secs(10), backoff::LONGEST];
 /// The longest pause after a refusal while somebody waits.
 const HOT_REFUSED: Duration = Duration::from_secs(10);
 /// A connection that lived this long counts as healthy: the next drop starts
@@ -82,7 +77,8 @@ impl Redial {
         self.let_in = true;
     }
 
-    /// What is behind us says nothing about now, as after sleep.
+    /// What is behind us says nothing about now: the machine slept, somebody
+    /// came to wait, or Feishu delivered something.
     pub(super) fn start_afresh(&mut self) {
         self.failures = 0;
     }
