@@ -31,6 +31,9 @@ pub enum Outcome {
     },
     /// It was taken to its request's machine, which did not say what came of it.
     Unclear,
+    /// The same of a callback service that is not nod: nobody will tell, so
+    /// the person has to look.
+    ServiceUnclear(PeerSilence),
     /// Nobody has decided, and nobody tried to.
     Waiting,
 }
@@ -110,12 +113,27 @@ pub enum Refusal {
     Unreachable,
     /// Its request's machine was reached and took no call of ours.
     NotTaken(NotTaken),
+    /// It answered with this HTTP status, which decides nothing.
+    PeerStatus(u16),
+}
+
+/// Why nobody knows what a call that was written came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerSilence {
+    /// It failed over it.
+    Status(u16),
+    /// It took longer than Feishu waits.
+    Slow,
+    /// The connection broke, or the answer made no sense.
+    Broken,
 }
 
 /// Why a machine took no call of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTaken {
     Secret,
+    /// A service that is not nod wants another `X-Auth-Token`, or one at all.
+    Token,
     Clock,
     Version,
 }
@@ -143,6 +161,7 @@ impl Outcome {
             | Self::Refused(_)
             | Self::Elsewhere { .. }
             | Self::Unclear
+            | Self::ServiceUnclear(_)
             | Self::Waiting => Upshot::Nothing,
         }
     }
@@ -163,6 +182,7 @@ impl Outcome {
             | Self::Elsewhere { .. }
             | Self::Relayed { .. }
             | Self::Unclear
+            | Self::ServiceUnclear(_)
             | Self::Waiting => None,
         }
     }

@@ -7,6 +7,7 @@ use url::Url;
 use super::{SettingProblem, SettingsReader, app_secret, listed, one_of, truth};
 use crate::feishu::outbound::Outbound;
 use crate::feishu::secret::Secret;
+use crate::gateway::forward::PeerToken;
 use crate::gateway::route::CallbackUrl;
 
 /// How cards reach Feishu and decisions come back.
@@ -32,6 +33,7 @@ pub struct Callback {
     pub listen: Option<SocketAddr>,
     pub url: Option<CallbackUrl>,
     pub peers: Vec<CallbackUrl>,
+    pub peer_tokens: Vec<PeerToken>,
     pub secret: Option<Secret>,
     pub allow_unsealed: bool,
 }
@@ -73,6 +75,11 @@ impl SettingsReader<'_> {
             peers: self
                 .optional("CALLBACK_PEERS", |text| listed(text, MAX_PEERS, address))
                 .unwrap_or_default(),
+            peer_tokens: self
+                .optional("CALLBACK_PEER_TOKENS", |text| {
+                    listed(text, MAX_PEERS, peer_token)
+                })
+                .unwrap_or_default(),
             secret: self.optional("CALLBACK_SECRET", |text| {
                 let long_enough = Some(text).filter(|text| text.len() >= 16);
                 app_secret(long_enough.unwrap_or_default())
@@ -86,6 +93,15 @@ impl SettingsReader<'_> {
 
 fn address(text: &str) -> Result<CallbackUrl, String> {
     CallbackUrl::parse(text).map_err(|why| why.to_string())
+}
+
+/// The problem never names the token.
+fn peer_token(text: &str) -> Result<PeerToken, String> {
+    let (peer, token) = text.split_once('=').ok_or_else(String::new)?;
+    Ok(PeerToken {
+        peer: CallbackUrl::parse(peer.trim()).map_err(|_| String::new())?,
+        token: app_secret(token.trim()).map_err(|_| String::new())?,
+    })
 }
 
 fn webhook_url(text: &str) -> Result<Secret, String> {

@@ -130,6 +130,14 @@ pub const SETTINGS: &[Setting] = &[
         secret: false,
     },
     Setting {
+        name: "CALLBACK_PEER_TOKENS",
+        default: Fallback::Nothing,
+        accepts: "`ADDRESS=TOKEN` pairs separated by commas, each token 8 to 128 characters without blanks",
+        about: "What a service of `CALLBACK_PEERS` that is not nod wants in `X-Auth-Token`; sent to that address only",
+        about_zh: "CALLBACK_PEERS 中非 nod 服务要求的 X-Auth-Token；只发给对应地址",
+        secret: true,
+    },
+    Setting {
         name: "CALLBACK_SECRET",
         default: Fallback::Derived(
             "derived from `FEISHU_APP_SECRET`",

@@ -30,7 +30,7 @@ pub const TAKE: &str = "take";
 /// A refusal: words for people, and for another nod why, where it may know.
 pub fn refusal(why: NotTaken) -> Value {
     let (word, message) = match why {
-        NotTaken::Secret => (None, "unauthorized"),
+        NotTaken::Secret | NotTaken::Token => (None, "unauthorized"),
         NotTaken::Clock => (
             Some("clock"),
             "the clock of one machine is off by more than 30 seconds",

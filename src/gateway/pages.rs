@@ -209,7 +209,9 @@ pub fn outcome(outcome: &Outcome, lang: Lang) -> String {
     };
     let next = match outcome {
         Outcome::Refused(Refusal::Stale) => &said::OPEN_CARD,
-        Outcome::Refused(Refusal::Reconnecting) | Outcome::Unclear => &said::RETRY,
+        Outcome::Refused(Refusal::Reconnecting) | Outcome::Unclear | Outcome::ServiceUnclear(_) => {
+            &said::RETRY
+        }
         Outcome::Decided(it) if it.delivery == Delivery::Unconfirmed => &said::RETRY,
         Outcome::Decided(_)
         | Outcome::Undone

@@ -20,6 +20,7 @@ impl Toast {
             Outcome::Elsewhere { machine } => Self::other_machine(machine),
             Outcome::Relayed { tone, said, .. } => Self::said(*tone, said.clone()),
             Outcome::Unclear => Self::STILL_CHECKING,
+            Outcome::ServiceUnclear(why) => Self::service_unclear(*why),
             Outcome::Waiting => Self::PROCESSING,
         }
     }
@@ -147,6 +148,8 @@ fn refused(why: &Refusal) -> Toast {
         Refusal::NotTaken(NotTaken::Clock) => Toast::NO_CLOCK,
         Refusal::NotTaken(NotTaken::Secret) => Toast::NO_SECRET,
         Refusal::NotTaken(NotTaken::Version) => Toast::NO_VERSION,
+        Refusal::NotTaken(NotTaken::Token) => Toast::NO_TOKEN,
+        Refusal::PeerStatus(status) => Toast::peer_status(*status),
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 use super::ago;
+use crate::approvals::outcome::PeerSilence;
 use crate::clock::Millis;
 use crate::text::{Lang, Text, Tone, plural};
 
@@ -189,6 +190,44 @@ impl Toast {
         "回调服务不可达，请检查服务状态",
         "The callback service can't be reached: check that it runs",
     );
+    pub(super) const NO_TOKEN: Self = Self::error(
+        "回调服务拒绝了转发，未生效；请检查其令牌（CALLBACK_PEER_TOKENS）",
+        "The callback service refused the call: nothing was changed. Check its token (CALLBACK_PEER_TOKENS)",
+    );
+    /// The reference protocol's sentence, and that nothing was decided.
+    pub(super) fn peer_status(status: u16) -> Self {
+        Self::said(
+            Tone::Error,
+            Text::made(
+                format!("回调服务错误：HTTP {status}，未生效"),
+                format!("The callback service answered HTTP {status}: nothing was changed"),
+            ),
+        )
+    }
+    /// A service that is not nod can't be asked again.
+    pub(super) fn service_unclear(why: PeerSilence) -> Self {
+        let (zh, en) = match why {
+            PeerSilence::Status(status) => (
+                format!("回调服务错误：HTTP {status}"),
+                format!("The callback service failed with HTTP {status}"),
+            ),
+            PeerSilence::Slow => (
+                "回调服务响应超时".to_owned(),
+                "The callback service did not answer in time".to_owned(),
+            ),
+            PeerSilence::Broken => (
+                "回调服务的答复无法读取".to_owned(),
+                "The callback service gave no answer that can be read".to_owned(),
+            ),
+        };
+        Self::said(
+            Tone::Warning,
+            Text::made(
+                format!("{zh}，不确定是否已生效，请在终端查看"),
+                format!("{en}. It may or may not have decided: look in the terminal"),
+            ),
+        )
+    }
     pub(super) const NO_CLOCK: Self = Self::error(
         "两台机器的时钟相差过大，点击未生效",
         "The two machines' clocks differ too much: nothing was changed",

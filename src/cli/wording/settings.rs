@@ -374,6 +374,7 @@ pub(in crate::cli) fn accepts_zh(name: &str) -> &'static str {
         "NOD_MACHINE_NAME" => "1 到 64 个字符，一行",
         "NOD_GATEWAY_CHATS" => "群聊 id（`oc_…`），以逗号分隔",
         "CALLBACK_PEERS" => "与 `CALLBACK_SERVER_URL` 同样的地址，以逗号分隔",
+        "CALLBACK_PEER_TOKENS" => "`地址=令牌`，以逗号分隔，每个令牌为 8 到 128 个不含空格的字符",
         "CALLBACK_SECRET" => "16 到 128 个不含空格的字符，各机器相同",
         "CALLBACK_ALLOW_UNSEALED" | "NOD_ALLOW_BYPASS" => "`true` 或 `false`",
         "NOD_PROJECTS" => "`名称=/路径` 或 `名称@codex=/路径`，以逗号分隔，路径须是已有的目录",

@@ -151,7 +151,9 @@ impl PeerLetter {
             Posted::Answered(answer) => {
                 Some((MessageClaim::parse(&answer.message)?, answer.machine))
             }
-            Posted::Refused(_) | Posted::Unreachable | Posted::Unknown => None,
+            Posted::Refused(_) | Posted::Status(_) | Posted::Unreachable | Posted::Unknown(_) => {
+                None
+            }
         }
     }
 
@@ -181,7 +183,10 @@ impl PeerLetter {
                         return Ok(());
                     }
                     Posted::Refused(why) => return Err(in_chat(&Refusal::NotTaken(why).into())),
-                    Posted::Answered(_) | Posted::Unreachable | Posted::Unknown => {}
+                    Posted::Answered(_)
+                    | Posted::Status(_)
+                    | Posted::Unreachable
+                    | Posted::Unknown(_) => {}
                 }
             }
             let Some(pause) = again.next() else {

@@ -45,9 +45,10 @@ impl Gate {
         terms: DoorTerms,
         their_clock: TheirClock,
     ) -> Result<Self, OutboundError> {
-        let peers = &cards.config.callback.peers;
+        let callback = &cards.config.callback;
+        let (peers, tokens) = (&callback.peers, &callback.peer_tokens);
         Ok(Self {
-            forwarder: Forwarder::new(outbound, peers, terms.sealer.clone())?,
+            forwarder: Forwarder::new(outbound, peers, tokens, terms.sealer.clone())?,
             terms,
             their_clock,
             cards,
@@ -110,11 +111,16 @@ pub(crate) async fn forward(
             warn!(%request, %to, "a machine could not be reached");
             Refusal::Unreachable.into()
         }
-        Posted::Unknown => {
-            warn!(%request, %to, "a machine did not say what became of a click");
-            if proof.is_some() {
-                tokio::spawn(find_out(Arc::clone(gate), call, to, &ASK_AGAIN));
+        Posted::Status(status) => {
+            warn!(%request, %to, status, "a machine took no call of ours");
+            Refusal::PeerStatus(status).into()
+        }
+        Posted::Unknown(why) => {
+            warn!(%request, %to, ?why, "a machine did not say what became of a click");
+            if proof.is_none() {
+                return Outcome::ServiceUnclear(why).into();
             }
+            tokio::spawn(find_out(Arc::clone(gate), call, to, &ASK_AGAIN));
             Outcome::Unclear.into()
         }
     }

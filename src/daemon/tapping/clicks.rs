@@ -129,11 +129,30 @@ async fn judge(taps: &Arc<Taps>, click: &Click) -> Ruling {
         ClickRoute::Ours => judge_here(taps, click, tap).await,
         ClickRoute::Forward { .. } if is_stale(taps, click) => Refusal::Stale.into(),
         ClickRoute::Forward { to, proof } => {
+            if proof.is_none()
+                && let Some(refused) = Box::pin(refused_unsealed(taps, click, &tap)).await
+            {
+                return refused;
+            }
             Box::pin(gate::forward(&taps.gate, click, &tap.request, to, proof)).await
         }
         ClickRoute::Elsewhere { machine } => Outcome::Elsewhere { machine }.into(),
         ClickRoute::Invalid => Refusal::Invalid.into(),
     }
+}
+
+/// A service that is not nod hears neither who tapped nor of a lock here, so
+/// both are judged before it is called.
+async fn refused_unsealed(taps: &Taps, click: &Click, tap: &ButtonTap) -> Option<Ruling> {
+    if taps.people.approver(&click.by).is_none() {
+        return Some(stranger(taps, click, tap).await);
+    }
+    let refuses = matches!(
+        tap.wanted,
+        TapMeaning::Permission(Action::Deny | Action::DenyWith | Action::Interrupt)
+    );
+    let locked = taps.cards.lock.refusal().filter(|_| !refuses)?;
+    Some(locked.into())
 }
 
 /// A click another machine of ours received for a request of this one.

@@ -25,7 +25,7 @@ fn forwarder(peers: &[CallbackUrl]) -> Forwarder {
         ..Proxies::default()
     };
     let outbound = Outbound::new(&proxies, None).expect("a way out");
-    Forwarder::new(&outbound, peers, Some(sealer())).expect("a client")
+    Forwarder::new(&outbound, peers, &[], Some(sealer())).expect("a client")
 }
 
 fn call() -> PeerCall {
@@ -90,6 +90,8 @@ async fn post(forwarder: &Forwarder, to: &str, sealed: bool) -> Posted {
     forwarder.post_plain(&to, &call, || 5, ANSWER_WITHIN).await
 }
 
+const BROKEN: Posted = Posted::Unknown(PeerSilence::Broken);
+
 fn sealed_answer(body: &[u8]) -> String {
     let sent: serde_json::Value = serde_json::from_slice(body).expect("a call");
     let stamp = Stamp {
@@ -130,14 +132,14 @@ async fn a_service_that_knows_only_the_reference_protocol_gets_and_gives_only_th
 async fn what_may_have_been_done_is_never_called_failed() {
     let unsealed = r#"{"success":false,"decision":null,"message":"no"}"#;
     for (answer, expected) in [
-        (None, Posted::Unknown),
-        (Some(http("200 OK", "", "<html>")), Posted::Unknown),
-        (Some(http("200 OK", "", unsealed)), Posted::Unknown),
-        (Some(http("500 Oops", "", "")), Posted::Unknown),
+        (None, BROKEN),
+        (Some(http("200 OK", "", "<html>")), BROKEN),
+        (Some(http("200 OK", "", unsealed)), BROKEN),
         (
-            Some(http("200 OK", "", &"x".repeat(MAX_BODY + 1))),
-            Posted::Unknown,
+            Some(http("500 Oops", "", "")),
+            Posted::Unknown(PeerSilence::Status(500)),
         ),
+        (Some(http("200 OK", "", &"x".repeat(MAX_BODY + 1))), BROKEN),
         (
             Some(http("401 No", "", r#"{"message":"unauthorized"}"#)),
             Posted::Refused(NotTaken::Secret),
@@ -150,7 +152,7 @@ async fn what_may_have_been_done_is_never_called_failed() {
             )),
             Posted::Refused(NotTaken::Clock),
         ),
-        (Some(http("404 No", "", "")), Posted::Unreachable),
+        (Some(http("404 No", "", "")), Posted::Status(404)),
     ] {
         let told = answer.clone();
         let (address, _) = peer(move |_, _| told.clone()).await;
@@ -185,7 +187,7 @@ async fn a_silent_machine_costs_two_seconds_and_is_unknown() {
     let address = listener.local_addr().expect("an address");
     let began = Instant::now();
     let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
-    assert_eq!(outcome, Posted::Unknown);
+    assert_eq!(outcome, Posted::Unknown(PeerSilence::Slow));
     assert!(began.elapsed() < ANSWER_WITHIN + Duration::from_millis(500));
 }
 
@@ -197,7 +199,8 @@ async fn a_redirect_is_not_followed() {
         let answer = http(code, &to, "");
         let (address, _) = peer(move |_, _| Some(answer.clone())).await;
         let outcome = post(&forwarder(&[]), &format!("http://{address}"), true).await;
-        assert_eq!(outcome, Posted::Unreachable, "{code}");
+        let status = code[..3].parse().expect("a status");
+        assert_eq!(outcome, Posted::Status(status), "{code}");
     }
     assert_eq!(touched.load(Ordering::SeqCst), 0);
 }
@@ -214,4 +217,66 @@ async fn a_name_that_leads_to_this_machine_is_dialled_only_when_listed() {
     let listed = CallbackUrl::parse(&to).expect("an address");
     let outcome = post(&forwarder(&[listed]), &to, true).await;
     assert!(matches!(outcome, Posted::Answered(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_a_foreign_service_answers_is_told_apart() {
+    let said = r#"{"success":false,"decision":null,"message":"请求不存在或已过期"}"#;
+    let lies = r#"{"success":true,"decision":"allow","message":"ok"}"#;
+    for (answer, expected) in [
+        (
+            http("502 Oops", "", ""),
+            Posted::Unknown(PeerSilence::Status(502)),
+        ),
+        (http("200 OK", "", "<html>"), BROKEN),
+        (http("404 No", "", "<html>"), Posted::Status(404)),
+        (http("400 No", "", lies), Posted::Status(400)),
+        (http("302 Found", "", ""), Posted::Status(302)),
+        (http("401 No", "", "{}"), Posted::Refused(NotTaken::Token)),
+        (http("403 No", "", "{}"), Posted::Refused(NotTaken::Token)),
+        (
+            http("400 No", "", said),
+            Posted::Answered(CallAnswer::bare(false, "请求不存在或已过期")),
+        ),
+    ] {
+        let told = answer.clone();
+        let (address, _) = peer(move |_, _| Some(told.clone())).await;
+        let outcome = post(&forwarder(&[]), &format!("http://{address}"), false).await;
+        assert_eq!(outcome, expected, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_goes_to_its_own_service_and_never_with_a_seal() {
+    let heard: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let kept = Arc::clone(&heard);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = vec![0; 8192];
+            let read = stream.read(&mut bytes).await.unwrap_or(0);
+            let text = String::from_utf8_lossy(&bytes[..read]).into_owned();
+            kept.lock().expect("no panic").push(text);
+            let answer = http("200 OK", "", r#"{"success":true}"#);
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    let with_token = |peer: &str| {
+        let outbound = Outbound::new(&Proxies::default(), None).expect("a way out");
+        let tokens = [PeerToken {
+            peer: CallbackUrl::parse(peer).expect("an address"),
+            token: Secret::new("canary-token"),
+        }];
+        Forwarder::new(&outbound, &[], &tokens, Some(sealer())).expect("a client")
+    };
+    post(&with_token(&address), &address, false).await;
+    post(&with_token(&address), &address, true).await;
+    post(&with_token("http://127.0.0.1:1"), &address, false).await;
+    let heard = heard.lock().expect("no panic").clone();
+    let carried: Vec<bool> = heard
+        .iter()
+        .map(|text| text.contains("x-auth-token: canary-token\r\n"))
+        .collect();
+    assert_eq!(carried, [true, false, false], "{heard:?}");
 }

@@ -4,11 +4,12 @@ use tokio_util::sync::DropGuard;
 
 use super::*;
 use crate::approvals::desk::{Delivery, Waiting};
-use crate::approvals::outcome::{NotTaken, Upshot, sample};
+use crate::approvals::outcome::{NotTaken, PeerSilence, Upshot, sample};
 use crate::approvals::request::{Operator, Reach};
 use crate::cards::Action;
 use crate::daemon::bench::{DaemonBench, OWNER, STRANGER, peer, sealed, taps};
 use crate::daemon::cards::bench::config;
+use crate::daemon::known::lock;
 use crate::daemon::tapping::clicks::{self, Door};
 use crate::gateway::call::CallAnswer;
 use crate::ids::{CardKey, EventId, MessageId};
@@ -173,6 +174,56 @@ async fn a_machine_that_is_not_there_got_nothing() {
     let click = taps(OWNER, &value, &MessageId::parse("om_1").unwrap());
     let ruling = taken(&here, &click, &nobody).await;
     assert_eq!(ruling.outcome, Refusal::Unreachable.into());
+}
+
+#[tokio::test]
+async fn an_unsealed_click_counts_for_an_approver_and_never_past_a_lock() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let service = peer(move |_, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Some(json!({"success": true, "decision": "allow", "message": "已批准运行"}))
+    })
+    .await;
+    let settings = [
+        ("CALLBACK_PEERS", service.as_str()),
+        ("CALLBACK_ALLOW_UNSEALED", "true"),
+    ];
+    let here = DaemonBench::named(HERE, &settings).await;
+    let message = MessageId::parse("om_1").unwrap();
+    let tapped = async |number: usize, who: &str, action: &str| {
+        let url = service.as_str();
+        let value = json!({"action": action, "request_id": "r9", "callback_url": url});
+        let mut click = taps(who, &value, &message);
+        click.head.event_id = EventId::parse(&format!("tap-{number}")).ok();
+        let reply = clicks::answer(&here.taps, click).await;
+        let reply: Value = serde_json::from_slice(&reply).unwrap();
+        let toast = reply["toast"]["content"].as_str().unwrap().to_owned();
+        (toast, calls.load(Ordering::SeqCst))
+    };
+    let (said, calls) = tapped(1, STRANGER, "allow").await;
+    assert!(calls == 0 && said.contains("not an approver"), "{said}");
+    let (said, calls) = tapped(2, OWNER, "allow").await;
+    assert!(calls == 1 && said.contains("Allowed"), "{said}");
+    lock::set(&here.cards.lock, &here.cards.journal, true, None).await;
+    let (said, calls) = tapped(3, OWNER, "allow").await;
+    assert!(calls == 1 && said.contains("ocked"), "{said}");
+    let (said, calls) = tapped(4, OWNER, "deny").await;
+    assert!(calls == 2, "a refusal passes: {said}");
+}
+
+#[tokio::test]
+async fn what_a_foreign_service_left_open_promises_nothing() {
+    let service = peer(|_, _| None).await;
+    let here = here(&service).await;
+    let value = json!({"action": "allow", "request_id": "r9"});
+    let click = taps(OWNER, &value, &MessageId::parse("om_1").unwrap());
+    let ruling = forward(&here.taps.gate, &click, &id(), service, None).await;
+    let unclear = Outcome::ServiceUnclear(PeerSilence::Broken);
+    assert_eq!(ruling.outcome, unclear);
+    let reply: Value = serde_json::from_slice(&ruling.reply(&here.cards, &click)).unwrap();
+    let said = reply["toast"]["content"].as_str().unwrap();
+    assert!(said.contains("look in the terminal"), "{said}");
 }
 
 type Liar = Box<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
