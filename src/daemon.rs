@@ -162,7 +162,10 @@ pub async fn run(
     });
     let mut tasks = Tasks::default();
     tasks.serve(&codex.terminals, &events, &standing, listeners);
-    in_the_background(&mut tasks, &codex, sessions, &standing.team);
+    in_the_background(&mut tasks, &codex, sessions);
+    let (people, team) = (Arc::clone(&taps.people), standing.team.clone());
+    tasks.also(|stop| rivals::look(Arc::clone(cards), team.member().is_some(), stop));
+    tasks.also(|stop| names::look(Arc::clone(cards), people, team, stop));
     match (dialer, standing.team.member()) {
         (Some(dialer), _) => tasks.connect(&taps, dialer, view),
         #[cfg(feature = "team")]
@@ -194,7 +197,7 @@ pub async fn run(
 }
 
 /// What nobody waits for, and what runs as long as the daemon.
-fn in_the_background(tasks: &mut Tasks, codex: &Arc<Codex>, sessions: &Arc<Sessions>, team: &Team) {
+fn in_the_background(tasks: &mut Tasks, codex: &Arc<Codex>, sessions: &Arc<Sessions>) {
     let cards = || Arc::clone(&codex.terminals.cards);
     tasks.also(|stop| courier::run(cards(), stop));
     tasks.also(|stop| endings::run(cards(), stop));
@@ -203,9 +206,6 @@ fn in_the_background(tasks: &mut Tasks, codex: &Arc<Codex>, sessions: &Arc<Sessi
     tasks.also(|stop| flood::run(cards(), stop));
     tasks.also(|stop| codex::run(Arc::clone(codex), stop));
     tasks.also(|stop| tasks::prune(Arc::clone(sessions), stop));
-    let in_team = team.member().is_some();
-    tasks.also(|stop| rivals::look(cards(), in_team, stop));
-    tasks.also(|stop| names::look(cards(), team.clone(), stop));
 }
 
 fn listeners(config: &Config) -> Result<Vec<Listening>, DaemonError> {

@@ -109,6 +109,13 @@ pub enum AttachmentKind {
     File,
 }
 
+/// A person, as far as this app may know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contact {
+    pub name: Option<String>,
+    pub open_id: Option<UserId>,
+}
+
 /// The bot as Feishu sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bot {
@@ -296,13 +303,18 @@ impl Messages {
         })
     }
 
-    /// What a person is called, or `None` where this app may not know.
-    pub async fn name(&self, person: &UserId) -> Result<Option<String>, ApiError> {
+    /// Looks a person up by any of their ids.
+    pub async fn contact(&self, person: &UserId) -> Result<Contact, ApiError> {
         let path = ["open-apis", "contact", "v3", "users", person.as_str()];
         let kind = Receiver::User(person.clone()).kind();
         let call = ApiCall::get(&path).query("user_id_type", kind);
         let answer = self.api.call(&call).await?;
-        Ok(text(&answer["data"]["user"]["name"]))
+        let user = &answer["data"]["user"];
+        let open = text(&user["open_id"]).and_then(|id| UserId::parse(&id).ok());
+        Ok(Contact {
+            name: text(&user["name"]),
+            open_id: open.filter(|id| matches!(id, UserId::Open(_))),
+        })
     }
 
     /// How many long connections the app has open, or `None` where this

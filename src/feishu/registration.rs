@@ -43,6 +43,9 @@ pub const ATTACHMENTS: &str = "im:message:readonly";
 /// Who an id is, and that person's name; without them the record shows ids.
 pub const PEOPLE: &str = "contact:contact.base:readonly";
 pub const NAMES: &str = "contact:user.base:readonly";
+/// With it taps name their sender's user id, and a person can be sent to and
+/// looked up by it. Needed only where somebody is listed by a user id.
+pub const USER_IDS: &str = "contact:user.employee_id:readonly";
 
 /// The scopes of which any does the same for an app.
 pub fn alternatives(scope: &str) -> &'static [&'static str] {

@@ -148,3 +148,21 @@ async fn a_tools_name_writes_no_line_of_the_log() {
     stage.tap(&card, "deny").await;
     hook.ended().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_listed_by_a_user_id_decides_though_taps_name_none() {
+    let mut user_id = String::new();
+    let mut stage = Stage::with(|options, home| {
+        let scopes = &mut options.apps[0].scopes;
+        scopes.retain(|scope| scope != "contact:user.employee_id:readonly");
+        scopes.push("contact:contact.base:readonly".to_owned());
+        user_id.clone_from(&options.users[0].user_id);
+        home.set("FEISHU_OWNER_ID", &user_id);
+    })
+    .await;
+    let resolved = format!("the user id {user_id} is {OWNER}");
+    stage.daemon().logged(&resolved).await;
+    let (hook, card) = stage.ask_bash("make").await;
+    assert_eq!(toast(&stage.tap(&card, "allow").await).0, "success");
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+}

@@ -863,3 +863,34 @@ fn a_teams_machine_gets_its_hooks_and_is_asked_for_no_app() {
         assert!(told.contains("bus.pass: write `/forget "), "{told}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_given_as_a_user_id_is_saved_as_an_open_id() {
+    const SCOPE: &str = "contact:user.employee_id:readonly";
+    for knows_people in [true, false] {
+        let mut options = Options::default();
+        let scopes = &mut options.apps[0].scopes;
+        scopes.retain(|scope| scope != SCOPE);
+        if knows_people {
+            scopes.push("contact:contact.base:readonly".to_owned());
+        }
+        let user_id = options.users[0].user_id.clone();
+        let feishu = Simulator::start(options).await.unwrap();
+        let (home, base) = (home(), feishu.base_url());
+        let secret = home.path().join("secret");
+        fs::write(&secret, APP_SECRET).unwrap();
+        let mut flags = given(&base, &secret);
+        flags[11] = &user_id;
+        let done = nod(home.path(), &flags).output().unwrap();
+        let said = text(&done);
+        assert!(done.status.success(), "{said}");
+        let env = fs::read_to_string(home.path().join(".config/nod/.env")).unwrap();
+        let saved = |id: &str| env.contains(&format!("FEISHU_OWNER_ID={id}\n"));
+        if knows_people {
+            assert!(saved(OWNER) && !said.contains(SCOPE), "{said}\n{env}");
+        } else {
+            assert!(saved(&user_id) && said.contains(SCOPE), "{said}\n{env}");
+        }
+        feishu.shutdown().await;
+    }
+}

@@ -5,8 +5,9 @@ use super::finding::{Finding, Level, Probe};
 use crate::feishu::error::ApiError;
 use crate::feishu::messages::{AppVersion, Application, Bot};
 use crate::feishu::registration::{
-    CALLBACK, EVENT, PRIVATE, SCOPES, SELF_MANAGE, SEND, alternatives,
+    CALLBACK, EVENT, PRIVATE, SCOPES, SELF_MANAGE, SEND, USER_IDS, alternatives,
 };
+use crate::ids::UserId;
 
 const LONG_CONNECTION: &str = "websocket";
 /// Feishu refuses nothing below this, but events age and certificates expire.
@@ -48,6 +49,8 @@ pub(super) struct AppReport {
     pub(super) application: Result<Application, ApiError>,
     pub(super) versions: Result<Vec<AppVersion>, ApiError>,
     pub(super) connections: Result<Option<u64>, ApiError>,
+    /// Whoever is listed by a user id, with the open id Feishu knows for it.
+    pub(super) by_user_id: Vec<(String, Result<Option<UserId>, ApiError>)>,
 }
 
 pub(super) fn check(remote: &Remote) -> Vec<Finding> {
@@ -76,6 +79,11 @@ pub(super) fn check(remote: &Remote) -> Vec<Finding> {
         }
         Err(ApiError::Setup { .. }) => findings.push(unseen(remote)),
         Err(error) => findings.push(failed("scopes", error)),
+    }
+    let scopes = app.application.as_ref().map(|app| app.scopes.as_slice());
+    let knows_user_ids = scopes.is_ok_and(|all| all.iter().any(|scope| scope == USER_IDS));
+    for (id, open) in &app.by_user_id {
+        findings.push(by_user_id(remote, id, open, knows_user_ids));
     }
     findings.extend(match &app.connections {
         Ok(Some(count)) => Some(connections(*count, remote.daemon_connected, remote.sharing)),
@@ -218,6 +226,35 @@ fn unseen(remote: &Remote) -> Finding {
         "`nod doctor --click` 可直接证明点击能到达",
         "`nod doctor --click` proves directly that a tap gets through",
     )
+}
+
+/// Whether the taps of somebody who is listed by a user id can count.
+fn by_user_id(
+    remote: &Remote,
+    id: &str,
+    open: &Result<Option<UserId>, ApiError>,
+    knows_user_ids: bool,
+) -> Finding {
+    match open {
+        Ok(Some(open)) => Probe("people").ok(
+            format!("用户 id `{id}` 即 `{open}`"),
+            format!("the user id `{id}` is `{open}`"),
+        ),
+        Ok(None) | Err(_) if knows_user_ids => Probe("people").ok(
+            format!("点击中带有用户 id，`{id}` 可以决定"),
+            format!("taps name user ids, so `{id}` can decide"),
+        ),
+        Ok(None) | Err(_) => {
+            let finding = Probe("people").problem(
+                format!("`{id}` 是用户 id：没有 {USER_IDS} 权限时点击中不带用户 id，其点击不会生效"),
+                format!("`{id}` is a user id: without the scope {USER_IDS} taps do not name it, and that person's taps do not count"),
+            );
+            add_scopes(remote, finding, &[USER_IDS]).fix(
+                "或用 open id（`ou_…`）代替用户 id：`nod settings set FEISHU_OWNER_ID ou_…`",
+                "or use an open id (`ou_…`) instead: `nod settings set FEISHU_OWNER_ID ou_…`",
+            )
+        }
+    }
 }
 
 fn published(remote: &Remote, versions: &Result<Vec<AppVersion>, ApiError>) -> Finding {
@@ -468,6 +505,22 @@ mod tests {
         assert_eq!(scopes(&remote(), &without).level, Level::Ok);
         without.scopes.retain(|scope| scope != SCOPES[2]);
         assert_eq!(scopes(&remote(), &without).level, Level::Warning);
+    }
+
+    #[test]
+    fn a_user_id_that_taps_do_not_name_comes_with_the_scope() {
+        let found = |open, knows| by_user_id(&remote(), "e33gg", &Ok(open), knows);
+        let open = UserId::parse("ou_ann").ok();
+        assert_eq!(found(open, false).level, Level::Ok);
+        assert_eq!(found(None, true).level, Level::Ok);
+        let unknown = found(None, false);
+        assert_eq!(unknown.level, Level::Problem);
+        assert!(unknown.text.en.contains(USER_IDS), "{}", unknown.text.en);
+        assert!(
+            unknown.fix[0].en.contains(USER_IDS),
+            "{}",
+            unknown.fix[0].en
+        );
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::feishu::pace::PER_SECOND;
 use crate::hook::client::{self, NoDecision};
 use crate::hook::connect::Unreachable;
 use crate::hook::wire::DaemonOrder;
+use crate::ids::UserId;
 use crate::store;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -152,7 +153,7 @@ impl Gathered {
         };
         let (token, ahead) = tokio::join!(api.login(), ahead(&outbound, &base));
         let app = match &token {
-            Ok(()) => Some(app(&Messages::new(api, PER_SECOND)).await),
+            Ok(()) => Some(app(&Messages::new(api, PER_SECOND), config).await),
             Err(_) => None,
         };
         Some(Remote {
@@ -167,18 +168,29 @@ impl Gathered {
     }
 }
 
-async fn app(messages: &Messages) -> AppReport {
+/// More people than this are not looked up.
+const MAX_PEOPLE: usize = 8;
+
+async fn app(messages: &Messages, config: &Config) -> AppReport {
     let (bot, application, versions, connections) = tokio::join!(
         messages.bot(),
         messages.application(),
         messages.app_versions(),
         messages.online_connections()
     );
+    let mut by_user_id = Vec::new();
+    let listed = config.owner.iter().chain(&config.approvers);
+    let listed = listed.filter(|id| matches!(id, UserId::Tenant(_)));
+    for id in listed.take(MAX_PEOPLE) {
+        let found = messages.contact(id).await;
+        by_user_id.push((id.to_string(), found.map(|found| found.open_id)));
+    }
     AppReport {
         bot,
         application,
         versions,
         connections,
+        by_user_id,
     }
 }
 

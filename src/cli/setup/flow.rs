@@ -6,6 +6,7 @@ use super::super::wording::Words;
 use super::app::tell_console;
 use super::manifest::{Change, FileKind};
 use super::plan::{self, SetupFacts, SetupStep, StepStatus};
+use super::steps::SetupApp;
 use super::tap::{self, TapError};
 use super::undo::without_ours;
 use super::waiting::watched;
@@ -17,6 +18,7 @@ use crate::config::{self, SettingOrigin, Sources};
 use crate::feishu::domain::Domain;
 use crate::feishu::error::ApiError;
 use crate::files;
+use crate::ids::UserId;
 
 /// What the settings file holds after every set-up.
 pub(super) const ALWAYS_SAVED: [&str; 4] = [
@@ -181,6 +183,30 @@ impl Setup<'_> {
             tell_console(words, &app.domain);
         }
         self.seen.bot = Some(name);
+        self.resolve_owner(&app).await
+    }
+
+    /// Taps may leave user ids out, and name an open id always.
+    async fn resolve_owner(&mut self, app: &SetupApp) -> CommandResult {
+        let Some(UserId::Tenant(id)) = self.owner.clone() else {
+            return Ok(());
+        };
+        let found = self
+            .network()?
+            .contact(app, &UserId::Tenant(id.clone()))
+            .await;
+        match found.map(|found| found.open_id) {
+            Ok(Some(open)) => {
+                output::say(&self.words.owner_resolved(&id, open.as_str()));
+                self.owner = Some(open);
+            }
+            Ok(None) => output::say(&self.words.owner_unresolved(&id, None)),
+            Err(why) => {
+                let why = why.text();
+                let why = Some(why.get(self.words.0));
+                output::say(&self.words.owner_unresolved(&id, why));
+            }
+        }
         Ok(())
     }
 

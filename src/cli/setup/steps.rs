@@ -20,7 +20,7 @@ use crate::feishu::endpoint::{DialLimits, Dialer};
 use crate::feishu::error::ApiError;
 use crate::feishu::event::{self, Push};
 use crate::feishu::link::{Phase, PushAnswer, PushDelivery};
-use crate::feishu::messages::{Bot, Content, Messages, Receiver, SentMessage};
+use crate::feishu::messages::{Bot, Contact, Content, Messages, Receiver, SentMessage};
 use crate::feishu::outbound::{Outbound, OutboundError};
 use crate::feishu::pace::PER_SECOND;
 use crate::feishu::registration::AppRegistration;
@@ -65,6 +65,14 @@ impl Network {
 
     pub(super) async fn bot(&self, app: &SetupApp) -> Result<Bot, ApiError> {
         self.messages(app)?.bot().await
+    }
+
+    pub(super) async fn contact(
+        &self,
+        app: &SetupApp,
+        person: &UserId,
+    ) -> Result<Contact, ApiError> {
+        self.messages(app)?.contact(person).await
     }
 
     /// How many connections the app has open, where Feishu tells.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::super::setup::SetupStep;
 use super::Words;
+use crate::feishu::registration::USER_IDS;
 
 /// Minutes and seconds.
 fn clock(left: Duration) -> String {
@@ -52,6 +53,28 @@ impl Words {
         self.made(
             format!("- {place} {step}：跳过"),
             format!("- {place} {step}: skipped"),
+        )
+    }
+
+    pub(in crate::cli) fn owner_resolved(self, user_id: &str, open_id: &str) -> String {
+        self.made(
+            format!("所有者的用户 id {user_id} 对应 open id {open_id}，已改用后者"),
+            format!(
+                "the owner's user id {user_id} is the open id {open_id}, which is used from now on"
+            ),
+        )
+    }
+
+    /// `why` is Feishu's own reason, where it gave one.
+    pub(in crate::cli) fn owner_unresolved(self, user_id: &str, why: Option<&str>) -> String {
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        self.made(
+            format!(
+                "查不到用户 id {user_id} 的 open id{why}：应用须有 {USER_IDS} 权限，否则点击中不带用户 id，点击不会生效"
+            ),
+            format!(
+                "no open id is known for the user id {user_id}{why}: the app needs the scope {USER_IDS}, or taps will not name the owner and will not count"
+            ),
         )
     }
 

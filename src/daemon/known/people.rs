@@ -1,5 +1,8 @@
 //! Who may decide and who steers sessions, by any id they are listed under.
 
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
 use crate::approvals::request::{Operator, Request};
 use crate::feishu::event::Person;
 use crate::ids::UserId;
@@ -9,24 +12,53 @@ use crate::sessions::questions::script::Addressee;
 pub(crate) struct People {
     owner: Option<UserId>,
     approvers: Vec<UserId>,
+    /// The open ids of those who are listed by a user id: Feishu leaves user
+    /// ids out of taps unless the app has a scope for them.
+    open_ids: RwLock<HashMap<UserId, UserId>>,
 }
 
 impl People {
     pub(crate) fn new(owner: Option<UserId>, approvers: Vec<UserId>) -> Self {
-        Self { owner, approvers }
+        Self {
+            owner,
+            approvers,
+            open_ids: RwLock::default(),
+        }
+    }
+
+    /// Those who are listed, the owner first.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &UserId> {
+        self.owner.iter().chain(&self.approvers)
+    }
+
+    /// Feishu says that this is the open id of somebody who is listed. No
+    /// other id is kept.
+    pub(crate) fn set_open_id(&self, listed: &UserId, open: UserId) {
+        if self.listed().any(|id| id == listed) {
+            let mut known = self
+                .open_ids
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            known.insert(listed.clone(), open);
+        }
     }
 
     /// The person as an operator if they may decide.
     pub(crate) fn approver(&self, person: &Person) -> Option<Operator> {
-        let mut listed = self.owner.iter().chain(&self.approvers);
-        let listed = listed.any(|id| person.is(id));
+        let listed = self.listed().any(|id| self.is(person, id));
         listed.then(|| person.id().map(|id| Operator { id }))?
     }
 
     /// The owner, who alone steers sessions.
     pub(crate) fn owner(&self, person: &Person) -> Option<Operator> {
         let owner = self.owner.as_ref()?;
-        person.is(owner).then(|| Operator { id: owner.clone() })
+        let is_owner = self.is(person, owner);
+        is_owner.then(|| Operator { id: owner.clone() })
+    }
+
+    fn is(&self, person: &Person, listed: &UserId) -> bool {
+        let known = self.open_ids.read().unwrap_or_else(PoisonError::into_inner);
+        person.is(listed) || known.get(listed).is_some_and(|open| person.is(open))
     }
 }
 
@@ -102,5 +134,20 @@ mod tests {
         assert_eq!(addressee(&to_ann, &bob), None);
         assert_eq!(addressee(&put_to("oc_a_group"), &ann), None);
         assert_eq!(addressee(&sample::bash("ls"), &ann), None);
+    }
+
+    #[test]
+    fn who_is_listed_by_a_user_id_counts_by_the_open_id_feishu_told() {
+        let people = People::new(Some(user("e33gg")), vec![user("f44hh")]);
+        let tap = person("ou_ann", None);
+        assert_eq!(people.approver(&tap), None, "the tap names no user id");
+        people.set_open_id(&user("e33gg"), user("ou_ann"));
+        assert_eq!(people.approver(&tap).unwrap().id, user("ou_ann"));
+        assert_eq!(people.owner(&tap).unwrap().id, user("e33gg"));
+        people.set_open_id(&user("somebody"), user("ou_eve"));
+        assert_eq!(people.approver(&person("ou_eve", None)), None);
+        people.set_open_id(&user("f44hh"), user("ou_bea"));
+        assert!(people.approver(&person("ou_bea", None)).is_some());
+        assert_eq!(people.owner(&person("ou_bea", None)), None);
     }
 }
