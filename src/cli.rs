@@ -332,10 +332,12 @@ fn runtime(workers: usize) -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|why| Failure::told(system::cannot_start(&why)))
 }
 
-/// SIGTERM and SIGINT, heard from the moment this exists.
+/// SIGTERM, SIGINT and SIGHUP, heard from the moment this exists.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
+    /// `None` under `nohup`, where a hang-up is to change nothing.
+    hangup: Option<Signal>,
 }
 
 impl StopSignals {
@@ -344,6 +346,11 @@ impl StopSignals {
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
+            hangup: if hangup_is_ignored() {
+                None
+            } else {
+                Some(listen(SignalKind::hangup())?)
+            },
         })
     }
 
@@ -352,7 +359,31 @@ impl StopSignals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            () = hung_up(self.hangup.as_mut()) => {}
         }
+    }
+}
+
+async fn hung_up(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether this process was started with SIGHUP ignored, as `nohup` does. Where
+/// the system does not tell, a process without a terminal to write to counts
+/// as one.
+fn hangup_is_ignored() -> bool {
+    const HANGUP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status");
+    let mask = status.ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+        u64::from_str_radix(line.trim(), 16).ok()
+    });
+    match mask {
+        Some(mask) => mask & HANGUP != 0,
+        None => !output::is_terminal(),
     }
 }
 

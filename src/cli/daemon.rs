@@ -22,6 +22,7 @@ use crate::daemon::instance::InstanceError;
 use crate::daemon::service_manager::{self, ManagerSocket};
 use crate::daemon::{self, DaemonError};
 use crate::hook::listen::ListenError;
+use crate::hook::paths::OLD_CLIENTS;
 use crate::text::system;
 
 /// What may still block after the daemon has stopped in order.
@@ -59,6 +60,7 @@ pub(super) fn run(sources: &Sources) -> CommandResult {
     let log = log_to_stderr(config.log);
     warn_of_unknown(sources);
     warn_of_two_apps(sources, config.send_mode);
+    tell_of_old_clients(sources, &config);
     in_foreground(sources, &log, |stop, ready| async move {
         let ended = daemon::run(config, stop, ready).await;
         ended.map_err(|why| failure(words, &why))
@@ -105,6 +107,16 @@ pub(super) fn warn_of_unknown(sources: &Sources) {
     let told = told.collect::<Vec<_>>().join(", ");
     if !told.is_empty() {
         tracing::warn!("ignored, as nod has no such settings: {told}");
+    }
+}
+
+/// A state directory of its own makes a daemon beside the usual one, which
+/// must not take that one's clients.
+fn tell_of_old_clients(sources: &Sources, config: &Config) {
+    if sources.get("NOD_STATE_DIR").is_some() && config.sockets.private {
+        tracing::info!(
+            "clients of protocol v1 are not served at `{OLD_CLIENTS}`, because `NOD_STATE_DIR` is set: `PERMISSION_SOCKET_PATH` names a socket for them"
+        );
     }
 }
 

@@ -348,8 +348,8 @@ pub const SETTINGS: &[Setting] = &[
             "`$XDG_STATE_HOME/nod`，否则 `~/.local/state/nod`",
         ),
         accepts: "an absolute path",
-        about: "Where nod keeps its database and lock",
-        about_zh: "状态目录（数据库与锁）",
+        about: "Where nod keeps its database, lock and socket; a daemon with its own does not serve `/tmp/claude-permission.sock` unless `PERMISSION_SOCKET_PATH` names it",
+        about_zh: "状态目录（数据库、锁与套接字）；单独设置后不再监听 `/tmp/claude-permission.sock`，除非由 `PERMISSION_SOCKET_PATH` 指定",
         secret: false,
     },
     Setting {

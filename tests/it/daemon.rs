@@ -3,16 +3,17 @@
 
 use futures::future::join_all;
 use nod::for_tests::simulator::{Armed, Fault, Options, Press, Simulator};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
 
 use super::support::{
     Asker, Client, Daemon, Door, Home, LIMIT, click_is_answered, faster_than, foreign_click,
-    is_connected, next_connection, no_violations, settings,
+    is_connected, next_connection, no_violations, settings, within,
 };
 use super::tls;
 
@@ -357,6 +358,61 @@ async fn a_signal_lets_a_tap_in_flight_be_answered_and_says_goodbye() {
     no_violations(&simulator);
 }
 
+/// Whether whoever runs these tests did so under `nohup`.
+fn hangup_is_ignored_here() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1)
+}
+
+#[tokio::test]
+async fn a_hang_up_stops_in_order_and_under_nohup_changes_nothing() {
+    let simulator = start().await;
+    let mut daemon = Daemon::connected(&simulator).await;
+    daemon.signal(Signal::HUP);
+    if hangup_is_ignored_here() {
+        daemon.status_where("still there", is_connected).await;
+        daemon.signal(Signal::TERM);
+    }
+    assert_eq!(daemon.exit().await.code(), Some(0));
+    let ends = ends(&simulator);
+    assert!(
+        ends[0].starts_with("closed by the client with 1000"),
+        "{ends:?}"
+    );
+    let home = Home::new();
+    let base = simulator.base_url();
+    let plain = home.nod(&["daemon"], &settings(&base));
+    let set = plain.as_std().get_envs();
+    let mut apart = Command::new("/bin/sh")
+        .args(["-c", "trap '' HUP; exec \"$0\" daemon"])
+        .arg(env!("CARGO_BIN_EXE_nod"))
+        .current_dir(home.path())
+        .env_clear()
+        .envs(set.filter_map(|(name, value)| Some((name, value?))))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    assert!(simulator.wait_connections(1, LIMIT).await);
+    let pid = Pid::from_raw(i32::try_from(apart.id().unwrap()).unwrap()).unwrap();
+    kill_process(pid, Signal::HUP).unwrap();
+    let status = home.run(&["status"], &settings(&base)).await;
+    assert_eq!(status.0, Some(0), "{status:?}");
+    kill_process(pid, Signal::TERM).unwrap();
+    let ended = within("the daemon's end", apart.wait()).await.unwrap();
+    assert_eq!(ended.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_daemon_with_its_own_state_says_which_clients_it_does_not_serve() {
+    let daemon = Daemon::start(&settings("http://127.0.0.1:1"));
+    let words = "clients of protocol v1 are not served at `/tmp/claude-permission.sock`";
+    daemon.log.says(words).await;
+}
+
 #[tokio::test]
 async fn a_misspelt_setting_is_named_in_the_log_and_its_value_is_not() {
     let given = [
@@ -499,10 +555,10 @@ async fn a_log_nobody_reads_does_not_delay_a_tap() {
 }
 
 /// The number behind "process " in what was said.
-fn said_pid(said: &str) -> rustix::process::Pid {
+fn said_pid(said: &str) -> Pid {
     let (_, rest) = said.split_once("(process ").unwrap();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    rustix::process::Pid::from_raw(digits.parse().unwrap()).unwrap()
+    Pid::from_raw(digits.parse().unwrap()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -529,7 +585,7 @@ async fn in_the_background_it_says_where_it_is_and_only_one_runs() {
     assert_eq!(code, Some(75), "{err}");
     assert!(err.contains(&pid.as_raw_nonzero().to_string()), "{err}");
 
-    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
     let until = Instant::now() + LIMIT;
     while std::os::unix::net::UnixStream::connect(home.socket()).is_ok() {
         assert!(Instant::now() < until, "it does not end");
