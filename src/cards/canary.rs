@@ -60,7 +60,7 @@ fn states(request: &Request, few: bool, lang: Lang) -> Vec<Value> {
     all.push(gathered(
         &GatheredCard {
             requests: &[Arc::new(request.clone())],
-            most: 5,
+            own_cards: 10,
             place: "shop",
             tally: Tally::default(),
             open: &|_| values(Action::Allow),

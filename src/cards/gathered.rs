@@ -27,8 +27,8 @@ pub struct Tally {
 pub struct GatheredCard<'a> {
     /// Those that wait; none when it is over.
     pub requests: &'a [Arc<Request>],
-    /// How many have a card of their own.
-    pub most: u32,
+    /// How many others of the session wait on cards of their own.
+    pub own_cards: usize,
     pub place: &'a str,
     pub tally: Tally,
     /// The value of the button that opens a request.
@@ -56,7 +56,7 @@ fn waiting(gathered: &GatheredCard<'_>, listed: usize, lang: Lang) -> Value {
     let deny = button("b_deny_all", "danger", deny.get(lang), gathered.deny_all);
     // Above the list, so that it stays where it is while the list changes.
     let mut elements = vec![
-        div(words::why(gathered.most).get(lang)),
+        div(words::why(gathered.own_cards).get(lang)),
         row(None, Some(deny)),
     ];
     let requests = gathered.requests.iter().take(listed).enumerate();
@@ -134,7 +134,7 @@ mod tests {
             |id: &RequestId| json!({"action": "open", "request_id": id.as_str(), "seal": padding});
         let gathering = GatheredCard {
             requests: &requests,
-            most: 10,
+            own_cards: 10,
             place: "shop · laptop",
             tally,
             open: &open,
@@ -163,11 +163,12 @@ mod tests {
 
     #[test]
     fn one_is_not_told_as_many() {
-        for (most, said) in [
-            (1, "1 request of this session waits for"),
-            (2, "2 requests of this session wait for"),
+        for (own, said) in [
+            (0, "Requests of this session are listed here"),
+            (1, "1 request of this session waits on a card of its own."),
+            (2, "2 requests of this session wait on cards of their own."),
         ] {
-            assert!(words::why(most).en.starts_with(said));
+            assert!(words::why(own).en.starts_with(said));
         }
         for (count, said) in [
             (1, "1 more is not listed and moves"),

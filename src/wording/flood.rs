@@ -9,14 +9,23 @@ pub fn count(count: usize) -> Text {
     Text::made(format!("{count} 个等待中"), format!("{count} waiting"))
 }
 
-pub fn why(most: u32) -> Text {
-    let waiting = match most {
-        1 => "1 request of this session waits".to_owned(),
-        most => format!("{most} requests of this session wait"),
+/// `own` others wait on cards of their own.
+pub fn why(own: usize) -> Text {
+    let waiting = match own {
+        0 => {
+            return Text::new(
+                "该会话的请求列在这里。点一个，打开它的卡片。",
+                "Requests of this session are listed here: tap one to open its card.",
+            );
+        }
+        1 => "1 request of this session waits on a card of its own".to_owned(),
+        own => format!("{own} requests of this session wait on cards of their own"),
     };
     Text::made(
-        format!("该会话已有 {most} 个请求在等待回答，其余的列在这里。点一个，打开它的卡片。"),
-        format!("{waiting} for an answer. The others are listed here: tap one to open its card."),
+        format!(
+            "该会话另有 {own} 个请求各有卡片、等待回答，其余的列在这里。点一个，打开它的卡片。"
+        ),
+        format!("{waiting}. The others are listed here: tap one to open its card."),
     )
 }
 

@@ -106,6 +106,29 @@ async fn what_is_beyond_the_limit_is_gathered_and_can_be_opened_or_denied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_list_says_how_many_others_have_cards_now() {
+    let (mut stage, mut hooks) = filled(3).await;
+    let _first = stage.home.hook(&bash("s1", "make beyond-1"));
+    let list = stage.sent().await.message_id;
+    stage.shows(&list, "另有 3 个请求各有卡片").await;
+    let _second = beyond(&stage, &list, "make beyond-2").await;
+    let ended = hooks.remove(0);
+    ended.signal("-TERM");
+    stage.shows(&list, "另有 2 个请求各有卡片").await;
+    let open = button(&stage, &list, "make beyond-2");
+    stage.press(press(&list, open)).await;
+    stage.shows(&list, "另有 3 个请求各有卡片").await;
+    for hook in &hooks {
+        hook.signal("-TERM");
+    }
+    stage.shows(&list, "另有 1 个请求各有卡片").await;
+    let own = stage.sent().await.message_id;
+    stage.tap(&own, "deny").await;
+    let shown = stage.shows(&list, "该会话的请求列在这里").await;
+    assert!(shown.contains("1 个等待中"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_else_and_no_forged_or_lifted_button_opens_or_denies() {
     let (mut stage, _hooks) = filled(1).await;
     let waiting = stage.home.hook(&bash("s1", "make beyond"));

@@ -100,9 +100,24 @@ impl Flood {
         true
     }
 
-    /// A request has ended, in whatever way.
-    pub(crate) fn ended(&self, id: &RequestId) {
-        self.leaves(id, |_| {});
+    /// A request has ended, in whatever way. The list of its session also says
+    /// how many have cards of their own.
+    pub(crate) fn ended(&self, request: &Request) {
+        if self.leaves(&request.id, |_| {}).is_none() {
+            self.changed(&request.origin.session);
+        }
+    }
+
+    /// The card of this session's list is no longer true.
+    fn changed(&self, session: &Key) {
+        let mut book = self.lock();
+        let mut groups = book.groups.iter_mut();
+        let Some(group) = groups.find(|group| group.session == *session) else {
+            return;
+        };
+        group.changed = true;
+        drop(book);
+        self.stirred.notify_one();
     }
 
     /// Takes a request off its list; the group as it is then.
@@ -151,7 +166,8 @@ mod tests {
             assert!(asked(&flood, session, 0));
         }
         assert!(!asked(&flood, MAX_GROUPS, 0));
-        flood.ended(&RequestId::parse("r0-7").unwrap());
+        let seventh = RequestId::parse("r0-7").unwrap();
+        assert!(flood.leaves(&seventh, |_| {}).is_some());
         assert!(asked(&flood, 0, MAX_GATHERED), "a place is free again");
     }
 

@@ -99,9 +99,10 @@ pub(super) fn draw(cards: &Cards, group: &Group) -> Value {
         .collect();
     let open = |id: &RequestId| cards.buttons.gathered(OPEN, id);
     let deny_all = cards.buttons.gathered(DENY_ALL, &group.id);
+    let waiting = cards.desk.waiting_of(group.session.as_ref());
     let gathered = GatheredCard {
         requests: &requests,
-        most: cards.config.cards_at_once,
+        own_cards: waiting.saturating_sub(requests.len()),
         place: &group.place,
         tally: group.tally,
         open: &open,

@@ -90,7 +90,7 @@ pub(crate) fn decided_card(cards: &Cards, id: &RequestId) -> Option<CardText> {
 /// Takes a request's card off the book: what the edit that shows its ending is
 /// kept by, if there may be a card.
 pub(crate) fn take_down(cards: &Cards, settled: &Settled, face: &Face) -> Option<CardKey> {
-    cards.flood.ended(&settled.request.id);
+    cards.flood.ended(&settled.request);
     (cards.courier).tell(|book, now| book.end(settled.clone(), face, now))
 }
 
