@@ -23,6 +23,17 @@ pub fn queued(place: &str) -> Text {
     )
 }
 
+pub fn behind_dialog(place: &str) -> Text {
+    Text::made(
+        format!(
+            "已送达终端会话（{place}）。那里有对话框在等待回答，回答之后才会读到；结束后通知你。"
+        ),
+        format!(
+            "Delivered to the terminal ({place}). A dialog is open there, and it is read once that is answered. You are told when it ends."
+        ),
+    )
+}
+
 pub fn held(place: &str) -> Text {
     Text::made(
         format!("消息留在终端（{place}）等那里的人放行，Claude 还没有看到；无人放行则会被丢弃。"),

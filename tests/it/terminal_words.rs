@@ -177,6 +177,38 @@ async fn a_reply_to_a_card_of_a_terminal_goes_into_that_very_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reply_to_a_timed_out_card_is_told_that_the_terminal_waits() {
+    let mut stage = Stage::with(|_, home| home.set("PERMISSION_REQUEST_TIMEOUT", "1")).await;
+    let agent = Agent::of(&stage);
+    agent.says("waiting");
+    let hook = agent.hook(&stage, &bash(SESSION, "make"));
+    let card = stage.sent().await.message_id;
+    hook.ended().await.left_to_the_terminal();
+    stage.shows(&card, "超时").await;
+    reply(&stage, &card, "好的").await;
+    let said = words(&stage.sent().await);
+    assert!(
+        said.contains("已超时") && said.contains("请在终端处理"),
+        "{said}"
+    );
+    reply(&stage, &card, "use the other file").await;
+    assert_eq!(agent.hears().await, "use the other file");
+    agent.writes(&json!({
+        "type": "queue-operation", "operation": "enqueue", "content": "use the other file",
+    }));
+    let said = words(&stage.sent().await);
+    assert!(
+        said.contains("已超时") && said.contains("请在终端处理"),
+        "{said}"
+    );
+    assert!(said.contains("对话框在等待回答"), "{said}");
+    assert!(
+        !said.contains("已被处理") && !said.contains("正忙"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_became_of_the_words_is_said() {
     let mut stage = Stage::new().await;
     let agent = Agent::of(&stage);

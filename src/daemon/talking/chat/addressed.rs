@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use super::{Chat, HeardMessage, bot_mention, commands, hear, is_late, say, turned_away};
 use crate::approvals::outcome::Refusal;
+use crate::approvals::record;
+use crate::approvals::request::Ending;
+use crate::clock::Millis;
 use crate::daemon::known::{inbox, journal};
 use crate::daemon::talking::drafts::Picked;
 use crate::daemon::terminals::mailboxes::place_name;
@@ -23,8 +26,18 @@ use crate::wording::terminal as words;
 /// A card of a session's.
 pub(super) struct SessionCard {
     about: Option<About>,
-    /// It asked something, which has its answer.
-    asked: bool,
+    /// How the request it asked about ended, and when; `None` where it asked
+    /// nothing.
+    over: Option<(Ending, Millis)>,
+}
+
+impl SessionCard {
+    /// What is true of its request by now.
+    fn late(&self, chat: &Chat) -> Option<Text> {
+        let (ending, at) = self.over.clone()?;
+        let ago = (chat.cards.now() - at).max(0);
+        Some(in_chat(&Refusal::Over { ending, ago }.into()))
+    }
 }
 
 /// The card this message is, if nod remembers it.
@@ -32,28 +45,33 @@ pub(super) async fn card(chat: &Chat, message: &MessageId) -> Option<SessionCard
     let message = message.clone();
     let found = chat.cards.journal.store.run(move |db| {
         if let Some(settled) = db.settled_by_message(&message)? {
-            let (subject, asked) = (settled.subject, true);
+            let ending = serde_json::from_str(&settled.ending).ok();
+            let ending = ending.as_ref().and_then(record::read_ending);
+            let subject = settled.subject;
             let about = subject.session.map(|session| About {
                 session,
                 project: subject.project,
             });
-            return Ok(Some(SessionCard { about, asked }));
+            // One of a newer nod's was decided in some way.
+            let ending = ending.unwrap_or(Ending::Terminal { allowed: None });
+            let over = Some((ending, settled.at));
+            return Ok(Some(SessionCard { about, over }));
         }
         let about = db.notice(&message)?;
         Ok(about.map(|about| SessionCard {
             about: Some(about),
-            asked: false,
+            over: None,
         }))
     });
     found.await.ok().flatten()
 }
 
 pub(super) async fn reply(chat: &Arc<Chat>, message: &Message, card: SessionCard) {
+    let late = card.late(chat);
     let Some(owner) = chat.people.owner(&message.by) else {
-        if card.asked && chat.people.approver(&message.by).is_some() {
-            say(chat, message, &in_chat(&Refusal::Handled.into())).await;
-        } else {
-            turned_away(chat, message).await;
+        match late.filter(|_| chat.people.approver(&message.by).is_some()) {
+            Some(late) => say(chat, message, &late).await,
+            None => turned_away(chat, message).await,
         }
         return;
     };
@@ -64,7 +82,8 @@ pub(super) async fn reply(chat: &Arc<Chat>, message: &Message, card: SessionCard
         return;
     };
     let Some(about) = card.about else {
-        return heard.say(&in_chat(&Refusal::Handled.into())).await;
+        let handled = || in_chat(&Refusal::Handled.into());
+        return heard.say(&late.unwrap_or_else(handled)).await;
     };
     let number = chat.sessions.of_conversation(&about.session);
     let MessageBody::Text(text) = &message.body else {
@@ -75,13 +94,13 @@ pub(super) async fn reply(chat: &Arc<Chat>, message: &Message, card: SessionCard
     };
     let mention = bot_mention(chat, message).await;
     match command::parse(text, mention, &chat.cards.config.sessions.projects) {
-        // The session of a chat goes on in its thread; a late yes is no work.
-        Spoken::Text(text) if card.asked && (number.is_some() || only_agrees(&text)) => {
-            heard.say(&in_chat(&Refusal::Handled.into())).await;
-        }
-        Spoken::Text(text) => match number {
-            Some(number) => commands::tell(&heard, number, &text).await,
-            None => to_terminal(&heard, &about, &text, card.asked).await,
+        Spoken::Text(text) => match (late, number) {
+            // The session of a chat goes on in its thread; a late yes is no work.
+            (Some(late), number) if number.is_some() || only_agrees(&text) => {
+                heard.say(&late).await;
+            }
+            (_, Some(number)) => commands::tell(&heard, number, &text).await,
+            (late, None) => to_terminal(&heard, &about, &text, late).await,
         },
         Spoken::Command(_) | Spoken::Unclear(_) | Spoken::Nothing => {
             hear(&heard, owner, text).await;
@@ -89,9 +108,14 @@ pub(super) async fn reply(chat: &Arc<Chat>, message: &Message, card: SessionCard
     }
 }
 
-/// Speaks into the session of a terminal and says what became of it. `late`: the
-/// words reply to a request that has ended, which they do not change.
-pub(super) async fn to_terminal(heard: &HeardMessage<'_>, about: &About, text: &str, late: bool) {
+/// Speaks into the session of a terminal and says what became of it. `late` is
+/// what is true of the request the words reply to, which they do not change.
+pub(super) async fn to_terminal(
+    heard: &HeardMessage<'_>,
+    about: &About,
+    text: &str,
+    late: Option<Text>,
+) {
     let cards = &heard.chat.cards;
     if cards.lock.is_closed() {
         return heard.say(&cards.lock.text()).await;
@@ -105,6 +129,7 @@ pub(super) async fn to_terminal(heard: &HeardMessage<'_>, about: &About, text: &
     let told = match spoken {
         WordsFate::Read => words::read(&place),
         WordsFate::Queued => words::queued(&place),
+        WordsFate::BehindDialog => words::behind_dialog(&place),
         WordsFate::Held => words::held(&place),
         WordsFate::Refused => words::refused(&place),
         WordsFate::NoMailbox => words::no_mailbox(&place),
@@ -112,10 +137,9 @@ pub(super) async fn to_terminal(heard: &HeardMessage<'_>, about: &About, text: &
         WordsFate::Unknown => words::unknown(&place),
         WordsFate::TooLong => words::TOO_LONG,
     };
-    let told = if late {
-        Text::lines(&[in_chat(&Refusal::Handled.into()), told])
-    } else {
-        told
+    let told = match late {
+        Some(late) => Text::lines(&[late, told]),
+        None => told,
     };
     let offer = matches!(
         spoken,

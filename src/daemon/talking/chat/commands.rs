@@ -70,7 +70,7 @@ pub(crate) async fn say_to(heard: &HeardMessage<'_>, number: usize, text: &str) 
         session: terminal.session,
         project: terminal.project.to_string_lossy().into_owned(),
     };
-    addressed::to_terminal(heard, &about, text, false).await;
+    addressed::to_terminal(heard, &about, text, None).await;
 }
 
 /// Words for this very session.

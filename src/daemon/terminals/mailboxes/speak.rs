@@ -31,6 +31,8 @@ pub(crate) enum WordsFate {
     Read,
     /// It is busy and reads them between two steps.
     Queued,
+    /// A dialog is open there, and they are read once somebody answers it.
+    BehindDialog,
     /// They wait for the person at the terminal.
     Held,
     /// They were handed over, and nothing came of it.
@@ -50,6 +52,7 @@ impl WordsFate {
         match self {
             Self::Read => "read",
             Self::Queued => "queued",
+            Self::BehindDialog => "behind_dialog",
             Self::Held => "held",
             Self::Refused => "refused",
             Self::NoMailbox => "no_mailbox",
@@ -93,6 +96,10 @@ pub(crate) async fn to(
         mailboxes.forget(&read);
         return WordsFate::NoMailbox;
     }
+    let queued = match open.state {
+        Activity::Waiting => WordsFate::BehindDialog,
+        Activity::Busy | Activity::Idle | Activity::Other => WordsFate::Queued,
+    };
     let give_up = Instant::now() + TOLD_WITHIN;
     loop {
         if timeout(LOOK_EVERY, read.notified()).await.is_ok() {
@@ -104,16 +111,16 @@ pub(crate) async fn to(
             // A moment for the hook of an idle session, which says more.
             Some(Sign::Taken) if open.state == Activity::Idle => {
                 let read = timeout(TOLD_WITHIN, read.notified()).await;
-                return read.map_or(WordsFate::Queued, |()| WordsFate::Read);
+                return read.map_or(queued, |()| WordsFate::Read);
             }
-            Some(Sign::Taken) => return WordsFate::Queued,
+            Some(Sign::Taken) => return queued,
             Some(Sign::Held) => return WordsFate::Held,
             // Without a transcript nobody tells what a busy session queued.
             None if Instant::now() > give_up
                 && tail.file.is_none()
                 && open.state != Activity::Idle =>
             {
-                return WordsFate::Queued;
+                return queued;
             }
             None if Instant::now() > give_up => {
                 mailboxes.forget(&read);
