@@ -1,6 +1,8 @@
 //! Passwords by the flag, variable or setting that a program takes them in.
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use super::{CommandWord, FoundSecret, WordRole};
 use crate::text::lists;
@@ -101,10 +103,15 @@ pub(super) fn given(text: &str, words: &[CommandWord]) -> Vec<(FoundSecret, bool
     found
 }
 
-fn takes_passwords(program: &str) -> bool {
+/// Every program with a rule below: most words are none of them.
+static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let listed = PASSWORD_FLAGS.iter().map(|known| known.programs);
-    let mut listed = listed.chain([ATTACHED_ONLY, SETTERS, CONNECTION_STRINGS, SPECIAL]);
-    listed.any(|programs| lists::has(programs, program))
+    let listed = listed.chain([ATTACHED_ONLY, SETTERS, CONNECTION_STRINGS, SPECIAL]);
+    listed.flat_map(str::split_ascii_whitespace).collect()
+});
+
+fn takes_passwords(program: &str) -> bool {
+    KNOWN.contains(program)
 }
 
 /// `SSHPASS` and `DB_PASS`, but not `COMPASS`.
@@ -144,6 +151,10 @@ fn by_flag(
         Some(value) if value.starts_with('=') => Some(rest(flag).start + 1..word.range.end),
         _ => None,
     };
+    let anywhere = || likely(long("--password").or_else(|| long("--passwd"))?);
+    if !takes_passwords(program) {
+        return anywhere();
+    }
     for known in PASSWORD_FLAGS {
         if !lists::has(known.programs, program) {
             continue;
@@ -188,7 +199,7 @@ fn by_flag(
         }
         _ => {}
     }
-    likely(long("--password").or_else(|| long("--passwd"))?)
+    anywhere()
 }
 
 /// The name of a setting that holds a credential, with the place it is for.
