@@ -20,10 +20,10 @@ use crate::ids::{RequestId, SessionId};
 use choice::Choice;
 use request::{Digest, Dropped, Ending, Operator, Ran, Request};
 use token::TokenHash;
-use told::{ToldCall, ToldEndings};
+use told::ToldEndings;
 
 pub use terminal::Withdrawal;
-pub use told::Correction;
+pub use told::{Correction, ToldCall};
 
 /// More hooks than this never wait on one machine; the rest are told at once.
 pub const MAX_PENDING: usize = 10_000;
@@ -105,6 +105,8 @@ struct PendingRequest {
     hook: Hook,
     /// Allowed in the terminal, and since when it runs.
     runs: Option<Millis>,
+    /// The agent's own id of the call, once it is known.
+    call: Option<Box<str>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -391,6 +393,7 @@ impl Approvals {
             token,
             hook,
             runs: None,
+            call: None,
         };
         self.due.insert((pending.due(), id.clone()));
         self.pending.insert(id, pending);
@@ -416,7 +419,7 @@ impl Approvals {
             digest: request.digest,
             token: pending.token,
         };
-        self.told.note(&request, &ending, at);
+        self.told.note(&request, pending.call, &ending, at);
         self.remember(id.clone(), past);
         Some(Settled {
             request,

@@ -9,6 +9,7 @@ pub mod launch;
 pub mod mailbox;
 pub mod permission;
 pub mod process;
+pub mod results;
 pub mod settings_file;
 pub mod status;
 pub mod stream;

@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 use crate::ids::SessionId;
 
 mod exit;
+mod fate;
 
 pub use exit::Exit;
+pub use fate::{CallFate, DecidedBy};
 
 /// A longer summary of a tool call than this tells a reader nothing more.
 pub const MAX_SUMMARY: usize = 160;

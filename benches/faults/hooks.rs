@@ -142,6 +142,7 @@ async fn in_thread(
 
 fn client_asks(socket: &std::path::Path, ask: &Ask, alive: &std::io::PipeWriter) -> Ended {
     let question = HookRequest {
+        process: None,
         id: ask.id.clone(),
         project: ask.project.clone(),
         raw_input: ask.input.to_string().into_bytes(),

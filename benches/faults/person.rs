@@ -302,6 +302,7 @@ fn told(socket: &Path, project: PathBuf, event: String) -> std::io::Result<()> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
     let notice = HookNotice {
+        process: None,
         project,
         raw_input: event.into_bytes(),
         mailbox: None,

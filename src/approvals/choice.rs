@@ -22,7 +22,11 @@ impl Choice {
 
     pub(super) fn ending(self, by: Operator) -> Ending {
         match self {
-            Self::Allow(reach) => Ending::Allowed { by, reach },
+            Self::Allow(reach) => Ending::Allowed {
+                by,
+                reach,
+                cancelled: false,
+            },
             Self::Deny { reason, interrupt } => Ending::Denied {
                 by,
                 reason,

@@ -6,6 +6,7 @@ mod comeback;
 mod crowd;
 pub mod expiry;
 mod handover;
+mod learned;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;

@@ -239,6 +239,7 @@ impl Upshot {
             Ending::Denied { .. } | Ending::Stopped { .. } => Self::Denied,
             Ending::Terminal { .. }
             | Ending::Ran(_)
+            | Ending::DeniedElsewhere
             | Ending::TimedOut
             | Ending::HookGone
             | Ending::Orphaned

@@ -10,6 +10,7 @@ use super::request::{
 };
 use crate::ids::{RequestId, SessionId, UserId};
 use crate::rules::{Leaves, Rule};
+use crate::talk::DecidedBy;
 
 /// The whole request, tool input included; kept only while it is pending. The
 /// input may be large and is not copied but once.
@@ -50,6 +51,8 @@ fn around_input(request: &Request) -> Value {
             "by": agent_json(&origin.caller.agent),
             "agent_id": origin.caller.agent_id,
             "status_dir": origin.caller.status_dir.as_ref().map(|dir| dir.to_string_lossy()),
+            "transcript": origin.caller.transcript.as_ref().map(|file| file.to_string_lossy()),
+            "process": origin.caller.process,
             "unattended": origin.caller.unattended,
             "rules_in": origin.caller.rules_in.as_ref().map(|dir| dir.to_string_lossy()),
             "plain_v1": origin.caller.plain_v1,
@@ -85,6 +88,8 @@ pub fn read_request(value: &Value) -> Option<Request> {
                     agent: read_agent(&origin["by"])?,
                     agent_id: text(origin, "agent_id"),
                     status_dir: text(origin, "status_dir").map(PathBuf::from),
+                    transcript: text(origin, "transcript").map(PathBuf::from),
+                    process: (origin["process"].as_u64()).and_then(|pid| pid.try_into().ok()),
                     unattended: origin["unattended"] == true,
                     rules_in: text(origin, "rules_in").map(PathBuf::from),
                     plain_v1: origin["plain_v1"] == true,
@@ -158,6 +163,11 @@ pub fn kind(ending: &Ending) -> &'static str {
             }
         }
         Ending::Answered { .. } => "answer",
+        Ending::Ran(Ran {
+            by: Some(DecidedBy::Other),
+            ..
+        }) => "allowed_elsewhere",
+        Ending::DeniedElsewhere => "denied_elsewhere",
         Ending::Terminal { .. } | Ending::Ran(_) => "terminal",
         Ending::Stopped { .. } => "stop",
         Ending::TimedOut => "timeout",
@@ -175,13 +185,18 @@ pub fn kind(ending: &Ending) -> &'static str {
 pub fn ending_json(ending: &Ending) -> Value {
     let kind = kind(ending);
     match ending {
-        Ending::Allowed { by, reach } => {
+        Ending::Allowed {
+            by,
+            reach,
+            cancelled,
+        } => {
             let (rules, undone) = match reach {
                 Reach::Once | Reach::Unwritten => (&[][..], false),
                 Reach::Session(rules) => (rules.as_slice(), false),
                 Reach::Always { rules, undone } => (rules.as_slice(), *undone),
             };
-            json!({"kind": kind, "by": by.id.as_str(), "rules": rules_json(rules), "undone": undone})
+            json!({"kind": kind, "by": by.id.as_str(), "rules": rules_json(rules), "undone": undone,
+                "cancelled": cancelled})
         }
         Ending::Denied { by, reason, .. } => {
             json!({"kind": kind, "by": by.id.as_str(), "reason": reason})
@@ -195,16 +210,22 @@ pub fn ending_json(ending: &Ending) -> Value {
                 let by = said.by.as_ref().map(|by| by.id.as_str());
                 json!({"kind": said.kind, "by": by})
             });
-            let ran = json!({"since": ran.since, "took": ran.took, "corrects": corrects});
+            let by = ran.by.map(|by| match by {
+                DecidedBy::Terminal => "terminal",
+                DecidedBy::Other => "other",
+            });
+            let ran = json!({"by": by, "since": ran.since, "took": ran.took, "corrects": corrects});
             json!({"kind": kind, "allowed": true, "ran": ran})
         }
         Ending::Stopped { by, since } => {
             json!({"kind": kind, "by": by.id.as_str(), "since": since})
         }
         Ending::Undeliverable { why } => json!({"kind": kind, "why": why}),
-        Ending::TimedOut | Ending::HookGone | Ending::Orphaned | Ending::Dropped { .. } => {
-            json!({"kind": kind})
-        }
+        Ending::DeniedElsewhere
+        | Ending::TimedOut
+        | Ending::HookGone
+        | Ending::Orphaned
+        | Ending::Dropped { .. } => json!({"kind": kind}),
     }
 }
 
@@ -214,7 +235,13 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
             id: UserId::parse(value["by"].as_str()?).ok()?,
         })
     };
-    let allowed = |reach| Some(Ending::Allowed { by: by()?, reach });
+    let allowed = |reach| {
+        Some(Ending::Allowed {
+            by: by()?,
+            reach,
+            cancelled: value["cancelled"] == true,
+        })
+    };
     let denied = |interrupt| {
         Some(Ending::Denied {
             by: by()?,
@@ -240,7 +267,10 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
                 .map(|answer| answer.as_str().map(str::to_owned))
                 .collect::<Option<_>>()?,
         }),
-        "terminal" if value["ran"].is_object() => Some(Ending::Ran(read_ran(&value["ran"]))),
+        "terminal" | "allowed_elsewhere" if value["ran"].is_object() => {
+            Some(Ending::Ran(read_ran(&value["ran"])))
+        }
+        "denied_elsewhere" => Some(Ending::DeniedElsewhere),
         "stop" => Some(Ending::Stopped {
             by: by()?,
             since: value["since"].as_i64()?,
@@ -265,6 +295,11 @@ fn read_ran(value: &Value) -> Ran {
     let said = &value["corrects"];
     let by = || UserId::parse(said["by"].as_str()?).ok();
     Ran {
+        by: match value["by"].as_str() {
+            Some("terminal") => Some(DecidedBy::Terminal),
+            Some("other") => Some(DecidedBy::Other),
+            _ => None,
+        },
         since: value["since"].as_i64(),
         took: value["took"].as_i64(),
         corrects: text(said, "kind").map(|kind| UntrueEnding {
@@ -334,6 +369,8 @@ mod tests {
                 pid: Some(7),
                 hosted: true,
                 caller: Caller {
+                    process: None,
+                    transcript: None,
                     agent: AskingAgent::Codex(Leaves {
                         session: true,
                         prefix: vec!["git".to_owned(), "log".to_owned()],
@@ -359,6 +396,7 @@ mod tests {
             id: UserId::parse("ou_1").unwrap(),
         };
         let allowed = |reach| Ending::Allowed {
+            cancelled: false,
             by: by.clone(),
             reach,
         };
@@ -386,6 +424,7 @@ mod tests {
             Ending::Terminal { allowed: None },
             Ending::Ran(Ran::default()),
             Ending::Ran(Ran {
+                by: None,
                 since: Some(3),
                 took: Some(4),
                 corrects: Some(UntrueEnding {
@@ -439,6 +478,7 @@ mod tests {
     fn a_rule_for_one_command_and_a_wider_one_have_words_of_their_own() {
         for (content, word) in [("ls", "always"), ("ls:*", "wider")] {
             let ending = Ending::Allowed {
+                cancelled: false,
                 by: Operator {
                     id: UserId::parse("ou_1").unwrap(),
                 },

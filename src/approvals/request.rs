@@ -12,6 +12,7 @@ use crate::rules::{self, Leaves, Offer, Rule, RuleCall};
 use crate::sessions::agent::Agent;
 use crate::sessions::questions::script::{Addressee, ScriptWishes};
 use crate::sessions::questions::{self, Ask, Asker};
+use crate::talk::DecidedBy;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -240,6 +241,10 @@ pub struct Caller {
     pub agent_id: Option<String>,
     /// The directory of the agent's own status files.
     pub status_dir: Option<PathBuf>,
+    /// Where the agent writes down what became of its calls.
+    pub transcript: Option<PathBuf>,
+    /// The agent's own process, as its hook was told.
+    pub process: Option<u32>,
     /// It has no dialog of its own: what nobody allows is refused.
     pub unattended: bool,
     /// Where it keeps the project's rules, if not in the project itself.
@@ -326,6 +331,9 @@ pub enum Ending {
     Allowed {
         by: Operator,
         reach: Reach,
+        /// The terminal interrupted the call at the same moment or later: it
+        /// did not run, or not to its end.
+        cancelled: bool,
     },
     Denied {
         by: Operator,
@@ -342,8 +350,10 @@ pub enum Ending {
     Terminal {
         allowed: Option<bool>,
     },
-    /// Allowed in the terminal, and it ran.
+    /// Allowed in the terminal or by another hook, and it ran.
     Ran(Ran),
+    /// Another hook, or a rule, refused it.
+    DeniedElsewhere,
     /// Allowed in the terminal, then stopped by a person while it ran.
     Stopped {
         by: Operator,
@@ -368,6 +378,8 @@ pub enum Ending {
 /// What is known of a call that ran.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {
+    /// Who allowed it, once the agent has written that down.
+    pub by: Option<DecidedBy>,
     /// When it was allowed, if the agent told.
     pub since: Option<Millis>,
     pub took: Option<Millis>,

@@ -69,10 +69,15 @@ fn deny(interrupt: bool) -> Choice {
     }
 }
 
-const MAIN_TURN: Withdrawal = Withdrawal::Turn { agent: None };
+const MAIN_TURN: Withdrawal = Withdrawal::Turn {
+    agent: None,
+    process: None,
+};
 
 fn ran(command: &str) -> Withdrawal {
     Withdrawal::Tool {
+        call: None,
+        fate: None,
         tool: "Bash".into(),
         digest: Digest::of(&json!({"command": command})),
         agent: None,
@@ -306,6 +311,8 @@ fn the_event_of_another_call_is_not_taken_for_the_one_allowed_here() {
             tool: tool.into(),
             digest: other.digest,
             agent: None,
+            call: None,
+            fate: None,
             took: None,
         };
         desk.register(Arc::new(other), token(1), T0 + 1).unwrap();
@@ -317,7 +324,13 @@ fn the_event_of_another_call_is_not_taken_for_the_one_allowed_here() {
 
 #[test]
 fn the_end_of_a_turn_forgets_the_events_of_its_own_session_only() {
-    for ending in [MAIN_TURN, Withdrawal::Session] {
+    for ending in [
+        MAIN_TURN,
+        Withdrawal::Session {
+            process: None,
+            cleared: false,
+        },
+    ] {
         let mut desk = Approvals::new();
         for s in [1, 2] {
             desk.register(request(s, s, "ls", T0), token(1), T0)

@@ -14,6 +14,7 @@ use super::{gist, question};
 use crate::approvals::request::{AskingAgent, Ending, Operator, Posed, Ran, Reach, Request};
 use crate::clock::Millis;
 use crate::ids::UserId;
+use crate::talk::DecidedBy;
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::{Lang, Text};
 use crate::wording::card::{self as words};
@@ -179,24 +180,30 @@ fn kind(request: &Request, lang: Lang) -> String {
 
 fn mark(ending: &Ending) -> &'static str {
     match ending {
-        Ending::Allowed { .. } | Ending::Answered { .. } | Ending::Ran(_) => "✓",
-        Ending::Denied { .. } => "✗",
-        Ending::Terminal { allowed } => match allowed {
-            Some(true) => "✓",
-            Some(false) => "✗",
-            None => "–",
-        },
-        Ending::Stopped { .. }
+        Ending::Allowed {
+            cancelled: true, ..
+        }
+        | Ending::Stopped { .. }
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
         | Ending::Undeliverable { .. }
         | Ending::Dropped { .. } => "–",
+        Ending::Allowed { .. } | Ending::Answered { .. } | Ending::Ran(_) => "✓",
+        Ending::Denied { .. } | Ending::DeniedElsewhere => "✗",
+        Ending::Terminal { allowed } => match allowed {
+            Some(true) => "✓",
+            Some(false) => "✗",
+            None => "–",
+        },
     }
 }
 
 fn outcome(ending: &Ending, request: &Request) -> (&'static Text, &'static str) {
     match ending {
+        Ending::Allowed {
+            cancelled: true, ..
+        } => (&said::CANCELLED, "grey"),
         Ending::Allowed { reach, .. } => match reach {
             Reach::Once => (&said::ALLOWED, "green"),
             Reach::Unwritten => (&said::ALLOWED_UNWRITTEN, "green"),
@@ -218,6 +225,7 @@ fn outcome(ending: &Ending, request: &Request) -> (&'static Text, &'static str) 
         },
         Ending::Ran(ran) if was_elsewhere(ran) => (&said::ELSEWHERE, "grey"),
         Ending::Ran(_) => (&said::TERMINAL_YES, "grey"),
+        Ending::DeniedElsewhere => (&said::DENIED_ELSEWHERE, "grey"),
         Ending::Stopped { .. } => (&said::STOPPED, "grey"),
         Ending::TimedOut => (&said::TIMED_OUT, "grey"),
         Ending::HookGone => (&said::HOOK_GONE, "grey"),
@@ -240,7 +248,10 @@ fn refused_answer(request: &Request) -> Option<&'static Text> {
 /// call ran was let go by somebody else's.
 fn was_elsewhere(ran: &Ran) -> bool {
     let said = ran.corrects.as_ref();
-    said.is_some_and(|said| said.kind == "hook_gone")
+    match ran.by {
+        Some(by) => by == DecidedBy::Other,
+        None => said.is_some_and(|said| said.kind == "hook_gone"),
+    }
 }
 
 /// When, after how long and by whom, on one line of our own markdown.
@@ -254,6 +265,7 @@ fn result(ending: &Ending, request: &Request, at: Millis, lang: Lang) -> Vec<Val
         | Ending::Answered { by, .. } => by,
         Ending::Terminal { .. }
         | Ending::Ran(_)
+        | Ending::DeniedElsewhere
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
@@ -304,6 +316,21 @@ fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) 
     let say = |text: &Text| Detail::folded(vec![note(text.get(lang))]);
     let rules = |rules, until| note(&rules_said(rules, &request.origin, until, lang));
     match ending {
+        Ending::Allowed {
+            by,
+            reach,
+            cancelled: true,
+        } => {
+            let before = Ending::Allowed {
+                by: by.clone(),
+                reach: reach.clone(),
+                cancelled: false,
+            };
+            let mut detail = detail(&before, request, undo, lang);
+            let words = said::CANCELLED_TEXT.get(lang);
+            detail.shown.insert(0, coloured(words, "orange"));
+            detail
+        }
         Ending::Allowed { reach, .. } => match reach {
             Reach::Once => Detail::folded(Vec::new()),
             Reach::Unwritten => Detail {
@@ -368,6 +395,7 @@ fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) 
         Ending::Answered { answers, .. } => answered(answers, lang),
         Ending::Terminal { .. } => say(&said::TERMINAL_TEXT),
         Ending::Ran(ran) => ran_detail(ran, lang),
+        Ending::DeniedElsewhere => say(&said::DENIED_ELSEWHERE_TEXT),
         Ending::Stopped { .. } => say(&said::STOPPED_TEXT),
         Ending::TimedOut if request.origin.hosted => say(&said::UNANSWERED_TEXT),
         Ending::TimedOut if request.origin.caller.unattended => say(&said::UNATTENDED_TEXT),
@@ -402,12 +430,15 @@ fn answered(answers: &[String], lang: Lang) -> Detail {
 
 fn ran_detail(ran: &Ran, lang: Lang) -> Detail {
     let corrected = ran.corrects.as_ref().map(|untrue| {
-        let words = said::corrects(&untrue.kind);
+        let words = said::corrects(&untrue.kind, ran.by);
         coloured(words.get(lang), "orange")
     });
     let how_long = match (ran.took, ran.since) {
         (Some(took), _) if took >= 1_000 => note(said::took(took).get(lang)),
         (None, Some(since)) => markdown(said::began(&local_time(since)).get(lang)),
+        (Some(_) | None, _) if ran.by == Some(DecidedBy::Other) => {
+            note(said::ELSEWHERE_TEXT.get(lang))
+        }
         (Some(_) | None, _) => note(said::TERMINAL_TEXT.get(lang)),
     };
     Detail {
@@ -482,7 +513,7 @@ mod tests {
             "已在终端批准",
             "已在终端批准",
             "已在终端批准",
-            "已在终端批准，后被中断",
+            "已在电脑上批准，后被中断",
         ]) {
             let at = request.asked_at + 61_000;
             let card = ended(
@@ -586,7 +617,7 @@ mod tests {
             assert_eq!(actions(&card), offered);
             for said in [
                 "▶ npm run build",
-                "已在终端批准，运行中",
+                "已在电脑上批准，运行中",
                 "millisecond='1700000000000'",
                 "npm run build",
             ] {
@@ -625,6 +656,7 @@ mod tests {
             ),
         ] {
             let ending = Ending::Allowed {
+                cancelled: false,
                 by: super::super::sample::operator(),
                 reach,
             };
@@ -673,6 +705,7 @@ mod tests {
             "{seen}"
         );
         let let_go = Ending::Ran(Ran {
+            by: None,
             since: None,
             took: Some(1_000),
             corrects: Some(UntrueEnding {
@@ -697,6 +730,7 @@ mod tests {
     #[test]
     fn a_correction_says_what_was_untrue_and_how_long_it_ran() {
         let ending = Ending::Ran(Ran {
+            by: None,
             since: None,
             took: Some(12_000),
             corrects: Some(UntrueEnding {
@@ -759,6 +793,7 @@ mod tests {
                 id: UserId::parse(id).unwrap(),
             };
             let ending = Ending::Allowed {
+                cancelled: false,
                 by,
                 reach: Reach::Once,
             };

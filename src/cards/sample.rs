@@ -76,6 +76,7 @@ pub(super) fn operator() -> Operator {
 pub(super) fn endings() -> Vec<Ending> {
     let rules = vec![Rule::new("Bash", "npm run build")];
     let allowed = |reach| Ending::Allowed {
+        cancelled: false,
         by: operator(),
         reach,
     };
@@ -122,11 +123,13 @@ pub(super) fn endings() -> Vec<Ending> {
         Ending::Undeliverable { why: None },
         Ending::Ran(Ran::default()),
         Ending::Ran(Ran {
+            by: None,
             since: Some(1_700_000_000_000),
             took: None,
             corrects: None,
         }),
         Ending::Ran(Ran {
+            by: None,
             since: None,
             took: Some(12_000),
             corrects: Some(UntrueEnding {

@@ -2,9 +2,11 @@
 //! builds the one object it accepts on stdout. Pure, and light enough for the
 //! hook's fast path. Never turns something unreadable into a decision.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use crate::ids::SessionId;
@@ -81,6 +83,9 @@ pub struct ToolCall {
     pub id: Option<String>,
     /// How long the tool itself took.
     pub took_ms: Option<i64>,
+    /// It looks like a refusal: hooks of managed settings are told of calls
+    /// that did not run.
+    pub looks_refused: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -107,12 +112,35 @@ struct RawHookEvent {
     tool_input: Option<Value>,
     tool_use_id: Option<Value>,
     duration_ms: Option<Value>,
+    tool_response: Option<ToolResponse>,
     last_assistant_message: Option<Value>,
     prompt: Option<Value>,
     source: Option<Value>,
     reason: Option<Value>,
     notification_type: Option<Value>,
     message: Option<Value>,
+}
+
+/// What a tool answered: only whether it is one error text, and no more of it.
+struct ToolResponse {
+    is_error: bool,
+}
+
+impl<'de> Deserialize<'de> for ToolResponse {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either<'a> {
+            #[serde(borrow)]
+            Text(Cow<'a, str>),
+            Other(IgnoredAny),
+        }
+        let is_error = match Either::deserialize(from)? {
+            Either::Text(text) => text.starts_with("Error: "),
+            Either::Other(_) => false,
+        };
+        Ok(Self { is_error })
+    }
 }
 
 impl HookInput {
@@ -135,6 +163,8 @@ impl HookInput {
         };
         let tool = text(raw.tool_name).ok_or(BadHook::Missing("tool_name"));
         let input = raw.tool_input.ok_or(BadHook::Missing("tool_input"));
+        let is_error = raw.tool_response.is_some_and(|response| response.is_error);
+        let looks_refused = is_error && raw.duration_ms.is_none();
         let call = |tool, input| -> Result<ToolCall, BadHook> {
             Ok(ToolCall {
                 tool: tool?,
@@ -144,6 +174,7 @@ impl HookInput {
                     .duration_ms
                     .and_then(|ms| ms.as_i64())
                     .filter(|ms| *ms >= 0),
+                looks_refused,
             })
         };
         let event = match name.as_str() {
@@ -341,6 +372,7 @@ mod tests {
             input: json!({"command": "ls"}),
             id: Some("toolu_1".to_owned()),
             took_ms: None,
+            looks_refused: false,
         };
         let text = |text: &str| Some(text.to_owned());
         for (fields, event) in [
@@ -350,6 +382,15 @@ mod tests {
                        "tool_response": {"stdout": "x"}, "duration_ms": 3}),
                 HookEvent::PostToolUse(ToolCall {
                     took_ms: Some(3),
+                    ..call()
+                }),
+            ),
+            (
+                json!({"hook_event_name": "PostToolUse", "tool_name": "Bash",
+                       "tool_input": {"command": "ls"}, "tool_use_id": "toolu_1",
+                       "tool_response": "Error: no way"}),
+                HookEvent::PostToolUse(ToolCall {
+                    looks_refused: true,
                     ..call()
                 }),
             ),

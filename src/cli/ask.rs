@@ -109,6 +109,7 @@ pub(super) fn request(project: PathBuf, input: &Value) -> client::HookRequest {
         cwd: None,
         agent: None,
         pid: Some(std::process::id()),
+        process: None,
         mailbox: None,
     }
 }

@@ -20,7 +20,6 @@ use super::output::panics;
 use super::wording::Words;
 use crate::approvals::request::Digest;
 use crate::claude::hooks_file::{HookCommand, Hooks, HooksError};
-use crate::claude::mailbox::Mailbox;
 use crate::claude::permission::{Common, HookEvent, HookInput, PermissionAnswer, PermissionAsk};
 use crate::config::{self, AccountFile, Config, HookConfig, SendMode, Sources};
 use crate::hook::client::{self, HookRequest, NoDecision, Patience};
@@ -140,16 +139,15 @@ fn serve(sources: &Sources, file: &Path, recorded: Option<&Path>) -> Result<(), 
     };
     let raw = output::read_stdin(MAX_REQUEST).map_err(|why| words.no_input(&why))?;
     let input = HookInput::parse(&raw).map_err(|why| words.bad_hook(&why))?;
-    let project = project(sources, &input.common);
-    let mailbox = sources.mailbox();
-    if let HookEvent::PermissionRequest(ask) = input.event {
-        return permission(&way, raw, project, mailbox, input.common, &ask, words);
-    }
     let notice = HookNotice {
-        project,
+        project: project(sources, &input.common),
         raw_input: raw,
-        mailbox,
+        mailbox: sources.mailbox(),
+        process: sources.claude_process(),
     };
+    if let HookEvent::PermissionRequest(ask) = input.event {
+        return permission(&way, notice, input.common, &ask, words);
+    }
     let told = client::notify(&way.socket, notice, NOTIFY_WITHIN);
     told.map_err(|why| words.unanswered(&why))
 }
@@ -179,22 +177,21 @@ fn living(sockets: &[PathBuf]) -> PathBuf {
 
 fn permission(
     way: &DaemonWay<'_>,
-    raw_input: Vec<u8>,
-    project: PathBuf,
-    mailbox: Option<Mailbox>,
+    told: HookNotice,
     common: Common,
     ask: &PermissionAsk,
     words: Words,
 ) -> Result<(), String> {
     let question = HookRequest {
         id: fresh_id(),
-        project,
-        raw_input,
+        project: told.project,
+        raw_input: told.raw_input,
         digest: Digest::of(&ask.input),
         cwd: common.cwd,
         agent: common.agent_type,
         pid: Some(std::process::id()),
-        mailbox,
+        process: told.process,
+        mailbox: told.mailbox,
     };
     let patience = Patience::for_timeout(way.config.request_timeout);
     let stdout = output::stdout();

@@ -36,7 +36,8 @@ const WHOSE: [&str; 7] = [
 /// What Claude Code and nod itself tell a hook. A repository's settings can put
 /// any variable beside them, so a hook takes no other; the locale chooses no
 /// more than the language of its complaints.
-const TOLD_TO_HOOKS: [&str; 4] = ["CLAUDE_PROJECT_DIR", MARK, SOCKET, TOKEN];
+const TOLD_TO_HOOKS: [&str; 5] = ["CLAUDE_PROJECT_DIR", PROCESS, MARK, SOCKET, TOKEN];
+const PROCESS: &str = "CLAUDE_PID";
 const SOCKET: &str = "CLAUDE_CODE_MESSAGING_SOCKET";
 const TOKEN: &str = "CLAUDE_CODE_MESSAGING_TOKEN";
 
@@ -306,6 +307,12 @@ impl Sources {
     pub fn claude_project(&self) -> Option<PathBuf> {
         let (path, _) = self.get("CLAUDE_PROJECT_DIR")?;
         Some(PathBuf::from(path))
+    }
+
+    /// The process of Claude Code that a hook belongs to, as it tells its hooks.
+    pub fn claude_process(&self) -> Option<u32> {
+        let (pid, _) = self.get(PROCESS)?;
+        pid.parse().ok()
     }
 
     /// Where the session takes words, as Claude Code tells its hooks. The daemon

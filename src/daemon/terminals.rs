@@ -3,4 +3,5 @@
 
 pub(crate) mod endings;
 pub(crate) mod mailboxes;
+mod tail;
 pub(crate) mod watching;

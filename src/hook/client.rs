@@ -35,6 +35,8 @@ pub struct HookRequest {
     pub cwd: Option<PathBuf>,
     pub agent: Option<String>,
     pub pid: Option<u32>,
+    /// The agent's own process.
+    pub process: Option<u32>,
     /// Where the session takes words.
     pub mailbox: Option<Mailbox>,
 }
@@ -192,6 +194,7 @@ impl<'a> AskingHook<'a> {
                 cwd: question.cwd.clone(),
                 agent: question.agent.clone(),
                 pid: question.pid,
+                process: question.process,
                 mailbox: question.mailbox.clone(),
                 ..Additions::default()
             }),

@@ -103,6 +103,8 @@ pub struct Additions {
     pub cwd: Option<PathBuf>,
     pub agent: Option<String>,
     pub pid: Option<u32>,
+    /// The agent's own process.
+    pub process: Option<u32>,
     pub mailbox: Option<Mailbox>,
 }
 
@@ -113,6 +115,8 @@ pub struct HookNotice {
     pub raw_input: Vec<u8>,
     /// Where the session takes words, as its hook was told.
     pub mailbox: Option<Mailbox>,
+    /// The agent's own process.
+    pub process: Option<u32>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -147,6 +151,8 @@ struct RawAdditions {
     agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mailbox: Option<RawMailbox>,
 }
@@ -211,6 +217,7 @@ impl HookMessage {
                 raw_input_encoded: Some(encode_base64(&notice.raw_input)),
                 ..bare(verb("notify").map(|nod| RawAdditions {
                     mailbox: RawMailbox::of(notice.mailbox.as_ref()),
+                    process: notice.process,
                     ..nod
                 }))
             },
@@ -259,6 +266,7 @@ impl Registration {
                     .map(|cwd| cwd.to_string_lossy().into_owned()),
                 agent: nod.agent.clone(),
                 pid: nod.pid,
+                process: nod.process,
                 mailbox: RawMailbox::of(nod.mailbox.as_ref()),
             }),
         }
@@ -294,6 +302,7 @@ impl Additions {
             cwd: raw.cwd.map(PathBuf::from),
             agent: raw.agent,
             pid: raw.pid,
+            process: raw.process,
             mailbox: raw.mailbox.as_ref().and_then(RawMailbox::read),
         })
     }
@@ -305,6 +314,7 @@ impl HookNotice {
         Ok(Self {
             project: raw.project_dir.unwrap_or_default().into(),
             mailbox: mailbox.and_then(RawMailbox::read),
+            process: raw.nod.as_ref().and_then(|nod| nod.process),
             raw_input: read_input(raw.raw_input_encoded)?,
         })
     }

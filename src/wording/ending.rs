@@ -4,6 +4,7 @@
 use super::span;
 use crate::approvals::request::Dropped;
 use crate::clock::Millis;
+use crate::talk::DecidedBy;
 use crate::text::Text;
 
 pub static FOLD_RULE: Text = Text::new("规则 · 详情", "Rule · details");
@@ -26,10 +27,14 @@ pub static TERMINAL_NO: Text = Text::new("已在终端拒绝", "Denied in the te
 pub static ELSEWHERE: Text = Text::new("已在别处批准", "Allowed elsewhere");
 pub static KEEPS_PLANNING: Text = Text::new("继续完善计划", "Planning goes on");
 pub static DECLINED: Text = Text::new("未作回答", "Not answered");
-pub static RUNNING: Text = Text::new("已在终端批准，运行中", "Allowed in the terminal, running");
+pub static DENIED_ELSEWHERE: Text = Text::new("已在别处拒绝", "Denied elsewhere");
+pub static CANCELLED: Text =
+    Text::new("已批准，终端已中断", "Allowed, interrupted in the terminal");
+/// Nobody knows yet whether the terminal or another hook did.
+pub static RUNNING: Text = Text::new("已在电脑上批准，运行中", "Allowed at the computer, running");
 pub static STOPPED: Text = Text::new(
-    "已在终端批准，后被中断",
-    "Allowed in the terminal, then stopped",
+    "已在电脑上批准，后被中断",
+    "Allowed at the computer, then stopped",
 );
 pub static TIMED_OUT: Text = Text::new("已超时", "Timed out");
 pub static HOOK_GONE: Text = Text::new("请求已失效", "No longer waiting");
@@ -71,13 +76,25 @@ pub static TERMINAL_TEXT: Text = Text::new(
     "这个请求已在终端得到答复。",
     "This request was answered in the terminal.",
 );
+pub static ELSEWHERE_TEXT: Text = Text::new(
+    "是另一个 hook 或一条规则批准的，不是这张卡片。",
+    "Another hook or a rule allowed it, not this card.",
+);
+pub static DENIED_ELSEWHERE_TEXT: Text = Text::new(
+    "另一个 hook 或一条规则拒绝了这个操作，它没有运行。",
+    "Another hook or a rule refused it. It did not run.",
+);
+pub static CANCELLED_TEXT: Text = Text::new(
+    "更正：批准之后，终端里按下了中断：操作没有执行，或没有执行完。",
+    "Corrected: it was interrupted in the terminal after the approval. It did not run, or not to its end.",
+);
 pub static STOPPED_TEXT: Text = Text::new(
-    "终端先批准了这个操作；它在运行时被从飞书中断，已经做的部分不会撤回。",
-    "It was allowed in the terminal first, and stopped from Feishu while it ran. What it had done by then stays done.",
+    "终端或另一个 hook 先批准了这个操作；它在运行时被从飞书中断，已经做的部分不会撤回。",
+    "The terminal or another hook had allowed it, and it was stopped from Feishu while it ran. What it had done by then stays done.",
 );
 pub static RUNNING_TEXT: Text = Text::new(
-    "终端已批准，操作正在运行：拒绝或始终允许不再有效果。",
-    "It was allowed in the terminal and runs: a denial or a rule has no effect any more.",
+    "终端或另一个 hook 已批准，操作正在运行：拒绝或始终允许不再有效果。",
+    "The terminal or another hook allowed it, and it runs: a denial or a rule has no effect any more.",
 );
 pub static MAY_HAVE_RUN: Text = Text::new(
     "若终端在此前一瞬已批准，操作可能已经执行：中断之后智能体不再说明，请在终端核对。",
@@ -145,15 +162,16 @@ pub fn took(took: Millis) -> Text {
     )
 }
 
-/// What was told before and was untrue; the word is the audit's.
-pub fn corrects(kind: &str) -> Text {
+/// What was told before and is not the whole truth; the word is the audit's.
+pub fn corrects(kind: &str, by: Option<DecidedBy>) -> Text {
+    let elsewhere = by == Some(DecidedBy::Other);
     if kind == "interrupt" {
         return Text::new(
-            "更正：这张卡片曾显示「已拒绝并中断」，但终端已先批准；操作在中断之前可能已经执行。",
-            "Corrected: not “Denied and interrupted”. The terminal had allowed it first; it may have run before it was stopped.",
+            "更正：这张卡片曾显示「已拒绝并中断」，但此前已在电脑上批准；操作在中断之前可能已经执行。",
+            "Corrected: not “Denied and interrupted”. It had been allowed at the computer; it may have run before it was stopped.",
         );
     }
-    if kind == "hook_gone" {
+    if kind == "hook_gone" && by.is_none() {
         return Text::new(
             "更正：这张卡片曾显示「请求已失效」；操作已经执行，是另一个 hook、一条规则或终端批准的，不是这张卡片。",
             "Corrected: not “No longer waiting”. It ran: another hook, a rule or the terminal allowed it.",
@@ -165,15 +183,35 @@ pub fn corrects(kind: &str) -> Text {
         "orphaned" => &ORPHANED,
         _ => &HOOK_GONE,
     };
+    if kind == "deny" {
+        let (zh, en) = if elsewhere {
+            ("另一个 hook 或一条规则", "another hook or a rule")
+        } else {
+            ("终端", "the terminal")
+        };
+        return Text::made(
+            format!(
+                "更正：这张卡片曾显示「{}」，但{zh}已先批准，操作已经执行。",
+                said.zh
+            ),
+            format!(
+                "Corrected: this card said “{}”, but {en} had allowed it first and it ran.",
+                said.en
+            ),
+        );
+    }
+    // That was true; what came after it, nobody here decided.
+    let (zh, en) = if elsewhere {
+        (
+            "由另一个 hook 或一条规则批准",
+            "allowed by another hook or a rule",
+        )
+    } else {
+        ("在终端批准", "allowed in the terminal")
+    };
     Text::made(
-        format!(
-            "更正：这张卡片曾显示「{}」，但终端已先批准，操作已经执行。",
-            said.zh
-        ),
-        format!(
-            "Corrected: this card said “{}”, but the terminal had allowed it first and it ran.",
-            said.en
-        ),
+        format!("这张卡片曾显示「{}」；操作{zh}并已执行。", said.zh),
+        format!("This card said “{}”. It was {en} and ran.", said.en),
     )
 }
 

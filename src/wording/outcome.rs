@@ -87,6 +87,7 @@ fn decided(it: &Carried) -> Toast {
         Ending::Stopped { .. } => Toast::STOPPED,
         Ending::Terminal { .. }
         | Ending::Ran(_)
+        | Ending::DeniedElsewhere
         | Ending::TimedOut
         | Ending::HookGone
         | Ending::Orphaned
@@ -168,6 +169,7 @@ fn over(ending: &Ending, ago: Millis) -> Toast {
         Ending::Terminal {
             allowed: Some(false),
         }
+        | Ending::DeniedElsewhere
         | Ending::HookGone
         | Ending::Orphaned
         | Ending::Undeliverable { .. } => Toast::HOOK_GONE,

@@ -120,7 +120,11 @@ fn endings() -> Vec<Ending> {
         always(false),
         always(true),
     ];
-    let allowed = reaches.map(|reach| Ending::Allowed { by: lin(), reach });
+    let allowed = reaches.map(|reach| Ending::Allowed {
+        cancelled: false,
+        by: lin(),
+        reach,
+    });
     let mut all = allowed.to_vec();
     all.extend([
         Ending::Denied {
@@ -141,6 +145,7 @@ fn endings() -> Vec<Ending> {
         },
         Ending::Undeliverable { why: None },
         Ending::Ran(Ran {
+            by: None,
             since: Some(1),
             took: Some(2),
             corrects: Some(UntrueEnding {

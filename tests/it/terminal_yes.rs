@@ -101,7 +101,7 @@ fn offers(stage: &Stage, card: &str) -> Vec<String> {
     offered(&stage.sim.message(card).unwrap().card.unwrap())
 }
 
-const RUNS: &str = "已在终端批准，运行中";
+const RUNS: &str = "已在电脑上批准，运行中";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_in_the_terminal_is_shown_while_the_command_runs() {
@@ -167,7 +167,7 @@ async fn what_runs_can_be_stopped_and_the_card_says_that_it_ran() {
         (&json!("deny"), &json!(true))
     );
     tell(&stage, &ran("PostToolUseFailure", "make slow", 900)).await;
-    stage.shows(&card, "已在终端批准，后被中断").await;
+    stage.shows(&card, "已在电脑上批准，后被中断").await;
     assert_eq!(stage.home.audit().await[0]["decision"], "stop");
 }
 
@@ -386,4 +386,193 @@ async fn a_time_out_in_print_mode_says_that_the_call_was_refused() {
     let shown = stage.shows(&card, "已超时").await;
     assert!(shown.contains("没有获准执行"), "{shown}");
     assert!(!shown.contains("交回终端"), "{shown}");
+}
+
+/// The session's transcript, as Claude Code writes it.
+impl Agent {
+    fn writes(&self, line: &Value) {
+        use std::io::Write as _;
+        let file = self.dir.join("projects/-p/s1.jsonl");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let mut line = line.clone();
+        line["timestamp"] = jiff::Timestamp::now().to_string().into();
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file);
+        writeln!(file.unwrap(), "{line}").unwrap();
+    }
+
+    /// It calls a tool, and then a dialog opens.
+    fn calls(&self, id: &str, text: &str) {
+        let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": command(text)});
+        self.writes(&json!({"type": "assistant", "message": {"content": [call]}}));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+
+    fn ends(&self, id: &str, more: Value) {
+        let result = json!({"type": "tool_result", "tool_use_id": id, "is_error": true});
+        let mut line = more;
+        line["type"] = "user".into();
+        line["message"] = json!({"content": [result]});
+        self.writes(&line);
+    }
+}
+
+fn interrupted() -> Value {
+    json!({"toolDenialKind": "user-rejected"})
+}
+
+fn decided(decision: &str, source: &str) -> Value {
+    json!({"permissionDecision": {"decision": decision, "source": source}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allow_that_the_terminal_interrupted_is_corrected_on_card_and_in_the_audit() {
+    let mut stage = Stage::new().await;
+    let agent = Agent::of(&stage);
+    agent.calls("toolu_1", "make esc");
+    let (hook, card) = open(&mut stage, &agent, "make esc").await;
+    stage.tap(&card, "allow").await;
+    assert_eq!(hook.ended().await.decision()["behavior"], "allow");
+    stage.shows(&card, "已批准").await;
+    agent.ends("toolu_1", interrupted());
+    let shown = stage.shows(&card, "已批准，终端已中断").await;
+    assert!(shown.contains("没有执行，或没有执行完"), "{shown}");
+    let audit = stage.home.audit().await;
+    assert_eq!(
+        (&audit[0]["decision"], &audit[1]["kind"]),
+        (&json!("allow"), &json!("corrected"))
+    );
+    assert_eq!(audit[1]["detail"]["cancelled"], true);
+    stage.no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_was_away_for_the_whole_turn_learns_its_end_at_its_start() {
+    for (fate, said) in [
+        (decided("accept", "user_temporary"), "已在终端批准"),
+        (interrupted(), "已在终端拒绝"),
+        (decided("accept", "hook"), "已在别处批准"),
+        (decided("reject", "hook"), "已在别处拒绝"),
+    ] {
+        let mut stage = Stage::new().await;
+        let agent = Agent::of(&stage);
+        agent.calls("toolu_1", "make away");
+        let (hook, card) = open(&mut stage, &agent, "make away").await;
+        let held = Held::of(&stage, &card);
+        stage.kill().await;
+        agent.ends("toolu_1", fate);
+        agent.says("idle");
+        stage.start().await;
+        held.tap(&stage, "deny").await;
+        let shown = stage.shows(&card, said).await;
+        assert!(!shown.contains("已拒绝"), "{shown}");
+        hook.ended().await.left_to_the_terminal();
+        let audit = stage.home.audit().await;
+        assert_eq!(audit.len(), 1, "{audit:?}");
+        assert_ne!(audit[0]["decision"], "deny");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_hooks_decision_is_not_called_the_terminals() {
+    let mut stage = Stage::new().await;
+    let agent = Agent::of(&stage);
+    agent.calls("toolu_1", "make other");
+    let (hook, card) = open(&mut stage, &agent, "make other").await;
+    agent.says("busy");
+    let shown = stage.shows(&card, RUNS).await;
+    assert!(!shown.contains("已在终端批准"), "{shown}");
+    let mut event = ran("PostToolUse", "make other", 900);
+    event["tool_use_id"] = "toolu_1".into();
+    event["transcript_path"] = agent.asks("Bash", &Value::Null)["transcript_path"].clone();
+    agent.ends("toolu_1", decided("accept", "hook"));
+    tell(&stage, &event).await;
+    let shown = stage.shows(&card, "已在别处批准").await;
+    assert!(!shown.contains("已在终端批准"), "{shown}");
+    hook.ended().await.left_to_the_terminal();
+    assert_eq!(stage.home.audit().await[0]["decision"], "allowed_elsewhere");
+
+    // A refusal, which leaves nod's hook waiting too.
+    agent.calls("toolu_2", "make refused");
+    let (hook, card) = open(&mut stage, &agent, "make refused").await;
+    agent.ends("toolu_2", decided("reject", "hook"));
+    agent.says("busy");
+    let shown = stage.shows(&card, "已在别处拒绝").await;
+    assert!(shown.contains("没有运行"), "{shown}");
+    hook.ended().await.left_to_the_terminal();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_of_a_call_that_did_not_run_or_that_is_another_corrects_no_denial() {
+    let mut stage = Stage::new().await;
+    let agent = Agent::of(&stage);
+    agent.calls("toolu_1", "make denied");
+    let (hook, card) = open(&mut stage, &agent, "make denied").await;
+    stage.tap(&card, "deny").await;
+    hook.ended().await;
+    stage.shows(&card, "已拒绝").await;
+    agent.ends("toolu_1", decided("reject", "hook"));
+    // Hooks of managed settings are told of it.
+    let more = json!({"tool_name": "Bash", "tool_input": command("make denied"),
+        "tool_use_id": "toolu_1", "tool_response": "Error: denied"});
+    let mut refused = event("s1", "PostToolUse", &more);
+    tell(&stage, &refused).await;
+    refused["transcript_path"] = agent.asks("Bash", &Value::Null)["transcript_path"].clone();
+    tell(&stage, &refused).await;
+    // The same call once more, which a rule let pass.
+    agent.calls("toolu_2", "make denied");
+    agent.ends("toolu_2", decided("accept", "config"));
+    let mut other = ran("PostToolUse", "make denied", 10);
+    other["tool_use_id"] = "toolu_2".into();
+    tell(&stage, &other).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stage.shows(&card, "已拒绝").await;
+    let audit = stage.home.audit().await;
+    assert_eq!(audit.len(), 1, "{audit:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_after_a_time_out_does_not_say_that_it_came_first() {
+    let mut stage = Stage::with(|_, home| home.set("PERMISSION_REQUEST_TIMEOUT", "1")).await;
+    let agent = Agent::of(&stage);
+    agent.calls("toolu_1", "make late");
+    let (hook, card) = open(&mut stage, &agent, "make late").await;
+    stage.shows(&card, "已超时").await;
+    hook.ended().await.left_to_the_terminal();
+    agent.ends("toolu_1", decided("accept", "user_temporary"));
+    let mut event = ran("PostToolUse", "make late", 900);
+    event["tool_use_id"] = "toolu_1".into();
+    tell(&stage, &event).await;
+    let shown = stage.shows(&card, "曾显示「已超时」").await;
+    assert!(
+        shown.contains("已在终端批准") && !shown.contains("先批准"),
+        "{shown}"
+    );
+    let audit = stage.home.audit().await;
+    let kinds: Vec<_> = audit.iter().map(|line| &line["kind"]).collect();
+    assert_eq!(kinds, ["settled", "completed"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cleared_or_elsewhere_resumed_session_leaves_open_cards_open() {
+    let mut stage = Stage::new().await;
+    let agent = Agent::of(&stage);
+    agent.says("busy");
+    let mut asked = agent.asks("Bash", &command("make cleared"));
+    (asked["agent_id"], asked["agent_type"]) = ("a1".into(), "general-purpose".into());
+    let (hook, card) = stage.ask(&asked).await;
+    tell(
+        &stage,
+        &event("s1", "SessionEnd", &json!({"reason": "clear"})),
+    )
+    .await;
+    assert!(offers(&stage, &card).len() > 2);
+    // The subagent goes on in the session's new id.
+    let more = json!({"tool_name": "Bash", "tool_input": command("make cleared"),
+        "agent_id": "a1", "duration_ms": 2_000});
+    tell(&stage, &event("s9", "PostToolUse", &more)).await;
+    hook.ended().await.left_to_the_terminal();
+    stage.shows(&card, "运行了 2 秒").await;
 }

@@ -135,6 +135,7 @@ const PURE: &[&str] = &[
     "claude/launch.rs",
     "claude/mailbox.rs",
     "claude/permission.rs",
+    "claude/results.rs",
     "claude/status.rs",
     "claude/stream.rs",
     "claude/stream/",

@@ -147,7 +147,10 @@ async fn the_clock_ends_what_is_due_and_an_earlier_deadline_is_not_overslept() {
     assert_eq!(
         desk.withdraw(
             &SessionId::parse("s").unwrap(),
-            &Withdrawal::Turn { agent: None },
+            &Withdrawal::Turn {
+                agent: None,
+                process: None,
+            },
             Duration::ZERO
         )
         .len(),
@@ -386,7 +389,16 @@ async fn what_the_terminal_tells_reaches_the_request_and_what_was_said_of_it() {
     assert_eq!(desk.runs(&id(1), T0 + 5), Some(asked));
     assert_eq!(desk.running_since(&id(1)), Some(T0 + 5));
     let session = SessionId::parse("s").unwrap();
-    let told = |age| desk.withdraw(&session, &Withdrawal::Session, Duration::from_millis(age));
+    let told = |age| {
+        desk.withdraw(
+            &session,
+            &Withdrawal::Session {
+                process: None,
+                cleared: false,
+            },
+            Duration::from_millis(age),
+        )
+    };
     assert_eq!(told(1), [], "it was asked later");
     assert_eq!(told(0), [id(1)]);
     let _third = desk.register(request(3, 9_000)).unwrap();

@@ -19,7 +19,11 @@ pub(crate) fn by() -> Operator {
 }
 
 pub(crate) fn allowed(reach: Reach) -> Ending {
-    Ending::Allowed { by: by(), reach }
+    Ending::Allowed {
+        by: by(),
+        reach,
+        cancelled: false,
+    }
 }
 
 pub(crate) fn denied(interrupt: bool) -> Ending {

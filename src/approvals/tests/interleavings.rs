@@ -101,7 +101,10 @@ proptest! {
                 }
                 Step::Ran(n) => ended = desk.withdraw(&session(n % 2), &ran(&format!("c{}", n % 3)), now),
                 Step::Turn(n) => {
-                    ended = desk.withdraw(&session(n % 2), &Withdrawal::Turn { agent: None }, now);
+                    ended = desk.withdraw(&session(n % 2), &Withdrawal::Turn {
+ agent: None,
+ process: None,
+ }, now);
                     let open = rows.iter().filter(|(m, r)| *m % 2 == n % 2 && r.ending.is_none());
                     prop_assert_eq!(ended.len(), open.count());
                 }

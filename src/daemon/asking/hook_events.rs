@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tracing::debug;
 
-use crate::approvals::Withdrawal;
 use crate::approvals::request::{AskingAgent, Digest};
+use crate::approvals::{ToldCall, Withdrawal};
 use crate::cards::notice::Why;
-use crate::claude::permission::{HookEvent, HookInput};
+use crate::claude::permission::{Common, HookEvent, HookInput, ToolCall};
 use crate::clock::millis;
 use crate::daemon::asking::dialogs::{self, Dialogs};
 use crate::daemon::cards::notices;
@@ -20,6 +20,7 @@ use crate::hook::server::HookPeer;
 use crate::hook::wire::HookNotice;
 use crate::ids::SessionId;
 use crate::store::About;
+use crate::talk::CallFate;
 
 /// Who hears of an event.
 pub(crate) struct HookEvents {
@@ -44,36 +45,48 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
     let (mailboxes, desk) = (&events.dialogs.mailboxes, &events.dialogs.cards.desk);
     mailboxes.told(&notice.project, &common, notice.mailbox.as_ref(), now);
     let withdraw = |told| desk.withdraw(&session, &told, peer.since.elapsed());
-    let agent = common.agent_id;
+    let (agent, process) = (common.agent_id.clone(), notice.process);
     let is_idling = matches!(&input.event, HookEvent::Notification { .. });
     if !is_idling {
         events.turns.stirs(&session, now);
         events.dialogs.over(&session);
     }
+    if ends_something(&input.event) {
+        // What became of each call says more than that the turn is over.
+        watching::follow_now(&events.terminals).await;
+    }
     let withdrawn = match &input.event {
         HookEvent::PostToolUse(call) | HookEvent::PostToolUseFailure(call) => {
             let digest = Digest::of(&call.input);
             events.terminals.call_ended(&session, &digest, now);
+            let told = ToldCall::new(&session, agent.as_ref(), &call.tool, digest);
+            let fate = fate(events, &told, &common, call).await;
+            if fate.is_none() && call.looks_refused {
+                return json!({"success": true, "withdrawn": 0});
+            }
             withdraw(Withdrawal::Tool {
                 tool: call.tool.clone(),
                 digest,
                 agent,
+                call: call.id.clone(),
                 took: call.took_ms,
+                fate,
             })
         }
         HookEvent::Stop { .. } | HookEvent::StopFailure { .. } | HookEvent::SubagentStop => {
-            withdraw(Withdrawal::Turn { agent })
+            withdraw(Withdrawal::Turn { agent, process })
         }
         HookEvent::UserPromptSubmit { prompt } => {
             let prompt = prompt.as_deref().unwrap_or_default();
             let asked = mailboxes.reads(&session, prompt, now);
             events.turns.reads(&session, common.prompt_id, asked, now);
-            withdraw(Withdrawal::Turn { agent })
+            withdraw(Withdrawal::Turn { agent, process })
         }
-        HookEvent::SessionEnd { .. } => {
+        HookEvent::SessionEnd { reason } => {
             events.turns.ended(&session);
             mailboxes.ended(&session);
-            withdraw(Withdrawal::Session)
+            let cleared = reason.as_deref() == Some("clear");
+            withdraw(Withdrawal::Session { process, cleared })
         }
         HookEvent::PermissionRequest(_)
         | HookEvent::SessionStart { .. }
@@ -93,6 +106,22 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
     }
     tell(events, &session, &notice, input.event);
     json!({"success": true, "withdrawn": withdrawn})
+}
+
+/// What the agent wrote down of this call, which it does a moment after its
+/// event. Waited for only where something that was asked depends on it.
+async fn fate(
+    events: &HookEvents,
+    told: &ToldCall,
+    common: &Common,
+    call: &ToolCall,
+) -> Option<CallFate> {
+    let desk = &events.dialogs.cards.desk;
+    let (name, file) = (call.id.as_deref()?, watching::transcript_of(common)?);
+    if !desk.concerns(told, Some(name)) {
+        return None;
+    }
+    watching::fate_of(file, name.to_owned()).await
 }
 
 fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event: HookEvent) {
@@ -122,6 +151,18 @@ fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event:
     let uuid = format!("turn-{}-{}", about.session, cards.now());
     let events = Arc::clone(events);
     tokio::spawn(async move { notices::send(&events.dialogs.cards, card, uuid, about).await });
+}
+
+/// The end of a turn or of a session.
+fn ends_something(event: &HookEvent) -> bool {
+    matches!(
+        event,
+        HookEvent::Stop { .. }
+            | HookEvent::StopFailure { .. }
+            | HookEvent::SubagentStop
+            | HookEvent::UserPromptSubmit { .. }
+            | HookEvent::SessionEnd { .. }
+    )
 }
 
 /// A person is asked something in the terminal.

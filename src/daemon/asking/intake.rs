@@ -17,6 +17,7 @@ use crate::daemon::cards::courier::Cards;
 use crate::daemon::deciding::verdict;
 use crate::daemon::known::{journal, machine, reach};
 use crate::daemon::terminals::mailboxes::Mailboxes;
+use crate::daemon::terminals::watching::transcript_of;
 use crate::daemon::terminals::watching::{self, Terminals};
 use crate::hook::server::{HookPeer, HookRefused};
 use crate::hook::wire::Registration;
@@ -103,6 +104,8 @@ async fn ask(
                 agent: AskingAgent::ClaudeCode,
                 agent_id: common.agent_id.clone(),
                 status_dir: common.transcript.as_deref().and_then(status::dir),
+                transcript: transcript_of(&common),
+                process: nod.process,
                 unattended: false,
                 rules_in: seen.rules_in,
                 plain_v1,

@@ -193,6 +193,7 @@ async fn leave_rule(decider: &Decider, settled: &Settled, delivery: Delivery) ->
     let Ending::Allowed {
         by,
         reach: Reach::Always { rules, .. },
+        ..
     } = &settled.ending
     else {
         return None;

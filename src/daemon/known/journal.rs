@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use crate::approvals::outcome::{Outcome, Refusal};
-use crate::approvals::request::{AskingAgent, Digest, Ending, Reach, Request};
+use crate::approvals::request::{AskingAgent, Digest, Ending, Ran, Reach, Request, UntrueEnding};
 use crate::approvals::token::TokenHash;
 use crate::approvals::{Correction, Settled, record};
 use crate::cards::gist;
@@ -18,6 +18,7 @@ use crate::ids::{CardKey, EventId, RequestId, UserId};
 use crate::rules::Rule;
 use crate::sessions::questions::script;
 use crate::store::{About, AuditEntry, Db, Pending, Settlement, Store, StoreError, Subject};
+use crate::talk::DecidedBy;
 use crate::text::escape::{self, Budget, Shape};
 use crate::text::secrets;
 
@@ -99,10 +100,15 @@ pub(crate) async fn settle(
 fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
     let request = &settled.request;
     let (operator, rule, source) = match &settled.ending {
-        Ending::Allowed { by, reach } => (Some(by), rules_text(reach), by.source()),
+        Ending::Allowed { by, reach, .. } => (Some(by), rules_text(reach), by.source()),
         Ending::Denied { by, .. } | Ending::Answered { by, .. } | Ending::Stopped { by, .. } => {
             (Some(by), None, by.source())
         }
+        Ending::DeniedElsewhere
+        | Ending::Ran(Ran {
+            by: Some(DecidedBy::Other),
+            ..
+        }) => (None, None, "elsewhere"),
         Ending::Terminal { .. } | Ending::Ran(_) => (None, None, "terminal"),
         Ending::TimedOut => (None, None, "clock"),
         Ending::HookGone | Ending::Orphaned => (None, None, "hook"),
@@ -276,7 +282,10 @@ pub(crate) async fn correct(
     let at = journal.now();
     let entry = AuditEntry {
         request: Some(id.to_string()),
-        detail: Some(ending["ran"].clone()),
+        detail: Some(match &ending["ran"] {
+            Value::Null => ending.clone(),
+            ran => ran.clone(),
+        }),
         ..bare(at, word, "terminal")
     };
     let text = ending.to_string();
@@ -292,11 +301,14 @@ pub(crate) async fn correct(
 
 /// Whether an ending says what did not happen, and not only less than all.
 fn is_untrue(ending: &Ending) -> bool {
-    let Ending::Ran(ran) = ending else {
-        return false;
+    let ran = match ending {
+        Ending::Ran(ran) => ran,
+        Ending::Allowed { cancelled, .. } => return *cancelled,
+        _ => return matches!(ending, Ending::DeniedElsewhere),
     };
     let told_before = ran.since.is_some() && ran.took.is_some();
-    ran.corrects.is_some() && !told_before
+    let denied = |said: &UntrueEnding| matches!(said.kind.as_str(), "deny" | "interrupt");
+    ran.corrects.as_ref().is_some_and(denied) && !told_before
 }
 
 /// Something of Feishu's worth the audit that ended no request.

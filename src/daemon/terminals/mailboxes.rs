@@ -204,7 +204,7 @@ fn look(terminal: TerminalSession) -> Option<OpenTerminal> {
         return None;
     }
     let dir = status::dir(terminal.transcript.as_deref()?)?;
-    let (_, reading) = watching::locate(&dir, terminal.session.as_str())?;
+    let (_, reading) = watching::locate(&dir, terminal.session.as_str(), None)?;
     if !reading.in_terminal() {
         return None;
     }

@@ -6,6 +6,7 @@
 #[cfg(test)]
 pub(crate) mod bench;
 mod claims;
+mod follow;
 mod gone;
 mod processes;
 
@@ -22,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use self::claims::Claims;
+use self::follow::Followed;
+pub(crate) use self::follow::{fate_of, look as follow_now, transcript_of};
 pub(crate) use self::gone::explained;
 use crate::approvals::request::{Digest, Ending, Request};
 use crate::approvals::{Correction, Settled};
@@ -51,6 +54,7 @@ pub(crate) struct Terminals {
     pub(crate) cards: Arc<Cards>,
     watched: Mutex<HashMap<RequestId, Watched>>,
     claims: Claims,
+    followed: Followed,
     /// Denied a moment ago, perhaps after the terminal's yes.
     doubts: Mutex<Vec<Doubt>>,
     more: Notify,
@@ -75,6 +79,7 @@ impl Terminals {
             cards,
             watched: Mutex::default(),
             claims: Claims::default(),
+            followed: Followed::default(),
             doubts: Mutex::default(),
             more: Notify::default(),
         }
@@ -110,7 +115,10 @@ impl Terminals {
     }
 
     fn is_idle(&self) -> bool {
-        self.doubts().is_empty() && self.lock().is_empty() && self.claims.is_empty()
+        self.doubts().is_empty()
+            && self.lock().is_empty()
+            && self.claims.is_empty()
+            && self.followed.is_empty()
     }
 
     fn doubts(&self) -> MutexGuard<'_, Vec<Doubt>> {
@@ -124,14 +132,18 @@ impl Terminals {
 
 /// Finds the status file of the agent that asked, and watches it.
 pub(crate) fn watch(terminals: &Arc<Terminals>, request: &Arc<Request>) {
+    if terminals.followed.start(request) {
+        terminals.more.notify_one();
+    }
     let origin = &request.origin;
     let (Some(dir), Some(session)) = (&origin.caller.status_dir, &origin.session) else {
         return;
     };
     let (terminals, request) = (Arc::clone(terminals), Arc::clone(request));
     let (dir, session) = (dir.clone(), session.as_str().to_owned());
+    let process = origin.caller.process;
     tokio::spawn(async move {
-        let found = tokio::task::spawn_blocking(move || locate(&dir, &session)).await;
+        let found = tokio::task::spawn_blocking(move || locate(&dir, &session, process)).await;
         let Ok(Some((file, reading))) = found else {
             return;
         };
@@ -164,6 +176,7 @@ pub(crate) async fn run(terminals: Arc<Terminals>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = pause => {
+                follow::look(&terminals).await;
                 look_at_all(&terminals).await;
                 settle_doubts(&terminals).await;
                 claims::check(&terminals).await;
@@ -281,6 +294,10 @@ fn its_command_runs(one: &Watched) -> bool {
 
 /// One more look before a tap claims: since when the dialog is gone.
 pub(crate) async fn left(terminals: &Terminals, id: &RequestId) -> Option<Millis> {
+    if terminals.followed.holds(id) {
+        // A call that has ended takes no choice any more.
+        let _ = tokio::time::timeout(LOOK_WITHIN, follow::look(terminals)).await;
+    }
     let file = terminals.lock().get(id)?.file.clone();
     let look = tokio::task::spawn_blocking(move || read(&file));
     let reading = tokio::time::timeout(LOOK_WITHIN, look).await;
@@ -312,7 +329,7 @@ fn allowed_there(terminals: &Terminals, id: &RequestId, since: Millis) {
 /// Puts right what a card and the record said of a call that ran.
 pub(crate) async fn correct(terminals: &Terminals, correction: Correction) {
     let id = &correction.id;
-    info!(request = %id, "an ending is put right: the call ran");
+    info!(request = %id, "an ending is put right");
     let cards = &terminals.cards;
     journal::written(&cards.journal, id).await;
     let face = courier::retold(cards, id, |ending| {
@@ -330,8 +347,21 @@ fn clocks_agree(terminals: &Terminals) -> bool {
     (clock::wall_ms() - terminals.cards.now()).abs() < CLOCKS_AGREE
 }
 
-/// The newest status file of this session whose process lives.
-pub(crate) fn locate(dir: &Path, session: &str) -> Option<(PathBuf, StatusReading)> {
+/// The status file of this process, or, where nobody named one, of a process
+/// that lives and is in this session.
+pub(crate) fn locate(
+    dir: &Path,
+    session: &str,
+    process: Option<u32>,
+) -> Option<(PathBuf, StatusReading)> {
+    if let Some(pid) = process {
+        let path = dir.join(format!("{pid}.json"));
+        let reading = read(&path).filter(|reading| reading.pid == pid);
+        let alive = |it: &StatusReading| processes::is_alive(pid, it.began.as_deref());
+        if let Some(reading) = reading.filter(alive) {
+            return Some((path, reading));
+        }
+    }
     let files = std::fs::read_dir(dir).ok()?.flatten().take(MAX_FILES);
     let files = files.map(|entry| entry.path());
     let files = files.filter(|path| path.extension().is_some_and(|e| e == "json"));

@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 fn question(n: usize) -> HookRequest {
     HookRequest {
+        process: None,
         id: id(n),
         project: "/p".into(),
         raw_input: raw_input(n),
@@ -243,6 +244,7 @@ fn a_hung_daemon_is_not_waited_for() {
 
 fn notice(raw_input: &[u8]) -> HookNotice {
     HookNotice {
+        process: None,
         project: "/p".into(),
         raw_input: raw_input.to_owned(),
         mailbox: None,

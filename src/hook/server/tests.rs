@@ -426,6 +426,7 @@ async fn status_and_notices_are_answered() {
     assert_eq!((&value["success"], length), (&json!(true), bytes.len()));
 
     let notice = HookNotice {
+        process: None,
         project: "/p".into(),
         raw_input: b"{}".to_vec(),
         mailbox: None,

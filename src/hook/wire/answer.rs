@@ -39,7 +39,7 @@ pub fn encode(answer: &Answer, session: &str, for_nod: bool) -> Result<Vec<u8>, 
         Ending::TimedOut => terminal(ErrorWord::ServerTimeout, &timed_out(answer.patience)),
         // Claude Code takes a late interrupt, and a late one only.
         Ending::Stopped { .. } => deny(None, true),
-        Ending::Terminal { .. } | Ending::Ran(_) => {
+        Ending::Terminal { .. } | Ending::Ran(_) | Ending::DeniedElsewhere => {
             terminal(ErrorWord::AnsweredInTerminal, "已在终端处理，请在终端操作")
         }
         Ending::HookGone => terminal(ErrorWord::HookGone, "请求已失效，请在终端操作"),
@@ -200,6 +200,7 @@ mod tests {
 
     fn allowed() -> Answer {
         answer(Ending::Allowed {
+            cancelled: false,
             by: by(),
             reach: Reach::Once,
         })

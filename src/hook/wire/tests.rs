@@ -45,6 +45,7 @@ fn the_ack_is_the_documented_bytes() {
 #[test]
 fn every_message_and_ack_reads_back() {
     let additions = Additions {
+        process: None,
         resume: Some(Token::from_bytes([3; 32])),
         digest: Some(Digest::of(&json!({"a": 1}))),
         branch: Some("main".into()),
@@ -64,6 +65,7 @@ fn every_message_and_ack_reads_back() {
             ..registration()
         }),
         HookMessage::Notify(HookNotice {
+            process: None,
             project: "/p".into(),
             raw_input: vec![0, 255, 3],
             mailbox: Mailbox::new("/tmp/m.sock", "token"),

@@ -227,6 +227,7 @@ impl World {
             }
             Ending::Terminal { .. }
             | Ending::Ran(_)
+            | Ending::DeniedElsewhere
             | Ending::Stopped { .. }
             | Ending::HookGone
             | Ending::Orphaned

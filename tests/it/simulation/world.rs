@@ -481,7 +481,11 @@ impl World {
         let mut ending = settled.ending.clone();
         if self.bug == Some(Bug::AllowsByDefault) && ending == Ending::TimedOut {
             let (by, reach) = (owner(), Reach::Once);
-            ending = Ending::Allowed { by, reach };
+            ending = Ending::Allowed {
+                cancelled: false,
+                by,
+                reach,
+            };
         }
         let row = Row {
             ending: ending.clone(),

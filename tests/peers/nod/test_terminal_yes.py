@@ -25,9 +25,9 @@ TAP_AFTER = 4
 # A card has to be true this soon after the end of what it speaks of.
 TRUE_WITHIN = 5
 
-RUNS = "已在终端批准，运行中"
+RUNS = "已在电脑上批准，运行中"
 YES = "已在终端批准"
-STOPPED = "已在终端批准，后被中断"
+STOPPED = "已在电脑上批准，后被中断"
 CHOICES = ("deny", "always", "interrupt", "allow")
 
 

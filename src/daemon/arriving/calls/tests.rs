@@ -118,6 +118,7 @@ async fn a_click_that_another_machine_brings_is_decided_by_our_own_approver() {
         Ending::Allowed {
             by,
             reach: Reach::Once,
+            ..
         } => assert_eq!(by.id.as_str(), APPROVER),
         other => panic!("{other:?}"),
     }

@@ -336,7 +336,9 @@ impl CodexAsks {
                 tool: known.ask.tool.clone(),
                 digest: known.digest,
                 agent: None,
+                call: None,
                 took,
+                fate: None,
             };
             let desk = &self.codex.terminals.cards.desk;
             desk.withdraw(&known.session, &ran, Duration::ZERO);

@@ -14,6 +14,7 @@ fn session() -> SessionId {
 
 async fn event(bench: &DaemonBench, raw: Value) -> Value {
     let notice = HookNotice {
+        process: None,
         project: bench.shop(),
         raw_input: raw.to_string().into_bytes(),
         mailbox: None,

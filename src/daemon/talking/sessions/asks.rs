@@ -149,6 +149,7 @@ pub(super) fn heard(
         Ending::Allowed { .. } | Ending::Undeliverable { .. } => unanswered(Unanswered::NotShown),
         Ending::Terminal { .. }
         | Ending::Ran(_)
+        | Ending::DeniedElsewhere
         | Ending::Stopped { .. }
         | Ending::HookGone
         | Ending::Orphaned
@@ -234,6 +235,7 @@ mod tests {
             updated_input: None,
         };
         let allowed = || Ending::Allowed {
+            cancelled: false,
             by: by(),
             reach: Reach::Once,
         };

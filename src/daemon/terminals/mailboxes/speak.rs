@@ -1,7 +1,7 @@
 //! Puts a person's words into a session that runs in a terminal, and finds out
 //! what became of them: read, queued, held for the person there, or not taken.
 
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -11,7 +11,7 @@ use super::{Mailboxes, open_one};
 use crate::claude::mailbox::{Mailbox, Sign, sign};
 use crate::claude::status::{self, Activity};
 use crate::clock::Millis;
-use crate::daemon::terminals::watching::open_own;
+use crate::daemon::terminals::tail::Tail;
 use crate::hook::connect;
 use crate::ids::SessionId;
 
@@ -21,8 +21,6 @@ pub(crate) const MAX_WORDS: usize = 20_000;
 const TOLD_WITHIN: Duration = Duration::from_secs(4);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const WRITE_WITHIN: Duration = Duration::from_secs(2);
-/// What a transcript may grow by while we look.
-const MAX_TAIL: u64 = 4 << 20;
 
 /// What became of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +85,7 @@ pub(crate) async fn to(
     let Some((mailbox, pid)) = open.mailbox else {
         return WordsFate::NoMailbox;
     };
-    let mut tail = Tail::of(transcript).await;
+    let mut tail = Signs::of(transcript).await;
     let read = mailboxes.expect(session, words, now);
     let letter = mailbox.letter(words);
     let write = move || write(&mailbox, pid, &letter);
@@ -148,22 +146,22 @@ fn write(mailbox: &Mailbox, pid: u32, letter: &[u8]) -> bool {
     ready.is_ok() && (&stream).write_all(letter).is_ok()
 }
 
-/// What a transcript grows by.
-struct Tail {
+/// What the transcript says of words that were handed over.
+struct Signs {
     file: Option<PathBuf>,
-    at: u64,
+    tail: Tail,
 }
 
-impl Tail {
+impl Signs {
     async fn of(file: Option<PathBuf>) -> Self {
         let looked = tokio::task::spawn_blocking(move || {
-            let length = file.as_ref().and_then(|file| Some(open_own(file)?.1));
+            let tail = file.as_ref().and_then(|file| Tail::from_end(file, 0));
             Self {
-                at: length.unwrap_or(0),
-                file: file.filter(|_| length.is_some()),
+                file: file.filter(|_| tail.is_some()),
+                tail: tail.unwrap_or_default(),
             }
         });
-        looked.await.unwrap_or(Self { file: None, at: 0 })
+        looked.await.unwrap_or_else(|_| Self::none())
     }
 
     /// What the new lines say of these words.
@@ -172,22 +170,22 @@ impl Tail {
             let seen = self.read(&words);
             (seen, self)
         });
-        looked.await.unwrap_or((None, Self { file: None, at: 0 }))
+        looked.await.unwrap_or_else(|_| (None, Self::none()))
     }
 
     fn read(&mut self, words: &str) -> Option<Sign> {
-        let (mut file, length) = open_own(self.file.as_ref()?)?;
-        if length <= self.at {
-            return None;
+        let mut first = None;
+        self.tail.lines(self.file.as_ref()?, |line| {
+            first = first.or_else(|| sign(line, words));
+        });
+        first
+    }
+
+    fn none() -> Self {
+        Self {
+            file: None,
+            tail: Tail::default(),
         }
-        file.seek(SeekFrom::Start(self.at)).ok()?;
-        let mut bytes = Vec::new();
-        file.take(MAX_TAIL).read_to_end(&mut bytes).ok()?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n')? + 1;
-        self.at += whole as u64;
-        bytes[..whole]
-            .split(|byte| *byte == b'\n')
-            .find_map(|line| sign(line, words))
     }
 }
 

@@ -64,7 +64,8 @@ async fn look(request: &Request) -> Option<StatusReading> {
     let origin = &request.origin;
     let dir = origin.caller.status_dir.clone()?;
     let session = origin.session.as_ref()?.as_str().to_owned();
-    let found = tokio::task::spawn_blocking(move || locate(&dir, &session)).await;
+    let process = origin.caller.process;
+    let found = tokio::task::spawn_blocking(move || locate(&dir, &session, process)).await;
     Some(found.ok()??.1)
 }
 

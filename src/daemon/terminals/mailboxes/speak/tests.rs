@@ -3,7 +3,7 @@ use crate::claude::permission::Common;
 use crate::daemon::terminals::watching::bench::{own_pid, writes};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -245,7 +245,7 @@ async fn a_mailbox_that_nobody_or_somebody_else_serves_gets_no_word() {
 #[tokio::test]
 async fn a_transcript_is_read_by_whole_lines_and_each_once() {
     let terminal = Terminal::does("idle");
-    let mut tail = Tail::of(Some(terminal.transcript())).await;
+    let mut tail = Signs::of(Some(terminal.transcript())).await;
     assert_eq!(tail.read("go on"), None, "nothing is new");
     let line = queued("go on").to_string();
     std::fs::write(terminal.transcript(), &line).unwrap();
