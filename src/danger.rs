@@ -54,6 +54,8 @@ pub enum Danger {
     Supply,
     /// A variable that chooses what another program loads.
     Steers,
+    /// What is asked for is more than the one call.
+    MorePermissions,
     Lookalike,
     RightToLeft,
     WideOperator,

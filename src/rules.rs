@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use url::{Host, Url};
 
 use crate::text::{escape, secrets};
+use codex::{ANY_CHANGE, GRANTED, Granted, PREFIX_RULE, SAME_AGAIN};
 
+pub mod codex;
 mod command;
 mod mcp;
 pub(crate) mod path;
@@ -63,6 +65,8 @@ pub enum NoRule {
     Host,
     /// The agent keeps no rule for one call alone.
     Agent,
+    /// Every later command could do more.
+    Widens,
 }
 
 /// What the path a call names is on this machine.
@@ -94,6 +98,10 @@ pub enum Covers<'a> {
     Prefix(&'a str),
     /// Codex: what it takes for the same again.
     Same,
+    /// Codex: any later change of this file.
+    LaterChange(&'a str),
+    /// Codex: a permission of every command.
+    Granted(Granted<'a>),
     /// Of an older nod, which took Claude Code's proposals.
     Pattern,
 }
@@ -108,6 +116,9 @@ pub struct Offer {
     pub session: Result<Vec<Rule>, NoRule>,
     /// For [`LOCAL_SETTINGS`]: more than this call, and all of it harmless.
     pub wider: Option<Vec<Rule>>,
+    /// What a plain allow permits until the agent's turn ends, where it is more
+    /// than one call.
+    pub turn: Vec<Rule>,
 }
 
 impl Offer {
@@ -116,6 +127,7 @@ impl Offer {
         always: Err(NoRule::Tool),
         session: Err(NoRule::Tool),
         wider: None,
+        turn: Vec::new(),
     };
 }
 
@@ -144,11 +156,6 @@ pub struct Leaves {
 /// Where "always" is kept: in the repository's root, or in the directory that
 /// Claude Code was started in when there is no repository.
 pub const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
-
-/// Codex's name for a rule of its own: the words of its prefix.
-pub const PREFIX_RULE: &str = "prefix_rule";
-/// Codex's leave for the rest of a session.
-pub const SAME_AGAIN: &str = "codex_session";
 
 /// A rule longer than this is no longer read before it is agreed to.
 const MAX_CONTENT: usize = 512;
@@ -206,6 +213,10 @@ impl Rule {
             ("WebSearch", None) => Covers::AnySearch,
             (PREFIX_RULE, Some(words)) => Covers::Prefix(words),
             (SAME_AGAIN, None) => Covers::Same,
+            (ANY_CHANGE, Some(path)) => Covers::LaterChange(path),
+            (GRANTED, Some(content)) => {
+                Granted::parse(content).map_or(Covers::Pattern, Covers::Granted)
+            }
             (tool, None) if tool.starts_with("mcp__") => Covers::Tool(tool),
             _ => Covers::Pattern,
         }
@@ -298,7 +309,7 @@ pub fn offer<'a>(call: impl Into<RuleCall<'a>>) -> Offer {
 pub fn offer_here<'a>(call: impl Into<RuleCall<'a>>, found: PathKind) -> Offer {
     let call = call.into();
     if let Some(leaves) = call.codex {
-        return codex(call, leaves);
+        return codex::offer(call, leaves);
     }
     let common = presentable(call.input);
     let sound = |rule: Rule| match Rule::parse(&rule.render()) {
@@ -318,42 +329,8 @@ pub fn offer_here<'a>(call: impl Into<RuleCall<'a>>, found: PathKind) -> Offer {
             exact => exact,
         },
         wider: wider.ok(),
+        turn: Vec::new(),
     }
-}
-
-/// Codex names itself what a yes would leave. Its rule is a prefix and holds in
-/// every project, so it is the wider choice, and there only where the same
-/// beginning would be harmless for Claude Code.
-fn codex(call: RuleCall<'_>, leaves: &Leaves) -> Offer {
-    let shown = presentable(call.input);
-    let session = match shown {
-        Ok(()) if leaves.session => Ok(vec![Rule::bare(SAME_AGAIN)]),
-        Ok(()) => Err(NoRule::Agent),
-        Err(why) => Err(why),
-    };
-    let wider = wider(call).ok().filter(|_| shown.is_ok());
-    let prefix = leaves.prefix.join(" ");
-    let harmless = wider.filter(|rule| {
-        let Covers::Beginning(words) = rule.covers() else {
-            return false;
-        };
-        let rest = prefix.strip_prefix(words);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    });
-    let plain = leaves.prefix.iter().all(|word| is_plain(word));
-    Offer {
-        always: Err(NoRule::Agent),
-        session,
-        wider: harmless
-            .filter(|_| plain && prefix.len() <= MAX_CONTENT)
-            .map(|_| vec![Rule::new(PREFIX_RULE, &prefix)]),
-    }
-}
-
-/// A word that stands in a sentence as it stands in a command.
-fn is_plain(word: &str) -> bool {
-    let is_usual = |b: u8| b.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&b);
-    !word.is_empty() && word.bytes().all(is_usual)
 }
 
 /// The path a call names, as a rule for it would.

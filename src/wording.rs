@@ -4,6 +4,7 @@
 use crate::text::Text;
 
 pub mod card;
+pub mod codex;
 pub mod ending;
 pub mod flood;
 pub mod menu;
@@ -86,6 +87,7 @@ mod tests {
     fn the_words_of_a_button_that_lets_work_go_on_mean_yes_where_they_are_typed() {
         for label in [
             &card::ALLOW,
+            &card::ALLOW_TURN,
             &card::ALWAYS,
             &card::SESSION,
             &card::WIDER,

@@ -227,7 +227,8 @@ impl Desk {
             .is_empty()
     }
 
-    fn end_one(&self, id: &RequestId, ending: Ending) -> bool {
+    /// Ends a request that nobody here decided.
+    pub fn end_one(&self, id: &RequestId, ending: Ending) -> bool {
         let now = (self.clock)();
         !self
             .end(|approvals| approvals.settle(id, ending, now))

@@ -151,6 +151,7 @@ pub fn kind(ending: &Ending) -> &'static str {
     match ending {
         Ending::Allowed { reach, .. } => match reach {
             Reach::Once | Reach::Unwritten => "allow",
+            Reach::Turn(_) => "turn",
             Reach::Session(_) => "session",
             always if always.is_exact() => "always",
             Reach::Always { .. } => "wider",
@@ -178,6 +179,8 @@ pub fn kind(ending: &Ending) -> &'static str {
             Dropped::Command => "cancelled",
             Dropped::Over => "task_over",
             Dropped::Restart => "restarted",
+            Dropped::Changed => "changed",
+            Dropped::CutOff => "cut_off",
         },
     }
 }
@@ -192,7 +195,7 @@ pub fn ending_json(ending: &Ending) -> Value {
         } => {
             let (rules, undone) = match reach {
                 Reach::Once | Reach::Unwritten => (&[][..], false),
-                Reach::Session(rules) => (rules.as_slice(), false),
+                Reach::Turn(rules) | Reach::Session(rules) => (rules.as_slice(), false),
                 Reach::Always { rules, undone } => (rules.as_slice(), *undone),
             };
             json!({"kind": kind, "by": by.id.as_str(), "rules": rules_json(rules), "undone": undone,
@@ -252,6 +255,7 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
     let dropped = |why| Some(Ending::Dropped { why });
     match value["kind"].as_str()? {
         "allow" => allowed(Reach::Once),
+        "turn" => allowed(Reach::Turn(read_rules(&value["rules"])?)),
         "session" => allowed(Reach::Session(read_rules(&value["rules"])?)),
         "always" | "wider" => allowed(Reach::Always {
             rules: read_rules(&value["rules"])?,
@@ -287,6 +291,8 @@ pub fn read_ending(value: &Value) -> Option<Ending> {
         "cancelled" => dropped(Dropped::Command),
         "task_over" => dropped(Dropped::Over),
         "restarted" => dropped(Dropped::Restart),
+        "changed" => dropped(Dropped::Changed),
+        "cut_off" => dropped(Dropped::CutOff),
         _ => None,
     }
 }
@@ -449,6 +455,12 @@ mod tests {
             Ending::Dropped { why: Dropped::Over },
             Ending::Dropped {
                 why: Dropped::Restart,
+            },
+            Ending::Dropped {
+                why: Dropped::CutOff,
+            },
+            Ending::Dropped {
+                why: Dropped::Changed,
             },
         ];
         for ending in endings {

@@ -404,6 +404,10 @@ pub enum Dropped {
     Over,
     /// The daemon stopped, and the task with it.
     Restart,
+    /// The agent changed what it asks.
+    Changed,
+    /// It was allowed, and then the agent's turn was interrupted.
+    CutOff,
 }
 
 /// How far an allow reaches.
@@ -412,7 +416,9 @@ pub enum Reach {
     Once,
     /// Once: its rule was meant to stay and is in no file.
     Unwritten,
-    /// Until the Claude Code session ends.
+    /// Until the agent's turn ends: more than the one call.
+    Turn(Vec<Rule>),
+    /// Until the agent's session ends.
     Session(Vec<Rule>),
     Always {
         rules: Vec<Rule>,
@@ -426,7 +432,9 @@ impl Reach {
     pub fn is_exact(&self) -> bool {
         match self {
             Self::Once | Self::Unwritten => true,
-            Self::Session(rules) | Self::Always { rules, .. } => rules.iter().all(Rule::is_exact),
+            Self::Turn(rules) | Self::Session(rules) | Self::Always { rules, .. } => {
+                rules.iter().all(Rule::is_exact)
+            }
         }
     }
 }

@@ -11,7 +11,9 @@ use super::{
     local_time, markdown, note, place, settled, short,
 };
 use super::{gist, question};
-use crate::approvals::request::{AskingAgent, Ending, Operator, Posed, Ran, Reach, Request};
+use crate::approvals::request::{
+    AskingAgent, Dropped, Ending, Operator, Posed, Ran, Reach, Request,
+};
 use crate::clock::Millis;
 use crate::ids::UserId;
 use crate::talk::DecidedBy;
@@ -207,6 +209,7 @@ fn outcome(ending: &Ending, request: &Request) -> (&'static Text, &'static str) 
         Ending::Allowed { reach, .. } => match reach {
             Reach::Once => (&said::ALLOWED, "green"),
             Reach::Unwritten => (&said::ALLOWED_UNWRITTEN, "green"),
+            Reach::Turn(_) => (&said::ALLOWED_TURN, "green"),
             Reach::Session(_) => (&said::ALLOWED_SESSION, "green"),
             Reach::Always { undone: true, .. } => (&said::UNDONE, "green"),
             always if always.is_exact() => (&said::ALLOWED_ALWAYS, "green"),
@@ -231,6 +234,9 @@ fn outcome(ending: &Ending, request: &Request) -> (&'static Text, &'static str) 
         Ending::HookGone => (&said::HOOK_GONE, "grey"),
         Ending::Orphaned => (&said::ORPHANED, "grey"),
         Ending::Undeliverable { .. } => (&said::UNDELIVERABLE, "grey"),
+        Ending::Dropped {
+            why: Dropped::CutOff,
+        } => (&said::CUT_OFF, "grey"),
         Ending::Dropped { .. } => (&said::DROPPED, "grey"),
     }
 }
@@ -336,6 +342,10 @@ fn detail(ending: &Ending, request: &Request, undo: Option<&Value>, lang: Lang) 
             Reach::Unwritten => Detail {
                 shown: vec![note(said::UNWRITTEN_TEXT.get(lang))],
                 ..Detail::folded(Vec::new())
+            },
+            Reach::Turn(granted) => Detail {
+                heading: &said::FOLD_RULE,
+                ..Detail::folded(vec![rules(granted, Until::TurnEnd)])
             },
             Reach::Session(granted) => Detail {
                 heading: &said::FOLD_RULE,
@@ -508,6 +518,8 @@ mod tests {
             "连接已中断",
             "已取消",
             "已取消",
+            "已取消",
+            "已批准，随后被中断",
             "已取消",
             "卡片无法送达",
             "已在终端批准",

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::prose;
 use crate::approvals::request::Request;
+use crate::rules::codex::WantedGrant;
 use crate::text::escape::{Budget, Shape, fit};
 use crate::text::secrets;
 
@@ -52,7 +53,26 @@ fn telling(input: &Value) -> Option<(&'static str, Cow<'_, str>)> {
     let named = |name: &'static str| Some((name, Cow::Borrowed(input[name].as_str()?)));
     let told = TELLING.into_iter().find_map(named).or(questions);
     told.or_else(plan)
+        .or_else(|| Some(("path", changed(input)?)))
+        .or_else(|| Some(("permissions", wanted(input)?)))
         .filter(|(_, text)| !text.trim().is_empty())
+}
+
+/// The files of a patch: the first, and how many more.
+fn changed(input: &Value) -> Option<Cow<'_, str>> {
+    let changes = input["changes"].as_array()?;
+    let first = changes.first()?["path"].as_str()?;
+    Some(match changes.len() {
+        1 => Cow::Borrowed(first),
+        all => Cow::Owned(format!("{first} +{}", all - 1)),
+    })
+}
+
+/// The permissions that are asked for.
+fn wanted(input: &Value) -> Option<Cow<'_, str>> {
+    let rules = WantedGrant::of(input)?.rules();
+    let contents: Vec<_> = rules.into_iter().filter_map(|rule| rule.content).collect();
+    Some(Cow::Owned(contents.join(", ")))
 }
 
 /// A file inside the project by its way from there.
@@ -96,6 +116,14 @@ mod tests {
                 Some("Measure first"),
             ),
             (json!({"content": "canary"}), None),
+            (
+                json!({"changes": [{"path": project.join("a"), "diff": "canary"}, {"path": "/b"}]}),
+                Some("a +1"),
+            ),
+            (
+                json!({"permissions": {"until": "turn", "write": [{"path": "/"}], "network": true}}),
+                Some("write /, network"),
+            ),
             (json!({"command": "  "}), None),
         ] {
             assert_eq!(of("T", input).as_deref(), told);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::body::body;
 use super::permission::{buttons, expiry, finished, may_allow, origin, rules, said, warnings};
-use super::ways::plain_button;
+use super::ways::{ButtonLooks, plain_button};
 use super::whole::WentOut;
 use super::{Action, EVERYTHING, bare_size, fold, note, roomiest, row};
 use crate::approvals::request::Request;
@@ -43,11 +43,11 @@ pub fn waiting(
         let mut elements = std::mem::take(&mut body.nodes);
         elements.extend(warnings(&body, WentOut::Whole, denied_before, lang));
         let open = may_allow(&body, WentOut::Whole);
+        let looks = ButtonLooks::of(&body, offer);
         let shown = |action| {
-            let danger = !body.attention.is_empty();
             actions
                 .contains(&action)
-                .then(|| link(action, &links(action), danger, lang))
+                .then(|| link(action, &links(action), looks, lang))
         };
         elements.push(row(shown(Action::Allow), shown(Action::Deny)));
         elements.push(row(shown(Action::Always), shown(Action::Interrupt)));
@@ -99,8 +99,8 @@ fn fitting(build: impl Fn(Budget) -> Value) -> Value {
     roomiest(build, |card| bare_size(card) <= MAX_LINKED)
 }
 
-fn link(action: Action, url: &str, danger: bool, lang: Lang) -> Value {
-    let mut link = plain_button(action, &|_| Value::Null, danger, lang);
+fn link(action: Action, url: &str, looks: ButtonLooks, lang: Lang) -> Value {
+    let mut link = plain_button(action, &|_| Value::Null, looks, lang);
     link["behaviors"] = json!([{"type": "open_url", "default_url": url}]);
     link
 }

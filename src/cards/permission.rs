@@ -4,13 +4,14 @@
 use serde_json::{Value, json};
 
 use super::body::{CardBody, body};
-use super::ways::{Ways, button, perm_form, plain_button, reason};
+use super::ways::{ButtonLooks, Ways, button, perm_form, plain_button, reason};
 use super::whole::{Before, WentOut};
 use super::{
     Action, BUDGETS, CardHead, Drawn, card, coloured, fold, local_time, markdown, note, place,
     plain, roomiest, row, short, size, whole,
 };
 use crate::approvals::request::{AskingAgent, Origin, Request};
+use crate::danger::Danger;
 use crate::rules::{LOCAL_SETTINGS, Offer, Rule};
 use crate::sessions::questions::script;
 use crate::text::escape::Budget;
@@ -40,7 +41,14 @@ pub(super) fn buttons(body: &CardBody, offer: &Offer, went_out: WentOut) -> Vec<
         }
     }
     actions.extend([Action::Deny, Action::Interrupt, Action::DenyWith]);
-    if may_allow(body, went_out) && plain && offer.session.is_ok() {
+    // A permission asks by its nature; whether it may hold longer, its offer says.
+    let only_asks = || {
+        body.attention
+            .iter()
+            .all(|it| *it == Danger::MorePermissions)
+    };
+    let repeatable = !body.elided && !body.secret && only_asks();
+    if may_allow(body, went_out) && repeatable && offer.session.is_ok() {
         actions.push(Action::Session);
     }
     if may_allow(body, went_out) && plain && offer.wider.is_some() {
@@ -143,8 +151,8 @@ pub fn minimal(request: &Request, values: &dyn Fn(Action) -> Value, lang: Lang) 
     let machine = words::MACHINE.labels(short(&request.origin.machine, 120), lang);
     let digest = words::DIGEST.labels(request.digest.short(), lang);
     let facts = note(&format!("{machine}\n{digest}"));
-    let deny = plain_button(Action::Deny, values, true, lang);
-    let interrupt = button(Action::Interrupt, values, None, true, lang);
+    let deny = plain_button(Action::Deny, values, ButtonLooks::DANGER, lang);
+    let interrupt = button(Action::Interrupt, values, None, ButtonLooks::DANGER, lang);
     let heading = [words::FOLD_REASON.get(lang), words::FOLD_DETAILS.get(lang)].join(" · ");
     let mut folded = reason(values, lang);
     folded.push(facts);
@@ -268,11 +276,17 @@ pub(super) fn rules(body: &CardBody, offer: &Offer, origin: &Origin, lang: Lang)
         };
         return vec![note(&words::NO_ALWAYS.labels(why.get(lang), lang))];
     }
-    if let Some(dangers) = dangers(body, lang) {
-        let text = words::NO_ALWAYS.labels(dangers, lang);
-        return vec![note(&text)];
-    }
     let mut nodes = Vec::new();
+    if let Some(dangers) = dangers(body, lang) {
+        nodes.push(note(&words::NO_ALWAYS.labels(dangers, lang)));
+        if let Ok(rules) = &offer.session
+            && buttons(body, offer, WentOut::Whole).contains(&Action::Session)
+        {
+            let said = said(rules, origin, Until::SessionEnd, lang);
+            nodes.push(note(&words::SESSION.labels(said, lang)));
+        }
+        return nodes;
+    }
     match &offer.always {
         Ok(rules) => {
             let said = said(rules, origin, Until::Undone, lang);
@@ -768,6 +782,7 @@ mod tests {
                 always: everything.clone(),
                 wider: everything.clone().ok(),
                 session: everything,
+                turn: Vec::new(),
             };
             let card = pending(
                 &request,
@@ -877,5 +892,113 @@ mod tests {
         );
         let asks = seen.matches("含有凭据，已遮盖").count();
         assert!(asks >= 2, "on the card and in the confirmation: {seen}");
+    }
+
+    fn codex(tool: &str, input: Value) -> Request {
+        let mut request = request(tool, input);
+        request.origin.caller.agent = AskingAgent::Codex(crate::rules::Leaves {
+            session: true,
+            prefix: Vec::new(),
+        });
+        let input = request.input.clone();
+        request.with_input(input)
+    }
+
+    fn wish(write: &str, network: bool) -> Request {
+        let held = json!({"until": "turn", "write": [{"path": write}], "read": [],
+            "network": network});
+        codex(
+            "CodexPermissions",
+            json!({"permissions": held, "reason": "just so"}),
+        )
+    }
+
+    #[test]
+    fn a_wish_for_permissions_is_red_confirmed_and_never_called_once() {
+        for lang in [Lang::Zh, Lang::En] {
+            let request = wish("/", true);
+            let card = pending(
+                &request,
+                &offer(&request),
+                0,
+                &Before::Nothing,
+                &values,
+                MAX_CARD,
+                lang,
+            )
+            .card;
+            let seen = read(&card);
+            let (sentence, label) = match lang {
+                Lang::Zh => (
+                    "本轮剩余时间内，所有命令都可以写入 / 之下的文件、使用网络",
+                    "本轮内允许",
+                ),
+                Lang::En => (
+                    "For the rest of this turn every command may write under / and use the network",
+                    "Allow for this turn",
+                ),
+            };
+            assert!(seen.contains(sentence), "{seen}");
+            assert!(seen.contains(label), "{seen}");
+            assert!(
+                !seen.contains("nce") && !seen.contains("批准运行"),
+                "{seen}"
+            );
+            assert!(!seen.contains("CodexPermissions ("), "{seen}");
+            assert_eq!(card["header"]["template"], "red");
+            assert!(!actions(&card).contains(&"session"), "{seen}");
+            let mut confirmed = Vec::new();
+            in_forms(&card, false, &mut |button, _| {
+                if button["behaviors"][0]["value"]["action"] == "allow" {
+                    confirmed.push(button["confirm"].to_string());
+                }
+            });
+            assert_eq!(confirmed.len(), 1);
+            assert!(confirmed[0].contains(sentence), "{}", confirmed[0]);
+        }
+    }
+
+    #[test]
+    fn a_narrow_permission_may_hold_for_the_session_and_says_what() {
+        let request = wish("/home/lin/shop/dist", false);
+        let card = waiting(&request);
+        assert!(actions(&card).contains(&"session"));
+        let seen = read(&card);
+        let sentence = "本次会话内，所有命令都可以写入 /home/lin/shop/dist 之下的文件";
+        assert!(seen.contains(sentence), "{seen}");
+        assert_eq!(card["header"]["template"], "red");
+    }
+
+    #[test]
+    fn a_yes_to_a_change_for_the_session_says_that_any_later_change_passes() {
+        let change = |path: &str| json!({"path": path, "kind": {"type": "update"}, "diff": "+a\n"});
+        let asked = |path: &str| codex("Patch", json!({"changes": [change(path)]}));
+        let card = waiting(&asked("/home/lin/shop/notes.txt"));
+        assert!(actions(&card).contains(&"session"));
+        let seen = read(&card);
+        let sentence = "本次会话内，对 `/home/lin/shop/notes.txt` 的任何后续修改，Codex 都不再询问";
+        assert!(seen.contains(sentence), "{seen}");
+        for path in ["/home/lin/outside.txt", "/home/lin/shop/Makefile"] {
+            let card = waiting(&asked(path));
+            assert!(!actions(&card).contains(&"session"), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_may_do_besides_is_said_and_asked_twice() {
+        let held =
+            json!({"until": "call", "write": [{"path": "/srv"}], "read": [], "network": false});
+        let input =
+            json!({"command": "ls", "permissions": held, "connects_to": "a.example (https)"});
+        let card = waiting(&codex("Bash", input));
+        let seen = read(&card);
+        for said in [
+            "这条命令可以写入 /srv 之下的文件",
+            "要求连接 a.example (https)",
+        ] {
+            assert!(seen.contains(said), "{seen}");
+        }
+        assert_eq!(card["header"]["template"], "red");
+        assert!(!actions(&card).contains(&"session"));
     }
 }

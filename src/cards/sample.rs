@@ -120,6 +120,12 @@ pub(super) fn endings() -> Vec<Ending> {
         Ending::Dropped {
             why: Dropped::Restart,
         },
+        Ending::Dropped {
+            why: Dropped::CutOff,
+        },
+        Ending::Dropped {
+            why: Dropped::Changed,
+        },
         Ending::Undeliverable { why: None },
         Ending::Ran(Ran::default()),
         Ending::Ran(Ran {

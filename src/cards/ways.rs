@@ -35,13 +35,13 @@ impl Ways<'_> {
         let allow = self.offered(Action::Allow);
         let (plainly, asking) = match self.question(Action::Allow) {
             None => (
-                allow.map(|_| plain_button(Action::Allow, self.values, false, self.lang)),
+                allow.map(|_| plain_button(Action::Allow, self.values, self.looks(), self.lang)),
                 None,
             ),
             Some(_) => (None, allow),
         };
         let asking_allow = asking.is_some();
-        let deny = plain_button(Action::Deny, self.values, self.is_danger(), self.lang);
+        let deny = plain_button(Action::Deny, self.values, self.looks(), self.lang);
         let second = row(
             asking.or_else(|| self.offered(Action::Always)),
             self.offered(Action::Interrupt),
@@ -53,8 +53,8 @@ impl Ways<'_> {
         ]
     }
 
-    fn is_danger(&self) -> bool {
-        !self.body.attention.is_empty()
+    fn looks(&self) -> ButtonLooks {
+        ButtonLooks::of(self.body, self.offer)
     }
 
     /// A submit button, if that is offered at all.
@@ -62,7 +62,7 @@ impl Ways<'_> {
         let ask = || self.question(action);
         self.actions
             .contains(&action)
-            .then(|| button(action, self.values, ask(), self.is_danger(), self.lang))
+            .then(|| button(action, self.values, ask(), self.looks(), self.lang))
     }
 
     /// What a button asks before it does anything. What stops is never asked.
@@ -142,15 +142,38 @@ pub(super) fn perm_form(elements: Vec<Value>) -> Value {
 pub(super) fn reason(values: &dyn Fn(Action) -> Value, lang: Lang) -> Vec<Value> {
     let input = words_field("i_reason", REASON_FIELD, 6, &words::REASON_HINT, lang);
     let input = label_above(input, words::REASON.get(lang));
-    vec![input, button(Action::DenyWith, values, None, true, lang)]
+    let deny = button(Action::DenyWith, values, None, ButtonLooks::DANGER, lang);
+    vec![input, deny]
 }
 
-/// A button's label and its looks.
-fn button_words(action: Action, danger: bool) -> (&'static Text, &'static str) {
+/// What a button's label and its colour depend on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ButtonLooks {
+    danger: bool,
+    /// A yes holds until the agent's turn ends.
+    turn: bool,
+}
+
+impl ButtonLooks {
+    pub(super) const DANGER: Self = Self {
+        danger: true,
+        turn: false,
+    };
+
+    pub(super) fn of(body: &CardBody, offer: &Offer) -> Self {
+        Self {
+            danger: !body.attention.is_empty(),
+            turn: !offer.turn.is_empty(),
+        }
+    }
+}
+
+/// A button's label and its colour.
+fn button_words(action: Action, looks: ButtonLooks) -> (&'static Text, &'static str) {
     match action {
         // Nothing invites a thumb to allow what is dangerous.
-        Action::Allow if danger => (&words::ALLOW, "default"),
-        Action::Allow => (&words::ALLOW, "primary_filled"),
+        Action::Allow if looks.danger => (words::allow_label(looks.turn), "default"),
+        Action::Allow => (words::allow_label(looks.turn), "primary_filled"),
         Action::Always => (&words::ALWAYS, "default"),
         Action::Session => (&words::SESSION, "default"),
         Action::Wider => (&words::WIDER, "default"),
@@ -165,10 +188,10 @@ fn button_words(action: Action, danger: bool) -> (&'static Text, &'static str) {
 pub(super) fn plain_button(
     action: Action,
     values: &dyn Fn(Action) -> Value,
-    danger: bool,
+    looks: ButtonLooks,
     lang: Lang,
 ) -> Value {
-    let (label, kind) = button_words(action, danger);
+    let (label, kind) = button_words(action, looks);
     let id = format!("b_{}", action.as_str());
     super::button(&id, kind, label.get(lang), &values(action))
 }
@@ -178,10 +201,10 @@ pub(super) fn button(
     action: Action,
     values: &dyn Fn(Action) -> Value,
     ask: Option<Value>,
-    danger: bool,
+    looks: ButtonLooks,
     lang: Lang,
 ) -> Value {
-    let mut button = plain_button(action, values, danger, lang);
+    let mut button = plain_button(action, values, looks, lang);
     button["name"] = json!(action.button());
     button["form_action_type"] = json!("submit");
     if let Some(ask) = ask {

@@ -85,7 +85,8 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
         let _ = write!(body, "<p class=\"alarm\">{}</p>", escaped(&said));
     }
     let is_dangerous = card["header"]["template"] == "red";
-    form(request, slip, is_dangerous, lang, &mut body);
+    let allow = words::allow_label(!offer.turn.is_empty());
+    form(request, slip, allow, is_dangerous, lang, &mut body);
     let _ = write!(body, "<p class=\"note\">{}</p>", both(&said::CONFIRM, lang));
     let _ = write!(
         body,
@@ -102,11 +103,18 @@ pub fn ask(request: &Request, offer: &Offer, slip: &Slip<'_>, lang: Lang) -> Str
     document(&title, class, &body, lang)
 }
 
-fn form(request: &Request, slip: &Slip<'_>, is_dangerous: bool, lang: Lang, body: &mut String) {
+fn form(
+    request: &Request,
+    slip: &Slip<'_>,
+    allow: &Text,
+    is_dangerous: bool,
+    lang: Lang,
+    body: &mut String,
+) {
     let (label, class) = match slip.action {
         // Nothing invites a thumb to allow what is dangerous.
-        Action::Allow if is_dangerous => (&words::ALLOW, " class=\"wary\""),
-        Action::Allow => (&words::ALLOW, ""),
+        Action::Allow if is_dangerous => (allow, " class=\"wary\""),
+        Action::Allow => (allow, ""),
         Action::Always => (&words::ALWAYS, ""),
         Action::Session => (&words::SESSION, ""),
         Action::Wider => (&words::WIDER, ""),

@@ -99,8 +99,38 @@ pub struct QuestionOption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Any,
-    Number,
-    Integer,
+    Number(NumberRange),
+    Integer(NumberRange),
+}
+
+/// From which number to which one, both counted in; kept as bits, for numbers
+/// with a point are not compared exactly elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NumberRange {
+    least: Option<u64>,
+    most: Option<u64>,
+}
+
+impl NumberRange {
+    pub fn new(least: Option<f64>, most: Option<f64>) -> Self {
+        Self {
+            least: least.map(f64::to_bits),
+            most: most.map(f64::to_bits),
+        }
+    }
+
+    pub fn least(self) -> Option<f64> {
+        self.least.map(f64::from_bits)
+    }
+
+    pub fn most(self) -> Option<f64> {
+        self.most.map(f64::from_bits)
+    }
+
+    fn holds(self, number: f64) -> bool {
+        self.least().is_none_or(|least| number >= least)
+            && self.most().is_none_or(|most| number <= most)
+    }
 }
 
 /// What a person did.
@@ -267,6 +297,7 @@ pub enum ReplyProblem {
     OnlyOne,
     NotANumber,
     NotAnInteger,
+    OutOfRange(NumberRange),
     OneLineEach {
         questions: usize,
     },

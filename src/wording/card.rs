@@ -14,6 +14,12 @@ pub static WHOLE: Text = Text::new("全文", "Whole text");
 pub static BLOCKED: Text = Text::new("请在终端批准", "Terminal only");
 
 pub static ALLOW: Text = Text::new("批准运行", "Allow once");
+/// Where a yes holds for more than the one call.
+pub static ALLOW_TURN: Text = Text::new("本轮内允许", "Allow for this turn");
+/// What a plain allow is called, by whether it holds for the whole turn.
+pub fn allow_label(turn: bool) -> &'static Text {
+    if turn { &ALLOW_TURN } else { &ALLOW }
+}
 pub static ALWAYS: Text = Text::new("始终允许", "Always allow");
 pub static SESSION: Text = Text::new("本次会话允许", "Allow this session");
 pub static DENY: Text = Text::new("拒绝运行", "Deny");
@@ -178,6 +184,7 @@ pub enum Work {
     Web,
     Agent,
     Mcp,
+    Permissions,
     Other,
 }
 
@@ -190,6 +197,7 @@ impl Work {
             "Read" | "Glob" | "Grep" | "LS" => Self::Read,
             "WebFetch" | "WebSearch" => Self::Web,
             "Agent" | "Task" => Self::Agent,
+            "CodexPermissions" => Self::Permissions,
             _ if tool.starts_with("mcp__") => Self::Mcp,
             _ => Self::Other,
         }
@@ -203,6 +211,7 @@ impl Work {
             Self::Web => "turquoise",
             Self::Agent => "indigo",
             Self::Mcp => "purple",
+            Self::Permissions => "red",
             Self::Other => "wathet",
         }
     }
@@ -218,6 +227,7 @@ impl Work {
             Self::Web => Text::new("访问网络", "use the web"),
             Self::Agent => Text::new("启动子代理", "start a subagent"),
             Self::Mcp => Text::new("调用 MCP 工具", "call an MCP tool"),
+            Self::Permissions => Text::new("放宽权限", "get wider permissions"),
             Self::Other => Text::new("使用工具", "use a tool"),
         }
     }
@@ -367,6 +377,10 @@ pub const fn danger(danger: Danger) -> Text {
             "用变量左右其他程序",
             "steers other programs through a variable",
         ),
+        Danger::MorePermissions => Text::new(
+            "要求沙箱之外的权限",
+            "asks for permissions beyond its sandbox",
+        ),
         Danger::Lookalike => Text::new(
             "含有形似字母的其他字符",
             "holds letters that pass for others",
@@ -460,6 +474,10 @@ pub const fn no_rule(why: NoRule) -> Text {
         NoRule::Host => Text::new(
             "网址没有公开的域名",
             "the address has no host with a public name",
+        ),
+        NoRule::Widens => Text::new(
+            "会放宽之后所有命令的权限",
+            "every later command could do more",
         ),
         NoRule::Sensitive => Text::new("涉及敏感文件", "it touches sensitive files"),
         NoRule::OutsideProject => Text::new("涉及项目之外的路径", "it reaches outside the project"),

@@ -16,6 +16,7 @@ pub static INPUT_NOT_KEPT: Text = Text::new(
 );
 pub static ANSWERED: Text = Text::new("已回答", "Answered");
 pub static ALLOWED: Text = Text::new("已批准", "Allowed");
+pub static ALLOWED_TURN: Text = Text::new("本轮已允许", "Allowed for this turn");
 pub static ALLOWED_SESSION: Text = Text::new("本次会话已允许", "Allowed this session");
 pub static ALLOWED_ALWAYS: Text = Text::new("已始终允许", "Always allowed");
 pub static ALLOWED_WIDER: Text = Text::new("已始终允许这一类", "All of this kind allowed");
@@ -40,6 +41,7 @@ pub static TIMED_OUT: Text = Text::new("已超时", "Timed out");
 pub static HOOK_GONE: Text = Text::new("请求已失效", "No longer waiting");
 pub static ORPHANED: Text = Text::new("连接已中断", "Connection lost");
 pub static UNDELIVERABLE: Text = Text::new("卡片无法送达", "Undeliverable");
+pub static CUT_OFF: Text = Text::new("已批准，随后被中断", "Allowed, then interrupted");
 pub static DROPPED: Text = Text::new("已取消", "Cancelled");
 pub static ALLOWED_UNWRITTEN: Text = Text::new("已批准，规则未写入", "Allowed, no rule written");
 pub static UNWRITTEN_TEXT: Text = Text::new(
@@ -131,7 +133,17 @@ pub fn dropped(why: Dropped) -> &'static Text {
         "nod 重启，任务已中断；这个操作没有执行。",
         "nod restarted and the task was interrupted; nothing was run.",
     );
+    static CHANGED: Text = Text::new(
+        "它要求的内容变了，这张卡片不再有效；若仍需答复，会另发卡片，或只在终端询问。",
+        "What it asks changed, so this card no longer counts. It is asked anew, here or in the terminal.",
+    );
+    static CUT_OFF: Text = Text::new(
+        "更正：批准之后，终端里中断了这一轮。操作可能没有执行，或没有执行完，请在终端核对。",
+        "Corrected: the turn was interrupted in the terminal after the approval. It may not have run, or not to its end: check there.",
+    );
     match why {
+        Dropped::CutOff => &CUT_OFF,
+        Dropped::Changed => &CHANGED,
         Dropped::Command => &COMMAND,
         Dropped::Over => &OVER,
         Dropped::Restart => &RESTART,

@@ -99,6 +99,7 @@ fn decided(it: &Carried) -> Toast {
 fn allowed(reach: &Reach, origin: &Origin, unsaved: Option<&Text>) -> Toast {
     let (exact, rules, until) = match reach {
         Reach::Once | Reach::Unwritten => return Toast::ALLOWED,
+        Reach::Turn(_) => return Toast::ALLOWED_FOR_TURN,
         Reach::Session(rules) => (Toast::ALLOWED_FOR_SESSION, rules, Until::SessionEnd),
         Reach::Always { rules, .. } => (Toast::ALLOWED_ALWAYS, rules, Until::Undone),
     };

@@ -101,6 +101,24 @@ pub fn problem(problem: ReplyProblem) -> Text {
         ReplyProblem::OnlyOne => Text::new("只能选择一项", "Only one can be chosen"),
         ReplyProblem::NotANumber => Text::new("请填写数字", "Please give a number"),
         ReplyProblem::NotAnInteger => Text::new("请填写整数", "Please give a whole number"),
+        ReplyProblem::OutOfRange(range) => {
+            let (zh, en) = match (range.least(), range.most()) {
+                (Some(least), Some(most)) => (
+                    format!("{least} 到 {most} 之间的数字"),
+                    format!("number from {least} to {most}"),
+                ),
+                (Some(least), None) => (
+                    format!("不小于 {least} 的数字"),
+                    format!("number of at least {least}"),
+                ),
+                (None, Some(most)) => (
+                    format!("不大于 {most} 的数字"),
+                    format!("number of at most {most}"),
+                ),
+                (None, None) => ("数字".to_owned(), "number".to_owned()),
+            };
+            Text::made(format!("请填写{zh}"), format!("Please give a {en}"))
+        }
         ReplyProblem::OneLineEach { questions } => Text::made(
             format!("共 {questions} 个问题，请每行回答一个"),
             format!("There are {questions} questions: one line each, please"),

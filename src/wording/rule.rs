@@ -1,6 +1,7 @@
 //! What a rule covers, as a sentence: no less than Claude Code will let pass.
 
 use crate::approvals::request::Origin;
+use crate::rules::codex::{GrantUntil, Granted, WantedGrant};
 use crate::rules::{Covers, Rule};
 use crate::text::Text;
 use crate::text::escape::short;
@@ -14,6 +15,7 @@ pub enum Until {
     /// It is taken back.
     Undone,
     SessionEnd,
+    TurnEnd,
 }
 
 /// One sentence for each rule.
@@ -49,6 +51,17 @@ pub fn sentence(covers: Covers<'_>, project: &str, until: Until) -> Text {
                 "本次会话内，同样的操作 Codex 不再询问",
                 "Until this session ends Codex does not ask for the same again",
             );
+        }
+        Covers::LaterChange(path) => {
+            return Text::made(
+                format!("本次会话内，对 `{path}` 的任何后续修改，Codex 都不再询问，内容不限"),
+                format!(
+                    "Codex does not ask about any later change of `{path}` in this session, whatever it is"
+                ),
+            );
+        }
+        Covers::Granted(granted) => {
+            return permits(&whose(until), &[granted]);
         }
         Covers::Command(command) => (
             format!("在 {project} 中运行 `{command}`，仅此一条命令"),
@@ -88,9 +101,72 @@ pub fn sentence(covers: Covers<'_>, project: &str, until: Until) -> Text {
             format!("今后 Claude 可直接{zh}"),
             format!("From now on Claude may {en}"),
         ),
-        Until::SessionEnd => Text::made(
+        Until::SessionEnd | Until::TurnEnd => Text::made(
             format!("本次会话内，Claude 可直接{zh}"),
             format!("Until this session ends Claude may {en}"),
         ),
     }
+}
+
+/// Which commands a permission of Codex's is for, and until when.
+fn whose(until: Until) -> Text {
+    match until {
+        Until::TurnEnd => Text::new(
+            "本轮剩余时间内，所有命令都",
+            "For the rest of this turn every command",
+        ),
+        Until::SessionEnd | Until::Undone => Text::new(
+            "本次会话内，所有命令都",
+            "Until this session ends every command",
+        ),
+    }
+}
+
+/// "For the rest of this turn every command may write under / and use the
+/// network".
+pub fn grant(grant: &WantedGrant<'_>) -> Text {
+    let places = grant.places.iter().map(|place| {
+        if place.written {
+            Granted::Write(place.path)
+        } else {
+            Granted::Read(place.path)
+        }
+    });
+    let all: Vec<_> = places
+        .chain(grant.network.then_some(Granted::Network))
+        .collect();
+    let whose = match grant.until {
+        GrantUntil::CallEnd => Text::new("这条命令", "This command"),
+        GrantUntil::TurnEnd => whose(Until::TurnEnd),
+    };
+    permits(&whose, &all)
+}
+
+fn permits(whose: &Text, granted: &[Granted<'_>]) -> Text {
+    let said = granted.iter().map(|granted| match granted {
+        Granted::Write(path) => {
+            let path = short(path, 300);
+            (
+                format!("写入 {path} 之下的文件"),
+                format!("write under {path}"),
+            )
+        }
+        Granted::Read(path) => {
+            let path = short(path, 300);
+            (
+                format!("读取 {path} 之下的文件"),
+                format!("read under {path}"),
+            )
+        }
+        Granted::Network => ("使用网络".to_owned(), "use the network".to_owned()),
+    });
+    let (zh, en): (Vec<_>, Vec<_>) = said.unzip();
+    let en = match &en[..] {
+        [many @ .., last] if !many.is_empty() => format!("{} and {last}", many.join(", ")),
+        one => one.concat(),
+    };
+    Text::made(
+        format!("{}可以{}", whose.zh, zh.join("、")),
+        format!("{} may {en}", whose.en),
+    )
 }

@@ -27,6 +27,10 @@ impl Toast {
         "已批准，本次会话内相同操作将自动批准",
         "Allowed: the same operation is approved until this session ends",
     );
+    pub(super) const ALLOWED_FOR_TURN: Self = Self::success(
+        "已允许，到本轮结束为止",
+        "Allowed for the rest of this turn",
+    );
 
     /// More than this call is allowed from here on, and the sentence says what.
     pub(super) fn allowed_wider(sentence: &Text) -> Self {

@@ -31,6 +31,12 @@ pub enum CodexAct {
     Resolved(String),
     /// The request of this name, which we answered, is answered.
     Taken(String),
+    /// What the request of this name asks changed, so it no longer counts; if
+    /// it can be shown, it is asked anew under another name.
+    Changed(String),
+    /// The turn was interrupted, and nobody tells whether the call of this
+    /// request, which was allowed, ran.
+    CutOff(String),
     /// What became of a call whose request was answered.
     Became {
         name: String,

@@ -2,15 +2,19 @@
 //! again. What can't be shown whole is not asked here but named: then only the
 //! terminal can answer it.
 
+mod command;
+mod permissions;
+
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use crate::approvals::request::Digest;
+use crate::approvals::request::{Digest, weight};
 use crate::ids::SessionId;
 use crate::rules::Leaves;
 use crate::sessions::questions::{self, call, form as filled};
 use crate::talk::Form;
+pub use command::script;
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 const FILE_CHANGE: &str = "item/fileChange/requestApproval";
@@ -35,19 +39,6 @@ pub fn thread(session: &SessionId) -> Option<SessionId> {
     SessionId::parse(session.as_str().strip_prefix(NAMES)?).ok()
 }
 
-/// What an approval holds besides what it asks for.
-const AROUND: &[&str] = &[
-    "threadId",
-    "turnId",
-    "itemId",
-    "startedAtMs",
-    "approvalId",
-    "availableDecisions",
-    "proposedExecpolicyAmendment",
-    "proposedNetworkPolicyAmendments",
-    "commandActions",
-];
-
 /// One request of Codex's as nod puts it to a person.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodexAsk {
@@ -57,6 +48,8 @@ pub struct CodexAsk {
     pub turn: Option<String>,
     pub item: Option<String>,
     pub cwd: Option<PathBuf>,
+    /// The subagent's name, where one asks.
+    pub agent: Option<String>,
     pub tool: String,
     pub input: Value,
     pub leaves: Leaves,
@@ -104,13 +97,13 @@ pub fn read(id: &Value, method: &str, params: &Value, changes: Option<&Value>) -
         return AskReading::Unknown;
     };
     let made = match method {
-        COMMAND => command(params),
+        COMMAND => command::read(params),
         FILE_CHANGE => match (changes, text(params, "itemId")) {
             (Some(changes), Some(_)) => file_change(params, changes),
             (None, Some(item)) => return AskReading::NeedsItem(item),
             (_, None) => None,
         },
-        PERMISSIONS => permissions(params),
+        PERMISSIONS => permissions::read(params),
         USER_INPUT => questions(params),
         ELICITATION => elicitation(params),
         _ => return AskReading::Unknown,
@@ -119,58 +112,20 @@ pub fn read(id: &Value, method: &str, params: &Value, changes: Option<&Value>) -
         return AskReading::TerminalOnly;
     };
     AskReading::Ask(Box::new(CodexAsk {
-        name: name(id, method, params),
+        name: name(id, method, params, changes),
         turn: text(params, "turnId"),
         item: text(params, "itemId"),
         cwd: text(params, "cwd").map(PathBuf::from),
+        agent: None,
         thread,
-        tool: tool.to_owned(),
+        tool,
         input,
         leaves,
         kind,
     }))
 }
 
-type MadeAsk = Option<(&'static str, Value, Leaves, CodexAskKind)>;
-
-/// Whatever the request holds that nod does not know stands on the card, too.
-fn command(params: &Value) -> MadeAsk {
-    let command = text(params, "command")?;
-    let mut input = Map::new();
-    let script = script(&command);
-    input.insert("command".to_owned(), json!(script));
-    if let Some(reason) = text(params, "reason") {
-        input.insert("description".to_owned(), json!(reason));
-    }
-    for (key, value) in params.as_object()? {
-        let usual = match key.as_str() {
-            "command" | "reason" | "cwd" => true,
-            "kind" => value == "command",
-            "environmentId" => value == "local",
-            key => AROUND.contains(&key),
-        };
-        if !usual && !value.is_null() {
-            input.insert(key.clone(), value.clone());
-        }
-    }
-    let available = params["availableDecisions"].as_array();
-    let offers = |decision: &Value| available.is_some_and(|all| all.contains(decision));
-    let prefix: Vec<String> = params["proposedExecpolicyAmendment"]
-        .as_array()
-        .and_then(|words| {
-            words
-                .iter()
-                .map(|word| word.as_str().map(str::to_owned))
-                .collect()
-        })
-        .unwrap_or_default();
-    let amended = json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": prefix}});
-    let leaves = Leaves {
-        session: offers(&json!("acceptForSession")),
-        prefix: if offers(&amended) { prefix } else { Vec::new() },
-    };
-    Some(("Bash", Value::Object(input), leaves, CodexAskKind::Command))
-}
+type MadeAsk = Option<(String, Value, Leaves, CodexAskKind)>;
 
 fn file_change(params: &Value, changes: &Value) -> MadeAsk {
     let changes = changes.as_array()?;
@@ -180,23 +135,11 @@ fn file_change(params: &Value, changes: &Value) -> MadeAsk {
     if changes.is_empty() || !whole {
         return None;
     }
-    let mut input = json!({"changes": changes});
-    for key in ["reason", "grantRoot"] {
-        if let Some(said) = text(params, key) {
-            input[key] = json!(said);
-        }
+    // With a root, a yes would grant more than the change that is shown.
+    if !params["grantRoot"].is_null() {
+        return None;
     }
-    // A root would be granted along with a yes for the session.
-    let leaves = Leaves {
-        session: params["grantRoot"].is_null(),
-        prefix: Vec::new(),
-    };
-    Some((PATCH, input, leaves, CodexAskKind::FileChange))
-}
-
-fn permissions(params: &Value) -> MadeAsk {
-    let wanted = params.get("permissions")?;
-    let mut input = json!({"permissions": wanted});
+    let mut input = json!({"changes": changes});
     if let Some(reason) = text(params, "reason") {
         input["reason"] = json!(reason);
     }
@@ -204,8 +147,7 @@ fn permissions(params: &Value) -> MadeAsk {
         session: true,
         prefix: Vec::new(),
     };
-    let kind = CodexAskKind::Permissions(wanted.clone());
-    Some((PERMISSION_WISH, input, leaves, kind))
+    Some((PATCH.to_owned(), input, leaves, CodexAskKind::FileChange))
 }
 
 /// Codex's questions as the call that the cards know. A secret,
@@ -239,7 +181,7 @@ fn questions(params: &Value) -> MadeAsk {
     let input = json!({"questions": asked});
     questions::of(call::QUESTIONS, &input)?;
     Some((
-        call::QUESTIONS,
+        call::QUESTIONS.to_owned(),
         input,
         Leaves::default(),
         CodexAskKind::Questions(ids),
@@ -266,13 +208,45 @@ fn elicitation(params: &Value) -> MadeAsk {
         }
     }
     let server = text(params, "serverName")?;
-    input.insert("serverName".to_owned(), json!(server));
-    Some((
-        "mcp__codex",
-        Value::Object(input),
-        Leaves::default(),
-        CodexAskKind::Elicitation,
-    ))
+    let (tool, input) = tool_call(params, &server).unwrap_or_else(|| {
+        input.insert("serverName".to_owned(), json!(server));
+        ("mcp__codex".to_owned(), Value::Object(input))
+    });
+    Some((tool, input, Leaves::default(), CodexAskKind::Elicitation))
+}
+
+/// The call of an MCP tool that Codex asks about, as the cards know one.
+fn tool_call(params: &Value, server: &str) -> Option<(String, Value)> {
+    let meta = params["_meta"].as_object()?;
+    if meta.get("codex_approval_kind")? != "mcp_tool_call" {
+        return None;
+    }
+    let known = |key: &str| {
+        matches!(
+            key,
+            "codex_approval_kind"
+                | "persist"
+                | "tool_name"
+                | "tool_title"
+                | "tool_description"
+                | "tool_params"
+                | "tool_params_display"
+        )
+    };
+    let mut input = json!({"arguments": meta.get("tool_params").unwrap_or(&Value::Null)});
+    for (key, said) in [("description", "tool_description"), ("title", "tool_title")] {
+        if let Some(said) = meta.get(said).filter(|said| !said.is_null()) {
+            input[key] = said.clone();
+        }
+    }
+    if let Some(message) = text(params, "message") {
+        input["message"] = json!(message);
+    }
+    for (key, value) in meta.iter().filter(|(key, _)| !known(key)) {
+        input["_meta"][key] = value.clone();
+    }
+    let tool = meta.get("tool_name")?.as_str()?;
+    Some((format!("mcp__{server}__{tool}"), input))
 }
 
 /// A form as the call that the cards know; what they can't hold,
@@ -294,7 +268,8 @@ fn form(params: &Value) -> MadeAsk {
         schema: params["requestedSchema"].clone(),
     });
     questions::of(filled::CALL, &input)?;
-    Some((filled::CALL, input, Leaves::default(), CodexAskKind::Form))
+    let tool = filled::CALL.to_owned();
+    Some((tool, input, Leaves::default(), CodexAskKind::Form))
 }
 
 impl CodexAsk {
@@ -347,7 +322,18 @@ impl CodexAsk {
     pub fn interrupts_apart(&self) -> bool {
         matches!(
             self.kind,
-            CodexAskKind::Permissions(_) | CodexAskKind::Questions(_)
+            CodexAskKind::Permissions(_)
+                | CodexAskKind::Questions(_)
+                | CodexAskKind::Elicitation
+                | CodexAskKind::Form
+        )
+    }
+
+    /// Whether a yes lets something run that ends by itself.
+    pub fn runs(&self) -> bool {
+        matches!(
+            self.kind,
+            CodexAskKind::Command | CodexAskKind::FileChange | CodexAskKind::Elicitation
         )
     }
 
@@ -360,22 +346,44 @@ impl CodexAsk {
     }
 }
 
+/// Bytes of one item's changes that a card could still show, and of all that
+/// are remembered of one thread.
+const MAX_CHANGE: usize = 2 << 20;
+const MAX_CHANGES: usize = 4 << 20;
+
 /// What files were to become, by the item that a request names later: the
 /// request itself does not tell.
 #[derive(Debug, Default)]
 pub struct FileChanges(VecDeque<(String, Value)>);
 
 impl FileChanges {
-    /// Only the newest are kept, and at most so many.
+    /// Only the newest are kept, at most so many, and no more bytes than cards
+    /// could show. What is too large is known by its id alone.
     pub fn remember(&mut self, item: &Value, most: usize) {
-        let (Some(id), true) = (item["id"].as_str(), item["type"] == "fileChange") else {
-            return;
+        if let (Some(id), true) = (item["id"].as_str(), item["type"] == "fileChange") {
+            self.update(id, &item["changes"], most);
+        }
+    }
+
+    /// The item's changes are these now; says whether that is news.
+    pub fn update(&mut self, id: &str, changes: &Value, most: usize) -> bool {
+        let changes = if weight(changes) > MAX_CHANGE {
+            Value::Null
+        } else {
+            changes.clone()
         };
-        self.0.retain(|(known, _)| known != id);
-        if self.0.len() >= most {
+        let known = self.0.iter().position(|(known, _)| known == id);
+        let before = known.and_then(|at| self.0.remove(at));
+        let is_news = before.is_some_and(|(_, before)| before != changes);
+        self.0.push_back((id.to_owned(), changes));
+        while self.0.len() > most || self.bytes() > MAX_CHANGES {
             self.0.pop_front();
         }
-        self.0.push_back((id.to_owned(), item["changes"].clone()));
+        is_news
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|(_, changes)| weight(changes)).sum()
     }
 
     pub fn of(&self, item: &Value) -> Option<&Value> {
@@ -384,76 +392,26 @@ impl FileChanges {
     }
 }
 
-/// A request is known again by all it says. An elicitation names no item, so
-/// two may say the same: Codex's id for it counts besides.
-fn name(id: &Value, method: &str, params: &Value) -> String {
+/// A request is known again by all it says, and a file change by the newest of
+/// its changes. An elicitation names no item, so two may say the same: Codex's
+/// id for it counts besides.
+fn name(id: &Value, method: &str, params: &Value, changes: Option<&Value>) -> String {
     let id = if method == ELICITATION {
         id
     } else {
         &Value::Null
     };
-    let digest = Digest::of(&json!([id, method, params])).hex();
+    let said = match changes.filter(|_| method == FILE_CHANGE) {
+        Some(changes) => json!([id, method, params, changes]),
+        None => json!([id, method, params]),
+    };
+    let digest = Digest::of(&said).hex();
     format!("{NAMES}{}", &digest[..40])
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {
     let text = value.get(key)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// What a person reads of a command: its script, where a shell is called for it.
-pub fn script(command: &str) -> String {
-    unwrapped(command).unwrap_or_else(|| command.to_owned())
-}
-
-/// The script of `bash -lc 'script'`; `None` unless it is exactly that.
-fn unwrapped(command: &str) -> Option<String> {
-    let [program, flag, script] = <[String; 3]>::try_from(words(command)?).ok()?;
-    let shell = program.rsplit('/').next()?;
-    let known = matches!(shell, "bash" | "sh" | "zsh" | "dash");
-    (known && matches!(flag.as_str(), "-lc" | "-c")).then_some(script)
-}
-
-/// The words of a command line that was joined with quotes; `None` for one
-/// that a shell would read otherwise.
-fn words(command: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = command.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            ' ' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        c => word.push(c),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        '\\' => match chars.next()? {
-                            c @ ('$' | '`' | '"' | '\\') => word.push(c),
-                            _ => return None,
-                        },
-                        '$' | '`' => return None,
-                        c => word.push(c),
-                    }
-                }
-            }
-            c if c.is_ascii_alphanumeric() || "_-./:=@%+,^".contains(c) => {
-                word.get_or_insert_default().push(c);
-            }
-            _ => return None,
-        }
-    }
-    words.extend(word);
-    Some(words)
 }
 
 #[cfg(test)]

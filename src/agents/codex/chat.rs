@@ -20,6 +20,8 @@ pub use told::ChatTold;
 const MAX_OPEN: usize = 64;
 const MAX_CHANGES: usize = 64;
 const MAX_CALLS: usize = 256;
+/// Orders that may wait until the thread is open.
+const MAX_ORDERS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatOpening {
@@ -59,6 +61,8 @@ enum ChatCall {
 #[derive(Debug)]
 struct OpenChatAsk {
     id: Value,
+    method: String,
+    params: Value,
     ask: CodexAsk,
 }
 
@@ -75,6 +79,8 @@ pub struct CodexChat {
     starting: bool,
     ready: bool,
     words: VecDeque<(String, String)>,
+    /// Orders about the manner that came before the thread was open.
+    orders: Vec<String>,
     calls: HashMap<i64, ChatCall>,
     made: i64,
     open: Vec<OpenChatAsk>,
@@ -101,6 +107,7 @@ impl CodexChat {
             starting: false,
             ready: false,
             words: VecDeque::new(),
+            orders: Vec::new(),
             calls: HashMap::new(),
             made: 0,
             open: Vec::new(),
@@ -156,7 +163,7 @@ impl CodexChat {
         let Some(at) = self.open.iter().position(|open| open.ask.name == name) else {
             return Vec::new();
         };
-        let OpenChatAsk { id, ask } = self.open.remove(at);
+        let OpenChatAsk { id, ask, .. } = self.open.remove(at);
         let made = ask
             .result(decision)
             .map(|result| (decision.clone(), result));
@@ -191,8 +198,10 @@ impl CodexChat {
         self.manner = Some(manner);
         if self.ready {
             self.settle(ChatCall::Order(tag));
+        } else if self.orders.len() < MAX_ORDERS {
+            self.orders.push(tag);
         } else {
-            let refused = None;
+            let refused = Some("too many orders at once".to_owned());
             self.out.push(ChatTold::Ordered { tag, refused });
         }
         self.told()
@@ -245,7 +254,12 @@ impl CodexChat {
             (ChatCall::Settle, Err(why)) if self.manner == Some(CodexManner::Plans) => {
                 self.out.push(ChatTold::Failed(plain(&why)));
             }
-            (ChatCall::Settle, _) => {
+            (ChatCall::Settle, result) => {
+                let refused = result.err().map(|why| plain(&why));
+                for tag in std::mem::take(&mut self.orders) {
+                    let refused = refused.clone();
+                    self.out.push(ChatTold::Ordered { tag, refused });
+                }
                 self.ready = true;
                 self.speak();
             }
@@ -309,7 +323,9 @@ impl CodexChat {
         });
         self.take_up(&result["thread"]);
         match self.manner {
-            Some(manner) if manner == CodexManner::Plans || !self.is_fresh() => {
+            Some(manner)
+                if manner == CodexManner::Plans || !self.is_fresh() || !self.orders.is_empty() =>
+            {
                 self.settle(ChatCall::Settle);
             }
             _ => {
@@ -388,6 +404,8 @@ impl CodexChat {
                 if self.open.iter().all(|open| open.ask.name != ask.name) {
                     self.open.push(OpenChatAsk {
                         id,
+                        method: method.to_owned(),
+                        params: params.clone(),
                         ask: (*ask).clone(),
                     });
                     self.out.push(ChatTold::Asked(ask));
@@ -403,6 +421,28 @@ impl CodexChat {
                     self.out.push(ChatTold::CannotAsk);
                 }
             }
+        }
+    }
+
+    /// A change that is asked about became another one, or nobody knows what.
+    fn change_updated(&mut self, params: &Value, known: bool) {
+        let Some(item) = params["itemId"].as_str() else {
+            return;
+        };
+        if known && !self.changes.update(item, &params["changes"], MAX_CHANGES) {
+            return;
+        }
+        let asked = |open: &OpenChatAsk| open.ask.item.as_deref() == Some(item);
+        while let Some(at) = self.open.iter().position(asked) {
+            let open = self.open.remove(at);
+            self.out.push(ChatTold::Withdrawn(open.ask.name));
+            if known {
+                self.asked(open.id, &open.method, &open.params);
+                return;
+            }
+            let why = "nod can't show this to the user, so nobody answered";
+            self.out.push(ChatTold::Send(wire::refuse(&open.id, why)));
+            self.out.push(ChatTold::CannotAsk);
         }
     }
 

@@ -10,11 +10,17 @@ use std::collections::{HashMap, VecDeque};
 use super::act::{CodexAct, Doing, TurnOver};
 use super::ask::{self, AskReading, CodexAsk, CodexDecision};
 use super::wire::{self, CodexMessage, words};
+use crate::approvals::request::weight;
 use threads::FollowedThread;
 
 /// More open requests or calls than this are not followed.
 const MAX_OPEN: usize = 256;
 const MAX_CALLS: usize = 1_024;
+/// Bytes of one open request that a card could still show, and of all of them.
+const MAX_ASKED: usize = 2 << 20;
+const MAX_ALL_ASKED: usize = 16 << 20;
+/// Bytes of all file changes that are remembered.
+const MAX_REMEMBERED: usize = 16 << 20;
 /// File changes remembered of one thread.
 const MAX_ITEMS: usize = 16;
 /// Answers whose outcome is still watched for.
@@ -51,6 +57,16 @@ struct OpenRequest {
     ask: Option<CodexAsk>,
     answered: bool,
     looked_for_item: bool,
+    /// It is the terminal's alone.
+    left: bool,
+}
+
+/// A call whose request was answered, until its item is completed.
+#[derive(Debug)]
+struct AnsweredCall {
+    item: String,
+    thread: String,
+    name: String,
 }
 
 #[derive(Debug, Default)]
@@ -59,8 +75,8 @@ pub struct Follower {
     made: i64,
     threads: HashMap<String, FollowedThread>,
     open: Vec<OpenRequest>,
-    /// Items whose request was answered, oldest first.
-    answered: VecDeque<(String, String)>,
+    /// Calls whose request was answered, oldest first.
+    answered: VecDeque<AnsweredCall>,
     acts: Vec<CodexAct>,
 }
 
@@ -257,6 +273,10 @@ impl Follower {
             }
             "item/started" => self.item(thread, &params["item"]),
             "item/completed" => self.item_done(&params["item"]),
+            "item/fileChange/patchUpdated" => self.patch_updated(thread, params),
+            "turn/completed" if params["turn"]["status"] == "interrupted" => self.cut_off(thread),
+            "item/fileChange/outputDelta" => {}
+            _ if method.starts_with("item/fileChange/") => self.changed_somehow(params),
             "serverRequest/resolved" => self.resolved(thread, &params["requestId"]),
             _ => {}
         }
@@ -279,7 +299,11 @@ impl Follower {
             if self.answered.len() >= MAX_ANSWERED {
                 self.answered.pop_front();
             }
-            self.answered.push_back((item, ask.name.clone()));
+            self.answered.push_back(AnsweredCall {
+                item,
+                thread: open.thread,
+                name: ask.name.clone(),
+            });
         }
         self.acts.push(if open.answered {
             CodexAct::Taken(ask.name)
@@ -300,6 +324,67 @@ impl Follower {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.changes.remember(item, MAX_ITEMS);
         }
+        self.forget_changes();
+    }
+
+    /// Many threads with large changes: what is forgotten is looked up again
+    /// once it is asked about.
+    fn forget_changes(&mut self) {
+        let bytes = self.threads.values().map(|it| it.changes.bytes());
+        if bytes.sum::<usize>() > MAX_REMEMBERED {
+            let largest = self
+                .threads
+                .values_mut()
+                .max_by_key(|it| it.changes.bytes());
+            if let Some(thread) = largest {
+                thread.changes = ask::FileChanges::default();
+            }
+        }
+    }
+
+    /// A patch grew: what was shown of it is not what would be written.
+    fn patch_updated(&mut self, thread: &str, params: &Value) {
+        let (Some(known), Some(item)) = (self.threads.get_mut(thread), params["itemId"].as_str())
+        else {
+            return;
+        };
+        if known.changes.update(item, &params["changes"], MAX_ITEMS) {
+            self.ask_anew(item, true);
+        }
+    }
+
+    /// Something nod does not know happened to a change that is asked about:
+    /// only the terminal can tell what it is now.
+    fn changed_somehow(&mut self, params: &Value) {
+        if let Some(item) = params["itemId"].as_str() {
+            self.ask_anew(item, false);
+        }
+    }
+
+    /// Takes back what was asked about this item and puts it again, if that can
+    /// be shown.
+    fn ask_anew(&mut self, item: &str, shown: bool) {
+        for at in 0..self.open.len() {
+            let open = &mut self.open[at];
+            if open.answered || open.params["itemId"] != item {
+                continue;
+            }
+            open.left |= !shown;
+            let Some(ask) = open.ask.take() else { continue };
+            self.acts.push(CodexAct::Changed(ask.name));
+            self.put(at);
+        }
+    }
+
+    /// The turn was interrupted: a call that has not ended may never have
+    /// begun.
+    pub(super) fn cut_off(&mut self, thread: &str) {
+        let (cut, rest) = std::mem::take(&mut self.answered)
+            .into_iter()
+            .partition::<Vec<_>, _>(|call| call.thread == thread);
+        self.answered = rest.into();
+        let cut = cut.into_iter().map(|call| CodexAct::CutOff(call.name));
+        self.acts.extend(cut);
     }
 
     /// Only a call that was let through has a length or an exit code.
@@ -307,12 +392,12 @@ impl Follower {
         let Some(id) = item["id"].as_str() else {
             return;
         };
-        let Some(place) = self.answered.iter().position(|(known, _)| known == id) else {
+        let Some(place) = self.answered.iter().position(|call| call.item == id) else {
             return;
         };
-        if let Some((_, name)) = self.answered.remove(place) {
+        if let Some(call) = self.answered.remove(place) {
             self.acts.push(CodexAct::Became {
-                name,
+                name: call.name,
                 declined: item["status"] == "declined",
                 took: item["durationMs"].as_i64(),
             });
@@ -328,6 +413,10 @@ impl Follower {
         if known || self.open.len() >= MAX_OPEN {
             return;
         }
+        let asked: usize = self.open.iter().map(|open| weight(&open.params)).sum();
+        let bytes = weight(&params);
+        let left = bytes > MAX_ASKED || asked + bytes > MAX_ALL_ASKED;
+        let params = if left { Value::Null } else { params };
         self.open.push(OpenRequest {
             id,
             thread,
@@ -336,6 +425,7 @@ impl Follower {
             ask: None,
             answered: false,
             looked_for_item: false,
+            left,
         });
         self.put(self.open.len() - 1);
     }
@@ -354,11 +444,16 @@ impl Follower {
         let thread = self.threads.get_mut(&open.thread);
         let item = &open.params["itemId"];
         let changes = thread.as_ref().and_then(|thread| thread.changes.of(item));
-        let reading = ask::read(&open.id, &open.method, &open.params, changes);
+        let reading = if open.left {
+            AskReading::Unknown
+        } else {
+            ask::read(&open.id, &open.method, &open.params, changes)
+        };
         let known = match reading {
             AskReading::Ask(mut ask) => {
-                let cwd = thread.and_then(|thread| thread.cwd.clone());
+                let cwd = thread.as_ref().and_then(|thread| thread.cwd.clone());
                 ask.cwd = ask.cwd.or_else(|| cwd.map(Into::into));
+                ask.agent = thread.and_then(|thread| thread.agent.clone());
                 open.ask = Some((*ask).clone());
                 self.acts.push(CodexAct::Asked(ask));
                 return;

@@ -5,16 +5,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, tungstenite};
 
 use crate::text::Text;
 
 /// Where a home of Codex's keeps its daemon's socket.
 const SOCKET: &str = "app-server-control/app-server-control.sock";
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
-/// A diff or a turn may be large; nothing sensible is larger than this.
-const MAX_MESSAGE: usize = 32 << 20;
+/// A turn may be large; a card shows no more than a small part of this.
+const MAX_MESSAGE: usize = 16 << 20;
 
 pub type CodexSocket = WebSocketStream<UnixStream>;
 
@@ -29,14 +29,24 @@ pub enum CodexDialError {
     #[error("the socket can't be used: {0}")]
     Io(#[from] std::io::Error),
     #[error("no WebSocket behind the socket: {0}")]
-    WebSocket(#[from] tokio_tungstenite::tungstenite::Error),
+    WebSocket(#[from] tungstenite::Error),
     #[error("nobody answered in time")]
     Slow,
+    #[error("it sent more than {} MiB at once", MAX_MESSAGE >> 20)]
+    TooLarge,
     #[error("it speaks a protocol that nod does not know: {0}")]
     Strange(String),
 }
 
 impl CodexDialError {
+    /// Why a connection ended.
+    pub fn broken(why: &tungstenite::Error) -> Self {
+        match why {
+            tungstenite::Error::Capacity(_) => Self::TooLarge,
+            _ => Self::None,
+        }
+    }
+
     /// For people; the cause is Codex's or the system's own word.
     pub fn text(&self) -> Text {
         let zh = match self {
@@ -46,6 +56,7 @@ impl CodexDialError {
             Self::Io(why) => format!("socket 无法使用：{why}"),
             Self::WebSocket(why) => format!("socket 另一端不是 WebSocket：{why}"),
             Self::Slow => "没有及时应答".to_owned(),
+            Self::TooLarge => format!("一次发来的内容超过 {} MiB", MAX_MESSAGE >> 20),
             Self::Strange(why) => format!("使用 nod 不认识的协议：{why}"),
         };
         Text::made(zh, self.to_string())

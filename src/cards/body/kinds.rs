@@ -7,17 +7,18 @@ use std::path::Path;
 use url::Url;
 
 use super::diff::{self, Diff};
-use super::{GLANCE, Sheet, coloured, danger, div, framed, note, secrets, subject};
+use super::{CLAIM, GLANCE, Sheet, coloured, danger, div, framed, note, secrets, subject};
 use crate::approvals::request::{RealPath, Request};
 use crate::danger::{Danger, ScanKind};
+use crate::rules::codex::WantedGrant;
 use crate::rules::path;
 use crate::text::escape::{Budget, Shape};
 use crate::text::lists;
-use crate::wording::card as words;
+use crate::wording::{card as words, codex, rule as said};
 
 /// The tools with a layout of their own.
 const LAID_OUT: &str = "\
-    Bash Edit MultiEdit NotebookEdit Patch Read WebFetch WebSearch Write";
+    Bash CodexPermissions Edit MultiEdit NotebookEdit Patch Read WebFetch WebSearch Write";
 /// More files than this are not laid out one by one.
 const MAX_CHANGES: usize = 6;
 /// An edit with more changed lines than this shows [`FIRST`] of them above the
@@ -56,15 +57,8 @@ fn text<'a>(input: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Option<()> {
     let all = &request.input;
     match &*request.tool {
-        "Bash" => {
-            command(sheet, text(input, "command")?);
-            let mut shown = vec!["command"];
-            if let Some(claim) = text(input, "description") {
-                sheet.claim(claim);
-                shown.push("description");
-            }
-            sheet.fields(&words::FIELDS, all, &shown, 2);
-        }
+        "Bash" => shell(sheet, request, input)?,
+        "CodexPermissions" => wanted(sheet, request, input)?,
         "Edit" => {
             let diff = diff::of(&[input])?;
             let mut shown = vec!["old_string", "new_string", "replace_all"];
@@ -145,6 +139,85 @@ fn known(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Op
         }
         _ => return None,
     }
+    Some(())
+}
+
+/// A command, and whatever it would be granted besides.
+fn shell(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Option<()> {
+    let all = &request.input;
+    command(sheet, text(input, "command")?);
+    let mut shown = vec!["command"];
+    if let Some(session) = text(input, "typed_into") {
+        let session = sheet.show(session, Shape::Name, CLAIM, ScanKind::Name);
+        let said = codex::typed_into(&session);
+        sheet.push(coloured(said.get(sheet.lang), "red"));
+        shown.push("typed_into");
+    }
+    shown.extend(permissions(sheet, request).map(|_| "permissions"));
+    shown.extend(connection(sheet, input).map(|()| "connects_to"));
+    if let Some(claim) = text(input, "description") {
+        sheet.claim(claim);
+        shown.push("description");
+    }
+    sheet.fields(&words::FIELDS, all, &shown, 2);
+    Some(())
+}
+
+/// A wish for permissions.
+fn wanted(sheet: &mut Sheet, request: &Request, input: &Map<String, Value>) -> Option<()> {
+    let all = &request.input;
+    let grant = permissions(sheet, request)?;
+    let which: Vec<_> = grant
+        .rules()
+        .into_iter()
+        .filter_map(|it| it.content)
+        .collect();
+    let which = which.join(", ");
+    sheet.title(&which, Shape::Name, &secrets::find(&which));
+    sheet.say_what(codex::wants_permissions);
+    let said = said::grant(&grant);
+    sheet.body.subject = subject(said.get(sheet.lang), Shape::Line, ScanKind::Content);
+    let mut shown = vec!["permissions"];
+    if let Some(claim) = text(input, "reason") {
+        sheet.claim(claim);
+        shown.push("reason");
+    }
+    sheet.fields(&words::FIELDS, all, &shown, 4);
+    Some(())
+}
+
+/// Permissions beyond the sandbox, as a sentence that says how far they reach
+/// and how long they hold.
+fn permissions<'a>(sheet: &mut Sheet, request: &'a Request) -> Option<WantedGrant<'a>> {
+    let grant = WantedGrant::of(&request.input)?;
+    sheet.beware(Danger::MorePermissions);
+    let said = said::grant(&grant);
+    sheet.push(coloured(said.get(sheet.lang), "red"));
+    for place in &grant.places {
+        if let Some(real) = place.real {
+            let line = sheet.line(&words::REAL_PATH, real, ScanKind::Name);
+            sheet.push(coloured(&line, "red"));
+        }
+        for path in [Some(place.path), place.real].into_iter().flatten() {
+            judge_places(sheet, request, path, |path| {
+                if place.written {
+                    danger::written(path, &[])
+                } else {
+                    danger::read(path)
+                }
+            });
+        }
+    }
+    Some(grant)
+}
+
+/// The place that a command wants to reach through Codex's network sandbox.
+fn connection(sheet: &mut Sheet, input: &Map<String, Value>) -> Option<()> {
+    let place = text(input, "connects_to")?;
+    sheet.beware(Danger::MorePermissions);
+    let shown = sheet.show(place, Shape::Name, GLANCE, ScanKind::Name);
+    let said = codex::connects_to(&shown);
+    sheet.push(coloured(said.get(sheet.lang), "red"));
     Some(())
 }
 

@@ -7,6 +7,7 @@ impl Words {
     pub(in crate::cli) fn decided(self, word: &str) -> &str {
         match word {
             "allow" => self.pick("批准运行", "allowed"),
+            "turn" => self.pick("本轮内允许", "allowed for turn"),
             "session" => self.pick("本次会话允许", "allowed for session"),
             "always" => self.pick("始终允许", "always allowed"),
             "wider" => self.pick("始终允许这一类", "this kind always allowed"),
@@ -36,6 +37,8 @@ impl Words {
             "cancelled" => self.pick("已取消", "cancelled"),
             "task_over" => self.pick("任务已结束", "task over"),
             "restarted" => self.pick("nod 重启", "nod restarted"),
+            "cut_off" => self.pick("批准后被中断", "allowed, interrupted"),
+            "changed" => self.pick("请求已变", "request changed"),
             "not_an_approver" => self.pick("不是审批人，已拒绝", "not an approver"),
             "not_the_owner" => self.pick("不是所有者，已拒绝", "not the owner"),
             "rule_undone" => self.pick("规则已撤销", "rule undone"),

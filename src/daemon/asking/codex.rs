@@ -127,7 +127,7 @@ async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
             Err(why) => why,
         };
         let pause = match &why {
-            CodexDialError::Strange(_) => LOOK_AGAIN,
+            CodexDialError::Strange(_) | CodexDialError::TooLarge => LOOK_AGAIN,
             _ => LOOK_EVERY,
         };
         away(&codex, &home, &orders, &why);
@@ -145,7 +145,7 @@ async fn follow(codex: Arc<Codex>, home: PathBuf, stop: CancellationToken) {
                 }
             }
         }
-        asks.give_up(COMEBACK);
+        asks.give_up(COMEBACK).await;
     }
 }
 
@@ -190,12 +190,14 @@ impl Served<'_> {
             let acts = tokio::select! {
                 heard = self.socket.next() => match heard {
                     Some(Ok(Message::Text(text))) => self.follower.heard(&text),
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return CodexDialError::None,
+                    Some(Err(why)) => return CodexDialError::broken(&why),
+                    Some(Ok(Message::Close(_))) | None => return CodexDialError::None,
                     Some(Ok(_)) => Vec::new(),
                 },
                 Some(order) = inbox.recv() => self.obey(asks, order).await,
                 () = until(due) => {
                     asks.settle_due();
+                    asks.give_up(COMEBACK).await;
                     Vec::new()
                 }
                 () = until(self.ready_by) => return CodexDialError::Slow,
@@ -264,6 +266,8 @@ impl Served<'_> {
                 }
                 CodexAct::Resolved(name) => asks.resolved(&name),
                 CodexAct::Taken(name) => asks.taken(&name),
+                CodexAct::Changed(name) => asks.changed(&name),
+                CodexAct::CutOff(name) => asks.cut_off(&name).await,
                 CodexAct::Became {
                     name,
                     declined,

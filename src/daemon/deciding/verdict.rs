@@ -20,7 +20,8 @@ pub(crate) fn extras(ending: &Ending, asker: Option<&Asker>) -> Extras {
     let (rules, to) = match ending {
         Ending::Answered { answers, .. } => return answered(asker, answers),
         Ending::Allowed { reach, .. } => match reach {
-            Reach::Once | Reach::Unwritten => return Extras::default(),
+            // No agent that takes rules from us grants for a turn.
+            Reach::Once | Reach::Unwritten | Reach::Turn(_) => return Extras::default(),
             Reach::Session(rules) => (rules, Destination::Session),
             Reach::Always { rules, .. } => (rules, Destination::LocalSettings),
         },

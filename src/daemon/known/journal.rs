@@ -168,7 +168,7 @@ fn subject(request: &Request) -> Subject {
 fn rules_text(reach: &Reach) -> Option<String> {
     let rules = match reach {
         Reach::Once | Reach::Unwritten => return None,
-        Reach::Session(rules) | Reach::Always { rules, .. } => rules,
+        Reach::Turn(rules) | Reach::Session(rules) | Reach::Always { rules, .. } => rules,
     };
     let texts: Vec<_> = rules.iter().map(Rule::render).collect();
     Some(texts.join(", "))

@@ -415,6 +415,7 @@ async fn wanted(
     };
     let reach = match action {
         _ if !offered => None,
+        Action::Allow if !offer.turn.is_empty() => Some(Reach::Turn(offer.turn)),
         Action::Allow => Some(Reach::Once),
         Action::Session => offer.session.ok().map(Reach::Session),
         Action::Always => offer.always.ok().map(always),

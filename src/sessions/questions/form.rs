@@ -5,7 +5,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::call::AnswerShape;
-use super::{Ask, Format, MAX_QUESTIONS, Question, QuestionKind, QuestionOption, QuestionTap};
+use super::{
+    Ask, Format, MAX_QUESTIONS, NumberRange, Question, QuestionKind, QuestionOption, QuestionTap,
+};
 use crate::talk::Form;
 
 /// The name of that call.
@@ -75,6 +77,8 @@ pub struct Field {
     pub description: Option<String>,
     pub required: bool,
     pub kind: FieldKind,
+    /// What a number may be.
+    pub range: NumberRange,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +114,7 @@ pub fn fields(schema: &Value) -> Option<Vec<Field>> {
                 description: text("description"),
                 required: required.contains(&name.as_str()),
                 kind: field_kind(property)?,
+                range: NumberRange::new(property["minimum"].as_f64(), property["maximum"].as_f64()),
             })
         })
         .collect()
@@ -167,8 +172,8 @@ fn question(field: &Field, message: Option<&str>) -> Question {
     let text = |format| QuestionKind::Text { format, optional };
     let kind = match &field.kind {
         FieldKind::Text => text(Format::Any),
-        FieldKind::Number => text(Format::Number),
-        FieldKind::Integer => text(Format::Integer),
+        FieldKind::Number => text(Format::Number(field.range)),
+        FieldKind::Integer => text(Format::Integer(field.range)),
         FieldKind::YesNo => QuestionKind::Confirm,
         FieldKind::Choice { options, multi } => QuestionKind::Choice {
             options: options

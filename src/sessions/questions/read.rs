@@ -194,19 +194,22 @@ impl Format {
         if text.len() > MAX_ANSWER {
             return Err(ReplyProblem::TooLong);
         }
-        match self {
-            Self::Any => {}
-            Self::Number => {
-                let number: Option<f64> = text.parse().ok();
-                if !number.is_some_and(f64::is_finite) {
-                    return Err(ReplyProblem::NotANumber);
-                }
+        let (number, range) = match self {
+            Self::Any => return Ok(QuestionAnswer::Text(text.to_owned())),
+            Self::Number(range) => {
+                let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+                (number.ok_or(ReplyProblem::NotANumber)?, range)
             }
-            Self::Integer => {
+            Self::Integer(range) => {
                 if text.parse::<i64>().is_err() {
                     return Err(ReplyProblem::NotAnInteger);
                 }
+                let number = text.parse().map_err(|_| ReplyProblem::NotAnInteger)?;
+                (number, range)
             }
+        };
+        if !range.holds(number) {
+            return Err(ReplyProblem::OutOfRange(range));
         }
         Ok(QuestionAnswer::Text(text.to_owned()))
     }

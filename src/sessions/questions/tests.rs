@@ -164,13 +164,29 @@ fn texts_are_checked_against_their_format() {
         )]))
     };
     let long = "x".repeat(MAX_ANSWER + 1);
+    let (any, few) = (
+        NumberRange::default(),
+        NumberRange::new(Some(1.0), Some(10.0)),
+    );
     for (format, words, expected) in [
         (Format::Any, " src/main.rs ", ok("src/main.rs")),
         (Format::Any, long.as_str(), Err(ReplyProblem::TooLong)),
-        (Format::Integer, "4.5", Err(ReplyProblem::NotAnInteger)),
-        (Format::Integer, "-4", ok("-4")),
-        (Format::Number, "4.5", ok("4.5")),
-        (Format::Number, "inf", Err(ReplyProblem::NotANumber)),
+        (Format::Integer(any), "4.5", Err(ReplyProblem::NotAnInteger)),
+        (Format::Integer(any), "-4", ok("-4")),
+        (Format::Number(any), "4.5", ok("4.5")),
+        (Format::Number(any), "inf", Err(ReplyProblem::NotANumber)),
+        (Format::Integer(few), "10", ok("10")),
+        (
+            Format::Integer(few),
+            "11",
+            Err(ReplyProblem::OutOfRange(few)),
+        ),
+        (
+            Format::Number(few),
+            "0.5",
+            Err(ReplyProblem::OutOfRange(few)),
+        ),
+        (Format::Number(few), "9.75", ok("9.75")),
     ] {
         assert_eq!(kind(format, false).read(&text(words)), expected);
     }

@@ -17,6 +17,12 @@ impl CodexChat {
         if method == "item/started" {
             self.changes.remember(item, super::MAX_CHANGES);
         }
+        match method {
+            "item/fileChange/outputDelta" => {}
+            "item/fileChange/patchUpdated" => self.change_updated(params, true),
+            _ if method.starts_with("item/fileChange/") => self.change_updated(params, false),
+            _ => {}
+        }
         // A subagent has a thread of its own.
         if thread.is_none() || thread != self.thread.as_deref() {
             return;

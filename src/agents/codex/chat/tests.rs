@@ -183,6 +183,23 @@ fn each_manner_says_how_far_it_goes_and_that_a_person_is_asked() {
 }
 
 #[test]
+fn an_order_during_the_start_is_sent_once_the_thread_is_open() {
+    let mut stage = Stage::fresh(CodexManner::Edits);
+    let told = stage.chat.order("o".to_owned(), CodexManner::Reads);
+    assert_eq!(stage.took(told), [], "nobody has heard it");
+    stage.answers("thread/start", &thread());
+    assert_eq!(stage.last()["method"], "thread/settings/update");
+    let sandbox = &stage.last()["params"]["sandboxPolicy"]["type"];
+    assert_eq!(*sandbox, "readOnly");
+    let told = stage.answers("thread/settings/update", &json!({}));
+    let ordered = ChatTold::Ordered {
+        tag: "o".to_owned(),
+        refused: None,
+    };
+    assert_eq!(told, [ordered]);
+}
+
+#[test]
 fn a_thread_that_is_gone_or_a_codex_that_will_not_begin_is_told() {
     let resume = || ChatOpening::Resume {
         thread: THREAD.to_owned(),

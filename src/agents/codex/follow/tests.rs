@@ -229,6 +229,121 @@ fn who_is_asked_is_told_and_another_protocol_is_named() {
     }
 }
 
+fn change(item: &str, diff: &str) -> Value {
+    json!({"threadId": "T", "itemId": item, "changes":
+        [{"path": "/srv/a", "kind": {"type": "add"}, "diff": diff}]})
+}
+
+fn change_asked(follower: &mut Follower) -> Vec<CodexAct> {
+    let mut started = change("F", "one\n");
+    started["item"] = json!({"id": "F", "type": "fileChange", "changes": started["changes"]});
+    follower.heard(&json!({"method": "item/started", "params": started}).to_string());
+    let params = json!({"threadId": "T", "turnId": "U", "itemId": "F", "startedAtMs": 1});
+    let method = "item/fileChange/requestApproval";
+    follower.heard(&json!({"method": method, "id": 0, "params": params}).to_string())
+}
+
+#[test]
+fn a_patch_that_grows_is_asked_anew_and_the_old_yes_counts_no_more() {
+    let mut follower = follower();
+    waits(&mut follower);
+    let before = name(&change_asked(&mut follower));
+    let told = |follower: &mut Follower, method: &str, params: &Value| {
+        follower.heard(&json!({"method": method, "params": params}).to_string())
+    };
+    let grown = "item/fileChange/patchUpdated";
+    assert_eq!(
+        told(&mut follower, grown, &change("F", "one\n")),
+        [],
+        "no news"
+    );
+    let acts = told(&mut follower, grown, &change("F", "one\ntwo\n"));
+    let [CodexAct::Changed(old), CodexAct::Asked(ask)] = &acts[..] else {
+        panic!("{acts:?}")
+    };
+    assert_eq!(*old, before);
+    assert_eq!(ask.input["changes"][0]["diff"], "one\ntwo\n");
+    assert_eq!(follower.decide(&before, &CodexDecision::Once, None), None);
+    // What nod does not know of is the terminal's.
+    let now = ask.name.clone();
+    let acts = told(
+        &mut follower,
+        "item/fileChange/rewritten",
+        &json!({"threadId": "T", "itemId": "F"}),
+    );
+    assert!(
+        matches!(&acts[..], [CodexAct::Changed(old), CodexAct::TerminalOnly { known: false, .. }] if *old == now),
+        "{acts:?}"
+    );
+    assert_eq!(follower.decide(&now, &CodexDecision::Once, None), None);
+}
+
+#[test]
+fn a_call_whose_turn_was_interrupted_is_not_said_to_have_run() {
+    for by_summary in [false, true] {
+        let mut follower = follower();
+        waits(&mut follower);
+        let name = name(&follower.heard(&request("I")));
+        follower.decide(&name, &CodexDecision::Once, None).unwrap();
+        follower.heard(RESOLVED);
+        let turn = json!({"id": "U", "status": "interrupted"});
+        let acts = if by_summary {
+            let acts = status(&mut follower, &json!({"type": "idle"}));
+            let id = &sent(&acts)[0]["id"];
+            follower.heard(&json!({"id": id, "result": {"data": [turn]}}).to_string())
+        } else {
+            let params = json!({"threadId": "T", "turn": turn});
+            follower.heard(&json!({"method": "turn/completed", "params": params}).to_string())
+        };
+        assert_eq!(acts, [CodexAct::CutOff(name)]);
+    }
+}
+
+#[test]
+fn a_subagent_is_named() {
+    let mut follower = follower();
+    let thread = json!({"id": "S", "cwd": "/srv", "parentThreadId": "T", "agentNickname": "Ada",
+        "agentRole": "reviewer", "status": {"type": "active", "activeFlags": []}});
+    follower.heard(&json!({"method": "thread/started", "params": {"thread": thread}}).to_string());
+    let asked = request("I").replace("\"T\"", "\"S\"");
+    let acts = follower.heard(&asked);
+    let [CodexAct::Asked(ask)] = &acts[..] else {
+        panic!("{acts:?}")
+    };
+    assert_eq!(ask.agent.as_deref(), Some("Ada · reviewer"));
+}
+
+#[test]
+fn large_items_and_requests_fill_no_memory() {
+    let mut follower = follower();
+    waits(&mut follower);
+    let huge = "x".repeat(3 << 20);
+    for n in 0..20 {
+        let mut started = change(&format!("F{n}"), &huge);
+        started["item"] = json!({"id": format!("F{n}"), "type": "fileChange",
+            "changes": started["changes"].take()});
+        follower.heard(&json!({"method": "item/started", "params": started}).to_string());
+        let params = json!({"threadId": "T", "itemId": format!("i{n}"), "command": huge});
+        let method = "item/commandExecution/requestApproval";
+        follower.heard(&json!({"method": method, "id": n, "params": params}).to_string());
+    }
+    let asked: usize = follower.open.iter().map(|open| weight(&open.params)).sum();
+    let remembered: usize = follower.threads.values().map(|it| it.changes.bytes()).sum();
+    assert!(
+        asked <= MAX_ALL_ASKED && remembered < MAX_ASKED,
+        "{asked} {remembered}"
+    );
+    let acts = {
+        let params = json!({"threadId": "T", "turnId": "U", "itemId": "F19"});
+        let method = "item/fileChange/requestApproval";
+        follower.heard(&json!({"method": method, "id": 99, "params": params}).to_string())
+    };
+    assert!(
+        !acts.iter().any(|act| matches!(act, CodexAct::Asked(_))),
+        "{acts:?}"
+    );
+}
+
 #[test]
 fn noise_and_floods_are_bounded() {
     let mut follower = follower();

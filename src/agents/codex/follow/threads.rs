@@ -17,6 +17,8 @@ pub(super) struct FollowedThread {
     pub(super) cwd: Option<String>,
     /// Made by Codex for an errand of its own.
     pub(super) errand: bool,
+    /// What a subagent is called, where this is one's thread.
+    pub(super) agent: Option<String>,
     pub(super) stands: Stands,
     pub(super) changes: FileChanges,
     pub(super) told_terminal_only: bool,
@@ -29,6 +31,18 @@ pub(super) struct Stands {
     pub(super) active: bool,
     /// We hear all that happens in it.
     pub(super) joined: bool,
+}
+
+/// The name of the subagent whose thread this is: its nickname and its role.
+pub(in crate::agents::codex) fn subagent(thread: &Value) -> Option<String> {
+    thread["parentThreadId"].as_str()?;
+    let said = [&thread["agentNickname"], &thread["agentRole"]];
+    let said = said.into_iter().filter_map(Value::as_str);
+    let said: Vec<_> = said.filter(|word| !word.is_empty()).collect();
+    Some(match said[..] {
+        [] => "subagent".to_owned(),
+        _ => said.join(" · "),
+    })
 }
 
 impl Follower {
@@ -52,6 +66,7 @@ impl Follower {
         let errand = thread["ephemeral"] == true || thread["threadSource"] == "thread_title";
         let known = self.know(id);
         known.errand = errand;
+        known.agent = subagent(thread);
         known.cwd = thread["cwd"].as_str().map(str::to_owned);
         self.status(id, &thread["status"]);
     }
@@ -126,7 +141,7 @@ impl Follower {
 
     /// A turn's summary has no plan in it: its last items are asked for.
     pub(super) fn turn_over(&mut self, id: &str, turn: &Value) {
-        let Some(thread) = self.threads.get(id) else {
+        let Some(cwd) = self.threads.get(id).map(|thread| thread.cwd.clone()) else {
             return;
         };
         let items = turn["items"].as_array();
@@ -136,13 +151,14 @@ impl Follower {
             Some("completed") => false,
             Some("failed") => true,
             // Somebody at the keyboard stopped it, and knows.
+            Some("interrupted") => return self.cut_off(id),
             _ => return,
         };
         let error = turn["error"]["message"].as_str();
         let said = last.and_then(|item| item["text"].as_str());
         let over = TurnOver {
             thread: id.to_owned(),
-            cwd: thread.cwd.clone().unwrap_or_default(),
+            cwd: cwd.unwrap_or_default(),
             took: turn["durationMs"].as_i64().unwrap_or_default(),
             failed,
             last: error.or(said).map(str::to_owned),

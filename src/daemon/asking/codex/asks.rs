@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::register::{named, put_to_a_person};
-use super::{Codex, CodexOrder};
+use super::{COMEBACK, Codex, CodexOrder};
 use crate::agents::codex::act::CodexAct;
 use crate::agents::codex::ask::{CodexAsk, CodexDecision};
 use crate::agents::codex::follow::Follower;
@@ -63,8 +63,12 @@ struct KnownAsk {
 #[derive(Debug)]
 enum AskStage {
     Asking,
-    /// Decided; Codex is not there to hear it.
-    Held(Handover),
+    /// Decided; Codex is not there to hear it. It may have heard it before,
+    /// where it was sent.
+    Held {
+        handover: Handover,
+        sent: bool,
+    },
     /// Sent; the receipt waits for Codex's word.
     Sent {
         handover: Option<Handover>,
@@ -72,6 +76,8 @@ enum AskStage {
         /// Until when a "no" of the terminal's may still turn up.
         sure: Option<Instant>,
     },
+    /// It asks for something else now.
+    Changed,
     /// Over; what became of the call may still be told.
     Over {
         allowed_here: bool,
@@ -104,12 +110,12 @@ impl CodexAsks {
         let name = ask.name.clone();
         if let Some(known) = self.known.get_mut(&name) {
             known.missed_since = None;
-            if let AskStage::Held(_) = known.stage
-                && let AskStage::Held(handover) =
-                    std::mem::replace(&mut known.stage, AskStage::Asking)
-            {
-                let what = AnswerKind::Now(handover);
-                return self.answer(follower, CodexAnswered { name, what }).await;
+            match std::mem::replace(&mut known.stage, AskStage::Asking) {
+                AskStage::Held { handover, .. } => {
+                    let what = AnswerKind::Now(handover);
+                    return self.answer(follower, CodexAnswered { name, what }).await;
+                }
+                other => known.stage = other,
             }
             return Vec::new();
         }
@@ -169,6 +175,11 @@ impl CodexAsks {
                 return Vec::new();
             }
             AnswerKind::Before { ending, digest } => (ending, digest, None),
+            // Codex is back and has not asked this again yet.
+            AnswerKind::Now(handover) if known.missed_since.is_some() => {
+                known.stage = held(handover);
+                return Vec::new();
+            }
             AnswerKind::Now(handover) => {
                 let answer = &handover.answer;
                 (answer.ending.clone(), answer.digest, Some(handover))
@@ -187,10 +198,14 @@ impl CodexAsks {
             None
         };
         let Some(acts) = acts else {
+            let changed = matches!(known.stage, AskStage::Changed);
             known.stage = AskStage::OVER;
             if let Some(handover) = handover {
                 // What is asked now is not what was shown: the terminal still asks.
-                let ending = if same {
+                let ending = if changed {
+                    let why = Dropped::Changed;
+                    Ending::Dropped { why }
+                } else if same {
                     TERMINAL_FIRST
                 } else {
                     Ending::Orphaned
@@ -225,7 +240,7 @@ impl CodexAsks {
         };
         match answered.what {
             AnswerKind::Now(handover) if decision(&handover.answer.ending).is_some() => {
-                known.stage = AskStage::Held(handover);
+                known.stage = held(handover);
             }
             AnswerKind::Now(_) | AnswerKind::Before { .. } | AnswerKind::Nothing => {
                 self.known.remove(&answered.name);
@@ -242,10 +257,20 @@ impl CodexAsks {
         if self.codex.terminals.cards.desk.answered_there(&known.id) {
             info!(request = %known.id, "answered in the terminal");
         }
-        if let AskStage::Held(handover) = &mut known.stage {
+        if let AskStage::Held { handover, .. } = &mut known.stage {
             handover.report(Delivery::Lost);
         }
         known.stage = AskStage::OVER;
+    }
+
+    /// What was shown is not what is asked any more: nobody's yes counts.
+    pub(super) fn changed(&mut self, name: &str) {
+        if let Some(known) = self.known.get_mut(name) {
+            known.gone.cancel();
+            known.stage = AskStage::Changed;
+            let desk = &self.codex.terminals.cards.desk;
+            desk.drop_one(&known.id, Dropped::Changed);
+        }
     }
 
     /// A session of a chat asks a person what this thread asked.
@@ -285,9 +310,13 @@ impl CodexAsks {
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let due = self.known.values().filter_map(|known| match &known.stage {
-            AskStage::Sent { sure, .. } => *sure,
-            AskStage::Asking | AskStage::Held(_) | AskStage::Over { .. } => None,
+        let due = self.known.values().filter_map(|known| {
+            let sure = match &known.stage {
+                AskStage::Sent { sure, .. } => *sure,
+                _ => None,
+            };
+            let missed = known.missed_since.map(|since| since + COMEBACK);
+            sure.into_iter().chain(missed).min()
         });
         due.min()
     }
@@ -322,7 +351,7 @@ impl CodexAsks {
                 handover, allowed, ..
             } => (handover.take(), *allowed),
             AskStage::Over { allowed_here } => (None, *allowed_here),
-            AskStage::Asking | AskStage::Held(_) => return,
+            AskStage::Asking | AskStage::Held { .. } | AskStage::Changed => return,
         };
         if declined && allowed_here {
             let ending = Ending::Terminal {
@@ -355,31 +384,83 @@ impl CodexAsks {
         }
     }
 
-    /// The connection broke: what was asked may come again on the next.
+    /// The turn was interrupted in the terminal before the call had ended: what
+    /// was allowed here may never have run.
+    pub(super) async fn cut_off(&mut self, name: &str) {
+        let Some(mut known) = self.known.remove(name) else {
+            return;
+        };
+        let (mut handover, allowed_here) = match &mut known.stage {
+            AskStage::Sent {
+                handover, allowed, ..
+            } => (handover.take(), *allowed),
+            AskStage::Over { allowed_here } => (None, *allowed_here),
+            AskStage::Asking | AskStage::Held { .. } | AskStage::Changed => return,
+        };
+        if let Some(handover) = &mut handover {
+            handover.report(Delivery::Confirmed);
+        }
+        if allowed_here && known.ask.runs() {
+            let (id, at) = (known.id, self.codex.terminals.cards.now());
+            let why = Dropped::CutOff;
+            let ending = Ending::Dropped { why };
+            watching::correct(&self.codex.terminals, Correction { id, ending, at }).await;
+        }
+    }
+
+    /// The connection broke: what was asked may come again on the next, and then
+    /// Codex has not heard an answer.
     pub(super) fn lost(&mut self) {
         let now = Instant::now();
         self.known.retain(|_, known| {
             known.missed_since = Some(now);
-            !matches!(known.stage, AskStage::Over { .. } | AskStage::Sent { .. })
+            match std::mem::replace(&mut known.stage, AskStage::OVER) {
+                AskStage::Sent {
+                    handover: Some(handover),
+                    ..
+                } => {
+                    let sent = true;
+                    known.stage = AskStage::Held { handover, sent };
+                }
+                waits @ (AskStage::Asking | AskStage::Held { .. }) => known.stage = waits,
+                AskStage::Sent { handover: None, .. }
+                | AskStage::Changed
+                | AskStage::Over { .. } => return false,
+            }
+            true
         });
     }
 
-    /// Ends what did not come again.
-    pub(super) fn give_up(&mut self, after: Duration) {
-        let desk = &self.codex.terminals.cards.desk;
-        self.known.retain(|_, known| {
-            let missed = known.missed_since;
-            let over = missed.is_some_and(|since| since.elapsed() >= after);
-            if over {
-                known.gone.cancel();
-                desk.answered_there(&known.id);
-                if let AskStage::Held(handover) = &mut known.stage {
-                    handover.report(Delivery::Lost);
-                }
-            }
-            !over
+    /// Ends what did not come again: Codex is gone, or its thread is. Nobody
+    /// answered it in a terminal.
+    pub(super) async fn give_up(&mut self, after: Duration) {
+        let missed = self.known.iter().filter(|(_, known)| {
+            let since = known.missed_since;
+            since.is_some_and(|since| since.elapsed() >= after)
         });
+        let missed: Vec<_> = missed.map(|(name, _)| name.clone()).collect();
+        for name in missed {
+            let Some(known) = self.known.remove(&name) else {
+                continue;
+            };
+            known.gone.cancel();
+            let desk = &self.codex.terminals.cards.desk;
+            desk.end_one(&known.id, Ending::HookGone);
+            // Whether one that was sent was heard, nobody knows: its card says so.
+            if let AskStage::Held {
+                handover,
+                sent: false,
+            } = known.stage
+            {
+                self.undone(&name, handover, Ending::HookGone).await;
+            }
+        }
     }
+}
+
+fn held(handover: Handover) -> AskStage {
+    let sent = false;
+    AskStage::Held { handover, sent }
 }
 
 /// What an ending means to Codex; `None` for one that leaves it to the
@@ -387,7 +468,7 @@ impl CodexAsks {
 pub(crate) fn decision(ending: &Ending) -> Option<(CodexDecision, Option<String>)> {
     let decision = match ending {
         Ending::Allowed { reach, .. } => match reach {
-            Reach::Once | Reach::Unwritten => CodexDecision::Once,
+            Reach::Once | Reach::Unwritten | Reach::Turn(_) => CodexDecision::Once,
             Reach::Session(_) => CodexDecision::Session,
             Reach::Always { .. } => CodexDecision::Prefix,
         },

@@ -1,6 +1,7 @@
 //! A request of Codex's comes to the desk: found again after a restart, or
 //! registered, written down and sent as a card.
 
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -8,7 +9,7 @@ use tracing::{info, warn};
 
 use super::asks::AnswerKind;
 use super::{Codex, notices};
-use crate::agents::codex::ask::{CodexAsk, PATCH};
+use crate::agents::codex::ask::CodexAsk;
 use crate::approvals::desk::Waiting;
 use crate::approvals::request::{AskingAgent, Caller, Digest, Facts, Origin, RealPath};
 use crate::clock::millis;
@@ -80,7 +81,7 @@ async fn register(
             cwd: project.clone(),
             project,
             session: Some(session),
-            agent: None,
+            agent: ask.agent,
             pid: None,
             hosted: false,
             caller: Caller {
@@ -131,28 +132,29 @@ async fn connected(cards: &Cards) {
 
 /// What the person is asked about: Codex's own words, and where they lead.
 pub(super) async fn named(mut ask: CodexAsk) -> CodexAsk {
-    if ask.tool == PATCH
-        && let Some(project) = &ask.cwd
-    {
+    if let Some(project) = &ask.cwd {
         name_real_places(&mut ask.input, project).await;
     }
     ask
 }
 
-/// Says where each file of a patch really is, if links lead elsewhere.
-pub(crate) async fn name_real_places(input: &mut serde_json::Value, project: &Path) {
-    let Some(changes) = input["changes"].as_array_mut() else {
-        return;
-    };
-    for change in changes {
-        let named = serde_json::json!({"file_path": change["path"]});
-        let real = machine::real_path("Write", &named, project, project).await;
-        let real = match &real {
-            RealPath::Known { path, .. } => path.to_string_lossy(),
-            RealPath::Unasked | RealPath::Unknown => "?".into(),
+/// Says where each file of a patch, and each place of a permission, really is,
+/// if links lead elsewhere.
+pub(crate) async fn name_real_places(input: &mut Value, project: &Path) {
+    for list in ["/changes", "/permissions/write", "/permissions/read"] {
+        let Some(places) = input.pointer_mut(list).and_then(Value::as_array_mut) else {
+            continue;
         };
-        if change["path"] != *real {
-            change["real_path"] = serde_json::json!(real);
+        for place in places {
+            let named = json!({"file_path": place["path"]});
+            let real = machine::real_path("Write", &named, project, project).await;
+            let real = match &real {
+                RealPath::Known { path, .. } => path.to_string_lossy(),
+                RealPath::Unasked | RealPath::Unknown => "?".into(),
+            };
+            if place["path"] != *real {
+                place["real_path"] = json!(real);
+            }
         }
     }
 }

@@ -16,7 +16,6 @@ use super::codex::{self, CodexDriver};
 use super::hand::Hand;
 use super::voice::{self, Voice};
 use super::{SessionOrder, Sessions, files, keep, limits, uuid};
-use crate::agents::codex::ask::PATCH;
 use crate::agents::codex::chat;
 use crate::approvals::desk::{Delivery, Handover};
 use crate::approvals::request::{AskingAgent, Digest, Request};
@@ -374,9 +373,7 @@ impl SessionOwner {
             let asked = hand.and_then(|hand| hand.asked(id.as_str()));
             let leaves = asked.map(|asked| asked.leaves.clone());
             ask.by = AskingAgent::Codex(leaves.unwrap_or_default());
-            if ask.tool == PATCH {
-                followed::name_real_places(&mut ask.input, &self.project.path).await;
-            }
+            followed::name_real_places(&mut ask.input, &self.project.path).await;
         }
         let (sessions, project) = (&self.sessions, &self.project);
         let conversation = self.session.conversation();

@@ -182,13 +182,76 @@ async fn an_answer_given_while_codex_is_away_waits_for_the_same_request() {
 #[tokio::test]
 async fn what_does_not_come_back_with_codex_is_over() {
     let mut it = Beside::new().await;
-    it.asks.give_up(Duration::ZERO);
+    it.asks.give_up(Duration::ZERO).await;
     assert_eq!(it.bench.cards.desk.pending(), 1, "it is there");
     it.asks.lost();
-    it.asks.give_up(Duration::from_secs(60));
+    it.asks.give_up(Duration::from_secs(60)).await;
     assert_eq!(it.bench.cards.desk.pending(), 1, "it may come again");
-    it.asks.give_up(Duration::ZERO);
+    it.asks.give_up(Duration::ZERO).await;
     assert_eq!(it.bench.cards.desk.pending(), 0);
+    let past = it.bench.cards.desk.past(&it.id()).unwrap();
+    assert_eq!(past.ending, Ending::HookGone, "nobody answered there");
+}
+
+#[tokio::test]
+async fn a_tap_that_codex_never_heard_is_not_called_sent() {
+    let mut it = Beside::new().await;
+    it.asks.lost();
+    let (answered, receipt) = it.decided(allow()).await;
+    // Codex is back, with another thread.
+    assert!(it.answered(answered).await.is_empty());
+    it.asks.give_up(Duration::ZERO).await;
+    assert_eq!(receipt.await.unwrap(), Delivery::Lost);
+    let kept = journal::remembered(&it.bench.cards.journal, &it.id()).await;
+    assert_eq!(kept.unwrap().ending, Ending::HookGone);
+}
+
+#[tokio::test]
+async fn an_answer_that_a_broken_connection_lost_is_sent_again() {
+    let mut it = Beside::new().await;
+    let (answered, _receipt) = it.decided(allow()).await;
+    assert_eq!(it.answered(answered).await.len(), 1);
+    it.asks.lost();
+    let (mut follower, ask) = asked(&command("I", &it.bench.shop()));
+    let acts = it.asks.asked(&mut follower, ask).await;
+    assert_eq!(sent(&acts)[0]["result"]["decision"], "accept");
+}
+
+#[tokio::test]
+async fn a_card_that_said_allowed_is_put_right_when_the_turn_was_interrupted() {
+    let mut it = Beside::new().await;
+    let (answered, receipt) = it.decided(allow()).await;
+    it.answered(answered).await;
+    let name = it.ask.name.clone();
+    it.asks.taken(&name);
+    it.asks.cut_off(&name).await;
+    assert_eq!(receipt.await.unwrap(), Delivery::Confirmed);
+    let kept = journal::remembered(&it.bench.cards.journal, &it.id()).await;
+    let why = Dropped::CutOff;
+    assert_eq!(kept.unwrap().ending, Ending::Dropped { why });
+
+    let mut it = Beside::new().await;
+    let deny = Choice::Deny {
+        reason: None,
+        interrupt: true,
+    };
+    let (answered, _receipt) = it.decided(deny).await;
+    it.answered(answered).await;
+    let name = it.ask.name.clone();
+    it.asks.taken(&name);
+    it.asks.cut_off(&name).await;
+    let kept = journal::remembered(&it.bench.cards.journal, &it.id()).await;
+    assert_eq!(kept.unwrap().ending, sample::denied(true), "it did not run");
+}
+
+#[tokio::test]
+async fn what_changed_while_it_was_asked_can_not_be_allowed() {
+    let mut it = Beside::new().await;
+    let name = it.ask.name.clone();
+    it.asks.changed(&name);
+    let past = it.bench.cards.desk.past(&it.id()).unwrap();
+    let why = Dropped::Changed;
+    assert_eq!(past.ending, Ending::Dropped { why });
 }
 
 #[tokio::test]
