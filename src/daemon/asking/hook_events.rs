@@ -53,7 +53,7 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
     }
     if ends_something(&input.event) {
         // What became of each call says more than that the turn is over.
-        watching::follow_now(&events.terminals).await;
+        watching::caught_up(&events.terminals, &session).await;
     }
     let withdrawn = match &input.event {
         HookEvent::PostToolUse(call) | HookEvent::PostToolUseFailure(call) => {

@@ -24,7 +24,7 @@ use tracing::info;
 
 use self::claims::Claims;
 use self::follow::Followed;
-pub(crate) use self::follow::{fate_of, look as follow_now, transcript_of};
+pub(crate) use self::follow::{caught_up, fate_of, transcript_of};
 pub(crate) use self::gone::explained;
 use crate::approvals::request::{Digest, Ending, Request};
 use crate::approvals::{Correction, Settled};

@@ -16,7 +16,7 @@ use crate::claude::permission::Common;
 use crate::claude::results::{self, CallNote};
 use crate::claude::status;
 use crate::clock::Millis;
-use crate::ids::RequestId;
+use crate::ids::{RequestId, SessionId};
 use crate::talk::CallFate;
 
 /// Requests beyond this are followed by nobody; their events end them.
@@ -31,6 +31,8 @@ const MAX_CALLS: usize = 4_096;
 const MAX_NAME: usize = 256;
 /// Claude Code writes a call's end down within this after its event.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(1_500);
+/// How far a transcript may be behind the end of its turn.
+const BEHIND: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// Where the agent of a hook's event writes its calls down.
@@ -170,7 +172,7 @@ fn take(calls: &mut VecDeque<RecordedCall>, note: CallNote, at: Millis) {
 }
 
 /// Reads what was written since, and makes it true.
-pub(crate) async fn look(terminals: &Terminals) {
+pub(super) async fn look(terminals: &Terminals) {
     let desk = &terminals.cards.desk;
     let now = terminals.cards.now();
     let all: Vec<(RequestId, Following)> = {
@@ -216,6 +218,21 @@ pub(crate) async fn look(terminals: &Terminals) {
 fn forget_records(records: &Mutex<HashMap<PathBuf, Record>>, but: &HashSet<PathBuf>) {
     let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
     records.retain(|file, _| but.contains(file));
+}
+
+/// Waits a moment for what the calls of this session came to, where one still
+/// waits: a transcript is written a little later than the event of its end.
+pub(crate) async fn caught_up(terminals: &Terminals, session: &SessionId) {
+    let desk = &terminals.cards.desk;
+    let give_up = Instant::now() + BEHIND;
+    loop {
+        look(terminals).await;
+        let waits = desk.waiting_of(Some(session)) > 0;
+        if !waits || terminals.followed.is_empty() || Instant::now() > give_up {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 /// What the agent wrote down of the call of this name, once it has.
