@@ -171,7 +171,7 @@ class Managed(Truth):
 
 class Identical(Truth):
     def test_an_identical_call_that_nobody_asked_about_corrects_no_denial(self):
-        """The person says "always" at the terminal for the retry's rule file while the first was denied here."""
+        """A rule that comes while the first waits lets the second pass."""
         with self.new_box() as box:
             command = "touch again; sleep 0"
             terminal = box.terminal(bash(command), bash(command))
@@ -243,7 +243,9 @@ class TimeOut(Truth):
             self.assertNotIn("先批准", text)
             self.assertIn("曾显示「已超时」", text)
             kinds = [(line["kind"], line["decision"]) for line in self.audit(card)]
-            self.assertEqual([("settled", "timeout"), ("completed", None)], kinds)
+            self.assertEqual(("settled", "timeout"), kinds[0])
+            # The transcript may tell before the event, which adds how long it ran.
+            self.assertEqual({("completed", None)}, set(kinds[1:]))
 
 
 if __name__ == "__main__":
