@@ -375,6 +375,24 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// How long a request that was asked and ended at these times waited, and
+    /// how long its call then ran, where that is known.
+    pub fn waited_and_ran(&self, asked_at: Millis, at: Millis) -> (Millis, Option<Millis>) {
+        let (began, ran) = match self {
+            Self::Stopped { since, .. } => (*since, Some(at - since)),
+            Self::Ran(ran) => match (ran.since, ran.took) {
+                (Some(since), took) => (since, took),
+                // Told before it ran, so that it waited until then.
+                (None, took) if ran.corrects.is_some() => (at, took),
+                (None, took) => (at - took.unwrap_or_default(), took),
+            },
+            _ => (at, None),
+        };
+        ((began.min(at) - asked_at).max(0), ran.map(|ran| ran.max(0)))
+    }
+}
+
 /// What is known of a call that ran.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {

@@ -262,7 +262,8 @@ fn was_elsewhere(ran: &Ran) -> bool {
 
 /// When, after how long and by whom, on one line of our own markdown.
 fn result(ending: &Ending, request: &Request, at: Millis, lang: Lang) -> Vec<Value> {
-    let when = said::when(&local_time(at), at.saturating_sub(request.asked_at));
+    let (waited, ran) = ending.waited_and_ran(request.asked_at, at);
+    let when = said::when(&local_time(at), waited, ran);
     let mut line = when.get(lang).to_owned();
     let by = match ending {
         Ending::Allowed { by, .. }
@@ -496,6 +497,61 @@ mod tests {
     use super::*;
     use crate::approvals::request::UntrueEnding;
     use crate::rules::Rule;
+
+    #[test]
+    fn the_time_a_call_ran_is_no_part_of_its_waiting() {
+        let request = bash("npm run build");
+        let (since, at) = (request.asked_at + 4_000, request.asked_at + 29_000);
+        let ran = |since, took, corrects| {
+            Ending::Ran(Ran {
+                by: None,
+                since,
+                took,
+                corrects,
+            })
+        };
+        let denied = UntrueEnding {
+            kind: "deny".to_owned(),
+            by: None,
+        };
+        let stopped = Ending::Stopped {
+            by: super::super::sample::operator(),
+            since,
+        };
+        let no = Ending::Terminal {
+            allowed: Some(false),
+        };
+        for (ending, said) in [
+            (
+                ran(Some(since), Some(25_000), None),
+                "waited 4 s · ran 25 s",
+            ),
+            (ran(None, Some(25_000), None), "waited 4 s · ran 25 s"),
+            (ran(Some(since), None, None), "waited 4 s"),
+            // What was said of it came at the end of the waiting.
+            (
+                ran(None, Some(9_000), Some(denied)),
+                "waited 29 s · ran 9 s",
+            ),
+            (stopped, "waited 4 s · ran 25 s"),
+            (no, "waited 29 s"),
+        ] {
+            let card = ended(
+                &request,
+                &ending,
+                at,
+                Confirmation::Confirmed,
+                None,
+                Lang::En,
+            );
+            let line = card["body"]["elements"][0]["content"].as_str().unwrap();
+            let times = line
+                .split(" · ")
+                .skip(1)
+                .filter(|part| !part.starts_with("By"));
+            assert_eq!(times.collect::<Vec<_>>().join(" · "), said, "{line}");
+        }
+    }
 
     #[test]
     fn every_ending_says_what_who_when_and_how_long() {

@@ -34,6 +34,19 @@ pub fn gist(request: &Request) -> Option<String> {
     Some(fit(&text, Shape::Name, &secrets::every(&text), BUDGET).beginning())
 }
 
+/// What a request is called in a list: what it runs or where, else its tool.
+pub fn listed_name(request: &Request) -> String {
+    gist(request).unwrap_or_else(|| {
+        fit(
+            &request.tool,
+            Shape::Name,
+            &secrets::every(&request.tool),
+            BUDGET,
+        )
+        .beginning()
+    })
+}
+
 /// Whether a line of the card may be kept as it is.
 pub(super) fn is_harmless(line: &str) -> bool {
     line.len() <= BUDGET.bytes + "…".len() && secrets::every(line).is_empty()

@@ -130,7 +130,7 @@ pub(super) fn endings() -> Vec<Ending> {
         Ending::Ran(Ran::default()),
         Ending::Ran(Ran {
             by: None,
-            since: Some(1_700_000_000_000),
+            since: Some(1_793_922_661_000),
             took: None,
             corrects: None,
         }),
@@ -145,7 +145,7 @@ pub(super) fn endings() -> Vec<Ending> {
         }),
         Ending::Stopped {
             by: operator(),
-            since: 1_700_000_000_000,
+            since: 1_793_922_661_000,
         },
     ]
 }

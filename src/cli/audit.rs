@@ -131,9 +131,12 @@ fn word(entry: &AuditEntry) -> &str {
         Some("no") => return "answer_no",
         _ => {}
     }
+    let allowed = detail.and_then(|detail| detail["allowed"].as_bool());
     let decision = entry.decision.as_ref().unwrap_or(&entry.kind);
     match (&*entry.kind, entry.tool.as_deref(), decision.as_str()) {
         ("spoken", _, became) => spoken(became),
+        (_, _, "terminal") if allowed == Some(true) => "terminal_yes",
+        (_, _, "terminal") if allowed == Some(false) => "terminal_no",
         (_, Some(PLAN), "allow" | "answer") => "plan_approved",
         (_, Some(PLAN), "deny") => "plan_kept",
         (_, Some("AskUserQuestion" | script::TOOL), "deny") => "not_answered",
@@ -193,6 +196,9 @@ impl RecordReader {
         let project = project.map(|name| cut(&one_line(name), MAX_PROJECT));
         let mut facts: Vec<String> = project.into_iter().collect();
         facts.extend(self.by(entry, detail));
+        if let Some(ran) = detail["ran_ms"].as_i64() {
+            facts.push(self.words.ran(span(ran).get(self.words.0)));
+        }
         if let Some(times) = detail["times"].as_u64() {
             facts.push(self.words.times_more(times));
         }
@@ -292,6 +298,36 @@ pub(super) fn time(millis: i64) -> String {
 mod tests {
     use super::*;
     use crate::text::Lang;
+
+    #[test]
+    fn yes_and_no_in_the_terminal_and_waiting_and_running_are_told_apart() {
+        let audit = |allowed: Value, ran: Value| {
+            let detail = json!({"what": "make", "project": "/p/shop", "waited_ms": 4_000,
+                "allowed": allowed, "ran_ms": ran});
+            let entry = AuditEntry {
+                operator: None,
+                source: Some("terminal".to_owned()),
+                ..entry("", "terminal", detail)
+            };
+            told(&entry, Lang::En)
+        };
+        for (line, said) in [
+            (
+                audit(json!(true), json!(25_000)),
+                "allowed in terminal “make” · shop · in the terminal after 4 s · ran 25 s",
+            ),
+            (
+                audit(json!(false), Value::Null),
+                "denied in terminal “make” · shop · in the terminal after 4 s",
+            ),
+            (
+                audit(Value::Null, Value::Null),
+                "settled in terminal “make” · shop · in the terminal after 4 s",
+            ),
+        ] {
+            assert!(line.ends_with(said), "{line}");
+        }
+    }
 
     fn entry(operator: &str, decision: &str, detail: Value) -> AuditEntry {
         AuditEntry {

@@ -227,11 +227,16 @@ pub fn corrects(kind: &str, by: Option<DecidedBy>) -> Text {
     )
 }
 
-/// When it ended, by the reader's clock, and how long it had waited.
-pub fn when(local_time: &str, waited: Millis) -> Text {
+/// When it ended, by the reader's clock, how long it had waited, and how long
+/// it then ran.
+pub fn when(local_time: &str, waited: Millis, ran: Option<Millis>) -> Text {
     let waited = span(waited);
+    let ran = ran.filter(|ran| *ran >= 1_000).map(span);
+    let ran = ran.map_or(Text::new("", ""), |ran| {
+        Text::made(format!(" · 运行 {}", ran.zh), format!(" · ran {}", ran.en))
+    });
     Text::made(
-        format!("{local_time} · 等待 {}", waited.zh),
-        format!("{local_time} · waited {}", waited.en),
+        format!("{local_time} · 等待 {}{}", waited.zh, ran.zh),
+        format!("{local_time} · waited {}{}", waited.en, ran.en),
     )
 }

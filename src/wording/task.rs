@@ -134,6 +134,29 @@ pub const NO_SESSIONS: Text = Text::new(
     "还没有会话。用 /new [项目] 任务 开始一个。",
     "There are no sessions yet. Start one with /new [project] task.",
 );
+pub const NOTHING_WAITS: Text = Text::new("没有等待处理的请求。", "Nothing waits for you.");
+
+/// One request in the list of what waits; `what` and `place` are fit to be seen.
+pub fn waiting_line(what: &str, place: &str, runs: bool, age: Millis) -> Text {
+    let age = span(age);
+    let (zh, en) = if runs {
+        ("已运行", "runs for")
+    } else {
+        ("已等待", "waits")
+    };
+    Text::made(
+        format!("{what} · {place}，{zh} {}", age.zh),
+        format!("{what} · {place}, {en} {}", age.en),
+    )
+}
+
+pub fn more_wait(count: usize) -> Text {
+    Text::made(
+        format!("另有 {count} 个在等待"),
+        format!("and {count} more"),
+    )
+}
+
 pub const NO_SESSION_HERE: Text = Text::new(
     "这里没有会话。用 /new [项目] 任务 开始一个；全部命令见 /help。",
     "There is no session here. Start one with /new [project] task; /help lists all commands.",

@@ -1,4 +1,4 @@
-//! `nod status` of a running daemon: what waits without its input, again and
+//! `nod status` of a running daemon: what waits, with secrets masked, again and
 //! again until told to stop, and the figures for Prometheus.
 
 use nod::for_tests::simulator::{OWNER, Options, Press, Simulator};
@@ -11,7 +11,7 @@ use super::support::{Asker, Daemon, within};
 async fn what_waits_is_watched_until_interrupted() {
     let feishu = Simulator::start(Options::default()).await.unwrap();
     let daemon = Daemon::connected(&feishu).await;
-    let mut asker = Asker::ask(&daemon.home, 1, "echo canary").await;
+    let mut asker = Asker::ask(&daemon.home, 1, "mysql -pcanary shop").await;
     let mut watch = daemon
         .home
         .nod(&["status", "--watch"], &[])
@@ -30,7 +30,7 @@ async fn what_waits_is_watched_until_interrupted() {
     };
     let first = page().await;
     assert!(
-        first.contains("pending     1\n            Bash · "),
+        first.contains("pending     1\n            mysql -p⟦secret password 6B⟧ shop · "),
         "{first}"
     );
     assert!(!first.contains("canary"), "{first}");

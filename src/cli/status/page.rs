@@ -186,11 +186,22 @@ impl StatusPage<'_> {
         let listed = listed.map(Vec::as_slice).unwrap_or_default();
         let mut lines = vec![pending.to_string()];
         lines.extend(listed.iter().map(|one| {
-            let (tool, project) = (plain(&one["tool"]), plain(&one["project"]));
+            // An older daemon names the tool alone.
+            let named = [&one["what"], &one["tool"]];
+            let named = named.into_iter().find(|name| name.is_string());
+            let what = plain(named.unwrap_or(&Value::Null));
+            let project = plain(&one["project"]);
+            if one["state"] == "runs" {
+                let ran = self.time(&one["runs_ms"]);
+                return self.words.made(
+                    format!("{what} · {project}，已运行 {ran}"),
+                    format!("{what} · {project}, runs for {ran}"),
+                );
+            }
             let (age, left) = (self.time(&one["age_ms"]), self.time(&one["left_ms"]));
             self.words.made(
-                format!("{tool} · {project}，已等 {age}，还剩 {left}"),
-                format!("{tool} · {project}, waits {age}, {left} left"),
+                format!("{what} · {project}，已等 {age}，还剩 {left}"),
+                format!("{what} · {project}, waits {age}, {left} left"),
             )
         }));
         let more = pending.saturating_sub(listed.len() as u64);
@@ -460,6 +471,8 @@ mod tests {
         all["pending"] = json!(3);
         all["waiting"] = json!([
             {"tool": "Bash", "project": "shop\u{1b}[2J", "age_ms": 61_000, "left_ms": 9_000},
+            {"tool": "Bash", "what": "npm test", "state": "runs", "project": "shop",
+                "age_ms": 61_000, "left_ms": 9_000, "runs_ms": 5_000},
         ]);
         all["sessions"] = json!([
             {"number": 3, "project": "shop", "state": "executing", "age_ms": 5_000},
@@ -475,7 +488,8 @@ mod tests {
              events      none yet\n\
              pending     3\n\
              \x20           Bash · shop[2J, waits 1 min 1 s, 9 s left\n\
-             \x20           and 2 more\n\
+             \x20           npm test · shop, runs for 5 s\n\
+             \x20           and 1 more\n\
              sessions    1\n\
              \x20           #3 shop, working, for 5 s\n\
              latency     tap → reply p50 180 µs, p99 2.3 ms (4)\n\

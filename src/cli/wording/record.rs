@@ -19,6 +19,8 @@ impl Words {
             "answer" => self.pick("已回答", "answered"),
             "answer_yes" => self.pick("回答“是”", "answered yes"),
             "answer_no" => self.pick("回答“否”", "answered no"),
+            "terminal_yes" => self.pick("在终端批准", "allowed in terminal"),
+            "terminal_no" => self.pick("在终端拒绝", "denied in terminal"),
             "terminal" => self.pick("在终端处理", "settled in terminal"),
             "timeout" => self.pick("超时", "timed out"),
             "hook_gone" => self.pick("请求失效", "no longer waiting"),
@@ -104,6 +106,11 @@ impl Words {
 
     pub(in crate::cli) fn after(self, waited: &str) -> String {
         self.made(format!("{waited}后"), format!("after {waited}"))
+    }
+
+    /// How long the call ran, which is not part of the waiting.
+    pub(in crate::cli) fn ran(self, span: &str) -> String {
+        self.made(format!("运行 {span}"), format!("ran {span}"))
     }
 
     /// Refusals that were only counted.

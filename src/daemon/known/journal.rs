@@ -133,10 +133,21 @@ fn settlement(settled: &Settled, event: Option<EventId>) -> Settlement {
 /// What the record tells a person besides: of the input one masked line.
 fn detail(settled: &Settled) -> Value {
     let request = &settled.request;
+    let (waited, ran) = settled.ending.waited_and_ran(request.asked_at, settled.at);
     let mut detail = json!({
         "project": request.origin.project,
-        "waited_ms": (settled.at - request.asked_at).max(0),
+        "waited_ms": waited,
     });
+    if let Some(ran) = ran {
+        detail["ran_ms"] = json!(ran);
+    }
+    match &settled.ending {
+        Ending::Ran(_) => detail["allowed"] = json!(true),
+        Ending::Terminal {
+            allowed: Some(allowed),
+        } => detail["allowed"] = json!(allowed),
+        _ => {}
+    }
     if let Some(pid) = request.origin.pid {
         detail["pid"] = json!(pid);
     }

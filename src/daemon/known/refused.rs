@@ -16,7 +16,20 @@ const SPAN: Millis = 3_600_000;
 /// People with lines of their own; the others share one for each kind.
 const MAX_TALLIED: usize = 64;
 
+/// Log lines about refused taps in [`LOG_SPAN`]; the rest are counted.
+const MAX_LOGGED: u32 = 10;
+const LOG_SPAN: Millis = 60_000;
+
+/// How many refused taps were logged lately, and how many were left out since.
+#[derive(Debug, Default)]
+struct LogLimit {
+    since: Millis,
+    logged: u32,
+    left_out: u64,
+}
+
 pub(crate) struct Strangers {
+    log: Mutex<LogLimit>,
     taps: Mutex<Bounded<String, Vec<Millis>>>,
     tallies: Mutex<HashMap<Whom, StrangerTally>>,
 }
@@ -24,6 +37,7 @@ pub(crate) struct Strangers {
 impl Default for Strangers {
     fn default() -> Self {
         Self {
+            log: Mutex::default(),
             taps: Mutex::new(Bounded::new(MAX_PEOPLE)),
             tallies: Mutex::default(),
         }
@@ -67,6 +81,21 @@ impl Strangers {
         }
         times.push(now);
         times.len() == REPORT_AT
+    }
+
+    /// Whether one more refused tap may be logged, and then how many before it
+    /// were not: a line for each would fill a disk.
+    pub(crate) fn may_log(&self, now: Millis) -> Option<u64> {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if now - log.since >= LOG_SPAN {
+            (log.since, log.logged) = (now, 0);
+        }
+        if log.logged >= MAX_LOGGED {
+            log.left_out += 1;
+            return None;
+        }
+        log.logged += 1;
+        Some(std::mem::take(&mut log.left_out))
     }
 
     /// Counts a refusal for the audit: whom it wants a line about at once, which
@@ -117,6 +146,17 @@ impl Strangers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sixty_thousand_refused_taps_are_a_few_lines_of_the_log() {
+        let strangers = Strangers::default();
+        // A thousand a second.
+        let lines = (0..60_000).filter_map(|now| strangers.may_log(now));
+        assert_eq!(lines.collect::<Vec<_>>(), [0; MAX_LOGGED as usize]);
+        let left_out = 60_000 - u64::from(MAX_LOGGED);
+        assert_eq!(strangers.may_log(LOG_SPAN), Some(left_out));
+        assert_eq!(strangers.may_log(LOG_SPAN + 1), Some(0));
+    }
 
     #[test]
     fn the_third_tap_in_ten_minutes_is_reported_once() {

@@ -203,7 +203,11 @@ async fn judge_here(taps: &Arc<Taps>, click: &Click, tap: ButtonTap) -> Ruling {
         return past(taps, click, &tap).await;
     };
     let Some(proof) = tap.proof else {
-        warn!(request = %tap.request, "refused a button that nod did not make");
+        log_refused(
+            &taps.cards.journal,
+            &tap.request,
+            "refused a button that nod did not make",
+        );
         return Refusal::Invalid.into();
     };
     if buttons::is_sure(&click.value) && !asked_here(taps, click, &tap.request).await {
@@ -212,11 +216,19 @@ async fn judge_here(taps: &Arc<Taps>, click: &Click, tap: ButtonTap) -> Ruling {
     match names_its_card(taps, click, &tap.request).await {
         Some(true) => {}
         Some(false) => {
-            warn!(request = %tap.request, "refused a button on a card it was not made for");
+            log_refused(
+                &taps.cards.journal,
+                &tap.request,
+                "refused a button on a card it was not made for",
+            );
             return Refusal::Invalid.into();
         }
         None => {
-            warn!(request = %tap.request, "refused a button while its card has no name");
+            log_refused(
+                &taps.cards.journal,
+                &tap.request,
+                "refused a button while its card has no name",
+            );
             return Refusal::Nameless.into();
         }
     }
@@ -332,10 +344,21 @@ async fn read(taps: &Taps, click: &Click) -> Option<ButtonTap> {
     Some(ButtonTap::by_our_card(request, wanted))
 }
 
+/// One line of the log for a refused tap, and not for each of very many.
+fn log_refused(journal: &journal::Journal, request: &RequestId, why: &str) {
+    if let Some(left_out) = journal.refused.may_log(journal.now()) {
+        warn!(%request, left_out, "{why}");
+    }
+}
+
 async fn stranger(taps: &Taps, click: &Click, tap: &ButtonTap) -> Ruling {
     let id = click.by.id().map(|id| id.to_string());
     let who = id.as_deref().unwrap_or("unknown");
-    warn!(request = %tap.request, "refused a tap of somebody who is not an approver");
+    log_refused(
+        &taps.cards.journal,
+        &tap.request,
+        "refused a tap of somebody who is not an approver",
+    );
     let ruling = turned_away(taps, click, Some(&tap.request), Refusal::NotAnApprover).await;
     if taps.cards.journal.refused.refused(who, taps.cards.now()) {
         let text = crate::wording::repeated_stranger(who);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::approvals::request::Request;
+use crate::cards::gist;
 use crate::clock::{Millis, millis};
 use crate::daemon::asking::codex::CodexLinks;
 use crate::daemon::cards::courier::{self, Cards};
@@ -102,13 +103,20 @@ pub(crate) fn report(standing: &Standing) -> Value {
 fn waiting(cards: &Cards) -> Vec<Value> {
     let now = cards.now();
     let first = cards.desk.soonest(MAX_LISTED);
-    first.iter().map(|request| listed(request, now)).collect()
+    let listed = |request: &Arc<Request>| {
+        let runs = cards.desk.running_since(&request.id);
+        listed(request, runs, now)
+    };
+    first.iter().map(listed).collect()
 }
 
-fn listed(request: &Request, now: Millis) -> Value {
+fn listed(request: &Request, runs: Option<Millis>, now: Millis) -> Value {
     let project = request.origin.project.file_name().unwrap_or_default();
     json!({
         "tool": request.tool,
+        "what": gist::listed_name(request),
+        "state": if runs.is_some() { "runs" } else { "waits" },
+        "runs_ms": runs.map(|since| now.saturating_sub(since).max(0)),
         "agent": request.origin.caller.agent.kind().word(),
         "project": project.to_string_lossy(),
         "age_ms": now.saturating_sub(request.asked_at).max(0),
@@ -160,11 +168,11 @@ mod tests {
     use crate::text::Text;
 
     #[tokio::test]
-    async fn what_waits_is_named_and_never_shown() {
+    async fn what_waits_is_named_by_its_command_with_secrets_masked() {
         let bench = DaemonBench::new().await;
         let mut all = Vec::new();
         for n in 0..MAX_LISTED + 2 {
-            let mut asked = sample::request("Bash", json!({"command": "echo hunter2"}));
+            let mut asked = sample::request("Bash", json!({"command": "mysql -phunter2 shop"}));
             asked.id = RequestId::parse(&format!("r{n}")).unwrap();
             all.push(bench.bench.asks(asked));
         }
@@ -174,7 +182,15 @@ mod tests {
         assert_eq!(waiting.len(), MAX_LISTED);
         assert_eq!(waiting[0]["project"], "shop");
         assert!(waiting[0]["left_ms"].as_i64().unwrap() > 0);
+        assert_eq!(waiting[0]["what"], "mysql -p⟦secret password 7B⟧ shop");
+        assert_eq!(waiting[0]["state"], "waits");
         assert!(!told.to_string().contains("hunter2"));
+        let id = RequestId::parse("r0").unwrap();
+        assert!(bench.standing.cards.desk.runs(&id, 5).is_some());
+        let told = report(&bench.standing);
+        let all = told["waiting"].as_array().unwrap();
+        let running = all.iter().find(|one| one["state"] == "runs").unwrap();
+        assert!(running["runs_ms"].as_i64().is_some(), "{running}");
     }
 
     #[tokio::test]

@@ -52,7 +52,12 @@ pub(crate) fn tapped(
         };
     };
     if !names_its_card(cards, click, &group) {
-        warn!("refused a button that was lifted onto another card");
+        if let Some(left_out) = cards.journal.refused.may_log(cards.now()) {
+            warn!(
+                left_out,
+                "refused a button that was lifted onto another card"
+            );
+        }
         return Refusal::Invalid.into();
     }
     match tap {

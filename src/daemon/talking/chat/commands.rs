@@ -4,6 +4,7 @@
 use tracing::warn;
 
 use super::{Chat, HeardMessage, addressed, menus, words_for_codex};
+use crate::cards::gist;
 use crate::daemon::asking::codex::SeenThread;
 use crate::daemon::known::{inbox, journal};
 use crate::daemon::talking::drafts::{Picked, once};
@@ -19,7 +20,7 @@ use crate::sessions::route::ChatPlace;
 use crate::sessions::state;
 use crate::store::About;
 use crate::talk::Mode;
-use crate::text::Text;
+use crate::text::{Text, escape};
 use crate::wording::{menu, task as words, terminal};
 
 /// More would not be read.
@@ -316,8 +317,34 @@ async fn move_here(heard: &HeardMessage<'_>, found: ListedSession) -> Option<Tex
 fn status(heard: &HeardMessage<'_>) -> Text {
     match one(heard) {
         Ok(found) => list(heard.chat, &[found]),
-        Err(why) => why,
+        Err(_) => what_waits(heard.chat),
     }
+}
+
+/// Outside of any session's place: what waits for an answer, and the sessions.
+fn what_waits(chat: &Chat) -> Text {
+    let (cards, now) = (&chat.cards, chat.cards.now());
+    let mut lines: Vec<Text> = Vec::new();
+    for request in cards.desk.soonest(MAX_LISTED) {
+        let runs = cards.desk.running_since(&request.id);
+        let project = request.origin.project.file_name().unwrap_or_default();
+        let place = escape::short(&project.to_string_lossy(), 40);
+        let age = now - runs.unwrap_or(request.asked_at);
+        let what = gist::listed_name(&request);
+        lines.push(words::waiting_line(&what, &place, runs.is_some(), age));
+    }
+    let more = cards.desk.pending().saturating_sub(lines.len());
+    if more > 0 {
+        lines.push(words::more_wait(more));
+    }
+    if lines.is_empty() {
+        lines.push(words::NOTHING_WAITS);
+    }
+    let sessions = chat.sessions.list();
+    if !sessions.is_empty() {
+        lines.push(list(chat, &sessions));
+    }
+    Text::lines(&lines)
 }
 
 pub(super) fn list(chat: &Chat, all: &[ListedSession]) -> Text {

@@ -61,6 +61,14 @@ impl WordsFate {
     }
 }
 
+/// The words without control characters, which a terminal would carry out;
+/// line breaks and tabs stay.
+fn without_controls(words: &str) -> String {
+    let lines = words.replace("\r\n", "\n");
+    let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    lines.chars().filter(harmless).collect()
+}
+
 /// Speaks into the session of this terminal.
 pub(crate) async fn to(
     mailboxes: &Mailboxes,
@@ -71,6 +79,7 @@ pub(crate) async fn to(
     if words.len() > MAX_WORDS {
         return WordsFate::TooLong;
     }
+    let words = &*without_controls(words);
     let Some(terminal) = mailboxes.find(session) else {
         return WordsFate::Unknown;
     };

@@ -16,7 +16,7 @@ async fn a_command_without_its_session_is_told_what_is_missing() {
     for (text, answer) in [
         ("go on", words::NO_SESSION_HERE),
         ("/stop", words::NO_SESSION_HERE),
-        ("/status", words::NO_SESSION_HERE),
+        ("/status", words::NOTHING_WAITS),
         ("/mode plan", words::NO_SESSION_HERE),
         ("/resume", words::NO_SESSIONS),
         ("/say 7 hi", terminal::NO_SUCH_TERMINAL),
@@ -31,6 +31,24 @@ async fn a_command_without_its_session_is_told_what_is_missing() {
     bench.rests("c1", None).await;
     let answer = told(&bench, "/resume 7").await;
     assert_eq!(answer.as_deref(), Some(&*words::NO_SUCH_SESSION.en));
+}
+
+#[tokio::test]
+async fn status_outside_of_a_topic_lists_what_waits() {
+    let bench = DaemonBench::new().await;
+    let command = json!({"command": "mysql -phunter2 shop"});
+    let asked = crate::approvals::outcome::sample::request("Bash", command);
+    let id = asked.id.clone();
+    let _hook = bench.bench.asks(asked);
+    let said = told(&bench, "/status").await.unwrap();
+    assert!(
+        said.starts_with("mysql -p⟦secret password 7B⟧ shop · shop, waits "),
+        "{said}"
+    );
+    let cards = &bench.standing.cards;
+    assert!(cards.desk.runs(&id, cards.now()).is_some());
+    let said = told(&bench, "/status").await.unwrap();
+    assert!(said.contains("shop · shop, runs for 0 s"), "{said}");
 }
 
 #[tokio::test]

@@ -113,6 +113,18 @@ fn held() -> Value {
 }
 
 /// What happens a moment after the words were handed over.
+#[test]
+fn control_characters_in_words_do_not_reach_a_terminal() {
+    for (words, left) in [
+        ("go on\n\tnow", "go on\n\tnow"),
+        ("a\r\nb\rc", "a\nbc"),
+        ("\u{1b}[2Jgo\u{7}\u{9b}31m \u{0}on\u{8}", "[2Jgo31m on"),
+        ("继续 👍", "继续 👍"),
+    ] {
+        assert_eq!(without_controls(words), left);
+    }
+}
+
 async fn soon(happens: impl FnOnce()) {
     tokio::time::sleep(2 * LOOK_EVERY).await;
     happens();
