@@ -119,7 +119,7 @@ class Yes(Terminals):
             terminal.send("1")
             time.sleep(wait / 1000)
             toast = self.feishu.click_stale(card, choice).toast["content"]
-            terminal.shows(re.compile("DONE|Interrupted|User rejected"), 40)
+            terminal.shows(re.compile("DONE|Interrupted|[Rr]ejected"), 40)
             self.true_in_the_end(card, name, toast, file.exists() and file.read_text() == "two\n")
             if choice == "always":
                 self.rule_as_told(card, box, name)
