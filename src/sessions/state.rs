@@ -336,7 +336,13 @@ impl Session {
                 self.take_mode(began.mode);
             }
             AgentSaid::Mode(mode) => self.take_mode(Some(*mode)),
-            AgentSaid::Background(tasks) => self.background.clone_from(tasks),
+            AgentSaid::Background(tasks) => {
+                self.background.clone_from(tasks);
+                // The turn about a task that ended begins a moment later.
+                if let SessionState::Resting { since, .. } = &mut self.state {
+                    *since = now;
+                }
+            }
             AgentSaid::Reply(reply) => {
                 let order = self
                     .mode_orders

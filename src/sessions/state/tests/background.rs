@@ -51,6 +51,27 @@ fn a_background_command_is_not_killed_ten_minutes_after_the_answer() {
 }
 
 #[test]
+fn the_end_of_a_long_background_command_leaves_time_for_the_turn_it_promised() {
+    let mut session = left_running();
+    assert_eq!(session.on(line(1, &beside(&[])), 61 * MINUTE), []);
+    // The turn about it begins a moment later; the child must be there.
+    assert_eq!(session.wake_at(), Some(71 * MINUTE));
+    assert_eq!(session.on(SessionInput::Tick, 61 * MINUTE + 200), []);
+    assert!(session.rests(), "it stays awake");
+    session.on(line(1, &init()), 61 * MINUTE + 300);
+    let effects = session.on(line(1, &result("it is built")), 62 * MINUTE);
+    let Some(Effect::Finished(finish)) = effects.last() else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(finish.answer.as_deref(), Some("it is built"));
+    // Where no turn comes, the child is still let go in the end.
+    let mut session = left_running();
+    session.on(line(1, &beside(&[])), 61 * MINUTE);
+    let effects = session.on(SessionInput::Tick, 71 * MINUTE);
+    assert_eq!(effects, [Effect::Close { child: 1 }]);
+}
+
+#[test]
 fn a_background_command_that_must_end_is_said_to_have_ended() {
     let day = 24 * 60 * MINUTE;
     let mut session = left_running();
