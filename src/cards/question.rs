@@ -213,9 +213,46 @@ pub(super) fn asked(ask: &Ask, budget: Budget, lang: Lang) -> DrawnQuestions {
             if !lines.is_empty() {
                 asked.push(note(&lines.join("\n")));
             }
+            let number = asked.texts.len() - 1;
+            previews(&mut asked, number, options, share, lang);
         }
     }
     asked
+}
+
+/// What each choice would look like, as the terminal shows it beside them.
+fn previews(
+    asked: &mut DrawnQuestions,
+    question: usize,
+    options: &[QuestionOption],
+    budget: Budget,
+    lang: Lang,
+) {
+    let shown = options
+        .iter()
+        .filter_map(|it| Some((it, it.preview.as_ref()?)));
+    let shown: Vec<_> = shown.collect();
+    let share = if budget == EVERYTHING {
+        budget
+    } else {
+        Budget::new(budget.bytes / (shown.len() + 1), budget.lines)
+    };
+    for (n, (option, preview)) in shown.into_iter().enumerate() {
+        let label = asked.line(&option.label, MAX_LABEL, budget);
+        let title = lang.labelled(words::PREVIEW.get(lang), label);
+        if budget == EVERYTHING {
+            asked.push(note(&title));
+            asked.block(preview, share, lang, |text| vec![div(text)]);
+            continue;
+        }
+        // In a fold of its own: the buttons stay near the question.
+        asked.texts.push(Vec::new());
+        asked.block(preview, share, lang, |text| vec![div(text)]);
+        let nodes = asked.texts.pop().unwrap_or_default();
+        let mut folded = fold(&title, nodes);
+        folded["element_id"] = json!(format!("p_view_{question}_{n}"));
+        asked.push(folded);
+    }
 }
 
 /// A choice with its description. The label alone stands on its button, or in
@@ -598,6 +635,47 @@ mod tests {
         assert!(!read(&drawn.card).contains("确认回答？"));
     }
 
+    fn with_previews(previews: [&str; 2]) -> Request {
+        let option = |label: &str, preview: &str| json!({"label": label, "description": "d", "preview": preview});
+        let [left, right] = previews;
+        let input = json!({"questions": [{"question": "Which layout?", "header": "h",
+            "multiSelect": false, "options": [option("Rows", left), option("Grid", right)]}]});
+        request("AskUserQuestion", input)
+    }
+
+    #[test]
+    fn what_a_choice_would_look_like_stands_on_the_card() {
+        let asked = with_previews(["+--+\n|a |\n+--+", "+-+-+\n|a|b|\n+-+-+"]);
+        let drawn = drawn_after(&asked, &Before::Nothing);
+        assert!(!drawn.elided);
+        let seen = read(&drawn.card);
+        assert!(
+            seen.contains("预览：Rows") && seen.contains("预览：Grid"),
+            "{seen}"
+        );
+        assert!(seen.contains("|a |") && seen.contains("|a|b|"), "{seen}");
+        let mut names: Vec<_> = drawn
+            .card
+            .to_string()
+            .match_indices("p_view_")
+            .map(|(at, _)| at)
+            .collect();
+        names.dedup();
+        assert_eq!(names.len(), 2, "a fold for each");
+        // A preview too long for the card goes out before it, as a plan does.
+        let long = format!("{}the last line", "a line of code\n".repeat(4_000));
+        let asked = with_previews([&long, "short"]);
+        let (ask, _) = questions::of(&asked.tool, &asked.input).unwrap();
+        let bare = drawn_after(&asked, &Before::Nothing);
+        assert!(bare.elided && !may_answer(&asked, &ask, WentOut::Unknown));
+        assert!(
+            whole::text(&asked, Lang::Zh)
+                .unwrap()
+                .contains("the last line")
+        );
+        assert!(size(&drawn_after(&asked, &Before::Messages(3)).card) <= MAX_CARD);
+    }
+
     #[test]
     fn a_label_that_is_cut_counts_as_not_shown() {
         let long = "x".repeat(200);
@@ -614,7 +692,7 @@ mod tests {
         let token = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
         let text = format!("Use {token}?");
         let input = json!({"questions": [{"question": text, "header": token, "multiSelect": false,
-            "options": [{"label": token, "description": text}, {"label": "b", "description": "d"}]}]});
+            "options": [{"label": token, "description": text, "preview": text}, {"label": "b", "description": "d"}]}]});
         for asked in [request("AskUserQuestion", input), plan(&text)] {
             let card = drawn_after(&asked, &Before::Nothing).card;
             let all = card.to_string();

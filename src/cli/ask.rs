@@ -133,6 +133,7 @@ fn question(asked: &ScriptAsk) -> Question {
             let options = options.iter().map(|label| QuestionOption {
                 label: label.clone(),
                 description: None,
+                preview: None,
             });
             (
                 question,

@@ -94,6 +94,8 @@ pub enum QuestionKind {
 pub struct QuestionOption {
     pub label: String,
     pub description: Option<String>,
+    /// What choosing it would look like: code, a layout, a text.
+    pub preview: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

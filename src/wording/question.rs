@@ -21,6 +21,7 @@ pub const REVISE_PLAN_WITH: Text = Text::new("按此继续完善", "Keep plannin
 pub const CHOOSE_ONE: Text = Text::new("选择一项", "Choose one");
 pub const CHOOSE_MANY: Text = Text::new("可选择多项", "Choose any");
 pub const OTHER: Text = Text::new("其他（自行填写）", "Something else");
+pub const PREVIEW: Text = Text::new("预览", "Preview");
 pub const YOUR_ANSWER: Text = Text::new("你的回答", "Your answer");
 pub static WHAT_TO_CHANGE: Text = Text::new("需要修改什么", "What to change");
 pub const NO_PLAN: Text = Text::new("（没有计划内容）", "(the plan is empty)");

@@ -93,6 +93,8 @@ pub struct AskedOption {
     pub label: String,
     #[serde(default)]
     pub description: Option<String>,
+    #[serde(default)]
+    pub preview: Option<String>,
 }
 
 impl Questions {
@@ -163,6 +165,7 @@ fn question(asked: &AskedQuestion) -> Question {
                 .map(|option| QuestionOption {
                     label: option.label.clone(),
                     description: option.description.clone().filter(|d| !d.is_empty()),
+                    preview: option.preview.clone().filter(|p| !p.trim().is_empty()),
                 })
                 .collect(),
             multi: asked.multi,

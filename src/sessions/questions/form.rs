@@ -181,6 +181,7 @@ fn question(field: &Field, message: Option<&str>) -> Question {
                 .map(|(_, shown)| QuestionOption {
                     label: shown.clone(),
                     description: None,
+                    preview: None,
                 })
                 .collect(),
             multi: *multi,

@@ -112,6 +112,7 @@ pub fn parse(input: &Value) -> Option<Ask> {
                     Some(QuestionOption {
                         label: label.as_str()?.to_owned(),
                         description: None,
+                        preview: None,
                     })
                 })
                 .collect();
@@ -142,6 +143,7 @@ mod tests {
             options: vec![QuestionOption {
                 label: "a".to_owned(),
                 description: None,
+                preview: None,
             }],
             multi,
             other,

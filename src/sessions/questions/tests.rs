@@ -18,6 +18,7 @@ fn choice(multi: bool, other: bool) -> Ask {
             .map(|label| QuestionOption {
                 label: label.to_owned(),
                 description: None,
+                preview: None,
             })
             .into(),
         multi,
@@ -285,6 +286,7 @@ fn equal_labels_are_told_apart_only_by_number() {
     let twin = || QuestionOption {
         label: "Same".to_owned(),
         description: None,
+        preview: None,
     };
     let ask = of(QuestionKind::Choice {
         options: vec![twin(), twin()],
@@ -304,6 +306,7 @@ fn a_number_beside_its_own_label_is_that_option() {
     let choice = |label: &str| QuestionOption {
         label: label.to_owned(),
         description: None,
+        preview: None,
     };
     let ask = |multi| {
         of(QuestionKind::Choice {
