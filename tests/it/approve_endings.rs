@@ -211,11 +211,12 @@ async fn the_end_of_a_long_turn_is_told_once() {
         &json!({"notification_type": "idle_prompt", "message": "waiting for input"}),
     );
     stage.home.hook(&begin).ended().await;
-    for input in [&stop, &stop, &idle] {
+    for input in [&stop, &stop] {
         stage.home.hook(input).ended().await.left_to_the_terminal();
     }
     let told = stage.sent().await.message_id;
     assert!(stage.face(&told).contains("全部完成"));
+    stage.home.hook(&idle).ended().await.left_to_the_terminal();
     stage.home.hook(&begin).ended().await;
     for input in [&idle, &idle, &stop] {
         stage.home.hook(input).ended().await.left_to_the_terminal();

@@ -1,26 +1,37 @@
 //! The other hook events: what the terminal settled is withdrawn, and the end
-//! of a long turn is told to the owner once.
+//! of a long turn is told to the owner once, when no Stop hook of somebody
+//! else has sent Claude back to work.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::approvals::request::{AskingAgent, Digest};
 use crate::approvals::{ToldCall, Withdrawal};
 use crate::cards::notice::Why;
 use crate::claude::permission::{Common, HookEvent, HookInput, ToolCall};
+use crate::claude::status::{self, Activity};
 use crate::clock::millis;
 use crate::daemon::asking::dialogs::{self, Dialogs};
 use crate::daemon::cards::notices;
 use crate::daemon::known::journal;
-use crate::daemon::known::turns::Turns;
+use crate::daemon::known::turns::{SinceStop, Turns};
 use crate::daemon::terminals::watching::{self, Terminals};
 use crate::hook::server::HookPeer;
 use crate::hook::wire::HookNotice;
 use crate::ids::SessionId;
 use crate::store::About;
 use crate::talk::CallFate;
+
+/// How long a Stop hook may take where nobody says otherwise.
+const STOP_HOOKS_END: Duration = Duration::from_secs(600);
+/// How long a session without a status is taken to be at work after it stopped.
+const UNKNOWN_FOR: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Who hears of an event.
 pub(crate) struct HookEvents {
@@ -48,7 +59,9 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
     let (agent, process) = (common.agent_id.clone(), notice.process);
     let is_idling = matches!(&input.event, HookEvent::Notification { .. });
     if !is_idling {
-        events.turns.stirs(&session, now);
+        if !matches!(&input.event, HookEvent::SessionEnd { .. }) {
+            events.turns.stirs(&session, now);
+        }
         events.dialogs.over(&session);
     }
     if ends_something(&input.event) {
@@ -104,7 +117,8 @@ pub(crate) async fn take(events: Arc<HookEvents>, notice: HookNotice, peer: Hook
     if withdrawn > 0 {
         debug!(withdrawn, "answered in the terminal");
     }
-    tell(events, &session, &notice, input.event);
+    let status_dir = common.transcript.as_deref().and_then(status::dir);
+    tell(events, &session, &notice, input.event, status_dir);
     json!({"success": true, "withdrawn": withdrawn})
 }
 
@@ -124,7 +138,13 @@ async fn fate(
     watching::fate_of(file, name.to_owned()).await
 }
 
-fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event: HookEvent) {
+fn tell(
+    events: &Arc<HookEvents>,
+    session: &SessionId,
+    from: &HookNotice,
+    event: HookEvent,
+    status_dir: Option<PathBuf>,
+) {
     let about = About {
         session: session.clone(),
         project: from.project.to_string_lossy().into_owned(),
@@ -140,14 +160,67 @@ fn tell(events: &Arc<HookEvents>, session: &SessionId, from: &HookNotice, event:
         }
         _ => return,
     };
+    if why == Why::Finished {
+        let (events, about) = (Arc::clone(events), about);
+        let Some(stop) = events.turns.stopped(session) else {
+            return;
+        };
+        tokio::spawn(async move {
+            if was_the_end(&events.turns, &about.session, stop, status_dir).await {
+                let session = about.session.clone();
+                told_end(&events, about, why, last.as_deref());
+                if events.turns.since_stop(&session, stop) == SinceStop::SessionOver {
+                    events.turns.forget(&session);
+                }
+            }
+        });
+    } else {
+        told_end(events, about, why, last.as_deref());
+    }
+}
+
+/// Waits until it is known whether the turn that stopped is over: a Stop hook
+/// of somebody else's may send Claude back to work, and Claude Code waits for
+/// all of them. Its status is `idle` only after that.
+async fn was_the_end(
+    turns: &Turns,
+    session: &SessionId,
+    stop: u64,
+    status_dir: Option<PathBuf>,
+) -> bool {
+    let began = Instant::now();
+    let mut was_seen = false;
+    while began.elapsed() < STOP_HOOKS_END {
+        tokio::time::sleep(LOOK_EVERY).await;
+        match turns.since_stop(session, stop) {
+            SinceStop::WentOn => return false,
+            SinceStop::SessionOver => return true,
+            SinceStop::Nothing => {}
+        }
+        let (dir, name) = (status_dir.clone(), session.as_str().to_owned());
+        let look = move || watching::locate(&dir?, &name, None);
+        let looked = tokio::task::spawn_blocking(look).await.ok().flatten();
+        let state = looked.map(|(_, reading)| reading.state());
+        match state {
+            Some(Activity::Idle) => return true,
+            Some(Activity::Busy | Activity::Waiting) => was_seen = true,
+            // Gone with its process, or never there.
+            None if was_seen => return true,
+            Some(Activity::Other) | None if began.elapsed() >= UNKNOWN_FOR => return true,
+            Some(Activity::Other) | None => {}
+        }
+    }
+    false
+}
+
+fn told_end(events: &Arc<HookEvents>, about: About, why: Why, last: Option<&str>) {
     let long = events.dialogs.cards.config.stop_notice_after.map(millis);
-    let Some(took) = events.turns.tell(session, long) else {
+    let Some(took) = events.turns.tell(&about.session, long) else {
         return;
     };
     let (cards, agent) = (&events.dialogs.cards, &AskingAgent::ClaudeCode);
-    let (project, session) = (&from.project, Some(session));
-    let (took, last) = (Some(took), last.as_deref());
-    let card = notices::drawn(cards, why, agent, project, session, took, last);
+    let (project, session) = (PathBuf::from(&about.project), Some(&about.session));
+    let card = notices::drawn(cards, why, agent, &project, session, Some(took), last);
     let uuid = format!("turn-{}-{}", about.session, cards.now());
     let events = Arc::clone(events);
     tokio::spawn(async move { notices::send(&events.dialogs.cards, card, uuid, about).await });

@@ -1,6 +1,7 @@
 //! How long each session's turn takes and whether the phone asked for it, so
 //! that the end of a long one, or of one that was asked for, is told once.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bounded::Bounded;
@@ -10,12 +11,14 @@ use crate::ids::SessionId;
 const MAX_SESSIONS: usize = 1_024;
 
 pub(crate) struct Turns {
+    events: AtomicU64,
     sessions: Mutex<Bounded<SessionId, ClaudeTurn>>,
 }
 
 impl Default for Turns {
     fn default() -> Self {
         Self {
+            events: AtomicU64::new(0),
             sessions: Mutex::new(Bounded::new(MAX_SESSIONS)),
         }
     }
@@ -31,6 +34,20 @@ struct ClaudeTurn {
     /// Words from the phone are among what it works on.
     asked: bool,
     told: bool,
+    /// The newest event of the session, counted over all sessions.
+    event: u64,
+    /// Its session has ended; only who waits to tell of it asks.
+    over: bool,
+}
+
+/// Whether a turn that stopped is still as it was then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SinceStop {
+    Nothing,
+    /// The session ended: the stop was the end.
+    SessionOver,
+    /// Work went on, or another turn began.
+    WentOn,
 }
 
 impl Turns {
@@ -62,13 +79,36 @@ impl Turns {
             stirred: now,
             asked,
             told: false,
+            event: self.count(),
+            over: false,
         };
+    }
+
+    fn count(&self) -> u64 {
+        self.events.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The event by which the turn stopped.
+    pub(crate) fn stopped(&self, session: &SessionId) -> Option<u64> {
+        Some(self.lock().get_mut(session)?.event)
+    }
+
+    /// What happened since the turn stopped by `event`.
+    pub(crate) fn since_stop(&self, session: &SessionId, event: u64) -> SinceStop {
+        match self.lock().get_mut(session) {
+            Some(turn) if turn.event == event && turn.over => SinceStop::SessionOver,
+            Some(turn) if turn.event == event => SinceStop::Nothing,
+            Some(_) | None => SinceStop::WentOn,
+        }
     }
 
     /// Something happened in the turn, its end included.
     pub(crate) fn stirs(&self, session: &SessionId, now: Millis) {
+        let event = self.count();
         if let Some(turn) = self.lock().get_mut(session) {
             turn.stirred = now;
+            turn.event = event;
+            turn.over = false;
         }
     }
 
@@ -85,7 +125,15 @@ impl Turns {
         due.then_some(took)
     }
 
+    /// The session ended; a stop that waits to be told is told by that.
     pub(crate) fn ended(&self, session: &SessionId) {
+        if let Some(turn) = self.lock().get_mut(session) {
+            turn.over = true;
+        }
+    }
+
+    /// Nothing more will be told of this session.
+    pub(crate) fn forget(&self, session: &SessionId) {
         self.lock().remove(session);
     }
 }
@@ -113,7 +161,7 @@ mod tests {
         turns.stirs(&session, 200);
         assert_eq!(turns.tell(&session, Some(60)), Some(100));
         turns.reads(&session, Some("3".to_owned()), false, 300);
-        turns.ended(&session);
+        turns.forget(&session);
         assert_eq!(turns.tell(&session, Some(0)), None);
     }
 
@@ -156,6 +204,27 @@ mod tests {
         assert_eq!(turns.tell(&session, Some(60)), None);
         turns.reads(&session, prompt(), true, 90);
         assert_eq!(turns.tell(&session, Some(60)), Some(90));
+    }
+
+    #[test]
+    fn what_followed_a_stop_tells_whether_it_was_the_end() {
+        let (turns, session) = (Turns::default(), session());
+        assert_eq!(turns.stopped(&session), None);
+        turns.reads(&session, Some("1".to_owned()), false, 0);
+        turns.stirs(&session, 70);
+        let first = turns.stopped(&session).unwrap();
+        assert_eq!(turns.since_stop(&session, first), SinceStop::Nothing);
+        turns.stirs(&session, 80);
+        assert_eq!(turns.since_stop(&session, first), SinceStop::WentOn);
+        let second = turns.stopped(&session).unwrap();
+        turns.ended(&session);
+        assert_eq!(turns.since_stop(&session, second), SinceStop::SessionOver);
+        assert_eq!(turns.tell(&session, Some(60)), Some(80));
+        // A prompt of the same id's next turn is another turn, too.
+        turns.reads(&session, Some("2".to_owned()), false, 90);
+        assert_eq!(turns.since_stop(&session, second), SinceStop::WentOn);
+        turns.forget(&session);
+        assert_eq!(turns.since_stop(&session, second), SinceStop::WentOn);
     }
 
     #[test]

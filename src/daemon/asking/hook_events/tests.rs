@@ -78,7 +78,7 @@ async fn an_event_is_answered_once_what_it_ended_is_on_disk() {
         while bench.cards.desk.pending() > 0 {
             tokio::task::yield_now().await;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
         writes_down(&bench)
     };
     tokio::join!(told, late);
@@ -164,4 +164,49 @@ async fn a_dialog_of_the_terminal_is_told_unless_it_has_a_card() {
     of_session(&bench, "Notification", dialog()).await;
     bench.until(|bench| !bench.sent().is_empty()).await;
     assert!(bench.sent()[0].to_string().contains("needs you"));
+}
+
+/// A session's status file, which says this process is it.
+fn status(dir: &std::path::Path, state: &str) {
+    let pid = std::process::id();
+    let sessions = dir.join("sessions");
+    std::fs::create_dir_all(&sessions).unwrap();
+    let text = json!({"pid": pid, "sessionId": "s1", "entrypoint": "cli", "status": state});
+    std::fs::write(sessions.join(format!("{pid}.json")), text.to_string()).unwrap();
+}
+
+async fn said_finished(bench: &DaemonBench, message: &str, dir: &std::path::Path) {
+    let transcript = dir.join("projects").join("p").join("s1.jsonl");
+    let stop = json!({"last_assistant_message": message, "transcript_path": transcript});
+    of_session(bench, "Stop", stop).await;
+}
+
+#[tokio::test]
+async fn a_turn_that_another_stop_hook_sends_back_to_work_is_told_at_its_real_end() {
+    let bench = DaemonBench::with(&[("NOD_NOTIFY_STOP_AFTER", "0")]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let prompt = json!({"prompt": "go", "prompt_id": "p1"});
+    of_session(&bench, "UserPromptSubmit", prompt).await;
+    status(dir.path(), "busy");
+    said_finished(&bench, "first", dir.path()).await;
+    tokio::time::sleep(3 * LOOK_EVERY).await;
+    let call = json!({"tool_name": "Bash", "tool_input": {"command": "npm test"}});
+    of_session(&bench, "PostToolUse", call).await;
+    said_finished(&bench, "second", dir.path()).await;
+    tokio::time::sleep(UNKNOWN_FOR + 2 * LOOK_EVERY).await;
+    assert!(
+        bench.bench.calls().is_empty(),
+        "hooks still run: nothing is told"
+    );
+    status(dir.path(), "idle");
+    let card = bench.bench.call(0).await;
+    assert!(card.contains("second") && !card.contains("first"), "{card}");
+    // In print mode the end of the session tells it.
+    let prompt = json!({"prompt": "go", "prompt_id": "p2"});
+    of_session(&bench, "UserPromptSubmit", prompt).await;
+    status(dir.path(), "busy");
+    said_finished(&bench, "third", dir.path()).await;
+    of_session(&bench, "SessionEnd", Value::Null).await;
+    let card = bench.bench.call(1).await;
+    assert!(card.contains("third"), "{card}");
 }
