@@ -3,6 +3,7 @@
 //! Nothing is written before [`SettingsDraft::save`], and never over a file that
 //! somebody else changed meanwhile.
 
+mod obstacles;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -11,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use self::obstacles::Obstacles;
 pub use super::json_text::Untouchable;
 use crate::files;
 use crate::text::Text;
@@ -178,6 +180,11 @@ impl SettingsDraft {
 
     pub fn asking(&self) -> Result<AskMode, HooksError> {
         text::asking(self.after.as_deref()).map_err(|refused| self.untouchable(refused))
+    }
+
+    /// What in this file keeps hooks from being called.
+    pub fn obstacles(&self) -> Result<Obstacles, HooksError> {
+        obstacles::of(self.after.as_deref()).map_err(|refused| self.untouchable(refused))
     }
 
     /// Commands of nod's entries, whichever nod they start.

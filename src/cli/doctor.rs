@@ -9,6 +9,7 @@ mod feishu;
 mod finding;
 mod gather;
 mod machine;
+mod other_settings;
 mod settings;
 
 use serde_json::{Value, json};

@@ -265,6 +265,41 @@ async fn each_fault_of_this_machine_is_named() {
     PLAYED[1].get_or_init(faults_of_the_machine).await;
 }
 
+/// Settings of Claude Code's under which no card comes, or two hooks ask.
+async fn settings_that_keep_cards_away(nod: &Healthy, file: &Path, good: &str) {
+    let broken = good.replacen("\"timeout\": 5", "\"timeout\": \"5\"", 1);
+    assert_ne!(broken, good);
+    fs::write(file, broken).unwrap();
+    nod.doctor()
+        .await
+        .says("hook-entry", "problem", "\\\"timeout\\\": \\\"5\\\"");
+    fs::write(file, good).unwrap();
+
+    // The project's local settings; the commands run in the home.
+    let local = nod.path(".claude/settings.local.json");
+    let second = r#"{"hooks": {"PermissionRequest": [{"hooks":
+        [{"type": "command", "command": "nod hook"}]}]}}"#;
+    for (text, check, level, words) in [
+        (
+            r#"{"disableAllHooks": true}"#,
+            "hooks-off",
+            "problem",
+            "no card will come",
+        ),
+        (
+            r#"{"permissions": {"defaultMode": "auto"}}"#,
+            "project-mode",
+            "warning",
+            "settings.local.json` sets the mode to `auto`",
+        ),
+        (second, "second-hook", "warning", "starts two of them"),
+    ] {
+        fs::write(&local, text).unwrap();
+        nod.doctor().await.says(check, level, words);
+    }
+    fs::remove_file(&local).unwrap();
+}
+
 async fn faults_of_the_machine() {
     let mut nod = Healthy::new().await;
 
@@ -341,7 +376,7 @@ async fn faults_of_the_machine() {
     nod.doctor()
         .await
         .says("mode", "problem", "disableAllHooks");
-    fs::write(&file, &good).unwrap();
+    settings_that_keep_cards_away(&nod, &file, &good).await;
 
     let (code, ..) = nod.daemon.home.run(&["lock"], &[]).await;
     assert_eq!(code, Some(0));

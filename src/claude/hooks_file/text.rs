@@ -233,11 +233,16 @@ pub(super) fn asking(text: Option<&[u8]>) -> Result<AskMode, Untouchable> {
     if settings["disableAllHooks"] == true {
         return Ok(AskMode::HooksOff);
     }
-    Ok(match settings["permissions"]["defaultMode"].as_str() {
+    Ok(mode(&settings))
+}
+
+/// What `permissions.defaultMode` means for the hook.
+pub(super) fn mode(settings: &Value) -> AskMode {
+    match settings["permissions"]["defaultMode"].as_str() {
         None => AskMode::Unset,
         Some(mode) if ASKING_MODES.contains(&mode) => AskMode::Asks,
         Some(mode) => AskMode::Mode(mode.chars().filter(|c| !c.is_control()).take(40).collect()),
-    })
+    }
 }
 
 /// The commands of hooks that `fit`, each once.
@@ -385,14 +390,14 @@ fn remove_key(settings: &mut Value, name: &str) {
 }
 
 /// A settings text that was understood.
-struct Parsed<'a> {
+pub(super) struct Parsed<'a> {
     bom: bool,
     text: &'a str,
-    value: Value,
+    pub(super) value: Value,
 }
 
 impl<'a> Parsed<'a> {
-    fn read(bytes: Option<&'a [u8]>) -> Result<Self, Untouchable> {
+    pub(super) fn read(bytes: Option<&'a [u8]>) -> Result<Self, Untouchable> {
         let text = utf8(bytes.unwrap_or_default())?;
         let stripped = text.strip_prefix(BOM);
         let (bom, text) = (stripped.is_some(), stripped.unwrap_or(text));

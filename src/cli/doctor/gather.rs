@@ -15,6 +15,7 @@ use super::feishu::{AppReport, Remote, Sharing};
 use super::machine::{
     HooksState, MachineReport, PlaceKind, PrivatePlace, Program, Service, SocketState,
 };
+use super::other_settings::found_settings;
 use super::settings::{Settings, UnknownSetting, WrongSetting};
 use crate::bus::membership::Membership;
 use crate::claude::hooks_file::SettingsDraft;
@@ -83,6 +84,11 @@ impl Gathered {
                 None => HooksState::Missing,
             },
             hooks_file: claude_file.as_deref().map(shown).unwrap_or_default(),
+            own_hooks: match &draft {
+                Some(Ok(draft)) => draft.own_commands().unwrap_or_default(),
+                Some(Err(_)) | None => Vec::new(),
+            },
+            other_settings: found_settings(claude_file.as_deref(), &sources.here(), &shown),
             asking: draft
                 .and_then(Result::ok)
                 .filter(|draft| claude != Program::Absent || draft.before().is_some())

@@ -7,6 +7,7 @@ use super::super::status::page::needs;
 use super::super::wording::Words;
 use super::codex::{self, CodexReport};
 use super::finding::{Finding, Level, Probe};
+use super::other_settings::{self, FoundSettings};
 use super::settings::{self, Settings};
 use crate::claude::hooks_file::AskMode;
 use crate::feishu::said::platform_zh;
@@ -26,6 +27,10 @@ pub(super) struct MachineReport {
     pub(super) hooks: HooksState,
     /// Claude Code's user settings, as they may be shown.
     pub(super) hooks_file: String,
+    /// Commands by which the user's settings start nod's hook.
+    pub(super) own_hooks: Vec<String>,
+    /// What Claude Code's settings files say about hooks.
+    pub(super) other_settings: Vec<FoundSettings>,
     /// `None` where nothing of Claude Code is to be seen.
     pub(super) asking: Option<AskMode>,
     pub(super) claude: Program,
@@ -352,6 +357,10 @@ fn hooks(machine: &MachineReport) -> Vec<Finding> {
         ),
         HooksState::Unreadable(why) => Probe("hooks").problem(why.clone(), why.clone()),
     }];
+    findings.extend(other_settings::check(
+        &machine.other_settings,
+        &machine.own_hooks,
+    ));
     let mode = match &machine.asking {
         None => return findings,
         Some(AskMode::Asks) => Probe("mode").ok(
@@ -486,6 +495,8 @@ mod tests {
             socket_path: "~/s".to_owned(),
             hooks: HooksState::Outdated,
             hooks_file: "~/c".to_owned(),
+            own_hooks: Vec::new(),
+            other_settings: Vec::new(),
             asking: Some(AskMode::HooksOff),
             claude: Program::Silent,
             codex: CodexReport {

@@ -118,6 +118,10 @@ async fn ask(
     if let Some(refused) = untold(cards, &request) {
         return Err(refused);
     }
+    if watching::is_asked_already(cards, &request) {
+        let message = "another hook of nod's asks for this call already";
+        return Err(refused(ErrorWord::AnsweredInTerminal, message.to_owned()));
+    }
     if flood::refuses(cards, &request) {
         let message = "too many requests of this session wait for an answer";
         return Err(refused(ErrorWord::Flood, message.to_owned()));

@@ -38,6 +38,8 @@ use crate::ids::{RequestId, SessionId};
 
 /// Requests beyond this are looked at by nobody; their events end them.
 const MAX_WATCHED: usize = 512;
+/// Hooks of one call start within this.
+const TOGETHER: Millis = 3_000;
 const EVERY: Duration = Duration::from_millis(100);
 /// What a tap waits for one look.
 const LOOK_WITHIN: Duration = Duration::from_millis(60);
@@ -161,6 +163,28 @@ pub(crate) fn watch(terminals: &Arc<Terminals>, request: &Arc<Request>) {
             terminals.more.notify_one();
         }
     });
+}
+
+/// Whether another hook asks for this very call already: Claude Code starts a
+/// command once however many settings files hold it, so two hooks that were
+/// started by different commands for the same call are one request twice.
+pub(crate) fn is_asked_already(cards: &Cards, request: &Request) -> bool {
+    let (origin, agent) = (&request.origin, &request.origin.caller.agent_id);
+    let Some(own) = origin.pid.and_then(processes::arguments) else {
+        return false;
+    };
+    let all = cards.desk.all_pending();
+    let mut same = all.iter().filter(|other| {
+        other.origin.session == origin.session
+            && other.origin.session.is_some()
+            && other.origin.caller.agent_id == *agent
+            && (&other.tool, other.digest) == (&request.tool, request.digest)
+            && request.asked_at - other.asked_at < TOGETHER
+    });
+    same.any(|other| {
+        let theirs = other.origin.pid.and_then(processes::arguments);
+        theirs.is_some_and(|theirs| theirs != own)
+    })
 }
 
 /// Looks while anybody waits.

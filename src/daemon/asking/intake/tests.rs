@@ -200,3 +200,44 @@ async fn an_answer_of_an_earlier_run_is_found_in_the_record() {
     let answer = back.unwrap().answered().await.unwrap().answer;
     assert!(matches!(answer.ending, Ending::Allowed { .. }));
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn two_spellings_of_the_hook_make_one_request_and_two_calls_make_two() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = DaemonBench::new().await;
+    let hook = |seconds: &str| {
+        let mut command = std::process::Command::new("sleep");
+        command.arg(seconds).spawn().unwrap()
+    };
+    let (mut first, mut again, mut other) = (hook("31"), hook("31"), hook("32"));
+    let asks_as = |id: &str, pid: u32, command: &str| {
+        let raw = asks("Bash", &json!({"command": command}));
+        let nod = Additions {
+            pid: Some(pid),
+            ..Additions::default()
+        };
+        Registration {
+            nod: Some(nod),
+            ..registration(id, dir.path(), &raw)
+        }
+    };
+    let _one = registered(&bench, asks_as("r1", first.id(), "ls"))
+        .await
+        .unwrap();
+    let second = registered(&bench, asks_as("r2", other.id(), "ls")).await;
+    assert_eq!(second.unwrap_err().error, ErrorWord::AnsweredInTerminal);
+    assert_eq!(bench.cards.desk.pending(), 1);
+    // Claude Code starts one command once for each call.
+    let _two = registered(&bench, asks_as("r3", again.id(), "ls"))
+        .await
+        .unwrap();
+    let _three = registered(&bench, asks_as("r4", other.id(), "pwd"))
+        .await
+        .unwrap();
+    assert_eq!(bench.cards.desk.pending(), 3);
+    for child in [&mut first, &mut again, &mut other] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

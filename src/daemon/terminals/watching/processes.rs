@@ -15,6 +15,11 @@ mod told {
         rest.split_ascii_whitespace().nth(19)?.parse().ok()
     }
 
+    /// The arguments a process was started with.
+    pub(crate) fn arguments(pid: u32) -> Option<Vec<u8>> {
+        fs::read(format!("/proc/{pid}/cmdline")).ok()
+    }
+
     /// The arguments of every child that began no earlier than `since`.
     pub(crate) fn children(pid: u32, since: u64) -> Vec<Vec<u8>> {
         let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -22,7 +27,7 @@ mod told {
         let pids = listed.split_ascii_whitespace().take(MOST_CHILDREN);
         pids.filter_map(|child| child.parse().ok())
             .filter(|child| began(*child).is_some_and(|at| at >= since))
-            .filter_map(|child| fs::read(format!("/proc/{child}/cmdline")).ok())
+            .filter_map(arguments)
             .collect()
     }
 }
@@ -33,12 +38,16 @@ mod told {
         None
     }
 
+    pub(crate) fn arguments(_: u32) -> Option<Vec<u8>> {
+        None
+    }
+
     pub(crate) fn children(_: u32, _: u64) -> Vec<Vec<u8>> {
         Vec::new()
     }
 }
 
-pub(super) use told::{began, children};
+pub(super) use told::{arguments, began, children};
 
 /// Whether the process a status file speaks of is the one that runs now.
 pub(super) fn is_alive(pid: u32, its_began: Option<&str>) -> bool {
