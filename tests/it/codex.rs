@@ -189,24 +189,28 @@ async fn codex_killed_leaves_no_card_to_tap() {
     desk.codex.asks_for("touch a");
     let card = desk.card().await;
     desk.codex.kill();
-    desk.stage.shows(&card, "已在终端").await;
+    // Nobody answered it in a terminal.
+    desk.stage.shows(&card, "请求已失效").await;
     assert!(desk.offers(&card).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_change_shows_its_diff_also_when_nod_came_late() {
     let mut desk = Desk::new().await;
+    let project = desk.stage.home.project();
+    let (old, new) = (project.join("old.txt"), project.join("new.txt"));
     let changes = json!([
-        {"path": "/srv/old.txt", "kind": {"type": "update", "move_path": null},
+        {"path": old, "kind": {"type": "update", "move_path": null},
          "diff": "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"},
-        {"path": "/srv/new.txt", "kind": {"type": "add"}, "diff": "hello\n"},
+        {"path": new, "kind": {"type": "add"}, "diff": "hello\n"},
     ]);
     let id = desk.codex.asks_to_change(&changes);
     let card = desk.card().await;
     let face = desk.stage.face(&card);
-    for shown in ["/srv/old.txt", "+TWO", "/srv/new.txt", "hello"] {
+    for shown in ["old.txt", "+TWO", "new.txt", "hello"] {
         assert!(face.contains(shown), "{shown}: {face}");
     }
+    assert!(face.contains("的任何后续修改，Codex 都不再询问"), "{face}");
     desk.stage.tap(&card, "session").await;
     let answer = desk.codex.answer(id).await;
     assert_eq!(answer.result, json!({"decision": "acceptForSession"}));

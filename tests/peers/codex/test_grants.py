@@ -40,7 +40,9 @@ class Grants(BesideCodex):
         # The first command needed no card of its own.
         self.assertTrue((outside / "one").exists())
         self.ended(card, "本轮已允许")
-        self.assertIn("codex_grant(write", self.daemon.run("audit"))
+        audit = self.daemon.run("audit")
+        self.assertIn("allowed for turn", audit)
+        self.assertIn("“write /", audit)
 
     def test_a_refused_wish_grants_nothing(self):
         outside = self.box.root / "outside"
