@@ -250,6 +250,7 @@ async fn faults_of_the_app() {
     nod.feishu.edit_app(APP_ID, |app| app.published = false);
     nod.doctor().await.says("bot", "problem", "/capability");
     nod.feishu.edit_app(APP_ID, |app| *app = App::scanned());
+    an_owner_listed_by_a_user_id(&nod).await;
     let refused = Fault::RestError {
         path: "/bot/v3/info".to_owned(),
         code: 99_991_663,
@@ -258,6 +259,27 @@ async fn faults_of_the_app() {
     };
     nod.feishu.set_fault(Armed::always(refused)).unwrap();
     nod.doctor().await.says("bot", "problem", "99991663");
+}
+
+async fn an_owner_listed_by_a_user_id(nod: &Healthy) {
+    const SCOPE: &str = "contact:user.employee_id:readonly";
+    let user_id = &Options::default().users[0].user_id;
+    let cases = [
+        (&["contact:contact.base:readonly"][..], "ok", OWNER),
+        (&[], "problem", SCOPE),
+        (&[SCOPE], "ok", "taps name user ids"),
+    ];
+    for (scopes, level, words) in cases {
+        nod.feishu.edit_app(APP_ID, |app| {
+            app.scopes.retain(|scope| !scope.starts_with("contact:"));
+            app.scopes
+                .extend(scopes.iter().map(|&scope| scope.to_owned()));
+        });
+        let owner = [("FEISHU_OWNER_ID", user_id.as_str())];
+        let report = doctor(&nod.daemon.home, &[], &owner).await;
+        report.says("people", level, words);
+        nod.feishu.edit_app(APP_ID, |app| *app = App::scanned());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
